@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asking the server once, and sending what its OTLP endpoint refuses. Runs on the exporter's lane.
- */
+/* Asks the server once what it is, and sends by Push what its OTLP endpoint refuses. Runs on the
+ * exporter's lane. */
 #include "exporters/otlp_http/pyroscope_road.h"
 
 #include <assert.h>
@@ -9,7 +9,6 @@
 #include <strings.h>
 
 #include "exporters/pyroscope/pyroscope_attempt.h"
-#include "exporters/pyroscope/pyroscope_names.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/log.h"
@@ -28,7 +27,7 @@ static const char push_type[] = "application/proto";
 
 enum state { UNKNOWN, ASKED, IS_PYROSCOPE, IS_OTHER };
 
-/* A refused batch that waits for what the server says it is. */
+/* A refused batch that waits for the server's response. */
 struct waiting {
     struct waiting *next;
     struct batch *batch;
@@ -45,7 +44,7 @@ struct pyroscope_road {
     struct pyroscope_exporter exporter; /* its sending half, with the owner's client */
     char *push_path;
     struct waiting *waiting;
-    bool has_told;
+    bool has_logged; /* that it is a Pyroscope */
 };
 
 const struct config_field pyroscope_road_fields[] = {
@@ -57,25 +56,6 @@ const struct config_field pyroscope_road_fields[] = {
     CONFIG_END,
 };
 
-static struct pyroscope_config config_of(const struct pyroscope_road_settings *settings)
-{
-    return (struct pyroscope_config){
-        .endpoint = settings->url,
-        /* A server that reads layout 1.9 gets everything by Push, which has no layouts. */
-        .mode = settings->has_layout_1_9 ? PYROSCOPE_PUSH : PYROSCOPE_OTLP,
-        .compression = settings->compresses ? PYROSCOPE_GZIP : PYROSCOPE_PLAIN,
-        .trace_id = PYROSCOPE_ON,
-        .min_pyroscope = settings->has_layout_1_9 ? PYROSCOPE_1 : PYROSCOPE_2_1,
-        .tenant = "",
-        .bearer_token = "",
-        .proxy_url = "",
-        .timeout_ns = settings->timeout_ns,
-        .concurrency = CONCURRENCY,
-        .labels = settings->config->labels,
-        .limits = settings->config->limits,
-    };
-}
-
 /* base + path; freed with mem_free. */
 static char *path_at(const char *base, size_t base_size, const char *path)
 {
@@ -83,30 +63,6 @@ static char *path_at(const char *base, size_t base_size, const char *path)
     char *text = mem_alloc(size);
     snprintf(text, size, "%.*s%s", (int)base_size, base, path);
     return text;
-}
-
-/* `target` is of the OTLP endpoint, `base_size` bytes of it are before Pyroscope's path. */
-static struct pyroscope_road *road_of(const struct component *owner,
-                                      const struct pyroscope_road_settings *settings,
-                                      const struct http_url *url, size_t base_size)
-{
-    struct pyroscope_road *road = mem_zalloc(sizeof(*road));
-    road->owner = owner;
-    road->config = config_of(settings);
-    road->push_path = path_at(url->target, base_size, PYROSCOPE_PUSH_PATH);
-    road->exporter = (struct pyroscope_exporter){
-        .base = *owner,
-        .shown_url = mem_copy_text(url->shown),
-        .shown_ingest_url = mem_copy_text(url->shown),
-        .ingest_path = path_at(url->target, base_size, PYROSCOPE_INGEST_PATH),
-        .push_path = road->push_path,
-        .gzip = settings->compresses ? gzip_create() : NULL,
-        .rules = pyroscope_rules_of(&road->config),
-        .wants = settings->has_layout_1_9 ? NULL : pyroscope_has_no_otlp_name,
-    };
-    road->exporter.base.config = &road->config;
-    road->exporter.base.counters = &road->counters;
-    return road;
 }
 
 bool pyroscope_road_create(const struct component *owner,
@@ -119,56 +75,72 @@ bool pyroscope_road_create(const struct component *owner,
     if (!http_url_parse(settings->url, &url, error))
         return false;
     size_t path_size = strcspn(url.target, "?");
-    if (path_size >= otlp_size &&
-        strncmp(url.target + path_size - otlp_size, PYROSCOPE_OTLP_PATH, otlp_size) == 0)
-        *ret_road = road_of(owner, settings, &url, path_size - otlp_size);
+    if (path_size < otlp_size ||
+        strncmp(url.target + path_size - otlp_size, PYROSCOPE_OTLP_PATH, otlp_size) != 0) {
+        http_url_clear(&url);
+        return true;
+    }
+    size_t base_size = path_size - otlp_size;
+    struct pyroscope_road *road = mem_zalloc(sizeof(*road));
+    road->owner = owner;
+    road->config = (struct pyroscope_config){
+        .endpoint = settings->url,
+        /* A server of layout 1.9 gets everything by Push, which has no layouts. */
+        .mode = settings->has_layout_1_9 ? PYROSCOPE_PUSH : PYROSCOPE_OTLP,
+        .compression = settings->compresses ? PYROSCOPE_GZIP : PYROSCOPE_PLAIN,
+        .trace_id = PYROSCOPE_ON,
+        .min_pyroscope = settings->has_layout_1_9 ? PYROSCOPE_1 : PYROSCOPE_2_1,
+        .tenant = "",
+        .bearer_token = "",
+        .proxy_url = "",
+        .timeout_ns = settings->timeout_ns,
+        .concurrency = CONCURRENCY,
+        .labels = settings->config->labels,
+        .limits = settings->config->limits,
+    };
+    road->push_path = path_at(url.target, base_size, PYROSCOPE_PUSH_PATH);
+    road->exporter = (struct pyroscope_exporter){
+        .base = *owner,
+        .shown_url = mem_copy_text(url.shown),
+        .shown_ingest_url = mem_copy_text(url.shown),
+        .ingest_path = path_at(url.target, base_size, PYROSCOPE_INGEST_PATH),
+        .push_path = road->push_path,
+        .gzip = settings->compresses ? gzip_create() : NULL,
+        .rules = pyroscope_rules_of(&road->config),
+        .wants = settings->has_layout_1_9 ? NULL : pyroscope_has_no_otlp_name,
+    };
+    road->exporter.base.config = &road->config;
+    road->exporter.base.counters = &road->counters;
     http_url_clear(&url);
+    *ret_road = road;
     return true;
 }
 
 void pyroscope_road_start(struct pyroscope_road *road, struct http_client *client)
 {
-    assert(client != NULL);
     if (road != NULL)
         road->exporter.client = client;
 }
 
-static bool says(struct slice body, const char *words)
+static bool contains(struct slice body, const char *words)
 {
     return body.size > 0 && memmem(body.data, body.size, words, strlen(words)) != NULL;
 }
 
-/* What a Pyroscope says to a Push without profiles: an empty answer of its own type, or an error in
- * the words of the Connect protocol. */
-static bool is_pyroscope(const struct http_result *result)
+static void found_pyroscope(struct pyroscope_road *road)
 {
-    if (result->status >= 200 && result->status < 300)
-        return media_type_is(result->content_type, push_type);
-    return result->status >= 400 && media_type_is(result->content_type, "application/json") &&
-           says(result->body, "\"code\":\"invalid_argument\"");
-}
-
-/* Says that it knows no such address or method; anything else may be another one's answer. */
-static bool is_other(const struct http_result *result)
-{
-    return (result->status >= 200 && result->status < 300) || result->status == 400 ||
-           result->status == 404 || result->status == 405 || result->status == 415 ||
-           result->status == 501;
-}
-
-static void tell(struct pyroscope_road *road)
-{
-    assert(road->state == IS_PYROSCOPE);
-    if (road->has_told)
+    road->state = IS_PYROSCOPE;
+    if (road->has_logged)
         return;
-    road->has_told = true;
+    road->has_logged = true;
     log_info(&road->owner->logger,
              "The back-end is a Pyroscope server: profiles without a period type, which its OTLP "
              "endpoint refuses, go to its Push API; the pyroscope exporter sends all of them so",
              log_text("url", road->exporter.shown_url));
 }
 
-static void take(struct pyroscope_road *road, struct batch *batch, struct receipt *receipt,
+/* Sends a batch by Push. */
+static void push(struct pyroscope_road *road, struct batch *batch, struct receipt *receipt,
                  bool is_rest_stored)
 {
     assert(road->state == IS_PYROSCOPE);
@@ -182,22 +154,30 @@ static void take(struct pyroscope_road *road, struct batch *batch, struct receip
     }
 }
 
-static void on_answer(const struct http_result *result, void *arg)
+/* The response to a Push without profiles. A Pyroscope sends an empty one of its own type, or an
+ * error of the Connect protocol; a server that knows no such path or method is none; anything else
+ * may come from another server in between. */
+static void on_response(const struct http_result *result, void *arg)
 {
     struct pyroscope_road *road = arg;
     struct waiting *waiting = road->waiting;
+    unsigned status = result->status;
+    bool is_success = status >= 200 && status < 300;
+    bool is_pyroscope = is_success ? media_type_is(result->content_type, push_type)
+                                   : status >= 400 &&
+                                         media_type_is(result->content_type, "application/json") &&
+                                         contains(result->body, "\"code\":\"invalid_argument\"");
+    bool is_other = is_success || status == 400 || status == 404 || status == 405 ||
+                    status == 415 || status == 501;
     assert(road->state == ASKED);
     road->waiting = NULL;
-    if (is_pyroscope(result))
-        road->state = IS_PYROSCOPE;
-    else
-        road->state = is_other(result) ? IS_OTHER : UNKNOWN;
-    if (road->state == IS_PYROSCOPE)
-        tell(road);
+    road->state = is_other ? IS_OTHER : UNKNOWN;
+    if (is_pyroscope)
+        found_pyroscope(road);
     while (waiting != NULL) {
         struct waiting *next = waiting->next;
         if (road->state == IS_PYROSCOPE)
-            take(road, waiting->batch, waiting->receipt, waiting->is_rest_stored);
+            push(road, waiting->batch, waiting->receipt, waiting->is_rest_stored);
         else
             receipt_resolve(waiting->receipt, &waiting->refusal);
         batch_unref(waiting->batch);
@@ -207,42 +187,12 @@ static void on_answer(const struct http_result *result, void *arg)
     }
 }
 
-static void ask(struct pyroscope_road *road)
-{
-    assert(road->state == UNKNOWN);
-    road->state = ASKED;
-    const struct http_post post = {
-        .content_type = push_type,
-        .target = road->push_path,
-        .done = on_answer,
-        .arg = road,
-    };
-    http_client_post(road->exporter.client, &post);
-}
-
-static void wait_for_answer(struct pyroscope_road *road, const struct outcome *refusal,
-                            bool is_rest_stored, struct batch *batch, struct receipt *receipt)
-{
-    assert(refusal->verdict == REFUSED);
-    struct waiting *waiting = mem_alloc(sizeof(*waiting));
-    *waiting = (struct waiting){.next = road->waiting,
-                                .batch = batch_ref(batch),
-                                .receipt = receipt,
-                                .refusal = *refusal,
-                                .is_rest_stored = is_rest_stored};
-    waiting->refusal.message = mem_copy_text(refusal->message);
-    waiting->refusal.details = (struct slice){.size = 0};
-    road->waiting = waiting;
-    if (road->state == UNKNOWN)
-        ask(road);
-}
-
 /* Whether the batch has a profile that the OTLP endpoint would refuse. */
 static bool needs_road(const struct pyroscope_road *road, const struct batch *batch)
 {
     struct batch_part part = {.owner = NULL};
     if (!batch_join(batch, road->owner->budget, &part))
-        return false; /* whoever sends it says that there is no memory */
+        return false; /* sending it will fail for want of memory */
     bool needs = profile_choice_has(part.bytes, pyroscope_has_no_otlp_name);
     buffer_unref(part.owner);
     return needs;
@@ -252,7 +202,7 @@ bool pyroscope_road_takes(struct pyroscope_road *road, struct batch *batch, stru
 {
     if (road == NULL || road->state != IS_PYROSCOPE || !needs_road(road, batch))
         return false;
-    take(road, batch, receipt, false);
+    push(road, batch, receipt, false);
     return true;
 }
 
@@ -265,18 +215,35 @@ bool pyroscope_road_takes_refused(struct pyroscope_road *road, const struct http
         return false;
     /* A server that tells series by number has pushed each on its own, the others with success. An
      * older one stopped at the first: what it had stored by then is stored twice, this once. */
-    bool is_rest_stored = says(result->body, "push series with index");
+    bool is_rest_stored = contains(result->body, "push series with index");
     /* "invalid labels '{__delta__="false", …}' with error: invalid metric name" */
-    if (road->state != ASKED && says(result->body, "invalid metric name")) {
-        road->state = IS_PYROSCOPE;
-        tell(road);
-    }
+    if (road->state != ASKED && contains(result->body, "invalid metric name"))
+        found_pyroscope(road);
     if (road->state == IS_OTHER)
         return false;
-    if (road->state == IS_PYROSCOPE)
-        take(road, batch, receipt, is_rest_stored);
-    else
-        wait_for_answer(road, refusal, is_rest_stored, batch, receipt);
+    if (road->state == IS_PYROSCOPE) {
+        push(road, batch, receipt, is_rest_stored);
+        return true;
+    }
+    struct waiting *waiting = mem_alloc(sizeof(*waiting));
+    *waiting = (struct waiting){.next = road->waiting,
+                                .batch = batch_ref(batch),
+                                .receipt = receipt,
+                                .refusal = *refusal,
+                                .is_rest_stored = is_rest_stored};
+    waiting->refusal.message = mem_copy_text(refusal->message);
+    waiting->refusal.details = (struct slice){.size = 0};
+    road->waiting = waiting;
+    if (road->state == UNKNOWN) {
+        const struct http_post post = {
+            .content_type = push_type,
+            .target = road->push_path,
+            .done = on_response,
+            .arg = road,
+        };
+        road->state = ASKED;
+        http_client_post(road->exporter.client, &post);
+    }
     return true;
 }
 

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One attempt: the walk through a batch, its posts and what became of them. A post is named as the
- * walk names its part, the same at each attempt, so that a retry knows what was settled before.
- * Runs on the exporter's lane; large batches are converted by the lane's helper. */
+/* One attempt: the walk through a batch, its posts and their results. A post has the name of the
+ * walk's part, the same at each attempt, so that a retry knows what was settled before. Runs on the
+ * exporter's lane; large batches are converted by the lane's helper. */
 #include "exporters/pyroscope/pyroscope_attempt.h"
 
 #include "exporters/pyroscope/pyroscope_config.h"
 #include "exporters/pyroscope/pyroscope_form.h"
-#include "exporters/pyroscope/pyroscope_ingest.h"
-#include "exporters/pyroscope/pyroscope_outcome.h"
 #include "exporters/pyroscope/pyroscope_series.h"
 #include "exporters/pyroscope/pyroscope_walk.h"
+#include "exporters/shared/http_outcome.h"
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
@@ -31,9 +30,9 @@
 #include <string.h>
 
 enum {
-    REST_NAME = 1, /* of the post of what is no upload, in mode otlp; the walk has larger ones */
+    REST_NAME = 1,            /* of the post as OTLP, in mode otlp; the walk has larger ones */
     LIMITED_TIMES = 3,        /* a post may be answered 429 so often while nothing else is sent */
-    LABELS_BYTES = 64 * 1024, /* the server counts a series' labels to its profile */
+    LABELS_BYTES = 64 * 1024, /* the server counts them as part of a profile */
 };
 #define QUIET_NS ((uint64_t)NS_PER_S) /* a server's rate limiter has recovered then */
 
@@ -53,18 +52,18 @@ struct attempt {
     struct slice rest;         /* to be sent as OTLP; no data: nothing, or it was */
     uint64_t wanted;           /* items that the walk finds, counted in mode otlp only */
     bool has_wanted;           /* the same */
-    unsigned in_flight;
-    bool is_opened; /* the batch is in one piece, and the walk open */
-    bool is_helped; /* the helper opens it or looks for the next part: walk, series, whole,
-                     * stripped, rest, wanted and found are its own meanwhile */
+    unsigned in_flight;        /* posts */
+    bool is_opened;            /* the batch is in one piece, and the walk open */
+    bool is_helped; /* the helper opens it or finds the next part, and alone uses walk, series,
+                     * whole, stripped, rest, wanted and found meanwhile */
     struct helper_work work;
     enum pyroscope_found found;
     struct number_set cut;  /* parts found too large by earlier attempts, for the walk */
-    bool is_rest_delivered; /* by somebody else */
+    bool is_rest_delivered; /* by the otlp_http exporter */
     bool has_ended;         /* the walk is over, or broken off */
-    bool has_news;          /* the server took something */
+    bool has_news;          /* the server accepted something */
     struct settled_batch settled;
-    struct outcome worst; /* the retryable refusal, or the last one for good */
+    struct outcome worst; /* the retryable refusal, or the last permanent one */
     char text[HTTP_OUTCOME_TEXT_MAX];
 };
 
@@ -73,7 +72,7 @@ struct post {
     uint64_t name;
     uint64_t samples;
     uint64_t sent_no; /* of all posts of the exporter */
-    bool is_alone;    /* nothing else was under way or had just been taken */
+    bool is_alone;    /* nothing else was in flight or had just been accepted */
     struct pyroscope_form form;
 };
 
@@ -85,8 +84,7 @@ static const struct pyroscope_config *config_of(const struct attempt *attempt)
 static void refuse(struct attempt *attempt, const struct outcome *outcome)
 {
     assert(outcome->verdict != ACCEPTED);
-    assert(outcome->message != NULL);
-    /* A refusal that may be tried again outweighs one for good. */
+    /* A retryable refusal outweighs a permanent one. */
     if (attempt->worst.verdict != ACCEPTED && !attempt->worst.is_permanent)
         return;
     attempt->worst = *outcome;
@@ -103,35 +101,6 @@ static void break_off(struct attempt *attempt, const char *why)
     attempt->has_ended = true;
 }
 
-static void tell_window(struct attempt *attempt)
-{
-    struct pyroscope_exporter *exporter = attempt->exporter;
-    assert(attempt->walk.odd_age_ns != 0);
-    if (exporter->has_told_window)
-        return;
-    exporter->has_told_window = true;
-    log_warn(&exporter->base.logger,
-             "Profiles outside the time that the server takes are dropped; look at the sender's "
-             "clock, or raise limits::max_age and limits::max_ahead here and on the server",
-             log_int("age_seconds", attempt->walk.odd_age_ns / NS_PER_S));
-}
-
-static void count_figures(struct attempt *attempt)
-{
-    struct pyroscope_counters *counters = attempt->exporter->base.counters;
-    const struct otlp_to_pprof_figures *figures = &attempt->walk.conversion.figures;
-    counter_add(&counters->zero, figures->zero);
-    counter_add(&counters->negative, figures->negative);
-    counter_add(&counters->too_large, figures->too_large);
-    counter_add(&counters->cut_stacks, figures->cut);
-    counter_add(&counters->too_old, attempt->walk.too_old);
-    counter_add(&counters->too_new, attempt->walk.too_new);
-    counter_add(&counters->left_out_labels,
-                attempt->walk.conversion.labels.dropped + attempt->series.left_out);
-    if (attempt->walk.too_old + attempt->walk.too_new > 0)
-        tell_window(attempt);
-}
-
 /* Takes at most `items` off *left. */
 static uint64_t take_items(uint64_t *left, uint64_t items)
 {
@@ -140,8 +109,8 @@ static uint64_t take_items(uint64_t *left, uint64_t items)
     return taken;
 }
 
-/* What all posts together mean for the batch. Samples without a value count as delivered: there is
- * nothing in them that the server could show. */
+/* The outcome of all posts for the batch. Samples without a value count as delivered: the server
+ * could show nothing of them. */
 static struct outcome joined_outcome(struct attempt *attempt)
 {
     const struct pyroscope_walk *walk = &attempt->walk;
@@ -167,6 +136,7 @@ static void attempt_end(struct attempt *attempt)
     assert(attempt->in_flight == 0);
     assert(attempt->has_ended);
     struct pyroscope_exporter *exporter = attempt->exporter;
+    struct pyroscope_counters *counters = exporter->base.counters;
     struct receipt *receipt = attempt->receipt;
     struct outcome outcome = joined_outcome(attempt);
     char text[HTTP_OUTCOME_TEXT_MAX];
@@ -174,7 +144,24 @@ static void attempt_end(struct attempt *attempt)
         number_set_add_all(&attempt->settled.cut, &attempt->cut);
         pyroscope_memory_keep(&exporter->memory, &attempt->name, &attempt->settled);
     } else {
-        count_figures(attempt);
+        const struct pyroscope_walk *walk = &attempt->walk;
+        const struct otlp_to_pprof_figures *figures = &walk->conversion.figures;
+        counter_add(&counters->zero, figures->zero);
+        counter_add(&counters->negative, figures->negative);
+        counter_add(&counters->too_large, figures->too_large);
+        counter_add(&counters->cut_stacks, figures->cut);
+        counter_add(&counters->too_old, attempt->walk.too_old);
+        counter_add(&counters->too_new, attempt->walk.too_new);
+        counter_add(&counters->left_out_labels,
+                    walk->conversion.labels.dropped + attempt->series.left_out);
+        if (walk->too_old + walk->too_new > 0 && !exporter->has_logged_window) {
+            exporter->has_logged_window = true;
+            log_warn(&exporter->base.logger,
+                     "Profiles outside the time that the server takes are dropped; look at the "
+                     "sender's clock, or raise limits::max_age and limits::max_ahead here and on "
+                     "the server",
+                     log_int("age_seconds", walk->odd_age_ns / NS_PER_S));
+        }
     }
     if (outcome.message != NULL) {
         snprintf(text, sizeof(text), "%s", outcome.message);
@@ -195,41 +182,72 @@ static void attempt_end(struct attempt *attempt)
 
 static void post_free(struct post *post)
 {
-    assert(post->attempt != NULL);
     pyroscope_form_fini(&post->form);
     mem_free(post);
 }
 
-/* A refusal for good costs only its own series; it is told once and counted always. */
-static void lose_post(struct post *post, const struct outcome *outcome)
+/* The outcome of a Push or an upload to /ingest that the server refused: 408, 429, 5xx and
+ * transport errors may be retried, everything else is permanent. text is for the message. */
+static struct outcome outcome_of(const struct http_result *result,
+                                 const struct request_secrets *secrets, const char *url,
+                                 char text[HTTP_OUTCOME_TEXT_MAX])
 {
-    struct attempt *attempt = post->attempt;
-    struct pyroscope_exporter *exporter = attempt->exporter;
-    struct pyroscope_counters *counters = exporter->base.counters;
-    assert(outcome->is_permanent);
-    counter_add(&counters->refused, 1);
-    attempt->settled.rejected += post->samples;
-    number_set_add(&attempt->settled.posts, post->name);
-    if (exporter->has_told_refusal || post->name == REST_NAME)
-        return;
-    exporter->has_told_refusal = true;
-    log_warn(&exporter->base.logger, "The server refused a series; others go on",
-             log_text("error", outcome->message), log_int("samples", (int64_t)post->samples));
+    static const struct {
+        unsigned status;
+        enum status_code code;
+        const char *advice;
+    } rows[] = {
+        {400, STATUS_INVALID_ARGUMENT, ""},
+        {401, STATUS_UNAUTHENTICATED, "; set tenant, basic_auth or bearer_token"},
+        {403, STATUS_PERMISSION_DENIED, ""},
+        {404, STATUS_UNIMPLEMENTED,
+         "; endpoint is the server's base URL, without a path of its API"},
+        {413, STATUS_INVALID_ARGUMENT, "; lower limits::max_bytes"},
+        {408, STATUS_UNAVAILABLE, ""},
+        {429, STATUS_RESOURCE_EXHAUSTED, ""},
+    };
+    static const char *const limited_words[] = {"resource_exhausted", "rate limit"};
+    unsigned status = result->status;
+    char words[HTTP_OUTCOME_WORDS_MAX + 1];
+    if (status == 0)
+        return http_outcome_refused(result, secrets, url, text);
+    /* Servers before 2.2 send 422 from /ingest when there is too much at a time. */
+    bool is_limited = status == 429;
+    for (size_t i = 0; status == 422 && result->body.size > 0 && i < 2; i++)
+        is_limited |= memmem(result->body.data, result->body.size, limited_words[i],
+                             strlen(limited_words[i])) != NULL;
+    struct outcome outcome = {
+        .verdict = REFUSED,
+        .code = status >= 500 ? STATUS_UNAVAILABLE : STATUS_UNKNOWN,
+        .is_permanent = !is_limited && status != 408 && status < 500,
+        .retry_after_ns = result->has_retry_after ? result->retry_after_ns : 0,
+        .message = text,
+    };
+    const char *advice = "";
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (rows[i].status == status) {
+            outcome.code = rows[i].code;
+            advice = rows[i].advice;
+        }
+    if (is_limited)
+        outcome.code = STATUS_RESOURCE_EXHAUSTED;
+    http_outcome_words(result, secrets, words);
+    snprintf(text, HTTP_OUTCOME_TEXT_MAX,
+             "error exporting profiles, request to %s responded with HTTP Status Code %u%s%s%s",
+             url, status, words[0] != '\0' ? ": " : "", words, advice);
+    return outcome;
 }
 
-static bool can_be_cut(const struct post *post)
-{
-    return post->name != REST_NAME && post->samples > 1 && !pyroscope_walk_is_piece(post->name);
-}
-
-/* The server's limit is below ours: what it never takes goes in pieces at the next attempt, or is
- * lost. True: lost. */
+/* The server's limit is below ours: a post that it never accepts is sent in pieces at the next
+ * attempt, or dropped. True: dropped. */
 static bool give_up_limited(struct post *post)
 {
     struct pyroscope_exporter *exporter = post->attempt->exporter;
     struct pyroscope_counters *counters = exporter->base.counters;
     uint64_t plain_bytes = post->form.plain_bytes;
-    bool is_cut = can_be_cut(post) && number_set_add(&post->attempt->settled.cut, post->name);
+    bool can_be_cut =
+        post->name != REST_NAME && post->samples > 1 && !pyroscope_walk_is_piece(post->name);
+    bool is_cut = can_be_cut && number_set_add(&post->attempt->settled.cut, post->name);
     assert(post->attempt->settled.is_limited);
     counter_add(is_cut ? &counters->cut_posts : &counters->never_taken, 1);
     log_warn(&exporter->base.logger,
@@ -245,28 +263,30 @@ static bool give_up_limited(struct post *post)
     return !is_cut;
 }
 
+/* A permanent refusal costs only its own series. It is counted, and the first one is logged. */
 static void post_refused(struct post *post, struct outcome *outcome)
 {
-    assert(outcome->verdict == REFUSED);
     struct attempt *attempt = post->attempt;
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    struct pyroscope_counters *counters = exporter->base.counters;
     bool is_limited = outcome->code == STATUS_RESOURCE_EXHAUSTED && !outcome->is_permanent;
-    bool is_idle = post->is_alone && attempt->exporter->sent_no == post->sent_no;
+    bool is_idle = post->is_alone && exporter->sent_no == post->sent_no;
     if (is_limited && settled_batch_limited(&attempt->settled, post->name, is_idle) &&
         give_up_limited(post))
         outcome->is_permanent = true;
     refuse(attempt, outcome);
-    if (outcome->is_permanent)
-        lose_post(post, outcome);
-    else
+    if (!outcome->is_permanent) {
         attempt->has_ended = true;
-}
-
-/* NULL: the client's URL. */
-static const char *target_of(const struct post *post)
-{
-    if (post->form.target != NULL)
-        return (const char *)post->form.target->data;
-    return post->name != REST_NAME ? post->attempt->exporter->push_path : NULL;
+        return;
+    }
+    counter_add(&counters->refused, 1);
+    attempt->settled.rejected += post->samples;
+    number_set_add(&attempt->settled.posts, post->name);
+    if (exporter->has_logged_refusal || post->name == REST_NAME)
+        return;
+    exporter->has_logged_refusal = true;
+    log_warn(&exporter->base.logger, "The server refused a series; others go on",
+             log_text("error", outcome->message), log_int("samples", (int64_t)post->samples));
 }
 
 static void post_send(struct post *post)
@@ -275,7 +295,12 @@ static void post_send(struct post *post)
     struct pyroscope_exporter *exporter = attempt->exporter;
     struct pyroscope_counters *counters = exporter->base.counters;
     const struct pyroscope_form *form = &post->form;
+    const char *target = NULL; /* the client's URL */
     assert(form->parts_count > 0);
+    if (form->target != NULL)
+        target = (const char *)form->target->data;
+    else if (post->name != REST_NAME)
+        target = exporter->push_path;
     const struct http_post request = {
         .parts = form->parts,
         .parts_count = form->parts_count,
@@ -283,7 +308,7 @@ static void post_send(struct post *post)
         .content_type = form->content_type,
         .content_encoding = form->content_encoding,
         .header = attempt->tenant.value != NULL ? &attempt->tenant : NULL,
-        .target = target_of(post),
+        .target = target,
         .done = attempt->done,
         .arg = post,
     };
@@ -295,8 +320,8 @@ static void post_send(struct post *post)
     http_client_post(exporter->client, &request);
 }
 
-/* The profile's time, or the batch's arrival when it has none; moved on when another profile of the
- * series has taken it. */
+/* The profile's time, or the batch's arrival if it has none; later if another profile of the series
+ * has that time. */
 static uint64_t time_of(const struct attempt *attempt)
 {
     assert(attempt->walk.name != 0);
@@ -328,66 +353,46 @@ static bool build_series(struct attempt *attempt)
     return pyroscope_series_build(&attempt->series, &source);
 }
 
-static bool fill_part(struct attempt *attempt, struct pyroscope_form *form)
-{
-    struct pyroscope_counters *counters = attempt->exporter->base.counters;
-    uint64_t changed = 0;
-    if (!build_series(attempt))
-        return false;
-    const struct pyroscope_ingest ingest = {.path = attempt->exporter->ingest_path,
-                                            .series = &attempt->series,
-                                            .walk = &attempt->walk,
-                                            .time_ns = time_of(attempt)};
-    struct buffer *profile = otlp_to_pprof_take(&attempt->walk.conversion, ingest.time_ns);
-    if (profile == NULL)
-        return false;
-    bool is_filled = config_of(attempt)->mode == PYROSCOPE_INGEST
-                         ? pyroscope_ingest_profile(form, &ingest, profile, &changed)
-                         : pyroscope_form_push(form, &attempt->series, profile);
-    counter_add(&counters->changed_labels, changed);
-    return is_filled;
-}
-
-static bool fill_upload(struct attempt *attempt, struct pyroscope_form *form)
-{
-    struct pyroscope_counters *counters = attempt->exporter->base.counters;
-    uint64_t as_it_came_ns = attempt->walk.profile.time_unix_ns;
-    uint64_t changed = 0;
-    assert(attempt->walk.items == 1);
-    if (!build_series(attempt))
-        return false;
-    uint64_t time_ns = as_it_came_ns != 0 ? time_of(attempt) : 0;
-    const struct pyroscope_ingest ingest = {.path = attempt->exporter->ingest_path,
-                                            .series = &attempt->series,
-                                            .walk = &attempt->walk,
-                                            .time_ns = time_ns != as_it_came_ns ? time_ns : 0};
-    bool is_filled = pyroscope_ingest_upload(form, &ingest, &changed);
-    counter_add(&counters->changed_labels, changed);
-    return is_filled;
-}
-
 static struct post *post_create(struct attempt *attempt, uint64_t name, uint64_t samples)
 {
     struct post *post = mem_zalloc(sizeof(*post));
     struct pyroscope_exporter *exporter = attempt->exporter;
-    assert(name != 0);
     *post = (struct post){.attempt = attempt, .name = name, .samples = samples};
     pyroscope_form_init(&post->form, exporter->base.budget, exporter->gzip);
     return post;
 }
 
-/* What the walk found, unless it was settled at an earlier attempt. */
+/* Sends what the walk found, unless an earlier attempt settled it. */
 static void send_found(struct attempt *attempt, enum pyroscope_found found)
 {
-    assert(found == PYROSCOPE_PART || found == PYROSCOPE_UPLOAD);
-    struct pyroscope_counters *counters = attempt->exporter->base.counters;
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    struct pyroscope_counters *counters = exporter->base.counters;
+    struct pyroscope_walk *walk = &attempt->walk;
     if (number_set_has(&attempt->settled.posts, attempt->walk.name)) {
         counter_add(&counters->repeated, 1);
         return;
     }
-    struct post *post = post_create(attempt, attempt->walk.name, attempt->walk.items);
-    if (found == PYROSCOPE_PART ? fill_part(attempt, &post->form)
-                                : fill_upload(attempt, &post->form)) {
+    struct post *post = post_create(attempt, walk->name, walk->items);
+    struct pyroscope_form *form = &post->form;
+    struct pyroscope_ingest ingest = {
+        .path = exporter->ingest_path, .series = &attempt->series, .walk = walk};
+    uint64_t changed = 0;
+    bool is_filled = build_series(attempt);
+    if (is_filled && found == PYROSCOPE_PART) {
+        ingest.time_ns = time_of(attempt);
+        struct buffer *profile = otlp_to_pprof_take(&walk->conversion, ingest.time_ns);
+        is_filled =
+            profile != NULL && (config_of(attempt)->mode == PYROSCOPE_INGEST
+                                    ? pyroscope_form_ingest(form, &ingest, profile, &changed)
+                                    : pyroscope_form_push(form, &attempt->series, profile));
+    } else if (is_filled) { /* a file, with its own time unless it had to move */
+        uint64_t own_ns = walk->profile.time_unix_ns;
+        uint64_t time_ns = own_ns != 0 ? time_of(attempt) : 0;
+        ingest.time_ns = time_ns != own_ns ? time_ns : 0;
+        is_filled = pyroscope_form_upload(form, &ingest, &changed);
+    }
+    counter_add(&counters->changed_labels, changed);
+    if (is_filled) {
         post_send(post);
     } else {
         break_off(attempt, no_memory);
@@ -395,11 +400,10 @@ static void send_found(struct attempt *attempt, enum pyroscope_found found)
     }
 }
 
-/* What the walk passes over, as OTLP. */
+/* Sends as OTLP what the walk passes over. */
 static void send_rest(struct attempt *attempt)
 {
     struct slice rest = attempt->rest;
-    assert(rest.data != NULL);
     attempt->rest = slice_of(NULL, 0);
     if (number_set_has(&attempt->settled.posts, REST_NAME))
         return;
@@ -416,69 +420,68 @@ static void send_rest(struct attempt *attempt)
     }
 }
 
-/* After a 429 one at a time, until the server takes something. */
+/* After a 429 one at a time, until the server accepts something. */
 static unsigned posts_max(const struct attempt *attempt)
 {
     bool is_careful = attempt->settled.is_limited && !attempt->has_news;
-    assert(config_of(attempt)->concurrency > 0);
     return is_careful ? 1 : (unsigned)config_of(attempt)->concurrency;
 }
 
 static void pump(struct attempt *attempt);
-
-/* Samples of the post that the server did not want, as far as it says so. */
-static uint64_t unwanted_of(const struct post *post, const struct http_result *result)
-{
-    struct otlp_partial_success partial = {.rejected = 0};
-    if (post->name != REST_NAME || result->body.size == 0 ||
-        !slice_equal_text(result->content_type, post->form.content_type) ||
-        !otlp_response_partial_success(result->body, &partial) || partial.rejected <= 0)
-        return 0;
-    return (uint64_t)partial.rejected < post->samples ? (uint64_t)partial.rejected : post->samples;
-}
-
-static void post_taken(struct post *post, const struct http_result *result)
-{
-    struct attempt *attempt = post->attempt;
-    uint64_t unwanted = unwanted_of(post, result);
-    assert(post->name != 0);
-    attempt->settled.rejected += unwanted;
-    attempt->exporter->accepted_ns = clock_now_ns();
-    attempt->has_news = true;
-    number_set_add(&attempt->settled.posts, post->name);
-    attempt->settled.stored += post->samples - unwanted;
-}
 
 static void on_done(const struct http_result *result, void *arg)
 {
     struct post *post = arg;
     struct attempt *attempt = post->attempt;
     struct pyroscope_exporter *exporter = attempt->exporter;
-    char text[HTTP_OUTCOME_TEXT_MAX];
-    struct outcome outcome;
     assert(attempt->in_flight > 0);
     assert(exporter->in_flight > 0);
     attempt->in_flight--;
     exporter->in_flight--;
     if (result->status >= 200 && result->status < 300) {
-        post_taken(post, result);
+        /* As OTLP the server may have rejected some of the samples. */
+        struct otlp_partial_success partial = {.rejected = 0};
+        uint64_t rejected = 0;
+        if (post->name == REST_NAME && result->body.size > 0 &&
+            slice_equal_text(result->content_type, post->form.content_type) &&
+            otlp_response_partial_success(result->body, &partial) && partial.rejected > 0)
+            rejected = (uint64_t)partial.rejected;
+        if (rejected > post->samples)
+            rejected = post->samples;
+        exporter->accepted_ns = clock_now_ns();
+        attempt->has_news = true;
+        number_set_add(&attempt->settled.posts, post->name);
+        attempt->settled.rejected += rejected;
+        attempt->settled.stored += post->samples - rejected;
     } else {
+        char text[HTTP_OUTCOME_TEXT_MAX];
         const char *url =
             post->form.target != NULL ? exporter->shown_ingest_url : exporter->shown_url;
         const struct request_secrets secrets = http_client_secrets(exporter->client);
-        outcome = post->name == REST_NAME ? http_outcome_refused(result, &secrets, url, text)
-                                          : pyroscope_outcome_refused(result, &secrets, url, text);
+        struct outcome outcome = post->name == REST_NAME
+                                     ? http_outcome_refused(result, &secrets, url, text)
+                                     : outcome_of(result, &secrets, url, text);
         post_refused(post, &outcome);
     }
     post_free(post);
     pump(attempt);
 }
 
-/* Mode otlp: what leaves as OTLP, and whether there is anything else. False: no memory. */
-static bool prepare_rest(struct attempt *attempt, struct slice request)
+/* Joins the batch and opens the walk. In mode otlp finds what leaves as OTLP. False: no memory. */
+static bool attempt_open(struct attempt *attempt)
 {
-    assert(attempt->rest.data == NULL);
-    profile_choice wants = attempt->exporter->wants;
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    struct budget *budget = exporter->base.budget;
+    profile_choice wants = exporter->wants;
+    bool is_joined = batch_join(attempt->batch, budget, &attempt->whole);
+    struct slice request = attempt->whole.bytes;
+    bool is_open =
+        pyroscope_walk_open(&attempt->walk, config_of(attempt), &exporter->rules, request, budget);
+    pyroscope_series_init(&attempt->series, budget);
+    if (!is_joined || !is_open)
+        return false;
+    if (config_of(attempt)->mode != PYROSCOPE_OTLP)
+        return true;
     attempt->walk.wants = wants;
     attempt->has_wanted = profile_choice_has(request, wants);
     if (!attempt->has_wanted) {
@@ -486,28 +489,13 @@ static bool prepare_rest(struct attempt *attempt, struct slice request)
         return true;
     }
     attempt->wanted = profile_choice_items(request, wants);
-    attempt->stripped = profile_remove(request, wants, attempt->exporter->base.budget);
-    if (attempt->stripped == NULL)
-        return false;
-    if (attempt->stripped->size > 0)
+    attempt->stripped = profile_remove(request, wants, budget);
+    if (attempt->stripped != NULL && attempt->stripped->size > 0)
         attempt->rest = buffer_slice(attempt->stripped);
-    return true;
+    return attempt->stripped != NULL;
 }
 
-static bool attempt_open(struct attempt *attempt)
-{
-    struct pyroscope_exporter *exporter = attempt->exporter;
-    bool is_joined = batch_join(attempt->batch, exporter->base.budget, &attempt->whole);
-    struct slice request = attempt->whole.bytes;
-    bool is_open = pyroscope_walk_open(&attempt->walk, config_of(attempt), &exporter->rules,
-                                       request, exporter->base.budget);
-    pyroscope_series_init(&attempt->series, exporter->base.budget);
-    if (!is_joined || !is_open)
-        return false;
-    return config_of(attempt)->mode != PYROSCOPE_OTLP || prepare_rest(attempt, request);
-}
-
-/* The next part. On the lane, or on its helper. */
+/* Finds the next part, on the lane or on its helper. */
 static enum pyroscope_found find(struct attempt *attempt)
 {
     if (!attempt->is_opened) {
@@ -548,7 +536,7 @@ static void on_helped(struct helper_work *work)
     pump(attempt);
 }
 
-/* Posts until enough are under way; ends the attempt after the last answer. */
+/* Posts until enough are in flight; ends the attempt after the last response. */
 static void pump(struct attempt *attempt)
 {
     if (attempt->exporter->is_stopping && !attempt->has_ended)
@@ -587,11 +575,17 @@ struct otlp_to_pprof_rules pyroscope_rules_of(const struct pyroscope_config *con
     };
 }
 
+bool pyroscope_has_no_otlp_name(const struct profile *profile)
+{
+    /* String 0 is "". */
+    return profile_is_opaque(profile) || profile->period == 0 ||
+           profile->period_type.type.number == 0;
+}
+
 static struct attempt *attempt_create(struct pyroscope_exporter *exporter, struct batch *batch,
                                       struct receipt *receipt)
 {
     assert(exporter->client != NULL);
-    assert(batch->signal == PROFILES);
     struct attempt *attempt = mem_zalloc(sizeof(*attempt));
     attempt->exporter = exporter;
     attempt->batch = batch_ref(batch);

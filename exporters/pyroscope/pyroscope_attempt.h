@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One attempt of the pyroscope exporter to send a batch: walks through its profiles, converts them
- * one after the other and posts each series on its own, a few at a time. Runs on the exporter's
- * lane. */
+/* One attempt of the pyroscope exporter to send a batch: walks through its profiles, converts one
+ * after the other and posts each series on its own, a few at a time. Runs on the exporter's lane.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -13,9 +13,14 @@
 #include "src/profiles/otlp/profile_remove.h"
 #include "src/profiles/pprof/otlp_to_pprof.h"
 
+#define PYROSCOPE_PUSH_PATH   "/push.v1.PusherService/Push"
+#define PYROSCOPE_INGEST_PATH "/ingest"
+#define PYROSCOPE_OTLP_PATH   "/v1development/profiles"
+
 struct batch;
 struct gzip;
 struct http_client;
+struct profile;
 struct pyroscope_config;
 struct receipt;
 
@@ -42,31 +47,35 @@ struct pyroscope_exporter {
     char *shown_url; /* for messages: without userinfo and query */
     char *shown_ingest_url;
     char *ingest_path;
-    const char *push_path; /* of the Push API, where url is another address; NULL: url is it */
-    profile_choice wants;  /* mode otlp: what leaves by Push or /ingest; the rest is OTLP */
+    const char *push_path; /* of the Push API, if url is another endpoint; NULL: url is it */
+    profile_choice wants;  /* mode otlp: what is sent by Push or /ingest; the rest is OTLP */
     char *authorization;
     struct config_pair *headers; /* ours, then the user's */
     size_t headers_count;
     struct authenticator *authenticator; /* NULL: none */
     struct http_client *client;
-    struct gzip *gzip; /* NULL: bodies go as they are */
+    struct gzip *gzip; /* NULL: bodies are not compressed */
     struct otlp_to_pprof_rules rules;
     struct pyroscope_memory memory;
     uint64_t in_flight;   /* posts of all attempts */
     uint64_t sent_no;     /* of the last one */
-    uint64_t accepted_ns; /* when the server took the last one */
-    bool forwards_tenant; /* that of each batch's client */
+    uint64_t accepted_ns; /* when the server accepted the last one */
+    bool forwards_tenant; /* of each batch's client */
     bool is_stopping;
-    bool has_told_refusal;
-    bool has_told_window;
+    bool has_logged_refusal;
+    bool has_logged_window;
 };
 
+/* Whether Pyroscope's OTLP endpoint cannot name the profile: it names one after its period type,
+ * and refuses one without, or with a period of 0, with "invalid metric name", and with it the whole
+ * request. A file of JFR is not OTLP. */
+bool pyroscope_has_no_otlp_name(const struct profile *profile);
 /* How profiles are converted. Borrows from config. */
 struct otlp_to_pprof_rules pyroscope_rules_of(const struct pyroscope_config *config);
-/* Sends what of the batch is not settled yet; the receipt resolves when every post has an answer.
+/* Sends what of the batch is not settled yet. Resolves the receipt when every post has a response.
  */
 void pyroscope_attempt_start(struct pyroscope_exporter *exporter, struct batch *batch,
                              struct receipt *receipt);
-/* The same in mode otlp for a batch whose OTLP part the server has stored already. */
+/* The same in mode otlp for a batch whose OTLP part the server has already stored. */
 void pyroscope_attempt_continue(struct pyroscope_exporter *exporter, struct batch *batch,
                                 struct receipt *receipt);

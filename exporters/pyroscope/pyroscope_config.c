@@ -114,22 +114,47 @@ const struct config_field pyroscope_fields[] = {
     CONFIG_END,
 };
 
-static bool endpoint_check(const struct pyroscope_config *config, struct error *error)
+/* names: the values are labels; add: the keys are. */
+static bool check_map(const struct config_value *map, const char *key, bool values_are_labels,
+                      struct error *error)
 {
-    assert(config->endpoint != NULL);
-    struct http_url url;
-    if (config->endpoint[0] == '\0')
-        return error_set(error, "endpoint must be specified, as in http://pyroscope:4040") ||
-               error_at(error, "endpoint");
-    if (!http_url_parse(config->endpoint, &url, error))
-        return error_prefix(error, "endpoint must be a valid URL") || error_at(error, "endpoint");
-    http_url_clear(&url);
+    if (map == NULL || map->type == CONFIG_VALUE_NULL)
+        return true;
+    if (map->type != CONFIG_VALUE_MAP)
+        return error_set(error, "labels::%s must be a map", key) || error_at(error, key) ||
+               error_at(error, "labels");
+    for (size_t i = 0; i < map->count; i++) {
+        if (map->items[i].type != CONFIG_VALUE_TEXT || map->items[i].text[0] == '\0')
+            return error_set(error, "labels::%s::%s must be a text; put it in quotes", key,
+                             map->keys[i]) ||
+                   error_at_index(error, i) || error_at(error, key) || error_at(error, "labels");
+        const char *label = values_are_labels ? map->items[i].text : map->keys[i];
+        if (label[0] == '\0' || strncmp(label, "__", 2) == 0)
+            return error_set(error,
+                             "labels::%s: \"%s\" is no name for a label: it is empty or begins "
+                             "with \"__\", which is the server's",
+                             key, label) ||
+                   error_at_index(error, i) || error_at(error, key) || error_at(error, "labels");
+        if (strcmp(label, "service_name") == 0)
+            return error_set(error,
+                             "labels::%s: service_name is set from the resource's "
+                             "service.name; use the resource processor to change that",
+                             key) ||
+                   error_at_index(error, i) || error_at(error, key) || error_at(error, "labels");
+    }
     return true;
 }
 
-static bool auth_check(const struct pyroscope_config *config, struct error *error)
+bool pyroscope_labels_check(const void *section, struct error *error)
 {
-    assert(config->tenant != NULL);
+    const struct pyroscope_labels_config *labels = section;
+    return check_map(labels->names, "names", true, error) &&
+           check_map(labels->add, "add", false, error);
+}
+
+/* At most one kind of credentials, and each of them well-formed. */
+static bool check_credentials(const struct pyroscope_config *config, struct error *error)
+{
     bool has_bearer = config->bearer_token[0] != '\0';
     bool has_header = false;
     bool has_tenant = false;
@@ -161,49 +186,20 @@ static bool auth_check(const struct pyroscope_config *config, struct error *erro
     return true;
 }
 
-/* names: the values are labels; add: the keys are. */
-static bool map_check(const struct config_value *map, const char *key, bool values_are_labels,
-                      struct error *error)
+bool pyroscope_config_check(const void *section, struct error *error)
 {
-    assert(key != NULL);
-    if (map == NULL || map->type == CONFIG_VALUE_NULL)
-        return true;
-    if (map->type != CONFIG_VALUE_MAP)
-        return error_set(error, "labels::%s must be a map", key) || error_at(error, key) ||
-               error_at(error, "labels");
-    for (size_t i = 0; i < map->count; i++) {
-        if (map->items[i].type != CONFIG_VALUE_TEXT || map->items[i].text[0] == '\0')
-            return error_set(error, "labels::%s::%s must be a text; put it in quotes", key,
-                             map->keys[i]) ||
-                   error_at_index(error, i) || error_at(error, key) || error_at(error, "labels");
-        const char *label = values_are_labels ? map->items[i].text : map->keys[i];
-        if (label[0] == '\0' || strncmp(label, "__", 2) == 0)
-            return error_set(error,
-                             "labels::%s: \"%s\" is no name for a label: it is empty or begins "
-                             "with \"__\", which is the server's",
-                             key, label) ||
-                   error_at_index(error, i) || error_at(error, key) || error_at(error, "labels");
-        if (strcmp(label, "service_name") == 0)
-            return error_set(error,
-                             "labels::%s: service_name is set from the resource's "
-                             "service.name; use the resource processor to change that",
-                             key) ||
-                   error_at_index(error, i) || error_at(error, key) || error_at(error, "labels");
-    }
-    return true;
-}
-
-bool pyroscope_labels_check(const void *section, struct error *error)
-{
-    const struct pyroscope_labels_config *labels = section;
-    return map_check(labels->names, "names", true, error) &&
-           map_check(labels->add, "add", false, error);
-}
-
-static bool mode_check(const struct pyroscope_config *config, struct error *error)
-{
-    if (config->mode == PYROSCOPE_OTLP &&
-        (config->labels.add != NULL || config->labels.names != NULL))
+    const struct pyroscope_config *config = section;
+    const struct pyroscope_labels_config *labels = &config->labels;
+    struct http_url url;
+    if (config->endpoint[0] == '\0')
+        return error_set(error, "endpoint must be specified, as in http://pyroscope:4040") ||
+               error_at(error, "endpoint");
+    if (!http_url_parse(config->endpoint, &url, error))
+        return error_prefix(error, "endpoint must be a valid URL") || error_at(error, "endpoint");
+    http_url_clear(&url);
+    if (!check_credentials(config, error) || !pyroscope_labels_check(labels, error))
+        return false;
+    if (config->mode == PYROSCOPE_OTLP && (labels->add != NULL || labels->names != NULL))
         return error_set(error,
                          "labels::add and labels::names need mode: push or ingest; with otlp the "
                          "server makes the labels") ||
@@ -211,17 +207,8 @@ static bool mode_check(const struct pyroscope_config *config, struct error *erro
     return true;
 }
 
-bool pyroscope_config_check(const void *text, struct error *error)
-{
-    const struct pyroscope_config *config = text;
-    assert(config != NULL);
-    return endpoint_check(config, error) && auth_check(config, error) &&
-           pyroscope_labels_check(&config->labels, error) && mode_check(config, error);
-}
-
 const char *pyroscope_config_find(const struct config_value *map, const char *key, size_t size)
 {
-    assert(key != NULL || size == 0);
     if (map == NULL || map->type != CONFIG_VALUE_MAP)
         return NULL;
     for (size_t i = 0; i < map->count; i++)

@@ -68,8 +68,8 @@ extern const struct config_field pyroscope_limits_fields[];
 /* The rule of the section of labels. */
 bool pyroscope_labels_check(const void *section, struct error *error);
 
-/* Rules across the fields; config is a struct pyroscope_config. */
-bool pyroscope_config_check(const void *config, struct error *error);
+/* Rules across the fields; section is a struct pyroscope_config. */
+bool pyroscope_config_check(const void *section, struct error *error);
 
-/* The text beside key in a map of texts; NULL: it has none. */
+/* The string of key in a map of strings; NULL: it has no such key. */
 const char *pyroscope_config_find(const struct config_value *map, const char *key, size_t size);

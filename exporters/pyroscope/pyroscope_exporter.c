@@ -3,9 +3,7 @@
  * OTLP. One instance per lane, on its lane. */
 #include "exporters/pyroscope/pyroscope_attempt.h"
 #include "exporters/pyroscope/pyroscope_config.h"
-#include "exporters/pyroscope/pyroscope_names.h"
-#include "exporters/shared/http_outcome.h"
-#include "exporters/shared/http_settings.h"
+#include "exporters/shared/exporter_client.h"
 #include "src/base/base64.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
@@ -72,52 +70,6 @@ static struct pyroscope_exporter *pyroscope_exporter_of(struct component *base)
     return (struct pyroscope_exporter *)base;
 }
 
-/* "Bearer TOKEN", or "Basic " and user:password in base64; NULL: neither is configured. */
-static char *authorization_of(const struct pyroscope_config *config)
-{
-    assert(config->bearer_token != NULL);
-    static const char basic[] = "Basic ";
-    if (config->bearer_token[0] != '\0') {
-        size_t size = strlen(config->bearer_token) + sizeof("Bearer ");
-        char *bearer = mem_alloc(size);
-        snprintf(bearer, size, "Bearer %s", config->bearer_token);
-        return bearer;
-    }
-    if (!config->has_basic_auth)
-        return NULL;
-    const struct pyroscope_auth_config *auth = &config->basic_auth;
-    size_t size = strlen(auth->username) + 1 + strlen(auth->password);
-    char *plain = mem_alloc(size + 1);
-    char *text = mem_zalloc(sizeof(basic) + base64_size(size));
-    snprintf(plain, size + 1, "%s:%s", auth->username, auth->password);
-    memcpy(text, basic, sizeof(basic) - 1);
-    base64_encode(slice_of(plain, size), text + sizeof(basic) - 1);
-    mem_free(plain);
-    return text;
-}
-
-/* Ours first: of equal ones the user's, which come later, win. */
-static void headers_prepare(struct pyroscope_exporter *exporter)
-{
-    assert(exporter->headers == NULL);
-    const struct pyroscope_config *config = exporter->base.config;
-    exporter->authorization = authorization_of(config);
-    exporter->headers =
-        mem_alloc((config->headers.count + OWN_HEADERS_MAX) * sizeof(exporter->headers[0]));
-    if (exporter->authorization != NULL)
-        exporter->headers[exporter->headers_count++] =
-            (struct config_pair){.key = "Authorization", .value = exporter->authorization};
-    exporter->forwards_tenant = config->forward_tenant && config->tenant[0] == '\0';
-    if (config->tenant[0] != '\0')
-        exporter->headers[exporter->headers_count++] =
-            (struct config_pair){.key = "X-Scope-OrgID", .value = config->tenant};
-    for (size_t i = 0; i < config->headers.count; i++) {
-        exporter->headers[exporter->headers_count++] = config->headers.pairs[i];
-        exporter->forwards_tenant &=
-            strcasecmp(config->headers.pairs[i].key, CLIENT_TENANT_HEADER) != 0;
-    }
-}
-
 static void pyroscope_exporter_consume(struct component *self, struct batch *batch,
                                        struct receipt *receipt)
 {
@@ -134,7 +86,8 @@ static void pyroscope_exporter_consume(struct component *self, struct batch *bat
     pyroscope_attempt_start(exporter, batch, receipt);
 }
 
-static bool urls_prepare(struct pyroscope_exporter *exporter, struct error *error)
+/* Finds the URLs of mode and of /ingest at the endpoint. */
+static bool find_urls(struct pyroscope_exporter *exporter, struct error *error)
 {
     static const char *const paths[] = {
         [PYROSCOPE_PUSH] = PYROSCOPE_PUSH_PATH,
@@ -143,33 +96,65 @@ static bool urls_prepare(struct pyroscope_exporter *exporter, struct error *erro
     };
     const struct pyroscope_config *config = exporter->base.config;
     struct http_url url;
-    struct http_url ingest;
-    assert(config->endpoint[0] != '\0');
     exporter->url = http_url_join(config->endpoint, paths[config->mode]);
+    if (!http_url_parse(exporter->url, &url, error))
+        return error_prefix(error, "endpoint");
+    exporter->shown_url = mem_copy_text(url.shown);
+    http_url_clear(&url);
     char *ingest_url = http_url_join(config->endpoint, paths[PYROSCOPE_INGEST]);
-    bool is_fine = http_url_parse(exporter->url, &url, error);
-    if (is_fine) {
-        exporter->shown_url = mem_copy_text(url.shown);
-        http_url_clear(&url);
-    }
-    if (is_fine && http_url_parse(ingest_url, &ingest, error)) {
-        exporter->shown_ingest_url = mem_copy_text(ingest.shown);
-        exporter->ingest_path = mem_copy_text(ingest.target);
-        http_url_clear(&ingest);
-    }
+    bool is_valid = http_url_parse(ingest_url, &url, error);
     mem_free(ingest_url);
-    return exporter->ingest_path != NULL || error_prefix(error, "endpoint");
+    if (!is_valid)
+        return error_prefix(error, "endpoint");
+    exporter->shown_ingest_url = mem_copy_text(url.shown);
+    exporter->ingest_path = mem_copy_text(url.target);
+    http_url_clear(&url);
+    return true;
+}
+
+/* Fills headers with ours first: of equal ones the user's, which come later, win. */
+static void fill_headers(struct pyroscope_exporter *exporter)
+{
+    static const char basic[] = "Basic ";
+    const struct pyroscope_config *config = exporter->base.config;
+    if (config->bearer_token[0] != '\0') {
+        size_t size = strlen(config->bearer_token) + sizeof("Bearer ");
+        exporter->authorization = mem_alloc(size);
+        snprintf(exporter->authorization, size, "Bearer %s", config->bearer_token);
+    } else if (config->has_basic_auth) {
+        const struct pyroscope_auth_config *auth = &config->basic_auth;
+        size_t size = strlen(auth->username) + 1 + strlen(auth->password);
+        char *plain = mem_alloc(size + 1);
+        exporter->authorization = mem_zalloc(sizeof(basic) + base64_size(size));
+        snprintf(plain, size + 1, "%s:%s", auth->username, auth->password);
+        memcpy(exporter->authorization, basic, sizeof(basic) - 1);
+        base64_encode(slice_of(plain, size), exporter->authorization + sizeof(basic) - 1);
+        mem_free(plain);
+    }
+    exporter->headers =
+        mem_alloc((config->headers.count + OWN_HEADERS_MAX) * sizeof(exporter->headers[0]));
+    if (exporter->authorization != NULL)
+        exporter->headers[exporter->headers_count++] =
+            (struct config_pair){.key = "Authorization", .value = exporter->authorization};
+    exporter->forwards_tenant = config->forward_tenant && config->tenant[0] == '\0';
+    if (config->tenant[0] != '\0')
+        exporter->headers[exporter->headers_count++] =
+            (struct config_pair){.key = "X-Scope-OrgID", .value = config->tenant};
+    for (size_t i = 0; i < config->headers.count; i++) {
+        exporter->headers[exporter->headers_count++] = config->headers.pairs[i];
+        exporter->forwards_tenant &=
+            strcasecmp(config->headers.pairs[i].key, CLIENT_TENANT_HEADER) != 0;
+    }
 }
 
 static bool pyroscope_exporter_create(struct component *self, struct error *error)
 {
     struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
     const struct pyroscope_config *config = self->config;
-    assert(exporter->url == NULL);
-    if (!urls_prepare(exporter, error))
+    if (!find_urls(exporter, error))
         return false;
     self->destination = exporter->shown_url;
-    headers_prepare(exporter);
+    fill_headers(exporter);
     exporter->rules = pyroscope_rules_of(config);
     exporter->wants = config->mode == PYROSCOPE_OTLP ? profile_is_opaque : NULL;
     if (config->compression == PYROSCOPE_GZIP)
@@ -180,42 +165,27 @@ static bool pyroscope_exporter_create(struct component *self, struct error *erro
 static bool pyroscope_exporter_start(struct component *self, struct error *error)
 {
     struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
-    assert(exporter->client == NULL);
     const struct pyroscope_config *config = self->config;
-    const struct tls_client_config *tls = &config->tls;
     struct http_client_settings settings = {
-        .lane = self->lane,
         .url = exporter->url,
-        .user_agent = http_settings_user_agent(),
         .headers = exporter->headers,
         .headers_count = exporter->headers_count,
-        .credentials = exporter_auth_credentials(exporter->authenticator),
         .timeout_ns = config->timeout_ns,
         .idle_connections_max = config->concurrency,
         .idle_timeout_ns = (uint64_t)90 * NS_PER_S,
         .has_keep_alive = true,
         .proxy_url = config->proxy_url,
     };
-    if (!tls_client_check_files(tls, error))
-        return false;
-    http_settings_add_tls(&settings, tls);
-    exporter->client = http_client_create(&settings, error);
+    exporter->client =
+        exporter_client_create(self, &settings, &config->tls, exporter->authenticator, error);
     return exporter->client != NULL;
-}
-
-static void on_client_closed(void *arg)
-{
-    component_stopped(arg);
 }
 
 static void pyroscope_exporter_stop(struct component *self)
 {
     struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
     exporter->is_stopping = true;
-    if (exporter->client == NULL)
-        component_stopped(self);
-    else
-        http_client_close(exporter->client, on_client_closed, self);
+    exporter_client_stop(self, exporter->client);
 }
 
 static void pyroscope_exporter_destroy(struct component *self)

@@ -1,36 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bodies of requests, put together from parts that stay where they are. Runs on the exporter's
- * lane. */
+/* Puts bodies of requests together from parts, without copying those, and the queries of /ingest.
+ * Runs on the exporter's lane. */
 #include "exporters/pyroscope/pyroscope_form.h"
 
 #include "exporters/pyroscope/pyroscope_query.h"
 #include "exporters/pyroscope/pyroscope_series.h"
+#include "exporters/pyroscope/pyroscope_walk.h"
 #include "src/base/buffer.h"
+#include "src/base/clock.h"
 #include "src/base/random.h"
 #include "src/base/text_escape.h"
 #include "src/codec/gzip.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/pprof/profile_type.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { FRAME_BYTES_MAX = 512, BOUNDARY_BYTES_MAX = 48 };
+enum { FRAME_BYTES_MAX = 512, BOUNDARY_BYTES_MAX = 48, NUMBER_BYTES_MAX = 24, RATE_DEFAULT = 100 };
 
-/* Where one part of a multipart form ends and the next begins. */
+/* Begins a part of a multipart form. */
 #define PART_HEAD                                                                                  \
     "--%s\r\nContent-Disposition: form-data; name=\"%s\"; filename=\"%s\"\r\n"                     \
     "Content-Type: application/octet-stream\r\n\r\n"
 
 void pyroscope_form_init(struct pyroscope_form *form, struct budget *budget, struct gzip *gzip)
 {
-    assert(form != NULL);
     *form = (struct pyroscope_form){.budget = budget, .gzip = gzip};
 }
 
 void pyroscope_form_fini(struct pyroscope_form *form)
 {
-    assert(form != NULL);
     for (size_t i = 0; i < form->parts_count; i++)
         buffer_unref(form->parts[i].owner);
     buffer_unref(form->target);
@@ -47,7 +49,7 @@ uint64_t pyroscope_form_bytes(const struct pyroscope_form *form)
     return bytes;
 }
 
-/* Takes over the buffer; NULL: there was no memory for it. */
+/* Takes over the buffer. NULL: no memory. */
 static void add_owned(struct pyroscope_form *form, struct buffer *buffer)
 {
     assert(form->parts_count < PYROSCOPE_FORM_PARTS_MAX);
@@ -77,11 +79,10 @@ static void add_text(struct pyroscope_form *form, const char *text)
     add_owned(form, buffer);
 }
 
-/* All parts become one. */
+/* Compresses all parts to one. */
 static void pack(struct pyroscope_form *form)
 {
     struct buffer *packed = NULL;
-    assert(form->gzip != NULL);
     if (form->has_failed)
         return;
     form->plain_bytes = pyroscope_form_bytes(form);
@@ -123,49 +124,65 @@ bool pyroscope_form_otlp(struct pyroscope_form *form, struct slice request)
     return !form->has_failed;
 }
 
-/* Random, so that no profile holds it. */
+/* The boundary is random, so that no profile contains it. */
 static void begin_multipart(struct pyroscope_form *form, char boundary[BOUNDARY_BYTES_MAX])
 {
     uint32_t words[4];
+    assert(form->parts_count == 0);
     for (size_t i = 0; i < 4; i++)
         words[i] = (uint32_t)(random_uniform() * 4294967296.0);
-    int size = snprintf(boundary, BOUNDARY_BYTES_MAX, "spanflame%08x%08x%08x%08x", words[0],
-                        words[1], words[2], words[3]);
-    assert(size < BOUNDARY_BYTES_MAX);
+    snprintf(boundary, BOUNDARY_BYTES_MAX, "spanflame%08x%08x%08x%08x", words[0], words[1],
+             words[2], words[3]);
     snprintf(form->content_type, sizeof(form->content_type), "multipart/form-data; boundary=%s",
              boundary);
 }
 
-/* The last part: under which name the server is to show the type. A profile that came with a name
- * has its type as it came, which may be any text, or none. */
-static void add_type_config(struct pyroscope_form *form, const struct profile_type *type,
-                            const char *boundary)
+/* Addresses the form to the query. */
+static bool address(struct pyroscope_form *form, const struct pyroscope_query *query,
+                    uint64_t *changed)
 {
-    char text[2 * FRAME_BYTES_MAX + 2 * JSON_ESCAPE_BYTES_MAX * PROFILE_TYPE_TEXT_MAX];
-    FILE *out = fmemopen(text, sizeof(text), "w");
-    if (out == NULL) {
-        form->has_failed = true;
-        return;
-    }
-    fprintf(out, "\r\n" PART_HEAD "{", boundary, "sample_type_config", "sample_type_config.json");
-    text_escape_json(out, slice_of_text(type->type));
-    fprintf(out, ":{\"display-name\":");
-    text_escape_json(out, slice_of_text(type->name));
-    fprintf(out, "}}\r\n--%s--\r\n", boundary);
-    fclose(out);
-    add_text(form, text);
+    form->target = pyroscope_query_target(query, form->budget, changed);
+    form->has_failed |= form->target == NULL;
+    return !form->has_failed;
 }
 
-/* The server unpacks the profile, never the body of /ingest. */
-bool pyroscope_form_profile(struct pyroscope_form *form, const struct profile_type *type,
-                            struct buffer *profile)
+static struct pyroscope_query query_of(const struct pyroscope_ingest *ingest)
 {
+    return (struct pyroscope_query){.path = ingest->path,
+                                    .labels = byte_run_slice(&ingest->series->labels)};
+}
+
+/* The server knows nanoseconds by their 19 digits. */
+static struct slice number_text(char room[NUMBER_BYTES_MAX], uint64_t number)
+{
+    int size = snprintf(room, NUMBER_BYTES_MAX, "%" PRIu64, number);
+    return slice_of(room, (size_t)size);
+}
+
+static const char *units_of(const struct profile_type *type)
+{
+    bool is_time = strcmp(type->unit, "nanoseconds") == 0;
+    bool is_lock = strcmp(type->name, "mutex") == 0 || strcmp(type->name, "block") == 0;
+    if (strcmp(type->unit, "bytes") == 0)
+        return "bytes";
+    if (is_lock)
+        return is_time ? "lock_nanoseconds" : "lock_samples";
+    if (strcmp(type->name, "goroutine") == 0)
+        return "goroutines";
+    return strcmp(type->name, "memory") == 0 ? "objects" : "samples";
+}
+
+bool pyroscope_form_ingest(struct pyroscope_form *form, const struct pyroscope_ingest *ingest,
+                           struct buffer *profile, uint64_t *changed)
+{
+    const struct pyroscope_walk *walk = ingest->walk;
+    const struct profile_type *type = &walk->type;
     char boundary[BOUNDARY_BYTES_MAX];
     char text[FRAME_BYTES_MAX];
-    assert(form->parts_count == 0);
+    char config[2 * FRAME_BYTES_MAX + 2 * JSON_ESCAPE_BYTES_MAX * PROFILE_TYPE_TEXT_MAX];
     begin_multipart(form, boundary);
     add_owned(form, profile);
-    if (form->gzip != NULL)
+    if (form->gzip != NULL) /* the server inflates the profile, never the body of /ingest */
         pack(form);
     if (form->has_failed)
         return false;
@@ -174,19 +191,60 @@ bool pyroscope_form_profile(struct pyroscope_form *form, const struct profile_ty
     snprintf(text, sizeof(text), PART_HEAD, boundary, "profile", "profile.pprof");
     add_text(form, text);
     form->parts[form->parts_count++] = packed;
-    add_type_config(form, type, boundary);
-    return !form->has_failed;
+    /* The last part: the name under which the server shows the type. A profile that came with a
+     * name has its own type, which may be any string, or empty. */
+    FILE *out = fmemopen(config, sizeof(config), "w");
+    if (out == NULL) {
+        form->has_failed = true;
+        return false;
+    }
+    fprintf(out, "\r\n" PART_HEAD "{", boundary, "sample_type_config", "sample_type_config.json");
+    text_escape_json(out, slice_of_text(type->type));
+    fprintf(out, ":{\"display-name\":");
+    text_escape_json(out, slice_of_text(type->name));
+    fprintf(out, "}}\r\n--%s--\r\n", boundary);
+    fclose(out);
+    add_text(form, config);
+
+    struct pyroscope_query query = query_of(ingest);
+    struct slice spy = pyroscope_query_label(query.labels, PYROSCOPE_SPY_LABEL);
+    int64_t period = walk->profile.period;
+    bool has_rate =
+        strcmp(type->period_unit, "nanoseconds") == 0 && period > 0 && period <= NS_PER_S;
+    uint64_t rate = has_rate ? (uint64_t)((NS_PER_S + period / 2) / period) : RATE_DEFAULT;
+    /* A state at a time, rather than events over one. */
+    bool is_state = strncmp(type->type, "inuse_", 6) == 0 || strcmp(type->name, "goroutine") == 0;
+    char from[NUMBER_BYTES_MAX];
+    char until[NUMBER_BYTES_MAX];
+    char rate_text[NUMBER_BYTES_MAX];
+    assert(ingest->time_ns > 0 && ingest->time_ns <= INT64_MAX);
+    uint64_t duration_ns = walk->profile.duration_ns;
+    if (duration_ns > INT64_MAX - ingest->time_ns) /* as in the profile: none */
+        duration_ns = 0;
+    pyroscope_query_add(&query, "from", number_text(from, ingest->time_ns));
+    pyroscope_query_add(&query, "until", number_text(until, ingest->time_ns + duration_ns));
+    pyroscope_query_add(&query, "spyName", spy.size > 0 ? spy : slice_of_text("spanflame"));
+    pyroscope_query_add(&query, "sampleRate", number_text(rate_text, rate));
+    pyroscope_query_add(&query, "units", slice_of_text(units_of(type)));
+    pyroscope_query_add(&query, "aggregationType", slice_of_text(is_state ? "average" : "sum"));
+    return !form->has_failed && address(form, &query, changed);
 }
 
-bool pyroscope_form_upload(struct pyroscope_form *form, struct slice file, struct slice labels)
+/* Everything that came with the file goes on unchanged, but for a time that had to move. */
+bool pyroscope_form_upload(struct pyroscope_form *form, const struct pyroscope_ingest *ingest,
+                           uint64_t *changed)
 {
+    static const char *const parameters[] = {"until", "spyName", "sampleRate", "units",
+                                             "aggregationType"};
+    const struct profile_dictionary *dictionary = &ingest->walk->dictionary;
+    const struct profile *profile = &ingest->walk->profile;
+    struct slice labels = opaque_profile_parameter(dictionary, profile, OPAQUE_PROFILE_LABELS);
     char boundary[BOUNDARY_BYTES_MAX];
     char text[FRAME_BYTES_MAX];
-    assert(form->parts_count == 0);
     begin_multipart(form, boundary);
     snprintf(text, sizeof(text), PART_HEAD, boundary, "jfr", "jfr");
     add_text(form, text);
-    add_borrowed(form, file);
+    add_borrowed(form, profile->payload);
     if (labels.size > 0) {
         snprintf(text, sizeof(text), "\r\n" PART_HEAD, boundary, "labels", "labels");
         add_text(form, text);
@@ -194,14 +252,16 @@ bool pyroscope_form_upload(struct pyroscope_form *form, struct slice file, struc
     }
     snprintf(text, sizeof(text), "\r\n--%s--\r\n", boundary);
     add_text(form, text);
-    return !form->has_failed;
-}
 
-bool pyroscope_form_address(struct pyroscope_form *form, const struct pyroscope_query *query,
-                            uint64_t *changed)
-{
-    assert(form->target == NULL);
-    form->target = pyroscope_query_target(query, form->budget, changed);
-    form->has_failed |= form->target == NULL;
-    return !form->has_failed;
+    struct pyroscope_query query = query_of(ingest);
+    char moved[NUMBER_BYTES_MAX];
+    pyroscope_query_add(&query, "format", profile->payload_format);
+    pyroscope_query_add(&query, "from",
+                        ingest->time_ns != 0
+                            ? number_text(moved, ingest->time_ns)
+                            : opaque_profile_parameter(dictionary, profile, "from"));
+    for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
+        pyroscope_query_add(&query, parameters[i],
+                            opaque_profile_parameter(dictionary, profile, parameters[i]));
+    return !form->has_failed && address(form, &query, changed);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bounded memory of batches and times. Runs on the exporter's lane. */
+/* Remembers batches and times within bounds. Runs on the exporter's lane. */
 #include "exporters/pyroscope/pyroscope_memory.h"
 
 #include "src/base/mem.h"
@@ -10,7 +10,7 @@
 
 enum { SET_CAPACITY_FIRST = 16 };
 
-/* A good mix of two numbers, never 0. */
+/* A hash of two numbers, never 0. */
 static uint64_t mixed(uint64_t a, uint64_t b)
 {
     uint64_t hash = (a ^ b * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
@@ -35,18 +35,6 @@ bool number_set_has(const struct number_set *set, uint64_t number)
     return set->capacity > 0 && set->slots[place_of(set, number)] == number;
 }
 
-static void grow(struct number_set *set)
-{
-    assert(set->count <= set->capacity);
-    struct number_set old = *set;
-    set->capacity = old.capacity > 0 ? 2 * old.capacity : SET_CAPACITY_FIRST;
-    set->slots = mem_zalloc(set->capacity * sizeof(set->slots[0]));
-    for (size_t i = 0; i < old.capacity; i++)
-        if (old.slots[i] != 0)
-            set->slots[place_of(set, old.slots[i])] = old.slots[i];
-    mem_free(old.slots);
-}
-
 bool number_set_add(struct number_set *set, uint64_t number)
 {
     assert(number != 0);
@@ -54,8 +42,15 @@ bool number_set_add(struct number_set *set, uint64_t number)
         return true;
     if (set->count == NUMBER_SET_MAX)
         return false;
-    if (2 * set->count >= set->capacity)
-        grow(set);
+    if (2 * set->count >= set->capacity) {
+        struct number_set old = *set;
+        set->capacity = old.capacity > 0 ? 2 * old.capacity : SET_CAPACITY_FIRST;
+        set->slots = mem_zalloc(set->capacity * sizeof(set->slots[0]));
+        for (size_t i = 0; i < old.capacity; i++)
+            if (old.slots[i] != 0)
+                set->slots[place_of(set, old.slots[i])] = old.slots[i];
+        mem_free(old.slots);
+    }
     set->slots[place_of(set, number)] = number;
     set->count++;
     return true;
@@ -70,14 +65,12 @@ void number_set_add_all(struct number_set *set, const struct number_set *others)
 
 void number_set_clear(struct number_set *set)
 {
-    assert(set != NULL);
     mem_free(set->slots);
     *set = (struct number_set){.count = 0};
 }
 
 struct batch_name batch_name_of(const struct batch *batch)
 {
-    assert(batch != NULL);
     struct batch_name name = {.bytes = batch->bytes, .arrival_ns = batch->arrival_ns};
     for (size_t i = 0; i < batch->parts_count; i++) {
         struct slice bytes = batch->parts[i].bytes;
@@ -102,7 +95,6 @@ uint64_t batch_name_owner(const struct batch_name *name, uint64_t post)
 
 void settled_batch_clear(struct settled_batch *settled)
 {
-    assert(settled != NULL);
     number_set_clear(&settled->posts);
     number_set_clear(&settled->cut);
 }
@@ -121,7 +113,6 @@ bool settled_batch_limited(struct settled_batch *settled, uint64_t post, bool is
 
 void pyroscope_memory_fini(struct pyroscope_memory *memory)
 {
-    assert(memory != NULL);
     for (size_t i = 0; i < MEMORY_BATCHES_MAX; i++)
         settled_batch_clear(&memory->batches[i]);
     for (size_t i = 0; i < 2; i++) {
@@ -130,21 +121,16 @@ void pyroscope_memory_fini(struct pyroscope_memory *memory)
     }
 }
 
-static bool is_same(const struct batch_name *a, const struct batch_name *b)
-{
-    return a->hash == b->hash && a->bytes == b->bytes && a->arrival_ns == b->arrival_ns;
-}
-
 struct settled_batch pyroscope_memory_take(struct pyroscope_memory *memory,
                                            const struct batch_name *name)
 {
-    assert(name != NULL);
     struct settled_batch none = {.rejected = 0};
     if (memory->batches_count == 0 || name->bytes == 0)
         return none;
     for (size_t i = 0; i < MEMORY_BATCHES_MAX; i++) {
         struct settled_batch found = memory->batches[i];
-        if (found.name.bytes == 0 || !is_same(&found.name, name))
+        if (found.name.hash != name->hash || found.name.bytes != name->bytes ||
+            found.name.arrival_ns != name->arrival_ns)
             continue;
         memory->batches[i] = none;
         memory->batches_count--;
@@ -156,7 +142,6 @@ struct settled_batch pyroscope_memory_take(struct pyroscope_memory *memory,
 void pyroscope_memory_keep(struct pyroscope_memory *memory, const struct batch_name *name,
                            struct settled_batch *settled)
 {
-    assert(settled != NULL);
     struct settled_batch *place = &memory->batches[memory->next_batch];
     bool has_news = settled->posts.count > 0 || settled->is_limited;
     if (!has_news || name->bytes == 0) {
@@ -181,7 +166,7 @@ static bool has(const struct number_set sets[2], uint64_t number)
     return number_set_has(&sets[0], number) || number_set_has(&sets[1], number);
 }
 
-/* The younger half is full: it is the older one from now on. */
+/* The younger half is full and becomes the older one. */
 static void age(struct number_set sets[2])
 {
     number_set_clear(&sets[1]);
@@ -192,7 +177,6 @@ static void age(struct number_set sets[2])
 uint64_t pyroscope_memory_time(struct pyroscope_memory *memory, uint64_t series, uint64_t owner,
                                uint64_t time_ns)
 {
-    assert(memory != NULL);
     for (uint64_t step = 0; step < MEMORY_TIME_STEPS_MAX; step++) {
         uint64_t time = mixed(series, time_ns + step);
         if (has(memory->owners, mixed(time, owner)))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pyroscope exporter remembers from one request to the next: which series of a batch are
- * settled, so that a retry does not send them again, and which times of a series are taken, because
- * the server keeps only one profile for each. Both are bounded. One owner. */
+/* What a pyroscope exporter remembers between requests: the series of a batch that are settled, so
+ * that a retry skips them, and the times of a series that are taken, because the server keeps only
+ * one profile for each. Both are bounded. One owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 
 struct batch;
 
-/* Numbers that are in a set; at most so many. */
+/* At most NUMBER_SET_MAX numbers. */
 struct number_set {
     uint64_t *slots; /* 0: free */
     size_t count;
@@ -20,13 +20,13 @@ struct number_set {
 enum { NUMBER_SET_MAX = 16384 };
 
 bool number_set_has(const struct number_set *set, uint64_t number);
-/* number is not 0. False: the set is full, and goes without. */
+/* number is not 0. False: the set is full. */
 bool number_set_add(struct number_set *set, uint64_t number);
-/* As far as there is room. */
+/* Adds as many as there is room for. */
 void number_set_add_all(struct number_set *set, const struct number_set *others);
 void number_set_clear(struct number_set *set);
 
-/* A batch that is to be sent again, known by what it holds. */
+/* Identifies a batch that is sent again, by its content. */
 struct batch_name {
     uint64_t hash;
     uint64_t bytes;
@@ -43,15 +43,15 @@ struct settled_batch {
     struct number_set posts;
     uint64_t rejected; /* samples of posts that were refused for good */
     uint64_t stored;   /* samples of posts that were not */
-    /* What came of 429, the answer to too much at a time. */
-    bool is_limited;        /* it came */
-    uint64_t limited_post;  /* the last one that got it while nothing else was sent */
+    /* The state after 429, too much at a time. */
+    bool is_limited;        /* there was one */
+    uint64_t limited_post;  /* the last post that got it while nothing else was sent */
     unsigned limited_times; /* in a row */
-    struct number_set cut;  /* parts that are to be sent in pieces */
+    struct number_set cut;  /* parts that must be sent in pieces */
 };
 void settled_batch_clear(struct settled_batch *settled);
-/* Notes a 429 to that post. True: it had more than SETTLED_LIMITED_TIMES of them while nothing else
- * was sent, so that it must be more than the server ever takes. */
+/* Records a 429 for that post. True: it got more than SETTLED_LIMITED_TIMES while nothing else was
+ * sent, so it is more than the server will ever accept. */
 enum { SETTLED_LIMITED_TIMES = 3 };
 bool settled_batch_limited(struct settled_batch *settled, uint64_t post, bool is_idle);
 
@@ -64,10 +64,10 @@ struct pyroscope_memory {
 };
 
 void pyroscope_memory_fini(struct pyroscope_memory *memory);
-/* What is settled of the batch, which is handed over and forgotten here. */
+/* Removes and returns what is settled of the batch. */
 struct settled_batch pyroscope_memory_take(struct pyroscope_memory *memory,
                                            const struct batch_name *name);
-/* Keeps it for the next attempt, taking over its posts; the oldest one goes. */
+/* Keeps it for the next attempt, in place of the oldest one. Takes over its posts. */
 void pyroscope_memory_keep(struct pyroscope_memory *memory, const struct batch_name *name,
                            struct settled_batch *settled);
 

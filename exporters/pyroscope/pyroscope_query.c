@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writing queries, percent-encoded (RFC 3986). The server's rules for `name`: an application's name
+/* Writes queries, percent-encoded (RFC 3986). The server's rules for `name`: an application's name
  * has letters, digits and "_.-/", a label's letters, digits and "_."; values end at ',' or '}' and
  * lose blanks at both ends. Runs on the exporter's lane. */
 #include "exporters/pyroscope/pyroscope_query.h"
@@ -66,15 +66,14 @@ static void put_encoded(struct writing *writing, uint8_t byte)
     out->data[out->size++] = (uint8_t)digits[byte & 0xf];
 }
 
-/* What is not allowed becomes '_'. */
+/* Replaces bytes that are not allowed by '_'. */
 static void put_allowed(struct writing *writing, struct slice text, bool (*is_allowed)(uint8_t))
 {
     bool is_changed = false;
-    assert(is_allowed != NULL);
     for (size_t i = 0; i < text.size; i++) {
-        bool is_fine = is_allowed(text.data[i]);
-        put_encoded(writing, is_fine ? text.data[i] : '_');
-        is_changed |= !is_fine;
+        bool stays = is_allowed(text.data[i]);
+        put_encoded(writing, stays ? text.data[i] : '_');
+        is_changed |= !stays;
     }
     writing->changed += is_changed;
 }
@@ -97,57 +96,40 @@ struct slice pyroscope_query_label(struct slice labels, const char *name)
 {
     struct wire_reader reader = wire_reader_of(labels);
     struct label label;
-    assert(name != NULL);
     while (next_label(&reader, &label))
         if (slice_equal_text(label.name, name))
             return label.value;
     return slice_of(NULL, 0);
 }
 
-static bool is_app_name(struct slice text)
-{
-    for (size_t i = 0; i < text.size; i++)
-        if (!is_app_byte(text.data[i]))
-            return false;
-    return text.size > 0;
-}
-
-/* Said by other means, or made by the server; but __session_id__ only comes from clients. */
-static bool is_own(struct slice name)
-{
-    bool is_internal = name.size >= 2 && name.data[0] == '_' && name.data[1] == '_';
-    return (is_internal && !slice_equal_text(name, "__session_id__")) ||
-           slice_equal_text(name, PYROSCOPE_SPY_LABEL);
-}
-
-/* One of blanks alone is left out. */
-static void put_label(struct writing *writing, const char *before, const struct label *label)
-{
-    struct slice value = slice_trim(label->value);
-    assert(label->name.size > 0);
-    writing->changed += value.size < label->value.size;
-    if (value.size == 0)
-        return;
-    put_text(writing, before);
-    put_allowed(writing, label->name, is_word);
-    put_text(writing, "%3D");
-    put_allowed(writing, value, is_value_byte);
-}
-
-/* The service's name is the application's; what it may not say there is said by a label, which wins
- * at the server. */
+/* The service's name is the application's. If it has other characters, the label service_name is
+ * sent too, which the server prefers. */
 static void put_name(struct writing *writing, struct slice labels)
 {
     struct wire_reader reader = wire_reader_of(labels);
     struct slice service = pyroscope_query_label(labels, "service_name");
-    bool is_app = is_app_name(service);
+    bool is_app = service.size > 0;
+    for (size_t i = 0; is_app && i < service.size; i++)
+        is_app = is_app_byte(service.data[i]);
     struct label label;
-    assert(service.size > 0);
     put_allowed(writing, service, is_app_byte);
     size_t begin = writing->out->size;
-    while (next_label(&reader, &label))
-        if (!is_own(label.name) && !(is_app && slice_equal_text(label.name, "service_name")))
-            put_label(writing, writing->out->size == begin ? "%7B" : "%2C", &label);
+    while (next_label(&reader, &label)) {
+        struct slice name = label.name;
+        struct slice value = slice_trim(label.value);
+        bool is_internal = name.size >= 2 && name.data[0] == '_' && name.data[1] == '_';
+        if ((is_internal && !slice_equal_text(name, "__session_id__")) ||
+            slice_equal_text(name, PYROSCOPE_SPY_LABEL) ||
+            (is_app && slice_equal_text(name, "service_name")))
+            continue;
+        writing->changed += value.size < label.value.size;
+        if (value.size == 0)
+            continue;
+        put_text(writing, writing->out->size == begin ? "%7B" : "%2C");
+        put_allowed(writing, name, is_word);
+        put_text(writing, "%3D");
+        put_allowed(writing, value, is_value_byte);
+    }
     if (writing->out->size > begin)
         put_text(writing, "%7D");
 }
@@ -161,21 +143,16 @@ void pyroscope_query_add(struct pyroscope_query *query, const char *key, struct 
     query->parameters[query->count++] = (struct pyroscope_parameter){.key = key, .value = value};
 }
 
-/* Each label has a header of at least two bytes for itself and two for each text: the signs around
- * them fit into three times that. The application's name may come twice. */
-static size_t bytes_max(const struct pyroscope_query *query)
-{
-    size_t size = strlen(query->path) + NAME_BYTES_MAX + 2 * ENCODED_BYTES * query->labels.size;
-    for (size_t i = 0; i < query->count; i++)
-        size += NAME_BYTES_MAX + PAIR_BYTES_MAX + ENCODED_BYTES * query->parameters[i].value.size;
-    return size;
-}
-
 struct buffer *pyroscope_query_target(const struct pyroscope_query *query, struct budget *budget,
                                       uint64_t *changed)
 {
     assert(query->path[0] == '/');
-    struct writing writing = {.out = buffer_try_create(budget, bytes_max(query))};
+    /* Each label has a header of at least two bytes for itself and two for each string: the signs
+     * around them fit into three times that. The application's name may occur twice. */
+    size_t size = strlen(query->path) + NAME_BYTES_MAX + 2 * ENCODED_BYTES * query->labels.size;
+    for (size_t i = 0; i < query->count; i++)
+        size += NAME_BYTES_MAX + PAIR_BYTES_MAX + ENCODED_BYTES * query->parameters[i].value.size;
+    struct writing writing = {.out = buffer_try_create(budget, size)};
     if (writing.out == NULL)
         return NULL;
     put_text(&writing, query->path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which labels, under which names, and each of them once. Runs on the exporter's lane. */
+/* Chooses the labels and their names, each of them once. Runs on the exporter's lane. */
 #include "exporters/pyroscope/pyroscope_series.h"
 
 #include "exporters/pyroscope/pyroscope_config.h"
@@ -26,7 +26,6 @@ enum {
 
 void pyroscope_series_init(struct pyroscope_series *series, struct budget *budget)
 {
-    assert(series != NULL);
     *series = (struct pyroscope_series){.budget = budget};
     arena_init(&series->arena, ARENA_BYTES_MAX);
     arena_init(&series->origin.arena, ARENA_BYTES_MAX);
@@ -34,7 +33,6 @@ void pyroscope_series_init(struct pyroscope_series *series, struct budget *budge
 
 void pyroscope_series_fini(struct pyroscope_series *series)
 {
-    assert(series != NULL);
     arena_clear(&series->arena);
     arena_clear(&series->origin.arena);
     scratch_fini(&series->labels.scratch, series->budget);
@@ -54,7 +52,7 @@ static bool has_name(const struct slice *names, size_t count, struct slice name)
     return false;
 }
 
-/* A name counts once, its first value; what is beyond the limit is left out. */
+/* Adds a label: of equal names the first counts, labels beyond the limit are left out. */
 static void add(struct pyroscope_series *series, const struct pyroscope_source *source,
                 struct slice name, struct slice value)
 {
@@ -86,11 +84,10 @@ static void add_text(struct pyroscope_series *series, const struct pyroscope_sou
     add(series, source, slice_of_text(name), slice_of_text(value));
 }
 
-/* The text of the first attribute of that key that the resource has; no data: none. */
+/* The value of the resource's first attribute of that key; no data: none. */
 static struct slice find_text(struct pyroscope_origin *origin,
                               const struct pyroscope_source *source, const char *key)
 {
-    assert(key != NULL);
     struct wire_reader reader = wire_reader_of(source->resource);
     struct wire_field field;
     struct slice text = {.size = 0};
@@ -106,7 +103,7 @@ static struct slice find_text(struct pyroscope_origin *origin,
     return slice_of(NULL, 0);
 }
 
-/* service_name is always there, once. */
+/* Adds service_name, which is never missing. */
 static void add_service(struct pyroscope_series *series, const struct pyroscope_source *source)
 {
     static const char unknown[] = "unknown_service";
@@ -128,64 +125,46 @@ static void add_service(struct pyroscope_series *series, const struct pyroscope_
     add(series, source, slice_of_text("service_name"), slice_of(text, size + executable.size));
 }
 
-static bool is_allowed(const struct config_texts *allow, struct slice key)
-{
-    for (size_t i = 0; i < allow->count; i++)
-        if (slice_equal_text(key, allow->texts[i]))
-            return true;
-    return false;
-}
-
-/* The label that an attribute becomes; false: none. What came as a label keeps its name. */
-static bool name_of(struct pyroscope_origin *origin, const struct pyroscope_source *source,
-                    struct slice key, struct slice *ret_name)
+/* Finds the labels that attributes of a message become. What came as a label keeps its name; of
+ * equal names the first counts. */
+static void find_labels(struct pyroscope_origin *origin, const struct pyroscope_source *source,
+                        struct slice message, uint32_t number)
 {
     const struct pyroscope_labels_config *config = source->config;
-    const char *other = pyroscope_config_find(config->names, (const char *)key.data, key.size);
-    bool was_label = profile_label_names_has(source->label_names, key);
-    enum otlp_name_form form = config->dots_to_underscores && !was_label && other == NULL
-                                   ? OTLP_NAME_UNDERSCORES
-                                   : OTLP_NAME_AS_IT_IS;
-    assert(ret_name != NULL);
-    if (other == NULL &&
-        (slice_equal_text(key, "service.name") || slice_equal_text(key, "service_name") ||
-         (!was_label && !is_allowed(&config->allow, key))))
-        return false;
-    return otlp_label_name(&origin->arena, other != NULL ? slice_of_text(other) : key,
-                           source->has_plain_names ? OTLP_NAME_PLAIN : form, ret_name);
-}
-
-/* A name counts once, with its first value. */
-static void note_attribute(struct pyroscope_origin *origin, const struct pyroscope_source *source,
-                           struct slice key_value)
-{
-    assert(source->config != NULL);
-    struct otlp_pair pair = otlp_text_pair(source->dictionary, key_value);
-    const struct pyroscope_labels_config *config = source->config;
-    struct slice name;
-    struct slice value;
-    if (!name_of(origin, source, pair.key, &name) ||
-        !otlp_text_of_value(&origin->arena, source->dictionary, pair.value, config->max_value_bytes,
-                            &value) ||
-        value.size == 0 || has_name(origin->names, origin->count, name))
-        return;
-    if (origin->count == PYROSCOPE_LABELS_MAX) {
-        origin->left_out++;
-        return;
-    }
-    origin->names[origin->count] = name;
-    origin->values[origin->count++] = value;
-}
-
-static void note_attributes(struct pyroscope_origin *origin, const struct pyroscope_source *source,
-                            struct slice message, uint32_t number)
-{
-    assert(number > 0);
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
-    while (wire_read_field(&reader, &field))
-        if (field.number == number && field.type == WIRE_BYTES)
-            note_attribute(origin, source, field.bytes);
+    while (wire_read_field(&reader, &field)) {
+        if (field.number != number || field.type != WIRE_BYTES)
+            continue;
+        struct otlp_pair pair = otlp_text_pair(source->dictionary, field.bytes);
+        struct slice key = pair.key;
+        const char *other = pyroscope_config_find(config->names, (const char *)key.data, key.size);
+        bool was_label = profile_label_names_has(source->label_names, key);
+        bool is_service =
+            slice_equal_text(key, "service.name") || slice_equal_text(key, "service_name");
+        bool is_allowed = was_label;
+        for (size_t i = 0; !is_allowed && i < config->allow.count; i++)
+            is_allowed = slice_equal_text(key, config->allow.texts[i]);
+        if (other == NULL && (is_service || !is_allowed))
+            continue;
+        enum otlp_name_form form = config->dots_to_underscores && !was_label && other == NULL
+                                       ? OTLP_NAME_UNDERSCORES
+                                       : OTLP_NAME_AS_IT_IS;
+        struct slice name;
+        struct slice value;
+        if (!otlp_label_name(&origin->arena, other != NULL ? slice_of_text(other) : key,
+                             source->has_plain_names ? OTLP_NAME_PLAIN : form, &name) ||
+            !otlp_text_of_value(&origin->arena, source->dictionary, pair.value,
+                                config->max_value_bytes, &value) ||
+            value.size == 0 || has_name(origin->names, origin->count, name))
+            continue;
+        if (origin->count == PYROSCOPE_LABELS_MAX) {
+            origin->left_out++;
+            continue;
+        }
+        origin->names[origin->count] = name;
+        origin->values[origin->count++] = value;
+    }
 }
 
 static bool is_same(struct slice a, struct slice b)
@@ -193,7 +172,7 @@ static bool is_same(struct slice a, struct slice b)
     return a.data == b.data && a.size == b.size;
 }
 
-/* Reads resource and scope, unless they are those of the series before: one request may have a post
+/* Reads resource and scope, unless they are those of the previous series: a request may have a post
  * for each of many small profiles. */
 static void find_origin(struct pyroscope_origin *origin, const struct pyroscope_source *source)
 {
@@ -212,23 +191,8 @@ static void find_origin(struct pyroscope_origin *origin, const struct pyroscope_
     if (origin->service.size == 0)
         origin->service = find_text(origin, source, "service_name");
     origin->executable = find_text(origin, source, "process.executable.name");
-    note_attributes(origin, source, source->resource, RESOURCE_ATTRIBUTES);
-    note_attributes(origin, source, source->scope, SCOPE_ATTRIBUTES);
-}
-
-/* What came as a series had its own, or none. */
-static void add_private(struct pyroscope_series *series, const struct pyroscope_source *source)
-{
-    assert(source->dictionary != NULL);
-    struct series_label label;
-    if (source->private_labels == NULL) {
-        add_text(series, source, "__delta__", "false");
-        return;
-    }
-    struct profile_indices_reader reader =
-        profile_indices_read(&source->private_labels->attributes);
-    while (series_next_private(source->dictionary, &reader, &label))
-        add(series, source, label.name, label.value);
+    find_labels(origin, source, source->resource, RESOURCE_ATTRIBUTES);
+    find_labels(origin, source, source->scope, SCOPE_ATTRIBUTES);
 }
 
 /* FNV-1a, 64 bits. */
@@ -249,7 +213,15 @@ bool pyroscope_series_build(struct pyroscope_series *series, const struct pyrosc
     series->labels.size = 0;
     series->count = 0;
     add_text(series, source, "__name__", source->type->name);
-    add_private(series, source);
+    if (source->private_labels == NULL) {
+        add_text(series, source, "__delta__", "false");
+    } else { /* a series keeps its own */
+        struct series_label label;
+        struct profile_indices_reader reader =
+            profile_indices_read(&source->private_labels->attributes);
+        while (series_next_private(source->dictionary, &reader, &label))
+            add(series, source, label.name, label.value);
+    }
     add_service(series, source);
     for (size_t i = 0; more != NULL && more->type == CONFIG_VALUE_MAP && i < more->count; i++)
         add_text(series, source, more->keys[i], more->items[i].text);
@@ -262,22 +234,9 @@ bool pyroscope_series_build(struct pyroscope_series *series, const struct pyrosc
     return !series->has_failed;
 }
 
-/* A random UUID (RFC 9562, version 4) as text: the server asks for one and makes its own. */
-static void write_id(char text[PYROSCOPE_ID_BYTES + 1])
-{
-    assert(text != NULL);
-    uint32_t words[4];
-    for (size_t i = 0; i < 4; i++)
-        words[i] = (uint32_t)(random_uniform() * 4294967296.0);
-    snprintf(text, PYROSCOPE_ID_BYTES + 1, "%08x-%04x-4%03x-%04x-%04x%08x", words[0],
-             words[1] >> 16, words[1] & 0xfff, 0x8000 | (words[2] >> 16 & 0x3fff),
-             words[2] & 0xffff, words[3]);
-}
-
 /* PushRequest { series { labels …, samples { raw_profile, ID } } }, up to the profile. */
 struct buffer *pyroscope_push_head(const struct pyroscope_series *series, uint64_t profile_bytes)
 {
-    assert(series != NULL);
     size_t sample = wire_field_size(1, profile_bytes) + wire_field_size(2, PYROSCOPE_ID_BYTES);
     size_t content = series->labels.size + wire_field_size(2, sample);
     size_t room = 3 * HEADER_BYTES_MAX + series->labels.size;
@@ -296,11 +255,16 @@ struct buffer *pyroscope_push_head(const struct pyroscope_series *series, uint64
 struct buffer *pyroscope_push_tail(struct budget *budget)
 {
     char id[PYROSCOPE_ID_BYTES + 1];
+    uint32_t words[4];
     size_t room = wire_field_size(2, PYROSCOPE_ID_BYTES);
     struct buffer *tail = buffer_try_create(budget, room);
     if (tail == NULL)
         return NULL;
-    write_id(id);
+    /* A random UUID (RFC 9562, version 4): the server requires one and makes its own. */
+    for (size_t i = 0; i < 4; i++)
+        words[i] = (uint32_t)(random_uniform() * 4294967296.0);
+    snprintf(id, sizeof(id), "%08x-%04x-4%03x-%04x-%04x%08x", words[0], words[1] >> 16,
+             words[1] & 0xfff, 0x8000 | (words[2] >> 16 & 0x3fff), words[2] & 0xffff, words[3]);
     struct wire_writer writer = wire_writer_of(tail->data, room);
     wire_write_bytes(&writer, 2, slice_of_text(id));
     tail->size = wire_written(&writer).size;

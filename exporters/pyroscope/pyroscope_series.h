@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels of a Pyroscope series out of an OTLP resource and scope, and the Push request around a
- * profile. One owner; reused from series to series of one request. */
+/* Makes the labels of a Pyroscope series of an OTLP resource and scope, and the Push request around
+ * a profile. One owner; reused for all series of a request. */
 #pragma once
 
 #include <stdbool.h>
@@ -28,13 +28,12 @@ struct pyroscope_source {
     struct slice scope;       /* encoded InstrumentationScope */
     struct slice service;     /* of the samples; no data: the resource's */
     struct slice label_names; /* profile_label_names: attributes that came as labels */
-    /* what came as a series, whose labels that begin with "__" are restored; NULL: it did not */
+    /* of what came as a series: restores labels that begin with "__"; NULL: it did not */
     const struct profile *private_labels;
     bool has_plain_names; /* as OTLP_NAME_PLAIN, without exception */
 };
 
-/* What a resource and a scope say, as labels. Found once for all series of one after the other that
- * they are the same for. */
+/* The labels of a resource and a scope. Found once for consecutive series that share them. */
 struct pyroscope_origin {
     bool is_known;
     struct slice resource;
@@ -45,7 +44,7 @@ struct pyroscope_origin {
     struct slice values[PYROSCOPE_LABELS_MAX];
     size_t count;
     uint64_t left_out;       /* names beyond those */
-    struct slice service;    /* no data: not said */
+    struct slice service;    /* no data: unknown */
     struct slice executable; /* the same */
 };
 
@@ -63,13 +62,13 @@ struct pyroscope_series {
 
 void pyroscope_series_init(struct pyroscope_series *series, struct budget *budget);
 void pyroscope_series_fini(struct pyroscope_series *series);
-/* How many labels the samples of a series may have. */
+/* The most labels that the samples of a series may have. */
 size_t pyroscope_sample_labels_max(const struct pyroscope_labels_config *config);
-/* False: no memory. All sources have the same config, dictionary and has_plain_names, and what they
- * point to stays until _fini. */
+/* False: no memory. All sources must have the same config, dictionary and has_plain_names, and what
+ * they point to must stay valid until _fini. */
 bool pyroscope_series_build(struct pyroscope_series *series, const struct pyroscope_source *source);
 
-/* What stands before and behind a profile of that many bytes in a PushRequest with that one series.
- * NULL: no memory. */
+/* The bytes before and after a profile of that size in a PushRequest with that one series. NULL: no
+ * memory. */
 struct buffer *pyroscope_push_head(const struct pyroscope_series *series, uint64_t profile_bytes);
 struct buffer *pyroscope_push_tail(struct budget *budget);

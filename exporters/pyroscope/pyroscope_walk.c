@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding the next part. Runs on the exporter's lane. */
+/* Finds the next part. Runs on the exporter's lane, or on the lane's helper. */
 #include "exporters/pyroscope/pyroscope_walk.h"
 
 #include "exporters/pyroscope/pyroscope_config.h"
@@ -26,7 +26,6 @@ bool pyroscope_walk_open(struct pyroscope_walk *walk, const struct pyroscope_con
                          const struct otlp_to_pprof_rules *rules, struct slice request,
                          struct budget *budget)
 {
-    assert(config != NULL);
     *walk = (struct pyroscope_walk){.config = config, .resources = wire_reader_of(request)};
     arena_init(&walk->arena, DICTIONARY_BYTES_MAX);
     walk->rules = rules;
@@ -43,7 +42,6 @@ bool pyroscope_walk_open(struct pyroscope_walk *walk, const struct pyroscope_con
 
 void pyroscope_walk_close(struct pyroscope_walk *walk)
 {
-    assert(walk->config != NULL);
     otlp_to_pprof_fini(&walk->conversion);
     arena_clear(&walk->arena);
 }
@@ -55,27 +53,33 @@ static struct slice text_at(const struct pyroscope_walk *walk, struct profile_in
     return profile_string_at(&walk->dictionary, index);
 }
 
-static struct profile_type type_of(const struct pyroscope_walk *walk)
+/* Steps to the next profile of the request, in its order. */
+static bool step_to_profile(struct pyroscope_walk *walk)
 {
-    const struct profile *profile = &walk->profile;
-    const struct profile_type_texts texts = {
-        .type = text_at(walk, profile->sample_type.type),
-        .unit = text_at(walk, profile->sample_type.unit),
-        .period_type = text_at(walk, profile->period_type.type),
-        .period_unit = text_at(walk, profile->period_type.unit),
-    };
-    if (walk->metric.size == 0)
-        return profile_type_canonical(&texts, profile->period > 0, walk->has_cpu_time);
-    struct profile_type type = profile_type_plain(&texts);
-    snprintf(type.name, sizeof(type.name), "%.*s", (int)walk->metric.size,
-             (const char *)walk->metric.data);
-    return type;
+    while (!profile_next_profile(&walk->profiles, &walk->profile)) {
+        while (!profile_next_scope(&walk->scopes, &walk->scope)) {
+            if (!profile_next_resource(&walk->resources, &walk->resource))
+                return false;
+            walk->scopes = wire_reader_of(walk->resource.bytes);
+        }
+        struct wire_reader profiles = wire_reader_of(walk->scope.bytes);
+        struct profile profile;
+        walk->profiles = profiles;
+        walk->has_cpu_time = false;
+        while (!walk->has_cpu_time && profile_next_profile(&profiles, &profile))
+            walk->has_cpu_time = profile_type_is_cpu_time(text_at(walk, profile.sample_type.type),
+                                                          text_at(walk, profile.sample_type.unit));
+    }
+    walk->profile_no++;
+    return true;
 }
 
-/* Whether the server would take that time. What it would not is passed over, and counted. */
-static bool is_in_window(struct pyroscope_walk *walk)
+/* Counts profiles of times that the server would refuse. */
+static bool is_wanted(struct pyroscope_walk *walk)
 {
     const struct pyroscope_limits_config *limits = &walk->config->limits;
+    if (walk->wants != NULL && !walk->wants(&walk->profile))
+        return false;
     uint64_t now_ns = clock_wall_ns();
     uint64_t time_ns = walk->profile.time_unix_ns;
     bool is_old = time_ns != 0 && limits->max_age_ns != 0 && time_ns < now_ns &&
@@ -90,33 +94,6 @@ static bool is_in_window(struct pyroscope_walk *walk)
     return false;
 }
 
-static bool scope_has_cpu_time(const struct pyroscope_walk *walk)
-{
-    struct wire_reader profiles = wire_reader_of(walk->scope.bytes);
-    struct profile profile;
-    while (profile_next_profile(&profiles, &profile))
-        if (profile_type_is_cpu_time(text_at(walk, profile.sample_type.type),
-                                     text_at(walk, profile.sample_type.unit)))
-            return true;
-    return false;
-}
-
-/* The next profile of the request, in the order in which they stand there. */
-static bool step_to_profile(struct pyroscope_walk *walk)
-{
-    while (!profile_next_profile(&walk->profiles, &walk->profile)) {
-        while (!profile_next_scope(&walk->scopes, &walk->scope)) {
-            if (!profile_next_resource(&walk->resources, &walk->resource))
-                return false;
-            walk->scopes = wire_reader_of(walk->resource.bytes);
-        }
-        walk->profiles = wire_reader_of(walk->scope.bytes);
-        walk->has_cpu_time = scope_has_cpu_time(walk);
-    }
-    walk->profile_no++;
-    return true;
-}
-
 static void begin_service(struct pyroscope_walk *walk, size_t service)
 {
     assert(service < walk->conversion.services_count);
@@ -128,23 +105,29 @@ static void begin_service(struct pyroscope_walk *walk, size_t service)
     otlp_to_pprof_begin(&walk->conversion, &source);
 }
 
-static bool is_wanted(struct pyroscope_walk *walk)
-{
-    bool is_wanted = walk->wants == NULL || walk->wants(&walk->profile);
-    return is_wanted && is_in_window(walk);
-}
-
 static bool begin_profile(struct pyroscope_walk *walk)
 {
-    assert(!walk->has_profile);
     do {
         if (!step_to_profile(walk))
             return false;
     } while (!is_wanted(walk));
-    walk->metric = series_private_name(&walk->dictionary, &walk->profile);
-    otlp_to_pprof_set_rules(&walk->conversion,
-                            walk->metric.size > 0 ? &walk->native_rules : walk->rules);
-    walk->type = type_of(walk);
+    const struct profile *profile = &walk->profile;
+    const struct profile_type_texts texts = {
+        .type = text_at(walk, profile->sample_type.type),
+        .unit = text_at(walk, profile->sample_type.unit),
+        .period_type = text_at(walk, profile->period_type.type),
+        .period_unit = text_at(walk, profile->period_type.unit),
+    };
+    walk->metric = series_private_name(&walk->dictionary, profile);
+    if (walk->metric.size > 0) { /* it came as a series, and keeps its names */
+        otlp_to_pprof_set_rules(&walk->conversion, &walk->native_rules);
+        walk->type = profile_type_plain(&texts);
+        snprintf(walk->type.name, sizeof(walk->type.name), "%.*s", (int)walk->metric.size,
+                 (const char *)walk->metric.data);
+    } else {
+        otlp_to_pprof_set_rules(&walk->conversion, walk->rules);
+        walk->type = profile_type_canonical(&texts, profile->period > 0, walk->has_cpu_time);
+    }
     walk->part_no = 0;
     walk->has_profile = true;
     otlp_to_pprof_services(&walk->conversion, &walk->profile);
@@ -152,28 +135,7 @@ static bool begin_profile(struct pyroscope_walk *walk)
     return true;
 }
 
-static enum pyroscope_found found_upload(struct pyroscope_walk *walk)
-{
-    assert(walk->has_profile);
-    walk->has_profile = false;
-    walk->service = slice_of(NULL, 0);
-    walk->name = walk->profile_no << (PART_BITS + PIECE_BITS);
-    walk->items = profile_items(&walk->profile);
-    snprintf(walk->type.name, sizeof(walk->type.name), "upload");
-    return PYROSCOPE_UPLOAD;
-}
-
-/* The part that was just gathered is to be found in pieces. */
-static void cut_part(struct pyroscope_walk *walk)
-{
-    assert(walk->pieces_left == 0);
-    walk->piece_samples = walk->conversion.samples;
-    walk->pieces_left = walk->piece_samples < PIECES ? walk->piece_samples : PIECES;
-    walk->piece_no = 0;
-    otlp_to_pprof_rewind(&walk->conversion);
-}
-
-/* Samples in equal numbers. */
+/* Finds the next piece of a part; pieces have equal numbers of samples. */
 static bool next_piece(struct pyroscope_walk *walk)
 {
     assert(walk->pieces_left > 0);
@@ -190,7 +152,6 @@ static bool next_piece(struct pyroscope_walk *walk)
 
 static bool next_part(struct pyroscope_walk *walk, const struct number_set *cut)
 {
-    assert(cut != NULL);
     if (walk->pieces_left > 0)
         return next_piece(walk);
     if (!otlp_to_pprof_fill(&walk->conversion))
@@ -198,16 +159,24 @@ static bool next_part(struct pyroscope_walk *walk, const struct number_set *cut)
     walk->name = (walk->profile_no << PART_BITS | walk->part_no++) << PIECE_BITS;
     if (walk->conversion.samples == 1 || !number_set_has(cut, walk->name))
         return true;
-    cut_part(walk);
+    walk->piece_samples = walk->conversion.samples;
+    walk->pieces_left = walk->piece_samples < PIECES ? walk->piece_samples : PIECES;
+    walk->piece_no = 0;
+    otlp_to_pprof_rewind(&walk->conversion);
     return next_piece(walk);
 }
 
 enum pyroscope_found pyroscope_walk_next(struct pyroscope_walk *walk, const struct number_set *cut)
 {
-    assert(walk->config != NULL);
     while (walk->has_profile || begin_profile(walk)) {
-        if (profile_is_opaque(&walk->profile))
-            return found_upload(walk);
+        if (profile_is_opaque(&walk->profile)) {
+            walk->has_profile = false;
+            walk->service = slice_of(NULL, 0);
+            walk->name = walk->profile_no << (PART_BITS + PIECE_BITS);
+            walk->items = profile_items(&walk->profile);
+            snprintf(walk->type.name, sizeof(walk->type.name), "upload");
+            return PYROSCOPE_FILE;
+        }
         if (next_part(walk, cut)) {
             walk->items = walk->conversion.samples;
             return PYROSCOPE_PART;

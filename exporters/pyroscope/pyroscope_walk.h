@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way of the pyroscope exporter through a profiles request: profile after profile, each in the
- * parts that the server takes, converted to pprof. The order, and with it the name of each part, is
- * the same at every attempt. One owner, on the exporter's lane. */
+/* The pyroscope exporter's walk through a profiles request: one profile after the other, each in
+ * parts that the server accepts, converted to pprof. The order, and so the name of each part, is
+ * the same at every attempt. One owner, on the exporter's lane or on the lane's helper. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,8 +20,8 @@ struct number_set;
 struct pyroscope_config;
 
 enum pyroscope_found {
-    PYROSCOPE_PART,   /* samples, gathered in conversion */
-    PYROSCOPE_UPLOAD, /* a file that is passed on as it came (opaque_profile.h) */
+    PYROSCOPE_PART, /* samples, gathered in conversion */
+    PYROSCOPE_FILE, /* a file that goes on unchanged (opaque_profile.h) */
     PYROSCOPE_END,
     PYROSCOPE_NO_MEMORY,
 };
@@ -31,9 +31,9 @@ struct pyroscope_walk {
     struct arena arena; /* of the dictionary */
     struct profile_dictionary dictionary;
     struct otlp_to_pprof conversion;
-    profile_choice wants; /* other profiles are passed over; NULL: none are */
+    profile_choice wants; /* other profiles are skipped; NULL: none are */
     const struct otlp_to_pprof_rules *rules;
-    struct otlp_to_pprof_rules native_rules; /* for what came as a series: labels as they were */
+    struct otlp_to_pprof_rules native_rules; /* for what came as a series: keeps its labels */
     /* what was found */
     struct profile_resource resource;
     struct profile_scope scope;
@@ -41,7 +41,7 @@ struct pyroscope_walk {
     struct profile_type type;
     struct slice metric;  /* __name__, when the profile came as a series; no data: it did not */
     struct slice service; /* of the samples; no data: the resource's */
-    uint64_t name;        /* of the part or upload, never 0 */
+    uint64_t name;        /* of the part or file, never 0 */
     uint64_t items;       /* in it */
     /* where it is */
     struct wire_reader resources;
@@ -55,19 +55,19 @@ struct pyroscope_walk {
     uint64_t pieces_left; /* of a part that is cut smaller */
     uint64_t piece_no;
     uint64_t piece_samples; /* that are left for them */
-    /* items of profiles outside the time that the server takes, which are passed over */
+    /* items of profiles outside the time that the server accepts, which are skipped */
     uint64_t too_old;
     uint64_t too_new;
     int64_t odd_age_ns; /* of the last of them */
 };
 
-/* request stays until _close, as do config and rules. False: no memory. */
+/* request, config and rules must stay valid until _close. False: no memory. */
 bool pyroscope_walk_open(struct pyroscope_walk *walk, const struct pyroscope_config *config,
                          const struct otlp_to_pprof_rules *rules, struct slice request,
                          struct budget *budget);
 void pyroscope_walk_close(struct pyroscope_walk *walk);
 
-/* Parts whose names are in `cut` are found in smaller pieces, which have names of their own. */
+/* Parts whose names are in `cut` are split into smaller pieces, which have names of their own. */
 enum pyroscope_found pyroscope_walk_next(struct pyroscope_walk *walk, const struct number_set *cut);
-/* Whether what was found can be cut smaller. */
+/* Whether that is the name of a piece. */
 bool pyroscope_walk_is_piece(uint64_t name);

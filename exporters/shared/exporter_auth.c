@@ -6,8 +6,6 @@
 #include "src/core/component.h"
 #include "src/listen/authenticator.h"
 
-#include <assert.h>
-
 const struct config_field exporter_auth_fields[] = {
     CONFIG_EXTENSION(struct exporter_auth_config, authenticator, "authenticator",
                      authenticator_accepts_client, "Id of an authenticator extension."),
@@ -16,7 +14,6 @@ const struct config_field exporter_auth_fields[] = {
 
 bool exporter_auth_is_on(const struct exporter_auth_config *config)
 {
-    assert(config->authenticator != NULL);
     return config->is_on && config->authenticator[0] != '\0';
 }
 
@@ -24,7 +21,6 @@ bool exporter_auth_create(const struct component *exporter,
                           const struct exporter_auth_config *config,
                           struct authenticator **ret_authenticator, struct error *error)
 {
-    assert(*ret_authenticator == NULL);
     if (!config->is_on || component_is_rehearsed(exporter))
         return true;
     *ret_authenticator = authenticator_create(exporter, config->authenticator, AUTH_CLIENT, error);
@@ -34,7 +30,6 @@ bool exporter_auth_create(const struct component *exporter,
 static const char *value_of(void *arg)
 {
     struct authenticator *authenticator = arg;
-    assert(authenticator != NULL);
     return authenticator_credentials(authenticator).value;
 }
 
@@ -42,7 +37,6 @@ struct request_credentials exporter_auth_credentials(struct authenticator *authe
 {
     if (authenticator == NULL)
         return (struct request_credentials){.name = NULL};
-    assert(authenticator->ops != NULL);
     return (struct request_credentials){
         .name = authenticator_credentials(authenticator).name,
         .value = value_of,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The `auth` section of exporters: an authenticator extension whose header each request carries.
- * The table is constant; the rest is one exporter's, on its lane. */
+ * The table is constant; the rest runs on the exporter's lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,5 +30,5 @@ bool exporter_auth_is_on(const struct exporter_auth_config *config);
 bool exporter_auth_create(const struct component *exporter,
                           const struct exporter_auth_config *config,
                           struct authenticator **ret_authenticator, struct error *error);
-/* What a client is told of it; NULL gives none. Lives as long as the authenticator. */
+/* For the client's settings; NULL gives none. Valid as long as the authenticator. */
 struct request_credentials exporter_auth_credentials(struct authenticator *authenticator);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Go collector's rules for refusals of OTLP/HTTP back-ends. Pure functions; any thread. */
+/* The Go collector's rules for errors of OTLP/HTTP back-ends. Pure functions; any thread. */
 #include "exporters/shared/http_outcome.h"
 
 #include "src/base/buffer.h"
@@ -13,51 +13,13 @@
 #include <assert.h>
 #include <stdio.h>
 
-/* gRPC's code for what an HTTP back-end says, as the Go collector maps it. */
-static enum status_code code_of(unsigned status)
-{
-    assert(status < 200 || status >= 300);
-    static const struct {
-        unsigned status;
-        enum status_code code;
-    } codes[] = {
-        {400, STATUS_INVALID_ARGUMENT},   {401, STATUS_UNAUTHENTICATED},
-        {403, STATUS_PERMISSION_DENIED},  {404, STATUS_UNIMPLEMENTED},
-        {429, STATUS_RESOURCE_EXHAUSTED}, {502, STATUS_UNAVAILABLE},
-        {503, STATUS_UNAVAILABLE},        {504, STATUS_UNAVAILABLE},
-    };
-    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
-        if (codes[i].status == status)
-            return codes[i].code;
-    return STATUS_UNKNOWN;
-}
-
-static bool is_retryable(unsigned status)
-{
-    return status == 429 || status == 502 || status == 503 || status == 504;
-}
-
-/* In the form that the answer has; *ret_encoded, which may be set in any case, is to be
- * unreferenced when the status is no longer used. */
-static bool read_status(const struct http_result *result, struct buffer **ret_encoded,
-                        struct otlp_status *ret_status)
-{
-    char reason[JSON_REASON_BYTES_MAX];
-    assert(*ret_encoded == NULL);
-    if (!media_type_is(result->content_type, "application/json"))
-        return otlp_response_status(result->body, ret_status);
-    return json_read(&otlp_rpc_status, result->body, NULL, ret_encoded, reason) == JSON_READ &&
-           otlp_response_status(buffer_slice(*ret_encoded), ret_status);
-}
-
 void http_outcome_words(const struct http_result *result, const struct request_secrets *secrets,
                         char words[HTTP_OUTCOME_WORDS_MAX + 1])
 {
-    /* More than is shown, so that a secret at the end of that is seen whole. */
+    /* More than is shown, so that a secret at its end is found whole. */
     char text[4 * HTTP_OUTCOME_WORDS_MAX];
     size_t size = 0;
     size_t others = 0;
-    assert(result->status != 0);
     for (size_t i = 0; i < result->body.size && size < sizeof(text) - 1; i++) {
         uint8_t byte = result->body.data[i];
         bool is_blank = byte == ' ' || (byte >= '\t' && byte <= '\r');
@@ -73,28 +35,15 @@ void http_outcome_words(const struct http_result *result, const struct request_s
     snprintf(words, HTTP_OUTCOME_WORDS_MAX + 1, "%.*s", HTTP_OUTCOME_WORDS_MAX, text);
 }
 
-/* The words of a google.rpc.Status, as the Go collector has them: ", Message=…, Details=[…]". */
-static void print_status(char *text, size_t room, const struct otlp_status *status,
-                         const struct request_secrets *secrets)
+/* "error exporting items, request to URL responded with HTTP Status Code N", and what the back-end
+ * said: a google.rpc.Status as the Go collector prints it, or its own words. */
+static void describe_response(const struct http_result *result,
+                              const struct request_secrets *secrets, const char *url,
+                              char text[HTTP_OUTCOME_TEXT_MAX])
 {
-    enum { MESSAGE_MAX = 3072 };
-    char details[512];
-    char message[MESSAGE_MAX];
-    snprintf(message, sizeof(message), "%.*s", (int)status->message.size,
-             (const char *)status->message.data);
-    request_secrets_redact(secrets, message, sizeof(message));
-    otlp_status_details_text(status, details, sizeof(details));
-    request_secrets_redact(secrets, details, sizeof(details));
-    snprintf(text, room, ", Message=%s, Details=%s", message, details);
-}
-
-/* "error exporting items, request to URL responded with HTTP Status Code N", and what it said. */
-static void describe_refusal(const struct http_result *result,
-                             const struct request_secrets *secrets, const char *url,
-                             char text[HTTP_OUTCOME_TEXT_MAX])
-{
-    assert(result->status != 0);
+    enum { MESSAGE_MAX = 3072, DETAILS_MAX = 512 };
     char words[HTTP_OUTCOME_WORDS_MAX + 1];
+    char reason[JSON_REASON_BYTES_MAX];
     struct otlp_status status;
     struct buffer *encoded = NULL;
     int size = snprintf(text, HTTP_OUTCOME_TEXT_MAX,
@@ -102,11 +51,25 @@ static void describe_refusal(const struct http_result *result,
                         url, result->status);
     size_t room = size < HTTP_OUTCOME_TEXT_MAX ? HTTP_OUTCOME_TEXT_MAX - (size_t)size : 0;
     http_outcome_words(result, secrets, words);
-    bool has_status = result->status >= 400 && read_status(result, &encoded, &status);
-    if (room > 0 && has_status && (status.message.size > 0 || words[0] == '\0'))
-        print_status(text + size, room, &status, secrets);
-    else if (room > 0 && words[0] != '\0')
+    bool has_status = false;
+    if (result->status >= 400 && !media_type_is(result->content_type, "application/json"))
+        has_status = otlp_response_status(result->body, &status);
+    else if (result->status >= 400)
+        has_status =
+            json_read(&otlp_rpc_status, result->body, NULL, &encoded, reason) == JSON_READ &&
+            otlp_response_status(buffer_slice(encoded), &status);
+    if (room > 0 && has_status && (status.message.size > 0 || words[0] == '\0')) {
+        char details[DETAILS_MAX];
+        char message[MESSAGE_MAX];
+        snprintf(message, sizeof(message), "%.*s", (int)status.message.size,
+                 (const char *)status.message.data);
+        request_secrets_redact(secrets, message, sizeof(message));
+        otlp_status_details_text(&status, details, sizeof(details));
+        request_secrets_redact(secrets, details, sizeof(details));
+        snprintf(text + size, room, ", Message=%s, Details=%s", message, details);
+    } else if (room > 0 && words[0] != '\0') {
         snprintf(text + size, room, ": %s", words);
+    }
     buffer_unref(encoded);
 }
 
@@ -114,26 +77,40 @@ struct outcome http_outcome_refused(const struct http_result *result,
                                     const struct request_secrets *secrets, const char *url,
                                     char text[HTTP_OUTCOME_TEXT_MAX])
 {
-    assert(url != NULL);
-    assert(result->status < 200 || result->status >= 300);
-    if (result->status != 0) {
-        describe_refusal(result, secrets, url, text);
+    /* As the Go collector maps them. */
+    static const struct {
+        unsigned status;
+        enum status_code code;
+    } codes[] = {
+        {400, STATUS_INVALID_ARGUMENT},   {401, STATUS_UNAUTHENTICATED},
+        {403, STATUS_PERMISSION_DENIED},  {404, STATUS_UNIMPLEMENTED},
+        {429, STATUS_RESOURCE_EXHAUSTED}, {502, STATUS_UNAVAILABLE},
+        {503, STATUS_UNAVAILABLE},        {504, STATUS_UNAVAILABLE},
+    };
+    unsigned status = result->status;
+    assert(status < 200 || status >= 300);
+    if (status == 0) {
+        snprintf(text, HTTP_OUTCOME_TEXT_MAX, "failed to make an HTTP request: Post \"%s\": %s",
+                 url, result->error);
         return (struct outcome){
             .verdict = REFUSED,
-            .code = code_of(result->status),
-            .is_permanent = !is_retryable(result->status),
-            .retry_after_ns = result->has_retry_after ? result->retry_after_ns : 0,
+            .code = result->is_permanent ? STATUS_INTERNAL : STATUS_UNAVAILABLE,
+            .cause = result->is_late ? FAILURE_DEADLINE : FAILURE_OTHER,
+            .is_permanent = result->is_permanent,
             .message = text,
         };
     }
-    assert(result->error != NULL);
-    snprintf(text, HTTP_OUTCOME_TEXT_MAX, "failed to make an HTTP request: Post \"%s\": %s", url,
-             result->error);
+    enum status_code code = STATUS_UNKNOWN;
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (codes[i].status == status)
+            code = codes[i].code;
+    bool is_retryable = status == 429 || status == 502 || status == 503 || status == 504;
+    describe_response(result, secrets, url, text);
     return (struct outcome){
         .verdict = REFUSED,
-        .code = result->is_permanent ? STATUS_INTERNAL : STATUS_UNAVAILABLE,
-        .cause = result->is_late ? FAILURE_DEADLINE : FAILURE_OTHER,
-        .is_permanent = result->is_permanent,
+        .code = code,
+        .is_permanent = !is_retryable,
+        .retry_after_ns = result->has_retry_after ? result->retry_after_ns : 0,
         .message = text,
     };
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partial success and odd answers, counted and logged as the Go collector's exporters do. On the
- * exporter's lane. */
+/* Counts and logs responses as the Go collector's exporters do. On the exporter's lane. */
 #include "exporters/shared/otlp_delivery.h"
 
 #include "src/base/log.h"
@@ -17,20 +16,19 @@ enum { MESSAGE_TEXT_MAX = 2048 };
 
 void otlp_delivery_odd(struct otlp_delivery *delivery, const char *reason)
 {
-    assert(reason != NULL);
-    if (delivery->odd_answers != NULL)
-        counter_add(delivery->odd_answers, 1);
-    if (delivery->has_told_odd_answer)
+    if (delivery->odd_responses != NULL)
+        counter_add(delivery->odd_responses, 1);
+    if (delivery->has_logged_odd)
         return;
-    delivery->has_told_odd_answer = true;
+    delivery->has_logged_odd = true;
     log_warn(&delivery->exporter->logger,
              "The back-end took the data but its answer is no OTLP response; counted as sent",
              log_text(delivery->where_key, delivery->where), log_text("reason", reason));
 }
 
-static void log_partial_success(const struct otlp_delivery *delivery,
-                                const struct otlp_partial_success *partial,
-                                const struct request_secrets *secrets)
+bool otlp_delivery_take(const struct otlp_delivery *delivery, struct slice response,
+                        const struct request_secrets *secrets, const struct batch *batch,
+                        uint64_t *ret_rejected)
 {
     const char *const keys[SIGNAL_KINDS] = {
         [TRACES] = "dropped_spans",
@@ -38,25 +36,18 @@ static void log_partial_success(const struct otlp_delivery *delivery,
         [LOGS] = "dropped_log_records",
         [PROFILES] = delivery->profiles_key,
     };
-    char message[MESSAGE_TEXT_MAX];
-    assert(delivery->profiles_key != NULL);
-    snprintf(message, sizeof(message), "%.*s", (int)partial->message.size,
-             (const char *)partial->message.data);
-    request_secrets_redact(secrets, message, sizeof(message));
-    log_warn(&delivery->exporter->logger, "Partial success response", log_text("message", message),
-             log_int(keys[delivery->exporter->signal], partial->rejected));
-}
-
-bool otlp_delivery_take(const struct otlp_delivery *delivery, struct slice response,
-                        const struct request_secrets *secrets, const struct batch *batch,
-                        uint64_t *ret_rejected)
-{
     struct otlp_partial_success partial;
-    assert(ret_rejected != NULL);
+    char message[MESSAGE_TEXT_MAX];
     if (!otlp_response_partial_success(response, &partial))
         return false;
-    if (partial.rejected != 0 || partial.message.size > 0)
-        log_partial_success(delivery, &partial, secrets);
+    if (partial.rejected != 0 || partial.message.size > 0) {
+        snprintf(message, sizeof(message), "%.*s", (int)partial.message.size,
+                 (const char *)partial.message.data);
+        request_secrets_redact(secrets, message, sizeof(message));
+        log_warn(&delivery->exporter->logger, "Partial success response",
+                 log_text("message", message),
+                 log_int(keys[delivery->exporter->signal], partial.rejected));
+    }
     uint64_t rejected = partial.rejected > 0 ? (uint64_t)partial.rejected : 0;
     *ret_rejected = rejected < batch->items ? rejected : batch->items;
     return true;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What both OTLP exporters make of a back-end that took the data: items that it did not want, and
- * answers that are no OTLP response. On the exporter's lane. */
+/* Responses of OTLP back-ends that accepted the data: partial success, and bodies that are no OTLP
+ * response. On the exporter's lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,19 +16,19 @@ struct request_secrets;
 
 struct otlp_delivery {
     struct component *exporter;
-    counter *odd_answers;     /* NULL: not counted */
-    const char *where_key;    /* how the log names … */
-    const char *where;        /* … the back-end */
-    const char *profiles_key; /* what rejected items of profiles are called there */
-    bool has_told_odd_answer;
+    counter *odd_responses;   /* NULL: not counted */
+    const char *where_key;    /* how the log names the back-end: "url" … */
+    const char *where;        /* … and its address */
+    const char *profiles_key; /* the log's key for rejected items of profiles */
+    bool has_logged_odd;
 };
 
-/* Says once, and counts each time, that the back-end takes data and answers nonsense. */
+/* Counts a response that is no OTLP, and logs the first one. */
 void otlp_delivery_odd(struct otlp_delivery *delivery, const char *reason);
-/* Reads an OTLP response in protobuf, and logs what it says, without the secrets. False: it is
- * none. *ret_rejected: items of the batch that the back-end did not want. */
+/* Reads an OTLP response in protobuf and logs a partial success, without the secrets. False: it is
+ * no response. *ret_rejected: items of the batch that the back-end rejected. */
 bool otlp_delivery_take(const struct otlp_delivery *delivery, struct slice response,
                         const struct request_secrets *secrets, const struct batch *batch,
                         uint64_t *ret_rejected);
-/* Adds items that were not sent, because OTLP has no form for them. */
+/* Adds items that were not sent because OTLP cannot express them. */
 void otlp_delivery_left_out(struct outcome *outcome, uint64_t items);

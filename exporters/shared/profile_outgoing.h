@@ -21,12 +21,11 @@ struct receipt;
 struct profile_outgoing {
     const struct component *exporter;
     enum profile_layout layout; /* LAYOUT_1_10 or LAYOUT_1_9 */
-    counter *unconvertible;     /* counts what is taken out; NULL: nobody does */
-    bool has_told;
+    counter *unconvertible;     /* counts what is taken out; NULL: not counted */
+    bool has_logged;            /* that something was taken out */
 };
 
-/* A reference to the batch to be sent instead of this one, which it may be itself, and is for other
- * signals. What it has fewer items was taken out. NULL: the receipt was resolved, because nothing
- * is left or there is no memory. */
+/* Returns a reference to the batch to be sent instead, which for other signals is this one. Items
+ * that it lacks were taken out. NULL: nothing is left, or no memory; the receipt was resolved. */
 struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct batch *batch,
                                      struct receipt *receipt) __attribute__((warn_unused_result));

@@ -329,7 +329,7 @@ MUTANTS = [
            "counter_add(&counters->moved, free_ns != time_ns);\n    return free_ns;",
            "counter_add(&counters->moved, free_ns != time_ns);\n    return time_ns;",
            ("test_pyroscope_exporter",)),
-    Mutant("pyroscope: a server's Retry-After counts", "exporters/pyroscope/pyroscope_outcome.c",
+    Mutant("pyroscope: a server's Retry-After counts", "exporters/pyroscope/pyroscope_attempt.c",
            "result->has_retry_after ? result->retry_after_ns : 0", "0",
            ("test_pyroscope_exporter",)),
     # JSON
@@ -579,8 +579,8 @@ MUTANTS = [
            "        if (child_of(level->message, &other) == level->message->fields)\n"
            "            level->other_bytes +=", ("test_split",)),
     Mutant("log: a refused export says what the back-end said", "exporters/shared/http_outcome.c",
-           "    else if (room > 0 && words[0] != '\\0')",
-           "    else if (room > HTTP_OUTCOME_TEXT_MAX && words[0] != '\\0')",
+           "} else if (room > 0 && words[0] != '\\0') {",
+           "} else if (room > HTTP_OUTCOME_TEXT_MAX && words[0] != '\\0') {",
            ("test_otlp_http_exporter",)),
     # Secrets stay here
     Mutant("secrets: a back-end that repeats a token does not get it into the log",
@@ -610,10 +610,10 @@ MUTANTS = [
            "if (exchange->requests >= 3 * BACKEND_REQUESTS_MAX) {", ("test_http_client",)),
     Mutant("redirects: 302 is followed", "src/net/client/http_client.c",
            "{301, 302, 303, 307, 308}", "{301, 303, 307, 308}", ("test_http_client",)),
-    Mutant("retry: RESOURCE_EXHAUSTED only with RetryInfo", "exporters/shared/grpc_outcome.c",
+    Mutant("retry: RESOURCE_EXHAUSTED only with RetryInfo", "exporters/otlp_grpc/otlp_grpc_exporter.c",
            "return has_retry_info;", "return has_retry_info || code > 0;",
            ("test_otlp_grpc_exporter",)),
-    Mutant("retry: UNKNOWN is for good", "exporters/shared/grpc_outcome.c",
+    Mutant("retry: UNKNOWN is for good", "exporters/otlp_grpc/otlp_grpc_exporter.c",
            "bool is_permanent = !is_retryable(result->code, has_retry_info);",
            "bool is_permanent = !is_retryable(result->code, has_retry_info) && result->code != 2;",
            ("test_otlp_grpc_exporter",)),

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What exporters do alike with their client: its settings, its start and its end. On the exporter's
+ * lane. */
+#pragma once
+
+#include <stdbool.h>
+
+struct authenticator;
+struct component;
+struct error;
+struct http_client;
+struct http_client_settings;
+struct tls_client_config;
+
+/* "spanflame/1.2.3 (linux/amd64)". */
+const char *exporter_client_user_agent(void);
+/* Fills in what all exporters over HTTP set alike and creates the client. tls must outlive it;
+ * authenticator may be NULL. NULL: the error says why. */
+struct http_client *exporter_client_create(struct component *exporter,
+                                           struct http_client_settings *settings,
+                                           const struct tls_client_config *tls,
+                                           struct authenticator *authenticator,
+                                           struct error *error);
+/* Closes the client and reports that the exporter has stopped. client may be NULL. */
+void exporter_client_stop(struct component *exporter, struct http_client *client);
+/* Reports it; for the close of other clients. arg is the component. */
+void exporter_client_closed(void *arg);
