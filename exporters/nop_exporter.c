@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nop: takes everything and sends it nowhere. One instance per lane and signal, on its lane. */
+/* nop: accepts everything and sends it nowhere. One instance per lane and signal, on its lane. */
 #include "src/config/shared/exporter_queue_config.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"

@@ -80,7 +80,7 @@ static const struct config_field keepalive_fields[] = {
         "Silence after which the back-end is pinged; at least 10s, 0: never."),
     CONFIG_DURATION_OR_NEGATIVE(
         struct otlp_grpc_keepalive_config, timeout_ns, "timeout", "10s",
-        "How long the answer may take before the connection is given up; 0: 20s."),
+        "How long to wait for the ping's response before closing the connection; 0: 20s."),
     CONFIG_BOOL(struct otlp_grpc_keepalive_config, permit_without_stream, "permit_without_stream",
                 "false", "Ping while no request is under way, too."),
     CONFIG_END,
@@ -100,9 +100,9 @@ static const struct config_field otlp_grpc_fields[] = {
                 "round_robin: a connection to each address of the endpoint; pick_first: one."),
     CONFIG_OPTIONAL(struct otlp_grpc_config, keepalive, struct otlp_grpc_keepalive_config,
                     has_keepalive, CONFIG_NULL_ENABLES, "keepalive", keepalive_fields, NULL,
-                    "Pings that find out whether a silent back-end lives."),
+                    "Pings that detect whether a silent back-end is alive."),
     CONFIG_BOOL(struct otlp_grpc_config, wait_for_ready, "wait_for_ready", "false",
-                "While no connection can be had, attempts wait for their timeout instead of "
+                "While there is no connection, attempts wait until their timeout instead of "
                 "failing at once."),
     CONFIG_TEXT(struct otlp_grpc_config, authority, "authority", NULL,
                 "The :authority of requests, instead of the endpoint's host:port."),
@@ -113,8 +113,8 @@ static const struct config_field otlp_grpc_fields[] = {
                     "middlewares", server_middleware_fields, NULL, "Not supported yet."),
     CONFIG_DURATION(struct otlp_grpc_config, timeout_ns, "timeout", "5s", 0, INT64_MAX,
                     "Limit of one attempt; 0: none."),
-    CONFIG_IGNORED_INT("read_buffer_size", "Answers are small; the buffer is ours."),
-    CONFIG_IGNORED_INT("write_buffer_size", "Messages are sent from where they lie."),
+    CONFIG_IGNORED_INT("read_buffer_size", "Responses are small; the buffer is ours."),
+    CONFIG_IGNORED_INT("write_buffer_size", "Messages are sent without a buffer."),
     SENDING_QUEUE_ROW(struct otlp_grpc_config, CONFIG_DEFAULT_ON),
     RETRY_ROW(struct otlp_grpc_config),
     CONFIG_END,
@@ -196,7 +196,7 @@ struct otlp_grpc_exporter_counters {
 static const struct counter_row otlp_grpc_exporter_counters[] = {
     COUNTER(struct otlp_grpc_exporter_counters, odd_responses, COUNTER_SUM,
             "spanflame_exporter_odd_answers",
-            "Answers that say OK and hold no OTLP response; they count as sent."),
+            "OK responses without an OTLP response; they count as sent."),
     PROFILE_OUTGOING_COUNTER(struct otlp_grpc_exporter_counters, unconvertible),
     COUNTER_END,
 };

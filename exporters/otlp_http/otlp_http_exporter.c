@@ -147,7 +147,7 @@ static const struct config_field otlp_http_fields[] = {
                    "Headers of every request; they win over ours, Host included."),
     CONFIG_DURATION_OR_NEGATIVE(
         struct otlp_http_config, timeout_ns, "timeout", "30s",
-        "Limit of one attempt, from connecting to the end of the answer; 0: none."),
+        "Limit of one attempt, from connecting to the end of the response; 0: none."),
     TLS_CLIENT_ROW(struct otlp_http_config, tls),
     CONFIG_TEXT(struct otlp_http_config, proxy_url, "proxy_url", NULL,
                 "Proxy for every request; HTTP_PROXY, HTTPS_PROXY and NO_PROXY when unset."),
@@ -175,8 +175,8 @@ static const struct config_field otlp_http_fields[] = {
     EXPORTER_AUTH_ROW(struct otlp_http_config, auth),
     CONFIG_SECTIONS(struct otlp_http_config, middlewares, struct server_middleware_config,
                     "middlewares", server_middleware_fields, NULL, "Not supported yet."),
-    CONFIG_IGNORED_INT("read_buffer_size", "Answers are small; the buffer is ours."),
-    CONFIG_IGNORED_INT("write_buffer_size", "Bodies are sent from where they lie."),
+    CONFIG_IGNORED_INT("read_buffer_size", "Responses are small; the buffer is ours."),
+    CONFIG_IGNORED_INT("write_buffer_size", "Bodies are sent without a buffer."),
     CONFIG_IGNORED_DURATION("http2_read_idle_timeout", "Requests have a timeout of their own."),
     CONFIG_IGNORED_DURATION("http2_ping_timeout", "Requests have a timeout of their own."),
     SENDING_QUEUE_ROW(struct otlp_http_config, CONFIG_DEFAULT_ON),
@@ -297,10 +297,9 @@ struct otlp_http_exporter_counters {
 };
 
 static const struct counter_row otlp_http_exporter_counters[] = {
-    COUNTER(
-        struct otlp_http_exporter_counters, odd_responses, COUNTER_SUM,
-        "spanflame_exporter_odd_answers",
-        "Answers with a 2xx status whose body was cut or no OTLP response; they count as sent."),
+    COUNTER(struct otlp_http_exporter_counters, odd_responses, COUNTER_SUM,
+            "spanflame_exporter_odd_answers",
+            "2xx responses whose body was cut off or no OTLP response; they count as sent."),
     PROFILE_OUTGOING_COUNTER(struct otlp_http_exporter_counters, unconvertible),
     COUNTER_END,
 };
@@ -362,7 +361,7 @@ static struct outcome take_success(const struct attempt *attempt, const struct h
     bool is_response = is_json || slice_equal_text(result->content_type, protobuf_type);
     if (result->body.size == 0 || !is_response) {
         if (result->is_cut)
-            otlp_delivery_odd(delivery, "the answer broke off");
+            otlp_delivery_odd(delivery, "the response broke off");
         return outcome;
     }
     if (result->is_cut) {

@@ -31,7 +31,6 @@
 
 enum {
     REST_NAME = 1,            /* of the post as OTLP, in mode otlp; the walk has larger ones */
-    LIMITED_TIMES = 3,        /* a post may be answered 429 so often while nothing else is sent */
     LABELS_BYTES = 64 * 1024, /* the server counts them as part of a profile */
 };
 #define QUIET_NS ((uint64_t)NS_PER_S) /* a server's rate limiter has recovered then */
@@ -158,7 +157,7 @@ static void attempt_end(struct attempt *attempt)
             exporter->has_logged_window = true;
             log_warn(&exporter->base.logger,
                      "Profiles outside the time that the server takes are dropped; look at the "
-                     "sender's clock, or raise limits::max_age and limits::max_ahead here and on "
+                     "sender's clock, or raise limits::max_age and limits::max_future here and on "
                      "the server",
                      log_int("age_seconds", walk->odd_age_ns / NS_PER_S));
         }
@@ -251,12 +250,13 @@ static bool give_up_limited(struct post *post)
     assert(post->attempt->settled.is_limited);
     counter_add(is_cut ? &counters->cut_posts : &counters->never_taken, 1);
     log_warn(&exporter->base.logger,
-             is_cut ? "The server answers 429 to a profile again and again while nothing else is "
-                      "sent to it: it is larger than the server's burst. It is sent in pieces; "
-                      "lower limits::max_bytes, or raise distributor.ingestion-burst-size-mb there"
-                    : "The server answers 429 to a profile again and again while nothing else is "
-                      "sent to it: it will never take it. It is dropped; raise "
-                      "distributor.ingestion-burst-size-mb or the tenant's limit there",
+             is_cut
+                 ? "The server responds with 429 to a profile again and again while nothing else "
+                   "is sent: it is larger than the server's burst. It is sent in pieces; "
+                   "lower limits::max_bytes, or raise distributor.ingestion-burst-size-mb there"
+                 : "The server responds with 429 to a profile again and again while nothing else "
+                   "is sent: it will never accept it. It is dropped; raise "
+                   "distributor.ingestion-burst-size-mb or the tenant's limit there",
              log_int("bytes",
                      (int64_t)(plain_bytes > 0 ? plain_bytes : pyroscope_form_bytes(&post->form))),
              log_int("samples", (int64_t)post->samples));
@@ -348,7 +348,7 @@ static bool build_series(struct attempt *attempt)
         .service = walk->service,
         .label_names = profile_label_names(&walk->dictionary, &walk->profile),
         .private_labels = walk->metric.size > 0 ? &walk->profile : NULL,
-        .has_plain_names = config_of(attempt)->min_pyroscope == PYROSCOPE_1,
+        .has_plain_names = config_of(attempt)->min_server_version == PYROSCOPE_1,
     };
     return pyroscope_series_build(&attempt->series, &source);
 }
@@ -561,9 +561,9 @@ struct otlp_to_pprof_rules pyroscope_rules_of(const struct pyroscope_config *con
             {
                 .lifts_ids = true,
                 .has_trace_id =
-                    config->trace_id == PYROSCOPE_ON && config->min_pyroscope == PYROSCOPE_2_1,
+                    config->trace_id == PYROSCOPE_ON && config->min_server_version == PYROSCOPE_2_1,
                 .keeps_dots = !config->labels.dots_to_underscores,
-                .has_plain_names = config->min_pyroscope == PYROSCOPE_1,
+                .has_plain_names = config->min_server_version == PYROSCOPE_1,
                 .names_max = pyroscope_sample_labels_max(&config->labels),
                 .value_bytes_max = config->labels.max_value_bytes,
                 .drops = config->labels.drop.texts,

@@ -61,8 +61,10 @@ const struct config_field pyroscope_limits_fields[] = {
                  100000, "Deeper stacks lose their leaves."),
     CONFIG_DURATION(struct pyroscope_limits_config, max_age_ns, "max_age", "1h", 0, INT64_MAX,
                     "Older profiles are dropped, as the server would refuse them; 0: never."),
-    CONFIG_DURATION(struct pyroscope_limits_config, max_ahead_ns, "max_ahead", "10m", 0, INT64_MAX,
-                    "Profiles that are further in the future are dropped; 0: never."),
+    CONFIG_DURATION(struct pyroscope_limits_config, max_future_ns, "max_future", "10m", 0,
+                    INT64_MAX, "Profiles that are further in the future are dropped; 0: never."),
+    CONFIG_DURATION(struct pyroscope_limits_config, max_future_ns, "max_ahead", "10m", 0, INT64_MAX,
+                    "The old name of max_future."),
     CONFIG_END,
 };
 
@@ -79,10 +81,13 @@ const struct config_field pyroscope_fields[] = {
     CONFIG_CHOICE(struct pyroscope_config, trace_id, "trace_id", "on", switches,
                   "Whether samples carry their trace id beside their span id; off for servers "
                   "before 2.1, where each trace would be a series."),
-    CONFIG_CHOICE(struct pyroscope_config, min_pyroscope, "min_pyroscope", "2.1", versions,
+    CONFIG_CHOICE(struct pyroscope_config, min_server_version, "min_server_version", "2.1",
+                  versions,
                   "The oldest version of the server that must take what is sent: 2.1 and later; "
                   "2.0, for which samples have no trace id; or 1, for which names of labels have "
                   "letters, digits and underscores only, too."),
+    CONFIG_CHOICE(struct pyroscope_config, min_server_version, "min_pyroscope", "2.1", versions,
+                  "The old name of min_server_version."),
     CONFIG_TEXT(struct pyroscope_config, tenant, "tenant", NULL,
                 "Tenant of a server with several, sent as X-Scope-OrgID."),
     CONFIG_BOOL(struct pyroscope_config, forward_tenant, "forward_tenant", "true",
@@ -98,10 +103,11 @@ const struct config_field pyroscope_fields[] = {
                   "Token, sent as Authorization: Bearer."),
     EXPORTER_AUTH_ROW(struct pyroscope_config, auth),
     CONFIG_DURATION(struct pyroscope_config, timeout_ns, "timeout", "30s", 0, INT64_MAX,
-                    "Limit of one request, from connecting to the end of the answer; 0: none."),
-    CONFIG_COUNT(struct pyroscope_config, concurrency, "concurrency", "16", 1, 256,
-                 "Requests under way at a time, for each batch. A server answers after it has "
-                 "written, which takes its time."),
+                    "Limit of one request, from connecting to the end of the response; 0: none."),
+    CONFIG_COUNT(
+        struct pyroscope_config, concurrency, "concurrency", "16", 1, 256,
+        "Concurrent requests for each batch. A server responds after it has written, which "
+        "takes time."),
     TLS_CLIENT_ROW(struct pyroscope_config, tls),
     CONFIG_TEXT(struct pyroscope_config, proxy_url, "proxy_url", NULL,
                 "Proxy for every request; HTTP_PROXY, HTTPS_PROXY and NO_PROXY when unset."),

@@ -34,17 +34,17 @@ struct pyroscope_limits_config {
     uint64_t max_samples;
     uint64_t max_bytes;
     uint64_t max_stack_depth;
-    uint64_t max_age_ns;   /* 0: any */
-    uint64_t max_ahead_ns; /* 0: any */
+    uint64_t max_age_ns;    /* 0: any */
+    uint64_t max_future_ns; /* 0: any */
 };
 
 struct pyroscope_config {
     struct exporter_queue_config exporter_queue;
     const char *endpoint;
-    int mode;          /* enum pyroscope_mode */
-    int compression;   /* enum pyroscope_compression */
-    int trace_id;      /* enum pyroscope_switch */
-    int min_pyroscope; /* enum pyroscope_version */
+    int mode;               /* enum pyroscope_mode */
+    int compression;        /* enum pyroscope_compression */
+    int trace_id;           /* enum pyroscope_switch */
+    int min_server_version; /* enum pyroscope_version */
     const char *tenant;
     bool forward_tenant;
     struct config_pairs headers;

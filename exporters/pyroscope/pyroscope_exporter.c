@@ -46,7 +46,7 @@ static const struct counter_row pyroscope_exporter_counters[] = {
     COUNTER(struct pyroscope_counters, too_old, COUNTER_SUM, "spanflame_pyroscope_too_old_samples",
             "Samples of profiles older than limits::max_age."),
     COUNTER(struct pyroscope_counters, too_new, COUNTER_SUM, "spanflame_pyroscope_too_new_samples",
-            "Samples of profiles beyond limits::max_ahead."),
+            "Samples of profiles beyond limits::max_future."),
     COUNTER(struct pyroscope_counters, cut_stacks, COUNTER_SUM, "spanflame_pyroscope_cut_stacks",
             "Samples that lost leaves to limits::max_stack_depth."),
     COUNTER(struct pyroscope_counters, left_out_labels, COUNTER_SUM,

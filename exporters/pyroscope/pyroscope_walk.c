@@ -84,8 +84,8 @@ static bool is_wanted(struct pyroscope_walk *walk)
     uint64_t time_ns = walk->profile.time_unix_ns;
     bool is_old = time_ns != 0 && limits->max_age_ns != 0 && time_ns < now_ns &&
                   now_ns - time_ns > limits->max_age_ns;
-    bool is_new = time_ns > PPROF_TIME_NS_MAX || (limits->max_ahead_ns != 0 && time_ns > now_ns &&
-                                                  time_ns - now_ns > limits->max_ahead_ns);
+    bool is_new = time_ns > PPROF_TIME_NS_MAX || (limits->max_future_ns != 0 && time_ns > now_ns &&
+                                                  time_ns - now_ns > limits->max_future_ns);
     if (!is_old && !is_new)
         return true;
     walk->odd_age_ns = (int64_t)(now_ns - time_ns);

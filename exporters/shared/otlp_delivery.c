@@ -22,7 +22,7 @@ void otlp_delivery_odd(struct otlp_delivery *delivery, const char *reason)
         return;
     delivery->has_logged_odd = true;
     log_warn(&delivery->exporter->logger,
-             "The back-end took the data but its answer is no OTLP response; counted as sent",
+             "The back-end accepted the data but sent no OTLP response; counted as sent",
              log_text(delivery->where_key, delivery->where), log_text("reason", reason));
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What OTLP exporters do to profiles before they send them: files that are passed on as they came
- * (opaque_profile.h) are taken out, for no OTLP back-end reads them, and the rest is brought into
- * the layout that the back-end knows. Embedded by the exporter, on its lane. */
+/* Prepares profiles for OTLP back-ends: removes files that are passed on unchanged
+ * (opaque_profile.h), which no OTLP back-end reads, and converts the rest to the layout that the
+ * back-end knows. Embedded by the exporter, on its lane. */
 #pragma once
 
 #include <stdbool.h>

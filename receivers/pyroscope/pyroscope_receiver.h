@@ -109,7 +109,7 @@ struct pyroscope_delivery {
     bool is_refused; /* for good, by any pipeline */
     struct receipt receipt;
     struct pyroscope_delivery *next; /* in exchange->deferred */
-    struct outcome deferral;         /* what the pipeline said last */
+    struct outcome deferral;         /* the pipeline's last refusal */
     char message[256];               /* of deferral */
 };
 

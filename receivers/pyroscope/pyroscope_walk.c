@@ -348,7 +348,7 @@ static bool is_gzip(struct slice body)
     return body.size >= 2 && body.data[0] == 0x1f && body.data[1] == 0x8b;
 }
 
-/* The bytes go on as they came, with the parameters of the query and the labels beside them. */
+/* The bytes go on unchanged, with the parameters of the query and the labels. */
 static enum pyroscope_step ingest_jfr(struct pyroscope_exchange *exchange)
 {
     static const uint8_t magic[] = {'F', 'L', 'R'};

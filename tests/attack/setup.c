@@ -150,8 +150,8 @@ static void put_exporters(struct drawing *drawing)
                "    mode: ingest\n    labels: {names: {thread.id: tid}}\n", "");
     PUT_ONE_OF(drawing, "", "    compression: none\n");
     PUT_ONE_OF(drawing, "", "    trace_id: \"off\"\n");
-    PUT_ONE_OF(drawing, "", "    min_pyroscope: '1'\n", "    min_pyroscope: '2.0'\n");
-    PUT_ONE_OF(drawing, "", "    limits: {max_age: 0s, max_ahead: 0s}\n",
+    PUT_ONE_OF(drawing, "", "    min_server_version: '1'\n", "    min_pyroscope: '2.0'\n");
+    PUT_ONE_OF(drawing, "", "    limits: {max_age: 0s, max_future: 0s}\n",
                "    limits: {max_samples: 3, max_stack_depth: 2, max_age: 0s}\n",
                "    limits: {max_bytes: 131072}\n");
     put_queue(drawing);

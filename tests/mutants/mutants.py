@@ -313,7 +313,7 @@ MUTANTS = [
            "take_items(&left, walk->too_old + walk->too_new + figures->negative);",
            "take_items(&left, walk->too_old + figures->negative);", ("test_pyroscope_exporter",)),
     Mutant("pyroscope: names are plain for servers before 2", "exporters/pyroscope/pyroscope_attempt.c",
-           ".has_plain_names = config_of(attempt)->min_pyroscope == PYROSCOPE_1,",
+           ".has_plain_names = config_of(attempt)->min_server_version == PYROSCOPE_1,",
            ".has_plain_names = false,", ("test_pyroscope_ingest", "test_pyroscope_exporter")),
     Mutant("pyroscope: a retry does not send again what was taken",
            "exporters/pyroscope/pyroscope_attempt.c",

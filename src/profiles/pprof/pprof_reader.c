@@ -38,7 +38,7 @@ struct id_map {
     uint32_t *places;
     size_t mask;
     size_t in_order; /* so many from the first on are 1, 2, 3 …, as in nearly every file */
-    uint64_t seed;   /* so that nobody can choose ids that collide */
+    uint64_t seed;   /* so that clients cannot choose ids that collide */
 };
 
 struct reading {

@@ -40,7 +40,7 @@ static const struct type_row {
     struct type_pattern from;
     struct type_words to;
 } rows[] = {
-    /* Samples of a CPU profiler: as time where the period is known and nobody else tells it. */
+    /* Samples of a CPU profiler: as time if the period is known and no other type is time. */
     {FROM("samples", "count", "cpu"), .from.period_unit = "nanoseconds", .from.needs_period = true,
      .from.needs_no_time_beside = true, CPU_TIME, .to.counts_periods = true},
     {FROM("samples", "count", "cpu"), CPU_SAMPLES},
@@ -65,7 +65,7 @@ static const struct type_row {
     {FROM("inuse_*", NULL, NULL), TO("memory", NULL, NULL, "space", "bytes")},
     {FROM("goroutine*", "count", NULL),
      TO("goroutine", "goroutine", "count", "goroutine", "count")},
-    /* Mutex and block profiles look alike in OTLP unless the period says more. */
+    /* Mutex and block profiles look alike in OTLP unless the period tells them apart. */
     {FROM("contentions", NULL, "block"), TO("block", NULL, NULL, "contentions", "count")},
     {FROM("delay", NULL, "block"), TO("block", NULL, NULL, "contentions", "count")},
     {FROM("contentions", NULL, NULL), TO("mutex", NULL, NULL, "contentions", "count")},

@@ -383,7 +383,7 @@ static void limits_are_those_of_a_server_as_it_comes(void **state)
     assert_int_equal(config->limits.max_bytes, 2 << 20);
     assert_int_equal(config->limits.max_stack_depth, 1000);
     assert_int_equal(config->limits.max_age_ns, 3600 * (uint64_t)NS_PER_S);
-    assert_int_equal(config->limits.max_ahead_ns, 600 * (uint64_t)NS_PER_S);
+    assert_int_equal(config->limits.max_future_ns, 600 * (uint64_t)NS_PER_S);
     tear_down(&fixture);
 }
 
@@ -460,7 +460,8 @@ static const struct window_case window_cases[] = {
     {"", 601, false},
     {"limits: {max_age: 10s}", -11, false},
     {"limits: {max_age: 10s}", -9, true},
-    {"limits: {max_ahead: 10s}", 11, false},
+    {"limits: {max_ahead: 10s}", 11, false}, /* the old name */
+    {"limits: {max_future: 10s}", 11, false},
 };
 
 static void times_that_the_server_would_refuse_are_not_sent(void **state)
@@ -757,7 +758,7 @@ static const struct config_case config_cases[] = {
      NULL},
     {"{}", "endpoint must be specified"},
     {"{endpoint: 'h:4040'}", "endpoint must be a valid URL"},
-    {"{endpoint: 'http://h', mode: ingest, labels: {add: {a: b}}, min_pyroscope: '1'}", NULL},
+    {"{endpoint: 'http://h', mode: ingest, labels: {add: {a: b}}, min_server_version: '1'}", NULL},
     {"{endpoint: 'http://h', min_pyroscope: 1.19}", "min_pyroscope"},
     {"{endpoint: 'http://h', mode: jfr}", "jfr"},
     {"{endpoint: 'http://h', mode: otlp, labels: {add: {a: b}}}", "need mode: push or ingest"},

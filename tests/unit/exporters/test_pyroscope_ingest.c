@@ -572,10 +572,10 @@ struct version_case {
 };
 
 static const struct version_case version_cases[] = {
-    {"min_pyroscope: '2.1'", true, "a-b_c=\"x\""},
+    {"min_server_version: '2.1'", true, "a-b_c=\"x\""},
     {"min_pyroscope: '2.0'", false, "a-b_c=\"x\""},
-    {"min_pyroscope: '1'", false, "a_b_c=\"x\""},
-    {"min_pyroscope: '2.1', trace_id: off", false, "a-b_c=\"x\""},
+    {"min_server_version: '1'", false, "a_b_c=\"x\""},
+    {"min_server_version: '2.1', trace_id: off", false, "a-b_c=\"x\""},
 };
 
 static void old_servers_get_what_they_can_take(void **state)
