@@ -3,7 +3,7 @@
  * consume is one attempt; queue, batching and retries come before it
  * (src/pipeline/exporter_queue.h), and a repeated batch is compressed again. One instance per lane
  * and signal, on its lane. */
-#include "exporters/otlp_http/pyroscope_road.h"
+#include "exporters/otlp_http/pyroscope_fallback.h"
 #include "exporters/shared/exporter_auth.h"
 #include "exporters/shared/exporter_client.h"
 #include "exporters/shared/http_outcome.h"
@@ -78,7 +78,7 @@ struct otlp_http_config {
     struct exporter_auth_config auth;
     struct config_sections middlewares; /* struct server_middleware_config */
     bool has_pyroscope;
-    struct pyroscope_road_config pyroscope;
+    struct pyroscope_fallback_config pyroscope;
 };
 
 /* In the order of enum otlp_http_encoding. */
@@ -168,8 +168,8 @@ static const struct config_field otlp_http_fields[] = {
     CONFIG_UNUSED_OPTIONAL(struct otlp_http_config, cookies, struct otlp_http_cookies_config,
                            has_cookies, CONFIG_NULL_IS_OFF, "cookies", cookies_fields,
                            "Cookies that back-ends set are not sent back to them."),
-    CONFIG_OPTIONAL(struct otlp_http_config, pyroscope, struct pyroscope_road_config, has_pyroscope,
-                    CONFIG_DEFAULT_ON, "pyroscope", pyroscope_road_fields, NULL,
+    CONFIG_OPTIONAL(struct otlp_http_config, pyroscope, struct pyroscope_fallback_config,
+                    has_pyroscope, CONFIG_DEFAULT_ON, "pyroscope", pyroscope_fallback_fields, NULL,
                     "When the server behind profiles turns out to be a Pyroscope: send profiles "
                     "that its OTLP endpoint refuses by its Push API."),
     EXPORTER_AUTH_ROW(struct otlp_http_config, auth),
@@ -278,7 +278,7 @@ static bool otlp_http_exporter_advise(const void *section, enum signal_kind sign
     const struct otlp_http_config *config = section;
     const char *own = config->endpoints[PROFILES];
     char *url = url_of(own[0] != '\0' ? own : config->endpoint);
-    bool is_pyroscope = signal == PROFILES && pyroscope_road_is_likely(url);
+    bool is_pyroscope = signal == PROFILES && pyroscope_fallback_is_likely(url);
     mem_free(url);
     if (!is_pyroscope)
         return false;
@@ -315,7 +315,7 @@ struct otlp_http_exporter {
     struct authenticator *authenticator; /* NULL: none */
     struct profile_outgoing outgoing;
     struct otlp_delivery delivery;
-    struct pyroscope_road *road; /* of profiles; NULL: none */
+    struct pyroscope_fallback *fallback; /* of profiles; NULL: none */
 };
 
 /* One request. */
@@ -323,7 +323,7 @@ struct attempt {
     struct otlp_http_exporter *exporter;
     struct batch *batch;
     struct receipt *receipt;
-    struct batch *whole;       /* of profiles, for the road: the unchanged batch; NULL: none */
+    struct batch *whole;       /* of profiles, for the fallback: the unchanged batch; NULL: none */
     uint64_t left_out;         /* items that are not sent */
     struct batch_part encoded; /* JSON, or compressed; owner NULL: the batch's own parts */
     struct http_post post;
@@ -390,7 +390,7 @@ static void on_done(const struct http_result *result, void *arg)
     char text[HTTP_OUTCOME_TEXT_MAX];
     struct outcome outcome;
     if (result->status == 0)
-        pyroscope_road_forget(exporter->road);
+        pyroscope_fallback_forget(exporter->fallback);
     if (result->status >= 200 && result->status < 300)
         outcome = take_success(attempt, result, &secrets);
     else
@@ -398,8 +398,8 @@ static void on_done(const struct http_result *result, void *arg)
     if (outcome.verdict == ACCEPTED)
         otlp_delivery_left_out(&outcome, attempt->left_out);
     else if (attempt->whole != NULL &&
-             pyroscope_road_takes_refused(exporter->road, result, &outcome, attempt->whole,
-                                          attempt->receipt))
+             pyroscope_fallback_takes_refused(exporter->fallback, result, &outcome, attempt->whole,
+                                              attempt->receipt))
         attempt->receipt = NULL;
     attempt_end(attempt, &outcome);
 }
@@ -480,7 +480,7 @@ static void otlp_http_exporter_consume(struct component *self, struct batch *bat
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
     assert(batch->signal == self->signal);
-    if (pyroscope_road_takes(exporter->road, batch, receipt))
+    if (pyroscope_fallback_takes(exporter->fallback, batch, receipt))
         return;
     struct batch *sent = profile_outgoing_batch(&exporter->outgoing, batch, receipt);
     if (sent == NULL)
@@ -492,7 +492,7 @@ static void otlp_http_exporter_consume(struct component *self, struct batch *bat
     attempt->batch = sent;
     attempt->receipt = receipt;
     attempt->left_out = batch->items - sent->items;
-    attempt->whole = exporter->road != NULL ? batch_ref(batch) : NULL;
+    attempt->whole = exporter->fallback != NULL ? batch_ref(batch) : NULL;
     attempt->is_helped = config->encoding == OTLP_HTTP_JSON && sent->bytes >= HELPED_BYTES_MIN;
     if (!attempt->is_helped) {
         send_encoded(attempt, encode(attempt));
@@ -546,14 +546,14 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
     if (!codec_prepare(exporter->codec, error))
         return false;
     if (self->signal == PROFILES && config->has_pyroscope) {
-        const struct pyroscope_road_settings settings = {
+        const struct pyroscope_fallback_settings settings = {
             .config = &config->pyroscope,
             .url = exporter->url,
             .compresses = exporter->codec != CODEC_NONE,
             .has_layout_1_9 = config->proto_version == OTLP_HTTP_1_9,
             .timeout_ns = config->timeout_ns,
         };
-        if (!pyroscope_road_create(self, &settings, &exporter->road, error))
+        if (!pyroscope_fallback_create(self, &settings, &exporter->fallback, error))
             return false;
     }
     return exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
@@ -586,14 +586,14 @@ static bool otlp_http_exporter_start(struct component *self, struct error *error
     exporter->client =
         exporter_client_create(self, &settings, &config->tls, exporter->authenticator, error);
     if (exporter->client != NULL)
-        pyroscope_road_start(exporter->road, exporter->client);
+        pyroscope_fallback_start(exporter->fallback, exporter->client);
     return exporter->client != NULL;
 }
 
 static void otlp_http_exporter_stop(struct component *self)
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
-    pyroscope_road_stop(exporter->road);
+    pyroscope_fallback_stop(exporter->fallback);
     exporter_client_stop(self, exporter->client);
 }
 
@@ -601,7 +601,7 @@ static void otlp_http_exporter_destroy(struct component *self)
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
     http_client_destroy(exporter->client);
-    pyroscope_road_destroy(exporter->road);
+    pyroscope_fallback_destroy(exporter->fallback);
     codec_box_destroy(exporter->codecs);
     codec_box_destroy(exporter->helper_codecs);
     authenticator_destroy(exporter->authenticator);

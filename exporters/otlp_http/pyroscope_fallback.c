@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Asks the server once what it is, and sends by Push what its OTLP endpoint refuses. Runs on the
  * exporter's lane. */
-#include "exporters/otlp_http/pyroscope_road.h"
+#include "exporters/otlp_http/pyroscope_fallback.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -36,7 +36,7 @@ struct waiting {
     bool is_rest_stored;
 };
 
-struct pyroscope_road {
+struct pyroscope_fallback {
     enum state state;
     const struct component *owner;
     struct pyroscope_config config;
@@ -47,12 +47,12 @@ struct pyroscope_road {
     bool has_logged; /* that it is a Pyroscope */
 };
 
-const struct config_field pyroscope_road_fields[] = {
-    CONFIG_SECTION(struct pyroscope_road_config, labels, struct pyroscope_labels_config, "labels",
-                   pyroscope_labels_fields, pyroscope_labels_check,
+const struct config_field pyroscope_fallback_fields[] = {
+    CONFIG_SECTION(struct pyroscope_fallback_config, labels, struct pyroscope_labels_config,
+                   "labels", pyroscope_labels_fields, pyroscope_labels_check,
                    "As those of the pyroscope exporter."),
-    CONFIG_SECTION(struct pyroscope_road_config, limits, struct pyroscope_limits_config, "limits",
-                   pyroscope_limits_fields, NULL, "As those of the pyroscope exporter."),
+    CONFIG_SECTION(struct pyroscope_fallback_config, limits, struct pyroscope_limits_config,
+                   "limits", pyroscope_limits_fields, NULL, "As those of the pyroscope exporter."),
     CONFIG_END,
 };
 
@@ -65,13 +65,13 @@ static char *path_at(const char *base, size_t base_size, const char *path)
     return text;
 }
 
-bool pyroscope_road_create(const struct component *owner,
-                           const struct pyroscope_road_settings *settings,
-                           struct pyroscope_road **ret_road, struct error *error)
+bool pyroscope_fallback_create(const struct component *owner,
+                               const struct pyroscope_fallback_settings *settings,
+                               struct pyroscope_fallback **ret_fallback, struct error *error)
 {
     const size_t otlp_size = strlen(PYROSCOPE_OTLP_PATH);
     struct http_url url;
-    *ret_road = NULL;
+    *ret_fallback = NULL;
     if (!http_url_parse(settings->url, &url, error))
         return false;
     size_t path_size = strcspn(url.target, "?");
@@ -81,9 +81,9 @@ bool pyroscope_road_create(const struct component *owner,
         return true;
     }
     size_t base_size = path_size - otlp_size;
-    struct pyroscope_road *road = mem_zalloc(sizeof(*road));
-    road->owner = owner;
-    road->config = (struct pyroscope_config){
+    struct pyroscope_fallback *fallback = mem_zalloc(sizeof(*fallback));
+    fallback->owner = owner;
+    fallback->config = (struct pyroscope_config){
         .endpoint = settings->url,
         /* A server of layout 1.9 gets everything by Push, which has no layouts. */
         .mode = settings->has_layout_1_9 ? PYROSCOPE_PUSH : PYROSCOPE_OTLP,
@@ -98,28 +98,28 @@ bool pyroscope_road_create(const struct component *owner,
         .labels = settings->config->labels,
         .limits = settings->config->limits,
     };
-    road->push_path = path_at(url.target, base_size, PYROSCOPE_PUSH_PATH);
-    road->exporter = (struct pyroscope_exporter){
+    fallback->push_path = path_at(url.target, base_size, PYROSCOPE_PUSH_PATH);
+    fallback->exporter = (struct pyroscope_exporter){
         .base = *owner,
         .shown_url = mem_copy_text(url.shown),
         .shown_ingest_url = mem_copy_text(url.shown),
         .ingest_path = path_at(url.target, base_size, PYROSCOPE_INGEST_PATH),
-        .push_path = road->push_path,
+        .push_path = fallback->push_path,
         .gzip = settings->compresses ? gzip_create() : NULL,
-        .rules = pyroscope_rules_of(&road->config),
+        .rules = pyroscope_rules_of(&fallback->config),
         .wants = settings->has_layout_1_9 ? NULL : pyroscope_has_no_otlp_name,
     };
-    road->exporter.base.config = &road->config;
-    road->exporter.base.counters = &road->counters;
+    fallback->exporter.base.config = &fallback->config;
+    fallback->exporter.base.counters = &fallback->counters;
     http_url_clear(&url);
-    *ret_road = road;
+    *ret_fallback = fallback;
     return true;
 }
 
-void pyroscope_road_start(struct pyroscope_road *road, struct http_client *client)
+void pyroscope_fallback_start(struct pyroscope_fallback *fallback, struct http_client *client)
 {
-    if (road != NULL)
-        road->exporter.client = client;
+    if (fallback != NULL)
+        fallback->exporter.client = client;
 }
 
 static bool contains(struct slice body, const char *words)
@@ -127,30 +127,30 @@ static bool contains(struct slice body, const char *words)
     return body.size > 0 && memmem(body.data, body.size, words, strlen(words)) != NULL;
 }
 
-static void found_pyroscope(struct pyroscope_road *road)
+static void found_pyroscope(struct pyroscope_fallback *fallback)
 {
-    road->state = IS_PYROSCOPE;
-    if (road->has_logged)
+    fallback->state = IS_PYROSCOPE;
+    if (fallback->has_logged)
         return;
-    road->has_logged = true;
-    log_info(&road->owner->logger,
+    fallback->has_logged = true;
+    log_info(&fallback->owner->logger,
              "The back-end is a Pyroscope server: profiles without a period type, which its OTLP "
              "endpoint refuses, go to its Push API; the pyroscope exporter sends all of them so",
-             log_text("url", road->exporter.shown_url));
+             log_text("url", fallback->exporter.shown_url));
 }
 
 /* Sends a batch by Push. */
-static void push(struct pyroscope_road *road, struct batch *batch, struct receipt *receipt,
+static void push(struct pyroscope_fallback *fallback, struct batch *batch, struct receipt *receipt,
                  bool is_rest_stored)
 {
-    assert(road->state == IS_PYROSCOPE);
-    if (road->exporter.is_stopping) {
+    assert(fallback->state == IS_PYROSCOPE);
+    if (fallback->exporter.is_stopping) {
         struct outcome outcome = outcome_busy("the exporter is stopping");
         receipt_resolve(receipt, &outcome);
-    } else if (is_rest_stored && road->config.mode == PYROSCOPE_OTLP) {
-        pyroscope_attempt_continue(&road->exporter, batch, receipt);
+    } else if (is_rest_stored && fallback->config.mode == PYROSCOPE_OTLP) {
+        pyroscope_attempt_continue(&fallback->exporter, batch, receipt);
     } else {
-        pyroscope_attempt_start(&road->exporter, batch, receipt);
+        pyroscope_attempt_start(&fallback->exporter, batch, receipt);
     }
 }
 
@@ -159,8 +159,8 @@ static void push(struct pyroscope_road *road, struct batch *batch, struct receip
  * may come from another server in between. */
 static void on_response(const struct http_result *result, void *arg)
 {
-    struct pyroscope_road *road = arg;
-    struct waiting *waiting = road->waiting;
+    struct pyroscope_fallback *fallback = arg;
+    struct waiting *waiting = fallback->waiting;
     unsigned status = result->status;
     bool is_success = status >= 200 && status < 300;
     bool is_pyroscope = is_success ? media_type_is(result->content_type, push_type)
@@ -169,15 +169,15 @@ static void on_response(const struct http_result *result, void *arg)
                                          contains(result->body, "\"code\":\"invalid_argument\"");
     bool is_other = is_success || status == 400 || status == 404 || status == 405 ||
                     status == 415 || status == 501;
-    assert(road->state == ASKED);
-    road->waiting = NULL;
-    road->state = is_other ? IS_OTHER : UNKNOWN;
+    assert(fallback->state == ASKED);
+    fallback->waiting = NULL;
+    fallback->state = is_other ? IS_OTHER : UNKNOWN;
     if (is_pyroscope)
-        found_pyroscope(road);
+        found_pyroscope(fallback);
     while (waiting != NULL) {
         struct waiting *next = waiting->next;
-        if (road->state == IS_PYROSCOPE)
-            push(road, waiting->batch, waiting->receipt, waiting->is_rest_stored);
+        if (fallback->state == IS_PYROSCOPE)
+            push(fallback, waiting->batch, waiting->receipt, waiting->is_rest_stored);
         else
             receipt_resolve(waiting->receipt, &waiting->refusal);
         batch_unref(waiting->batch);
@@ -188,92 +188,95 @@ static void on_response(const struct http_result *result, void *arg)
 }
 
 /* Whether the batch has a profile that the OTLP endpoint would refuse. */
-static bool needs_road(const struct pyroscope_road *road, const struct batch *batch)
+static bool needs_push(const struct pyroscope_fallback *fallback, const struct batch *batch)
 {
     struct batch_part part = {.owner = NULL};
-    if (!batch_join(batch, road->owner->budget, &part))
+    if (!batch_join(batch, fallback->owner->budget, &part))
         return false; /* sending it will fail for want of memory */
     bool needs = profile_choice_has(part.bytes, pyroscope_has_no_otlp_name);
     buffer_unref(part.owner);
     return needs;
 }
 
-bool pyroscope_road_takes(struct pyroscope_road *road, struct batch *batch, struct receipt *receipt)
+bool pyroscope_fallback_takes(struct pyroscope_fallback *fallback, struct batch *batch,
+                              struct receipt *receipt)
 {
-    if (road == NULL || road->state != IS_PYROSCOPE || !needs_road(road, batch))
+    if (fallback == NULL || fallback->state != IS_PYROSCOPE || !needs_push(fallback, batch))
         return false;
-    push(road, batch, receipt, false);
+    push(fallback, batch, receipt, false);
     return true;
 }
 
-bool pyroscope_road_takes_refused(struct pyroscope_road *road, const struct http_result *result,
-                                  const struct outcome *refusal, struct batch *batch,
-                                  struct receipt *receipt)
+bool pyroscope_fallback_takes_refused(struct pyroscope_fallback *fallback,
+                                      const struct http_result *result,
+                                      const struct outcome *refusal, struct batch *batch,
+                                      struct receipt *receipt)
 {
     bool is_on_merits = result->status == 400 || result->status == 500;
-    if (road == NULL || road->exporter.is_stopping || !is_on_merits || !needs_road(road, batch))
+    if (fallback == NULL || fallback->exporter.is_stopping || !is_on_merits ||
+        !needs_push(fallback, batch))
         return false;
     /* A server that tells series by number has pushed each on its own, the others with success. An
      * older one stopped at the first: what it had stored by then is stored twice, this once. */
     bool is_rest_stored = contains(result->body, "push series with index");
     /* "invalid labels '{__delta__="false", …}' with error: invalid metric name" */
-    if (road->state != ASKED && contains(result->body, "invalid metric name"))
-        found_pyroscope(road);
-    if (road->state == IS_OTHER)
+    if (fallback->state != ASKED && contains(result->body, "invalid metric name"))
+        found_pyroscope(fallback);
+    if (fallback->state == IS_OTHER)
         return false;
-    if (road->state == IS_PYROSCOPE) {
-        push(road, batch, receipt, is_rest_stored);
+    if (fallback->state == IS_PYROSCOPE) {
+        push(fallback, batch, receipt, is_rest_stored);
         return true;
     }
     struct waiting *waiting = mem_alloc(sizeof(*waiting));
-    *waiting = (struct waiting){.next = road->waiting,
+    *waiting = (struct waiting){.next = fallback->waiting,
                                 .batch = batch_ref(batch),
                                 .receipt = receipt,
                                 .refusal = *refusal,
                                 .is_rest_stored = is_rest_stored};
     waiting->refusal.message = mem_copy_text(refusal->message);
     waiting->refusal.details = (struct slice){.size = 0};
-    road->waiting = waiting;
-    if (road->state == UNKNOWN) {
+    fallback->waiting = waiting;
+    if (fallback->state == UNKNOWN) {
         const struct http_post post = {
             .content_type = push_type,
-            .target = road->push_path,
+            .target = fallback->push_path,
             .done = on_response,
-            .arg = road,
+            .arg = fallback,
         };
-        road->state = ASKED;
-        http_client_post(road->exporter.client, &post);
+        fallback->state = ASKED;
+        http_client_post(fallback->exporter.client, &post);
     }
     return true;
 }
 
-void pyroscope_road_forget(struct pyroscope_road *road)
+void pyroscope_fallback_forget(struct pyroscope_fallback *fallback)
 {
-    if (road != NULL && road->state != ASKED)
-        road->state = UNKNOWN;
+    if (fallback != NULL && fallback->state != ASKED)
+        fallback->state = UNKNOWN;
 }
 
-void pyroscope_road_stop(struct pyroscope_road *road)
+void pyroscope_fallback_stop(struct pyroscope_fallback *fallback)
 {
-    if (road != NULL)
-        road->exporter.is_stopping = true;
+    if (fallback != NULL)
+        fallback->exporter.is_stopping = true;
 }
 
-void pyroscope_road_destroy(struct pyroscope_road *road)
+void pyroscope_fallback_destroy(struct pyroscope_fallback *fallback)
 {
-    if (road == NULL)
+    if (fallback == NULL)
         return;
-    assert(road->waiting == NULL);
-    gzip_destroy(road->exporter.gzip);
-    pyroscope_memory_fini(&road->exporter.memory);
-    mem_free(road->exporter.shown_url);
-    mem_free(road->exporter.shown_ingest_url);
-    mem_free(road->exporter.ingest_path);
-    mem_free(road->push_path);
-    mem_free(road);
+    assert(fallback->waiting == NULL);
+    gzip_destroy(fallback->exporter.gzip);
+    pyroscope_memory_fini(&fallback->exporter.memory);
+    mem_free(fallback->exporter.shown_url);
+    mem_free(fallback->exporter.shown_ingest_url);
+    mem_free(fallback->exporter.ingest_path);
+    mem_free(fallback->push_path);
+    mem_free(fallback);
 }
 
-bool pyroscope_road_is_likely(const char *text)
+bool pyroscope_fallback_is_likely(const char *text)
 {
     static const char *const names[] = {"pyroscope", "profiles-prod-", "phlare"};
     enum { PYROSCOPE_PORT = 4040 };

@@ -20,43 +20,44 @@ struct outcome;
 struct receipt;
 
 /* The section `pyroscope` of otlp_http. */
-struct pyroscope_road_config {
+struct pyroscope_fallback_config {
     struct pyroscope_labels_config labels;
     struct pyroscope_limits_config limits;
 };
-extern const struct config_field pyroscope_road_fields[];
+extern const struct config_field pyroscope_fallback_fields[];
 
-struct pyroscope_road_settings {
-    const struct pyroscope_road_config *config;
+struct pyroscope_fallback_settings {
+    const struct pyroscope_fallback_config *config;
     const char *url;     /* of OTLP profiles */
     bool compresses;     /* with gzip, the only coding that the server knows */
     bool has_layout_1_9; /* the server is older than 2.0 */
     uint64_t timeout_ns;
 };
 
-struct pyroscope_road;
+struct pyroscope_fallback;
 
-/* *ret_road is NULL when the URL is not that of Pyroscope's OTLP endpoint; the functions below
+/* *ret_fallback is NULL when the URL is not that of Pyroscope's OTLP endpoint; the functions below
  * accept that and do nothing. False: the error says why. */
-bool pyroscope_road_create(const struct component *owner,
-                           const struct pyroscope_road_settings *settings,
-                           struct pyroscope_road **ret_road, struct error *error);
+bool pyroscope_fallback_create(const struct component *owner,
+                               const struct pyroscope_fallback_settings *settings,
+                               struct pyroscope_fallback **ret_fallback, struct error *error);
 /* Before the first batch. The owner keeps the client. */
-void pyroscope_road_start(struct pyroscope_road *road, struct http_client *client);
+void pyroscope_fallback_start(struct pyroscope_fallback *fallback, struct http_client *client);
 /* True: sends the batch by Push and resolves the receipt. False: it must be sent as OTLP. */
-bool pyroscope_road_takes(struct pyroscope_road *road, struct batch *batch,
-                          struct receipt *receipt);
+bool pyroscope_fallback_takes(struct pyroscope_fallback *fallback, struct batch *batch,
+                              struct receipt *receipt);
 /* The same for a batch that was refused as OTLP. If the server turns out to be no Pyroscope, the
  * receipt is resolved with the refusal. */
-bool pyroscope_road_takes_refused(struct pyroscope_road *road, const struct http_result *result,
-                                  const struct outcome *refusal, struct batch *batch,
-                                  struct receipt *receipt);
+bool pyroscope_fallback_takes_refused(struct pyroscope_fallback *fallback,
+                                      const struct http_result *result,
+                                      const struct outcome *refusal, struct batch *batch,
+                                      struct receipt *receipt);
 /* A connection broke or could not be made: the next one may lead to another server. */
-void pyroscope_road_forget(struct pyroscope_road *road);
+void pyroscope_fallback_forget(struct pyroscope_fallback *fallback);
 /* Before the client is closed. Posts nothing any more. */
-void pyroscope_road_stop(struct pyroscope_road *road);
+void pyroscope_fallback_stop(struct pyroscope_fallback *fallback);
 /* After the client has closed. */
-void pyroscope_road_destroy(struct pyroscope_road *road);
+void pyroscope_fallback_destroy(struct pyroscope_fallback *fallback);
 
 /* Whether a URL looks like a Pyroscope server's, by its port, 4040, or its host name. */
-bool pyroscope_road_is_likely(const char *url);
+bool pyroscope_fallback_is_likely(const char *url);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles that a Pyroscope server's OTLP endpoint cannot name, sent to it by otlp_http: against
  * the server's stand-in, and against back-ends that are none. */
-#include "exporters/otlp_http/pyroscope_road.h"
+#include "exporters/otlp_http/pyroscope_fallback.h"
 
 #include "src/base/clock.h"
 #include "src/base/lane.h"
@@ -218,7 +218,7 @@ static void urls_of_pyroscope_are_known_by_their_looks(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (pyroscope_road_is_likely(rows[i].url) != rows[i].is_likely)
+        if (pyroscope_fallback_is_likely(rows[i].url) != rows[i].is_likely)
             fail_msg("%s", rows[i].url);
 }
 
