@@ -45,7 +45,6 @@ struct attempt {
     struct pyroscope_walk walk;
     struct pyroscope_series series;
     struct batch_name name;
-    http_done_fn done;         /* of its posts */
     struct config_pair tenant; /* a header; no value: none */
     struct buffer *stripped;   /* the batch without uploads, in mode otlp, when it has some */
     struct slice rest;         /* to be sent as OTLP; no data: nothing, or it was */
@@ -289,6 +288,8 @@ static void post_refused(struct post *post, struct outcome *outcome)
              log_text("error", outcome->message), log_int("samples", (int64_t)post->samples));
 }
 
+static void on_done(const struct http_result *result, void *arg);
+
 static void post_send(struct post *post)
 {
     struct attempt *attempt = post->attempt;
@@ -309,7 +310,7 @@ static void post_send(struct post *post)
         .content_encoding = form->content_encoding,
         .header = attempt->tenant.value != NULL ? &attempt->tenant : NULL,
         .target = target,
-        .done = attempt->done,
+        .done = on_done,
         .arg = post,
     };
     post->is_alone = exporter->in_flight == 0 && clock_now_ns() - exporter->accepted_ns >= QUIET_NS;
@@ -336,23 +337,6 @@ static uint64_t time_of(const struct attempt *attempt)
     return free_ns;
 }
 
-static bool build_series(struct attempt *attempt)
-{
-    const struct pyroscope_walk *walk = &attempt->walk;
-    const struct pyroscope_source source = {
-        .config = &config_of(attempt)->labels,
-        .dictionary = &walk->dictionary,
-        .type = &walk->type,
-        .resource = walk->resource.resource,
-        .scope = walk->scope.scope,
-        .service = walk->service,
-        .label_names = profile_label_names(&walk->dictionary, &walk->profile),
-        .private_labels = walk->metric.size > 0 ? &walk->profile : NULL,
-        .has_plain_names = config_of(attempt)->min_server_version == PYROSCOPE_1,
-    };
-    return pyroscope_series_build(&attempt->series, &source);
-}
-
 static struct post *post_create(struct attempt *attempt, uint64_t name, uint64_t samples)
 {
     struct post *post = mem_zalloc(sizeof(*post));
@@ -376,8 +360,19 @@ static void send_found(struct attempt *attempt, enum pyroscope_found found)
     struct pyroscope_form *form = &post->form;
     struct pyroscope_ingest ingest = {
         .path = exporter->ingest_path, .series = &attempt->series, .walk = walk};
+    const struct pyroscope_source source = {
+        .config = &config_of(attempt)->labels,
+        .dictionary = &walk->dictionary,
+        .type = &walk->type,
+        .resource = walk->resource.resource,
+        .scope = walk->scope.scope,
+        .service = walk->service,
+        .label_names = profile_label_names(&walk->dictionary, &walk->profile),
+        .private_labels = walk->metric.size > 0 ? &walk->profile : NULL,
+        .has_plain_names = config_of(attempt)->min_server_version == PYROSCOPE_1,
+    };
     uint64_t changed = 0;
-    bool is_filled = build_series(attempt);
+    bool is_filled = pyroscope_series_build(&attempt->series, &source);
     if (is_filled && found == PYROSCOPE_PART) {
         ingest.time_ns = time_of(attempt);
         struct buffer *profile = otlp_to_pprof_take(&walk->conversion, ingest.time_ns);
@@ -590,7 +585,6 @@ static struct attempt *attempt_create(struct pyroscope_exporter *exporter, struc
     attempt->exporter = exporter;
     attempt->batch = batch_ref(batch);
     attempt->receipt = receipt;
-    attempt->done = on_done;
     if (exporter->forwards_tenant)
         attempt->tenant = (struct config_pair){.key = CLIENT_TENANT_HEADER,
                                                .value = client_info_tenant(batch->client)};

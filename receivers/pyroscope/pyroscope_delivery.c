@@ -46,23 +46,23 @@ void pyroscope_exchange_end(struct pyroscope_exchange *exchange)
     free_if_unused(exchange);
 }
 
-static void keep_worst(struct pyroscope_exchange *exchange, const struct outcome *outcome)
+static void keep_worst(struct pyroscope_refusal *worst, const struct outcome *outcome)
 {
     assert(outcome->verdict != ACCEPTED);
-    bool has_worst = exchange->worst.verdict != ACCEPTED;
-    if (has_worst && (exchange->worst.is_permanent || !outcome->is_permanent))
+    bool has_worst = worst->outcome.verdict != ACCEPTED;
+    if (has_worst && (worst->outcome.is_permanent || !outcome->is_permanent))
         return;
-    exchange->worst = *outcome;
-    snprintf(exchange->worst_message, sizeof(exchange->worst_message), "%s", outcome->message);
-    exchange->worst.message = exchange->worst_message;
-    exchange->worst.details = (struct slice){.size = 0};
+    worst->outcome = *outcome;
+    snprintf(worst->message, sizeof(worst->message), "%s", outcome->message);
+    worst->outcome.message = worst->message;
+    worst->outcome.details = (struct slice){.size = 0};
 }
 
 void pyroscope_refuse(struct pyroscope_exchange *exchange, enum status_code code,
                       const char *message)
 {
     struct outcome outcome = outcome_refused(code, message);
-    keep_worst(exchange, &outcome);
+    keep_worst(&exchange->refused, &outcome);
 }
 
 bool pyroscope_wait(struct pyroscope_exchange *exchange, uint64_t bytes,
@@ -158,7 +158,7 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
         exchange->deferred = delivery;
     } else {
         if (outcome->verdict != ACCEPTED) {
-            keep_worst(exchange, outcome);
+            keep_worst(&exchange->worst, outcome);
             delivery->is_refused = true;
         }
         pass_pipeline(delivery);
@@ -209,7 +209,7 @@ static void wait_for_pipelines(struct pyroscope_exchange *exchange)
         struct pyroscope_delivery *next = delivery->next;
         outlet_give_up(outlet_of(exchange), delivery->pipeline, delivery->batch,
                        delivery->deferral.reason);
-        keep_worst(exchange, &delivery->deferral);
+        keep_worst(&exchange->worst, &delivery->deferral);
         delivery->is_refused = true;
         pass_pipeline(delivery);
         delivery = next;
@@ -254,6 +254,9 @@ static void conclude_step(struct pyroscope_exchange *exchange, enum pyroscope_st
     counter_add(&counters->empty, exchange->empty);
     exchange->negative = 0;
     exchange->empty = 0;
+    if (exchange->refused.outcome.verdict != ACCEPTED)
+        keep_worst(&exchange->worst, &exchange->refused.outcome);
+    exchange->refused.outcome = outcome_accepted;
     switch (result) {
     case PYROSCOPE_STEP_BATCH:
         exchange->state = PYROSCOPE_WALKING;
@@ -279,7 +282,7 @@ static void conclude_step(struct pyroscope_exchange *exchange, enum pyroscope_st
         } else if (pyroscope_wait(exchange, exchange->message.size, walk_on)) {
             return;
         }
-        keep_worst(exchange, &outcome);
+        keep_worst(&exchange->worst, &outcome);
         break;
     }
     case PYROSCOPE_STEP_END:
@@ -321,7 +324,7 @@ static void run(struct pyroscope_exchange *exchange)
     if (exchange->state == PYROSCOPE_DONE) {
         buffer_unref(exchange->body);
         exchange->body = NULL;
-        pyroscope_respond(exchange, &exchange->worst);
+        pyroscope_respond(exchange, &exchange->worst.outcome);
     }
     exchange->is_running = false;
     free_if_unused(exchange);
@@ -358,7 +361,8 @@ struct pyroscope_exchange *pyroscope_exchange_create(struct pyroscope_receiver *
     exchange->receiver = receiver;
     exchange->request = request;
     exchange->protocol = protocol;
-    exchange->worst = outcome_accepted;
+    exchange->worst.outcome = outcome_accepted;
+    exchange->refused.outcome = outcome_accepted;
     exchange->wait_left_ns = PYROSCOPE_WAIT_NS_MAX;
     exchange->pause_ns = PYROSCOPE_WAIT_NS_FIRST;
     exchange->call.timeout_ns = GRPC_NO_TIMEOUT;

@@ -101,6 +101,12 @@ enum pyroscope_step {
 
 struct pyroscope_exchange;
 
+/* Of several refusals the first permanent one, else the first. */
+struct pyroscope_refusal {
+    struct outcome outcome; /* ACCEPTED: none yet */
+    char message[512];      /* of outcome */
+};
+
 /* One batch on its way through the pipelines, one after the other. */
 struct pyroscope_delivery {
     struct pyroscope_exchange *exchange;
@@ -113,8 +119,9 @@ struct pyroscope_delivery {
     char message[256];               /* of deferral */
 };
 
-/* Runs on the lane or on its helper. On the helper it may use the exchange's walk, worst and
- * http_status, and what is constant in the receiver, and nothing else. */
+/* Runs on the lane or on its helper. On the helper it may use the exchange's walk and
+ * http_status, and what is constant in the receiver, and nothing else: deliveries go on meanwhile.
+ */
 typedef enum pyroscope_step (*pyroscope_step_fn)(struct pyroscope_exchange *exchange);
 
 /* One request. Lives until the request has ended and the state is OPENING or DONE. */
@@ -143,12 +150,13 @@ struct pyroscope_exchange {
     struct wire_reader push; /* over a PushRequest */
     struct push_series series;
     bool has_series;
-    struct pyroscope_ingest *ingest; /* NULL: a PushRequest */
-    struct slice profile;            /* to be converted; no data: the next one is to be found */
-    uint64_t inflated_bytes;         /* of all profiles so far */
-    uint64_t turn_bytes;             /* counted by pyroscope_account_work since the last rest */
-    uint64_t negative;               /* samples left out, not counted yet */
-    uint64_t empty;                  /* profiles without samples, not counted yet */
+    struct pyroscope_ingest *ingest;  /* NULL: a PushRequest */
+    struct slice profile;             /* to be converted; no data: the next one is to be found */
+    uint64_t inflated_bytes;          /* of all profiles so far */
+    uint64_t turn_bytes;              /* counted by pyroscope_account_work since the last rest */
+    uint64_t negative;                /* samples left out, not counted yet */
+    uint64_t empty;                   /* profiles without samples, not counted yet */
+    struct pyroscope_refusal refused; /* by steps, not in worst yet */
     struct helper_work work;
     enum pyroscope_step helper_result;
     uint64_t help_began_ns;
@@ -159,11 +167,10 @@ struct pyroscope_exchange {
     uint64_t deliver_bytes;              /* of their batches */
     struct pyroscope_delivery *deferred; /* to be offered again: a pipeline had no room */
     bool has_walked;                     /* the walk is over */
-    struct outcome worst;                /* of all refusals */
-    char worst_message[512];
-    struct timer timer;    /* ends WAITING and RESTING */
-    uint64_t wait_left_ns; /* how much longer it may wait */
-    uint64_t pause_ns;     /* the next wait; doubles */
+    struct pyroscope_refusal worst;      /* of all refusals, for the response */
+    struct timer timer;                  /* ends WAITING and RESTING */
+    uint64_t wait_left_ns;               /* how much longer it may wait */
+    uint64_t pause_ns;                   /* the next wait; doubles */
     uint64_t waiting_bytes;
     void (*resume)(struct pyroscope_exchange *exchange); /* when the timer has fired */
 };
@@ -201,7 +208,7 @@ bool pyroscope_wait(struct pyroscope_exchange *exchange, uint64_t bytes,
 void pyroscope_deliver(struct pyroscope_exchange *exchange, pyroscope_step_fn step);
 /* Counts a profile that was read towards the limits of request and turn. */
 void pyroscope_account_work(struct pyroscope_exchange *exchange, uint64_t plain_bytes);
-/* Remembers a refusal for the response: the first permanent one, else the first. */
+/* Remembers a step's refusal for the response. On the thread of the step. */
 void pyroscope_refuse(struct pyroscope_exchange *exchange, enum status_code code,
                       const char *message);
 
