@@ -177,7 +177,7 @@ static bool read_scalar(struct reading *reading, const struct wire_field *field,
     uint32_t index = (uint32_t)number;
     if (number >= reading->pprof->strings_count)
         return error_set(reading->error,
-                         "text %" PRId64 " is used, but the string table has only %zu",
+                         "string %" PRId64 " is used, but the string table has only %zu",
                          (int64_t)number, reading->pprof->strings_count);
     memcpy(at, &index, sizeof(index));
     return true;
@@ -311,7 +311,7 @@ static bool open_tables(struct reading *reading, struct slice bytes)
     if (pprof->strings_count == 0) /* counts as a table of one empty string */
         pprof->strings_count = 1;
     if (pprof->strings[0].size > 0)
-        return error_set(reading->error, "the first text of the string table is not empty");
+        return error_set(reading->error, "the first string of the string table is not empty");
     pprof->sample_types = take(reading, counts[PPROF_SAMPLE_TYPE], sizeof(pprof->sample_types[0]));
     pprof->samples = take(reading, counts[PPROF_SAMPLE], sizeof(pprof->samples[0]));
     pprof->mappings = take(reading, counts[PPROF_MAPPING], sizeof(pprof->mappings[0]));

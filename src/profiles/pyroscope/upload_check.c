@@ -139,7 +139,7 @@ bool upload_check_profile(const struct pprof *pprof, const struct series *series
         return false;
     for (size_t i = 0; i < pprof->strings_count; i++)
         if (otlp_text_valid(pprof->strings[i]) < pprof->strings[i].size)
-            return error_set(error, "text %zu of the profile is no UTF-8", i);
+            return error_set(error, "string %zu of the profile is no UTF-8", i);
     for (size_t i = 0; i < pprof->sample_types_count; i++) {
         struct slice type = pprof->strings[pprof->sample_types[i].type];
         struct slice shown = otlp_text_cut(type, SHOWN_BYTES_MAX);
