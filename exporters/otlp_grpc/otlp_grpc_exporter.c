@@ -269,34 +269,6 @@ static struct outcome take_success(const struct attempt *attempt, const struct g
     return outcome;
 }
 
-/* The Go collector's rule. */
-static bool is_retryable(enum status_code code, bool has_retry_info)
-{
-    switch (code) {
-    case STATUS_CANCELLED:
-    case STATUS_DEADLINE_EXCEEDED:
-    case STATUS_ABORTED:
-    case STATUS_OUT_OF_RANGE:
-    case STATUS_UNAVAILABLE:
-    case STATUS_DATA_LOSS:
-        return true;
-    case STATUS_RESOURCE_EXHAUSTED:
-        return has_retry_info;
-    case STATUS_OK:
-    case STATUS_UNKNOWN:
-    case STATUS_INVALID_ARGUMENT:
-    case STATUS_NOT_FOUND:
-    case STATUS_ALREADY_EXISTS:
-    case STATUS_PERMISSION_DENIED:
-    case STATUS_FAILED_PRECONDITION:
-    case STATUS_UNIMPLEMENTED:
-    case STATUS_INTERNAL:
-    case STATUS_UNAUTHENTICATED:
-    default:
-        return false;
-    }
-}
-
 static void on_done(const struct grpc_result *result, void *arg)
 {
     struct attempt *attempt = arg;
@@ -324,7 +296,9 @@ static void on_done(const struct grpc_result *result, void *arg)
              result->message);
     request_secrets_redact(&secrets, message, sizeof(message));
     bool has_retry_info = otlp_response_retry_delay(result->details, &delay_ns);
-    bool is_permanent = !is_retryable(result->code, has_retry_info);
+    /* As the Go collector: retries what it maps to 503, and RESOURCE_EXHAUSTED with RetryInfo. */
+    unsigned http_status = rpc_code_to_http(result->code);
+    bool is_permanent = http_status != 503 && !(http_status == 429 && has_retry_info);
     struct outcome outcome = {
         .verdict = REFUSED,
         .code = result->code,

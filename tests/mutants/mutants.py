@@ -611,10 +611,10 @@ MUTANTS = [
     Mutant("redirects: 302 is followed", "src/net/client/http_client.c",
            "{301, 302, 303, 307, 308}", "{301, 303, 307, 308}", ("test_http_client",)),
     Mutant("retry: RESOURCE_EXHAUSTED only with RetryInfo", "exporters/otlp_grpc/otlp_grpc_exporter.c",
-           "return has_retry_info;", "return has_retry_info || code > 0;",
+           "!(http_status == 429 && has_retry_info);", "http_status != 429;",
            ("test_otlp_grpc_exporter",)),
     Mutant("retry: UNKNOWN is for good", "exporters/otlp_grpc/otlp_grpc_exporter.c",
-           "bool is_permanent = !is_retryable(result->code, has_retry_info);",
-           "bool is_permanent = !is_retryable(result->code, has_retry_info) && result->code != 2;",
+           "bool is_permanent = http_status != 503 &&",
+           "bool is_permanent = http_status != 503 && result->code != 2 &&",
            ("test_otlp_grpc_exporter",)),
 ]
