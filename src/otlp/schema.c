@@ -12,7 +12,7 @@
      : (kind) <= OTLP_FIXED32 ? WIRE_FIXED32                                                       \
                               : WIRE_BYTES)
 /* table: of the nested message, or the names of an enumeration. */
-/* clang-format makes these lines too wide. */
+/* clang-format makes these lines too wide: */
 /* clang-format off */
 #define ROW(id, text, json, what, table)                                                           \
     {                                                                                              \
@@ -27,7 +27,7 @@
 #define PLAN_ROW(id, text, json, what, table)   [(id) << 3 | WIRE_OF(OTLP_##what)] = OTLP_##what,
 #define BIT(id)                                 (1u << (id))
 #define SINGLE_BIT(id, text, json, what, table) | (OTLP_##what == OTLP_MESSAGE ? BIT(id) : 0)
-/* one_of: bits of the fields of its oneof; optional: of scalars that say whether they are there. */
+/* one_of: bits of the members of the oneof; optional: of scalars with explicit presence. */
 #define MESSAGE_WITH(symbol, text, list, long_rows, one_of_bits, optional_bits)                    \
     const struct otlp_message symbol = {                                                           \
         .name = (text),                                                                            \

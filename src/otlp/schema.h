@@ -10,7 +10,7 @@
 #include "src/base/signal_kind.h"
 #include "src/otlp/wire.h"
 
-/* In the order of their wire types; otlp_kind_wire relies on it. */
+/* In the order of their wire types; WIRE_OF relies on it. */
 enum otlp_kind {
     OTLP_NONE, /* a number that the message does not use */
     OTLP_BOOL,
@@ -29,27 +29,27 @@ enum otlp_kind {
     OTLP_BYTES,
     OTLP_TRACE_ID,       /* bytes: 16 or none */
     OTLP_SPAN_ID,        /* bytes: 8 or none */
-    OTLP_LOOSE_TRACE_ID, /* ids of profiles: bytes whose size is judged where they are used */
+    OTLP_LOOSE_TRACE_ID, /* ids of profiles: bytes whose size is checked where they are used */
     OTLP_LOOSE_SPAN_ID,
     OTLP_PROFILE_ID,
-    OTLP_PACKED_FIXED64, /* repeated; one by one is allowed too, as proto3 demands */
+    OTLP_PACKED_FIXED64, /* repeated; also one by one, as proto3 requires */
     OTLP_PACKED_DOUBLE,
     OTLP_PACKED_INT32, /* from here to UINT64: varints */
     OTLP_PACKED_INT64,
     OTLP_PACKED_UINT64,
     OTLP_MESSAGE,
     OTLP_MESSAGES,  /* repeated */
-    OTLP_KEY_VALUE, /* repeated KeyValue: an attribute. From here on fields are counted */
-    OTLP_HOLDER,    /* a message with items somewhere below: splitting goes into it */
+    OTLP_KEY_VALUE, /* repeated KeyValue: an attribute */
+    OTLP_HOLDER,    /* a message that contains items: splitting descends into it */
     OTLP_HOLDERS,   /* the same, repeated */
     OTLP_RESOURCES, /* repeated: the Resource… messages of a request */
-    OTLP_RECORDS,   /* repeated, and each is an item: span, data point, log record, sample */
+    OTLP_RECORDS,   /* repeated, each an item: span, data point, log record, sample */
 };
 
-/* Table size of the fields that a one-byte tag reaches. */
+/* One more than the largest field number with a one-byte tag. */
 enum { OTLP_SHORT_FIELDS = 16 };
 
-/* Of an enumeration's values, which are those from 0 on. */
+/* The names of an enumeration's values, from 0 on. */
 struct otlp_names {
     const char *const *texts;
     uint32_t count;
@@ -73,7 +73,7 @@ struct otlp_message {
     struct otlp_field fields[OTLP_SHORT_FIELDS]; /* by number */
     const struct otlp_field *more;               /* the one field with a larger number, or NULL */
     /* Sets of fields, a bit for each number: the members of the oneof (no message has two), scalars
-     * that can be there and be zero, and messages that are there once, outside the oneof. */
+     * with explicit presence, and singular messages outside the oneof. */
     uint16_t one_of;
     uint16_t optional;
     uint16_t embedded;
@@ -102,5 +102,5 @@ static inline bool otlp_kind_is_repeated(enum otlp_kind kind)
            (kind >= OTLP_MESSAGES && kind != OTLP_HOLDER);
 }
 
-/* NULL: the message has no such field. */
+/* Returns NULL when the message has no such field. */
 const struct otlp_field *otlp_field_find(const struct otlp_message *message, uint32_t number);
