@@ -58,7 +58,7 @@ static const struct config_field grpc_fields[] = {
     CONFIG_COUNT(struct otlp_grpc_protocol, streams_max, "max_concurrent_streams", "0", 0,
                  UINT32_MAX, "Calls at once on one connection. 0: 100."),
     CONFIG_IGNORED_SIZE("read_buffer_size", "Connections share one buffer."),
-    CONFIG_IGNORED_SIZE("write_buffer_size", "Answers are sent from where they lie."),
+    CONFIG_IGNORED_SIZE("write_buffer_size", "Responses are sent without a copy."),
     CONFIG_OPTIONAL(struct otlp_grpc_protocol, keepalive, struct otlp_keepalive_config,
                     has_keepalive, CONFIG_NULL_IS_OFF, "keepalive", keepalive_fields, NULL,
                     "Lifetime and pings of connections."),
@@ -133,9 +133,9 @@ const struct config_field otlp_receiver_fields[] = {
                    "protocols", protocols_fields, NULL, "Each protocol has a listener of its own."),
     CONFIG_CHOICE(struct otlp_receiver_config, profiles_layout, "profiles_layout", "auto",
                   profiles_layouts,
-                  "OTLP version that profiles are laid out in, when it is not to be found out from "
-                  "each request; 1.10 is also that of 1.11. In quotes: YAML takes it for a number. "
-                  "Not a key of the Go collector."),
+                  "OTLP version whose layout profiles have; auto: detected in each request. 1.11 "
+                  "has the layout of 1.10. Write it in quotes: YAML takes it for a number. Not a "
+                  "key of the Go collector."),
     CONFIG_END,
 };
 

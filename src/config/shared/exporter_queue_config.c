@@ -56,15 +56,15 @@ static bool batch_check(const void *section, struct error *error)
 
 static const struct config_field batch_fields[] = {
     CONFIG_DURATION(struct queue_batch_config, flush_timeout_ns, "flush_timeout", "200ms", 1,
-                    INT64_MAX, "Send what has gathered after this long, whatever its size."),
+                    INT64_MAX, "Send a batch after this long, whatever its size."),
     CONFIG_CHOICE_NOT_EMPTY(
         struct queue_batch_config, sizer, "sizer", sizer_names,
         "What min_size and max_size count: items or bytes. Unset: as the queue's sizer "
         "when that is set, else items."),
     CONFIG_COUNT(struct queue_batch_config, min_size, "min_size", "8192", 0, INT64_MAX,
-                 "Send as soon as this much has gathered."),
+                 "Send a batch as soon as it has this size."),
     CONFIG_COUNT(struct queue_batch_config, max_size, "max_size", "0", 0, INT64_MAX,
-                 "Split what is larger; 0 means never split."),
+                 "Split larger batches; 0 means never."),
     CONFIG_SECTION(struct queue_batch_config, partition, struct queue_partition_config, "partition",
                    partition_fields, partition_check,
                    "Keep the data of different clients in different batches."),
@@ -73,9 +73,9 @@ static const struct config_field batch_fields[] = {
 
 const struct config_field sending_queue_fields[] = {
     CONFIG_COUNT(struct sending_queue_config, num_consumers, "num_consumers", "10", 1, 1000000,
-                 "How many requests may be on their way at once."),
+                 "Exports at the same time, those that wait for a retry included."),
     CONFIG_COUNT(struct sending_queue_config, queue_size, "queue_size", "1000", 1, INT64_MAX,
-                 "How much may wait or be on its way, in units of sizer; more is refused."),
+                 "Capacity for waiting and running exports, in units of sizer; more is refused."),
     CONFIG_CHOICE_NOT_EMPTY(struct sending_queue_config, sizer, "sizer", sizer_names,
                             "What queue_size counts: requests (also when unset), items or bytes."),
     CONFIG_BOOL(struct sending_queue_config, block_on_overflow, "block_on_overflow", "false",
@@ -86,19 +86,19 @@ const struct config_field sending_queue_fields[] = {
                           "Storage extension that keeps the queue on disk."),
     CONFIG_OPTIONAL(struct sending_queue_config, batch, struct queue_batch_config, has_batch,
                     CONFIG_NULL_ENABLES, "batch", batch_fields, batch_check,
-                    "Merge and split what leaves the queue."),
+                    "Merge and split the requests that leave the queue."),
     CONFIG_END,
 };
 
 const struct config_field retry_fields[] = {
     CONFIG_DURATION(struct retry_config, initial_interval_ns, "initial_interval", "5s", 0,
-                    INT64_MAX, "Wait before the first repetition."),
+                    INT64_MAX, "Delay before the first retry."),
     CONFIG_DOUBLE(struct retry_config, randomization_factor, "randomization_factor", "0.5",
-                  "Each wait is multiplied by a random number in [1 - f, 1 + f]."),
+                  "Each delay is multiplied by a random number in [1 - f, 1 + f]."),
     CONFIG_DOUBLE(struct retry_config, multiplier, "multiplier", "1.5",
-                  "The wait grows by this factor with each repetition."),
+                  "The delay grows by this factor with each retry."),
     CONFIG_DURATION(struct retry_config, max_interval_ns, "max_interval", "30s", 0, INT64_MAX,
-                    "The wait grows no further than this."),
+                    "Upper bound of the delay."),
     CONFIG_DURATION(struct retry_config, max_elapsed_time_ns, "max_elapsed_time", "5m", 0,
                     INT64_MAX, "Give up after this long; 0 means never."),
     CONFIG_END,

@@ -74,4 +74,4 @@ enum queue_sizer queue_batch_sizer(const struct sending_queue_config *queue);
 #define RETRY_ROW(owner)                                                                           \
     CONFIG_OPTIONAL(owner, exporter_queue.retry, struct retry_config, exporter_queue.has_retry,    \
                     CONFIG_ON_UNLESS_UNSET, "retry_on_failure", retry_fields, retry_check,         \
-                    "How failed attempts are repeated.")
+                    "How failed exports are retried.")
