@@ -27,6 +27,7 @@ enum otlp_kind {
     OTLP_STRING,
     OTLP_STRINGS, /* repeated */
     OTLP_BYTES,
+    OTLP_WEB_BYTES,      /* bytes; in JSON null, or base64 in either alphabet, padded or not */
     OTLP_TRACE_ID,       /* bytes: 16 or none */
     OTLP_SPAN_ID,        /* bytes: 8 or none */
     OTLP_LOOSE_TRACE_ID, /* ids of profiles: bytes whose size is checked where they are used */

@@ -32,6 +32,7 @@ enum {
     SPAN_ID_BYTES = 8,
     PROFILE_ID_BYTES = 16,
     PROFILE_ID_BASE64_BYTES = 24,
+    PADDING_BYTES_MAX = 2,
     EXACT_DIGITS_MAX = 19,
     EXACT_POWER_MAX = 22,
     EXPONENT_MAX = 10000,
@@ -399,6 +400,28 @@ static bool read_bytes(struct reader *reader, const struct otlp_field *field)
     return move_bytes(reader, field, size);
 }
 
+/* Base64 in either alphabet, with padding or without (RFC 4648 §4, §5), or null. */
+static bool read_web_bytes(struct reader *reader, const struct otlp_field *field)
+{
+    static const char expected[] = "bytes as a string in base64, or null";
+    const uint8_t *begin = reader->scan.at;
+    struct json_string string;
+    if (json_scan_peek(&reader->scan) != '"' && json_scan_word(&reader->scan, "null"))
+        return true;
+    if (!expect_string(reader, expected, &string) ||
+        !reserve(reader, HEADER_BYTES_MAX + string.raw.size + PADDING_BYTES_MAX))
+        return false;
+    uint8_t *room = reader->out->data + reader->out->size + HEADER_BYTES_MAX;
+    size_t size = json_unescape(&string, room);
+    for (size_t i = 0; i < size; i++)
+        room[i] = room[i] == '-' ? '+' : room[i] == '_' ? '/' : room[i];
+    while (size % 4 >= 2)
+        room[size++] = '=';
+    if (!base64_decode(slice_of(room, size), room, &size))
+        return fail(reader, begin, expected);
+    return move_bytes(reader, field, size);
+}
+
 static bool decode_hex(struct slice digits, uint8_t *room)
 {
     unsigned all = 0;
@@ -570,6 +593,8 @@ static bool read_scalar(struct reader *reader, const struct otlp_field *field)
         return read_profile_id(reader, field);
     case OTLP_BYTES:
         return read_bytes(reader, field);
+    case OTLP_WEB_BYTES:
+        return read_web_bytes(reader, field);
     case OTLP_BOOL:
         if (json_scan_word(&reader->scan, "true"))
             return write_number(reader, field, 1);

@@ -46,11 +46,6 @@ bool json_walk_object(struct json_walk *walk)
     return open(walk, '{', "json: expected an object");
 }
 
-bool json_walk_array(struct json_walk *walk)
-{
-    return open(walk, '[', "json: expected an array");
-}
-
 /* Passes the comma. False: passed the closing bracket, or failure. */
 static bool step(struct json_walk *walk, uint8_t close)
 {
@@ -87,11 +82,6 @@ bool json_walk_key(struct json_walk *walk, struct json_string *ret_key)
     return true;
 }
 
-bool json_walk_item(struct json_walk *walk)
-{
-    return step(walk, ']');
-}
-
 bool json_walk_string(struct json_walk *walk, struct json_string *ret_string)
 {
     if (!begin_value(walk, '"', "json: expected a string in quotes"))
@@ -114,7 +104,7 @@ bool json_walk_skip(struct json_walk *walk)
         if (byte == '{')
             is_open = json_walk_object(walk);
         else if (byte == '[')
-            is_open = json_walk_array(walk);
+            is_open = open(walk, '[', "json: expected an array");
         else if (byte == 0)
             fail(walk, "json: unexpected end");
         else if (byte == '"'
@@ -125,9 +115,9 @@ bool json_walk_skip(struct json_walk *walk)
         if (is_open)
             objects = (objects & ~((uint64_t)1 << walk->depth)) | (uint64_t)(byte == '{')
                                                                       << walk->depth;
-        while (walk->failure == NULL && walk->depth > depth &&
-               !((objects >> walk->depth & 1) != 0 ? json_walk_key(walk, &string)
-                                                   : json_walk_item(walk)))
+        while (
+            walk->failure == NULL && walk->depth > depth &&
+            !((objects >> walk->depth & 1) != 0 ? json_walk_key(walk, &string) : step(walk, ']')))
             continue;
     } while (walk->failure == NULL && walk->depth > depth);
     return walk->failure == NULL;

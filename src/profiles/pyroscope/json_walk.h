@@ -20,12 +20,10 @@ struct json_walk {
 };
 
 struct json_walk json_walk_of(struct slice text);
-/* Opens an object, or an array; false without failure: it was null. */
+/* Opens an object. False without failure: it was null. */
 bool json_walk_object(struct json_walk *walk);
-bool json_walk_array(struct json_walk *walk);
-/* The next key of an object, the next item of an array. False: it is closed. */
+/* The next key of an object. False: it is closed. */
 bool json_walk_key(struct json_walk *walk, struct json_string *ret_key);
-bool json_walk_item(struct json_walk *walk);
 /* A string; false without failure: it was null. */
 bool json_walk_string(struct json_walk *walk, struct json_string *ret_string);
 /* Skips any value. False: failure. */

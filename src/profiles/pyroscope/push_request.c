@@ -3,13 +3,10 @@
  * functions; any thread. */
 #include "src/profiles/pyroscope/push_request.h"
 
-#include "src/base/base64.h"
-#include "src/base/buffer.h"
-#include "src/profiles/pprof/entry_table.h"
-#include "src/profiles/pyroscope/json_walk.h"
+#include "src/otlp/json/json_read.h"
+#include "src/otlp/schema.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* Fields of PushRequest, RawProfileSeries, LabelPair and RawSample. */
 enum {
@@ -113,142 +110,53 @@ bool push_next_profile(struct push_series *series, struct slice *ret_profile)
     return true;
 }
 
-/* ---- JSON: messages are written from the inside out, since their sizes precede them ---- */
+/* ---- JSON ---- */
 
-struct push_json {
-    struct json_walk walk;
-    struct budget *budget;
-    struct byte_run request;
-    struct byte_run series;
-    struct byte_run inner;  /* a label, or a sample */
-    struct scratch content; /* of one string */
-    bool has_no_memory;
+#define FIELD(id, proto, json, what, table)                                                        \
+    [id] = {.name = (proto),                                                                       \
+            .json_name = (json),                                                                   \
+            .message = (table),                                                                    \
+            .number = (id),                                                                        \
+            .kind = (what),                                                                        \
+            .wire = WIRE_BYTES,                                                                    \
+            .name_size = sizeof(proto) - 1,                                                        \
+            .json_name_size = sizeof(json) - 1}
+
+static const struct otlp_message label_message = {
+    .name = "LabelPair",
+    .fields = {FIELD(LABEL_NAME, "name", "name", OTLP_STRING, NULL),
+               FIELD(LABEL_VALUE, "value", "value", OTLP_STRING, NULL)},
 };
 
-static void append(struct push_json *push, struct byte_run *run, uint32_t number,
-                   struct slice content)
-{
-    push->has_no_memory |= !byte_run_append_message(run, push->budget, number, content);
-}
+static const struct otlp_message sample_message = {
+    .name = "RawSample",
+    .fields = {FIELD(SAMPLE_PROFILE, "raw_profile", "rawProfile", OTLP_WEB_BYTES, NULL)},
+};
 
-/* A string, unescaped, with two bytes of room behind it. False: failure, null, or no memory. */
-static bool read_string(struct push_json *push, struct slice *ret_string)
-{
-    struct json_string string;
-    if (!json_walk_string(&push->walk, &string))
-        return false;
-    uint8_t *room = scratch_room(&push->content, push->budget, string.raw.size + 3);
-    push->has_no_memory |= room == NULL;
-    if (room == NULL)
-        return false;
-    *ret_string = slice_of(room, json_unescape(&string, room));
-    return true;
-}
+static const struct otlp_message series_message = {
+    .name = "RawProfileSeries",
+    .fields = {FIELD(SERIES_LABEL, "labels", "labels", OTLP_MESSAGES, &label_message),
+               FIELD(SERIES_SAMPLE, "samples", "samples", OTLP_MESSAGES, &sample_message)},
+};
 
-static void read_label(struct push_json *push)
-{
-    struct json_string key;
-    struct slice string;
-    push->inner.size = 0;
-    if (!json_walk_object(&push->walk))
-        return;
-    while (!push->has_no_memory && json_walk_key(&push->walk, &key)) {
-        uint32_t number = json_walk_is(&key, "name")    ? LABEL_NAME
-                          : json_walk_is(&key, "value") ? LABEL_VALUE
-                                                        : 0;
-        if (number == 0)
-            json_walk_skip(&push->walk);
-        else if (read_string(push, &string))
-            append(push, &push->inner, number, string);
-    }
-    append(push, &push->series, SERIES_LABEL, byte_run_slice(&push->inner));
-}
-
-/* The profile is base64 in either alphabet, with padding or without, as in protobuf's JSON (RFC
- * 4648 §4, §5). */
-static void read_sample(struct push_json *push)
-{
-    struct json_string key;
-    struct slice string;
-    size_t size;
-    push->inner.size = 0;
-    if (!json_walk_object(&push->walk))
-        return;
-    while (!push->has_no_memory && json_walk_key(&push->walk, &key)) {
-        if (!json_walk_is(&key, "rawProfile") && !json_walk_is(&key, "raw_profile")) {
-            json_walk_skip(&push->walk);
-            continue;
-        }
-        if (!read_string(push, &string))
-            continue;
-        uint8_t *room = push->content.memory;
-        for (size_t i = 0; i < string.size; i++)
-            room[i] = room[i] == '-' ? '+' : room[i] == '_' ? '/' : room[i];
-        while (string.size % 4 >= 2)
-            room[string.size++] = '=';
-        if (base64_decode(string, room, &size))
-            append(push, &push->inner, SAMPLE_PROFILE, slice_of(room, size));
-        else
-            push->walk.failure = "json: rawProfile: expected base64";
-    }
-    append(push, &push->series, SERIES_SAMPLE, byte_run_slice(&push->inner));
-}
-
-static void read_list(struct push_json *push, void (*read)(struct push_json *push))
-{
-    if (!json_walk_array(&push->walk))
-        return;
-    while (!push->has_no_memory && json_walk_item(&push->walk))
-        read(push);
-}
-
-static void read_series(struct push_json *push)
-{
-    struct json_string key;
-    push->series.size = 0;
-    if (!json_walk_object(&push->walk))
-        return;
-    while (!push->has_no_memory && json_walk_key(&push->walk, &key)) {
-        if (json_walk_is(&key, "labels"))
-            read_list(push, read_label);
-        else if (json_walk_is(&key, "samples"))
-            read_list(push, read_sample);
-        else
-            json_walk_skip(&push->walk);
-    }
-    append(push, &push->request, REQUEST_SERIES, byte_run_slice(&push->series));
-}
+static const struct otlp_message request_message = {
+    .name = "PushRequest",
+    .fields = {FIELD(REQUEST_SERIES, "series", "series", OTLP_MESSAGES, &series_message)},
+};
 
 enum push_json_verdict push_json_read(struct slice json, struct budget *budget,
                                       struct buffer **ret_request, const char **ret_reason)
 {
-    struct push_json push = {.walk = json_walk_of(json), .budget = budget};
-    enum push_json_verdict verdict = PUSH_JSON_BUSY;
-    struct json_string key;
-    if (json_walk_object(&push.walk)) {
-        while (!push.has_no_memory && json_walk_key(&push.walk, &key)) {
-            if (json_walk_is(&key, "series"))
-                read_list(&push, read_series);
-            else
-                json_walk_skip(&push.walk);
-        }
+    static _Thread_local char reason[JSON_REASON_BYTES_MAX];
+    *ret_reason = reason;
+    switch (json_read(&request_message, json, budget, ret_request, reason)) {
+    case JSON_READ:
+        return PUSH_JSON_READ;
+    case JSON_MALFORMED:
+        return PUSH_JSON_MALFORMED;
+    case JSON_NO_BUDGET:
+    case JSON_TOO_LARGE:
+    default:
+        return PUSH_JSON_BUSY;
     }
-    if (!push.has_no_memory && !json_walk_end(&push.walk)) {
-        *ret_reason = push.walk.failure;
-        verdict = PUSH_JSON_MALFORMED;
-    } else if (!push.has_no_memory) {
-        struct buffer *buffer = buffer_try_create(budget, push.request.size);
-        if (buffer != NULL && push.request.size > 0)
-            memcpy(buffer->data, push.request.scratch.memory, push.request.size);
-        if (buffer != NULL) {
-            buffer->size = push.request.size;
-            *ret_request = buffer;
-            verdict = PUSH_JSON_READ;
-        }
-    }
-    scratch_fini(&push.request.scratch, budget);
-    scratch_fini(&push.series.scratch, budget);
-    scratch_fini(&push.inner.scratch, budget);
-    scratch_fini(&push.content, budget);
-    return verdict;
 }

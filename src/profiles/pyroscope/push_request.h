@@ -37,7 +37,7 @@ bool push_next_profile(struct push_series *series, struct slice *ret_profile);
 
 enum push_json_verdict {
     PUSH_JSON_READ,
-    PUSH_JSON_MALFORMED, /* the reason says why */
+    PUSH_JSON_MALFORMED, /* the reason is valid until this thread's next call */
     PUSH_JSON_BUSY,      /* no memory; retry later */
 };
 

@@ -99,16 +99,27 @@ static void json_says_the_same(void **state)
         {SERIES("\"samples\":[{\"rawProfile\":\"Pj8\\u002bPw==\"}]"), "[>?>?]|"},
         {" { \"x\" : [ 1 , { \"y\" : [ ] } , \"}\" ] , \"series\" : [ ] } ", ""},
         {SERIES("\"labels\":[{\"name\":\"a\\\"\",\"value\":\"\\u00e4\"}]"), "a\"=\xc3\xa4,|"},
-        {"", "! json: expected an object"},
-        {"[]", "! json: expected an object"},
-        {"{\"series\":[", "! json: expected an object"},
-        {"{\"series\":{}}", "! json: expected an array"},
-        {"{\"series\":[{}", "! json: expected a comma or the end of an object or array"},
-        {"{} x", "! json: something follows the value"},
-        {SERIES("\"samples\":[{\"rawProfile\":\"!\"}]"), "! json: rawProfile: expected base64"},
-        {SERIES("\"labels\":[{\"name\":1}]"), "! json: expected a string in quotes"},
-        {"{\"x\":[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "! json: deeper than 32 levels"},
-        {"{\"x\":tru}", "! json: expected a value"},
+        {SERIES("\"labels\":null,\"samples\":[{\"rawProfile\":null}]"), "[]|"},
+        {"{\"series\":[null]}", "|"},
+        {"",
+         "! JSON at byte 0: found the end of the text, expected a JSON object in UTF-8, without a "
+         "byte order mark"},
+        {"[]", "! JSON at byte 0: found [, expected a JSON object in UTF-8, without a byte order "
+               "mark"},
+        {"{\"series\":[", "! JSON at byte 11, in PushRequest.series: found the end of the text, "
+                          "expected an object, or null"},
+        {"{\"series\":{}}",
+         "! JSON at byte 10, in PushRequest.series: found {, expected a list, or "
+         "null"},
+        {"{\"series\":[{}", "! JSON at byte 13, in PushRequest.series: found the end of the text, "
+                            "expected a comma or ]"},
+        {"{} x", "! JSON at byte 3: found x, expected nothing after the first value"},
+        {SERIES("\"samples\":[{\"rawProfile\":\"!\"}]"),
+         "! JSON at byte 37, in RawSample.rawProfile: found \"!\", expected bytes as a string in "
+         "base64, or null"},
+        {SERIES("\"labels\":[{\"name\":1}]"),
+         "! JSON at byte 30, in LabelPair.name: found 1, expected a string, or null"},
+        {"{\"x\":tru}", "! JSON at byte 5, in PushRequest: found tru, expected a value of JSON"},
     };
     char found[512];
     (void)state;
