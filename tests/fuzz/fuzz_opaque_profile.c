@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles on their way out: a normalized request, its files of profilers read and taken
- * out, the rest in layout 1.9 and back. */
+/* Profiles on their way to exporters: reads and removes the opaque profiles of a normalized
+ * request, converts the rest to layout 1.9 and back. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,20 +51,20 @@ static void read_request(struct slice request)
 
 static void check_remove(const struct profile_normalized *normalized)
 {
-    uint64_t uploads = opaque_profiles_count(normalized->request);
+    uint64_t opaque = opaque_profiles_count(normalized->request);
     struct profile_normalized after;
-    assert(uploads <= normalized->profiles);
-    if (uploads == 0)
+    assert(opaque <= normalized->profiles);
+    if (opaque == 0)
         return;
     struct buffer *rest = opaque_profiles_remove(normalized->request, NULL);
     assert(rest != NULL);
     assert(opaque_profiles_count(buffer_slice(rest)) == 0);
-    assert((rest->size == 0) == (uploads == normalized->profiles));
+    assert((rest->size == 0) == (opaque == normalized->profiles));
     enum profile_verdict verdict =
         profile_normalize(rest, buffer_slice(rest), LAYOUT_1_10, NULL, &after);
     assert(verdict == PROFILES_TAKEN);
-    assert(after.samples == normalized->samples - uploads);
-    assert(after.profiles == normalized->profiles - uploads);
+    assert(after.samples == normalized->samples - opaque);
+    assert(after.profiles == normalized->profiles - opaque);
     buffer_unref(after.owner);
     buffer_unref(rest);
 }
@@ -91,7 +91,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     request->size = size;
     if (profile_normalize(request, buffer_slice(request), LAYOUT_1_10, NULL, &normalized) ==
         PROFILES_TAKEN) {
-        /* What has nothing but broken profiles goes no further. */
+        /* Requests with broken profiles only are not passed on. */
         if (normalized.profiles > 0) {
             read_request(normalized.request);
             check_remove(&normalized);

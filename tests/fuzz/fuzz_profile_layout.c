@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_normalize on anything: byte 0 is the layout, or that it is to be found out; the rest
- * is the request. What passes protobuf-c can decode, and every index in it leads somewhere, be it
- * referred to or not; what is taken for plain the careful steps find nothing wrong with. */
+/* profile_normalize on any bytes: byte 0 is the layout, or that it is to be detected; the rest is
+ * the request. protobuf-c can decode what it accepts, and every index is inside its table, used or
+ * not; the careful check finds nothing in what the fast one accepts. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits and rules on profiles, and what the tools show of them: bytes 0 to 3 are the limits, the
- * rest a request. What comes out is normalized already, keeps the limits and can be drawn. */
+/* Limits and rules on profiles: bytes 0 to 3 are the limits, the rest a request. What comes out is
+ * normalized, within the limits, and the profile tools can show it. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Merging and splitting: bytes 0 and 1 are the limits, byte 2 how often the request is merged with
- * itself, the rest the request. Pieces keep the limits, lose no sample, and their dictionaries are
- * clean. */
+ * itself, the rest the request. Pieces are within the limits, lose no sample, and their
+ * dictionaries have no duplicate or unused entries. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,8 +33,8 @@ static void check_piece(const struct batch *piece, struct otlp_limit limit)
     assert(figures.items == piece->items);
     assert(limit.items_max == 0 || piece->items <= limit.items_max);
     assert(limit.bytes_max == 0 || request.size <= limit.bytes_max || piece->items <= 1);
-    /* Texts with a terminator inside and values with numbers in longer spellings are different here
-     * and the same to protobuf-c. */
+    /* Strings with a NUL inside and values with varints that are longer than need be are different
+     * here and the same to protobuf-c. */
     const char *complaint =
         request.size <= ORACLE_BYTES_MAX ? profile_oracle_complaint(request) : NULL;
     assert(complaint == NULL || strcmp(complaint, "an entry is there twice") == 0);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spelling profiles out. Quadratic where that is simpler: test inputs are small. */
+/* Writing profiles out as strings. Quadratic where that is simpler: test inputs are small. */
 #include "tests/support/profile_oracle.h"
 
 #include <assert.h>
@@ -37,10 +37,10 @@ struct oracle {
     size_t counts[TABLES];
     unsigned char *used[TABLES];
     bool has_references;
-    FILE *out; /* of the text at hand */
+    FILE *out; /* of the current string */
 };
 
-/* Whether there is an entry; 0 may be asked for in any case. */
+/* Whether the entry exists; 0 is valid in any case. */
 static bool use(struct oracle *oracle, int table, int32_t index)
 {
     if (index == 0 && oracle->counts[table] == 0)
@@ -133,7 +133,7 @@ static void put_function(struct oracle *oracle, int32_t index)
     if (use(oracle, FUNCTIONS, index))
         function = oracle->dictionary->function_table[index];
     if (protobuf_c_message_get_packed_size((const ProtobufCMessage *)function) == 0) {
-        fprintf(oracle->out, "|||0"); /* nothing, not even the first text */
+        fprintf(oracle->out, "|||0"); /* nothing, not even the first string */
         return;
     }
     fprintf(oracle->out, "%s|%s|%s|%" PRId64, string_at(oracle, function->name_strindex),
@@ -141,7 +141,7 @@ static void put_function(struct oracle *oracle, int32_t index)
             string_at(oracle, function->filename_strindex), function->start_line);
 }
 
-/* 0 means none, whatever stands there. */
+/* 0 means none, whatever that entry is. */
 static void put_mapping(struct oracle *oracle, int32_t index)
 {
     if (index == 0 || !use(oracle, MAPPINGS, index))

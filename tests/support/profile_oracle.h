@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* protobuf-c as the oracle of profiles: decodes a request of layout 1.10 and spells every sample
- * out, so that two requests say the same when their lists are equal as multisets. */
+/* Decodes profiles requests of layout 1.10 with protobuf-c and writes every sample out as a string,
+ * so that two requests say the same when their lists are equal as multisets. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,19 +13,19 @@ enum profile_detail {
     PROFILE_WHOLE,
 };
 
-/* Appends a text per sample, and one per profile without samples: resource, scope, profile, stack
- * (function, file, line, address, mapping), attributes, link, values, times. References are looked
- * up. Fails the test on an index outside of its table. */
+/* Appends a string per sample, and one per profile without samples: resource, scope, profile, stack
+ * (function, file, line, address, mapping), attributes, link, values, times. Resolves references.
+ * Fails the test on an index outside of its table. */
 void profile_oracle_list(struct oracle_items *items, struct slice request,
                          enum profile_detail detail);
-/* NULL, or what is wrong with the dictionary: no zero element, an entry twice, an entry that nobody
- * refers to, a reference instead of a text. */
+/* NULL, or what is wrong with the dictionary: a missing zero element, a duplicate or unused entry,
+ * a reference instead of a string. */
 const char *profile_oracle_complaint(struct slice request);
-/* How many indices, of all that the request holds, lead outside of their tables: in samples and in
- * entries that nobody refers to as well, and with all bits of their varints. Reads the wire format
- * by itself. */
+/* How many indices of the request, those of unused entries included, are outside of their tables;
+ * all bits of their varints count. Has its own decoder. */
 size_t profile_oracle_strays(struct slice request);
 void profile_oracle_sort(struct oracle_items *items);
-/* What profile_fast_check says. If it is yes, the careful steps must agree that the request has
- * layout 1.10, is well-formed, has no index that leads nowhere, and needs nothing: else aborts. */
+/* Returns what profile_fast_check does. If that is true, aborts unless the careful check agrees:
+ * the request has layout 1.10, is well-formed, every index is inside its table, and it needs no
+ * change. */
 bool profile_oracle_fast_check(struct slice request);

@@ -115,7 +115,7 @@ static void put_value(struct generator *generator, unsigned depth)
     }
 }
 
-/* A KeyValue whose key is a text, an index, or a text with a stale index. */
+/* A KeyValue whose key is a string, an index, or a string with a stale index. */
 static void put_attribute(struct generator *generator, uint32_t number)
 {
     size_t begin = generator->out.size;

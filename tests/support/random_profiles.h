@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random profiles requests for tests: every index is right, everything else is as odd as producers
- * are: duplicates and orphans in the tables, missing zero elements, references, lone elements that
+/* Random profiles requests for tests: every index is valid; everything else is as odd as clients
+ * are: duplicate and unused entries in the tables, missing zero elements, references, elements that
  * are not packed. */
 #pragma once
 

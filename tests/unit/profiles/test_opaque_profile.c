@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files that travel as Profiles: what was written is read back, profile_normalize leaves it as it
- * is, merging and limits leave it whole. */
+/* Opaque profiles: what was written is read back, profile_normalize leaves it as it is, merging and
+ * limits keep it whole. */
 #include "src/profiles/otlp/opaque_profile.h"
 
 #include <setjmp.h>
@@ -46,7 +46,7 @@ static const struct opaque_profile whole = {
 };
 static const struct opaque_profile least = {.format = S("jfr"), .payload = S("x")};
 
-/* What a request holds: the first Profile, and the tables it refers to. */
+/* The first Profile of a request, and the tables it refers to. */
 struct reading {
     struct arena arena;
     struct profile_dictionary dictionary;
@@ -140,7 +140,7 @@ static void what_is_written_is_read_and_is_normalized_already(void **state)
     budget_fini(&budget);
 }
 
-static void the_least_of_uploads_has_neither_labels_nor_parameters(void **state)
+static void a_minimal_one_has_neither_labels_nor_parameters(void **state)
 {
     struct reading reading;
     (void)state;
@@ -156,7 +156,7 @@ static void the_least_of_uploads_has_neither_labels_nor_parameters(void **state)
     buffer_unref(buffer);
 }
 
-/* Three uploads and a limit: how many pieces come of them, and each is whole. */
+/* Three opaque profiles and a limit: the number of pieces, each of them whole. */
 static void check_pieces(struct otlp_limit limit, unsigned pieces_expected)
 {
     struct profile_merge merge;
@@ -186,7 +186,7 @@ static void check_pieces(struct otlp_limit limit, unsigned pieces_expected)
     buffer_unref(buffer);
 }
 
-static void merging_and_splitting_keep_uploads_whole(void **state)
+static void merging_and_splitting_keep_them_whole(void **state)
 {
     (void)state;
     check_pieces((struct otlp_limit){.items_max = 0}, 1);
@@ -196,7 +196,7 @@ static void merging_and_splitting_keep_uploads_whole(void **state)
     check_pieces((struct otlp_limit){.bytes_max = 8}, 3);
 }
 
-static void limits_on_sizes_leave_uploads_and_rules_on_names_drop_them(void **state)
+static void limits_on_sizes_keep_them_and_rules_on_names_drop_them(void **state)
 {
     struct profile_limit_rules rules = {.samples_max = 1, .depth_max = 5};
     struct profile_limit_figures figures;
@@ -237,8 +237,8 @@ static void put_sample(struct profile_bytes *out, uint32_t first, uint32_t end, 
     profile_bytes_wrap(out, sample, 2);
 }
 
-/* A file, and a Profile whose second sample refers to one attribute again and again, in a byte each
- * time: that one comes after all others once the request is written anew, and takes three. */
+/* An opaque profile, and one whose second sample has many references of one byte to one attribute,
+ * which comes after all others when the request is rewritten, and then takes three bytes. */
 static struct slice growing_request(struct profile_bytes *out)
 {
     size_t profile = out->size;
@@ -286,9 +286,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_written_is_read_and_is_normalized_already),
-        cmocka_unit_test(the_least_of_uploads_has_neither_labels_nor_parameters),
-        cmocka_unit_test(merging_and_splitting_keep_uploads_whole),
-        cmocka_unit_test(limits_on_sizes_leave_uploads_and_rules_on_names_drop_them),
+        cmocka_unit_test(a_minimal_one_has_neither_labels_nor_parameters),
+        cmocka_unit_test(merging_and_splitting_keep_them_whole),
+        cmocka_unit_test(limits_on_sizes_keep_them_and_rules_on_names_drop_them),
         cmocka_unit_test(what_grows_as_it_is_written_anew_stays_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

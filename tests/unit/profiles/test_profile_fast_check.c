@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plain requests are recognised, and nothing that is not plain passes for it: whatever byte of one
- * is changed, the careful steps agree with what is still said to be plain. */
+/* profile_fast_check accepts what libraries write and nothing else: whatever byte is changed, the
+ * careful check finds nothing in requests that it still accepts. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -120,7 +120,7 @@ static void no_shortened_request_passes_unseen(void **state)
     profile_bytes_fini(&request);
 }
 
-/* Around every place where the comparison changes its form: 7 and 14 bits, a lane, the last one. */
+/* Around each boundary of the comparison: 7 and 14 bits, a lane, the last lane. */
 static void indices_are_below_the_count_or_not(void **state)
 {
     static const uint32_t counts[] = {0,   1,   2,    100,  127,   128,   129,   255,   256,  257,

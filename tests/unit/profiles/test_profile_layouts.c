@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request in every layout, with every repeated number packed, one by one, and both: it passes
- * profile_normalize in its own layout and comes out as the packed spelling does. */
+/* One request in every layout, with every repeated number packed, one by one, and both:
+ * profile_normalize detects its layout and returns the same as for the packed form. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -16,13 +16,13 @@
 #include "src/profiles/otlp/profile_normalize.h"
 #include "tests/support/profile_oracle.h"
 
-/* How the elements of a repeated field are spelt. */
+/* How the elements of a repeated field are encoded. */
 enum spelling { PACKED, UNPACKED, MIXED, SPELLINGS };
 
 /* The repeated numbers that a request has in any layout. */
 enum repeated {
     OF_VALUES, /* these three of a sample */
-    OF_SAMPLE, /* attributes, as of others below */
+    OF_SAMPLE, /* attributes, as those of others below */
     OF_TIMES,
     OF_PROFILE,
     OF_COMMENTS,      /* of a Profile, 1.7 and 1.8 */
@@ -33,7 +33,7 @@ enum repeated {
     REPEATED,
 };
 
-/* Field numbers by layout; 0: it does not have that one. */
+/* Field numbers by layout; 0: it does not have the field. */
 enum numbered { SAMPLE_LINK = REPEATED, PROFILE_TIME, PROFILE_PERIOD_TYPE, PROFILE_ID, NUMBERED };
 static const uint8_t numbers[PROFILE_LAYOUTS][NUMBERED] = {
     [LAYOUT_1_10] = {[OF_VALUES] = 4,
@@ -84,7 +84,7 @@ static const uint8_t numbers[PROFILE_LAYOUTS][NUMBERED] = {
                     [PROFILE_ID] = 10},
 };
 
-/* What a request is like. */
+/* The properties of a request. */
 struct form {
     enum profile_layout layout;
     enum spelling spelling[REPEATED];
@@ -325,7 +325,7 @@ static void check_spelling(const struct form *form, struct slice expected)
     buffer_unref(found);
 }
 
-/* Each number of the request but those of samples in each spelling, the others packed. */
+/* Each repeated number of the request but those of samples in each form, the others packed. */
 static void check_each(const struct form *model, struct slice expected)
 {
     for (unsigned field = OF_PROFILE; field < REPEATED; field++)
@@ -336,8 +336,7 @@ static void check_each(const struct form *model, struct slice expected)
         }
 }
 
-/* Those of samples, which tell the layout, in all combinations of spellings, the others all alike.
- */
+/* Those of samples, which prove the layout, in all combinations of forms, the others all alike. */
 static void check_samples(const struct form *model, struct slice expected)
 {
     for (unsigned i = 0; i < SPELLINGS * SPELLINGS * SPELLINGS * SPELLINGS; i++) {

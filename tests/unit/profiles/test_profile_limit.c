@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits and rules on a small profile: what is left, in words, and what is gone from its bytes. */
+/* Limits and rules on a small profile: what is left, and what its bytes no longer have. */
 #include "src/profiles/otlp/profile_limit.h"
 
 #include "src/base/budget.h"
@@ -22,8 +22,8 @@
 
 #include <cmocka.h>
 
-/* Every path of the tree with the samples that it has, "main;work;work 6", one to a line, in order
- * of arrival. */
+/* Every path of the tree with its samples, "main;work;work 6", one per line, in order of insertion.
+ */
 static void describe(FILE *out, const struct report *report)
 {
     const struct report_type *type = report_find_type(report, "samples");
@@ -109,7 +109,7 @@ static void bytes_beyond_the_limit_go_with_their_samples(void **state)
     const struct profile_limit_rules rules = {.bytes_max = 1};
     struct profile_limit_figures figures;
     (void)state;
-    check_shaped(&rules, "main;work;work 6\n", &figures); /* one always stays */
+    check_shaped(&rules, "main;work;work 6\n", &figures); /* one is always kept */
     assert_int_equal(figures.samples, 1);
 }
 
@@ -235,7 +235,7 @@ static void put_string(struct profile_bytes *out, const char *string)
     profile_bytes_wrap(out, begin, 5);
 }
 
-/* The last value of a field counts; the ones before may be no index at all. */
+/* The last value of a field counts; those before may be invalid indices. */
 static void fields_that_stand_twice_count_by_their_last_value(void **state)
 {
     struct profile_bytes out = {0};
@@ -248,7 +248,7 @@ static void fields_that_stand_twice_count_by_their_last_value(void **state)
     put_string(&out, "file");
     for (uint32_t field = 1; field <= 3; field++) {
         size_t begin = out.size;
-        put_number(&out, field, 70000000); /* an index beyond the table */
+        put_number(&out, field, 70000000); /* outside of the table */
         put_number(&out, field, UINT64_MAX);
         put_number(&out, field, 1);
         profile_bytes_wrap(&out, begin, 3);

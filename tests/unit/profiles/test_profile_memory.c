@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What normalizing hostile profiles costs: everything that they make us allocate is charged before,
- * so that the memory in use never passes the budget, and what would pass it for ever is told so. */
+/* Memory for normalizing hostile profiles: every allocation is charged before, so that memory in
+ * use never exceeds the budget, and what would exceed it on every attempt is refused for good. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -19,7 +19,7 @@
 #include "src/profiles/otlp/profile_normalize.h"
 #include "tests/support/memory_watch.h"
 
-/* What is neither charged nor grows with input: batches' heads, lists of chunks. */
+/* Neither charged nor growing with input: batch headers, lists of chunks. */
 enum { SLACK_BYTES = 64 * 1024 };
 
 /* Field numbers of the dictionary. */
@@ -46,7 +46,7 @@ static void put_text(struct profile_bytes *out, uint32_t number, size_t size)
     profile_bytes_wrap(out, begin, number);
 }
 
-/* An AnyValue whose text is the first one, as field `number`. */
+/* An AnyValue that refers to the first string, as field `number`. */
 static void put_reference(struct profile_bytes *out, uint32_t number)
 {
     size_t begin = out->size;
@@ -70,7 +70,7 @@ static void put_profile(struct profile_bytes *out, uint64_t attribute)
     profile_bytes_wrap(out, resource, 1);
 }
 
-/* The text that is referred to, and what the sample needs. */
+/* The string that is referred to, and what the sample needs. */
 static void put_basic_tables(struct profile_bytes *out, size_t text_bytes)
 {
     put_text(out, STRINGS, 0);
@@ -79,7 +79,7 @@ static void put_basic_tables(struct profile_bytes *out, size_t text_bytes)
     put_text(out, STACKS, 0);
 }
 
-/* Each attribute of the table is one reference to a long text. */
+/* Each attribute of the table is one reference to a long string. */
 static void attributes_with_one_reference(struct profile_bytes *out, size_t count)
 {
     put_profile(out, 1);
@@ -134,7 +134,7 @@ static void a_resource_of_references(struct profile_bytes *out, size_t count)
     profile_bytes_wrap(out, begin, 2);
 }
 
-/* Two bytes each, in every table, and no type of the profile: it has to be written anew. */
+/* Two bytes each, in every table, and a profile without type: it has to be rewritten. */
 static void empty_entries(struct profile_bytes *out, size_t count)
 {
     put_profile(out, 1);
@@ -166,7 +166,7 @@ static void small_locations(struct profile_bytes *out, size_t count)
     profile_bytes_wrap(out, begin, 2);
 }
 
-/* Indices of one byte, many times, which become long when their entries come late. */
+/* Many indices of one byte, which become longer when their entries come late. */
 static void stacks_whose_indices_grow(struct profile_bytes *out, size_t count)
 {
     small_locations(out, count);
@@ -182,7 +182,7 @@ static void stacks_whose_indices_grow(struct profile_bytes *out, size_t count)
     profile_bytes_wrap(out, begin, 2);
 }
 
-/* Many Profile messages without anything. */
+/* Many empty Profile messages. */
 static void empty_profiles(struct profile_bytes *out, size_t count)
 {
     size_t resources = out->size;
@@ -246,7 +246,7 @@ static const struct {
     const char *name;
     void (*put)(struct profile_bytes *out, size_t count);
     enum profile_layout layout;
-    size_t count_max; /* so many are taken when there is memory; 0: any */
+    size_t count_max; /* accepted when there is memory; 0: any */
 } shapes[] = {
     {"attributes with one reference", attributes_with_one_reference, LAYOUT_1_10, 63},
     {"one attribute with many references", one_attribute_with_many_references, LAYOUT_1_10, 63},
@@ -298,7 +298,7 @@ static void what_is_allocated_was_charged_before(void **state)
                 (void)pass(shape, counts[i], limits[k]);
 }
 
-/* A normalized request is limited: what is reserved before suffices, and is asked for once. */
+/* Limiting a normalized request: what is reserved before suffices, and is requested once. */
 static enum budget_answer limit_within(size_t shape, size_t count, uint64_t limit)
 {
     const struct profile_limit_rules rules = {.depth_max = 100};

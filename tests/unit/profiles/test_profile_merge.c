@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Merging and splitting profiles against protobuf-c: the same samples come out, spelt out in full,
- * and the new dictionaries have nothing missing, stale, double or unused. */
+/* Merging and splitting profiles, checked with protobuf-c: the same samples come out, and the new
+ * dictionaries have no missing, stale, duplicate or unused entries. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,8 +45,8 @@ static uint64_t count_profiles(struct slice request)
     return count;
 }
 
-/* The same as a library would write it, so that its dictionary is copied whole; perhaps with
- * entries behind it that nobody uses. Leads back to the same samples. */
+/* The same as a library would encode it, so that its dictionary is copied whole; perhaps with
+ * unused entries appended. Its samples are the same. */
 static struct slice tidy_profiles(struct random_source *random)
 {
     struct slice odd = random_profiles(random);
@@ -199,7 +199,7 @@ static void both_limits_hold_at_once(void **state)
         merge_and_compare(seed, limit, PROFILE_PIECES);
 }
 
-/* A request with one resource, whose text is `service`, and `profiles` with `samples` each. */
+/* A request with one resource, whose key is `service`, and `profiles` with `samples` each. */
 static struct batch *plain_batch(const char *service, unsigned profiles, unsigned samples)
 {
     struct profile_bytes out = {0};
@@ -336,7 +336,7 @@ static void what_is_left_in_a_queue_is_given_back(void **state)
     add_plain(&queue, "shop", 2, 9);
     add_plain(&queue, "shop", 1, 2);
     cut_one(&queue, 4, false);
-    profile_queue_fini(&queue); /* the sanitizer sees what is not */
+    profile_queue_fini(&queue); /* the sanitizer reports what is not freed */
 }
 
 /* A stack of its own, as the bits of its number, of locations 1 and 2. */

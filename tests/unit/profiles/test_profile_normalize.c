@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalizing profiles: every kind of index outside of its table costs the profile that
- * uses it and no other; layouts are told apart and brought to 1.10; references become texts. */
+/* Normalizing profiles: any kind of index outside of its table rejects the profile that uses it and
+ * no other; layouts are detected and converted to 1.10; references become strings. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,8 +23,8 @@
 
 enum { ROUNDS = 300 };
 
-/* Fields of a message, by text: "1=5" varint, "1:" and what follows in brackets a message,
- * "1'text'" bytes, "1#8" that many bytes, "1~5,6" packed, "3!5" fixed64. */
+/* Encodes fields of a message: "1=5" is a varint, "1:" with brackets a message, "1'text'" bytes,
+ * "1#8" that many bytes, "1~5,6" packed varints, "3!5" fixed64. */
 static const char *put_fields(struct profile_bytes *out, const char *text);
 
 static void put_varint(struct profile_bytes *out, uint64_t value)
@@ -134,7 +134,7 @@ static const struct {
     {REQUEST(SAMPLE("2~1,2 4~5")) FINE_TABLES,
      "attribute_indices of a sample 2 is outside of the attribute_table"},
     {REQUEST(SAMPLE("2=-7 4~5")) FINE_TABLES, "attribute_indices of a sample -7 is outside"},
-    /* 2^32 + 1: 32 bits of it are an index that is there. */
+    /* 2^32 + 1: its low 32 bits are a valid index. */
     {REQUEST(SAMPLE("1=4294967297 4~5")) FINE_TABLES, "stack_index 4294967297 is outside"},
     {REQUEST(SAMPLE("2~4294967297 4~5")) FINE_TABLES,
      "attribute_indices of a sample 4294967297 is outside"},
@@ -170,7 +170,7 @@ static const struct {
     {REQUEST(SAMPLE("3=1 4~5")) TABLES("", "", "", "2#9", "", ""), "link_index 1 leads to"},
     {REQUEST(SAMPLE("2~1 4~5")) TABLES("", "", "", "", "1=3", ""), "of a sample 1 leads to"},
     {REQUEST(SAMPLE("2~1 4~5")) TABLES("", "", "", "", "3=-1", ""), "of a sample 1 leads to"},
-    /* What is broken but not used does no harm. */
+    /* Broken entries that are not used reject nothing. */
     {REQUEST(SAMPLE("4~5")) TABLES("4=3", "1=2", "1=3", "1#3", "1=3", "1~2"), NULL},
 };
 
@@ -207,7 +207,7 @@ static void a_broken_index_costs_its_profile_and_no_other(void **state)
     }
 }
 
-/* Later stages walk whole tables. Each row has one broken entry, to which nothing refers. */
+/* Later stages walk whole tables. Each row has one broken entry that nothing refers to. */
 static void no_index_of_a_normalized_request_leads_nowhere(void **state)
 {
     static const char *const tables[] = {
@@ -249,7 +249,7 @@ static void no_index_of_a_normalized_request_leads_nowhere(void **state)
     }
 }
 
-/* A sample in each shape that a writer makes, and what layout it tells. */
+/* A sample as each writer encodes it, and the layout that it proves. */
 static const struct {
     const char *sample;
     enum profile_layout layout;
@@ -310,7 +310,7 @@ static struct oracle_items list_of(const char *text, enum profile_layout layout)
     return items;
 }
 
-/* Two types make two profiles; links and mappings count from one more. */
+/* Two types become two profiles; indices of links and mappings grow by one. */
 #define REQUEST_1_7                                                                                \
     "1:{1:{1:{1'k' 2:{1'v'}}} 2:{2:{1:{1=1} 1:{1=2 2=1} 2:{1=1 2=2 3~5,6 4~1 5=0 6~77} 3~0,1 3=1 " \
     "4=7 5=9 6:{1=2} 7=3 8~1 9=1 10#16 11=4 12'f' 13'p' 14~1}}} 2:{1:{4=1 5~1 6=1} 2:{2=9 4=1} "   \
@@ -380,7 +380,7 @@ static void older_layouts_say_what_the_new_one_says(void **state)
     oracle_clear(&expected);
 }
 
-/* What the new request is in layout 1.9, with its fields in the order in which they stand there. */
+/* The new request in layout 1.9, with its fields in the order of their numbers. */
 #define NEW_AS_1_9                                                                                 \
     "1:{1:{1:{1'k' 2:{1'v'}}} 2:{2:{1:{1=1} 2:{1=1 3~1 4=1 2~5 5#8} 2:{2~6} 3!7 4=9 5:{1=2} 6=3 "  \
     "7#16 8=4 9'f' 10'p' 11~1}}} " FINE_TABLES
@@ -405,7 +405,7 @@ static void what_leaves_as_1_9_has_its_numbers(void **state)
     buffer_unref(request);
 }
 
-/* Whatever a request holds: read as 1.9, it is what it was. */
+/* Any request, converted to 1.9 and read as such, says the same. */
 static void what_leaves_as_1_9_comes_back_unchanged(void **state)
 {
     (void)state;

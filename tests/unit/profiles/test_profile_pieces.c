@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pieces of a request: every Profile in one of them, in order, with its resource, scope and
+/* Pieces of a request: each Profile is in one of them, in order, with its resource, scope and
  * dictionary. */
 #include "src/profiles/otlp/profile_pieces.h"
 
@@ -38,8 +38,8 @@ static void put(struct profile_bytes *out, const char *bytes, size_t size)
     profile_bytes_add(out, slice_of(bytes, size));
 }
 
-/* The numbers of profiles, one per scope. The name of a scope stands behind its profiles, that of
- * a resource between its scopes, and the dictionary, in two fields, around the last resource. */
+/* Numbers of profiles, one per scope. The name of a scope comes after its profiles, that of a
+ * resource between its scopes, and the dictionary, in two fields, around the last resource. */
 static void put_request(struct profile_bytes *out, const size_t counts[2][2], size_t name_bytes)
 {
     static const char name[1000] = "";
@@ -75,7 +75,7 @@ static void put_request(struct profile_bytes *out, const size_t counts[2][2], si
         6);
 }
 
-/* What stands where: "resource bytes/scope name/duration" of each profile. */
+/* "resource bytes/scope name/duration" of each profile. */
 static void describe(FILE *out, struct slice request)
 {
     struct wire_reader resources = wire_reader_of(request);
@@ -176,7 +176,7 @@ static void every_profile_is_in_one_piece_with_what_it_needs(void **state)
     }
 }
 
-/* 200 profiles of some 8 bytes, each of which would bring along a name of 1000. */
+/* 200 profiles of some 8 bytes, each of which would copy a name of 1000 bytes. */
 static void what_is_copied_does_not_multiply(void **state)
 {
     static const size_t counts[2][2] = {{100, 0}, {0, 100}};

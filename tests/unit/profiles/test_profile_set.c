@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of entries: each is there once, stays where it is, and is written in the order of coming;
- * beside a plain list that is searched from its beginning. */
+/* Sets of entries: each is there once, does not move, and is written in order of insertion;
+ * compared with a list that is searched from its beginning. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -14,7 +14,7 @@
 #include "src/otlp/wire.h"
 #include "src/profiles/otlp/profile_set.h"
 
-/* So that there are several chunks, and contents beyond one. */
+/* Enough for several chunks, and contents larger than a chunk. */
 enum { FIELD = 7, CONTENTS = 3000, LARGE_EVERY = 500, LARGE_BYTES = 70000 };
 
 static uint8_t letters[LARGE_BYTES];
@@ -30,7 +30,7 @@ static struct slice content_of(uint32_t number)
     return slice_of(letters, size);
 }
 
-/* Each in another of the ways that there are. */
+/* Adds each by another function. */
 static uint32_t add(struct profile_set *set, uint32_t number)
 {
     struct slice content = content_of(number);
@@ -104,7 +104,7 @@ static void a_cut_set_goes_on_as_if_the_rest_had_never_come(void **state)
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         for (uint32_t j = 1; j < CONTENTS; j++)
             assert_int_equal(add(&set, j), j);
-        /* Room that nothing was put into. */
+        /* Room that nothing was written to. */
         profile_set_begin(&set, LARGE_BYTES);
         profile_set_cut(&set, counts[i]);
         assert_holds(&set, counts[i]);
