@@ -136,9 +136,7 @@ static uint32_t copy_attribute(struct dictionary_copy *copy, struct profile_inde
         }
         out->size = 0;
     }
-    uint32_t key = dictionary_copy_string(copy, attribute.key);
-    uint8_t *at = profile_bytes_room(out, NUMBER_FIELD_BYTES_MAX);
-    out->size += (size_t)(profile_put_number(at, 1, key) - at);
+    profile_bytes_number(out, 1, dictionary_copy_string(copy, attribute.key));
     if (attribute.value.data != NULL) {
         size_t begin = out->size;
         if (has_references)
@@ -149,10 +147,8 @@ static uint32_t copy_attribute(struct dictionary_copy *copy, struct profile_inde
             profile_bytes_add(out, attribute.value);
         profile_bytes_wrap(out, begin, 2);
     }
-    at = profile_bytes_room(out, NUMBER_FIELD_BYTES_MAX);
-    at = profile_put_number(at, 3, dictionary_copy_string(copy, attribute.unit));
-    uint32_t new = profile_set_add(&copy->to->sets[PROFILE_ATTRIBUTES],
-                                   slice_of(out->data, (size_t)(at - out->data)));
+    profile_bytes_number(out, 3, dictionary_copy_string(copy, attribute.unit));
+    uint32_t new = profile_set_add(&copy->to->sets[PROFILE_ATTRIBUTES], profile_bytes_slice(out));
     return keep(copy, PROFILE_ATTRIBUTES, index, new);
 }
 

@@ -27,23 +27,11 @@ struct parts {
     struct profile_bytes value;   /* an AnyValue that is being written */
 };
 
-static struct slice slice_of_bytes(const struct profile_bytes *bytes)
-{
-    return slice_of(bytes->data, bytes->size);
-}
-
-static void add_field(struct profile_bytes *bytes, uint32_t number, struct slice content)
-{
-    size_t begin = bytes->size;
-    profile_bytes_add(bytes, content);
-    profile_bytes_wrap(bytes, begin, number);
-}
-
 /* Adds an attribute of the Profile with parts->value, and empties that. */
 static void add_attribute(struct parts *parts, struct slice key)
 {
     struct profile_set *attributes = &parts->tables.sets[PROFILE_ATTRIBUTES];
-    struct slice value = slice_of_bytes(&parts->value);
+    struct slice value = profile_bytes_slice(&parts->value);
     uint32_t name = profile_set_add(&parts->tables.sets[PROFILE_STRINGS], key);
     uint8_t *at = profile_set_begin(attributes, value.size + 2 * HEADER_BYTES_MAX);
     at = profile_put_number(at, 1, name);
@@ -62,7 +50,7 @@ static void add_parameter(struct parts *parts, struct slice parameter, uint32_t 
     assert(parameter.size <= OPAQUE_PROFILE_PARAMETER_BYTES_MAX);
     int size = snprintf(key, sizeof(key), OPAQUE_PROFILE_PREFIX "%.*s", (int)parameter.size,
                         (const char *)parameter.data);
-    add_field(&parts->value, kind, value);
+    profile_bytes_field(&parts->value, kind, value);
     add_attribute(parts, slice_of(key, (size_t)size));
 }
 
@@ -70,7 +58,7 @@ static void add_parameter(struct parts *parts, struct slice parameter, uint32_t 
  * dictionary. */
 static struct buffer *join(const struct parts *parts, struct slice payload, struct budget *budget)
 {
-    struct slice indices = slice_of_bytes(&parts->indices);
+    struct slice indices = profile_bytes_slice(&parts->indices);
     size_t indices_bytes = indices.size > 0 ? wire_field_size(11, indices.size) : 0;
     size_t profile = parts->head.size + wire_field_size(10, payload.size) + indices_bytes;
     size_t scope = wire_field_size(2, profile);
@@ -82,10 +70,10 @@ static struct buffer *join(const struct parts *parts, struct slice payload, stru
         return NULL;
     struct wire_writer writer = wire_writer_of(buffer->data, size);
     wire_write_header(&writer, 1, resource);
-    wire_write_bytes(&writer, 1, slice_of_bytes(&parts->resource));
+    wire_write_bytes(&writer, 1, profile_bytes_slice(&parts->resource));
     wire_write_header(&writer, 2, scope);
     wire_write_header(&writer, 2, profile);
-    wire_write_raw(&writer, slice_of_bytes(&parts->head));
+    wire_write_raw(&writer, profile_bytes_slice(&parts->head));
     wire_write_bytes(&writer, 10, payload);
     if (indices.size > 0)
         wire_write_bytes(&writer, 11, indices);
@@ -108,9 +96,9 @@ struct buffer *opaque_profile_write(const struct opaque_profile *opaque, struct 
     /* Resource { attributes { key, value { string_value } } ... } */
     for (size_t i = 0; i < opaque->labels_count; i++) {
         size_t begin = resource->size;
-        add_field(resource, 1, opaque->labels[i].key);
+        profile_bytes_field(resource, 1, opaque->labels[i].key);
         size_t value_begin = resource->size;
-        add_field(resource, VALUE_STRING, opaque->labels[i].value);
+        profile_bytes_field(resource, VALUE_STRING, opaque->labels[i].value);
         profile_bytes_wrap(resource, value_begin, 2);
         profile_bytes_wrap(resource, begin, 1);
     }
@@ -124,7 +112,7 @@ struct buffer *opaque_profile_write(const struct opaque_profile *opaque, struct 
         size_t begin = value->size;
         if (slice_equal_text(opaque->labels[i].key, "service.name"))
             continue;
-        add_field(value, VALUE_STRING, opaque->labels[i].key);
+        profile_bytes_field(value, VALUE_STRING, opaque->labels[i].key);
         profile_bytes_wrap(value, begin, 1);
     }
     if (value->size > 0) {
@@ -132,7 +120,7 @@ struct buffer *opaque_profile_write(const struct opaque_profile *opaque, struct 
         add_attribute(&parts, slice_of_text(PROFILE_LABEL_NAMES));
     }
     /* Both types are written, if empty: back-ends require them. */
-    add_field(head, 1, slice_of(NULL, 0));
+    profile_bytes_field(head, 1, slice_of(NULL, 0));
     struct wire_writer writer =
         wire_writer_of(profile_bytes_room(head, TIMES_BYTES_MAX), TIMES_BYTES_MAX);
     if (opaque->time_unix_ns != 0)
@@ -140,8 +128,8 @@ struct buffer *opaque_profile_write(const struct opaque_profile *opaque, struct 
     if (opaque->duration_ns != 0)
         wire_write_number(&writer, 4, opaque->duration_ns);
     head->size += wire_written(&writer).size;
-    add_field(head, 5, slice_of(NULL, 0));
-    add_field(head, 9, opaque->format);
+    profile_bytes_field(head, 5, slice_of(NULL, 0));
+    profile_bytes_field(head, 9, opaque->format);
 
     struct buffer *buffer = join(&parts, opaque->payload, budget);
     profile_tables_fini(&parts.tables);

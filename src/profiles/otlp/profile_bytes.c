@@ -55,6 +55,23 @@ void profile_bytes_add(struct profile_bytes *bytes, struct slice more)
     bytes->size += more.size;
 }
 
+void profile_bytes_number(struct profile_bytes *bytes, uint32_t number, uint64_t value)
+{
+    uint8_t *at = profile_bytes_room(bytes, 1 + WIRE_VARINT_BYTES_MAX);
+    assert(number < 16);
+    bytes->size += (size_t)(profile_put_number(at, number, value) - at);
+}
+
+void profile_bytes_field(struct profile_bytes *bytes, uint32_t number, struct slice content)
+{
+    uint8_t *at = profile_bytes_room(bytes, wire_field_size(number, content.size));
+    at = profile_put_varint(at, wire_tag(number, WIRE_BYTES));
+    at = profile_put_varint(at, content.size);
+    if (content.size > 0)
+        memcpy(at, content.data, content.size);
+    bytes->size = (size_t)(at - bytes->data) + content.size;
+}
+
 void profile_bytes_wrap(struct profile_bytes *bytes, size_t begin, uint32_t number)
 {
     assert(begin <= bytes->size);

@@ -32,9 +32,18 @@ static inline uint8_t *profile_bytes_room(struct profile_bytes *bytes, size_t mo
         return profile_bytes_grow(bytes, more);
     return bytes->data + bytes->size;
 }
+/* What has been written; valid until more is. */
+static inline struct slice profile_bytes_slice(const struct profile_bytes *bytes)
+{
+    return slice_of(bytes->data, bytes->size);
+}
 /* What making room for so many more charges to the budget, at its peak. */
 uint64_t profile_bytes_growth(const struct profile_bytes *bytes, uint64_t more);
 void profile_bytes_add(struct profile_bytes *bytes, struct slice more);
+/* Appends a varint field, whose number is below 16; proto3 omits it when it is 0. */
+void profile_bytes_number(struct profile_bytes *bytes, uint32_t number, uint64_t value);
+/* Appends a field of bytes. */
+void profile_bytes_field(struct profile_bytes *bytes, uint32_t number, struct slice content);
 /* Inserts tag and length before what was added since `begin`. */
 void profile_bytes_wrap(struct profile_bytes *bytes, size_t begin, uint32_t number);
 

@@ -509,8 +509,7 @@ static bool is_entry_wasteful(enum profile_table table, struct slice entry)
     uint32_t nested = table == PROFILE_ATTRIBUTES ? VALUE : table == PROFILE_LOCATIONS ? LINES : 0;
     if (table == PROFILE_STRINGS || entry.size <= 2 * ENTRY_FIELDS_MAX)
         return false;
-    if (table ==
-        PROFILE_STACKS) /* one packed list, so that parts of it are found in constant time */
+    if (table == PROFILE_STACKS) /* one packed list: parts of it are found in constant time */
         return !wire_next_field(&reader, &field) || reader.at != reader.end;
     if (is_wasteful(entry, table == PROFILE_LOCATIONS ? LINES : 0))
         return true;

@@ -67,11 +67,8 @@ static void put_fields(struct profile_groups *groups, const struct profile_dicti
             profile_bytes_add(out, fields[0]);
         profile_bytes_wrap(out, begin, HEADER);
     }
-    if (fields[1].size == 0)
-        return;
-    begin = out->size;
-    profile_bytes_add(out, fields[1]);
-    profile_bytes_wrap(out, begin, SCHEMA_URL);
+    if (fields[1].size > 0)
+        profile_bytes_field(out, SCHEMA_URL, fields[1]);
 }
 
 uint32_t profile_groups_resource(struct profile_groups *groups,
@@ -82,7 +79,7 @@ uint32_t profile_groups_resource(struct profile_groups *groups,
     out->size = 0;
     put_fields(groups, dictionary, INLINE_RESOURCE,
                (const struct slice[]){resource->resource, resource->schema_url}, out);
-    return profile_set_add(&groups->resources, slice_of(out->data, out->size));
+    return profile_set_add(&groups->resources, profile_bytes_slice(out));
 }
 
 uint32_t profile_groups_scope(struct profile_groups *groups,
@@ -95,7 +92,7 @@ uint32_t profile_groups_scope(struct profile_groups *groups,
     profile_bytes_add(out, slice_of(&resource, sizeof(resource)));
     put_fields(groups, dictionary, INLINE_SCOPE,
                (const struct slice[]){scope->scope, scope->schema_url}, out);
-    return profile_set_add(&groups->scopes, slice_of(out->data, out->size));
+    return profile_set_add(&groups->scopes, profile_bytes_slice(out));
 }
 
 static void __attribute__((noinline)) grow_rows(struct profile_groups *groups)

@@ -85,12 +85,9 @@ uint64_t profile_inline_growth(const struct profile_dictionary *dictionary,
 static bool add_string(const struct profile_dictionary *dictionary, struct profile_index index,
                        struct profile_bytes *out)
 {
-    size_t begin = out->size;
     if (!profile_has(dictionary, PROFILE_STRINGS, index))
         return false;
-    struct slice string = profile_string_at(dictionary, index);
-    profile_bytes_add(out, string);
-    profile_bytes_wrap(out, begin, STRING);
+    profile_bytes_field(out, STRING, profile_string_at(dictionary, index));
     return true;
 }
 
@@ -111,9 +108,7 @@ static bool add_key(const struct profile_dictionary *dictionary, struct slice ke
     assert(reader.failure == NULL);
     if (key.size == 0 && profile_index_is_set(index))
         return add_string(dictionary, index, out);
-    size_t begin = out->size;
-    profile_bytes_add(out, key);
-    profile_bytes_wrap(out, begin, KEY);
+    profile_bytes_field(out, KEY, key);
     return true;
 }
 

@@ -53,20 +53,12 @@ struct shaping {
 /* Replacements may be longer. Beyond the limit nothing is added, and profile_limit fails. */
 static uint32_t add_string(struct shaping *shaping, struct slice string)
 {
-    size_t begin = shaping->strings.size;
     shaping->has_long_names |=
-        begin + string.size > shaping->from.request.size + PROFILE_NAMES_GROWTH_MAX;
+        shaping->strings.size + string.size > shaping->from.request.size + PROFILE_NAMES_GROWTH_MAX;
     if (shaping->has_long_names)
         return 0;
-    profile_bytes_add(&shaping->strings, string);
-    profile_bytes_wrap(&shaping->strings, begin, PROFILE_STRINGS + 1);
+    profile_bytes_field(&shaping->strings, PROFILE_STRINGS + 1, string);
     return shaping->strings_count++;
-}
-
-static void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
-{
-    uint8_t *at = profile_bytes_room(out, 1 + WIRE_VARINT_BYTES_MAX);
-    out->size += (size_t)(profile_put_number(at, number, value) - at);
 }
 
 /* The index of the string after all replacements. */
@@ -131,7 +123,7 @@ static void put_renamed(struct shaping *shaping, struct slice content,
     for (size_t i = 0; i < count; i++) {
         uint32_t name = rename_string(shaping, fields[i].index);
         if (name != 0)
-            put_number(&shaping->out, fields[i].number, name);
+            profile_bytes_number(&shaping->out, fields[i].number, name);
     }
     while (wire_read_field(&reader, &field))
         if (field.number < fields[0].number || field.number > fields[count - 1].number)
@@ -209,12 +201,10 @@ static void put_attribute(struct shaping *shaping, struct slice content, uint32_
         profile_bytes_add(&shaping->out, content);
         return;
     }
-    const struct slice other = slice_of_text(PROFILE_OTHER_VALUE);
     shaping->figures->other_values++;
-    put_number(&shaping->out, 1, key);
+    profile_bytes_number(&shaping->out, 1, key);
     size_t begin = shaping->out.size;
-    profile_bytes_add(&shaping->out, other);
-    profile_bytes_wrap(&shaping->out, begin, 1);
+    profile_bytes_field(&shaping->out, 1, slice_of_text(PROFILE_OTHER_VALUE));
     profile_bytes_wrap(&shaping->out, begin, 2);
 }
 
@@ -264,17 +254,16 @@ static void put_dictionary(struct shaping *shaping)
             put_entry(shaping, order[i], k);
         size_t marker = out->size;
         if (order[i] == PROFILE_FUNCTIONS) {
-            put_number(out, 1, add_string(shaping, slice_of_text(PROFILE_CUT_FRAME)));
+            profile_bytes_number(out, 1, add_string(shaping, slice_of_text(PROFILE_CUT_FRAME)));
             profile_bytes_wrap(out, marker, PROFILE_FUNCTIONS + 1);
         } else if (order[i] == PROFILE_LOCATIONS) {
             uint32_t functions = shaping->from.counts[PROFILE_FUNCTIONS];
-            put_number(out, 1, functions > 0 ? functions : 1);
+            profile_bytes_number(out, 1, functions > 0 ? functions : 1);
             profile_bytes_wrap(out, marker, LOCATION_LINES);
             profile_bytes_wrap(out, marker, PROFILE_LOCATIONS + 1);
         }
     }
-    if (shaping->strings.size > 0)
-        profile_bytes_add(out, slice_of(shaping->strings.data, shaping->strings.size));
+    profile_bytes_add(out, profile_bytes_slice(&shaping->strings));
     profile_bytes_wrap(out, begin, REQUEST_DICTIONARY);
 }
 

@@ -282,7 +282,7 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
     if (source->scope_group == SOURCE_NOT_GROUPED)
         source->scope_group =
             profile_groups_scope(&merge->groups, from, source->resource_group, &source->scope);
-    /* What end_profile will write is written over, but its dictionary entries count now. */
+    /* Attributes and period type are overwritten: only their dictionary entries must count now. */
     uint8_t *at = profile_bytes_room(
         body,
         PLAIN_BYTES_MAX + dictionary_copy_attributes_bytes(&source->copy, &profile->attributes));

@@ -68,11 +68,6 @@ static bool next_child(struct wire_reader *reader, uint32_t child, struct wire_f
     return false;
 }
 
-static struct slice bytes_of(const struct profile_bytes *bytes)
-{
-    return slice_of(bytes->data, bytes->size);
-}
-
 static void close_scope(struct cutting *cutting)
 {
     if (cutting->is_scope_open)
@@ -118,12 +113,12 @@ static void add_profile(struct cutting *cutting, const struct wire_field *field)
         end_piece(cutting);
     if (!cutting->is_resource_open) {
         cutting->resource_begin = cutting->out.size;
-        profile_bytes_add(&cutting->out, bytes_of(&cutting->resource));
+        profile_bytes_add(&cutting->out, profile_bytes_slice(&cutting->resource));
         cutting->is_resource_open = true;
     }
     if (!cutting->is_scope_open) {
         cutting->scope_begin = cutting->out.size;
-        profile_bytes_add(&cutting->out, bytes_of(&cutting->scope));
+        profile_bytes_add(&cutting->out, profile_bytes_slice(&cutting->scope));
         cutting->is_scope_open = true;
     }
     profile_bytes_add(&cutting->out, field->whole);

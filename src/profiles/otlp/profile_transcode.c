@@ -77,7 +77,11 @@ static struct buffer *renumbered_copy(const struct renumbering *numbers, struct 
     return buffer;
 }
 
-/* Layout 1.7. */
+/* Layout 1.7, which async-profiler 4.1 and 4.2 write. Its samples have ranges of one list of
+ * locations instead of stacks, a value for each of several types, and attributes with strings as
+ * keys. Its links and mappings are optional, so that their entry 0 is a real one: both tables get a
+ * zero element in front, and their indices grow by one. A sample whose range is broken gets a stack
+ * that does not exist, which profile_check finds. */
 
 enum {
     TIME_GROWTH = 8, /* a varint of one byte becomes a fixed64 */
@@ -123,7 +127,7 @@ struct old_sample {
 
 /* Reserves budget for so many more bytes of output, and for working_bytes besides. Must come before
  * anything is written. Sets has_failed when there is none. */
-static bool has_room(struct transcoding *work, uint64_t output_bytes, uint64_t working_bytes)
+static bool reserve_room(struct transcoding *work, uint64_t output_bytes, uint64_t working_bytes)
 {
     struct budget_reserve *reserve = &work->reserve;
     uint64_t wanted = profile_bytes_growth(&work->out, output_bytes) + working_bytes;
@@ -132,23 +136,10 @@ static bool has_room(struct transcoding *work, uint64_t output_bytes, uint64_t w
     return !work->has_failed;
 }
 
-static void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
-{
-    uint8_t *at = profile_bytes_room(out, 2 * WIRE_VARINT_BYTES_MAX);
-    out->size += (size_t)(profile_put_number(at, number, value) - at);
-}
-
 static void put_varint(struct profile_bytes *out, uint64_t value)
 {
     uint8_t *at = profile_bytes_room(out, WIRE_VARINT_BYTES_MAX);
     out->size += (size_t)(profile_put_varint(at, value) - at);
-}
-
-static void put_bytes(struct profile_bytes *out, uint32_t number, struct slice bytes)
-{
-    size_t begin = out->size;
-    profile_bytes_add(out, bytes);
-    profile_bytes_wrap(out, begin, number);
 }
 
 static void put_fixed64(struct profile_bytes *out, uint64_t value)
@@ -220,7 +211,7 @@ static void read_sample(struct slice bytes, struct old_sample *sample, struct bu
         else if (field.number == 6)
             add_varints(&times, &field);
     }
-    struct wire_reader varints = wire_reader_of(slice_of(times.data, times.size));
+    struct wire_reader varints = wire_reader_of(profile_bytes_slice(&times));
     while (varints.at < varints.end)
         put_fixed64(&sample->times, wire_read_varint(&varints, WIRE_VARINT_BYTES_MAX));
     profile_bytes_fini(&times);
@@ -239,7 +230,7 @@ static uint64_t stack_of(struct transcoding *work, const struct old_profile *pro
     work->spelt_bytes += size;
     if (work->spelt_bytes > PROFILE_SPELT_BYTES_MAX)
         return NO_STACK; /* few bytes can refer to many long stacks */
-    if (!has_room(work, 0, profile_set_growth(&work->stacks, size)))
+    if (!reserve_room(work, 0, profile_set_growth(&work->stacks, size)))
         return NO_STACK;
     return profile_set_add(&work->stacks, slice_of(begin, size));
 }
@@ -267,21 +258,21 @@ static void put_sample(struct transcoding *work, const struct old_profile *profi
 {
     struct old_sample sample;
     struct slice values;
-    if (!has_room(work, TIME_GROWTH * bytes.size + SAMPLE_MORE_BYTES,
-                  4 * TIME_GROWTH * bytes.size + SAMPLE_ROOM_BYTES))
+    if (!reserve_room(work, TIME_GROWTH * bytes.size + SAMPLE_MORE_BYTES,
+                      4 * TIME_GROWTH * bytes.size + SAMPLE_ROOM_BYTES))
         return;
     read_sample(bytes, &sample, work->out.budget);
     if (pick_values(profile, &sample, type, &values)) {
         struct profile_bytes *out = &work->out;
         size_t begin = out->size;
-        put_number(out, 1, stack_of(work, profile, &sample));
+        profile_bytes_number(out, 1, stack_of(work, profile, &sample));
         if (sample.attributes.size > 0)
-            put_bytes(out, 2, slice_of(sample.attributes.data, sample.attributes.size));
-        put_number(out, 3, sample.link);
+            profile_bytes_field(out, 2, profile_bytes_slice(&sample.attributes));
+        profile_bytes_number(out, 3, sample.link);
         if (values.size > 0)
-            put_bytes(out, 4, values);
+            profile_bytes_field(out, 4, values);
         if (sample.times.size > 0)
-            put_bytes(out, 5, slice_of(sample.times.data, sample.times.size));
+            profile_bytes_field(out, 5, profile_bytes_slice(&sample.times));
         profile_bytes_wrap(out, begin, 2);
     }
     profile_bytes_fini(&sample.values);
@@ -298,14 +289,14 @@ static void put_profile(struct transcoding *work, const struct old_profile *prof
     size_t begin = work->out.size;
     struct wire_reader reader = wire_reader_of(profile->bytes);
     struct wire_field field;
-    if (!has_room(work, profile->bytes.size + TYPES_BYTES_MAX, 0))
+    if (!reserve_room(work, profile->bytes.size + TYPES_BYTES_MAX, 0))
         return;
     if (type < profile->types_count)
-        put_bytes(&work->out, 1, profile->types[type]);
+        profile_bytes_field(&work->out, 1, profile->types[type]);
     while (!work->has_failed && wire_read_field(&reader, &field))
         if (field.number == 2 && field.type == WIRE_BYTES)
             put_sample(work, profile, field.bytes, type);
-    bool has_rest = has_room(work, TIME_GROWTH * profile->bytes.size, 0);
+    bool has_rest = reserve_room(work, TIME_GROWTH * profile->bytes.size, 0);
     reader = wire_reader_of(profile->bytes);
     while (has_rest && wire_read_field(&reader, &field)) {
         /* Id and payload stay with the first type. */
@@ -329,7 +320,7 @@ static void transcode_profile(struct transcoding *work, struct slice bytes)
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
     /* For the beginnings of locations, and a copy of the list, which doubles. */
-    if (!has_room(work, 0, (sizeof(profile.begins[0]) + 4) * bytes.size + SAMPLE_ROOM_BYTES))
+    if (!reserve_room(work, 0, (sizeof(profile.begins[0]) + 4) * bytes.size + SAMPLE_ROOM_BYTES))
         return;
     profile_bytes_room(&locations, 1);
     while (wire_read_field(&reader, &field)) {
@@ -338,7 +329,7 @@ static void transcode_profile(struct transcoding *work, struct slice bytes)
         else if (field.number == 3)
             add_varints(&locations, &field);
     }
-    profile.locations = slice_of(locations.data, locations.size);
+    profile.locations = profile_bytes_slice(&locations);
     profile.locations_count = count_varints(profile.locations);
     profile.begins_bytes = (profile.locations_count + 1) * sizeof(profile.begins[0]);
     if (budget != NULL)
@@ -369,7 +360,7 @@ static void transcode_children(struct transcoding *work, struct slice message, b
     struct wire_field field;
     while (wire_read_field(&reader, &field)) {
         size_t begin = work->out.size;
-        if (!has_room(work, field.whole.size + SAMPLE_MORE_BYTES, 0))
+        if (!reserve_room(work, field.whole.size + SAMPLE_MORE_BYTES, 0))
             return;
         if (field.number != 2 || field.type != WIRE_BYTES) {
             profile_bytes_add(&work->out, field.whole);
@@ -394,7 +385,7 @@ static void put_entry(struct transcoding *work, const struct wire_field *entry)
     struct wire_field field;
     while (wire_read_field(&reader, &field)) {
         if (entry->number == 2 && field.number == 1)
-            put_number(&work->out, 1, one_more(field.number_value)); /* the mapping */
+            profile_bytes_number(&work->out, 1, one_more(field.number_value)); /* the mapping */
         else if (field.number < NUMBERS && numbers[field.number] != 0)
             put_field(&work->out, numbers[field.number], &field);
     }
@@ -410,8 +401,8 @@ static void put_tables(struct transcoding *work, struct slice dictionary)
     while (wire_read_field(&reader, &field)) {
         if (field.type != WIRE_BYTES || field.number == STACKS)
             continue;
-        if (!has_room(work, 2 * field.whole.size + SAMPLE_MORE_BYTES,
-                      profile_set_growth(&work->keys, field.whole.size)))
+        if (!reserve_room(work, 2 * field.whole.size + SAMPLE_MORE_BYTES,
+                          profile_set_growth(&work->keys, field.whole.size)))
             return;
         if (field.number == 6) {
             /* KeyValue to KeyValueAndUnit: the key becomes an index after the request's strings. */
@@ -419,8 +410,9 @@ static void put_tables(struct transcoding *work, struct slice dictionary)
             struct wire_reader parts = wire_reader_of(field.bytes);
             while (wire_read_field(&parts, &part)) {
                 if (part.number == 1 && part.type == WIRE_BYTES && part.bytes.size > 0)
-                    put_number(&work->out, 1,
-                               work->strings + profile_set_add(&work->keys, part.bytes) - 1);
+                    profile_bytes_number(&work->out, 1,
+                                         work->strings + profile_set_add(&work->keys, part.bytes) -
+                                             1);
                 else if (part.number == 2)
                     profile_bytes_add(&work->out, part.whole);
             }
@@ -440,32 +432,28 @@ static void put_dictionary(struct transcoding *work, struct slice request)
     struct wire_field field;
     uint64_t sets_bytes = work->stacks.encoded_bytes + work->stacks.count * SAMPLE_MORE_BYTES +
                           work->keys.encoded_bytes;
-    if (!has_room(work, request.size + sets_bytes, 0))
+    if (!reserve_room(work, request.size + sets_bytes, 0))
         return;
-    put_bytes(&work->out, 1, slice_of("", 0)); /* the zero elements of mappings and links */
-    put_bytes(&work->out, 4, slice_of("", 0));
+    profile_bytes_field(&work->out, 1,
+                        slice_of("", 0)); /* the zero elements of mappings and links */
+    profile_bytes_field(&work->out, 4, slice_of("", 0));
     while (wire_read_field(&reader, &field))
         if (field.number == DICTIONARY && field.type == WIRE_BYTES)
             put_tables(work, field.bytes);
     sets_bytes += work->keys.encoded_bytes; /* which have been added meanwhile */
-    if (!has_room(work, sets_bytes + SAMPLE_MORE_BYTES, 0))
+    if (!reserve_room(work, sets_bytes + SAMPLE_MORE_BYTES, 0))
         return;
     for (uint32_t i = 1; i < work->keys.count; i++)
-        put_bytes(&work->out, STRINGS, profile_set_at(&work->keys, i));
+        profile_bytes_field(&work->out, STRINGS, profile_set_at(&work->keys, i));
     for (uint32_t i = 0; i < work->stacks.count; i++) {
         size_t stack = work->out.size;
         if (i > 0)
-            put_bytes(&work->out, 1, profile_set_at(&work->stacks, i));
+            profile_bytes_field(&work->out, 1, profile_set_at(&work->stacks, i));
         profile_bytes_wrap(&work->out, stack, STACKS);
     }
     profile_bytes_wrap(&work->out, begin, DICTIONARY);
 }
 
-/* async-profiler 4.1 and 4.2 write 1.7. Its samples have ranges of one list of locations instead of
- * stacks, a value for each of several types, and attributes with strings as keys. Its links and
- * mappings are optional, so that their entry 0 is a real one: both tables get a zero element in
- * front, and their indices grow by one. A sample whose range is broken gets a stack that does not
- * exist, which profile_check finds. */
 static struct buffer *transcode_1_7(struct slice request, struct budget *budget)
 {
     struct transcoding work = {.out.budget = budget};
