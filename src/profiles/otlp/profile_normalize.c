@@ -18,7 +18,7 @@
 static enum profile_verdict refuse_work(struct profile_normalized *normalized, uint64_t bytes)
 {
     snprintf(normalized->reason, sizeof(normalized->reason),
-             "the request has %zu bytes, and %llu are needed to check and normalise it, more than "
+             "the request has %zu bytes, and %llu are needed to check and normalize it, more than "
              "the whole memory budget (service::budget_mib); send less at a time",
              normalized->request.size, (unsigned long long)bytes);
     return PROFILES_TOO_LARGE;

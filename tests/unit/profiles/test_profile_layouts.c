@@ -292,7 +292,7 @@ static void fail_in(const struct form *form, const char *what, const char *more)
 }
 
 /* The request as it is written after profile_normalize. */
-static struct buffer *normalised(const struct form *form)
+static struct buffer *normalized_request(const struct form *form)
 {
     struct buffer *request = request_of(form);
     struct profile_normalized normalized;
@@ -319,7 +319,7 @@ static struct buffer *normalised(const struct form *form)
 
 static void check_spelling(const struct form *form, struct slice expected)
 {
-    struct buffer *found = normalised(form);
+    struct buffer *found = normalized_request(form);
     if (!slice_equal(buffer_slice(found), expected))
         fail_in(form, "not what the packed spelling is", "");
     buffer_unref(found);
@@ -356,8 +356,8 @@ static void check_contents(const struct form *form)
     struct oracle_items expected = {0};
     struct oracle_items items = {0};
     newest.layout = LAYOUT_1_10;
-    struct buffer *reference = normalised(&newest);
-    struct buffer *found = normalised(form);
+    struct buffer *reference = normalized_request(&newest);
+    struct buffer *found = normalized_request(form);
     assert_null(profile_oracle_complaint(buffer_slice(found)));
     profile_oracle_list(&expected, buffer_slice(reference), PROFILE_WHOLE);
     profile_oracle_list(&items, buffer_slice(found), PROFILE_WHOLE);
