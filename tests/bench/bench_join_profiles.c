@@ -40,19 +40,6 @@ static uint64_t below(uint64_t bound)
     return (state >> 33) % bound;
 }
 
-static void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
-{
-    uint8_t *at = profile_bytes_room(out, ROOM);
-    out->size += (size_t)(profile_put_number(at, number, value) - at);
-}
-
-static void put_text(struct profile_bytes *out, uint32_t number, const void *text, size_t size)
-{
-    size_t begin = out->size;
-    profile_bytes_add(out, slice_of(text, size));
-    profile_bytes_wrap(out, begin, number);
-}
-
 /* The trace and the span of a number; the numbers that requests name are spread over the index. */
 static void make_ids(uint64_t number, uint64_t ret_ids[3])
 {
@@ -68,8 +55,8 @@ static void put_links(struct profile_bytes *out, uint64_t spans, uint64_t indexe
         uint64_t ids[3];
         size_t link = out->size;
         make_ids(1 + i * (indexed / spans), ids);
-        put_text(out, 1, ids, 2 * sizeof(ids[0]));
-        put_text(out, 2, &ids[2], sizeof(ids[2]));
+        profile_bytes_field(out, 1, slice_of(ids, 2 * sizeof(ids[0])));
+        profile_bytes_field(out, 2, slice_of(&ids[2], sizeof(ids[2])));
         profile_bytes_wrap(out, link, 4);
     }
 }
@@ -82,19 +69,19 @@ static void put_dictionary(struct profile_bytes *out, uint64_t spans, uint64_t i
         profile_bytes_wrap(out, out->size, table);
     for (uint64_t i = 1; i <= FUNCTIONS; i++) {
         snprintf(text, sizeof(text), "com.example.service.SomeClass.method_%u", (unsigned)i);
-        put_text(out, 5, text, strlen(text));
+        profile_bytes_field(out, 5, slice_of_text(text));
         size_t function = out->size;
-        put_number(out, 1, i);
+        profile_bytes_number(out, 1, i);
         profile_bytes_wrap(out, function, 3);
         size_t location = out->size;
-        put_number(out, 2, 0x400000 + i * 64);
+        profile_bytes_number(out, 2, 0x400000 + i * 64);
         size_t line = out->size;
-        put_number(out, 1, i);
+        profile_bytes_number(out, 1, i);
         profile_bytes_wrap(out, line, 3);
         profile_bytes_wrap(out, location, 2);
     }
-    put_text(out, 5, "cpu", strlen("cpu"));
-    put_text(out, 5, "nanoseconds", strlen("nanoseconds"));
+    profile_bytes_field(out, 5, slice_of_text("cpu"));
+    profile_bytes_field(out, 5, slice_of_text("nanoseconds"));
     put_links(out, spans, indexed);
     for (unsigned i = 0; i < STACKS; i++) {
         size_t stack = out->size;
@@ -111,15 +98,15 @@ static void put_dictionary(struct profile_bytes *out, uint64_t spans, uint64_t i
 static struct batch *make_request(uint64_t samples, uint64_t spans, uint64_t indexed)
 {
     struct profile_bytes out = {0};
-    put_number(&out, 1, TYPE);
-    put_number(&out, 2, TYPE + 1);
+    profile_bytes_number(&out, 1, TYPE);
+    profile_bytes_number(&out, 2, TYPE + 1);
     profile_bytes_wrap(&out, 0, 1);
     for (uint64_t i = 0; i < samples; i++) {
         size_t begin = out.size;
-        put_number(&out, 1, 1 + below(STACKS - 1));
-        put_number(&out, 3, 1 + below(spans));
-        put_text(&out, 4, "\5", 1);
-        put_text(&out, 5, "\1\2\3\4\5\6\7\7", 8);
+        profile_bytes_number(&out, 1, 1 + below(STACKS - 1));
+        profile_bytes_number(&out, 3, 1 + below(spans));
+        profile_bytes_field(&out, 4, slice_of("\5", 1));
+        profile_bytes_field(&out, 5, slice_of("\1\2\3\4\5\6\7\7", 8));
         profile_bytes_wrap(&out, begin, 2);
     }
     profile_bytes_wrap(&out, 0, 2);

@@ -44,12 +44,6 @@ static uint64_t below(uint64_t bound)
     return (state >> 33) % bound;
 }
 
-static void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
-{
-    uint8_t *at = profile_bytes_room(out, ROOM);
-    out->size += (size_t)(profile_put_number(at, number, value) - at);
-}
-
 static void put_varint(struct profile_bytes *out, uint64_t value)
 {
     uint8_t *at = profile_bytes_room(out, ROOM);
@@ -79,8 +73,8 @@ static void put_functions(struct profile_bytes *out, uint64_t functions)
     put_empty(out, 3);
     for (uint64_t i = 1; i <= functions; i++) {
         size_t begin = out->size;
-        put_number(out, 1, i);
-        put_number(out, 3, 1 + i % FILES);
+        profile_bytes_number(out, 1, i);
+        profile_bytes_number(out, 3, 1 + i % FILES);
         profile_bytes_wrap(out, begin, 3);
     }
 }
@@ -90,10 +84,10 @@ static void put_locations(struct profile_bytes *out, uint64_t functions)
     put_empty(out, 2);
     for (uint64_t i = 1; i <= functions; i++) {
         size_t begin = out->size;
-        put_number(out, 2, 0x400000 + i * 64);
+        profile_bytes_number(out, 2, 0x400000 + i * 64);
         size_t line = out->size;
-        put_number(out, 1, i);
-        put_number(out, 2, 1 + i % 900);
+        profile_bytes_number(out, 1, i);
+        profile_bytes_number(out, 2, 1 + i % 900);
         profile_bytes_wrap(out, line, 3);
         profile_bytes_wrap(out, begin, 2);
     }
@@ -104,9 +98,9 @@ static void put_attributes(struct profile_bytes *out)
     put_empty(out, 6);
     for (uint64_t i = 1; i <= ATTRIBUTES; i++) {
         size_t begin = out->size;
-        put_number(out, 1, 1 + i % FILES);
+        profile_bytes_number(out, 1, 1 + i % FILES);
         size_t value = out->size;
-        put_number(out, 3, i);
+        profile_bytes_number(out, 3, i);
         profile_bytes_wrap(out, value, 2);
         profile_bytes_wrap(out, begin, 6);
     }
@@ -157,12 +151,12 @@ static void put_sample(struct profile_bytes *out, uint64_t i, uint64_t stacks)
 {
     uint64_t time = UINT64_C(1700000000000000000) + i * 10000000;
     size_t begin = out->size;
-    put_number(out, 1, 1 + (i < stacks ? i : below(stacks)));
+    profile_bytes_number(out, 1, 1 + (i < stacks ? i : below(stacks)));
     size_t attributes = out->size;
     put_varint(out, 1 + i % ATTRIBUTES);
     put_varint(out, 1 + below(ATTRIBUTES));
     profile_bytes_wrap(out, attributes, 2);
-    put_number(out, 3, (i + 1) % SAMPLES_PER_LINK == 0 ? (i + 1) / SAMPLES_PER_LINK : 0);
+    profile_bytes_number(out, 3, (i + 1) % SAMPLES_PER_LINK == 0 ? (i + 1) / SAMPLES_PER_LINK : 0);
     size_t values = out->size;
     put_varint(out, 1 + below(100));
     profile_bytes_wrap(out, values, 4);
@@ -187,7 +181,7 @@ static struct buffer *make_request(const struct row *row, uint64_t number)
 {
     struct profile_bytes out = {0};
     uint64_t stacks = stacks_of(row);
-    put_number(&out, 1, 1);
+    profile_bytes_number(&out, 1, 1);
     profile_bytes_wrap(&out, 0, 1);
     state = 1000 + number;
     for (uint64_t i = 0; i < row->samples; i++)

@@ -18,9 +18,7 @@ static inline void put_number(struct profile_bytes *out, uint32_t number, uint64
 static inline void put_bytes(struct profile_bytes *out, uint32_t number, const void *data,
                              size_t size)
 {
-    size_t begin = out->size;
-    profile_bytes_add(out, slice_of(data, size));
-    profile_bytes_wrap(out, begin, number);
+    profile_bytes_field(out, number, slice_of(data, size));
 }
 
 static inline void put_text(struct profile_bytes *out, uint32_t number, const char *text)

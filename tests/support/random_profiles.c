@@ -20,22 +20,9 @@ static uint64_t below(struct generator *generator, uint64_t bound)
     return random_below(generator->random, bound);
 }
 
-static void put_number(struct generator *generator, uint32_t number, uint64_t value)
-{
-    uint8_t *at = profile_bytes_room(&generator->out, 16);
-    generator->out.size += (size_t)(profile_put_number(at, number, value) - at);
-}
-
-static void put_bytes(struct generator *generator, uint32_t number, const void *data, size_t size)
-{
-    size_t begin = generator->out.size;
-    profile_bytes_add(&generator->out, slice_of(data, size));
-    profile_bytes_wrap(&generator->out, begin, number);
-}
-
 static void put_text(struct generator *generator, uint32_t number, const char *text)
 {
-    put_bytes(generator, number, text, strlen(text));
+    profile_bytes_field(&generator->out, number, slice_of_text(text));
 }
 
 static void put_fixed64(struct generator *generator, uint32_t number, uint64_t value)
@@ -55,7 +42,7 @@ static uint64_t any_index(struct generator *generator, enum profile_table table)
 
 static void put_index(struct generator *generator, uint32_t number, enum profile_table table)
 {
-    put_number(generator, number, any_index(generator, table));
+    profile_bytes_number(&generator->out, number, any_index(generator, table));
 }
 
 /* Packed, or one by one, or both. */
@@ -93,10 +80,10 @@ static void put_value(struct generator *generator, unsigned depth)
     size_t begin = generator->out.size;
     switch (below(generator, depth < 3 ? 6 : 4)) {
     case 0:
-        put_number(generator, 8, any_index(generator, PROFILE_STRINGS));
+        profile_bytes_number(&generator->out, 8, any_index(generator, PROFILE_STRINGS));
         break;
     case 1:
-        put_number(generator, 3, 1 + below(generator, 4));
+        profile_bytes_number(&generator->out, 3, 1 + below(generator, 4));
         break;
     case 4:
         put_value(generator, depth + 1);
@@ -104,7 +91,7 @@ static void put_value(struct generator *generator, unsigned depth)
         profile_bytes_wrap(&generator->out, begin, 5);
         break;
     case 5:
-        put_number(generator, 3, any_index(generator, PROFILE_STRINGS));
+        profile_bytes_number(&generator->out, 3, any_index(generator, PROFILE_STRINGS));
         put_nested_value(generator, depth + 1);
         profile_bytes_wrap(&generator->out, begin, 1);
         profile_bytes_wrap(&generator->out, begin, 6);
@@ -122,7 +109,7 @@ static void put_attribute(struct generator *generator, uint32_t number)
     if (below(generator, 3) != 0)
         put_text(generator, 1, below(generator, 2) != 0 ? "service.name" : "host.name");
     if (below(generator, 3) == 0)
-        put_number(generator, 3, any_index(generator, PROFILE_STRINGS));
+        profile_bytes_number(&generator->out, 3, any_index(generator, PROFILE_STRINGS));
     size_t value = generator->out.size;
     put_value(generator, 0);
     if (generator->out.size > value)
@@ -140,8 +127,8 @@ static void put_line(struct generator *generator)
 {
     size_t begin = generator->out.size;
     put_index(generator, 1, PROFILE_FUNCTIONS);
-    put_number(generator, 2, below(generator, 300));
-    put_number(generator, 3, below(generator, 2));
+    profile_bytes_number(&generator->out, 2, below(generator, 300));
+    profile_bytes_number(&generator->out, 3, below(generator, 2));
     profile_bytes_wrap(&generator->out, begin, 3);
 }
 
@@ -151,15 +138,15 @@ static void put_entry(struct generator *generator, enum profile_table table)
     char text[32];
     switch (table) {
     case PROFILE_MAPPINGS:
-        put_number(generator, 1, below(generator, 4) << 20);
-        put_number(generator, 2, below(generator, 4) << 21);
-        put_number(generator, 3, below(generator, 2));
+        profile_bytes_number(&generator->out, 1, below(generator, 4) << 20);
+        profile_bytes_number(&generator->out, 2, below(generator, 4) << 21);
+        profile_bytes_number(&generator->out, 3, below(generator, 2));
         put_index(generator, 4, PROFILE_STRINGS);
         put_indices(generator, 5, PROFILE_ATTRIBUTES, 2);
         break;
     case PROFILE_LOCATIONS:
         put_index(generator, 1, PROFILE_MAPPINGS);
-        put_number(generator, 2, below(generator, 6) << 40);
+        profile_bytes_number(&generator->out, 2, below(generator, 6) << 40);
         for (uint64_t lines = below(generator, 4); lines > 0; lines--)
             put_line(generator);
         put_indices(generator, 4, PROFILE_ATTRIBUTES, 2);
@@ -168,13 +155,15 @@ static void put_entry(struct generator *generator, enum profile_table table)
         put_index(generator, 1, PROFILE_STRINGS);
         put_index(generator, 2, PROFILE_STRINGS);
         put_index(generator, 3, PROFILE_STRINGS);
-        put_number(generator, 4, below(generator, 3));
+        profile_bytes_number(&generator->out, 4, below(generator, 3));
         break;
     case PROFILE_LINKS:
         snprintf(text, sizeof(text), "trace%011uspan%04u", (unsigned)below(generator, 4),
                  (unsigned)below(generator, 4));
-        put_bytes(generator, 1, below(generator, 8) == 0 ? (const char *)ids : text, 16);
-        put_bytes(generator, 2, text + 16, below(generator, 8) == 0 ? 0 : 8);
+        profile_bytes_field(&generator->out, 1,
+                            slice_of(below(generator, 8) == 0 ? (const char *)ids : text, 16));
+        profile_bytes_field(&generator->out, 2,
+                            slice_of(text + 16, below(generator, 8) == 0 ? 0 : 8));
         break;
     case PROFILE_STRINGS:
         snprintf(text, sizeof(text), "text %u", (unsigned)below(generator, 12));
@@ -227,9 +216,10 @@ static void put_sample(struct generator *generator)
     put_indices(generator, 2, PROFILE_ATTRIBUTES, 3);
     put_index(generator, 3, PROFILE_LINKS);
     for (uint64_t count = below(generator, 3); count > 0; count--) /* not packed */
-        put_number(generator, 4, 1 + below(generator, 1u << 20));
+        profile_bytes_number(&generator->out, 4, 1 + below(generator, 1u << 20));
     if (below(generator, 3) == 0)
-        put_bytes(generator, 5, "\1\2\3\4\5\6\7\10\21\22\23\24\25\26\27\30", 16);
+        profile_bytes_field(&generator->out, 5,
+                            slice_of("\1\2\3\4\5\6\7\10\21\22\23\24\25\26\27\30", 16));
     if (below(generator, 8) == 0)
         put_fixed64(generator, 5, below(generator, 1u << 30));
     profile_bytes_wrap(&generator->out, begin, 2);
@@ -252,12 +242,12 @@ static void put_profile(struct generator *generator)
     for (uint64_t count = below(generator, 4) == 0 ? 0 : below(generator, 20); count > 0; count--)
         put_sample(generator);
     put_fixed64(generator, 3, below(generator, 1u << 30));
-    put_number(generator, 4, below(generator, 3) * 1000000000);
+    profile_bytes_number(&generator->out, 4, below(generator, 3) * 1000000000);
     put_type(generator, 5);
-    put_number(generator, 6, below(generator, 3));
+    profile_bytes_number(&generator->out, 6, below(generator, 3));
     if (below(generator, 2) == 0)
         put_text(generator, 7, "0123456789abcdef");
-    put_number(generator, 8, below(generator, 2));
+    profile_bytes_number(&generator->out, 8, below(generator, 2));
     if (below(generator, 3) == 0) {
         put_text(generator, 9, "pprof");
         put_text(generator, 10, "a payload of some length");

@@ -15,12 +15,6 @@
 
 enum { LOCATIONS = 300, DEPTH = 20, ROOM = 64 };
 
-static void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
-{
-    uint8_t *at = profile_bytes_room(out, ROOM);
-    out->size += (size_t)(profile_put_number(at, number, value) - at);
-}
-
 static void put_varint(struct profile_bytes *out, uint64_t value)
 {
     uint8_t *at = profile_bytes_room(out, ROOM);
@@ -45,7 +39,7 @@ static void put_tables(struct profile_bytes *out)
     PUT(out, 2, "\x08\x01\x10\x05\x1a\x04\x08\x01\x10\x07\x1a\x02\x08\x01\x22\x01\x01");
     for (uint64_t i = 2; i < LOCATIONS; i++) {
         size_t location = out->size;
-        put_number(out, 2, i);
+        profile_bytes_number(out, 2, i);
         profile_bytes_wrap(out, location, 2);
     }
     PUT(out, 3, "");
@@ -75,7 +69,7 @@ static struct profile_bytes plain_request(void)
     PUT(&out, 2, "\x08\x01\x22\x02\x01\x02\x2a\x10qwertyuiqwertyui");
     profile_bytes_add(&out, slice_of("\x19qwertyui\x20\x05", 11));
     PUT(&out, 5, "");
-    put_number(&out, 6, 9);
+    profile_bytes_number(&out, 6, 9);
     PUT(&out, 7, "0123456789abcdef");
     PUT(&out, 11, "\x01");
     profile_bytes_wrap(&out, 0, 2);

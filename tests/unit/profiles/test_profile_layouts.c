@@ -112,13 +112,6 @@ static void put_fixed64(struct profile_bytes *out, uint64_t value)
         profile_bytes_add(out, slice_of(&(uint8_t){(uint8_t)(value >> 8 * i)}, 1));
 }
 
-static void put_text(struct profile_bytes *out, uint32_t number, const char *text)
-{
-    size_t begin = out->size;
-    profile_bytes_add(out, slice_of_text(text));
-    profile_bytes_wrap(out, begin, number);
-}
-
 static void put_packed(struct profile_bytes *out, uint32_t number, bool is_fixed64,
                        const uint64_t *elements, size_t count)
 {
@@ -197,7 +190,7 @@ static void put_profile(struct profile_bytes *out, const struct form *form)
     }
     put_type(out, fields[PROFILE_PERIOD_TYPE]);
     put_repeated(out, form, OF_COMMENTS, both, 2);
-    put_text(out, fields[PROFILE_ID], "0123456789abcdef");
+    profile_bytes_field(out, fields[PROFILE_ID], slice_of_text("0123456789abcdef"));
     put_repeated(out, form, OF_PROFILE, both, 2);
     profile_bytes_wrap(out, begin, 2);
 }
@@ -233,21 +226,22 @@ static void put_dictionary(struct profile_bytes *out, const struct form *form)
         put_empty(out, 4);
     for (unsigned i = 0; i < 2; i++) {
         entry = out->size;
-        put_text(out, 1, i == 0 ? "trace-0123456789" : "trace-abcdefghij");
-        put_text(out, 2, "the-span");
+        profile_bytes_field(out, 1,
+                            slice_of_text(i == 0 ? "trace-0123456789" : "trace-abcdefghij"));
+        profile_bytes_field(out, 2, slice_of_text("the-span"));
         profile_bytes_wrap(out, entry, 4);
     }
-    put_text(out, 5, "");
-    put_text(out, 5, "samples");
-    put_text(out, 5, "count");
-    put_text(out, 5, "file");
+    profile_bytes_field(out, 5, slice_of_text(""));
+    profile_bytes_field(out, 5, slice_of_text("samples"));
+    profile_bytes_field(out, 5, slice_of_text("count"));
+    profile_bytes_field(out, 5, slice_of_text("file"));
     for (unsigned i = 0; i < 4; i++)
-        put_text(out, 5, keys[i]);
+        profile_bytes_field(out, 5, slice_of_text(keys[i]));
     put_empty(out, 6);
     for (unsigned i = 0; i < 4; i++) {
         entry = out->size;
         if (is_1_7)
-            put_text(out, 1, keys[i]);
+            profile_bytes_field(out, 1, slice_of_text(keys[i]));
         else
             put_number(out, 1, 4 + i);
         size_t value = out->size;

@@ -222,19 +222,6 @@ static void names_that_grow_without_end_are_refused(void **state)
     profile_bytes_fini(&out);
 }
 
-static void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
-{
-    uint8_t *at = profile_bytes_room(out, 16);
-    out->size += (size_t)(profile_put_number(at, number, value) - at);
-}
-
-static void put_string(struct profile_bytes *out, const char *string)
-{
-    size_t begin = out->size;
-    profile_bytes_add(out, slice_of_text(string));
-    profile_bytes_wrap(out, begin, 5);
-}
-
 /* The last value of a field counts; those before may be invalid indices. */
 static void fields_that_stand_twice_count_by_their_last_value(void **state)
 {
@@ -243,19 +230,19 @@ static void fields_that_stand_twice_count_by_their_last_value(void **state)
     struct profile_limit_figures figures;
     struct error error;
     (void)state;
-    put_string(&out, "");
-    put_string(&out, "work");
-    put_string(&out, "file");
+    profile_bytes_field(&out, 5, slice_of_text(""));
+    profile_bytes_field(&out, 5, slice_of_text("work"));
+    profile_bytes_field(&out, 5, slice_of_text("file"));
     for (uint32_t field = 1; field <= 3; field++) {
         size_t begin = out.size;
-        put_number(&out, field, 70000000); /* outside of the table */
-        put_number(&out, field, UINT64_MAX);
-        put_number(&out, field, 1);
+        profile_bytes_number(&out, field, 70000000); /* outside of the table */
+        profile_bytes_number(&out, field, UINT64_MAX);
+        profile_bytes_number(&out, field, 1);
         profile_bytes_wrap(&out, begin, 3);
     }
     size_t begin = out.size;
-    put_number(&out, 4, 70000000);
-    put_number(&out, 4, 2);
+    profile_bytes_number(&out, 4, 70000000);
+    profile_bytes_number(&out, 4, 2);
     profile_bytes_wrap(&out, begin, 1);
     profile_bytes_wrap(&out, 0, 2);
     struct profile_rename rename = {.pattern = pattern_create("work|file", &error)};
