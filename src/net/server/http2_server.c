@@ -33,7 +33,7 @@ enum {
     SETTINGS_ID_BYTES = 2,
     /* nghttp2 ends the connection of a client that opens one stream too many; we reset the stream
      * (stream_create), as RFC 9113 §5.1.2 allows and grpc-go does. So nghttp2 gets a limit that
-     * is never reached, and the client gets the real one (advertise). */
+     * is never reached, and the client gets the real one (write_output). */
     STREAMS_UNLIMITED = INT32_MAX,
     JITTER_PERCENT = 10,
 };
@@ -219,61 +219,14 @@ static bool charge(struct http2_stream *stream, size_t bytes)
     return true;
 }
 
-/* False: the budget has no room. */
-static bool make_room(struct http2_stream *stream, size_t more)
-{
-    size_t wanted = stream->header_size + more;
-    if (wanted <= stream->header_capacity)
-        return true;
-    /* A power of two, as the allocator rounds up to one. */
-    size_t capacity = HEADER_BYTES_ALLOCATED;
-    while (capacity < wanted)
-        capacity *= 2;
-    bool is_inline = stream->header_bytes == stream->header_bytes_inline;
-    if (!charge(stream, capacity - (is_inline ? 0 : stream->header_capacity)))
-        return false;
-    stream->header_bytes =
-        is_inline ? memcpy(mem_alloc(capacity), stream->header_bytes, stream->header_size)
-                  : mem_resize(stream->header_bytes, capacity);
-    stream->header_capacity = capacity;
-    return true;
-}
-
 static uint16_t append_bytes(struct http2_stream *stream, struct slice bytes)
 {
-    assert(stream->header_size + bytes.size <= HTTP_HEADER_BLOCK_BYTES_MAX);
     assert(stream->header_size + bytes.size <= stream->header_capacity);
     uint16_t at = (uint16_t)stream->header_size;
     if (bytes.size > 0)
         memcpy(stream->header_bytes + at, bytes.data, bytes.size);
     stream->header_size += bytes.size;
     return at;
-}
-
-/* NULL: the budget has no room. */
-static struct http2_header *append_header(struct http2_stream *stream)
-{
-    assert(stream->headers_count < HTTP_HEADERS_MAX);
-    if (stream->headers_count == stream->headers_capacity) {
-        size_t size = HTTP_HEADERS_MAX * sizeof(struct http2_header);
-        if (!charge(stream, size))
-            return NULL;
-        struct http2_header *larger = mem_alloc(size);
-        memcpy(larger, stream->headers, stream->headers_count * sizeof(*larger));
-        stream->headers = larger;
-        stream->headers_capacity = HTTP_HEADERS_MAX;
-    }
-    return &stream->headers[stream->headers_count++];
-}
-
-static struct http2_header *pseudo_of(struct http2_stream *stream, struct slice name)
-{
-    if (name.size == 0 || name.data[0] != ':')
-        return NULL;
-    for (size_t i = 0; i < sizeof(pseudo_names) / sizeof(pseudo_names[0]); i++)
-        if (slice_equal_text(name, pseudo_names[i]))
-            return &stream->pseudo[i];
-    return NULL;
 }
 
 static struct slice pseudo_value(const struct http2_stream *stream, unsigned which)
@@ -345,68 +298,6 @@ static size_t count_rows(const struct http_header *rows, size_t max)
     return count;
 }
 
-/* Three digits, for every response: snprintf takes 700 instructions. */
-static void print_status(unsigned status, char text[static 4])
-{
-    text[0] = (char)('0' + status / 100 % 10);
-    text[1] = (char)('0' + status / 10 % 10);
-    text[2] = (char)('0' + status % 10);
-    text[3] = '\0';
-}
-
-/* A response with trailers is gRPC's, which has neither length nor date. */
-static void fill_fields(struct reply_fields *fields, struct http2_stream *stream,
-                        const struct http_response *response)
-{
-    assert(response->status >= 200);
-    size_t headers = count_rows(response->headers, HTTP_RESPONSE_HEADERS_MAX);
-    size_t trailers = count_rows(response->trailers, TRAILERS_MAX);
-    fields->count = 0;
-    print_status(response->status, fields->status);
-    add_field(fields, ":status", fields->status);
-    if (trailers == 0) {
-        add_field(fields, "date", http_server_date(stream->base.connection->server));
-        snprintf(fields->length, sizeof(fields->length), "%zu", response->body.size);
-        if (response->status != 204 && response->status != 304)
-            add_field(fields, "content-length", fields->length);
-    }
-    for (size_t i = 0; i < headers; i++)
-        add_field(fields, response->headers[i].name, response->headers[i].value);
-    for (size_t i = 0; i < response->common.count; i++)
-        if (http_response_sends_common(response, i))
-            add_field(fields, response->common.rows[i].name, response->common.rows[i].value);
-    if (response->body.size > 0)
-        return;
-    for (size_t i = 0; i < trailers; i++)
-        add_field(fields, response->trailers[i].name, response->trailers[i].value);
-}
-
-/* Copies body and trailers, until the client has taken them. */
-static void keep_reply(struct http2_stream *stream, const struct http_response *response)
-{
-    size_t trailers = count_rows(response->trailers, TRAILERS_MAX);
-    size_t size = response->body.size;
-    assert(size > 0);
-    for (size_t i = 0; i < trailers; i++)
-        size += strlen(response->trailers[i].name) + strlen(response->trailers[i].value);
-    /* Never refused: the response ends the request, which frees more. */
-    if (stream->session->budget != NULL)
-        budget_take(stream->session->budget, size);
-    stream->charged_bytes += size;
-    stream->reply = mem_alloc(size);
-    stream->reply_size = response->body.size;
-    memcpy(stream->reply, response->body.data, response->body.size);
-    uint8_t *end = stream->reply + response->body.size;
-    for (size_t i = 0; i < trailers; i++) {
-        nghttp2_nv *kept = &stream->trailers[i];
-        *kept = field_of(response->trailers[i].name, response->trailers[i].value);
-        kept->name = memcpy(end, kept->name, kept->namelen);
-        kept->value = memcpy(end + kept->namelen, kept->value, kept->valuelen);
-        end += kept->namelen + kept->valuelen;
-    }
-    stream->trailers_count = trailers;
-}
-
 static ssize_t on_reply_data(nghttp2_session *nghttp2, int32_t id, uint8_t *room, size_t size,
                              uint32_t *flags, nghttp2_data_source *source, void *arg)
 {
@@ -434,11 +325,54 @@ static void stream_respond(struct http_request *request, const struct http_respo
     struct http2_session *session = stream->session;
     struct reply_fields fields;
     assert(stream->id > 0);
-    fill_fields(&fields, stream, response);
+    assert(response->status >= 200);
+    size_t headers = count_rows(response->headers, HTTP_RESPONSE_HEADERS_MAX);
+    size_t trailers = count_rows(response->trailers, TRAILERS_MAX);
+    fields.count = 0;
+    /* Three digits, for every response: snprintf takes 700 instructions. */
+    fields.status[0] = (char)('0' + response->status / 100 % 10);
+    fields.status[1] = (char)('0' + response->status / 10 % 10);
+    fields.status[2] = (char)('0' + response->status % 10);
+    fields.status[3] = '\0';
+    add_field(&fields, ":status", fields.status);
+    /* A response with trailers is gRPC's, which has neither length nor date. */
+    if (trailers == 0) {
+        add_field(&fields, "date", http_server_date(stream->base.connection->server));
+        snprintf(fields.length, sizeof(fields.length), "%zu", response->body.size);
+        if (response->status != 204 && response->status != 304)
+            add_field(&fields, "content-length", fields.length);
+    }
+    for (size_t i = 0; i < headers; i++)
+        add_field(&fields, response->headers[i].name, response->headers[i].value);
+    for (size_t i = 0; i < response->common.count; i++)
+        if (http_response_sends_common(response, i))
+            add_field(&fields, response->common.rows[i].name, response->common.rows[i].value);
+    for (size_t i = 0; i < trailers && response->body.size == 0; i++)
+        add_field(&fields, response->trailers[i].name, response->trailers[i].value);
     bool has_body = response->body.size > 0 && !slice_equal_text(request->method, "HEAD");
     nghttp2_data_provider provider = {.source.ptr = stream, .read_callback = on_reply_data};
-    if (has_body)
-        keep_reply(stream, response);
+    if (has_body) {
+        /* Body and trailers are copied, until the client has taken them. */
+        size_t size = response->body.size;
+        for (size_t i = 0; i < trailers; i++)
+            size += strlen(response->trailers[i].name) + strlen(response->trailers[i].value);
+        /* Never refused: the response ends the request, which frees more. */
+        if (stream->session->budget != NULL)
+            budget_take(stream->session->budget, size);
+        stream->charged_bytes += size;
+        stream->reply = mem_alloc(size);
+        stream->reply_size = response->body.size;
+        memcpy(stream->reply, response->body.data, response->body.size);
+        uint8_t *end = stream->reply + response->body.size;
+        for (size_t i = 0; i < trailers; i++) {
+            nghttp2_nv *kept = &stream->trailers[i];
+            *kept = field_of(response->trailers[i].name, response->trailers[i].value);
+            kept->name = memcpy(end, kept->name, kept->namelen);
+            kept->value = memcpy(end + kept->namelen, kept->value, kept->valuelen);
+            end += kept->namelen + kept->valuelen;
+        }
+        stream->trailers_count = trailers;
+    }
     session->replies++;
     stream->has_reply = true;
     http2_guard_progress(&session->guard);
@@ -518,42 +452,43 @@ static uint32_t stream_add_header(struct http2_stream *stream, struct slice name
     if (name.size + value.size > HTTP_HEADER_BYTES_MAX ||
         weight + name.size + value.size + HEADER_OVERHEAD_BYTES > HTTP_HEADER_BLOCK_BYTES_MAX)
         return NGHTTP2_ENHANCE_YOUR_CALM;
-    struct http2_header *header = pseudo_of(stream, name);
+    struct http2_header *header = NULL;
+    if (name.size > 0 && name.data[0] == ':')
+        for (size_t i = 0; i < sizeof(pseudo_names) / sizeof(pseudo_names[0]); i++)
+            if (slice_equal_text(name, pseudo_names[i]))
+                header = &stream->pseudo[i];
     if (header == NULL && stream->headers_count == HTTP_HEADERS_MAX)
         return NGHTTP2_ENHANCE_YOUR_CALM;
-    if (!make_room(stream, name.size + value.size))
-        return NGHTTP2_REFUSED_STREAM;
+    size_t wanted = stream->header_size + name.size + value.size;
+    if (wanted > stream->header_capacity) {
+        /* A power of two, as the allocator rounds up to one. */
+        size_t capacity = HEADER_BYTES_ALLOCATED;
+        while (capacity < wanted)
+            capacity *= 2;
+        bool is_inline = stream->header_bytes == stream->header_bytes_inline;
+        if (!charge(stream, capacity - (is_inline ? 0 : stream->header_capacity)))
+            return NGHTTP2_REFUSED_STREAM;
+        stream->header_bytes =
+            is_inline ? memcpy(mem_alloc(capacity), stream->header_bytes, stream->header_size)
+                      : mem_resize(stream->header_bytes, capacity);
+        stream->header_capacity = capacity;
+    }
+    if (header == NULL && stream->headers_count == stream->headers_capacity) {
+        size_t size = HTTP_HEADERS_MAX * sizeof(struct http2_header);
+        if (!charge(stream, size))
+            return NGHTTP2_REFUSED_STREAM;
+        struct http2_header *larger = mem_alloc(size);
+        memcpy(larger, stream->headers, stream->headers_count * sizeof(*larger));
+        stream->headers = larger;
+        stream->headers_capacity = HTTP_HEADERS_MAX;
+    }
     if (header == NULL)
-        header = append_header(stream);
-    if (header == NULL)
-        return NGHTTP2_REFUSED_STREAM;
+        header = &stream->headers[stream->headers_count++];
     header->name_at = append_bytes(stream, name);
     header->name_size = (uint16_t)name.size;
     header->value_at = append_bytes(stream, value);
     header->value_size = (uint16_t)value.size;
     return NGHTTP2_NO_ERROR;
-}
-
-/* The header block is complete: the request begins. */
-static void stream_begin(struct http2_stream *stream, bool has_body)
-{
-    assert(!stream->has_begun);
-    struct http_request *request = &stream->base;
-    struct slice path = pseudo_value(stream, PSEUDO_PATH);
-    const uint8_t *mark = path.size == 0 ? NULL : memchr(path.data, '?', path.size);
-    request->method = pseudo_value(stream, PSEUDO_METHOD);
-    request->path = path;
-    if (mark != NULL) {
-        request->path.size = (size_t)(mark - path.data);
-        request->query = slice_of(mark + 1, path.size - request->path.size - 1);
-    }
-    request->host = pseudo_value(stream, PSEUDO_AUTHORITY);
-    if (request->host.size == 0)
-        request->host = http_request_header(request, "host");
-    request->size_declared = has_body ? size_declared(request) : 0;
-    stream->has_begun = true;
-    stream->has_ended_input = !has_body;
-    http_exchange_begin(request);
 }
 
 /* Tells the client to stop sending the body (RFC 9113 §8.1). */
@@ -566,47 +501,6 @@ static void end_discard(struct http2_stream *stream)
     nghttp2_submit_rst_stream(stream->session->nghttp2, NGHTTP2_FLAG_NONE, stream->id,
                               NGHTTP2_NO_ERROR);
     flush_later(stream->session);
-}
-
-/* The last byte of the response is written. A short rest of the body is read and dropped, unless
- * the connection drains: some clients that are reset while they send lose the response, and nghttp2
- * still checks that the request is well-formed. */
-static void stream_response_sent(struct http2_stream *stream)
-{
-    assert(stream->base.is_answered);
-    assert(!stream->is_sent);
-    assert(stream->session->replies > 0);
-    uint64_t declared = stream->base.size_declared;
-    stream->session->replies--;
-    stream->is_sent = true;
-    if (stream->has_ended_input)
-        return;
-    http_body_clear(&stream->base.body);
-    stream->discard_ns = stream->session->now_ns;
-    bool is_long = declared != HTTP_SIZE_UNKNOWN && declared > HTTP_DISCARD_BYTES_MAX;
-    if (is_long || stream->session->is_draining)
-        end_discard(stream);
-}
-
-static void stream_receive(struct http2_stream *stream, const uint8_t *data, size_t size)
-{
-    assert(!stream->is_refused);
-    struct http_request *request = &stream->base;
-    if (request->is_reading) {
-        /* After false the response is sent: further data is discarded below. */
-        if (!http_exchange_receive(request, data, size))
-            return;
-    } else if (stream->discard_ns > 0) {
-        stream->discarded += size;
-        if (stream->discarded > HTTP_DISCARD_BYTES_MAX)
-            end_discard(stream);
-    } else if (request->is_with_handler) {
-        /* The body has no charged buffer yet; the client may retry. */
-        stream->is_refused = true;
-        nghttp2_submit_rst_stream(stream->session->nghttp2, NGHTTP2_FLAG_NONE, stream->id,
-                                  NGHTTP2_REFUSED_STREAM);
-        flush_later(stream->session);
-    }
 }
 
 /* END_STREAM was received after a body. */
@@ -664,15 +558,6 @@ static bool stream_is_slow(const struct http2_stream *stream, uint64_t now_ns)
     return http_body_size(&stream->base.body) < seconds * BODY_RATE_MIN_BYTES_PER_S;
 }
 
-/* Ends the wait for a body that is too slow or past its deadline. */
-static void stream_expire(struct http2_stream *stream, uint64_t now_ns)
-{
-    if (stream_is_slow(stream, now_ns))
-        http_exchange_fail_body(&stream->base, HTTP_BODY_TOO_SLOW);
-    else if (stream->discard_ns > 0 && now_ns >= stream->discard_ns + HTTP2_DISCARD_NS)
-        end_discard(stream);
-}
-
 /* Sends GOAWAY and ignores further input. Not from inside a callback of nghttp2: it must not be fed
  * again after that (CVE-2026-27135). */
 static void doom(struct http2_session *session, uint32_t code, const char *reason)
@@ -683,23 +568,6 @@ static void doom(struct http2_session *session, uint32_t code, const char *reaso
                           nghttp2_session_get_last_proc_stream_id(session->nghttp2), code,
                           (const uint8_t *)reason, strlen(reason));
     flush_later(session);
-}
-
-/* nghttp2 failed, or one of our callbacks made it fail. */
-static void fail(struct http2_session *session, ssize_t error)
-{
-    assert(error < 0);
-    if (error == NGHTTP2_ERR_BAD_CLIENT_MAGIC) {
-        http_connection_abort(session->connection);
-        return;
-    }
-    if (error == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS)
-        session->abuse = HTTP2_TOO_MANY_CONTINUATIONS;
-    if (session->abuse != HTTP2_NO_ABUSE)
-        doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
-    else
-        doom(session,
-             error == NGHTTP2_ERR_FLOODED ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_INTERNAL_ERROR, "");
 }
 
 /* Passes input to nghttp2, after checking it with http2_frames. False: no more input is taken. */
@@ -714,7 +582,16 @@ static bool feed(struct http2_session *session, const uint8_t *data, size_t size
         if (http_connection_is_closing(session->connection))
             return false;
         if (taken < 0) {
-            fail(session, taken);
+            /* nghttp2 failed, or one of our callbacks made it fail. */
+            bool is_calm = taken != NGHTTP2_ERR_FLOODED;
+            if (taken == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS)
+                session->abuse = HTTP2_TOO_MANY_CONTINUATIONS;
+            if (taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
+                http_connection_abort(session->connection);
+            else if (session->abuse != HTTP2_NO_ABUSE)
+                doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
+            else
+                doom(session, is_calm ? NGHTTP2_INTERNAL_ERROR : NGHTTP2_ENHANCE_YOUR_CALM, "");
             return false;
         }
         if (fault.code != NGHTTP2_NO_ERROR && fault.stream_id == 0) {
@@ -735,47 +612,6 @@ static bool feed(struct http2_session *session, const uint8_t *data, size_t size
  * buffer, and the frame headers between them aside. nghttp2 gets each piece in turn; the content is
  * in its place already. If the input is not as expected, it is first copied back into one piece. */
 
-/* A DATA frame begins. */
-static void data_run_begin(struct http2_data_run *run, const nghttp2_frame_hd *head)
-{
-    assert(head->type == NGHTTP2_DATA);
-    bool is_padded = (head->flags & NGHTTP2_FLAG_PADDED) != 0;
-    if (run->stream_id != head->stream_id) {
-        run->frames_before = run->frames;
-        run->frames = 0;
-    }
-    run->frames++;
-    run->stream_id = head->stream_id;
-    run->ends_stream = (head->flags & NGHTTP2_FLAG_END_STREAM) != 0;
-    run->frame_left = is_padded ? UINT32_MAX : (uint32_t)head->length;
-    if (head->length > run->frame_size)
-        run->frame_size = (uint32_t)head->length;
-}
-
-/* Content of a DATA frame was received. */
-static void data_run_take(struct http2_data_run *run, const uint8_t *data, size_t size)
-{
-    bool is_padded = run->frame_left == UINT32_MAX;
-    run->is_last = data + size == run->input_end && !is_padded;
-    assert(size <= run->frame_left);
-    if (!is_padded)
-        run->frame_left -= (uint32_t)size;
-}
-
-/* The stream of the newest DATA frame, if its body is being read. */
-static struct http2_stream *stream_with_data(const struct http2_session *session)
-{
-    const struct http2_data_run *run = &session->data_run;
-    if (!run->is_last || session->is_doomed || session->is_lingering ||
-        session->abuse != HTTP2_NO_ABUSE)
-        return NULL;
-    struct http2_stream *stream =
-        nghttp2_session_get_stream_user_data(session->nghttp2, run->stream_id);
-    bool is_read = stream != NULL && !stream->is_refused && !stream->has_ended_input &&
-                   stream->base.is_reading && http_body_is_announced(&stream->base.body);
-    return is_read ? stream : NULL;
-}
-
 static void add_row(struct placed_read *plan, uint8_t *data, size_t size)
 {
     assert(plan->count < ROWS_MAX);
@@ -783,11 +619,30 @@ static void add_row(struct placed_read *plan, uint8_t *data, size_t size)
     plan->size += size;
 }
 
-/* As many frames as have followed so far, or as in the run before; none after the one that ends the
- * stream. */
-static void add_frames(struct placed_read *plan, const struct http2_data_run *run, uint8_t *room,
-                       size_t left)
+/* False when too little is expected. All of it fits into the lane's buffer, where the tail comes
+ * after everything that may have to be copied there. */
+static bool plan_read(const struct http2_session *session, struct placed_read *ret_plan)
 {
+    const struct http2_data_run *run = &session->data_run;
+    ret_plan->count = 0;
+    ret_plan->size = 0;
+    if (!run->is_last || session->is_doomed || session->is_lingering ||
+        session->abuse != HTTP2_NO_ABUSE)
+        return false;
+    struct http2_stream *stream =
+        nghttp2_session_get_stream_user_data(session->nghttp2, run->stream_id);
+    if (stream == NULL || stream->is_refused || stream->has_ended_input ||
+        !stream->base.is_reading || !http_body_is_announced(&stream->base.body))
+        return false;
+    size_t left;
+    uint8_t *room = http_body_room(&stream->base.body, &left);
+    if (run->frame_left > left)
+        return false;
+    add_row(ret_plan, room, run->frame_left);
+    room += run->frame_left;
+    left -= run->frame_left;
+    /* As many frames as have followed so far, or as in the run before; none after the one that ends
+     * the stream. */
     assert(run->frames > 0);
     unsigned as_seen = run->frames - 1;
     unsigned as_before = run->frames_before > run->frames ? run->frames_before - run->frames : 0;
@@ -796,31 +651,13 @@ static void add_frames(struct placed_read *plan, const struct http2_data_run *ru
         frames = 0;
     for (unsigned i = 0; i < frames && i < FRAMES_MAX && left > 0; i++) {
         size_t size = left < run->frame_size ? left : run->frame_size;
-        if (plan->size + HTTP2_HEAD_BYTES + size + TAIL_BYTES > LANE_READ_BYTES)
-            return;
-        add_row(plan, plan->heads[i], HTTP2_HEAD_BYTES);
-        add_row(plan, room, size);
+        if (ret_plan->size + HTTP2_HEAD_BYTES + size + TAIL_BYTES > LANE_READ_BYTES)
+            break;
+        add_row(ret_plan, ret_plan->heads[i], HTTP2_HEAD_BYTES);
+        add_row(ret_plan, room, size);
         room += size;
         left -= size;
     }
-}
-
-/* False when too little is expected. All of it fits into the lane's buffer, where the tail comes
- * after everything that may have to be copied there. */
-static bool plan_read(const struct http2_session *session, struct placed_read *ret_plan)
-{
-    const struct http2_data_run *run = &session->data_run;
-    struct http2_stream *stream = stream_with_data(session);
-    ret_plan->count = 0;
-    ret_plan->size = 0;
-    if (stream == NULL)
-        return false;
-    size_t left;
-    uint8_t *room = http_body_room(&stream->base.body, &left);
-    if (run->frame_left > left)
-        return false;
-    add_row(ret_plan, room, run->frame_left);
-    add_frames(ret_plan, run, room + run->frame_left, left - run->frame_left);
     if (ret_plan->size < PLACED_BYTES_MIN)
         return false;
     size_t placed = ret_plan->size;
@@ -851,18 +688,6 @@ static bool is_as_expected(const struct http2_session *session, const struct iov
            id == (uint32_t)session->data_run.stream_id;
 }
 
-/* Copies size bytes from these rows to the lane's buffer. */
-static size_t join_rows(uint8_t *buffer, const struct iovec *rows, size_t size)
-{
-    size_t joined = 0;
-    for (; joined < size; rows++) {
-        size_t piece = size - joined < rows->iov_len ? size - joined : rows->iov_len;
-        memcpy(buffer + joined, rows->iov_base, piece);
-        joined += piece;
-    }
-    return joined;
-}
-
 /* Passes what was read to nghttp2, piece by piece, until it takes no more. */
 static void feed_placed(struct http2_session *session, const struct placed_read *plan, size_t size)
 {
@@ -880,28 +705,18 @@ static void feed_placed(struct http2_session *session, const struct placed_read 
             return;
         size -= piece;
     }
+    /* The rest is not as expected: it is copied into one piece. */
     uint8_t *buffer = session->connection->server->read_buffer;
-    if (size > 0 && !feed(session, buffer, join_rows(buffer, row, size)))
+    size_t joined = 0;
+    for (; joined < size; row++) {
+        size_t piece = size - joined < row->iov_len ? size - joined : row->iov_len;
+        memcpy(buffer + joined, row->iov_base, piece);
+        joined += piece;
+    }
+    if (size > 0 && !feed(session, buffer, size))
         return;
     if (tail_size > 0)
         feed(session, tail->iov_base, tail_size);
-}
-
-/* Returns what read() returns, or a negative errno. */
-static ssize_t read_into_place(struct http2_session *session, int fd)
-{
-    struct placed_read plan;
-    bool is_planned = plan_read(session, &plan);
-    assert(is_planned);
-    (void)is_planned;
-    ssize_t size;
-    do
-        size = readv(fd, plan.rows, (int)plan.count);
-    while (size < 0 && errno == EINTR);
-    if (size < 0)
-        return -errno;
-    feed_placed(session, &plan, (size_t)size);
-    return size;
 }
 
 /* Mostly the stream of the previous call. */
@@ -926,8 +741,20 @@ static int on_begin_frame(nghttp2_session *nghttp2, const nghttp2_frame_hd *head
     assert(session->abuse == HTTP2_NO_ABUSE);
     assert(!session->is_doomed);
     session->headers_ns = 0;
-    if (head->type == NGHTTP2_DATA)
-        data_run_begin(&session->data_run, head);
+    if (head->type == NGHTTP2_DATA) {
+        struct http2_data_run *run = &session->data_run;
+        bool is_padded = (head->flags & NGHTTP2_FLAG_PADDED) != 0;
+        if (run->stream_id != head->stream_id) {
+            run->frames_before = run->frames;
+            run->frames = 0;
+        }
+        run->frames++;
+        run->stream_id = head->stream_id;
+        run->ends_stream = (head->flags & NGHTTP2_FLAG_END_STREAM) != 0;
+        run->frame_left = is_padded ? UINT32_MAX : (uint32_t)head->length;
+        if (head->length > run->frame_size)
+            run->frame_size = (uint32_t)head->length;
+    }
     session->abuse = http2_guard_frame(&session->guard, head, session->now_ns);
     return session->abuse == HTTP2_NO_ABUSE ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
@@ -979,10 +806,28 @@ static int on_frame(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *
         session->headers_ns = 0;
         if (stream == NULL || stream->is_refused)
             return 0;
-        if (frame->headers.cat == NGHTTP2_HCAT_REQUEST)
-            stream_begin(stream, !is_last);
-        else if (is_last)
+        if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+            /* The header block is complete: the request begins. */
+            assert(!stream->has_begun);
+            struct http_request *request = &stream->base;
+            struct slice path = pseudo_value(stream, PSEUDO_PATH);
+            const uint8_t *mark = path.size == 0 ? NULL : memchr(path.data, '?', path.size);
+            request->method = pseudo_value(stream, PSEUDO_METHOD);
+            request->path = path;
+            if (mark != NULL) {
+                request->path.size = (size_t)(mark - path.data);
+                request->query = slice_of(mark + 1, path.size - request->path.size - 1);
+            }
+            request->host = pseudo_value(stream, PSEUDO_AUTHORITY);
+            if (request->host.size == 0)
+                request->host = http_request_header(request, "host");
+            request->size_declared = is_last ? 0 : size_declared(request);
+            stream->has_begun = true;
+            stream->has_ended_input = is_last;
+            http_exchange_begin(request);
+        } else if (is_last) {
             stream_end_input(stream);
+        }
     } else if (frame->hd.type == NGHTTP2_SETTINGS) {
         session->is_greeted = true;
     } else if (frame->hd.type == NGHTTP2_PING) {
@@ -1025,10 +870,29 @@ static int on_data(nghttp2_session *nghttp2, uint8_t flags, int32_t id, const ui
     struct http2_stream *stream = find_stream(session, id);
     (void)nghttp2;
     (void)flags;
-    data_run_take(&session->data_run, data, size);
+    struct http2_data_run *run = &session->data_run;
+    bool is_padded = run->frame_left == UINT32_MAX;
+    run->is_last = data + size == run->input_end && !is_padded;
+    assert(size <= run->frame_left);
+    if (!is_padded)
+        run->frame_left -= (uint32_t)size;
     /* Ignored data is credited, too, so that other streams keep their window. */
-    if (stream != NULL && !stream->is_refused)
-        stream_receive(stream, data, size);
+    if (stream == NULL || stream->is_refused)
+        return 0;
+    if (stream->base.is_reading) {
+        /* After false the response is sent: further data is discarded below. */
+        if (!http_exchange_receive(&stream->base, data, size))
+            return 0;
+    } else if (stream->discard_ns > 0) {
+        stream->discarded += size;
+        if (stream->discarded > HTTP_DISCARD_BYTES_MAX)
+            end_discard(stream);
+    } else if (stream->base.is_with_handler) {
+        /* The body has no charged buffer yet; the client may retry. */
+        stream->is_refused = true;
+        nghttp2_submit_rst_stream(session->nghttp2, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);
+        flush_later(session);
+    }
     return 0;
 }
 
@@ -1049,8 +913,24 @@ static int on_frame_sent(nghttp2_session *nghttp2, const nghttp2_frame *frame, v
     if (frame->hd.type == NGHTTP2_DATA)
         session->stall_ns = 0;
     if ((frame->hd.type == NGHTTP2_DATA || frame->hd.type == NGHTTP2_HEADERS) &&
-        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 && stream != NULL)
-        stream_response_sent(stream);
+        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 && stream != NULL) {
+        /* The response is written. A short rest of the body is read and dropped, unless the
+         * connection drains: some clients that are reset while they send lose the response, and
+         * nghttp2 still checks that the request is well-formed. */
+        assert(stream->base.is_answered);
+        assert(!stream->is_sent);
+        assert(stream->session->replies > 0);
+        uint64_t declared = stream->base.size_declared;
+        stream->session->replies--;
+        stream->is_sent = true;
+        if (!stream->has_ended_input) {
+            http_body_clear(&stream->base.body);
+            stream->discard_ns = stream->session->now_ns;
+            bool is_long = declared != HTTP_SIZE_UNKNOWN && declared > HTTP_DISCARD_BYTES_MAX;
+            if (is_long || stream->session->is_draining)
+                end_discard(stream);
+        }
+    }
     return 0;
 }
 
@@ -1107,58 +987,6 @@ static void finish_drain(struct http2_session *session)
     flush_later(session);
 }
 
-/* MAX_CONCURRENT_STREAMS comes first: advertise() looks for it there. */
-static int submit_settings(struct http2_session *session)
-{
-    const nghttp2_settings_entry entries[] = {
-        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_UNLIMITED},
-        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_STREAM_WINDOW_BYTES},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTP_HEADER_BLOCK_BYTES_MAX},
-        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
-    };
-    int result = nghttp2_submit_settings(session->nghttp2, NGHTTP2_FLAG_NONE, entries,
-                                         sizeof(entries) / sizeof(entries[0]));
-    if (result != 0)
-        return result;
-    return nghttp2_session_set_local_window_size(session->nghttp2, NGHTTP2_FLAG_NONE, 0,
-                                                 HTTP2_CONNECTION_WINDOW_BYTES);
-}
-
-/* Writes the real limit into the SETTINGS frame that begins our output. */
-static void advertise(struct http2_session *session, uint8_t *output, size_t size)
-{
-    uint64_t limit = http_connection_settings(session->connection)->streams_max;
-    uint8_t *value = output + HTTP2_HEAD_BYTES + SETTINGS_ID_BYTES;
-    if (limit == 0)
-        limit = HTTP2_STREAMS_MAX;
-    assert(size >= HTTP2_HEAD_BYTES + SETTINGS_ID_BYTES + sizeof(uint32_t));
-    assert(value[-1] == NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
-    for (unsigned i = 0; i < sizeof(uint32_t); i++)
-        value[i] = (uint8_t)(limit >> (24 - 8 * i));
-    session->has_advertised = true;
-}
-
-/* Copies as many frames as fit into the lane's buffer; returns their size. */
-static size_t gather(struct http2_session *session, uint8_t *room)
-{
-    struct http2_frame_buffer *buffer = &session->frame_buffer;
-    size_t used = 0;
-    while (used + FRAME_BYTES_MAX <= LANE_READ_BYTES) {
-        const uint8_t *data = NULL;
-        ssize_t size = nghttp2_session_mem_send(session->nghttp2, &data);
-        if (size <= 0)
-            break;
-        assert((size_t)size <= FRAME_BYTES_MAX);
-        session->is_rested = false;
-        /* The first frame shows whether nghttp2_session.c guessed the right allocation. */
-        if (buffer->data != NULL && (data < buffer->data || data >= buffer->data + buffer->size))
-            buffer->data = NULL;
-        memcpy(room + used, data, (size_t)size);
-        used += (size_t)size;
-    }
-    return used;
-}
-
 /* True: the socket has taken all of nghttp2's output. */
 static bool write_output(struct http2_session *session)
 {
@@ -1166,25 +994,41 @@ static bool write_output(struct http2_session *session)
     uint8_t *room = session->connection->server->read_buffer;
     bool is_taken = !http_connection_is_blocked(session->connection);
     while (is_taken) {
-        size_t used = gather(session, room);
+        /* As many frames as fit into the buffer. */
+        struct http2_frame_buffer *buffer = &session->frame_buffer;
+        size_t used = 0;
+        while (used + FRAME_BYTES_MAX <= LANE_READ_BYTES) {
+            const uint8_t *data = NULL;
+            ssize_t size = nghttp2_session_mem_send(session->nghttp2, &data);
+            if (size <= 0)
+                break;
+            assert((size_t)size <= FRAME_BYTES_MAX);
+            session->is_rested = false;
+            /* The first frame shows whether nghttp2_session.c guessed the right allocation. */
+            if (buffer->data != NULL &&
+                (data < buffer->data || data >= buffer->data + buffer->size))
+                buffer->data = NULL;
+            memcpy(room + used, data, (size_t)size);
+            used += (size_t)size;
+        }
         if (used == 0)
             break;
-        if (!session->has_advertised)
-            advertise(session, room, used);
+        if (!session->has_advertised) {
+            /* Writes the real limit into the SETTINGS frame that begins our output. */
+            uint64_t limit = http_connection_settings(session->connection)->streams_max;
+            uint8_t *value = room + HTTP2_HEAD_BYTES + SETTINGS_ID_BYTES;
+            if (limit == 0)
+                limit = HTTP2_STREAMS_MAX;
+            assert(used >= HTTP2_HEAD_BYTES + SETTINGS_ID_BYTES + sizeof(uint32_t));
+            assert(value[-1] == NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+            for (unsigned i = 0; i < sizeof(uint32_t); i++)
+                value[i] = (uint8_t)(limit >> (24 - 8 * i));
+            session->has_advertised = true;
+        }
         uv_buf_t part = uv_buf_init((char *)room, (unsigned)used);
         is_taken = http_connection_write(session->connection, &part, 1);
     }
     return is_taken;
-}
-
-/* Half-closes after the last byte, and gives the client time to read it: closing a socket with
- * unread input resets the connection, and GOAWAY would be lost. */
-static void linger(struct http2_session *session)
-{
-    assert(!session->is_lingering);
-    session->is_lingering = true;
-    session->linger_ns = clock_now_ns();
-    http_connection_shutdown(session->connection);
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b)
@@ -1192,31 +1036,9 @@ static uint64_t earlier(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* When the bodies have to be checked next. */
-static uint64_t body_deadline(const struct http2_session *session, uint64_t now_ns)
-{
-    uint64_t read_deadline_ns = http_connection_settings(session->connection)->read_deadline_ns;
-    uint64_t due_ns = UINT64_MAX;
-    for (const struct http2_stream *stream = session->open; stream != NULL; stream = stream->next) {
-        if (stream->discard_ns > 0)
-            due_ns = earlier(due_ns, stream->discard_ns + HTTP2_DISCARD_NS);
-        if (!stream->base.is_reading)
-            continue;
-        uint64_t first_ns = stream->reading_ns + BODY_GRACE_NS + NS_PER_S;
-        due_ns = earlier(due_ns, first_ns > now_ns ? first_ns : now_ns + NS_PER_S);
-        if (read_deadline_ns > 0)
-            due_ns = earlier(due_ns, stream->reading_ns + read_deadline_ns);
-        if (session->read_until_ns > 0)
-            due_ns = earlier(due_ns, session->read_until_ns);
-    }
-    return due_ns;
-}
-
 static uint64_t idle_deadline(const struct http2_session *session)
 {
-    assert(session->idle_default_ns > 0);
-    const struct http_server_settings *settings = http_connection_settings(session->connection);
-    uint64_t idle_max_ns = settings->connection_idle_max_ns;
+    uint64_t idle_max_ns = http_connection_settings(session->connection)->connection_idle_max_ns;
     if (session->open != NULL)
         return UINT64_MAX;
     return session->idle_ns + (idle_max_ns > 0 ? idle_max_ns : session->idle_default_ns);
@@ -1229,15 +1051,6 @@ static uint64_t rest_deadline(const struct http2_session *session)
     if (!is_idle || session->is_rested || session->frame_buffer.data == NULL)
         return UINT64_MAX;
     return session->idle_ns + HTTP2_REST_NS;
-}
-
-/* Releases the pages of the frame buffer, which is empty between frames. */
-static void rest(struct http2_session *session)
-{
-    assert(session->open == NULL);
-    if (nghttp2_session_want_write(session->nghttp2) == 0)
-        mem_rest_pages(session->frame_buffer.data, session->frame_buffer.size);
-    session->is_rested = true;
 }
 
 static uint64_t drain_deadline(const struct http2_session *session)
@@ -1254,7 +1067,19 @@ static uint64_t next_deadline(const struct http2_session *session, uint64_t now_
     const struct http_server_settings *settings = http_connection_settings(session->connection);
     if (session->is_lingering)
         return session->linger_ns + HTTP2_LINGER_NS;
-    uint64_t due_ns = body_deadline(session, now_ns);
+    uint64_t due_ns = UINT64_MAX;
+    for (const struct http2_stream *stream = session->open; stream != NULL; stream = stream->next) {
+        if (stream->discard_ns > 0)
+            due_ns = earlier(due_ns, stream->discard_ns + HTTP2_DISCARD_NS);
+        if (!stream->base.is_reading)
+            continue;
+        uint64_t first_ns = stream->reading_ns + BODY_GRACE_NS + NS_PER_S;
+        due_ns = earlier(due_ns, first_ns > now_ns ? first_ns : now_ns + NS_PER_S);
+        if (settings->read_deadline_ns > 0)
+            due_ns = earlier(due_ns, stream->reading_ns + settings->read_deadline_ns);
+        if (session->read_until_ns > 0)
+            due_ns = earlier(due_ns, session->read_until_ns);
+    }
     if (!session->is_greeted)
         due_ns = earlier(due_ns, session->begun_ns + settings->header_deadline_ns);
     if (session->headers_ns > 0)
@@ -1265,15 +1090,6 @@ static uint64_t next_deadline(const struct http2_session *session, uint64_t now_
         return earlier(due_ns, drain_deadline(session));
     due_ns = earlier(due_ns, rest_deadline(session));
     return earlier(due_ns, earlier(idle_deadline(session), session->age_ns));
-}
-
-static void update_deadline(struct http2_session *session)
-{
-    assert(session->now_ns > 0);
-    uint64_t due_ns = next_deadline(session, session->now_ns);
-    if (due_ns != UINT64_MAX)
-        due_ns = due_ns > session->now_ns ? due_ns - session->now_ns : 0;
-    http_connection_set_deadline(session->connection, due_ns);
 }
 
 /* Writes output and sets the next deadline, at the end of a turn. */
@@ -1288,27 +1104,26 @@ static void flush(void *arg)
     if (session->abuse != HTTP2_NO_ABUSE && !session->is_doomed) {
         doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
     } else if (is_written) {
-        if (session->is_doomed || !nghttp2_session_want_read(session->nghttp2))
-            linger(session);
+        if (session->is_doomed || !nghttp2_session_want_read(session->nghttp2)) {
+            /* Half-closes after the last byte, and gives the client time to read it: closing a
+             * socket with unread input resets the connection, and GOAWAY would be lost. */
+            assert(!session->is_lingering);
+            session->is_lingering = true;
+            session->linger_ns = clock_now_ns();
+            http_connection_shutdown(session->connection);
+        }
         /* All that the windows allow is written: the rest waits for the client. */
         if (session->replies == 0)
             session->stall_ns = 0;
         else if (session->stall_ns == 0)
             session->stall_ns = session->now_ns;
     }
-    if (!http_connection_is_closing(session->connection))
-        update_deadline(session);
-}
-
-static bool is_stuck(const struct http2_session *session, uint64_t now_ns)
-{
-    assert(now_ns >= session->begun_ns);
-    uint64_t header_deadline_ns = http_connection_settings(session->connection)->header_deadline_ns;
-    if (!session->is_greeted && now_ns >= session->begun_ns + header_deadline_ns)
-        return true;
-    if (session->headers_ns > 0 && now_ns >= session->headers_ns + header_deadline_ns)
-        return true;
-    return session->stall_ns > 0 && now_ns >= session->stall_ns + HTTP2_WINDOW_STALL_NS;
+    if (!http_connection_is_closing(session->connection)) {
+        uint64_t due_ns = next_deadline(session, session->now_ns);
+        if (due_ns != UINT64_MAX)
+            due_ns = due_ns > session->now_ns ? due_ns - session->now_ns : 0;
+        http_connection_set_deadline(session->connection, due_ns);
+    }
 }
 
 /* Up to JITTER_PERCENT of delay_ns: connections that began together shall not end together. */
@@ -1348,9 +1163,19 @@ static void *create(struct http_connection *connection)
                      settings->ping_interval_min_ns > 0 ? settings->ping_interval_min_ns
                                                         : HTTP2_PING_INTERVAL_MIN_NS,
                      now_ns);
+    /* MAX_CONCURRENT_STREAMS comes first: write_output() looks for it there. */
+    const nghttp2_settings_entry entries[] = {
+        {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_UNLIMITED},
+        {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_STREAM_WINDOW_BYTES},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, HTTP_HEADER_BLOCK_BYTES_MAX},
+        {NGHTTP2_SETTINGS_NO_RFC7540_PRIORITIES, 1},
+    };
     if (http2_session_create(&session->nghttp2, fill_callbacks, &session->frame_buffer, session) !=
             0 ||
-        submit_settings(session) != 0) {
+        nghttp2_submit_settings(session->nghttp2, NGHTTP2_FLAG_NONE, entries,
+                                sizeof(entries) / sizeof(entries[0])) != 0 ||
+        nghttp2_session_set_local_window_size(session->nghttp2, NGHTTP2_FLAG_NONE, 0,
+                                              HTTP2_CONNECTION_WINDOW_BYTES) != 0) {
         nghttp2_session_del(session->nghttp2);
         uncharge(session->budget);
         mem_free(session);
@@ -1386,7 +1211,18 @@ static ssize_t read_expected(void *state, int fd)
 {
     struct http2_session *session = state;
     session->now_ns = clock_now_ns();
-    ssize_t size = read_into_place(session, fd);
+    struct placed_read plan;
+    bool is_planned = plan_read(session, &plan);
+    assert(is_planned);
+    (void)is_planned;
+    ssize_t size;
+    do
+        size = readv(fd, plan.rows, (int)plan.count);
+    while (size < 0 && errno == EINTR);
+    if (size < 0)
+        size = -errno;
+    else
+        feed_placed(session, &plan, (size_t)size);
     follow_up(session);
     return size;
 }
@@ -1401,9 +1237,8 @@ static void close_for_good(struct http2_session *session)
 
 static void end_of_input(void *state)
 {
-    struct http2_session *session = state;
     /* Responses have no reader any more; complete requests are processed all the same. */
-    close_for_good(session);
+    close_for_good(state);
 }
 
 static void written(void *state)
@@ -1419,15 +1254,28 @@ static void expire(void *state)
         close_for_good(session);
         return;
     }
-    if (is_stuck(session, now_ns) || (session->is_final && now_ns >= drain_deadline(session))) {
+    uint64_t header_deadline_ns = http_connection_settings(session->connection)->header_deadline_ns;
+    if ((!session->is_greeted && now_ns >= session->begun_ns + header_deadline_ns) ||
+        (session->headers_ns > 0 && now_ns >= session->headers_ns + header_deadline_ns) ||
+        (session->stall_ns > 0 && now_ns >= session->stall_ns + HTTP2_WINDOW_STALL_NS) ||
+        (session->is_final && now_ns >= drain_deadline(session))) {
         http_connection_abort(session->connection);
         return;
     }
     /* Responses are written, and streams end, later in this turn. */
-    for (struct http2_stream *stream = session->open; stream != NULL; stream = stream->next)
-        stream_expire(stream, now_ns);
-    if (now_ns >= rest_deadline(session))
-        rest(session);
+    for (struct http2_stream *stream = session->open; stream != NULL; stream = stream->next) {
+        if (stream_is_slow(stream, now_ns))
+            http_exchange_fail_body(&stream->base, HTTP_BODY_TOO_SLOW);
+        else if (stream->discard_ns > 0 && now_ns >= stream->discard_ns + HTTP2_DISCARD_NS)
+            end_discard(stream);
+    }
+    if (now_ns >= rest_deadline(session)) {
+        /* Releases the pages of the frame buffer, which is empty between frames. */
+        assert(session->open == NULL);
+        if (nghttp2_session_want_write(session->nghttp2) == 0)
+            mem_rest_pages(session->frame_buffer.data, session->frame_buffer.size);
+        session->is_rested = true;
+    }
     if (session->is_draining) {
         if (now_ns >= drain_deadline(session))
             finish_drain(session);
