@@ -231,24 +231,31 @@ static void tls_begin(struct client_socket *socket)
         tls_flush(socket);
 }
 
-static void finish_handshake(struct client_socket *socket)
+static void tls_receive(struct client_socket *socket, struct slice ciphertext)
 {
-    assert(socket->state == SOCKET_HANDSHAKE);
-    if (strcmp(tls_channel_protocol(socket->channel), "h2") == 0)
-        socket_opened(socket);
-    else
-        fail_handshake(socket, "credentials: cannot check peer: missing selected ALPN property",
-                       ": the server speaks TLS, but not HTTP/2, which gRPC needs");
-}
-
-static void pump(struct client_socket *socket)
-{
+    assert(ciphertext.size > 0);
+    bool is_record = socket->has_heard || ciphertext.data[0] == RECORD_HANDSHAKE ||
+                     ciphertext.data[0] == RECORD_ALERT;
+    socket->has_heard = true;
+    if (!is_record) {
+        fail_handshake(socket, "tls: first record does not look like a TLS handshake",
+                       ": the server speaks cleartext; to send to it without TLS, set tls: "
+                       "{insecure: true}");
+        return;
+    }
+    tls_channel_feed(socket->channel, ciphertext);
     uint8_t *room = mem_alloc(RECORD_BYTES);
     ptrdiff_t count = 1;
     while (count > 0 && (socket->state == SOCKET_HANDSHAKE || socket->state == SOCKET_OPEN)) {
         count = tls_channel_read(socket->channel, room, RECORD_BYTES);
-        if (socket->state == SOCKET_HANDSHAKE && tls_channel_is_open(socket->channel))
-            finish_handshake(socket);
+        if (socket->state == SOCKET_HANDSHAKE && tls_channel_is_open(socket->channel)) {
+            if (strcmp(tls_channel_protocol(socket->channel), "h2") == 0)
+                socket_opened(socket);
+            else
+                fail_handshake(socket,
+                               "credentials: cannot check peer: missing selected ALPN property",
+                               ": the server speaks TLS, but not HTTP/2, which gRPC needs");
+        }
         if (count > 0 && socket->state == SOCKET_OPEN)
             socket->events->on_bytes(socket->owner, room, (size_t)count);
     }
@@ -264,22 +271,6 @@ static void pump(struct client_socket *socket)
         socket_end(socket, tls_channel_error(socket->channel));
     else if (!tls_channel_keep(socket->channel))
         socket_end(socket, "no memory left for TLS");
-}
-
-static void tls_receive(struct client_socket *socket, struct slice ciphertext)
-{
-    assert(ciphertext.size > 0);
-    bool is_record = socket->has_heard || ciphertext.data[0] == RECORD_HANDSHAKE ||
-                     ciphertext.data[0] == RECORD_ALERT;
-    socket->has_heard = true;
-    if (!is_record) {
-        fail_handshake(socket, "tls: first record does not look like a TLS handshake",
-                       ": the server speaks cleartext; to send to it without TLS, set tls: "
-                       "{insecure: true}");
-        return;
-    }
-    tls_channel_feed(socket->channel, ciphertext);
-    pump(socket);
 }
 
 /* Fills records, whatever the sizes of the parts. */
@@ -309,17 +300,6 @@ static bool tls_write(struct client_socket *socket, const struct batch_part *par
     return tls_flush(socket) && is_well;
 }
 
-static void tls_close(struct client_socket *socket)
-{
-    if (socket->channel == NULL)
-        return;
-    tls_channel_end(socket->channel);
-    struct slice output = tls_channel_output(socket->channel);
-    uv_buf_t part = uv_buf_init((char *)(uintptr_t)output.data, (unsigned)output.size);
-    if (output.size > 0 && !socket->is_writing)
-        (void)uv_try_write(&socket->stream, &part, 1);
-}
-
 static void end_reading(struct client_socket *socket, const char *reason)
 {
     if (socket->state == SOCKET_HANDSHAKE)
@@ -336,9 +316,9 @@ static void on_waiting_written(uv_write_t *request, int status)
     socket->is_writing = false;
     if (socket->state != SOCKET_OPEN && socket->state != SOCKET_HANDSHAKE)
         return;
-    if (status != 0)
+    if (status != 0) {
         end_reading(socket, uv_strerror(status));
-    else if ((socket->channel == NULL || tls_flush(socket)) && socket->has_waiting_writer) {
+    } else if ((socket->channel == NULL || tls_flush(socket)) && socket->has_waiting_writer) {
         socket->has_waiting_writer = false;
         socket->events->on_drained(socket->owner);
     }
@@ -422,15 +402,6 @@ bool client_socket_write(struct client_socket *socket, const struct batch_part *
     return is_sent;
 }
 
-static void copy_address(struct client_socket *socket, const struct sockaddr *address)
-{
-    size_t size = address->sa_family == AF_UNIX    ? sizeof(struct sockaddr_un)
-                  : address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
-                                                   : sizeof(struct sockaddr_in);
-    assert(size <= sizeof(socket->address));
-    memcpy(&socket->address, address, size);
-}
-
 static int connect_unix(struct client_socket *socket)
 {
     int error = uv_pipe_init(lane_loop(socket->lane), &socket->pipe, 0);
@@ -461,7 +432,11 @@ struct client_socket *client_socket_create(const struct client_socket_settings *
     socket->tls = settings->tls;
     socket->server_name = settings->server_name;
     socket->connect.data = socket;
-    copy_address(socket, settings->address);
+    size_t size = settings->address->sa_family == AF_UNIX    ? sizeof(struct sockaddr_un)
+                  : settings->address->sa_family == AF_INET6 ? sizeof(struct sockaddr_in6)
+                                                             : sizeof(struct sockaddr_in);
+    assert(size <= sizeof(socket->address));
+    memcpy(&socket->address, settings->address, size);
     timer_init(&socket->timer, on_timer, socket);
     socket->connect_error =
         settings->address->sa_family == AF_UNIX ? connect_unix(socket) : connect_tcp(socket);
@@ -476,7 +451,13 @@ void client_socket_close(struct client_socket *socket)
 {
     if (socket->state == SOCKET_CLOSING)
         return;
-    tls_close(socket);
+    if (socket->channel != NULL) {
+        tls_channel_end(socket->channel);
+        struct slice output = tls_channel_output(socket->channel);
+        uv_buf_t part = uv_buf_init((char *)(uintptr_t)output.data, (unsigned)output.size);
+        if (output.size > 0 && !socket->is_writing)
+            (void)uv_try_write(&socket->stream, &part, 1);
+    }
     socket->state = SOCKET_CLOSING;
     lane_timer_stop(socket->lane, &socket->timer);
     uv_close(&socket->handle, on_closed);

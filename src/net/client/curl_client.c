@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libcurl's multi interface on a lane: its sockets are uv_poll handles, its one timer is a lane
  * timer. In this order: the data, options from the settings and their tls section, one exchange,
- * and the client. Transfers are added outside of libcurl's callbacks, and ended in check_messages
+ * and the client. Transfers are added outside of libcurl's callbacks, and ended in act()
  * only.
  *
  * Results of setopt are not checked: they could only fail in a libcurl built without the option,
@@ -98,43 +98,6 @@ static bool is_set(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-static void apply_versions(const struct curl_library *library, CURL *easy,
-                           const struct tls_config *tls, bool needs_1_3)
-{
-    static const long lowest[] = {CURL_SSLVERSION_TLSv1_2, CURL_SSLVERSION_TLSv1_0,
-                                  CURL_SSLVERSION_TLSv1_1, CURL_SSLVERSION_TLSv1_2,
-                                  CURL_SSLVERSION_TLSv1_3};
-    static const long highest[] = {CURL_SSLVERSION_MAX_DEFAULT, CURL_SSLVERSION_MAX_TLSv1_0,
-                                   CURL_SSLVERSION_MAX_TLSv1_1, CURL_SSLVERSION_MAX_TLSv1_2,
-                                   CURL_SSLVERSION_MAX_TLSv1_3};
-    int min = needs_1_3 ? 4 : tls_config_version(tls->min_version);
-    int max = tls_config_version(tls->max_version);
-    assert(min >= 0 && max >= 0);
-    library->easy_setopt(easy, CURLOPT_SSLVERSION, lowest[min] | highest[max]);
-}
-
-/* The same suites, curves and strength as tls_context.c. */
-static void apply_suites(const struct curl_library *library, CURL *easy,
-                         const struct tls_config *tls)
-{
-    struct error error;
-    char list[TLS_LIST_BYTES_MAX];
-    char with_level[TLS_LIST_BYTES_MAX + 16];
-    int min = tls_config_version(tls->min_version);
-    bool is_fine = tls_suites_translate(&tls->cipher_suites, tls->include_insecure_cipher_suites,
-                                        list, &error);
-    assert(is_fine && "the configuration was checked");
-    apply_versions(library, easy, tls, list[0] == '\0');
-    snprintf(with_level, sizeof(with_level), "%s:@SECLEVEL=%d", list, min == 1 || min == 2 ? 0 : 1);
-    if (list[0] != '\0')
-        library->easy_setopt(easy, CURLOPT_SSL_CIPHER_LIST, with_level);
-    is_fine = tls_curves_translate(&tls->curve_preferences, list, &error);
-    assert(is_fine && "the configuration was checked");
-    (void)is_fine;
-    if (list[0] != '\0')
-        library->easy_setopt(easy, CURLOPT_SSL_EC_CURVES, list);
-}
-
 static void set_blob(const struct curl_library *library, CURL *easy, CURLoption option,
                      const char *pem)
 {
@@ -150,63 +113,6 @@ static CURLcode on_context(CURL *easy, void *ssl, void *arg)
     return tls_trust_system(ssl) ? CURLE_OK : CURLE_SSL_CACERT_BADFILE;
 }
 
-/* As in Go, a configured CA replaces the system's, unless both are asked for; without one,
- * SSL_CERT_FILE and SSL_CERT_DIR replace them. */
-static void apply_authorities(const struct curl_library *library, CURL *easy,
-                              const struct tls_config *tls)
-{
-    const char *file = getenv("SSL_CERT_FILE");
-    const char *folder = getenv("SSL_CERT_DIR");
-    if (is_set(tls->ca_file))
-        library->easy_setopt(easy, CURLOPT_CAINFO, tls->ca_file);
-    else if (is_set(tls->ca_pem))
-        set_blob(library, easy, CURLOPT_CAINFO_BLOB, tls->ca_pem);
-    else if (is_set(file))
-        library->easy_setopt(easy, CURLOPT_CAINFO, file);
-    if (is_set(tls->ca_file) || is_set(tls->ca_pem)) {
-        library->easy_setopt(easy, CURLOPT_CAPATH, NULL);
-        if (tls->include_system_ca_certs_pool)
-            library->easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_context);
-    } else if (is_set(folder)) {
-        library->easy_setopt(easy, CURLOPT_CAPATH, folder);
-    }
-}
-
-static void apply_pair(const struct curl_library *library, CURL *easy, const struct tls_config *tls)
-{
-    if (is_set(tls->cert_file))
-        library->easy_setopt(easy, CURLOPT_SSLCERT, tls->cert_file);
-    else if (is_set(tls->cert_pem))
-        set_blob(library, easy, CURLOPT_SSLCERT_BLOB, tls->cert_pem);
-    if (is_set(tls->key_file))
-        library->easy_setopt(easy, CURLOPT_SSLKEY, tls->key_file);
-    else if (is_set(tls->key_pem))
-        set_blob(library, easy, CURLOPT_SSLKEY_BLOB, tls->key_pem);
-}
-
-static void apply_tls(const struct curl_library *library, CURL *easy,
-                      const struct tls_client_config *tls)
-{
-    static const struct tls_client_config defaults;
-    if (tls == NULL)
-        tls = &defaults;
-    apply_authorities(library, easy, &tls->common);
-    apply_suites(library, easy, &tls->common);
-    apply_pair(library, easy, &tls->common);
-    library->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, tls->insecure_skip_verify ? 0L : 1L);
-    library->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, tls->insecure_skip_verify ? 0L : 2L);
-}
-
-/* Reports errors in the tls section before the first request: a context of our own, made and thrown
- * away, finds all errors of files and names. */
-static bool check_tls(const struct tls_client_config *tls, struct error *error)
-{
-    struct tls_context *context =
-        tls_context_create_client(tls, &(struct tls_context_settings){.protocols = NULL}, error);
-    tls_context_destroy(context);
-    return context != NULL;
-}
-
 static long to_ms(uint64_t ns)
 {
     uint64_t ms = (ns + NS_PER_MS - 1) / NS_PER_MS;
@@ -216,28 +122,6 @@ static long to_ms(uint64_t ns)
 static const char *name_override(const struct http_client_settings *settings)
 {
     return settings->tls == NULL ? NULL : settings->tls->server_name_override;
-}
-
-static void apply_connection(const struct curl_library *library, CURL *easy,
-                             const struct http_client_settings *settings,
-                             const struct http_url *url)
-{
-    const char *proxy = proxy_find(url, settings->proxy_url);
-    long idle_s = to_ms(settings->idle_timeout_ns) / 1000;
-    library->easy_setopt(easy, CURLOPT_PROXY, proxy == NULL ? "" : proxy);
-    library->easy_setopt(easy, CURLOPT_NOPROXY, "");
-    /* The proxy's response to CONNECT is not the back-end's. */
-    library->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    library->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    library->easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
-    library->easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(settings->timeout_ns));
-    library->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, to_ms(CONNECT_TIMEOUT_NS));
-    library->easy_setopt(easy, CURLOPT_MAXAGE_CONN, idle_s);
-    library->easy_setopt(easy, CURLOPT_FORBID_REUSE, settings->has_keep_alive ? 0L : 1L);
-    library->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
-    library->easy_setopt(easy, CURLOPT_HTTP_VERSION,
-                         settings->forbids_http2 ? (long)CURL_HTTP_VERSION_1_1
-                                                 : (long)CURL_HTTP_VERSION_2TLS);
 }
 
 static void apply_url(const struct curl_library *library, CURL *easy,
@@ -258,18 +142,6 @@ static void apply_url(const struct curl_library *library, CURL *easy,
     free(text);
 }
 
-static void apply_options(const struct curl_library *library, CURL *easy,
-                          const struct http_client_settings *settings, const struct http_url *url,
-                          const char *target)
-{
-    apply_url(library, easy, settings, url, target != NULL ? target : url->target);
-    library->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    /* http_client.c follows them: it knows which headers each host may get. */
-    library->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    apply_connection(library, easy, settings, url);
-    apply_tls(library, easy, settings->tls);
-}
-
 static void __attribute__((format(printf, 3, 4)))
 add_header(const struct curl_library *library, struct curl_slist **list, const char *format, ...)
 {
@@ -284,42 +156,6 @@ add_header(const struct curl_library *library, struct curl_slist **list, const c
     *list = longer;
 }
 
-static void add_own_headers(const struct curl_library *library, struct curl_slist **list,
-                            const struct http_client_settings *settings, const struct http_url *url)
-{
-    if (request_header_find(settings, "User-Agent") == NULL)
-        add_header(library, list, "User-Agent: %s", settings->user_agent);
-    if (is_set(name_override(settings)) && request_header_find(settings, "Host") == NULL)
-        add_header(library, list, "Host: %s", url->authority);
-    if (url->credentials != NULL && request_header_find(settings, "Authorization") == NULL) {
-        char *value = http_url_basic_auth(url->credentials);
-        add_header(library, list, "Authorization: %s", value);
-        mem_free(value);
-    }
-    /* A name without a value removes libcurl's own header. */
-    add_header(library, list, "Expect:");
-    if (request_header_find(settings, "Accept") == NULL)
-        add_header(library, list, "Accept:");
-}
-
-static void add_user_headers(const struct curl_library *library, struct curl_slist **list,
-                             const struct http_client_settings *settings)
-{
-    assert(settings->headers != NULL || settings->headers_count == 0);
-    for (size_t i = 0; i < settings->headers_count; i++) {
-        const struct config_pair *header = &settings->headers[i];
-        bool is_host = strcasecmp(header->key, "Host") == 0;
-        if (request_header_is_framing(header->key) && !(is_host && is_set(header->value)))
-            continue;
-        if (request_header_is_replaced(settings, header->key))
-            continue;
-        if (is_set(header->value))
-            add_header(library, list, "%s: %s", header->key, header->value);
-        else
-            add_header(library, list, "%s;", header->key);
-    }
-}
-
 static struct curl_slist *apply_headers(const struct curl_library *library, CURL *easy,
                                         const struct http_client_settings *settings,
                                         const struct http_url *url, const struct http_post *post)
@@ -332,8 +168,32 @@ static struct curl_slist *apply_headers(const struct curl_library *library, CURL
         add_header(library, &list, "Content-Encoding: %s", post->content_encoding);
     if (post->header != NULL)
         add_header(library, &list, "%s: %s", post->header->key, post->header->value);
-    add_own_headers(library, &list, settings, url);
-    add_user_headers(library, &list, settings);
+    if (request_header_find(settings, "User-Agent") == NULL)
+        add_header(library, &list, "User-Agent: %s", settings->user_agent);
+    if (is_set(name_override(settings)) && request_header_find(settings, "Host") == NULL)
+        add_header(library, &list, "Host: %s", url->authority);
+    if (url->credentials != NULL && request_header_find(settings, "Authorization") == NULL) {
+        char *value = http_url_basic_auth(url->credentials);
+        add_header(library, &list, "Authorization: %s", value);
+        mem_free(value);
+    }
+    /* A name without a value removes libcurl's own header. */
+    add_header(library, &list, "Expect:");
+    if (request_header_find(settings, "Accept") == NULL)
+        add_header(library, &list, "Accept:");
+    assert(settings->headers != NULL || settings->headers_count == 0);
+    for (size_t i = 0; i < settings->headers_count; i++) {
+        const struct config_pair *header = &settings->headers[i];
+        bool is_host = strcasecmp(header->key, "Host") == 0;
+        if (request_header_is_framing(header->key) && !(is_host && is_set(header->value)))
+            continue;
+        if (request_header_is_replaced(settings, header->key))
+            continue;
+        if (is_set(header->value))
+            add_header(library, &list, "%s: %s", header->key, header->value);
+        else
+            add_header(library, &list, "%s;", header->key);
+    }
     if (settings->credentials.name != NULL)
         add_header(library, &list, "%s: %s", settings->credentials.name,
                    settings->credentials.value(settings->credentials.arg));
@@ -390,33 +250,6 @@ static int on_seek(void *arg, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
-static void take_retry_after(struct exchange *exchange, struct slice value)
-{
-    if (exchange->has_retry_after)
-        return;
-    exchange->has_retry_after = true;
-    if (value.size > 0 && value.size < sizeof(exchange->retry_after))
-        memcpy(exchange->retry_after, value.data, value.size);
-}
-
-static void take_location(struct exchange *exchange, struct slice value)
-{
-    if (exchange->location != NULL || value.size == 0)
-        return;
-    exchange->location = mem_alloc(value.size + 1);
-    memcpy(exchange->location, value.data, value.size);
-    exchange->location[value.size] = '\0';
-}
-
-static void forget_head(struct exchange *exchange)
-{
-    exchange->has_head = false;
-    exchange->has_retry_after = false;
-    memset(exchange->retry_after, 0, sizeof(exchange->retry_after));
-    mem_free(exchange->location);
-    exchange->location = NULL;
-}
-
 /* The value of the header with this name (which ends in a colon); data is NULL for other headers.
  */
 static struct slice header_value(struct slice line, const char *name)
@@ -441,11 +274,22 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
     if (exchange->head_bytes > RESPONSE_HEADER_BYTES_MAX)
         return 0;
     if (bytes > 5 && memcmp(data, "HTTP/", 5) == 0) {
-        forget_head(exchange);
+        exchange->has_head = false;
+        exchange->has_retry_after = false;
+        memset(exchange->retry_after, 0, sizeof(exchange->retry_after));
+        mem_free(exchange->location);
+        exchange->location = NULL;
     } else if (retry_after.data != NULL) {
-        take_retry_after(exchange, retry_after);
+        bool is_first = !exchange->has_retry_after;
+        exchange->has_retry_after = true;
+        if (is_first && retry_after.size > 0 && retry_after.size < sizeof(exchange->retry_after))
+            memcpy(exchange->retry_after, retry_after.data, retry_after.size);
     } else if (location.data != NULL) {
-        take_location(exchange, location);
+        if (exchange->location == NULL && location.size != 0) {
+            exchange->location = mem_alloc(location.size + 1);
+            memcpy(exchange->location, location.data, location.size);
+            exchange->location[location.size] = '\0';
+        }
     } else if (bytes <= 2) {
         exchange->has_head = true;
     }
@@ -488,29 +332,89 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     return exchange->body_seen > RESPONSE_DRAIN_BYTES_MAX ? 0 : bytes;
 }
 
-static CURL *easy_take(struct curl_client *client)
-{
-    CURL *easy = client->spares_count > 0 ? client->spares[--client->spares_count]
-                                          : client->library->easy_init();
-    return easy;
-}
-
-static void easy_give_back(struct curl_client *client, CURL *easy)
-{
-    if (client->spares_count == EASY_SPARES_MAX || client->is_closing) {
-        client->library->easy_cleanup(easy);
-        return;
-    }
-    client->library->easy_reset(easy);
-    client->spares[client->spares_count++] = easy;
-}
-
 static void exchange_set_up(struct exchange *exchange)
 {
     struct curl_client *client = exchange->client;
     const struct curl_library *library = client->library;
     CURL *easy = exchange->easy;
-    apply_options(library, easy, exchange->settings, exchange->url, exchange->post.target);
+    apply_url(library, easy, exchange->settings, exchange->url,
+              exchange->post.target != NULL ? exchange->post.target : exchange->url->target);
+    library->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    /* http_client.c follows them: it knows which headers each host may get. */
+    library->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    const char *proxy = proxy_find(exchange->url, exchange->settings->proxy_url);
+    long idle_s = to_ms(exchange->settings->idle_timeout_ns) / 1000;
+    library->easy_setopt(easy, CURLOPT_PROXY, proxy == NULL ? "" : proxy);
+    library->easy_setopt(easy, CURLOPT_NOPROXY, "");
+    /* The proxy's response to CONNECT is not the back-end's. */
+    library->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    library->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    library->easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+    library->easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(exchange->settings->timeout_ns));
+    library->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, to_ms(CONNECT_TIMEOUT_NS));
+    library->easy_setopt(easy, CURLOPT_MAXAGE_CONN, idle_s);
+    library->easy_setopt(easy, CURLOPT_FORBID_REUSE, exchange->settings->has_keep_alive ? 0L : 1L);
+    library->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+    library->easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                         exchange->settings->forbids_http2 ? (long)CURL_HTTP_VERSION_1_1
+                                                           : (long)CURL_HTTP_VERSION_2TLS);
+    const struct tls_client_config *tls = exchange->settings->tls;
+    static const struct tls_client_config defaults;
+    if (tls == NULL)
+        tls = &defaults;
+    /* As in Go, a configured CA replaces the system's, unless both are asked for; without one,
+     * SSL_CERT_FILE and SSL_CERT_DIR replace them. */
+    const char *file = getenv("SSL_CERT_FILE");
+    const char *folder = getenv("SSL_CERT_DIR");
+    if (is_set(tls->common.ca_file))
+        library->easy_setopt(easy, CURLOPT_CAINFO, tls->common.ca_file);
+    else if (is_set(tls->common.ca_pem))
+        set_blob(library, easy, CURLOPT_CAINFO_BLOB, tls->common.ca_pem);
+    else if (is_set(file))
+        library->easy_setopt(easy, CURLOPT_CAINFO, file);
+    if (is_set(tls->common.ca_file) || is_set(tls->common.ca_pem)) {
+        library->easy_setopt(easy, CURLOPT_CAPATH, NULL);
+        if (tls->common.include_system_ca_certs_pool)
+            library->easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, on_context);
+    } else if (is_set(folder)) {
+        library->easy_setopt(easy, CURLOPT_CAPATH, folder);
+    }
+    /* The same suites, curves and strength as tls_context.c. */
+    struct error error;
+    char list[TLS_LIST_BYTES_MAX];
+    char with_level[TLS_LIST_BYTES_MAX + 16];
+    int min = tls_config_version(tls->common.min_version);
+    bool is_fine = tls_suites_translate(&tls->common.cipher_suites,
+                                        tls->common.include_insecure_cipher_suites, list, &error);
+    assert(is_fine && "the configuration was checked");
+    static const long lowest[] = {CURL_SSLVERSION_TLSv1_2, CURL_SSLVERSION_TLSv1_0,
+                                  CURL_SSLVERSION_TLSv1_1, CURL_SSLVERSION_TLSv1_2,
+                                  CURL_SSLVERSION_TLSv1_3};
+    static const long highest[] = {CURL_SSLVERSION_MAX_DEFAULT, CURL_SSLVERSION_MAX_TLSv1_0,
+                                   CURL_SSLVERSION_MAX_TLSv1_1, CURL_SSLVERSION_MAX_TLSv1_2,
+                                   CURL_SSLVERSION_MAX_TLSv1_3};
+    int max = tls_config_version(tls->common.max_version);
+    assert(min >= 0 && max >= 0);
+    library->easy_setopt(easy, CURLOPT_SSLVERSION,
+                         lowest[list[0] == '\0' ? 4 : min] | highest[max]);
+    snprintf(with_level, sizeof(with_level), "%s:@SECLEVEL=%d", list, min == 1 || min == 2 ? 0 : 1);
+    if (list[0] != '\0')
+        library->easy_setopt(easy, CURLOPT_SSL_CIPHER_LIST, with_level);
+    is_fine = tls_curves_translate(&tls->common.curve_preferences, list, &error);
+    assert(is_fine && "the configuration was checked");
+    (void)is_fine;
+    if (list[0] != '\0')
+        library->easy_setopt(easy, CURLOPT_SSL_EC_CURVES, list);
+    if (is_set(tls->common.cert_file))
+        library->easy_setopt(easy, CURLOPT_SSLCERT, tls->common.cert_file);
+    else if (is_set(tls->common.cert_pem))
+        set_blob(library, easy, CURLOPT_SSLCERT_BLOB, tls->common.cert_pem);
+    if (is_set(tls->common.key_file))
+        library->easy_setopt(easy, CURLOPT_SSLKEY, tls->common.key_file);
+    else if (is_set(tls->common.key_pem))
+        set_blob(library, easy, CURLOPT_SSLKEY_BLOB, tls->common.key_pem);
+    library->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, tls->insecure_skip_verify ? 0L : 1L);
+    library->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, tls->insecure_skip_verify ? 0L : 2L);
     exchange->headers =
         apply_headers(library, easy, exchange->settings, exchange->url, &exchange->post);
     exchange->connect_to = apply_connect_to(library, easy, exchange->settings, exchange->url);
@@ -566,7 +470,12 @@ static void exchange_end(struct exchange *exchange, const struct http_result *re
         exchange->next->prev = exchange->prev;
     client->library->multi_remove_handle(client->multi, exchange->easy);
     exchange->post.done(result, exchange->post.arg);
-    easy_give_back(client, exchange->easy);
+    if (client->spares_count == EASY_SPARES_MAX || client->is_closing) {
+        client->library->easy_cleanup(exchange->easy);
+    } else {
+        client->library->easy_reset(exchange->easy);
+        client->spares[client->spares_count++] = exchange->easy;
+    }
     client->library->slist_free_all(exchange->headers);
     client->library->slist_free_all(exchange->connect_to);
     mem_free(exchange->location);
@@ -574,8 +483,10 @@ static void exchange_end(struct exchange *exchange, const struct http_result *re
     mem_free(exchange);
 }
 
-static void check_messages(struct curl_client *client)
+static void act(struct curl_client *client, curl_socket_t socket, int events)
 {
+    int running;
+    client->library->multi_socket_action(client->multi, socket, events, &running);
     int left;
     CURLMsg *message;
     while (client->multi != NULL &&
@@ -589,13 +500,6 @@ static void check_messages(struct curl_client *client)
         struct http_result result = result_of(exchange, code);
         exchange_end(exchange, &result);
     }
-}
-
-static void act(struct curl_client *client, curl_socket_t socket, int events)
-{
-    int running;
-    client->library->multi_socket_action(client->multi, socket, events, &running);
-    check_messages(client);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
@@ -703,10 +607,27 @@ static long to_long(uint64_t number)
     return number > LONG_MAX ? LONG_MAX : (long)number;
 }
 
-static void multi_set_up(struct curl_client *client)
+struct curl_client *curl_client_create(const struct http_client_settings *settings,
+                                       const struct http_url *url, struct error *error)
 {
-    const struct curl_library *library = client->library;
-    const struct http_client_settings *settings = client->settings;
+    const struct curl_library *library = curl_library_load(error);
+    if (library == NULL)
+        return NULL;
+    if (url->is_https && settings->tls != NULL) {
+        /* Reports errors in the tls section before the first request: a context of our own, made
+         * and thrown away, finds all errors of files and names. */
+        struct tls_context *context = tls_context_create_client(
+            settings->tls, &(struct tls_context_settings){.protocols = NULL}, error);
+        tls_context_destroy(context);
+        if (context == NULL)
+            return NULL;
+    }
+    struct curl_client *client = mem_zalloc(sizeof(*client));
+    client->settings = settings;
+    client->library = library;
+    client->lane = settings->lane;
+    client->job = (struct lane_job){.fn = on_job, .arg = client};
+    timer_init(&client->timer, on_timer, client);
     client->multi = library->multi_init();
     library->multi_setopt(client->multi, CURLMOPT_SOCKETFUNCTION, on_socket_change);
     library->multi_setopt(client->multi, CURLMOPT_SOCKETDATA, client);
@@ -717,23 +638,6 @@ static void multi_set_up(struct curl_client *client)
     if (settings->idle_connections_max > 0)
         library->multi_setopt(client->multi, CURLMOPT_MAXCONNECTS,
                               to_long(settings->idle_connections_max));
-}
-
-struct curl_client *curl_client_create(const struct http_client_settings *settings,
-                                       const struct http_url *url, struct error *error)
-{
-    const struct curl_library *library = curl_library_load(error);
-    if (library == NULL)
-        return NULL;
-    if (url->is_https && settings->tls != NULL && !check_tls(settings->tls, error))
-        return NULL;
-    struct curl_client *client = mem_zalloc(sizeof(*client));
-    client->settings = settings;
-    client->library = library;
-    client->lane = settings->lane;
-    client->job = (struct lane_job){.fn = on_job, .arg = client};
-    timer_init(&client->timer, on_timer, client);
-    multi_set_up(client);
     return client;
 }
 
@@ -747,7 +651,8 @@ void curl_client_post(struct curl_client *client, const struct http_client_setti
     exchange->settings = settings;
     exchange->url = url;
     exchange->post = *post;
-    exchange->easy = easy_take(client);
+    exchange->easy = client->spares_count > 0 ? client->spares[--client->spares_count]
+                                              : client->library->easy_init();
     exchange->next = client->exchanges;
     if (exchange->next != NULL)
         exchange->next->prev = exchange;

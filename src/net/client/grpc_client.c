@@ -182,19 +182,6 @@ static void on_stream_data(void *arg, struct slice data)
                   "grpc: received message larger than max: the response is larger than 4 MiB");
 }
 
-/* The server has not processed the call: it is sent once more, before all others. */
-static void repeat(struct grpc_call *call)
-{
-    struct grpc_client *client = call->client;
-    assert(!call->was_repeated);
-    call->was_repeated = true;
-    list_remove(&client->running, call);
-    grpc_response_fini(&call->response);
-    call->http2 = NULL;
-    list_prepend(&client->waiting, call);
-    lane_defer(client->lane, &client->job);
-}
-
 static void on_stream_end(void *arg, enum http2_stream_end end, uint32_t code, const char *reason)
 {
     struct grpc_call *call = arg;
@@ -202,7 +189,15 @@ static void on_stream_end(void *arg, enum http2_stream_end end, uint32_t code, c
     char words[WORDS_MAX];
     call->stream = NULL;
     if (end == HTTP2_STREAM_UNPROCESSED && !call->was_repeated && !call->client->is_closing) {
-        repeat(call);
+        /* The server has not processed the call: it is sent once more, before all others. */
+        struct grpc_client *client = call->client;
+        assert(!call->was_repeated);
+        call->was_repeated = true;
+        list_remove(&client->running, call);
+        grpc_response_fini(&call->response);
+        call->http2 = NULL;
+        list_prepend(&client->waiting, call);
+        lane_defer(client->lane, &client->job);
     } else if (end == HTTP2_STREAM_COMPLETE) {
         grpc_response_result(&call->response, &result);
         call_end(call, &result);
@@ -507,22 +502,6 @@ static bool is_same(const struct sockaddr_storage *a, const struct sockaddr_stor
     return a->ss_family == b->ss_family && memcmp(a, b, size) == 0;
 }
 
-static bool is_listed(const struct backend_addresses *addresses, const struct grpc_link *link)
-{
-    for (size_t i = 0; i < addresses->count; i++)
-        if (is_same(&addresses->list[i], &link->address))
-            return true;
-    return false;
-}
-
-static bool is_linked(const struct grpc_client *client, const struct sockaddr_storage *address)
-{
-    for (size_t i = 0; i < client->links_count; i++)
-        if (is_same(&client->links[i]->address, address))
-            return true;
-    return false;
-}
-
 /* Opens and closes links as the addresses demand. */
 static void update_links(struct grpc_client *client)
 {
@@ -533,12 +512,20 @@ static void update_links(struct grpc_client *client)
             link_add(client, &addresses->list[0]);
         return;
     }
-    for (size_t i = client->links_count; i > 0; i--)
-        if (!is_listed(addresses, client->links[i - 1]))
+    for (size_t i = client->links_count; i > 0; i--) {
+        bool is_listed = false;
+        for (size_t j = 0; j < addresses->count; j++)
+            is_listed |= is_same(&addresses->list[j], &client->links[i - 1]->address);
+        if (!is_listed)
             link_remove(client, i - 1);
-    for (size_t i = 0; i < addresses->count; i++)
-        if (!is_linked(client, &addresses->list[i]))
+    }
+    for (size_t i = 0; i < addresses->count; i++) {
+        bool is_linked = false;
+        for (size_t j = 0; j < client->links_count; j++)
+            is_linked |= is_same(&client->links[j]->address, &addresses->list[i]);
+        if (!is_linked)
             link_add(client, &addresses->list[i]);
+    }
 }
 
 static void on_resolved(int result, void *arg)
@@ -571,39 +558,6 @@ static void on_lookup_timer(struct timer *timer, void *arg)
         on_resolved(error, client);
 }
 
-static void links_start(struct grpc_client *client)
-{
-    const struct grpc_target *target = client->settings.target;
-    struct backend_addresses *addresses = &client->addresses;
-    assert(client->links_count == 0);
-    timer_init(&client->lookup_timer, on_lookup_timer, client);
-    backend_addresses_init(addresses, client->lane, target->host, target->port);
-    if (target->path[0] != '\0') {
-        struct sockaddr_un *address = (struct sockaddr_un *)&addresses->list[0];
-        address->sun_family = AF_UNIX;
-        strcpy(address->sun_path, target->path);
-        addresses->count = 1;
-        addresses->expires_ns = UINT64_MAX;
-    }
-    if (addresses->count > 0)
-        update_links(client);
-    else
-        look_up_in(client, 0);
-}
-
-static void links_stop(struct grpc_client *client, const char *reason)
-{
-    assert(client->is_closing);
-    lane_timer_stop(client->lane, &client->lookup_timer);
-    while (client->links_count > 0)
-        link_remove(client, client->links_count - 1);
-    struct http2_client *next = NULL;
-    for (struct http2_client *http2 = client->http2; http2 != NULL; http2 = next) {
-        next = http2_client_owner(http2)->next;
-        http2_client_close(http2, reason);
-    }
-}
-
 /* A ready connection with room for one more stream, round robin; NULL: none. */
 static struct http2_client *pick(struct grpc_client *client)
 {
@@ -630,18 +584,6 @@ static bool is_failing(const struct grpc_client *client)
     return true;
 }
 
-/* Fails the calls that wait now; calls posted meanwhile wait for the next turn. */
-static void fail_waiting(struct grpc_client *client)
-{
-    struct grpc_call *last = client->waiting.last;
-    bool is_last = last == NULL;
-    while (!is_last && !client->is_closing) {
-        struct grpc_call *call = client->waiting.first;
-        is_last = call == last;
-        call_fail(call, STATUS_UNAVAILABLE, client->error);
-    }
-}
-
 static void on_job(void *arg)
 {
     struct grpc_client *client = arg;
@@ -661,8 +603,16 @@ static void on_job(void *arg)
         list_remove(&client->waiting, call);
         call_start(call, http2);
     }
-    if (client->waiting.first != NULL && !client->settings.waits_for_ready && is_failing(client))
-        fail_waiting(client);
+    if (client->waiting.first == NULL || client->settings.waits_for_ready || !is_failing(client))
+        return;
+    /* Fails the calls that wait now; calls posted meanwhile wait for the next turn. */
+    struct grpc_call *last = client->waiting.last;
+    bool is_last = false;
+    while (!is_last && !client->is_closing) {
+        struct grpc_call *call = client->waiting.first;
+        is_last = call == last;
+        call_fail(call, STATUS_UNAVAILABLE, client->error);
+    }
 }
 
 struct grpc_client *grpc_client_create(const struct grpc_client_settings *settings)
@@ -672,7 +622,22 @@ struct grpc_client *grpc_client_create(const struct grpc_client_settings *settin
     client->lane = settings->lane;
     client->job = (struct lane_job){.fn = on_job, .arg = client};
     grpc_metadata_init(&client->metadata, settings->headers, settings->headers_count);
-    links_start(client);
+    const struct grpc_target *target = client->settings.target;
+    struct backend_addresses *addresses = &client->addresses;
+    assert(client->links_count == 0);
+    timer_init(&client->lookup_timer, on_lookup_timer, client);
+    backend_addresses_init(addresses, client->lane, target->host, target->port);
+    if (target->path[0] != '\0') {
+        struct sockaddr_un *address = (struct sockaddr_un *)&addresses->list[0];
+        address->sun_family = AF_UNIX;
+        strcpy(address->sun_path, target->path);
+        addresses->count = 1;
+        addresses->expires_ns = UINT64_MAX;
+    }
+    if (addresses->count > 0)
+        update_links(client);
+    else
+        look_up_in(client, 0);
     return client;
 }
 
@@ -702,7 +667,14 @@ void grpc_client_close(struct grpc_client *client, void (*closed)(void *arg), vo
     client->is_closing = true;
     client->closed = closed;
     client->closed_arg = arg;
-    links_stop(client, closing_words);
+    lane_timer_stop(client->lane, &client->lookup_timer);
+    while (client->links_count > 0)
+        link_remove(client, client->links_count - 1);
+    struct http2_client *next = NULL;
+    for (struct http2_client *http2 = client->http2; http2 != NULL; http2 = next) {
+        next = http2_client_owner(http2)->next;
+        http2_client_close(http2, closing_words);
+    }
     while (client->waiting.first != NULL)
         call_fail(client->waiting.first, STATUS_CANCELLED, closing_words);
     lane_defer(client->lane, &client->job);

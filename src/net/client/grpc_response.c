@@ -49,24 +49,6 @@ static unsigned number_of(struct slice text)
     return number;
 }
 
-/* Decodes escapes such as "%E2"; what is no escape stays, as gRPC demands. */
-static char *percent_decode(struct slice text)
-{
-    size_t size = text.size < GRPC_MESSAGE_MAX ? text.size : GRPC_MESSAGE_MAX;
-    char *decoded = mem_alloc(size + 1);
-    size_t used = 0;
-    for (size_t i = 0; i < size && used < RPC_MESSAGE_MAX; i++) {
-        bool is_escape = text.data[i] == '%' && i + 2 < size;
-        int high = is_escape ? http1_hex_digit(text.data[i + 1]) : -1;
-        int low = is_escape ? http1_hex_digit(text.data[i + 2]) : -1;
-        bool is_byte = high >= 0 && low >= 0 && high * 16 + low != 0;
-        decoded[used++] = is_byte ? (char)(high * 16 + low) : (char)text.data[i];
-        i += is_byte ? 2 : 0;
-    }
-    decoded[used] = '\0';
-    return decoded;
-}
-
 /* With or without padding. Details that cannot be decoded are ignored: the status in the header
  * counts. */
 static void take_details(struct grpc_response *response, struct slice text)
@@ -109,7 +91,20 @@ bool grpc_response_add_header(struct grpc_response *response, struct slice name,
         response->has_status = true;
         response->code = number_of(value);
     } else if (slice_equal_text(name, "grpc-message") && response->message == NULL) {
-        response->message = percent_decode(value);
+        /* Escapes such as "%E2" are decoded; what is no escape stays, as gRPC demands. */
+        size_t size = value.size < GRPC_MESSAGE_MAX ? value.size : GRPC_MESSAGE_MAX;
+        char *decoded = mem_alloc(size + 1);
+        size_t used = 0;
+        for (size_t i = 0; i < size && used < RPC_MESSAGE_MAX; i++) {
+            bool is_escape = value.data[i] == '%' && i + 2 < size;
+            int high = is_escape ? http1_hex_digit(value.data[i + 1]) : -1;
+            int low = is_escape ? http1_hex_digit(value.data[i + 2]) : -1;
+            bool is_byte = high >= 0 && low >= 0 && high * 16 + low != 0;
+            decoded[used++] = is_byte ? (char)(high * 16 + low) : (char)value.data[i];
+            i += is_byte ? 2 : 0;
+        }
+        decoded[used] = '\0';
+        response->message = decoded;
     } else if (slice_equal_text(name, "grpc-status-details-bin")) {
         take_details(response, value);
     } else if (slice_equal_text(name, "grpc-encoding") && value.size <= GRPC_ENCODING_MAX) {
@@ -165,48 +160,26 @@ static enum status_code code_of_http(unsigned status)
     }
 }
 
-/* A response that is not gRPC: a proxy's page, the wrong port. */
-static void describe_foreign(struct grpc_response *response, struct grpc_result *result)
-{
-    char type[GRPC_CONTENT_TYPE_MAX + 64] = "";
-    if (!response->has_content_type)
-        snprintf(type, sizeof(type), "malformed header: missing HTTP content-type");
-    else if (!response->is_grpc)
-        snprintf(type, sizeof(type), "transport: received unexpected content-type \"%s\"",
-                 response->content_type);
-    const char *separator = type[0] != '\0' ? "; " : "";
-    if (response->http_status == 200)
-        snprintf(response->words, sizeof(response->words), "%s", type);
-    else
-        snprintf(response->words, sizeof(response->words),
-                 "unexpected HTTP status code received from server: %u%s%s", response->http_status,
-                 separator, type);
-    result->code = code_of_http(response->http_status);
-    result->message = response->words;
-}
-
-/* Finds the first message of the body. */
-static void unframe(const struct grpc_response *response, struct grpc_result *result)
-{
-    const uint8_t *prefix = response->body.data;
-    result->is_cut = true;
-    if (response->body.size < GRPC_PREFIX_BYTES || prefix[0] > 1)
-        return;
-    uint32_t size = (uint32_t)prefix[1] << 24 | (uint32_t)prefix[2] << 16 |
-                    (uint32_t)prefix[3] << 8 | prefix[4];
-    if (size > response->body.size - GRPC_PREFIX_BYTES)
-        return;
-    result->is_cut = false;
-    result->is_compressed = prefix[0] == 1;
-    result->encoding = slice_of(response->encoding, response->encoding_size);
-    result->body = slice_of(prefix + GRPC_PREFIX_BYTES, size);
-}
-
 void grpc_response_result(struct grpc_response *response, struct grpc_result *ret_result)
 {
     *ret_result = (struct grpc_result){.code = STATUS_UNKNOWN, .message = ""};
     if (!response->is_grpc || (response->http_status != 200 && !response->has_status)) {
-        describe_foreign(response, ret_result);
+        /* A response that is not gRPC: a proxy's page, the wrong port. */
+        char type[GRPC_CONTENT_TYPE_MAX + 64] = "";
+        if (!response->has_content_type)
+            snprintf(type, sizeof(type), "malformed header: missing HTTP content-type");
+        else if (!response->is_grpc)
+            snprintf(type, sizeof(type), "transport: received unexpected content-type \"%s\"",
+                     response->content_type);
+        const char *separator = type[0] != '\0' ? "; " : "";
+        if (response->http_status == 200)
+            snprintf(response->words, sizeof(response->words), "%s", type);
+        else
+            snprintf(response->words, sizeof(response->words),
+                     "unexpected HTTP status code received from server: %u%s%s",
+                     response->http_status, separator, type);
+        ret_result->code = code_of_http(response->http_status);
+        ret_result->message = response->words;
     } else if (!response->has_status) {
         ret_result->code = STATUS_INTERNAL;
         ret_result->message = "server closed the stream without sending trailers";
@@ -217,8 +190,21 @@ void grpc_response_result(struct grpc_response *response, struct grpc_result *re
         if (response->message != NULL)
             ret_result->message = response->message;
         ret_result->details = response->details;
-        if (ret_result->code == STATUS_OK)
-            unframe(response, ret_result);
+        if (ret_result->code == STATUS_OK) {
+            /* The first message of the body. */
+            const uint8_t *prefix = response->body.data;
+            ret_result->is_cut = true;
+            if (response->body.size >= GRPC_PREFIX_BYTES && prefix[0] <= 1) {
+                uint32_t size = (uint32_t)prefix[1] << 24 | (uint32_t)prefix[2] << 16 |
+                                (uint32_t)prefix[3] << 8 | prefix[4];
+                if (size <= response->body.size - GRPC_PREFIX_BYTES) {
+                    ret_result->is_cut = false;
+                    ret_result->is_compressed = prefix[0] == 1;
+                    ret_result->encoding = slice_of(response->encoding, response->encoding_size);
+                    ret_result->body = slice_of(prefix + GRPC_PREFIX_BYTES, size);
+                }
+            }
+        }
         return;
     }
     ret_result->wire_code = ret_result->code;

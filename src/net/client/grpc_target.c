@@ -19,19 +19,6 @@ static bool skip(const char **text, const char *prefix)
     return true;
 }
 
-static bool take_path(const char *path, struct grpc_target *target, struct error *error)
-{
-    assert(target->host[0] == '\0');
-    if (path[0] == '\0')
-        return error_set(error, "unix socket path cannot be empty");
-    if (strlen(path) >= sizeof(target->path))
-        return error_set(error, "the path of the unix socket has %zu characters, at most %zu fit",
-                         strlen(path), sizeof(target->path) - 1);
-    strcpy(target->path, path);
-    strcpy(target->authority, "localhost");
-    return true;
-}
-
 static bool take_port(const char *port, struct grpc_target *target, struct error *error)
 {
     size_t digits = strspn(port, "0123456789");
@@ -42,27 +29,21 @@ static bool take_port(const char *port, struct grpc_target *target, struct error
     return true;
 }
 
-static bool take_address(const char *text, struct grpc_target *target, struct error *error)
-{
-    assert(target->path[0] == '\0');
-    struct endpoint endpoint;
-    if (!endpoint_parse(text, &endpoint, error) || !take_port(endpoint.port, target, error))
-        return false;
-    if (strpbrk(endpoint.host, "/ ") != NULL)
-        return error_set(error, "address %s: \"%s\" is no host name; host:port is expected", text,
-                         endpoint.host);
-    strcpy(target->host, endpoint.host[0] != '\0' ? endpoint.host : "localhost");
-    bool has_colon = strchr(target->host, ':') != NULL;
-    snprintf(target->authority, sizeof(target->authority), "%s%s%s:%u", has_colon ? "[" : "",
-             target->host, has_colon ? "]" : "", (unsigned)target->port);
-    return true;
-}
-
 bool grpc_target_parse(const char *text, struct grpc_target *ret_target, struct error *error)
 {
     *ret_target = (struct grpc_target){0};
-    if (skip(&text, "unix://"))
-        return take_path(text, ret_target, error);
+    if (skip(&text, "unix://")) {
+        assert(ret_target->host[0] == '\0');
+        if (text[0] == '\0')
+            return error_set(error, "unix socket path cannot be empty");
+        if (strlen(text) >= sizeof(ret_target->path))
+            return error_set(error,
+                             "the path of the unix socket has %zu characters, at most %zu fit",
+                             strlen(text), sizeof(ret_target->path) - 1);
+        strcpy(ret_target->path, text);
+        strcpy(ret_target->authority, "localhost");
+        return true;
+    }
     if (skip(&text, "https://"))
         ret_target->is_https = true;
     else if (skip(&text, "passthrough:"))
@@ -80,5 +61,17 @@ bool grpc_target_parse(const char *text, struct grpc_target *ret_target, struct 
                          *strpbrk(text, "?#"));
     if (text[0] == '\0')
         return error_set(error, "requires a non-empty \"endpoint\"");
-    return take_address(text, ret_target, error);
+    assert(ret_target->path[0] == '\0');
+    struct endpoint endpoint;
+    if (!endpoint_parse(text, &endpoint, error) || !take_port(endpoint.port, ret_target, error))
+        return false;
+    if (strpbrk(endpoint.host, "/ ") != NULL)
+        return error_set(error, "address %s: \"%s\" is no host name; host:port is expected", text,
+                         endpoint.host);
+    strcpy(ret_target->host, endpoint.host[0] != '\0' ? endpoint.host : "localhost");
+    bool has_colon = strchr(ret_target->host, ':') != NULL;
+    snprintf(ret_target->authority, sizeof(ret_target->authority), "%s%s%s:%u",
+             has_colon ? "[" : "", ret_target->host, has_colon ? "]" : "",
+             (unsigned)ret_target->port);
+    return true;
 }

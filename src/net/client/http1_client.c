@@ -75,17 +75,6 @@ static void list_remove(struct exchange_list *list, struct exchange *exchange)
     *(exchange->next == NULL ? &list->last : &exchange->next->prev) = exchange->prev;
 }
 
-static void idle_add(struct http1_client *client, struct http1_client_conn *connection)
-{
-    assert(connection->state == HTTP1_IDLE);
-    connection->prev = NULL;
-    connection->next = client->idle;
-    if (connection->next != NULL)
-        connection->next->prev = connection;
-    client->idle = connection;
-    client->idle_count++;
-}
-
 static void idle_remove(struct http1_client *client, struct http1_client_conn *connection)
 {
     assert(client->idle_count > 0);
@@ -180,7 +169,13 @@ static void on_response(struct http1_client_conn *connection)
     exchange_detach(exchange);
     if (is_kept) {
         http1_client_conn_rest(connection, settings->idle_timeout_ns);
-        idle_add(client, connection);
+        assert(connection->state == HTTP1_IDLE);
+        connection->prev = NULL;
+        connection->next = client->idle;
+        if (connection->next != NULL)
+            connection->next->prev = connection;
+        client->idle = connection;
+        client->idle_count++;
     } else {
         connection_end(client, connection);
     }
@@ -257,16 +252,6 @@ static void exchange_send(struct exchange *exchange)
         exchange_fail(exchange, uv_strerror(error));
 }
 
-static void exchange_fail_dialling(struct exchange *exchange, size_t tried, int error)
-{
-    struct http1_client *client = exchange->client;
-    char words[ERROR_BYTES_MAX];
-    client_socket_dial_words(backend_address(&client->addresses, tried), error, words,
-                             sizeof(words));
-    backend_addresses_forget(&client->addresses);
-    exchange_fail(exchange, words);
-}
-
 static void on_connected(struct http1_client_conn *connection, int result)
 {
     struct http1_client *client = connection->owner;
@@ -281,7 +266,11 @@ static void on_connected(struct http1_client_conn *connection, int result)
         exchange->tried = tried + 1;
         exchange_wait_again(exchange);
     } else {
-        exchange_fail_dialling(exchange, tried, result);
+        char words[ERROR_BYTES_MAX];
+        client_socket_dial_words(backend_address(&client->addresses, tried), result, words,
+                                 sizeof(words));
+        backend_addresses_forget(&client->addresses);
+        exchange_fail(exchange, words);
     }
 }
 
@@ -333,15 +322,6 @@ static void on_resolved(int result, void *arg)
     }
 }
 
-static bool may_connect(struct http1_client *client)
-{
-    assert(client->idle_count <= client->open_count);
-    uint64_t max = client->settings->connections_max;
-    if (max != 0 && client->open_count >= max && client->idle != NULL)
-        connection_end(client, client->idle);
-    return max == 0 || client->open_count < max;
-}
-
 /* Starts the oldest waiting exchange, or the look-up it needs. False: it must wait. */
 static bool serve_first(struct http1_client *client)
 {
@@ -354,7 +334,11 @@ static bool serve_first(struct http1_client *client)
         exchange_send(exchange);
         return true;
     }
-    if (!may_connect(client) || client->addresses.is_resolving)
+    assert(client->idle_count <= client->open_count);
+    uint64_t max = client->settings->connections_max;
+    if (max != 0 && client->open_count >= max && client->idle != NULL)
+        connection_end(client, client->idle);
+    if ((max != 0 && client->open_count >= max) || client->addresses.is_resolving)
         return false;
     if (backend_addresses_are_fresh(&client->addresses)) {
         exchange_connect(exchange);

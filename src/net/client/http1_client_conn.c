@@ -18,12 +18,12 @@ static void on_timer(struct timer *timer, void *arg)
     struct http1_client_conn *connection = arg;
     assert(timer == &connection->timer);
     (void)timer;
-    if (connection->state == HTTP1_CONNECTING)
+    if (connection->state == HTTP1_CONNECTING) {
         connection->events->on_connected(
             connection, connection->connect_error != 0 ? connection->connect_error : UV_ETIMEDOUT);
-    else if (connection->state == HTTP1_IDLE)
+    } else if (connection->state == HTTP1_IDLE) {
         connection->events->on_idle_end(connection);
-    else if (connection->state == HTTP1_BUSY) {
+    } else if (connection->state == HTTP1_BUSY) {
         /* The head is complete and the body is late: the head counts. */
         connection->response.is_cut = true;
         connection->response.keeps_alive = false;
@@ -76,32 +76,30 @@ static void take_bytes(struct http1_client_conn *connection, const char *data, s
         lane_timer_start(connection->lane, &connection->timer, RESPONSE_BODY_DEADLINE_NS);
 }
 
-static void take_end(struct http1_client_conn *connection, int status)
-{
-    assert(status < 0);
-    struct http1_response *response = &connection->response;
-    if (status == UV_EOF)
-        http1_response_end(response);
-    if (response->status != 0) {
-        response->is_cut |= response->state != RESPONSE_DONE;
-        response->keeps_alive = false;
-        connection->events->on_response(connection);
-    } else {
-        connection->events->on_broken(connection, status == UV_EOF ? "EOF" : uv_strerror(status));
-    }
-}
-
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
     struct http1_client_conn *connection = stream->data;
     if (connection->state == HTTP1_CLOSING || size == 0)
         return;
-    if (connection->state != HTTP1_BUSY)
+    if (connection->state != HTTP1_BUSY) {
         connection->events->on_broken(connection, size > 0 ? "unexpected bytes" : "closed by peer");
-    else if (size > 0)
+    } else if (size > 0) {
         take_bytes(connection, buffer->base, (size_t)size);
-    else
-        take_end(connection, (int)size);
+    } else {
+        int status = (int)size;
+        assert(status < 0);
+        struct http1_response *response = &connection->response;
+        if (status == UV_EOF)
+            http1_response_end(response);
+        if (response->status != 0) {
+            response->is_cut |= response->state != RESPONSE_DONE;
+            response->keeps_alive = false;
+            connection->events->on_response(connection);
+        } else {
+            connection->events->on_broken(connection,
+                                          status == UV_EOF ? "EOF" : uv_strerror(status));
+        }
+    }
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -166,48 +166,40 @@ static bool header_split(struct http1_response *response, struct slice line, str
     return true;
 }
 
-/* Ignores an interim response (1xx), which the final one follows. */
-static void interim_end(struct http1_response *response)
-{
-    assert(response->line_status >= 100);
-    assert(response->line_status < 200);
-    if (response->has_length || response->is_chunked)
-        return fail(response, "an interim response (1xx) announces a body");
-    response->has_retry_after = false;
-    response->retry_after[0] = '\0';
-    memset(response->content_type, 0, sizeof(response->content_type));
-    response->state = RESPONSE_STATUS_LINE;
-}
-
-/* Chooses the framing of the body (RFC 9112 §6.3). */
-static void headers_end(struct http1_response *response)
-{
-    assert(response->status == 0);
-    if (response->line_status < 200)
-        return interim_end(response);
-    response->status = response->line_status;
-    if (response->status == 204 || response->status == 304)
-        return done(response, true);
-    if (response->is_chunked) {
-        /* With both lengths, a proxy may have used the other one: do not reuse the connection. */
-        response->is_closing |= response->has_length;
-        response->state = RESPONSE_CHUNK_SIZE;
-    } else if (!response->has_length) {
-        response->state = RESPONSE_CLOSE_BODY;
-    } else if (response->left > 0) {
-        response->state = RESPONSE_LENGTH_BODY;
-    } else {
-        done(response, true);
-    }
-}
-
 static void header_line(struct http1_response *response, struct slice line)
 {
     assert(response->state == RESPONSE_HEADERS);
     struct slice name;
     struct slice value;
-    if (line.size == 0)
-        return headers_end(response);
+    if (line.size == 0) {
+        assert(response->status == 0);
+        if (response->line_status < 200) {
+            /* An interim response (1xx) is ignored: the final one follows. */
+            if (response->has_length || response->is_chunked)
+                return fail(response, "an interim response (1xx) announces a body");
+            response->has_retry_after = false;
+            response->retry_after[0] = '\0';
+            memset(response->content_type, 0, sizeof(response->content_type));
+            response->state = RESPONSE_STATUS_LINE;
+            return;
+        }
+        /* The framing of the body (RFC 9112 §6.3). */
+        response->status = response->line_status;
+        if (response->status == 204 || response->status == 304)
+            return done(response, true);
+        if (response->is_chunked) {
+            /* With both lengths, a proxy may have used the other: do not reuse the connection. */
+            response->is_closing |= response->has_length;
+            response->state = RESPONSE_CHUNK_SIZE;
+        } else if (!response->has_length) {
+            response->state = RESPONSE_CLOSE_BODY;
+        } else if (response->left > 0) {
+            response->state = RESPONSE_LENGTH_BODY;
+        } else {
+            done(response, true);
+        }
+        return;
+    }
     if (!header_split(response, line, &name, &value))
         return;
     for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
@@ -231,25 +223,6 @@ static void chunk_size_line(struct http1_response *response, struct slice line)
     response->state = size == 0 ? RESPONSE_TRAILERS : RESPONSE_CHUNK_DATA;
 }
 
-static void trailer_line(struct http1_response *response, struct slice line)
-{
-    assert(response->state == RESPONSE_TRAILERS);
-    struct slice name;
-    struct slice value;
-    if (line.size == 0)
-        done(response, true);
-    else
-        (void)header_split(response, line, &name, &value);
-}
-
-static void chunk_end_line(struct http1_response *response, struct slice line)
-{
-    assert(response->is_chunked);
-    if (line.size > 0)
-        return fail(response, "a chunk is longer than its size");
-    response->state = RESPONSE_CHUNK_SIZE;
-}
-
 static void take_line(struct http1_response *response)
 {
     assert(response->line_size > 0);
@@ -258,30 +231,26 @@ static void take_line(struct http1_response *response)
         size--;
     struct slice line = slice_of(response->line, size);
     response->line_size = 0;
-    if (response->state == RESPONSE_STATUS_LINE)
+    if (response->state == RESPONSE_STATUS_LINE) {
         status_line(response, line);
-    else if (response->state == RESPONSE_HEADERS)
+    } else if (response->state == RESPONSE_HEADERS) {
         header_line(response, line);
-    else if (response->state == RESPONSE_CHUNK_SIZE)
+    } else if (response->state == RESPONSE_CHUNK_SIZE) {
         chunk_size_line(response, line);
-    else if (response->state == RESPONSE_CHUNK_END)
-        chunk_end_line(response, line);
-    else
-        trailer_line(response, line);
-}
-
-static void line_append(struct http1_response *response, const uint8_t *data, size_t size)
-{
-    assert(size > 0);
-    if (response->line_size + size > response->line_capacity) {
-        size_t capacity = response->line_capacity == 0 ? 256 : response->line_capacity;
-        while (capacity < response->line_size + size)
-            capacity *= 2;
-        response->line = mem_resize(response->line, capacity);
-        response->line_capacity = capacity;
+    } else if (response->state == RESPONSE_CHUNK_END) {
+        if (line.size > 0)
+            fail(response, "a chunk is longer than its size");
+        else
+            response->state = RESPONSE_CHUNK_SIZE;
+    } else {
+        assert(response->state == RESPONSE_TRAILERS);
+        struct slice name;
+        struct slice value;
+        if (line.size == 0)
+            done(response, true);
+        else
+            (void)header_split(response, line, &name, &value);
     }
-    memcpy(response->line + response->line_size, data, size);
-    response->line_size += size;
 }
 
 /* Limits lines: head and trailers together, and each line of a chunk's size. */
@@ -309,7 +278,15 @@ static size_t feed_line(struct http1_response *response, const uint8_t *data, si
     size_t taken = end == NULL ? size : (size_t)(end - data) + 1;
     if (!line_charge(response, taken))
         return 0;
-    line_append(response, data, taken);
+    if (response->line_size + taken > response->line_capacity) {
+        size_t capacity = response->line_capacity == 0 ? 256 : response->line_capacity;
+        while (capacity < response->line_size + taken)
+            capacity *= 2;
+        response->line = mem_resize(response->line, capacity);
+        response->line_capacity = capacity;
+    }
+    memcpy(response->line + response->line_size, data, taken);
+    response->line_size += taken;
     if (end != NULL)
         take_line(response);
     return taken;
@@ -334,22 +311,6 @@ static bool body_reserve(struct http1_response *response, size_t size)
     return true;
 }
 
-/* Keeps what fits. False: more than RESPONSE_DRAIN_BYTES_MAX were received; closing is cheaper. */
-static bool body_keep(struct http1_response *response, const uint8_t *data, size_t size)
-{
-    assert(response->body_size <= RESPONSE_BYTES_MAX);
-    size_t room = RESPONSE_BYTES_MAX - response->body_size;
-    size_t kept = size < room ? size : room;
-    if (response->is_cut || !body_reserve(response, kept))
-        kept = 0;
-    if (kept > 0)
-        memcpy(response->body + response->body_size, data, kept);
-    response->body_size += kept;
-    response->is_cut |= kept < size;
-    response->body_seen += size;
-    return response->body_seen <= RESPONSE_DRAIN_BYTES_MAX;
-}
-
 static size_t feed_body(struct http1_response *response, const uint8_t *data, size_t size)
 {
     assert(size > 0);
@@ -357,7 +318,18 @@ static size_t feed_body(struct http1_response *response, const uint8_t *data, si
     size_t taken = size;
     if (response->state != RESPONSE_CLOSE_BODY && response->left < taken)
         taken = (size_t)response->left;
-    if (!body_keep(response, data, taken)) {
+    assert(response->body_size <= RESPONSE_BYTES_MAX);
+    size_t room = RESPONSE_BYTES_MAX - response->body_size;
+    size_t kept = taken < room ? taken : room;
+    if (response->is_cut || !body_reserve(response, kept))
+        kept = 0;
+    if (kept > 0)
+        memcpy(response->body + response->body_size, data, kept);
+    response->body_size += kept;
+    response->is_cut |= kept < taken;
+    response->body_seen += taken;
+    if (response->body_seen > RESPONSE_DRAIN_BYTES_MAX) {
+        /* Closing is cheaper than reading on. */
         done(response, false);
         return taken;
     }
@@ -371,12 +343,6 @@ static size_t feed_body(struct http1_response *response, const uint8_t *data, si
     else
         done(response, true);
     return taken;
-}
-
-static bool is_in_body(const struct http1_response *response)
-{
-    return response->state == RESPONSE_LENGTH_BODY || response->state == RESPONSE_CLOSE_BODY ||
-           response->state == RESPONSE_CHUNK_DATA;
 }
 
 static bool is_over(const struct http1_response *response)
@@ -417,7 +383,8 @@ size_t http1_response_feed(struct http1_response *response, const uint8_t *data,
     assert(data != NULL || size == 0);
     size_t taken = 0;
     while (taken < size && !is_over(response)) {
-        if (is_in_body(response))
+        if (response->state == RESPONSE_LENGTH_BODY || response->state == RESPONSE_CLOSE_BODY ||
+            response->state == RESPONSE_CHUNK_DATA)
             taken += feed_body(response, data + taken, size - taken);
         else
             taken += feed_line(response, data + taken, size - taken);

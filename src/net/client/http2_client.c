@@ -73,7 +73,7 @@ struct http2_client {
     nghttp2_session *nghttp2;
     struct http2_client_stream *streams;
     size_t streams_count;
-    struct http2_output *output;         /* only inside output_gather */
+    struct http2_output *output;         /* only while output is gathered */
     struct http2_client_stream *stalled; /* has a DATA frame that waits for room */
     struct lane_job job;                 /* writes the output of this turn */
     struct timer timer;                  /* greeting, then keepalive */
@@ -114,16 +114,6 @@ static void append_copy(struct http2_output *output, const uint8_t *data, size_t
     output->parts[output->parts_count++] = (struct batch_part){.bytes = slice_of(room, size)};
 }
 
-static void append(struct http2_output *output, struct buffer *owner, struct slice bytes)
-{
-    bool has_parts = output->parts_count + 2 < OUTPUT_PARTS;
-    assert(bytes.size > 0);
-    if (owner != NULL && bytes.size > COPY_BYTES_MAX && has_parts)
-        output->parts[output->parts_count++] = (struct batch_part){.owner = owner, .bytes = bytes};
-    else
-        append_copy(output, bytes.data, bytes.size);
-}
-
 static int output_data(struct http2_client_stream *stream, const uint8_t *head, size_t size)
 {
     struct http2_output *output = stream->client->output;
@@ -141,8 +131,13 @@ static int output_data(struct http2_client_stream *stream, const uint8_t *head, 
         assert(stream->at < stream->parts_count);
         size_t left = part->bytes.size - stream->offset;
         size_t step = left < size ? left : size;
-        if (step > 0)
-            append(output, part->owner, slice_of(part->bytes.data + stream->offset, step));
+        const uint8_t *data = part->bytes.data + stream->offset;
+        bool has_parts = output->parts_count + 2 < OUTPUT_PARTS;
+        if (part->owner != NULL && step > COPY_BYTES_MAX && has_parts)
+            output->parts[output->parts_count++] =
+                (struct batch_part){.owner = part->owner, .bytes = slice_of(data, step)};
+        else if (step > 0)
+            append_copy(output, data, step);
         size -= step;
         stream->offset += step;
         if (step == left) {
@@ -151,24 +146,6 @@ static int output_data(struct http2_client_stream *stream, const uint8_t *head, 
         }
     }
     return 0;
-}
-
-static int output_gather(struct http2_client *client, struct http2_output *output)
-{
-    assert(client->output == NULL);
-    output->used = 0;
-    output->parts_count = 0;
-    output->is_full = false;
-    client->output = output;
-    ssize_t size = 1;
-    while (size > 0 && has_room(output)) {
-        const uint8_t *data = NULL;
-        size = nghttp2_session_mem_send(client->nghttp2, &data);
-        if (size > 0)
-            append_copy(output, data, (size_t)size);
-    }
-    client->output = NULL;
-    return size < 0 ? (int)size : 0;
 }
 
 static struct http2_client_stream *find_stream(nghttp2_session *nghttp2, int32_t id)
@@ -235,50 +212,37 @@ static int on_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, const
     return 0;
 }
 
-/* The response is complete. The peer does not want the rest of the request. */
-static void complete(struct http2_client_stream *stream)
-{
-    struct http2_client *client = stream->client;
-    if (stream->left > 0)
-        nghttp2_submit_rst_stream(client->nghttp2, NGHTTP2_FLAG_NONE, stream->id, NGHTTP2_CANCEL);
-    stream_finish(stream, HTTP2_STREAM_COMPLETE, NGHTTP2_NO_ERROR, "");
-}
-
-static bool says_too_many_pings(const nghttp2_goaway *goaway)
-{
-    return goaway->error_code == NGHTTP2_ENHANCE_YOUR_CALM &&
-           slice_equal_text(slice_of(goaway->opaque_data, goaway->opaque_data_len),
-                            "too_many_pings");
-}
-
-static void take_connection_frame(struct http2_client *client, const nghttp2_frame *frame)
-{
-    assert(frame->hd.stream_id == 0);
-    if (frame->hd.type == NGHTTP2_GOAWAY) {
-        client->has_goaway = true;
-        client->has_too_many_pings |= says_too_many_pings(&frame->goaway);
-    }
-    if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) {
-        if (client->state == HTTP2_CLIENT_GREETING)
-            client->state = HTTP2_CLIENT_READY;
-        client->has_news = true;
-    }
-}
-
 static int on_frame(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *arg)
 {
     struct http2_client *client = arg;
     assert(client->nghttp2 == nghttp2);
     struct http2_client_stream *stream = find_stream(nghttp2, frame->hd.stream_id);
-    if (frame->hd.stream_id == 0)
-        take_connection_frame(client, frame);
+    if (frame->hd.stream_id == 0) {
+        if (frame->hd.type == NGHTTP2_GOAWAY) {
+            client->has_goaway = true;
+            client->has_too_many_pings |=
+                frame->goaway.error_code == NGHTTP2_ENHANCE_YOUR_CALM &&
+                slice_equal_text(slice_of(frame->goaway.opaque_data, frame->goaway.opaque_data_len),
+                                 "too_many_pings");
+        }
+        if (frame->hd.type == NGHTTP2_SETTINGS && (frame->hd.flags & NGHTTP2_FLAG_ACK) == 0) {
+            if (client->state == HTTP2_CLIENT_GREETING)
+                client->state = HTTP2_CLIENT_READY;
+            client->has_news = true;
+        }
+    }
     if (stream == NULL || stream->events == NULL)
         return 0;
     if (frame->hd.type == NGHTTP2_HEADERS)
         stream->events->on_headers_end(stream->arg);
     if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
-        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 && stream->events != NULL)
-        complete(stream);
+        (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0 && stream->events != NULL) {
+        /* The response is complete. The peer does not want the rest of the request. */
+        if (stream->left > 0)
+            nghttp2_submit_rst_stream(client->nghttp2, NGHTTP2_FLAG_NONE, stream->id,
+                                      NGHTTP2_CANCEL);
+        stream_finish(stream, HTTP2_STREAM_COMPLETE, NGHTTP2_NO_ERROR, "");
+    }
     return 0;
 }
 
@@ -357,9 +321,16 @@ static void fill_callbacks(nghttp2_session_callbacks *callbacks)
     nghttp2_session_callbacks_set_send_data_callback(callbacks, on_body_frame);
 }
 
-/* The prefix is the first part. */
-static void copy_body(struct http2_client_stream *stream, const struct http2_request *request)
+struct http2_client_stream *http2_client_submit(struct http2_client *client,
+                                                const struct http2_request *request)
 {
+    assert(http2_client_has_room(client));
+    assert(request->prefix.size > 0);
+    struct http2_client_stream *stream = mem_zalloc(sizeof(*stream));
+    stream->client = client;
+    stream->events = request->events;
+    stream->arg = request->arg;
+    /* The body: the prefix is its first part. */
     assert(request->prefix.size <= sizeof(stream->prefix));
     memcpy(stream->prefix, request->prefix.data, request->prefix.size);
     stream->parts = mem_alloc((request->parts_count + 1) * sizeof(*stream->parts));
@@ -371,18 +342,6 @@ static void copy_body(struct http2_client_stream *stream, const struct http2_req
         buffer_ref(request->parts[i].owner);
         stream->left += request->parts[i].bytes.size;
     }
-}
-
-struct http2_client_stream *http2_client_submit(struct http2_client *client,
-                                                const struct http2_request *request)
-{
-    assert(http2_client_has_room(client));
-    assert(request->prefix.size > 0);
-    struct http2_client_stream *stream = mem_zalloc(sizeof(*stream));
-    stream->client = client;
-    stream->events = request->events;
-    stream->arg = request->arg;
-    copy_body(stream, request);
     const nghttp2_data_provider body = {.source.ptr = stream, .read_callback = on_body_due};
     stream->id = nghttp2_submit_request(client->nghttp2, NULL, request->headers,
                                         request->headers_count, &body, stream);
@@ -423,29 +382,35 @@ static bool is_talking(const struct http2_client *client)
            client->state == HTTP2_CLIENT_DRAINING;
 }
 
-/* False: nghttp2 has failed. */
-static bool write_output(struct http2_client *client)
-{
-    struct http2_output *output = mem_alloc(sizeof(*output));
-    int result = 0;
-    while (result == 0 && !client->is_blocked) {
-        result = output_gather(client, output);
-        if (output->parts_count == 0)
-            break;
-        client->is_blocked =
-            !client_socket_write(client->socket, output->parts, output->parts_count);
-    }
-    mem_free(output);
-    return result == 0;
-}
-
 static void flush(void *arg)
 {
     struct http2_client *client = arg;
     assert(lane_is_current(client->lane));
     if (!is_talking(client))
         return;
-    if (!write_output(client)) {
+    struct http2_output *output = mem_alloc(sizeof(*output));
+    int result = 0;
+    while (result == 0 && !client->is_blocked) {
+        output->used = 0;
+        output->parts_count = 0;
+        output->is_full = false;
+        client->output = output;
+        ssize_t size = 1;
+        while (size > 0 && has_room(output)) {
+            const uint8_t *data = NULL;
+            size = nghttp2_session_mem_send(client->nghttp2, &data);
+            if (size > 0)
+                append_copy(output, data, (size_t)size);
+        }
+        client->output = NULL;
+        result = size < 0 ? (int)size : 0;
+        if (output->parts_count == 0)
+            break;
+        client->is_blocked =
+            !client_socket_write(client->socket, output->parts, output->parts_count);
+    }
+    mem_free(output);
+    if (result != 0) {
         end(client, "out of memory");
         return;
     }
@@ -483,33 +448,6 @@ static void start_keepalive(struct http2_client *client)
         lane_timer_stop(client->lane, &client->timer);
 }
 
-/* Any byte counts as the answer to a keepalive ping. */
-static void note_life(struct http2_client *client)
-{
-    client->has_heard = true;
-    client->heard_ns = clock_now_ns();
-    if (client->asked_ns == 0)
-        return;
-    client->asked_ns = 0;
-    start_keepalive(client);
-}
-
-/* Handles what nghttp2's callbacks have noted. */
-static void take_news(struct http2_client *client, bool was_greeting)
-{
-    if (was_greeting && client->state == HTTP2_CLIENT_READY) {
-        start_keepalive(client);
-        client->events->on_ready(client);
-    }
-    if (client->has_goaway && client->state == HTTP2_CLIENT_READY) {
-        client->state = HTTP2_CLIENT_DRAINING;
-        client->events->on_draining(client, client->has_too_many_pings);
-    }
-    client->has_goaway = false;
-    if (is_talking(client))
-        flush_later(client);
-}
-
 /* Recognises servers of other protocols by their first bytes; NULL: HTTP/2, perhaps. */
 static const char *foreign_words(const uint8_t *data, size_t size)
 {
@@ -530,16 +468,34 @@ static void on_bytes(void *owner, const uint8_t *data, size_t size)
         return;
     bool was_greeting = client->state == HTTP2_CLIENT_GREETING;
     const char *foreign = client->has_heard ? NULL : foreign_words(data, size);
-    note_life(client);
+    /* Any byte counts as the answer to a keepalive ping. */
+    client->has_heard = true;
+    client->heard_ns = clock_now_ns();
+    if (client->asked_ns != 0) {
+        client->asked_ns = 0;
+        start_keepalive(client);
+    }
     if (foreign != NULL) {
         end(client, foreign);
         return;
     }
     ssize_t taken = nghttp2_session_mem_recv(client->nghttp2, data, size);
-    if (taken < 0)
+    if (taken < 0) {
         end(client, nghttp2_strerror((int)taken));
-    else if (is_talking(client))
-        take_news(client, was_greeting);
+    } else if (is_talking(client)) {
+        /* Handles what nghttp2's callbacks have noted. */
+        if (was_greeting && client->state == HTTP2_CLIENT_READY) {
+            start_keepalive(client);
+            client->events->on_ready(client);
+        }
+        if (client->has_goaway && client->state == HTTP2_CLIENT_READY) {
+            client->state = HTTP2_CLIENT_DRAINING;
+            client->events->on_draining(client, client->has_too_many_pings);
+        }
+        client->has_goaway = false;
+        if (is_talking(client))
+            flush_later(client);
+    }
 }
 
 static void on_drained(void *owner)
@@ -593,41 +549,24 @@ static void ask(struct http2_client *client, uint64_t patience_ns)
     flush_later(client);
 }
 
-static void check_silence(struct http2_client *client)
-{
-    uint64_t now_ns = clock_now_ns();
-    uint64_t due_ns = client->heard_ns + client->keepalive.time_ns;
-    assert(client->keepalive.time_ns > 0);
-    if (now_ns < due_ns)
-        lane_timer_start(client->lane, &client->timer, due_ns - now_ns);
-    else if (client->streams_count == 0 && !client->keepalive.permit_without_stream)
-        start_keepalive(client);
-    else
-        ask(client, client->keepalive.timeout_ns);
-}
-
 static void on_timer(struct timer *timer, void *arg)
 {
     struct http2_client *client = arg;
     assert(timer == &client->timer);
     (void)timer;
+    uint64_t now_ns = clock_now_ns();
+    uint64_t due_ns = client->heard_ns + client->keepalive.time_ns;
     if (client->state == HTTP2_CLIENT_GREETING)
         end(client, "timed out waiting for server handshake: the server took the connection and "
                     "sent no HTTP/2 SETTINGS");
     else if (client->asked_ns > 0)
         end(client, "keepalive ping failed to receive ACK within timeout");
+    else if (now_ns < due_ns)
+        lane_timer_start(client->lane, &client->timer, due_ns - now_ns);
+    else if (client->streams_count == 0 && !client->keepalive.permit_without_stream)
+        start_keepalive(client);
     else
-        check_silence(client);
-}
-
-static int submit_settings(struct http2_client *client)
-{
-    const nghttp2_settings_entry entries[] = {
-        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
-        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, RESPONSE_HEADER_BYTES_MAX},
-    };
-    return nghttp2_submit_settings(client->nghttp2, NGHTTP2_FLAG_NONE, entries,
-                                   sizeof(entries) / sizeof(entries[0]));
+        ask(client, client->keepalive.timeout_ns);
 }
 
 struct http2_client *http2_client_create(const struct http2_client_settings *settings)
@@ -641,8 +580,13 @@ struct http2_client *http2_client_create(const struct http2_client_settings *set
     client->greeting_timeout_ns = settings->connect_timeout_ns;
     client->job = (struct lane_job){.fn = flush, .arg = client};
     timer_init(&client->timer, on_timer, client);
+    const nghttp2_settings_entry entries[] = {
+        {NGHTTP2_SETTINGS_ENABLE_PUSH, 0},
+        {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, RESPONSE_HEADER_BYTES_MAX},
+    };
     if (http2_session_create(&client->nghttp2, fill_callbacks, NULL, client) != 0 ||
-        submit_settings(client) != 0) {
+        nghttp2_submit_settings(client->nghttp2, NGHTTP2_FLAG_NONE, entries,
+                                sizeof(entries) / sizeof(entries[0])) != 0) {
         nghttp2_session_del(client->nghttp2);
         mem_free(client);
         return NULL;

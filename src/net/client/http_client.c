@@ -83,22 +83,6 @@ static const struct http_url *url_of(const struct exchange *exchange)
     return exchange->redirect != NULL ? &exchange->redirect->url : &exchange->client->url;
 }
 
-/* Another origin gets no credentials, none of the configured headers (each may be a secret), and
- * not the request's own. */
-static void settings_for(const struct exchange *exchange, struct redirect *redirect)
-{
-    const struct http_client *client = exchange->client;
-    redirect->settings = client->settings;
-    redirect->has_left = (exchange->redirect != NULL && exchange->redirect->has_left) ||
-                         !http_url_is_same_origin(&client->url, &redirect->url);
-    if (redirect->has_left) {
-        redirect->settings.headers_count = 0;
-        redirect->settings.credentials = (struct request_credentials){.name = NULL};
-    } else if (redirect->url.credentials == NULL && client->url.credentials != NULL) {
-        redirect->url.credentials = mem_copy_text(client->url.credentials);
-    }
-}
-
 /* False: error says why it is not followed. */
 static bool redirect_parse(const struct exchange *exchange, const char *location,
                            struct redirect *redirect, struct error *error)
@@ -115,7 +99,18 @@ static bool redirect_parse(const struct exchange *exchange, const char *location
                          "the back-end redirects from https to %s, where the data would be "
                          "readable on the way; it is not followed",
                          redirect->url.shown);
-    settings_for(exchange, redirect);
+    /* Another origin gets no credentials, none of the configured headers (each may be a secret),
+     * and not the request's own. */
+    const struct http_client *client = exchange->client;
+    redirect->settings = client->settings;
+    redirect->has_left = (exchange->redirect != NULL && exchange->redirect->has_left) ||
+                         !http_url_is_same_origin(&client->url, &redirect->url);
+    if (redirect->has_left) {
+        redirect->settings.headers_count = 0;
+        redirect->settings.credentials = (struct request_credentials){.name = NULL};
+    } else if (redirect->url.credentials == NULL && client->url.credentials != NULL) {
+        redirect->url.credentials = mem_copy_text(client->url.credentials);
+    }
     return true;
 }
 
@@ -143,9 +138,15 @@ static void post_by_curl(struct exchange *exchange)
                      url_of(exchange), &post);
 }
 
-static void follow(struct exchange *exchange, const char *location)
+static void on_done(const struct http_result *result, void *arg)
 {
+    struct exchange *exchange = arg;
+    assert(exchange->requests > 0);
     struct http_client *client = exchange->client;
+    if (!is_redirect(result) || client->is_closing) {
+        exchange_end(exchange, result);
+        return;
+    }
     struct error error;
     if (exchange->requests >= BACKEND_REQUESTS_MAX) {
         error_set(&error, "stopped after %d redirects", BACKEND_REQUESTS_MAX);
@@ -154,7 +155,7 @@ static void follow(struct exchange *exchange, const char *location)
     }
     struct redirect *redirect = mem_zalloc(sizeof(*redirect));
     bool is_followed =
-        redirect_parse(exchange, location, redirect, &error) &&
+        redirect_parse(exchange, result->location, redirect, &error) &&
         (client->curl != NULL ||
          (client->curl = curl_client_create(&client->settings, &redirect->url, &error)) != NULL);
     if (!is_followed) {
@@ -174,16 +175,6 @@ static void follow(struct exchange *exchange, const char *location)
                      &(struct http_result){.error = "context deadline exceeded (Client.Timeout "
                                                     "exceeded while awaiting headers)",
                                            .is_late = true});
-}
-
-static void on_done(const struct http_result *result, void *arg)
-{
-    struct exchange *exchange = arg;
-    assert(exchange->requests > 0);
-    if (is_redirect(result) && !exchange->client->is_closing)
-        follow(exchange, result->location);
-    else
-        exchange_end(exchange, result);
 }
 
 static void on_part_closed(void *arg)

@@ -54,9 +54,11 @@ bool request_header_is_framing(const char *name)
            strcasecmp(name, "Transfer-Encoding") == 0 || strcasecmp(name, "Trailer") == 0;
 }
 
-static void print_head(FILE *out, const struct http_client_settings *settings,
-                       const struct http_url *url)
+char *request_head_text(const struct http_client_settings *settings, const struct http_url *url)
 {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
     const char *host = request_header_find(settings, "Host");
     fprintf(out, "POST %s HTTP/1.1\r\nHost: %s\r\n", url->target,
             host != NULL && host[0] != '\0' ? host : url->authority);
@@ -73,14 +75,6 @@ static void print_head(FILE *out, const struct http_client_settings *settings,
         if (!request_header_is_framing(settings->headers[i].key) &&
             !request_header_is_replaced(settings, settings->headers[i].key))
             fprintf(out, "%s: %s\r\n", settings->headers[i].key, settings->headers[i].value);
-}
-
-char *request_head_text(const struct http_client_settings *settings, const struct http_url *url)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    print_head(out, settings, url);
     int failed = fclose(out);
     assert(failed == 0);
     char *copy = mem_copy_text(text);

@@ -54,23 +54,6 @@ static bool in_block(const struct address *address, const char *block, long pref
     return rest == 0 || ((address->bytes[whole] ^ network.bytes[whole]) & mask) == 0;
 }
 
-/* ".example.com" covers the domains below it, "example.com" that host, too. */
-static bool domain_covers(const char *domain, const char *host)
-{
-    if (domain[0] == '*' && domain[1] == '.')
-        domain++;
-    bool is_suffix_only = domain[0] == '.';
-    size_t domain_size = strlen(domain);
-    size_t host_size = strlen(host);
-    if (!is_suffix_only && strcasecmp(domain, host) == 0)
-        return true;
-    size_t needed = domain_size + (is_suffix_only ? 0 : 1);
-    if (domain_size == 0 || host_size <= needed)
-        return false;
-    const char *tail = host + host_size - domain_size;
-    return strcasecmp(tail, domain) == 0 && (is_suffix_only || tail[-1] == '.');
-}
-
 /* Cuts ":port" off entry. Returns whether it allows the port. */
 static bool port_allows(char *entry, uint16_t port)
 {
@@ -107,7 +90,20 @@ static bool entry_covers(char *entry, const struct http_url *url)
     entry = without_brackets(entry);
     if (address.family != 0)
         return in_block(&address, entry, address.family == AF_INET ? 32 : 128);
-    return domain_covers(entry, url->host);
+    /* ".example.com" covers the domains below it, "example.com" that host, too. */
+    const char *domain = entry;
+    if (domain[0] == '*' && domain[1] == '.')
+        domain++;
+    bool is_suffix_only = domain[0] == '.';
+    size_t domain_size = strlen(domain);
+    size_t host_size = strlen(url->host);
+    if (!is_suffix_only && strcasecmp(domain, url->host) == 0)
+        return true;
+    size_t needed = domain_size + (is_suffix_only ? 0 : 1);
+    if (domain_size == 0 || host_size <= needed)
+        return false;
+    const char *tail = url->host + host_size - domain_size;
+    return strcasecmp(tail, domain) == 0 && (is_suffix_only || tail[-1] == '.');
 }
 
 bool proxy_is_excluded(const struct http_url *url, const char *no_proxy)

@@ -21,18 +21,6 @@ static void visit_userinfo(const char *userinfo, secret_fn visit, void *arg)
         visit(colon + 1, arg);
 }
 
-static void visit_basic(const char *base64, secret_fn visit, void *arg)
-{
-    size_t size = strlen(base64);
-    char *userinfo = mem_zalloc(size + 1);
-    if (base64_decode(slice_of_text(base64), (uint8_t *)userinfo, &size))
-        userinfo[size] = '\0';
-    else
-        userinfo[0] = '\0';
-    visit_userinfo(userinfo, visit, arg);
-    secret_free(userinfo);
-}
-
 /* Without padding, as gRPC sends binary metadata. */
 static void visit_binary(const char *value, secret_fn visit, void *arg)
 {
@@ -54,8 +42,17 @@ static void visit_value(const char *name, const char *value, secret_fn visit, vo
     if (blank == NULL)
         return;
     visit(blank + 1, arg);
-    if (strncasecmp(value, "Basic ", 6) == 0)
-        visit_basic(blank + 1, visit, arg);
+    if (strncasecmp(value, "Basic ", 6) == 0) {
+        const char *base64 = blank + 1;
+        size_t size = strlen(base64);
+        char *userinfo = mem_zalloc(size + 1);
+        if (base64_decode(slice_of_text(base64), (uint8_t *)userinfo, &size))
+            userinfo[size] = '\0';
+        else
+            userinfo[0] = '\0';
+        visit_userinfo(userinfo, visit, arg);
+        secret_free(userinfo);
+    }
 }
 
 static void visit_all(const struct request_secrets *secrets, secret_fn visit, void *arg)
@@ -74,18 +71,6 @@ struct redaction {
     size_t room;
     bool is_cut; /* the text fills the room: its end may be a part of a secret */
 };
-
-/* Cuts the beginning of a secret off the end of the text. */
-static void cut_begun(char *text, const char *secret, size_t size)
-{
-    size_t length = strlen(text);
-    size_t most = length < size ? length : size - 1;
-    for (size_t begun = most; begun >= REQUEST_SECRET_BYTES_MIN; begun--)
-        if (memcmp(text + length - begun, secret, begun) == 0) {
-            text[length - begun] = '\0';
-            return;
-        }
-}
 
 static void redact(const char *secret, void *arg)
 {
@@ -111,8 +96,16 @@ static void redact(const char *secret, void *arg)
         memcpy(at, instead, instead_size);
         at[instead_size + behind] = '\0';
     }
-    if (redaction->is_cut)
-        cut_begun(text, secret, size);
+    if (redaction->is_cut) {
+        /* Cuts the beginning of a secret off the end of the text. */
+        size_t length = strlen(text);
+        size_t most = length < size ? length : size - 1;
+        for (size_t begun = most; begun >= REQUEST_SECRET_BYTES_MIN; begun--)
+            if (memcmp(text + length - begun, secret, begun) == 0) {
+                text[length - begun] = '\0';
+                return;
+            }
+    }
 }
 
 void request_secrets_redact(const struct request_secrets *secrets, char *text, size_t room)

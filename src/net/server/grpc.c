@@ -44,19 +44,6 @@ static void respond_with(struct http_request *request, const struct grpc_call *c
     http_respond(request, &response);
 }
 
-/* Refuses the call; returns false. */
-static bool refuse(struct http_request *request, const struct grpc_call *call, unsigned http_status,
-                   enum status_code code, const char *message)
-{
-    assert(code != STATUS_OK);
-    respond_with(request, call,
-                 &(struct refusal){
-                     .http_status = http_status,
-                     .status = {.code = code, .message = message},
-                 });
-    return false;
-}
-
 /* 'text "shown"', with at most SHOWN_BYTES_MAX of what the client sent. */
 static void print_showing(char message[2 * SHOWN_BYTES_MAX], const char *text, struct slice shown)
 {
@@ -71,7 +58,13 @@ static bool refuse_showing(struct http_request *request, const struct grpc_call 
 {
     char message[2 * SHOWN_BYTES_MAX];
     print_showing(message, refusal->status.message, shown);
-    return refuse(request, call, refusal->http_status, refusal->status.code, message);
+    /* Refuses the call; returns false. */
+    respond_with(request, call,
+                 &(struct refusal){
+                     .http_status = refusal->http_status,
+                     .status = {.code = refusal->status.code, .message = message},
+                 });
+    return false;
 }
 
 /* A client with another content type does not speak gRPC; it gets a readable body, too. */
@@ -192,20 +185,6 @@ static bool check_headers(struct http_request *request, struct grpc_call *call)
     return true;
 }
 
-static bool check_encoding(struct http_request *request, struct grpc_call *call)
-{
-    struct slice encoding = http_request_header(request, "grpc-encoding");
-    call->codec = codec_of_grpc(encoding);
-    if (call->codec != CODECS)
-        return true;
-    return refuse_showing(
-        request, call,
-        &(struct refusal){200,
-                          {.code = STATUS_UNIMPLEMENTED,
-                           .message = "grpc: Decompressor is not installed for grpc-encoding"}},
-        encoding);
-}
-
 bool grpc_accept(struct http_request *request, struct grpc_call *ret_call)
 {
     *ret_call = (struct grpc_call){.timeout_ns = GRPC_NO_TIMEOUT};
@@ -220,7 +199,16 @@ bool grpc_accept(struct http_request *request, struct grpc_call *ret_call)
                                .message = "Received a HEADERS frame with a :method which should be "
                                           "POST: found"}},
             method);
-    return check_encoding(request, ret_call);
+    struct slice encoding = http_request_header(request, "grpc-encoding");
+    ret_call->codec = codec_of_grpc(encoding);
+    if (ret_call->codec != CODECS)
+        return true;
+    return refuse_showing(
+        request, ret_call,
+        &(struct refusal){200,
+                          {.code = STATUS_UNIMPLEMENTED,
+                           .message = "grpc: Decompressor is not installed for grpc-encoding"}},
+        encoding);
 }
 
 bool grpc_split_path(struct http_request *request, const struct grpc_call *call,

@@ -24,77 +24,63 @@ static bool move_if(struct http1_chunks *chunks, bool is_right, enum http1_chunk
     return true;
 }
 
-static bool take_size(struct http1_chunks *chunks, uint8_t byte)
-{
-    int digit = http1_hex_digit(byte);
-    if (digit < 0)
-        return move_if(chunks, chunks->digits > 0 && (byte == ';' || byte == '\r'),
-                       byte == ';' ? CHUNK_EXTENSION_NAME : CHUNK_SIZE_LF, "invalid chunk size");
-    chunks->digits++;
-    chunks->left = chunks->left << 4 | (uint64_t)digit;
-    if (chunks->digits > SIZE_DIGITS_MAX || chunks->left > INT64_MAX)
-        return refuse(chunks, "chunk size too large");
-    return true;
-}
-
-static bool take_extension(struct http1_chunks *chunks, uint8_t byte)
-{
-    chunks->extension_bytes++;
-    if (chunks->extension_bytes > HTTP_CHUNK_EXTENSION_BYTES_MAX)
-        return refuse(chunks, "chunk extensions too large");
-    if (chunks->state == CHUNK_EXTENSION_NAME)
-        return move_if(chunks, http1_is(byte, HTTP1_TOKEN), CHUNK_EXTENSION,
-                       "chunk extension without name");
-    if (byte == '\r')
-        return move_if(chunks, true, CHUNK_SIZE_LF, NULL);
-    return move_if(chunks, http1_is(byte, HTTP1_VALUE), CHUNK_EXTENSION,
-                   "control character in chunk extension");
-}
-
-static bool take_size_lf(struct http1_chunks *chunks, uint8_t byte)
-{
-    assert(chunks->digits > 0);
-    chunks->digits = 0;
-    return move_if(chunks, byte == '\n', chunks->left == 0 ? CHUNK_TRAILER : CHUNK_DATA,
-                   "chunk size line does not end in CR LF");
-}
-
-static bool take_trailer(struct http1_chunks *chunks, uint8_t byte)
-{
-    chunks->trailer_bytes++;
-    if (chunks->trailer_bytes > HTTP_TRAILER_BYTES_MAX)
-        return refuse(chunks, "trailers too large");
-    if (chunks->state == CHUNK_TRAILER)
-        return move_if(chunks, byte == '\r' || http1_is(byte, HTTP1_TOKEN),
-                       byte == '\r' ? CHUNK_LAST_LF : CHUNK_TRAILER_NAME, "invalid trailer name");
-    if (chunks->state == CHUNK_TRAILER_NAME)
-        return move_if(chunks, byte == ':' || http1_is(byte, HTTP1_TOKEN),
-                       byte == ':' ? CHUNK_TRAILER_VALUE : CHUNK_TRAILER_NAME,
-                       "invalid trailer name");
-    return move_if(chunks, byte == '\r' || http1_is(byte, HTTP1_VALUE),
-                   byte == '\r' ? CHUNK_TRAILER_LF : CHUNK_TRAILER_VALUE,
-                   "control character in trailer");
-}
-
 /* One byte of framing. */
 static bool take_byte(struct http1_chunks *chunks, uint8_t byte)
 {
     switch (chunks->state) {
-    case CHUNK_SIZE:
-        return take_size(chunks, byte);
+    case CHUNK_SIZE: {
+        int digit = http1_hex_digit(byte);
+        if (digit < 0)
+            return move_if(chunks, chunks->digits > 0 && (byte == ';' || byte == '\r'),
+                           byte == ';' ? CHUNK_EXTENSION_NAME : CHUNK_SIZE_LF,
+                           "invalid chunk size");
+        chunks->digits++;
+        chunks->left = chunks->left << 4 | (uint64_t)digit;
+        if (chunks->digits > SIZE_DIGITS_MAX || chunks->left > INT64_MAX)
+            return refuse(chunks, "chunk size too large");
+        return true;
+    }
     case CHUNK_EXTENSION_NAME:
-    case CHUNK_EXTENSION:
-        return take_extension(chunks, byte);
-    case CHUNK_SIZE_LF:
-        return take_size_lf(chunks, byte);
+    case CHUNK_EXTENSION: {
+        chunks->extension_bytes++;
+        if (chunks->extension_bytes > HTTP_CHUNK_EXTENSION_BYTES_MAX)
+            return refuse(chunks, "chunk extensions too large");
+        if (chunks->state == CHUNK_EXTENSION_NAME)
+            return move_if(chunks, http1_is(byte, HTTP1_TOKEN), CHUNK_EXTENSION,
+                           "chunk extension without name");
+        if (byte == '\r')
+            return move_if(chunks, true, CHUNK_SIZE_LF, NULL);
+        return move_if(chunks, http1_is(byte, HTTP1_VALUE), CHUNK_EXTENSION,
+                       "control character in chunk extension");
+    }
+    case CHUNK_SIZE_LF: {
+        assert(chunks->digits > 0);
+        chunks->digits = 0;
+        return move_if(chunks, byte == '\n', chunks->left == 0 ? CHUNK_TRAILER : CHUNK_DATA,
+                       "chunk size line does not end in CR LF");
+    }
     case CHUNK_DATA_CR:
         return move_if(chunks, byte == '\r', CHUNK_DATA_LF, "chunk does not end in CR LF");
     case CHUNK_DATA_LF:
         return move_if(chunks, byte == '\n', CHUNK_SIZE, "chunk does not end in CR LF");
     case CHUNK_TRAILER:
     case CHUNK_TRAILER_NAME:
-    case CHUNK_TRAILER_VALUE:
-        return take_trailer(chunks, byte);
+    case CHUNK_TRAILER_VALUE: {
+        chunks->trailer_bytes++;
+        if (chunks->trailer_bytes > HTTP_TRAILER_BYTES_MAX)
+            return refuse(chunks, "trailers too large");
+        if (chunks->state == CHUNK_TRAILER)
+            return move_if(chunks, byte == '\r' || http1_is(byte, HTTP1_TOKEN),
+                           byte == '\r' ? CHUNK_LAST_LF : CHUNK_TRAILER_NAME,
+                           "invalid trailer name");
+        if (chunks->state == CHUNK_TRAILER_NAME)
+            return move_if(chunks, byte == ':' || http1_is(byte, HTTP1_TOKEN),
+                           byte == ':' ? CHUNK_TRAILER_VALUE : CHUNK_TRAILER_NAME,
+                           "invalid trailer name");
+        return move_if(chunks, byte == '\r' || http1_is(byte, HTTP1_VALUE),
+                       byte == '\r' ? CHUNK_TRAILER_LF : CHUNK_TRAILER_VALUE,
+                       "control character in trailer");
+    }
     case CHUNK_TRAILER_LF:
         return move_if(chunks, byte == '\n', CHUNK_TRAILER, "trailer does not end in CR LF");
     case CHUNK_LAST_LF:

@@ -39,15 +39,6 @@ static bool cut(struct slice *text, uint8_t separator, struct slice *ret_before)
     return true;
 }
 
-static bool has_clean_escapes(struct slice path)
-{
-    for (size_t i = 0; i < path.size; i++)
-        if (path.data[i] == '%' && (path.size - i < 3 || http1_hex_digit(path.data[i + 1]) < 0 ||
-                                    http1_hex_digit(path.data[i + 2]) < 0))
-            return false;
-    return true;
-}
-
 static bool is_digit(uint8_t byte)
 {
     return byte >= '0' && byte <= '9';
@@ -117,8 +108,10 @@ static bool parse_target(struct http1_parser *parser, const uint8_t *data, struc
     struct slice query = target;
     if (cut(&query, '?', &path))
         parser->query = span_of(data, query);
-    if (!has_clean_escapes(path))
-        return refuse(parser, 400, "invalid escape in request target");
+    for (size_t i = 0; i < path.size; i++)
+        if (path.data[i] == '%' && (path.size - i < 3 || http1_hex_digit(path.data[i + 1]) < 0 ||
+                                    http1_hex_digit(path.data[i + 2]) < 0))
+            return refuse(parser, 400, "invalid escape in request target");
     parser->path = span_of(data, path);
     return true;
 }
@@ -148,50 +141,6 @@ static bool parse_request_line(struct http1_parser *parser, const uint8_t *data,
     return parse_target(parser, data, target) && parse_version(parser, line);
 }
 
-/* 1*DIGIT up to 2^63-1 (RFC 9110 §8.6); one header, one value. */
-static bool parse_content_length(struct http1_parser *parser, struct slice value)
-{
-    if (parser->has_content_length)
-        return refuse(parser, 400, "more than one Content-Length");
-    if (value.size == 0 || value.size > 19)
-        return refuse(parser, 400, "invalid Content-Length");
-    uint64_t length = 0;
-    for (size_t i = 0; i < value.size; i++) {
-        if (!is_digit(value.data[i]))
-            return refuse(parser, 400, "invalid Content-Length");
-        length = length * 10 + (uint64_t)(value.data[i] - '0');
-    }
-    if (length > INT64_MAX)
-        return refuse(parser, 400, "invalid Content-Length");
-    parser->has_content_length = true;
-    parser->content_length = length;
-    return true;
-}
-
-static bool parse_transfer_encoding(struct http1_parser *parser, struct slice value)
-{
-    if (parser->is_chunked)
-        return refuse(parser, 400, "more than one Transfer-Encoding");
-    if (value.size == 0)
-        return refuse(parser, 400, "invalid Transfer-Encoding");
-    if (!slice_equal_nocase(value, "chunked"))
-        return refuse(parser, 501, "unsupported transfer encoding");
-    parser->is_chunked = true;
-    return true;
-}
-
-static bool parse_host(struct http1_parser *parser, const uint8_t *data, struct slice value)
-{
-    if (parser->has_host)
-        return refuse(parser, 400, "more than one Host");
-    if (!http1_is_all(value, HTTP1_HOST))
-        return refuse(parser, 400, "invalid Host");
-    parser->has_host = true;
-    if (!parser->has_authority)
-        parser->host = span_of(data, value);
-    return true;
-}
-
 static bool parse_connection(struct http1_parser *parser, struct slice value)
 {
     bool is_last = false;
@@ -202,31 +151,6 @@ static bool parse_connection(struct http1_parser *parser, struct slice value)
         parser->wants_close |= slice_equal_nocase(option, "close");
         parser->wants_keep_alive |= slice_equal_nocase(option, "keep-alive");
     }
-    return true;
-}
-
-static bool parse_expect(struct http1_parser *parser, struct slice value)
-{
-    if (!slice_equal_nocase(value, "100-continue"))
-        return refuse(parser, 417, "unknown expectation");
-    parser->expects_continue = true;
-    return true;
-}
-
-/* The headers of the protocol; all others are the handler's. */
-static bool interpret(struct http1_parser *parser, const uint8_t *data, struct slice name,
-                      struct slice value)
-{
-    if (slice_equal_nocase(name, "content-length"))
-        return parse_content_length(parser, value);
-    if (slice_equal_nocase(name, "transfer-encoding"))
-        return parse_transfer_encoding(parser, value);
-    if (slice_equal_nocase(name, "host"))
-        return parse_host(parser, data, value);
-    if (slice_equal_nocase(name, "connection"))
-        return parse_connection(parser, value);
-    if (slice_equal_nocase(name, "expect"))
-        return parse_expect(parser, value);
     return true;
 }
 
@@ -248,7 +172,54 @@ static bool parse_header(struct http1_parser *parser, const uint8_t *data, struc
         .name = span_of(data, name),
         .value = value.size == 0 ? (struct http1_span){.at = 0} : span_of(data, value),
     };
-    return interpret(parser, data, name, value);
+    /* The headers of the protocol; all others are the handler's. */
+    if (slice_equal_nocase(name, "content-length")) {
+        /* 1*DIGIT up to 2^63-1 (RFC 9110 §8.6); one header, one value. */
+        if (parser->has_content_length)
+            return refuse(parser, 400, "more than one Content-Length");
+        if (value.size == 0 || value.size > 19)
+            return refuse(parser, 400, "invalid Content-Length");
+        uint64_t length = 0;
+        for (size_t i = 0; i < value.size; i++) {
+            if (!is_digit(value.data[i]))
+                return refuse(parser, 400, "invalid Content-Length");
+            length = length * 10 + (uint64_t)(value.data[i] - '0');
+        }
+        if (length > INT64_MAX)
+            return refuse(parser, 400, "invalid Content-Length");
+        parser->has_content_length = true;
+        parser->content_length = length;
+        return true;
+    }
+    if (slice_equal_nocase(name, "transfer-encoding")) {
+        if (parser->is_chunked)
+            return refuse(parser, 400, "more than one Transfer-Encoding");
+        if (value.size == 0)
+            return refuse(parser, 400, "invalid Transfer-Encoding");
+        if (!slice_equal_nocase(value, "chunked"))
+            return refuse(parser, 501, "unsupported transfer encoding");
+        parser->is_chunked = true;
+        return true;
+    }
+    if (slice_equal_nocase(name, "host")) {
+        if (parser->has_host)
+            return refuse(parser, 400, "more than one Host");
+        if (!http1_is_all(value, HTTP1_HOST))
+            return refuse(parser, 400, "invalid Host");
+        parser->has_host = true;
+        if (!parser->has_authority)
+            parser->host = span_of(data, value);
+        return true;
+    }
+    if (slice_equal_nocase(name, "connection"))
+        return parse_connection(parser, value);
+    if (slice_equal_nocase(name, "expect")) {
+        if (!slice_equal_nocase(value, "100-continue"))
+            return refuse(parser, 417, "unknown expectation");
+        parser->expects_continue = true;
+        return true;
+    }
+    return true;
 }
 
 /* The checks of the whole head (RFC 9112 §3.2, §6.1). */

@@ -149,9 +149,9 @@ static void append(struct response_head *head, const char *piece)
     head->size += size;
 }
 
-/* Names are lower case in here; they are sent as Go does: Content-Type. */
-static void append_name(struct response_head *head, const char *name)
+static void append_header(struct response_head *head, const char *name, const char *value)
 {
+    /* Names are lower case in here; they are sent as Go does: Content-Type. */
     size_t size = strlen(name);
     assert(http1_is_token(slice_of(name, size)));
     char *target = room(head, size);
@@ -162,23 +162,13 @@ static void append_name(struct response_head *head, const char *name)
         is_start = name[i] == '-';
     }
     head->size += size;
-}
-
-/* Bytes that could end the line become spaces. */
-static void append_value(struct response_head *head, const char *value)
-{
-    size_t size = strlen(value);
-    char *target = room(head, size);
+    append(head, ": ");
+    /* Bytes that could end the line become spaces. */
+    size = strlen(value);
+    target = room(head, size);
     for (size_t i = 0; i < size; i++)
         target[i] = http1_is((uint8_t)value[i], HTTP1_VALUE) ? value[i] : ' ';
     head->size += size;
-}
-
-static void append_header(struct response_head *head, const char *name, const char *value)
-{
-    append_name(head, name);
-    append(head, ": ");
-    append_value(head, value);
     append(head, "\r\n");
 }
 
@@ -209,13 +199,6 @@ static void response_head_init(struct response_head *head, struct http_server *s
     append(head, "\r\n");
 }
 
-static void response_head_fini(struct response_head *head)
-{
-    if (head->data != head->inlined)
-        mem_free(head->data);
-    head->data = NULL;
-}
-
 static enum http1_result refuse_busy(struct http1_exchange *exchange)
 {
     exchange->parser.status = 503;
@@ -235,18 +218,6 @@ static struct buffer *keep(struct budget *budget, const uint8_t *data, size_t si
     memcpy(kept->data, data, size);
     kept->size = size;
     return kept;
-}
-
-static struct http1_exchange *exchange_create(struct http1 *http1)
-{
-    struct http1_exchange *exchange = mem_try_alloc(sizeof(*exchange));
-    if (exchange == NULL)
-        return NULL;
-    exchange->http1 = http1;
-    exchange->head = NULL;
-    exchange->has_begun = false;
-    http1_parser_init(&exchange->parser);
-    return exchange;
 }
 
 static void exchange_destroy(struct http1_exchange *exchange)
@@ -311,33 +282,10 @@ static enum http1_result feed_more(struct http1_exchange *exchange, struct budge
     return result;
 }
 
-/* Takes bytes up to the end of the head; *ret_used is their number. After HTTP1_REFUSED the parser
- * has the status to respond with. */
-static enum http1_result exchange_feed(struct http1_exchange *exchange, struct budget *budget,
-                                       const uint8_t *data, size_t size, size_t *ret_used)
-{
-    assert(size > 0);
-    assert(!exchange->has_begun);
-    return exchange->head == NULL ? feed_first(exchange, budget, data, size, ret_used)
-                                  : feed_more(exchange, budget, data, size, ret_used);
-}
-
 static struct slice slice_of_span(const struct http1_exchange *exchange, struct http1_span span)
 {
     assert(span.at + span.size <= exchange->head->size);
     return slice_of(exchange->head->data + span.at, span.size);
-}
-
-static void lower_names(struct http1_exchange *exchange)
-{
-    assert(exchange->parser.header_count <= HTTP_HEADERS_MAX);
-    for (size_t i = 0; i < exchange->parser.header_count; i++) {
-        struct http1_span name = exchange->parser.headers[i].name;
-        uint8_t *text = exchange->head->data + name.at;
-        for (size_t j = 0; j < name.size; j++)
-            if (text[j] >= 'A' && text[j] <= 'Z')
-                text[j] |= 0x20;
-    }
 }
 
 static struct http1_exchange *exchange_of(const struct http_request *request)
@@ -402,27 +350,6 @@ static void go_idle(struct http1 *http1)
                                      http_connection_settings(http1->connection)->idle_ns);
 }
 
-/* Closing with unread input would reset the connection, and the response could be lost (RFC 9112
- * §9.6). */
-static void go_linger(struct http1 *http1, bool has_unread)
-{
-    assert(http1->exchange == NULL);
-    uint64_t linger_ns = has_unread ? HTTP1_LINGER_BODY_NS : HTTP1_LINGER_NS;
-    http1->state = HTTP1_LINGER;
-    http1->dropped_bytes = 0;
-    drop_stash(http1);
-    http_connection_shutdown(http1->connection);
-    http_connection_set_deadline(http1->connection, linger_ns);
-}
-
-static void go_discard(struct http1 *http1)
-{
-    assert(!http1->is_chunked);
-    assert(http1->body_left <= HTTP_DISCARD_BYTES_MAX);
-    http1->state = HTTP1_DISCARD;
-    http_connection_set_deadline(http1->connection, BODY_GRACE_NS);
-}
-
 /* Frees the exchange, through its handler if that has the request. */
 static void end_exchange(struct http1_exchange *exchange)
 {
@@ -439,25 +366,26 @@ static void finish_response(struct http1 *http1)
     assert(http1->state == HTTP1_RESPONDING);
     http1->exchange = NULL;
     http1->is_writing = false;
-    if (http1->closes)
-        go_linger(http1, has_rest(http1) || !exchange->has_begun);
-    else if (has_rest(http1))
-        go_discard(http1);
-    else
+    if (http1->closes) {
+        /* Closing with unread input would reset the connection, and the response could be lost (RFC
+         * 9112 §9.6). */
+        bool has_unread = has_rest(http1) || !exchange->has_begun;
+        uint64_t linger_ns = has_unread ? HTTP1_LINGER_BODY_NS : HTTP1_LINGER_NS;
+        http1->state = HTTP1_LINGER;
+        http1->dropped_bytes = 0;
+        drop_stash(http1);
+        http_connection_shutdown(http1->connection);
+        http_connection_set_deadline(http1->connection, linger_ns);
+    } else if (has_rest(http1)) {
+        assert(!http1->is_chunked);
+        assert(http1->body_left <= HTTP_DISCARD_BYTES_MAX);
+        http1->state = HTTP1_DISCARD;
+        http_connection_set_deadline(http1->connection, BODY_GRACE_NS);
+    } else {
         go_idle(http1);
+    }
     end_exchange(exchange);
     settle(http1);
-}
-
-/* The rest of a body is dropped if it is short and sure to be sent; else the connection closes. */
-static bool must_close(const struct http1 *http1, const struct http_response *response)
-{
-    if (response->closes || http1->is_stopping)
-        return true;
-    if (http1->has_ended && http1->stash == NULL)
-        return true;
-    return has_rest(http1) && (http1->is_chunked || !http1->has_continued ||
-                               http1->body_left > HTTP_DISCARD_BYTES_MAX);
 }
 
 static void send_response(struct http1 *http1, const struct http_response *response)
@@ -465,7 +393,12 @@ static void send_response(struct http1 *http1, const struct http_response *respo
     const struct http1_exchange *exchange = http1->exchange;
     struct http_connection *connection = http1->connection;
     assert(!http1->is_writing);
-    http1->closes = http1->closes || must_close(http1, response);
+    /* The rest of a body is dropped if it is short and sure to be sent; else the connection
+     * closes. */
+    http1->closes |=
+        response->closes || http1->is_stopping || (http1->has_ended && http1->stash == NULL) ||
+        (has_rest(http1) &&
+         (http1->is_chunked || !http1->has_continued || http1->body_left > HTTP_DISCARD_BYTES_MAX));
     http1->state = HTTP1_RESPONDING;
     bool is_1_0 = exchange->parser.version_minor == 0;
     const char *option = http1->closes ? "close" : is_1_0 ? "keep-alive" : NULL;
@@ -479,7 +412,8 @@ static void send_response(struct http1 *http1, const struct http_response *respo
     };
     http_connection_set_deadline(connection, UINT64_MAX);
     bool is_written = http_connection_write(connection, parts, has_body ? 2 : 1);
-    response_head_fini(&head);
+    if (head.data != head.inlined)
+        mem_free(head.data);
     if (is_written)
         finish_response(http1);
     else
@@ -542,15 +476,6 @@ static void finish_body(struct http1 *http1)
     http_exchange_finish_body(&http1->exchange->request);
 }
 
-static void send_continue(struct http1 *http1)
-{
-    assert(!http1->has_continued);
-    static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
-    http1->has_continued = true;
-    uv_buf_t part = uv_buf_init((char *)(uintptr_t)text, sizeof(text) - 1);
-    http_connection_write(http1->connection, &part, 1);
-}
-
 static void read_body(struct http_request *request)
 {
     struct http1 *http1 = http1_of(request);
@@ -562,8 +487,12 @@ static void read_body(struct http_request *request)
     http1->state = HTTP1_BODY;
     http1->body_due_ns = UINT64_MAX / 2;
     extend_body_deadline(http1, 0);
-    if (!http1->has_continued)
-        send_continue(http1);
+    if (!http1->has_continued) {
+        static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
+        http1->has_continued = true;
+        uv_buf_t part = uv_buf_init((char *)(uintptr_t)text, sizeof(text) - 1);
+        http_connection_write(http1->connection, &part, 1);
+    }
     settle(http1);
 }
 
@@ -584,11 +513,16 @@ static bool begin_head(struct http1 *http1)
 {
     assert(http1->state == HTTP1_HEAD);
     const struct http_server_settings *settings = http_connection_settings(http1->connection);
-    http1->exchange = exchange_create(http1);
-    if (http1->exchange == NULL) {
+    struct http1_exchange *exchange = mem_try_alloc(sizeof(*exchange));
+    if (exchange == NULL) {
         http_connection_abort(http1->connection);
         return false;
     }
+    exchange->http1 = http1;
+    exchange->head = NULL;
+    exchange->has_begun = false;
+    http1_parser_init(&exchange->parser);
+    http1->exchange = exchange;
     http1->read_until_ns =
         settings->read_deadline_ns == 0 ? UINT64_MAX : clock_now_ns() + settings->read_deadline_ns;
     uint64_t delay_ns = settings->header_deadline_ns;
@@ -622,7 +556,14 @@ static void begin_request(struct http1 *http1)
     struct http_request *request = &exchange->request;
     http_exchange_init(request, &http1_request_ops, http1->connection);
     exchange->has_begun = true;
-    lower_names(exchange);
+    /* Names of headers in lower case. */
+    for (size_t i = 0; i < parser->header_count; i++) {
+        struct http1_span name = parser->headers[i].name;
+        uint8_t *text = exchange->head->data + name.at;
+        for (size_t j = 0; j < name.size; j++)
+            if (text[j] >= 'A' && text[j] <= 'Z')
+                text[j] |= 0x20;
+    }
     request->method = slice_of_span(exchange, parser->method);
     request->path = slice_of_span(exchange, parser->path);
     request->query = slice_of_span(exchange, parser->query);
@@ -638,8 +579,12 @@ static size_t take_head(struct http1 *http1, const uint8_t *data, size_t size)
         return size;
     size_t used;
     struct budget *budget = http_connection_settings(http1->connection)->budget;
-    enum http1_result result = exchange_feed(http1->exchange, budget, data, size, &used);
-    const struct http1_parser *parser = &http1->exchange->parser;
+    struct http1_exchange *exchange = http1->exchange;
+    assert(!exchange->has_begun);
+    enum http1_result result = exchange->head == NULL
+                                   ? feed_first(exchange, budget, data, size, &used)
+                                   : feed_more(exchange, budget, data, size, &used);
+    const struct http1_parser *parser = &exchange->parser;
     if (result == HTTP1_REFUSED)
         respond_plain(http1, parser->status, parser->reason);
     else if (result == HTTP1_COMPLETE)
@@ -698,25 +643,6 @@ static size_t take_chunk(struct http1 *http1, const uint8_t *data, size_t size)
     return used;
 }
 
-static size_t take_discard(struct http1 *http1, size_t size)
-{
-    assert(http1->exchange == NULL);
-    size_t taken = size < http1->body_left ? size : (size_t)http1->body_left;
-    http1->body_left -= taken;
-    if (http1->body_left == 0)
-        go_idle(http1);
-    return taken;
-}
-
-static size_t take_linger(struct http1 *http1, size_t size)
-{
-    assert(http1->state == HTTP1_LINGER);
-    http1->dropped_bytes += size;
-    if (http1->dropped_bytes > HTTP1_LINGER_BYTES_MAX)
-        http_connection_abort(http1->connection);
-    return size;
-}
-
 /* Returns how many bytes the present state has used; 0: it must wait. */
 static size_t take_some(struct http1 *http1, const uint8_t *data, size_t size)
 {
@@ -725,10 +651,18 @@ static size_t take_some(struct http1 *http1, const uint8_t *data, size_t size)
         return take_head(http1, data, size);
     case HTTP1_BODY:
         return http1->is_chunked ? take_chunk(http1, data, size) : take_sized(http1, data, size);
-    case HTTP1_DISCARD:
-        return take_discard(http1, size);
+    case HTTP1_DISCARD: {
+        size_t taken = size < http1->body_left ? size : (size_t)http1->body_left;
+        http1->body_left -= taken;
+        if (http1->body_left == 0)
+            go_idle(http1);
+        return taken;
+    }
     case HTTP1_LINGER:
-        return take_linger(http1, size);
+        http1->dropped_bytes += size;
+        if (http1->dropped_bytes > HTTP1_LINGER_BYTES_MAX)
+            http_connection_abort(http1->connection);
+        return size;
     case HTTP1_HELD:
     case HTTP1_RESPONDING:
         break;

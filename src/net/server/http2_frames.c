@@ -33,51 +33,9 @@ static void set_state(struct http2_frames *frames, uint32_t number, enum state s
     *word = (*word & ~((uint64_t)STATE_MASK << shift)) | (uint64_t)state << shift;
 }
 
-/* Streams between the newest and this one become unused. */
-static void open_stream(struct http2_frames *frames, uint32_t number)
-{
-    assert(number > frames->newest);
-    if (number - frames->newest >= HTTP2_STREAMS_REMEMBERED)
-        memset(frames->states, 0, sizeof(frames->states));
-    else
-        for (uint32_t passed = frames->newest + 1; passed < number; passed++)
-            set_state(frames, passed, STATE_UNUSED);
-    frames->newest = number;
-    set_state(frames, number, STATE_OPEN);
-}
-
 static struct http2_fault fault_of(uint32_t code, uint32_t stream_id, const char *reason)
 {
     return (struct http2_fault){.code = code, .stream_id = stream_id, .reason = reason};
-}
-
-/* HEADERS or DATA. */
-static struct http2_fault take_message(struct http2_frames *frames, uint32_t id, unsigned type,
-                                       unsigned flags)
-{
-    uint32_t number = (id + 1) / 2;
-    if (number > frames->newest) {
-        /* nghttp2 refuses DATA on idle streams. */
-        if (type == NGHTTP2_DATA)
-            return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
-        open_stream(frames, number);
-    }
-    if (frames->newest - number >= HTTP2_STREAMS_REMEMBERED)
-        return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
-    switch (state_of(frames, number)) {
-    case STATE_UNUSED:
-        return fault_of(NGHTTP2_PROTOCOL_ERROR, 0,
-                        "the stream id is below that of a stream before");
-    case STATE_ENDED:
-        return fault_of(NGHTTP2_STREAM_CLOSED, 0, "a frame follows END_STREAM");
-    case STATE_RESET:
-        return fault_of(NGHTTP2_STREAM_CLOSED, id, "a frame follows RST_STREAM");
-    case STATE_OPEN:
-        if ((flags & NGHTTP2_FLAG_END_STREAM) != 0)
-            set_state(frames, number, STATE_ENDED);
-        return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
-    }
-    return fault_of(NGHTTP2_INTERNAL_ERROR, 0, "");
 }
 
 static void take_reset(struct http2_frames *frames, uint32_t id)
@@ -110,8 +68,40 @@ static struct http2_fault take_head(struct http2_frames *frames, const uint8_t *
 {
     uint32_t id = read_id(head + 5);
     frames->skip = payload_of(head);
-    if ((head[3] == NGHTTP2_HEADERS || head[3] == NGHTTP2_DATA) && id % 2 == 1)
-        return take_message(frames, id, head[3], head[4]);
+    if ((head[3] == NGHTTP2_HEADERS || head[3] == NGHTTP2_DATA) && id % 2 == 1) {
+        /* HEADERS or DATA. */
+        uint32_t number = (id + 1) / 2;
+        if (number > frames->newest) {
+            /* nghttp2 refuses DATA on idle streams. */
+            if (head[3] == NGHTTP2_DATA)
+                return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
+            /* Streams between the newest and this one become unused. */
+            assert(number > frames->newest);
+            if (number - frames->newest >= HTTP2_STREAMS_REMEMBERED)
+                memset(frames->states, 0, sizeof(frames->states));
+            else
+                for (uint32_t passed = frames->newest + 1; passed < number; passed++)
+                    set_state(frames, passed, STATE_UNUSED);
+            frames->newest = number;
+            set_state(frames, number, STATE_OPEN);
+        }
+        if (frames->newest - number >= HTTP2_STREAMS_REMEMBERED)
+            return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
+        switch (state_of(frames, number)) {
+        case STATE_UNUSED:
+            return fault_of(NGHTTP2_PROTOCOL_ERROR, 0,
+                            "the stream id is below that of a stream before");
+        case STATE_ENDED:
+            return fault_of(NGHTTP2_STREAM_CLOSED, 0, "a frame follows END_STREAM");
+        case STATE_RESET:
+            return fault_of(NGHTTP2_STREAM_CLOSED, id, "a frame follows RST_STREAM");
+        case STATE_OPEN:
+            if ((head[4] & NGHTTP2_FLAG_END_STREAM) != 0)
+                set_state(frames, number, STATE_ENDED);
+            return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
+        }
+        return fault_of(NGHTTP2_INTERNAL_ERROR, 0, "");
+    }
     if (head[3] == NGHTTP2_RST_STREAM && id % 2 == 1)
         take_reset(frames, id);
     if (head[3] == NGHTTP2_PRIORITY && id == 0)
@@ -136,12 +126,6 @@ static size_t collect(struct http2_frames *frames, const uint8_t *data, size_t s
     return taken;
 }
 
-static bool is_head_complete(const struct http2_frames *frames)
-{
-    return frames->head_size == HTTP2_HEAD_BYTES_MAX ||
-           (frames->head_size == HTTP2_HEAD_BYTES && !names_parent(frames->head));
-}
-
 void http2_frames_init(struct http2_frames *frames)
 {
     *frames = (struct http2_frames){.skip = NGHTTP2_CLIENT_MAGIC_LEN};
@@ -164,7 +148,8 @@ size_t http2_frames_read(struct http2_frames *frames, const uint8_t *data, size_
         if (frames->head_size == 0)
             head_at = at;
         at += collect(frames, data + at, size - at);
-        if (!is_head_complete(frames))
+        if (frames->head_size != HTTP2_HEAD_BYTES_MAX &&
+            (frames->head_size != HTTP2_HEAD_BYTES || names_parent(frames->head)))
             continue;
         frames->head_size = 0;
         *ret_fault = take_head(frames, frames->head);

@@ -18,25 +18,20 @@ static struct token_bucket token_bucket_of(uint64_t burst, uint64_t per_s, uint6
         .burst = burst, .per_s = per_s, .tokens = burst, .filled_ns = now_ns};
 }
 
-/* Adds whole tokens; the rest of the time counts for the next call. */
-static void token_bucket_fill(struct token_bucket *bucket, uint64_t now_ns)
+static bool token_bucket_take(struct token_bucket *bucket, uint64_t now_ns)
 {
+    assert(now_ns >= bucket->filled_ns);
+    /* Adds whole tokens; the rest of the time counts for the next call. */
     assert(bucket->tokens <= bucket->burst);
     uint64_t ns_per_token = NS_PER_S / bucket->per_s;
     uint64_t due = (now_ns - bucket->filled_ns) / ns_per_token;
     if (bucket->tokens + due >= bucket->burst) {
         bucket->tokens = bucket->burst;
         bucket->filled_ns = now_ns;
-        return;
+    } else {
+        bucket->tokens += due;
+        bucket->filled_ns += due * ns_per_token;
     }
-    bucket->tokens += due;
-    bucket->filled_ns += due * ns_per_token;
-}
-
-static bool token_bucket_take(struct token_bucket *bucket, uint64_t now_ns)
-{
-    assert(now_ns >= bucket->filled_ns);
-    token_bucket_fill(bucket, now_ns);
     if (bucket->tokens == 0)
         return false;
     bucket->tokens--;
@@ -46,21 +41,6 @@ static bool token_bucket_take(struct token_bucket *bucket, uint64_t now_ns)
 static enum http2_abuse take_glitch(struct http2_guard *guard, uint64_t now_ns)
 {
     return token_bucket_take(&guard->glitches, now_ns) ? HTTP2_NO_ABUSE : HTTP2_TOO_MANY_GLITCHES;
-}
-
-static enum http2_abuse take_ping(struct http2_guard *guard, uint64_t now_ns)
-{
-    assert(guard->ping_interval_ns > 0);
-    bool is_early = now_ns < guard->ping_due_ns;
-    guard->ping_due_ns = now_ns + guard->ping_interval_ns;
-    if (is_early && ++guard->ping_strikes > HTTP2_PING_STRIKES_MAX)
-        return HTTP2_TOO_MANY_PINGS;
-    return HTTP2_NO_ABUSE;
-}
-
-static enum http2_abuse take_settings(struct http2_guard *guard, uint64_t now_ns)
-{
-    return token_bucket_take(&guard->settings, now_ns) ? HTTP2_NO_ABUSE : HTTP2_TOO_MANY_SETTINGS;
 }
 
 void http2_guard_init(struct http2_guard *guard, uint64_t ping_interval_ns, uint64_t now_ns)
@@ -85,11 +65,17 @@ enum http2_abuse http2_guard_frame(struct http2_guard *guard, const nghttp2_fram
     case NGHTTP2_CONTINUATION: /* counted by nghttp2 */
         return HTTP2_NO_ABUSE;
     case NGHTTP2_SETTINGS:
-        return take_settings(guard, now_ns);
+        return token_bucket_take(&guard->settings, now_ns) ? HTTP2_NO_ABUSE
+                                                           : HTTP2_TOO_MANY_SETTINGS;
     case NGHTTP2_PING:
         if ((head->flags & NGHTTP2_FLAG_ACK) != 0)
             return take_glitch(guard, now_ns);
-        return take_ping(guard, now_ns);
+        assert(guard->ping_interval_ns > 0);
+        bool is_early = now_ns < guard->ping_due_ns;
+        guard->ping_due_ns = now_ns + guard->ping_interval_ns;
+        if (is_early && ++guard->ping_strikes > HTTP2_PING_STRIKES_MAX)
+            return HTTP2_TOO_MANY_PINGS;
+        return HTTP2_NO_ABUSE;
     case NGHTTP2_RST_STREAM:
         return http2_guard_reset(guard, now_ns);
     default: /* PRIORITY, WINDOW_UPDATE, GOAWAY, unknown types */

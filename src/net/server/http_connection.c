@@ -97,17 +97,6 @@ static void start_write_deadline(struct http_connection *connection)
     arm_timer(connection);
 }
 
-static void expire_write(struct http_connection *connection)
-{
-    assert(connection->writes_waiting > 0);
-    size_t waiting = uv_stream_get_write_queue_size(stream_of(connection));
-    bool is_stall_only = connection->server->settings.write_deadline_ns == 0;
-    if (is_stall_only && waiting < connection->write_waiting_bytes)
-        start_write_deadline(connection);
-    else
-        http_connection_abort(connection);
-}
-
 static void expire(struct http_connection *connection)
 {
     assert(!connection->is_closing);
@@ -127,8 +116,15 @@ static void on_timer(struct timer *timer, void *arg)
     assert(timer == &connection->timer);
     assert(!connection->is_closing);
     uint64_t now_ns = clock_now_ns();
-    if (connection->write_deadline_ns <= now_ns)
-        expire_write(connection);
+    if (connection->write_deadline_ns <= now_ns) {
+        assert(connection->writes_waiting > 0);
+        size_t waiting = uv_stream_get_write_queue_size(stream_of(connection));
+        bool is_stall_only = connection->server->settings.write_deadline_ns == 0;
+        if (is_stall_only && waiting < connection->write_waiting_bytes)
+            start_write_deadline(connection);
+        else
+            http_connection_abort(connection);
+    }
     if (!connection->is_closing && connection->deadline_ns <= now_ns) {
         connection->deadline_ns = UINT64_MAX;
         expire(connection);
@@ -232,32 +228,6 @@ static void copy_parts(char *target, const uv_buf_t *parts, unsigned count, size
     }
 }
 
-static void write_later(struct http_connection *connection, const uv_buf_t *parts, unsigned count,
-                        size_t skip)
-{
-    assert(!connection->is_closing);
-    assert(skip < parts_size(parts, count));
-    size_t size = parts_size(parts, count) - skip;
-    struct late_write *late = mem_try_alloc(sizeof(*late) + size);
-    if (late == NULL) {
-        http_connection_close(connection);
-        return;
-    }
-    late->connection = connection;
-    late->size = size;
-    late->request.data = late;
-    copy_parts(late->data, parts, count, skip);
-    uv_buf_t rest = uv_buf_init(late->data, (unsigned)size);
-    if (uv_write(&late->request, stream_of(connection), &rest, 1, on_late_write) != 0) {
-        mem_free(late);
-        http_connection_close(connection);
-        return;
-    }
-    connection->writes_waiting++;
-    if (connection->writes_waiting == 1)
-        start_write_deadline(connection);
-}
-
 const struct http_server_settings *http_connection_settings(
     const struct http_connection *connection)
 {
@@ -279,7 +249,28 @@ bool http_connection_send(struct http_connection *connection, uv_buf_t *parts, u
     }
     if ((size_t)written == parts_size(parts, count))
         return true;
-    write_later(connection, parts, count, (size_t)written);
+    size_t skip = (size_t)written;
+    assert(!connection->is_closing);
+    assert(skip < parts_size(parts, count));
+    size_t size = parts_size(parts, count) - skip;
+    struct late_write *late = mem_try_alloc(sizeof(*late) + size);
+    if (late == NULL) {
+        http_connection_close(connection);
+    } else {
+        late->connection = connection;
+        late->size = size;
+        late->request.data = late;
+        copy_parts(late->data, parts, count, skip);
+        uv_buf_t rest = uv_buf_init(late->data, (unsigned)size);
+        if (uv_write(&late->request, stream_of(connection), &rest, 1, on_late_write) != 0) {
+            mem_free(late);
+            http_connection_close(connection);
+        } else {
+            connection->writes_waiting++;
+            if (connection->writes_waiting == 1)
+                start_write_deadline(connection);
+        }
+    }
     return false;
 }
 
@@ -328,18 +319,6 @@ static bool has_input(const struct http_connection *connection)
            ioctl(fd, FIONREAD, &size) == 0 && size > 0;
 }
 
-/* The server stops: closes what is idle. A request that the socket holds already is read first: to
- * close would reset the connection, and the client could not know what became of the request. */
-static void stop_connection(struct http_connection *connection)
-{
-    assert(lane_is_current(connection->server->settings.lane));
-    if (connection->is_closing)
-        return;
-    connection->is_stopping = has_input(connection);
-    if (!connection->is_stopping)
-        stop(connection);
-}
-
 void http_connection_close(struct http_connection *connection)
 {
     assert(connection->refs > 0);
@@ -383,27 +362,6 @@ void http_connection_unref(struct http_connection *connection)
     mem_free(connection);
 }
 
-/* Chooses the protocol by the first bytes. */
-static void sniff(struct http_connection *connection, const uint8_t *data, size_t size)
-{
-    assert(size > 0);
-    assert(connection->protocol == NULL);
-    size_t seen = connection->preface_size;
-    size_t wanted = NGHTTP2_CLIENT_MAGIC_LEN - seen;
-    size_t fresh = size < wanted ? size : wanted;
-    bool is_http2 = memcmp(preface_text + seen, data, fresh) == 0;
-    if (is_http2 && fresh < wanted) {
-        connection->preface_size = (uint8_t)(seen + fresh);
-        return;
-    }
-    if (!choose(connection, is_http2 ? &http2_protocol : &http1_protocol))
-        return;
-    if (seen > 0)
-        connection->protocol->receive(connection->state, (const uint8_t *)preface_text, seen);
-    if (!connection->is_closing)
-        connection->protocol->receive(connection->state, data, size);
-}
-
 void http_connection_room(struct http_connection *connection, uv_buf_t *ret_room)
 {
     bool offers_room = connection->protocol != NULL && connection->protocol->room != NULL;
@@ -420,19 +378,13 @@ void http_connection_room(struct http_connection *connection, uv_buf_t *ret_room
     *ret_room = uv_buf_init((char *)data, (unsigned)(size > INT32_MAX ? INT32_MAX : size));
 }
 
-/* Whether the protocol reads itself this time. */
-static bool is_expecting(const struct http_connection *connection)
-{
-    return connection->protocol != NULL && connection->tls == NULL &&
-           connection->protocol->expects != NULL && !connection->is_closing &&
-           connection->protocol->expects(connection->state);
-}
-
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
 {
     struct http_connection *connection = handle->data;
     (void)suggested;
-    if (is_expecting(connection))
+    if (connection->protocol != NULL && connection->tls == NULL &&
+        connection->protocol->expects != NULL && !connection->is_closing &&
+        connection->protocol->expects(connection->state))
         *ret_room = uv_buf_init(NULL, 0);
     else if (connection->tls != NULL)
         *ret_room = uv_buf_init((char *)connection->server->cipher_buffer, TLS_READ_BYTES);
@@ -443,10 +395,25 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_room)
 void http_connection_take(struct http_connection *connection, const uint8_t *data, size_t size)
 {
     assert(!connection->is_closing);
-    if (connection->protocol == NULL)
-        sniff(connection, data, size);
-    else
+    if (connection->protocol == NULL) {
+        /* Chooses the protocol by the first bytes. */
+        assert(size > 0);
+        size_t seen = connection->preface_size;
+        size_t wanted = NGHTTP2_CLIENT_MAGIC_LEN - seen;
+        size_t fresh = size < wanted ? size : wanted;
+        bool is_http2 = memcmp(preface_text + seen, data, fresh) == 0;
+        if (is_http2 && fresh < wanted) {
+            connection->preface_size = (uint8_t)(seen + fresh);
+        } else if (choose(connection, is_http2 ? &http2_protocol : &http1_protocol)) {
+            if (seen > 0)
+                connection->protocol->receive(connection->state, (const uint8_t *)preface_text,
+                                              seen);
+            if (!connection->is_closing)
+                connection->protocol->receive(connection->state, data, size);
+        }
+    } else {
         connection->protocol->receive(connection->state, data, size);
+    }
 }
 
 void http_connection_end_input(struct http_connection *connection)
@@ -635,8 +602,15 @@ void http_server_stop(struct http_server *server, void (*done)(void *arg), void 
     server->done_arg = arg;
     if (server->member.listener != NULL)
         listener_leave(&server->member);
-    for (struct http_connection *c = server->connections; c != NULL; c = c->next)
-        stop_connection(c);
+    for (struct http_connection *c = server->connections; c != NULL; c = c->next) {
+        /* A request that the socket holds already is read first: to close would reset the
+         * connection, and the client could not know what became of the request. */
+        if (c->is_closing)
+            continue;
+        c->is_stopping = has_input(c);
+        if (!c->is_stopping)
+            stop(c);
+    }
     check_done(server);
 }
 

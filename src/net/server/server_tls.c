@@ -90,40 +90,6 @@ bool server_tls_flush(struct http_connection *connection)
     return is_written;
 }
 
-static void fail(struct http_connection *connection)
-{
-    struct tls_channel *tls = connection->tls;
-    assert(!connection->is_closing);
-    if (!tls_channel_is_open(tls))
-        report(connection, tls_channel_error(tls));
-    if (tls_channel_met_http(tls) && connection->server->settings.has_http1) {
-        uv_buf_t part =
-            uv_buf_init((char *)(uintptr_t)cleartext_response, sizeof(cleartext_response) - 1);
-        http_connection_send(connection, &part, 1);
-    } else {
-        server_tls_flush(connection); /* the alert */
-    }
-    http_connection_abort(connection);
-}
-
-/* Like grpc-go, a server without HTTP/1 requires that ALPN has chosen h2. */
-static void start_protocol(struct http_connection *connection)
-{
-    const char *name = tls_channel_protocol(connection->tls);
-    const struct http_server_settings *settings = &connection->server->settings;
-    assert(connection->protocol == NULL);
-    if (strcmp(name, "h2") == 0) {
-        http_connection_begin(connection, &http2_protocol);
-    } else if (strcmp(name, "http/1.1") == 0) {
-        http_connection_begin(connection, &http1_protocol);
-    } else if (settings->has_http1) {
-        http_connection_begin(connection, NULL);
-    } else {
-        report(connection, "the client does not offer the protocol h2 (ALPN), which gRPC needs");
-        http_connection_abort(connection);
-    }
-}
-
 /* One step. Returns what tls_channel_read returns. */
 static ptrdiff_t read_some(struct http_connection *connection)
 {
@@ -135,7 +101,21 @@ static ptrdiff_t read_some(struct http_connection *connection)
     if (!was_open && tls_channel_is_open(connection->tls)) {
         end_handshake(connection);
         charge(connection, TLS_CONNECTION_BYTES);
-        start_protocol(connection);
+        /* Like grpc-go, a server without HTTP/1 requires that ALPN has chosen h2. */
+        const char *name = tls_channel_protocol(connection->tls);
+        const struct http_server_settings *settings = &connection->server->settings;
+        assert(connection->protocol == NULL);
+        if (strcmp(name, "h2") == 0) {
+            http_connection_begin(connection, &http2_protocol);
+        } else if (strcmp(name, "http/1.1") == 0) {
+            http_connection_begin(connection, &http1_protocol);
+        } else if (settings->has_http1) {
+            http_connection_begin(connection, NULL);
+        } else {
+            report(connection,
+                   "the client does not offer the protocol h2 (ALPN), which gRPC needs");
+            http_connection_abort(connection);
+        }
     }
     if (count > 0 && !connection->is_closing)
         http_connection_take(connection, (const uint8_t *)room.base, (size_t)count);
@@ -150,10 +130,22 @@ static void pump(struct http_connection *connection)
         count = read_some(connection);
     if (connection->is_closing)
         return;
-    if (count == TLS_FAILED)
-        fail(connection);
-    else if (count == TLS_CLOSED)
+    if (count == TLS_FAILED) {
+        struct tls_channel *tls = connection->tls;
+        assert(!connection->is_closing);
+        if (!tls_channel_is_open(tls))
+            report(connection, tls_channel_error(tls));
+        if (tls_channel_met_http(tls) && connection->server->settings.has_http1) {
+            uv_buf_t part =
+                uv_buf_init((char *)(uintptr_t)cleartext_response, sizeof(cleartext_response) - 1);
+            http_connection_send(connection, &part, 1);
+        } else {
+            server_tls_flush(connection); /* the alert */
+        }
+        http_connection_abort(connection);
+    } else if (count == TLS_CLOSED) {
         http_connection_end_input(connection);
+    }
     if (!connection->is_closing)
         server_tls_flush(connection);
     if (!connection->is_closing && !tls_channel_keep(connection->tls))

@@ -74,11 +74,6 @@ bool endpoint_parse(const char *text, struct endpoint *ret_endpoint, struct erro
     return true;
 }
 
-static bool is_number(const char *text)
-{
-    return text[0] != '\0' && text[strspn(text, "0123456789")] == '\0';
-}
-
 static bool resolve_port(const char *port, uint16_t *ret_port, struct error *error)
 {
     unsigned number = 0;
@@ -86,7 +81,7 @@ static bool resolve_port(const char *port, uint16_t *ret_port, struct error *err
         *ret_port = 0;
         return true;
     }
-    if (is_number(port)) {
+    if (port[0] != '\0' && port[strspn(port, "0123456789")] == '\0') {
         for (const char *digit = port; *digit != '\0' && number <= UINT16_MAX; digit++)
             number = number * 10 + (unsigned)(*digit - '0');
         if (number > UINT16_MAX)
@@ -188,15 +183,6 @@ static bool lookup(const char *host, const char *transport, struct endpoint_addr
     return true;
 }
 
-static void set_port(struct endpoint_address *address, uint16_t port)
-{
-    assert(address->address.ss_family == AF_INET || address->address.ss_family == AF_INET6);
-    if (address->address.ss_family == AF_INET)
-        ((struct sockaddr_in *)&address->address)->sin_port = htons(port);
-    else
-        ((struct sockaddr_in6 *)&address->address)->sin6_port = htons(port);
-}
-
 bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
                       struct endpoint_address *ret_address, struct error *error)
 {
@@ -213,7 +199,11 @@ bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
     struct endpoint_address address = {.size = 0};
     if (!lookup(endpoint->host, transport, &address, error))
         return false;
-    set_port(&address, port);
+    assert(address.address.ss_family == AF_INET || address.address.ss_family == AF_INET6);
+    if (address.address.ss_family == AF_INET)
+        ((struct sockaddr_in *)&address.address)->sin_port = htons(port);
+    else
+        ((struct sockaddr_in6 *)&address.address)->sin6_port = htons(port);
     endpoint_print((const struct sockaddr *)&address.address, address.text);
     *ret_address = address;
     return true;

@@ -87,26 +87,6 @@ static void refuse(struct listener *listener, int fd)
     close(fd);
 }
 
-static void deal_out(struct listener *listener, int fd, const struct sockaddr_storage *peer)
-{
-    assert(fd >= 0);
-    assert(listener->member_count > 0);
-    if (open_count(listener) >= listener->open_max) {
-        refuse(listener, fd);
-        return;
-    }
-    struct listener_member *member =
-        listener->members[listener->next_member++ % listener->member_count];
-    atomic_fetch_add_explicit(&member->open_count, 1, memory_order_relaxed);
-    if (member->lane == listener->lane) {
-        member->adopt(member->arg, fd, (const struct sockaddr *)peer);
-        return;
-    }
-    struct deal *deal = mem_alloc(sizeof(*deal));
-    *deal = (struct deal){.task = {.fn = on_deal}, .member = member, .fd = fd, .peer = *peer};
-    lane_post(member->lane, &deal->task);
-}
-
 static int open_spare(void)
 {
     return open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -141,7 +121,22 @@ static bool accept_one(struct listener *listener)
     socklen_t size = sizeof(peer);
     int fd = accept4(listener->fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd >= 0) {
-        deal_out(listener, fd, &peer);
+        assert(listener->member_count > 0);
+        if (open_count(listener) >= listener->open_max) {
+            refuse(listener, fd);
+        } else {
+            struct listener_member *member =
+                listener->members[listener->next_member++ % listener->member_count];
+            atomic_fetch_add_explicit(&member->open_count, 1, memory_order_relaxed);
+            if (member->lane == listener->lane) {
+                member->adopt(member->arg, fd, (const struct sockaddr *)&peer);
+            } else {
+                struct deal *deal = mem_alloc(sizeof(*deal));
+                *deal = (struct deal){
+                    .task = {.fn = on_deal}, .member = member, .fd = fd, .peer = peer};
+                lane_post(member->lane, &deal->task);
+            }
+        }
         return true;
     }
     if (errno == ECONNABORTED || errno == EINTR)
@@ -178,18 +173,6 @@ static bool fail(struct error *error, const char *step)
     return error_set(error, "%s: %c%s", step, tolower((unsigned char)reason[0]), reason + 1);
 }
 
-/* Accepted sockets inherit these. Failures are ignored. */
-static void set_options(int fd)
-{
-    assert(fd >= 0);
-    int on = 1;
-    int seconds = KEEPALIVE_S;
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
-    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
-}
-
 static bool open_socket(const struct endpoint_address *address, int *ret_fd, struct error *error)
 {
     int on = 1;
@@ -201,7 +184,13 @@ static bool open_socket(const struct endpoint_address *address, int *ret_fd, str
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
     if (family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
-    set_options(fd);
+    /* Accepted sockets inherit these. Failures are ignored. */
+    assert(fd >= 0);
+    int seconds = KEEPALIVE_S;
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &seconds, sizeof(seconds));
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &seconds, sizeof(seconds));
     bool is_bound = bind(fd, (const struct sockaddr *)&address->address, address->size) == 0;
     if (is_bound && listen(fd, SOMAXCONN) == 0) {
         *ret_fd = fd;
@@ -317,14 +306,6 @@ static void on_poll_closed(uv_handle_t *handle)
     free_if_unused(listener);
 }
 
-static void close_listener(struct listener *listener)
-{
-    assert(!listener->is_closing);
-    listener->is_closing = true;
-    timer_stop(lane_timers(listener->lane), &listener->rest);
-    uv_close((uv_handle_t *)&listener->poll, on_poll_closed);
-}
-
 /* Back on the member's lane. */
 static void on_left(struct lane_task *task)
 {
@@ -352,7 +333,10 @@ void listener_leave(struct listener_member *member)
     assert(lane_is_current(member->lane));
     struct listener *listener = member->listener;
     if (member == listener->first) {
-        close_listener(listener);
+        assert(!listener->is_closing);
+        listener->is_closing = true;
+        timer_stop(lane_timers(listener->lane), &listener->rest);
+        uv_close((uv_handle_t *)&listener->poll, on_poll_closed);
         return;
     }
     member->task.fn = on_leave;

@@ -179,18 +179,6 @@ static bool userinfo_parse(const char *begin, const char *end, struct http_url *
     return true;
 }
 
-static void target_set(const char *begin, const char *end, struct http_url *url)
-{
-    url->target = mem_alloc((size_t)(end - begin) + 2);
-    sprintf(url->target, "%s%.*s", begin < end && *begin == '/' ? "" : "/", (int)(end - begin),
-            begin);
-    int path_size = (int)strcspn(begin, "?#");
-    size_t size = strlen(url->authority) + (size_t)path_size + sizeof("https://");
-    url->shown = mem_alloc(size);
-    snprintf(url->shown, size, "%s://%s%.*s", url->is_https ? "https" : "http", url->authority,
-             path_size, begin);
-}
-
 bool http_url_parse(const char *text, struct http_url *ret_url, struct error *error)
 {
     struct http_url url = {0};
@@ -208,7 +196,14 @@ bool http_url_parse(const char *text, struct http_url *ret_url, struct error *er
                        error) ||
         !escapes_check(end, end + strlen(end), "fragment", error))
         goto fail;
-    target_set(authority_end, end, &url);
+    url.target = mem_alloc((size_t)(end - authority_end) + 2);
+    sprintf(url.target, "%s%.*s", authority_end < end && *authority_end == '/' ? "" : "/",
+            (int)(end - authority_end), authority_end);
+    int path_size = (int)strcspn(authority_end, "?#");
+    size_t size = strlen(url.authority) + (size_t)path_size + sizeof("https://");
+    url.shown = mem_alloc(size);
+    snprintf(url.shown, size, "%s://%s%.*s", url.is_https ? "https" : "http", url.authority,
+             path_size, authority_end);
     *ret_url = url;
     return true;
 fail:

@@ -79,9 +79,15 @@ static bool take_parameter(struct slice *rest, struct parameter *ret_parameter)
     return true;
 }
 
-/* "; name=value" until the end; a semicolon at the end is fine. */
-static bool are_parameters(struct slice rest)
+bool media_type_is(struct slice value, const char *type)
 {
+    size_t size = strlen(type);
+    assert(size > 0);
+    skip_blanks(&value);
+    if (value.size < size || strncasecmp((const char *)value.data, type, size) != 0)
+        return false;
+    /* "; name=value" until the end; a semicolon at the end is fine. */
+    struct slice rest = slice_of(value.data + size, value.size - size);
     struct parameter parameters[PARAMETERS_MAX];
     for (size_t count = 0; count < PARAMETERS_MAX; count++) {
         skip_blanks(&rest);
@@ -96,14 +102,4 @@ static bool are_parameters(struct slice rest)
             return false;
     }
     return false;
-}
-
-bool media_type_is(struct slice value, const char *type)
-{
-    size_t size = strlen(type);
-    assert(size > 0);
-    skip_blanks(&value);
-    if (value.size < size || strncasecmp((const char *)value.data, type, size) != 0)
-        return false;
-    return are_parameters(slice_of(value.data + size, value.size - size));
 }

@@ -28,20 +28,13 @@ static void *allocate_zeroed(size_t count, size_t size, void *arg)
     return memory;
 }
 
-/* A guess: the first allocation by realloc that is larger than a frame's payload. http2_server.c
- * checks it with the first frame. */
-static bool is_frame_buffer(const struct http2_frame_buffer *buffer, const void *old, size_t size)
-{
-    return buffer != NULL && buffer->data == NULL && old == NULL && size > FRAME_PAYLOAD_BYTES;
-}
-
 /* Refused only at the start of a session: when its queue of frames cannot grow, nghttp2 1.52 frees
  * a response's data twice. What it resizes is bounded: that queue, and buffers of one frame or
  * header. */
 static void *reallocate(void *old, size_t size, void *arg)
 {
     struct http2_frame_buffer *buffer = arg;
-    if (is_frame_buffer(buffer, old, size)) {
+    if (buffer != NULL && buffer->data == NULL && old == NULL && size > FRAME_PAYLOAD_BYTES) {
         buffer->data = mem_try_alloc_pages(size);
         buffer->size = size;
         return buffer->data;
@@ -57,17 +50,6 @@ static void release(void *memory, void *arg)
     if (buffer != NULL && memory != NULL && memory == buffer->data)
         buffer->data = NULL;
     mem_free(memory);
-}
-
-/* Frames of unknown types reach on_begin_frame of a server, which counts them, and no further. */
-static void fill_option(nghttp2_option *option, bool is_server)
-{
-    /* Closed streams are kept for a priority tree only, which we do not use. */
-    nghttp2_option_set_no_closed_streams(option, 1);
-    nghttp2_option_set_max_settings(option, HTTP2_SETTINGS_ENTRIES_MAX);
-    nghttp2_option_set_max_continuations(option, HTTP2_CONTINUATIONS_MAX);
-    for (unsigned type = NGHTTP2_CONTINUATION + 1; is_server && type <= UINT8_MAX; type++)
-        nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type);
 }
 
 int http2_session_create(nghttp2_session **ret_session,
@@ -89,7 +71,14 @@ int http2_session_create(nghttp2_session **ret_session,
     if (result == 0) {
         bool is_server = buffer != NULL;
         fill(callbacks);
-        fill_option(option, is_server);
+        /* Frames of unknown types reach on_begin_frame of a server, which counts them, and no
+         * further. */
+        /* Closed streams are kept for a priority tree only, which we do not use. */
+        nghttp2_option_set_no_closed_streams(option, 1);
+        nghttp2_option_set_max_settings(option, HTTP2_SETTINGS_ENTRIES_MAX);
+        nghttp2_option_set_max_continuations(option, HTTP2_CONTINUATIONS_MAX);
+        for (unsigned type = NGHTTP2_CONTINUATION + 1; is_server && type <= UINT8_MAX; type++)
+            nghttp2_option_set_user_recv_extension_type(option, (uint8_t)type);
         result = is_server
                      ? nghttp2_session_server_new3(ret_session, callbacks, arg, option, &memory)
                      : nghttp2_session_client_new3(ret_session, callbacks, arg, option, &memory);

@@ -157,17 +157,6 @@ static ptrdiff_t result_of(struct tls_channel *channel, int result)
     return TLS_CLOSED;
 }
 
-static void note_protocol(struct tls_channel *channel)
-{
-    const unsigned char *name = NULL;
-    unsigned size = 0;
-    channel->library->SSL_get0_alpn_selected(channel->ssl, &name, &size);
-    assert(size < PROTOCOL_BYTES_MAX);
-    if (size > 0)
-        memcpy(channel->protocol, name, size);
-    channel->is_open = true;
-}
-
 /* 0: the handshake is complete, or needs more ciphertext. */
 static ptrdiff_t handshake(struct tls_channel *channel)
 {
@@ -176,7 +165,13 @@ static ptrdiff_t handshake(struct tls_channel *channel)
     int result = channel->library->SSL_do_handshake(channel->ssl);
     if (result <= 0)
         return result_of(channel, result);
-    note_protocol(channel);
+    const unsigned char *name = NULL;
+    unsigned size = 0;
+    channel->library->SSL_get0_alpn_selected(channel->ssl, &name, &size);
+    assert(size < PROTOCOL_BYTES_MAX);
+    if (size > 0)
+        memcpy(channel->protocol, name, size);
+    channel->is_open = true;
     return 0;
 }
 
@@ -224,35 +219,25 @@ void tls_channel_destroy(struct tls_channel *channel)
     mem_free(channel);
 }
 
-static void note_head(struct tls_channel *channel, struct slice ciphertext)
-{
-    size_t room = HEAD_BYTES - (size_t)channel->head_size;
-    size_t count = ciphertext.size < room ? ciphertext.size : room;
-    assert(count <= HEAD_BYTES);
-    if (count == 0)
-        return;
-    memcpy(channel->head + channel->head_size, ciphertext.data, count);
-    channel->head_size = (uint8_t)(channel->head_size + count);
-}
-
-/* Appends to the kept bytes. */
-static void append_kept(struct tls_channel *channel, struct slice ciphertext)
-{
-    size_t size = channel->fed.size + ciphertext.size;
-    uint8_t *longer = mem_alloc(size);
-    memcpy(longer, channel->fed.data, channel->fed.size);
-    memcpy(longer + channel->fed.size, ciphertext.data, ciphertext.size);
-    mem_free(channel->kept);
-    channel->kept = longer;
-    channel->fed = (struct slice){.data = longer, .size = size};
-}
-
 void tls_channel_feed(struct tls_channel *channel, struct slice ciphertext)
 {
     assert(ciphertext.data != NULL || ciphertext.size == 0);
-    note_head(channel, ciphertext);
+    size_t room = HEAD_BYTES - (size_t)channel->head_size;
+    size_t count = ciphertext.size < room ? ciphertext.size : room;
+    assert(count <= HEAD_BYTES);
+    if (count != 0) {
+        memcpy(channel->head + channel->head_size, ciphertext.data, count);
+        channel->head_size = (uint8_t)(channel->head_size + count);
+    }
     if (channel->fed.size > 0) {
-        append_kept(channel, ciphertext);
+        /* Appends to the kept bytes. */
+        size_t size = channel->fed.size + ciphertext.size;
+        uint8_t *longer = mem_alloc(size);
+        memcpy(longer, channel->fed.data, channel->fed.size);
+        memcpy(longer + channel->fed.size, ciphertext.data, ciphertext.size);
+        mem_free(channel->kept);
+        channel->kept = longer;
+        channel->fed = (struct slice){.data = longer, .size = size};
         return;
     }
     channel->fed = ciphertext;

@@ -106,47 +106,6 @@ static int on_protocols_offered(SSL *ssl, const unsigned char **ret_name, unsign
     return falls_back ? SSL_TLSEXT_ERR_NOACK : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
-static void offer_protocols(const struct tls_context *context, SSL_CTX *ssl)
-{
-    unsigned char wire[PROTOCOLS_BYTES_MAX];
-    unsigned used = 0;
-    for (const char *const *name = context->settings.protocols; *name != NULL; name++) {
-        size_t size = strlen(*name);
-        assert(used + 1 + size <= sizeof(wire));
-        wire[used] = (unsigned char)size;
-        memcpy(wire + used + 1, *name, size);
-        used += 1 + (unsigned)size;
-    }
-    int failed = context->library->SSL_CTX_set_alpn_protos(ssl, wire, used);
-    assert(failed == 0);
-    (void)failed;
-}
-
-static void set_protocols(const struct tls_context *context, SSL_CTX *ssl)
-{
-    if (context->settings.protocols == NULL)
-        return;
-    if (context->is_server)
-        context->library->SSL_CTX_set_alpn_select_cb(
-            ssl, on_protocols_offered, (void *)(uintptr_t)context->settings.protocols);
-    else
-        offer_protocols(context, ssl);
-}
-
-static void set_versions(const struct tls_context *context, SSL_CTX *ssl, bool needs_1_3)
-{
-    static const long versions[] = {0, TLS1_VERSION, TLS1_1_VERSION, TLS1_2_VERSION,
-                                    TLS1_3_VERSION};
-    int min = tls_config_version(context->config->min_version);
-    int max = tls_config_version(context->config->max_version);
-    assert(min >= 0 && max >= 0);
-    long lowest = needs_1_3 ? TLS1_3_VERSION : min == 0 ? TLS1_2_VERSION : versions[min];
-    context->library->SSL_CTX_ctrl(ssl, SSL_CTRL_SET_MIN_PROTO_VERSION, lowest, NULL);
-    context->library->SSL_CTX_ctrl(ssl, SSL_CTRL_SET_MAX_PROTO_VERSION, versions[max], NULL);
-    context->library->SSL_CTX_set_security_level(ssl, lowest < TLS1_2_VERSION ? SECURITY_LEVEL_OLD
-                                                                              : SECURITY_LEVEL);
-}
-
 static bool set_suites(const struct tls_context *context, SSL_CTX *ssl, struct error *error)
 {
     const struct tls_library *library = context->library;
@@ -155,7 +114,16 @@ static bool set_suites(const struct tls_context *context, SSL_CTX *ssl, struct e
     if (!tls_suites_translate(&config->cipher_suites, config->include_insecure_cipher_suites, list,
                               error))
         return error_prefix(error, "tls::cipher_suites");
-    set_versions(context, ssl, list[0] == '\0');
+    static const long versions[] = {0, TLS1_VERSION, TLS1_1_VERSION, TLS1_2_VERSION,
+                                    TLS1_3_VERSION};
+    int min = tls_config_version(context->config->min_version);
+    int max = tls_config_version(context->config->max_version);
+    assert(min >= 0 && max >= 0);
+    long lowest = (list[0] == '\0') ? TLS1_3_VERSION : min == 0 ? TLS1_2_VERSION : versions[min];
+    context->library->SSL_CTX_ctrl(ssl, SSL_CTRL_SET_MIN_PROTO_VERSION, lowest, NULL);
+    context->library->SSL_CTX_ctrl(ssl, SSL_CTRL_SET_MAX_PROTO_VERSION, versions[max], NULL);
+    context->library->SSL_CTX_set_security_level(ssl, lowest < TLS1_2_VERSION ? SECURITY_LEVEL_OLD
+                                                                              : SECURITY_LEVEL);
     library->SSL_CTX_set_ciphersuites(ssl, suites_1_3);
     if (list[0] != '\0' && library->SSL_CTX_set_cipher_list(ssl, list) != 1)
         return error_set(error, "tls::cipher_suites: %s has none of %s",
@@ -233,18 +201,6 @@ static bool set_pair(const struct tls_context *context, SSL_CTX *ssl, const stru
     return true;
 }
 
-static void set_options(const struct tls_library *library, SSL_CTX *ssl)
-{
-    library->SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
-                                          SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE |
-                                          SSL_OP_PRIORITIZE_CHACHA);
-    library->SSL_CTX_set_num_tickets(ssl, 0);
-    library->SSL_CTX_ctrl(ssl, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
-    /* An idle connection frees its two buffers of 17 KB. */
-    library->SSL_CTX_ctrl(ssl, SSL_CTRL_MODE,
-                          SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL);
-}
-
 static SSL_CTX *build(const struct tls_context *context, const struct tls_texts *texts,
                       struct error *error)
 {
@@ -256,8 +212,33 @@ static SSL_CTX *build(const struct tls_context *context, const struct tls_texts 
         error_set(error, "tls: OpenSSL cannot create a context; is its configuration broken?");
         return NULL;
     }
-    set_options(library, ssl);
-    set_protocols(context, ssl);
+    library->SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                          SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE |
+                                          SSL_OP_PRIORITIZE_CHACHA);
+    library->SSL_CTX_set_num_tickets(ssl, 0);
+    library->SSL_CTX_ctrl(ssl, SSL_CTRL_SET_SESS_CACHE_MODE, SSL_SESS_CACHE_OFF, NULL);
+    /* An idle connection frees its two buffers of 17 KB. */
+    library->SSL_CTX_ctrl(ssl, SSL_CTRL_MODE,
+                          SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL);
+    if (context->settings.protocols != NULL) {
+        if (context->is_server) {
+            context->library->SSL_CTX_set_alpn_select_cb(
+                ssl, on_protocols_offered, (void *)(uintptr_t)context->settings.protocols);
+        } else {
+            unsigned char wire[PROTOCOLS_BYTES_MAX];
+            unsigned used = 0;
+            for (const char *const *name = context->settings.protocols; *name != NULL; name++) {
+                size_t size = strlen(*name);
+                assert(used + 1 + size <= sizeof(wire));
+                wire[used] = (unsigned char)size;
+                memcpy(wire + used + 1, *name, size);
+                used += 1 + (unsigned)size;
+            }
+            int failed = context->library->SSL_CTX_set_alpn_protos(ssl, wire, used);
+            assert(failed == 0);
+            (void)failed;
+        }
+    }
     bool is_fine = set_suites(context, ssl, error) && set_trust(context, ssl, texts, error) &&
                    set_pair(context, ssl, texts, error);
     library->ERR_clear_error();
@@ -337,15 +318,6 @@ static void report(const struct tls_context *context, const struct error *error)
         context->settings.on_reload(context->settings.arg, error);
 }
 
-/* A broken file may be half-written: it is read again soon. */
-static uint64_t next_look(uint64_t interval_ns, bool is_fine)
-{
-    assert(interval_ns > 0);
-    uint64_t delay_ns =
-        is_fine || interval_ns < TLS_CLIENT_CA_LOOK_NS ? interval_ns : TLS_CLIENT_CA_LOOK_NS;
-    return clock_now_ns() + delay_ns;
-}
-
 static void refresh_pair(struct tls_context *context)
 {
     struct error error;
@@ -362,7 +334,12 @@ static void refresh_pair(struct tls_context *context)
     }
     free_text(&fresh.certificate);
     free_text(&fresh.key);
-    context->pair_due_ns = next_look(context->config->reload_interval_ns, is_fine);
+    /* A broken file may be half-written: it is read again soon. */
+    assert(context->config->reload_interval_ns > 0);
+    uint64_t delay_ns = is_fine || context->config->reload_interval_ns < TLS_CLIENT_CA_LOOK_NS
+                            ? context->config->reload_interval_ns
+                            : TLS_CLIENT_CA_LOOK_NS;
+    context->pair_due_ns = clock_now_ns() + delay_ns;
     if (is_new || !is_fine)
         report(context, is_fine ? NULL : &error);
 }
@@ -386,12 +363,6 @@ static void refresh_client_ca(struct tls_context *context)
         report(context, is_fine ? NULL : &error);
 }
 
-static bool is_address(const char *name)
-{
-    struct in6_addr address;
-    return inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1;
-}
-
 /* The name that the server's certificate must have; SNI carries names only (RFC 6066 §3). */
 static bool set_server_name(const struct tls_context *context, SSL *ssl, const char *name)
 {
@@ -399,7 +370,8 @@ static bool set_server_name(const struct tls_context *context, SSL *ssl, const c
     const char *server =
         is_set(context->server_name_override) ? context->server_name_override : name;
     X509_VERIFY_PARAM *rules = library->SSL_get0_param(ssl);
-    if (is_address(server))
+    struct in6_addr address;
+    if (inet_pton(AF_INET, server, &address) == 1 || inet_pton(AF_INET6, server, &address) == 1)
         return library->X509_VERIFY_PARAM_set1_ip_asc(rules, server) == 1;
     char *text = (char *)(uintptr_t)server;
     return library->X509_VERIFY_PARAM_set1_host(rules, server, 0) == 1 &&
@@ -422,20 +394,6 @@ SSL *tls_context_connection(struct tls_context *context, const char *server_name
     return NULL;
 }
 
-static void set_due_times(struct tls_context *context)
-{
-    const struct tls_config *config = context->config;
-    uint64_t now_ns = clock_now_ns();
-    bool rereads = config->reload_interval_ns > 0 &&
-                   config->reload_interval_ns < UINT64_MAX - now_ns &&
-                   context->texts.certificate != NULL;
-    assert(context->texts.authorities != NULL || !is_set(context->client_ca_file));
-    context->pair_due_ns = rereads ? now_ns + config->reload_interval_ns : UINT64_MAX;
-    context->client_ca_due_ns = context->reloads_client_ca && is_set(context->client_ca_file)
-                                    ? now_ns + TLS_CLIENT_CA_LOOK_NS
-                                    : UINT64_MAX;
-}
-
 /* Copies settings to the heap. */
 static struct tls_context *create(const struct tls_context *settings, struct error *error)
 {
@@ -447,7 +405,16 @@ static struct tls_context *create(const struct tls_context *settings, struct err
         tls_context_destroy(context);
         return NULL;
     }
-    set_due_times(context);
+    const struct tls_config *config = context->config;
+    uint64_t now_ns = clock_now_ns();
+    bool rereads = config->reload_interval_ns > 0 &&
+                   config->reload_interval_ns < UINT64_MAX - now_ns &&
+                   context->texts.certificate != NULL;
+    assert(context->texts.authorities != NULL || !is_set(context->client_ca_file));
+    context->pair_due_ns = rereads ? now_ns + config->reload_interval_ns : UINT64_MAX;
+    context->client_ca_due_ns = context->reloads_client_ca && is_set(context->client_ca_file)
+                                    ? now_ns + TLS_CLIENT_CA_LOOK_NS
+                                    : UINT64_MAX;
     return context;
 }
 
