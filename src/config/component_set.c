@@ -47,16 +47,6 @@ bool component_kind_find(const char *section, enum component_kind *ret_kind)
     return false;
 }
 
-/* NULL: it has no such alias. */
-static const char *find_alias(const struct component_factory *factory, const char *type)
-{
-    assert(type != NULL);
-    for (size_t i = 0; factory->aliases != NULL && factory->aliases[i] != NULL; i++)
-        if (strcmp(factory->aliases[i], type) == 0)
-            return factory->aliases[i];
-    return NULL;
-}
-
 const struct component_factory *component_factory_find(const struct loader *loader,
                                                        enum component_kind kind, const char *type,
                                                        const char **ret_alias)
@@ -65,7 +55,12 @@ const struct component_factory *component_factory_find(const struct loader *load
     assert(type != NULL);
     for (size_t i = 0; loader->factories[i] != NULL; i++) {
         const struct component_factory *factory = loader->factories[i];
-        const char *alias = find_alias(factory, type);
+        const char *alias = NULL;
+        for (size_t j = 0; factory->aliases != NULL && factory->aliases[j] != NULL; j++)
+            if (strcmp(factory->aliases[j], type) == 0) {
+                alias = factory->aliases[j];
+                break;
+            }
         if (factory->kind != kind || (alias == NULL && strcmp(factory->type, type) != 0))
             continue;
         if (ret_alias != NULL)
@@ -84,15 +79,6 @@ struct config_component *component_set_find(const struct component_set *set,
         if (set->kinds[i] == kind && strcmp(set->items[i].id, id) == 0)
             return &set->items[i];
     return NULL;
-}
-
-static struct config_component *add(struct component_set *set, enum component_kind kind,
-                                    const char *id)
-{
-    assert(set->count < set->capacity);
-    set->kinds[set->count] = kind;
-    set->items[set->count] = (struct config_component){.id = id};
-    return &set->items[set->count++];
 }
 
 /* Why the type is not there, for those who know it from elsewhere. */
@@ -186,7 +172,11 @@ static void load_component(struct loader *loader, const struct path *parent,
                        identifier.id);
         return;
     }
-    struct config_component *component = add(set, kind, loader_copy_text(loader, identifier.id));
+    assert(set->count < set->capacity);
+    set->kinds[set->count] = kind;
+    set->items[set->count] =
+        (struct config_component){.id = loader_copy_text(loader, identifier.id)};
+    struct config_component *component = &set->items[set->count++];
     const struct component_factory *factory =
         component_factory_find(loader, kind, identifier.type, &component->alias);
     if (factory == NULL) {

@@ -36,26 +36,6 @@ static struct position start_of(const struct source *source)
     return (struct position){.source = source, .line = 1, .column = 1};
 }
 
-/* The name in problems: files by their name; inline YAML up to its first value, which may be a
- * secret. */
-static const struct source *name_source(struct loader *loader, const char *argument)
-{
-    char name[SOURCE_NAME_MAX];
-    size_t size = strlen(argument);
-    if (strncmp(argument, "yaml:", 5) == 0)
-        size = 5 + strcspn(argument + 5, " \n{[\"'");
-    const char *shown = argument;
-    if (strncmp(argument, "file:", 5) == 0) {
-        shown += 5;
-        size -= 5;
-    }
-    while (size > 0 && shown[size - 1] == ':')
-        size--;
-    snprintf(name, sizeof(name), "%.*s", (int)(size < sizeof(name) ? size : sizeof(name) - 1),
-             shown);
-    return loader_add_source(loader, name);
-}
-
 /* NULL: reported. */
 static struct node *read_location(struct loader *loader, const char *argument,
                                   const struct source *source)
@@ -142,7 +122,23 @@ static struct node *resolve_request(struct loader *loader, const struct config_r
         return NULL;
     }
     for (size_t i = 0; i < request->locations_count; i++) {
-        const struct source *source = name_source(loader, request->locations[i]);
+        /* The name in problems: files by their name; inline YAML up to its first value, which may
+         * be a secret. */
+        const char *argument = request->locations[i];
+        char name[SOURCE_NAME_MAX];
+        size_t size = strlen(argument);
+        if (strncmp(argument, "yaml:", 5) == 0)
+            size = 5 + strcspn(argument + 5, " \n{[\"'");
+        const char *shown = argument;
+        if (strncmp(argument, "file:", 5) == 0) {
+            shown += 5;
+            size -= 5;
+        }
+        while (size > 0 && shown[size - 1] == ':')
+            size--;
+        snprintf(name, sizeof(name), "%.*s", (int)(size < sizeof(name) ? size : sizeof(name) - 1),
+                 shown);
+        const struct source *source = loader_add_source(loader, name);
         first = first == NULL ? source : first;
         struct node *tree = read_location(loader, request->locations[i], source);
         is_complete &= merge_into(loader, &root, tree);
@@ -157,29 +153,6 @@ static struct node *resolve_request(struct loader *loader, const struct config_r
         return NULL;
     }
     return expand_tree(loader, root);
-}
-
-static void check_top_keys(struct loader *loader, const struct node *root)
-{
-    assert(root->kind == NODE_MAP);
-    static const char *const keys[] = {"receivers",  "processors", "exporters",
-                                       "connectors", "extensions", "service"};
-    struct path path = {.parent = NULL};
-    for (size_t i = 0; i < root->count; i++) {
-        bool is_known = false;
-        const struct node_entry *entry = &root->entries[i];
-        struct path inner = {.parent = &path, .key = entry->key};
-        struct suggestion suggestion = suggestion_for(entry->key);
-        for (size_t j = 0; j < sizeof(keys) / sizeof(keys[0]); j++) {
-            is_known |= strcmp(entry->key, keys[j]) == 0;
-            suggestion_consider(&suggestion, keys[j]);
-        }
-        if (!is_known)
-            loader_problem(loader, entry->position, &inner,
-                           "found an unknown key, expected receivers, processors, exporters, "
-                           "connectors, extensions or service%s",
-                           suggestion_to_text(&suggestion).text);
-    }
 }
 
 /* Receivers and exporters are required. A broken section is reported elsewhere. */
@@ -204,63 +177,6 @@ static bool is_listed(const struct config *config, const struct config_component
     return false;
 }
 
-static void report_undefined_extension(struct loader *loader, const struct component_set *set,
-                                       const struct extension_name *noted)
-{
-    struct suggestion suggestion = suggestion_for(noted->name);
-    for (size_t i = 0; i < set->count; i++)
-        if (set->kinds[i] == EXTENSION)
-            suggestion_consider(&suggestion, set->items[i].id);
-    loader_problem(loader, noted->position, noted->path,
-                   "failed to resolve authenticator \"%s\": authenticator not found; expected an "
-                   "extension that is defined below extensions%s",
-                   noted->name, suggestion_to_text(&suggestion).text);
-}
-
-static void check_extension_name(struct loader *loader, const struct component_set *set,
-                                 const struct config *config, const struct extension_name *noted)
-{
-    struct error error = {.text = ""};
-    const struct config_component *extension = component_set_find(set, EXTENSION, noted->name);
-    if (!noted->user->is_used)
-        return;
-    if (extension == NULL)
-        report_undefined_extension(loader, set, noted);
-    else if (!is_listed(config, extension))
-        loader_problem(loader, noted->position, noted->path,
-                       "failed to resolve authenticator \"%s\": authenticator not found; the "
-                       "extension is defined but not started: add it to service::extensions",
-                       noted->name);
-    else if (extension->config != NULL && !noted->field->accepts(extension, &error))
-        loader_problem(loader, noted->position, noted->path, "%s", error.text);
-}
-
-/* Reports references to extensions that are not defined, not listed in service::extensions, or not
- * accepted by their field. Unused components may name anything, as in Go. */
-static void check_extension_names(struct loader *loader, const struct component_set *set,
-                                  const struct config *config)
-{
-    for (const struct extension_name *noted = loader->extension_names; noted != NULL;
-         noted = noted->next)
-        check_extension_name(loader, set, config, noted);
-}
-
-static void check_tree(struct loader *loader, const struct node *root, struct config *config)
-{
-    struct component_set set;
-    const struct node_entry *service = node_find(root, "service");
-    check_top_keys(loader, root);
-    check_section_is_filled(loader, root, RECEIVER);
-    check_section_is_filled(loader, root, EXPORTER);
-    component_set_load(loader, root, &set);
-    config->components = set.items;
-    config->components_count = set.count;
-    service_keys_load(loader, service, &config->service);
-    pipelines_load(loader, service != NULL ? service->value : NULL,
-                   service != NULL ? service->position : root->position, &set, config);
-    check_extension_names(loader, &set, config);
-}
-
 /* True when all is well; *ret_root is then the resolved tree. */
 static bool load(struct loader *loader, const struct config_request *request, struct config *config,
                  struct node **ret_root)
@@ -269,8 +185,65 @@ static bool load(struct loader *loader, const struct config_request *request, st
     loader->factories = request->factories;
     loader->gates = request->gates;
     struct node *root = resolve_request(loader, request);
-    if (root != NULL && !request->skips_checks)
-        check_tree(loader, root, config);
+    if (root != NULL && !request->skips_checks) {
+        struct component_set set;
+        const struct node_entry *service = node_find(root, "service");
+        assert(root->kind == NODE_MAP);
+        static const char *const keys[] = {"receivers",  "processors", "exporters",
+                                           "connectors", "extensions", "service"};
+        struct path path = {.parent = NULL};
+        for (size_t i = 0; i < root->count; i++) {
+            bool is_known = false;
+            const struct node_entry *entry = &root->entries[i];
+            struct path inner = {.parent = &path, .key = entry->key};
+            struct suggestion suggestion = suggestion_for(entry->key);
+            for (size_t j = 0; j < sizeof(keys) / sizeof(keys[0]); j++) {
+                is_known |= strcmp(entry->key, keys[j]) == 0;
+                suggestion_consider(&suggestion, keys[j]);
+            }
+            if (!is_known)
+                loader_problem(loader, entry->position, &inner,
+                               "found an unknown key, expected receivers, processors, exporters, "
+                               "connectors, extensions or service%s",
+                               suggestion_to_text(&suggestion).text);
+        }
+        check_section_is_filled(loader, root, RECEIVER);
+        check_section_is_filled(loader, root, EXPORTER);
+        component_set_load(loader, root, &set);
+        config->components = set.items;
+        config->components_count = set.count;
+        service_keys_load(loader, service, &config->service);
+        pipelines_load(loader, service != NULL ? service->value : NULL,
+                       service != NULL ? service->position : root->position, &set, config);
+        /* Reports references to extensions that are not defined, not listed in service::extensions,
+         * or not accepted by their field. Unused components may name anything, as in Go. */
+        for (const struct extension_name *noted = loader->extension_names; noted != NULL;
+             noted = noted->next) {
+            struct error error = {.text = ""};
+            const struct config_component *extension =
+                component_set_find(&set, EXTENSION, noted->name);
+            if (!noted->user->is_used)
+                continue;
+            if (extension == NULL) {
+                struct suggestion suggestion = suggestion_for(noted->name);
+                for (size_t i = 0; i < set.count; i++)
+                    if (set.kinds[i] == EXTENSION)
+                        suggestion_consider(&suggestion, set.items[i].id);
+                loader_problem(loader, noted->position, noted->path,
+                               "failed to resolve authenticator \"%s\": authenticator not found; "
+                               "expected an extension that is defined below extensions%s",
+                               noted->name, suggestion_to_text(&suggestion).text);
+            } else if (!is_listed(config, extension)) {
+                loader_problem(loader, noted->position, noted->path,
+                               "failed to resolve authenticator \"%s\": authenticator not found; "
+                               "the extension is defined but not started: add it to "
+                               "service::extensions",
+                               noted->name);
+            } else if (extension->config != NULL && !noted->field->accepts(extension, &error)) {
+                loader_problem(loader, noted->position, noted->path, "%s", error.text);
+            }
+        }
+    }
     *ret_root = root;
     return root != NULL && loader_problems(loader) == 0;
 }

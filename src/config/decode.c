@@ -38,17 +38,12 @@ const char *decode_text_of(const struct node *node)
     return node->kind == NODE_TEXT ? node->text : NULL;
 }
 
-static bool is_secret(const struct config_field *field)
-{
-    return field->type == CONFIG_TYPE_SECRET || field->type == CONFIG_TYPE_SECRETS ||
-           field->type == CONFIG_TYPE_HEADERS;
-}
-
 /* Whether the value may be a secret. Users also write one in the place of its section. */
 static bool may_be_secret(const struct config_field *field)
 {
     if (field->type != CONFIG_TYPE_SECTION)
-        return is_secret(field);
+        return field->type == CONFIG_TYPE_SECRET || field->type == CONFIG_TYPE_SECRETS ||
+               field->type == CONFIG_TYPE_HEADERS;
     for (const struct config_field *inner = field->fields; inner != NULL && inner->key != NULL;
          inner++)
         if (inner->type == CONFIG_TYPE_SECRET || inner->type == CONFIG_TYPE_SECRETS)
@@ -117,24 +112,6 @@ static void describe_words(const struct config_field *field, char *text, size_t 
                                    field->choices[i]);
 }
 
-static void describe_whole(const struct config_field *field, const struct node *node,
-                           char *expected, size_t size)
-{
-    assert(field->type == CONFIG_TYPE_COUNT || field->type == CONFIG_TYPE_INT);
-    char words[EXPECTED_TEXT_MAX / 2];
-    describe_words(field, words, sizeof(words));
-    size_t length = (size_t)snprintf(expected, size, "%s%sa whole number", words,
-                                     words[0] != '\0' ? " or " : "");
-    if (field->min == INT64_MIN && field->max == INT64_MAX)
-        snprintf(expected + length, size - length, "%s", quotes_hint(node, NODE_INT));
-    else if (field->max == INT64_MAX)
-        snprintf(expected + length, size - length, " of at least %" PRIi64 "%s", field->min,
-                 quotes_hint(node, NODE_INT));
-    else
-        snprintf(expected + length, size - length, " from %" PRIi64 " to %" PRIi64 "%s", field->min,
-                 field->max, quotes_hint(node, NODE_INT));
-}
-
 /* A word of the row stands for its index. */
 static bool take_word(const struct config_field *field, const struct node *node, int64_t *ret_index)
 {
@@ -166,7 +143,19 @@ static bool take_in_range(const struct site *site, const struct config_field *fi
         *ret_integer = integer;
         return true;
     }
-    describe_whole(field, node, expected, sizeof(expected));
+    assert(field->type == CONFIG_TYPE_COUNT || field->type == CONFIG_TYPE_INT);
+    char words[EXPECTED_TEXT_MAX / 2];
+    describe_words(field, words, sizeof(words));
+    size_t length = (size_t)snprintf(expected, sizeof(expected), "%s%sa whole number", words,
+                                     words[0] != '\0' ? " or " : "");
+    if (field->min == INT64_MIN && field->max == INT64_MAX)
+        snprintf(expected + length, sizeof(expected) - length, "%s", quotes_hint(node, NODE_INT));
+    else if (field->max == INT64_MAX)
+        snprintf(expected + length, sizeof(expected) - length, " of at least %" PRIi64 "%s",
+                 field->min, quotes_hint(node, NODE_INT));
+    else
+        snprintf(expected + length, sizeof(expected) - length, " from %" PRIi64 " to %" PRIi64 "%s",
+                 field->min, field->max, quotes_hint(node, NODE_INT));
     report_mismatch(site, field, node, expected);
     return false;
 }
@@ -296,11 +285,6 @@ static void decode_text(const struct site *site, const struct config_field *fiel
                             : "a text (put it in quotes)");
 }
 
-static bool is_choice(const struct config_field *field, int index, const char *text)
-{
-    return (field->is_level ? strcasecmp : strcmp)(field->choices[index], text) == 0;
-}
-
 static void decode_choice(const struct site *site, const struct config_field *field,
                           const struct node *node, void *target)
 {
@@ -317,7 +301,8 @@ static void decode_choice(const struct site *site, const struct config_field *fi
     }
     for (int i = 0; field->choices[i] != NULL; i++) {
         bool is_number = field->is_level && node->kind == NODE_INT && node->integer == i;
-        if (is_number || (found != NULL && is_choice(field, i, found))) {
+        if (is_number || (found != NULL &&
+                          (field->is_level ? strcasecmp : strcmp)(field->choices[i], found) == 0)) {
             *index = i;
             return;
         }
@@ -385,43 +370,6 @@ static void decode_texts(const struct site *site, const struct config_field *fie
     *texts = (struct config_texts){.count = node->count, .texts = parts};
 }
 
-static void decode_header_map(const struct site *site, const struct config_field *field,
-                              const struct node *map, struct config_pair *pairs)
-{
-    assert(map->count == 0 || pairs != NULL);
-    assert(map->kind == NODE_MAP);
-    for (size_t i = 0; i < map->count; i++) {
-        const struct node_entry *entry = &map->entries[i];
-        struct path path = {.parent = site->path, .key = entry->key};
-        struct site element = *site;
-        element.path = &path;
-        pairs[i] = (struct config_pair){.key = entry->key, .value = ""};
-        decode_text(&element, field, entry->value, &pairs[i].value);
-    }
-}
-
-/* One element {name: …, value: …}. */
-static void decode_header_element(const struct site *site, const struct config_field *field,
-                                  const struct node *node, struct config_pair *pair)
-{
-    *pair = (struct config_pair){.key = "", .value = ""};
-    const struct node *name = node_value(node, "name");
-    const struct node *value = node_value(node, "value");
-    size_t known = (name != NULL ? 1u : 0u) + (value != NULL ? 1u : 0u);
-    if (node->kind != NODE_MAP || node->count != known || name == NULL) {
-        report_mismatch(site, field, node, "a map with the keys name and value");
-        return;
-    }
-    struct path name_path = {.parent = site->path, .key = "name"};
-    struct path value_path = {.parent = site->path, .key = "value"};
-    struct site inner = *site;
-    inner.path = &name_path;
-    decode_text(&inner, field, name, &pair->key);
-    inner.path = &value_path;
-    if (value != NULL)
-        decode_text(&inner, field, value, &pair->value);
-}
-
 static void decode_header_list(const struct site *site, const struct config_field *field,
                                const struct node *list, struct config_pair *pairs)
 {
@@ -432,7 +380,24 @@ static void decode_header_list(const struct site *site, const struct config_fiel
         struct site element = *site;
         struct node *node = list->entries[i].value;
         element.path = &path;
-        decode_header_element(&element, field, node, &pairs[i]);
+        /* One element {name: …, value: …}. */
+        struct config_pair *pair = &pairs[i];
+        *pair = (struct config_pair){.key = "", .value = ""};
+        const struct node *name = node_value(node, "name");
+        const struct node *value = node_value(node, "value");
+        size_t known = (name != NULL ? 1u : 0u) + (value != NULL ? 1u : 0u);
+        if (node->kind != NODE_MAP || node->count != known || name == NULL) {
+            report_mismatch(&element, field, node, "a map with the keys name and value");
+        } else {
+            struct path name_path = {.parent = element.path, .key = "name"};
+            struct path value_path = {.parent = element.path, .key = "value"};
+            struct site inner = element;
+            inner.path = &name_path;
+            decode_text(&inner, field, name, &pair->key);
+            inner.path = &value_path;
+            if (value != NULL)
+                decode_text(&inner, field, value, &pair->value);
+        }
         if (pairs[i].key[0] == '\0')
             continue;
         if (node_find(&names, pairs[i].key) == NULL)
@@ -460,10 +425,20 @@ static void decode_headers(const struct site *site, const struct config_field *f
         return;
     }
     struct config_pair *pairs = loader_zalloc(site->loader, node->count * sizeof(*pairs));
-    if (is_list)
+    if (is_list) {
         decode_header_list(site, field, node, pairs);
-    else
-        decode_header_map(site, field, node, pairs);
+    } else {
+        assert(node->count == 0 || pairs != NULL);
+        assert(node->kind == NODE_MAP);
+        for (size_t i = 0; i < node->count; i++) {
+            const struct node_entry *entry = &node->entries[i];
+            struct path path = {.parent = site->path, .key = entry->key};
+            struct site element = *site;
+            element.path = &path;
+            pairs[i] = (struct config_pair){.key = entry->key, .value = ""};
+            decode_text(&element, field, entry->value, &pairs[i].value);
+        }
+    }
     *headers = (struct config_pairs){.count = node->count, .pairs = pairs};
 }
 
@@ -551,14 +526,6 @@ static bool take_enabled(const struct site *site, const struct config_field *fie
     return true;
 }
 
-static bool is_on_when_null(const struct config_field *field, const struct node *node)
-{
-    assert(node->kind == NODE_NULL);
-    if (field->presence == CONFIG_ON_UNLESS_UNSET)
-        return node->reference == NULL;
-    return field->presence != CONFIG_NULL_IS_OFF || node->reference != NULL;
-}
-
 static void check_section(const struct site *site, const struct config_field *field,
                           const struct node *node, const void *section)
 {
@@ -576,11 +543,14 @@ void decode_section(const struct site *site, const struct config_field *field,
     struct site inner = *site;
     struct node empty = {.kind = NODE_MAP, .position = node->position};
     bool is_on = true;
-    if (node->kind == NODE_MAP && field->presence != CONFIG_ALWAYS)
+    if (node->kind == NODE_MAP && field->presence != CONFIG_ALWAYS) {
         is_on = take_enabled(site, field, node);
-    else if (node->kind == NODE_NULL && field->presence != CONFIG_ALWAYS)
-        is_on = is_on_when_null(field, node);
-    else if (node->kind != NODE_NULL && node->kind != NODE_MAP) {
+    } else if (node->kind == NODE_NULL && field->presence != CONFIG_ALWAYS) {
+        if (field->presence == CONFIG_ON_UNLESS_UNSET)
+            is_on = node->reference == NULL;
+        else
+            is_on = field->presence != CONFIG_NULL_IS_OFF || node->reference != NULL;
+    } else if (node->kind != NODE_NULL && node->kind != NODE_MAP) {
         report_mismatch(site, field, node, "a map");
         return;
     }
@@ -591,20 +561,6 @@ void decode_section(const struct site *site, const struct config_field *field,
     decode_map(&inner, field, node->kind == NODE_MAP ? node : &empty, field_at(field, owner));
     if (loader_problems(site->loader) == problems)
         check_section(&inner, field, node, field_at(field, owner));
-}
-
-static void decode_element(const struct site *site, const struct config_field *field,
-                           const struct node *node, void *section)
-{
-    decode_defaults(site->loader, field->fields, section);
-    if (node->kind != NODE_MAP) {
-        report_mismatch(site, field, node, "a map");
-        return;
-    }
-    size_t problems = loader_problems(site->loader);
-    decode_map(site, field, node, section);
-    if (loader_problems(site->loader) == problems)
-        check_section(site, field, node, section);
 }
 
 static void decode_sections(const struct site *site, const struct config_field *field,
@@ -624,7 +580,16 @@ static void decode_sections(const struct site *site, const struct config_field *
         struct site element = *site;
         element.path = &path;
         element.position = node->entries[i].position;
-        decode_element(&element, field, node->entries[i].value, items + i * field->section_size);
+        void *section = items + i * field->section_size;
+        decode_defaults(element.loader, field->fields, section);
+        if (node->entries[i].value->kind != NODE_MAP) {
+            report_mismatch(&element, field, node->entries[i].value, "a map");
+        } else {
+            size_t problems = loader_problems(element.loader);
+            decode_map(&element, field, node->entries[i].value, section);
+            if (loader_problems(element.loader) == problems)
+                check_section(&element, field, node->entries[i].value, section);
+        }
     }
     *sections = (struct config_sections){.count = node->count, .items = items};
 }
@@ -638,37 +603,6 @@ static const decode_setter_fn setters[] = {
     [CONFIG_TYPE_SECRETS] = decode_texts, [CONFIG_TYPE_HEADERS] = decode_headers,
     [CONFIG_TYPE_VALUE] = decode_value,   [CONFIG_TYPE_SECTIONS] = decode_sections,
 };
-
-static void check_kind(const struct site *site, const struct config_field *field,
-                       const struct node *node, enum node_kind kind)
-{
-    assert(kind == NODE_MAP || kind == NODE_LIST);
-    if (node->kind != kind && node->kind != NODE_NULL)
-        report_mismatch(site, field, node, kind == NODE_MAP ? "a map" : "a list");
-}
-
-/* Checks the type and discards the value. */
-static void check_ignored(const struct site *site, const struct config_field *field,
-                          const struct node *node)
-{
-    union {
-        bool boolean;
-        int64_t integer;
-        uint64_t duration_ns;
-        const char *text;
-        struct config_texts texts;
-        const struct config_value *value;
-    } unused;
-    struct config_field typed = *field;
-    typed.type = field->ignored_type;
-    if (typed.type == CONFIG_TYPE_SECTION || typed.type == CONFIG_TYPE_SECTIONS) {
-        check_kind(site, field, node, typed.type == CONFIG_TYPE_SECTION ? NODE_MAP : NODE_LIST);
-        return;
-    }
-    assert((size_t)typed.type < sizeof(setters) / sizeof(setters[0]));
-    assert(setters[typed.type] != NULL);
-    setters[typed.type](site, &typed, node, &unused);
-}
 
 /* Copies a path, which is a chain on the stack. */
 static const struct path *copy_path(struct loader *loader, const struct path *path)
@@ -685,31 +619,6 @@ static const struct path *copy_path(struct loader *loader, const struct path *pa
     return copy;
 }
 
-/* Notes that the component being decoded names an extension. */
-static void note_extension_name(const struct site *site, const struct config_field *field,
-                                const struct node *node, const char *name)
-{
-    struct loader *loader = site->loader;
-    if (site->is_off || loader->component == NULL)
-        return;
-    if (name[0] == '\0') {
-        if (node->kind == NODE_TEXT && node->reference == NULL)
-            loader_problem(loader, node->position, site->path,
-                           "found an empty text, expected the id of an extension");
-        return;
-    }
-    struct extension_name *noted = loader_zalloc(loader, sizeof(*noted));
-    *noted = (struct extension_name){
-        .next = loader->extension_names,
-        .user = loader->component,
-        .field = field,
-        .name = name,
-        .path = copy_path(loader, site->path),
-        .position = site->position,
-    };
-    loader->extension_names = noted;
-}
-
 static void set_field(const struct site *site, const struct config_field *field,
                       const struct node *node, void *owner)
 {
@@ -720,27 +629,54 @@ static void set_field(const struct site *site, const struct config_field *field,
         return;
     }
     if (field->type == CONFIG_TYPE_IGNORED) {
-        check_ignored(site, field, node);
+        /* Checks the type and discards the value. */
+        union {
+            bool boolean;
+            int64_t integer;
+            uint64_t duration_ns;
+            const char *text;
+            struct config_texts texts;
+            const struct config_value *value;
+        } unused;
+        struct config_field typed = *field;
+        typed.type = field->ignored_type;
+        if (typed.type == CONFIG_TYPE_SECTION || typed.type == CONFIG_TYPE_SECTIONS) {
+            enum node_kind kind = typed.type == CONFIG_TYPE_SECTION ? NODE_MAP : NODE_LIST;
+            assert(kind == NODE_MAP || kind == NODE_LIST);
+            if (node->kind != kind && node->kind != NODE_NULL)
+                report_mismatch(site, field, node, kind == NODE_MAP ? "a map" : "a list");
+        } else {
+            assert((size_t)typed.type < sizeof(setters) / sizeof(setters[0]));
+            assert(setters[typed.type] != NULL);
+            setters[typed.type](site, &typed, node, &unused);
+        }
         return;
     }
     assert((size_t)field->type < sizeof(setters) / sizeof(setters[0]));
     assert(setters[field->type] != NULL);
     setters[field->type](site, field, node, field_at(field, owner));
-    if (field->accepts != NULL)
-        note_extension_name(site, field, node, *(const char **)field_at(field, owner));
-}
-
-static void warn_of_texts(const struct site *site, const struct config_field *field,
-                          const struct node *node, const struct config_texts *texts)
-{
-    for (size_t i = 0; i < texts->count; i++) {
-        struct path path = {.parent = site->path, .index = i};
-        bool is_list = node->kind == NODE_LIST;
-        const char *warning = field->warn(texts->texts[i]);
-        if (warning != NULL)
-            loader_warning(site->loader, is_list ? node->entries[i].position : node->position,
-                           is_list ? &path : site->path, "found \"%s\", %s", texts->texts[i],
-                           warning);
+    if (field->accepts != NULL) {
+        /* Notes that the component being decoded names an extension. */
+        const char *name = *(const char **)field_at(field, owner);
+        struct loader *loader = site->loader;
+        if (site->is_off || loader->component == NULL)
+            return;
+        if (name[0] == '\0') {
+            if (node->kind == NODE_TEXT && node->reference == NULL)
+                loader_problem(loader, node->position, site->path,
+                               "found an empty text, expected the id of an extension");
+            return;
+        }
+        struct extension_name *noted = loader_zalloc(loader, sizeof(*noted));
+        *noted = (struct extension_name){
+            .next = loader->extension_names,
+            .user = loader->component,
+            .field = field,
+            .name = name,
+            .path = copy_path(loader, site->path),
+            .position = site->position,
+        };
+        loader->extension_names = noted;
     }
 }
 
@@ -758,7 +694,16 @@ static void warn_of_key(const struct site *site, const struct config_field *fiel
     if (field->warn == NULL)
         return;
     if (field->type == CONFIG_TYPE_TEXTS) {
-        warn_of_texts(site, field, node, field_at(field, owner));
+        const struct config_texts *texts = field_at(field, owner);
+        for (size_t i = 0; i < texts->count; i++) {
+            struct path path = {.parent = site->path, .index = i};
+            bool is_list = node->kind == NODE_LIST;
+            const char *warning = field->warn(texts->texts[i]);
+            if (warning != NULL)
+                loader_warning(site->loader, is_list ? node->entries[i].position : node->position,
+                               is_list ? &path : site->path, "found \"%s\", %s", texts->texts[i],
+                               warning);
+        }
         return;
     }
     const char *warning = field->warn(*(const char **)field_at(field, owner));
@@ -775,37 +720,6 @@ static struct node *parse_default(struct loader *loader, const struct config_fie
     return yaml_tree_parse(loader, slice_of_text(field->default_text), &origin, &failure);
 }
 
-/* Defaults are decoded like substituted values: parsed, with their text beside them. They do not
- * count against the user's limits. */
-static void set_default(struct loader *loader, const struct config_field *field, void *owner)
-{
-    static const struct source source = {.name = "default"};
-    struct position position = {.source = &source};
-    struct path root = {.parent = NULL};
-    struct path path = {.parent = &root, .key = field->key};
-    struct site site = {.loader = loader, .path = &path, .position = position};
-    struct scalar scalar = text_to_scalar(field->default_text);
-    struct node node = {.kind = scalar.kind,
-                        .boolean = scalar.boolean,
-                        .integer = scalar.integer,
-                        .real = scalar.real,
-                        .text = field->default_text,
-                        .verbatim = field->default_text,
-                        .position = position};
-    bool is_list = field->type == CONFIG_TYPE_TEXTS || field->type == CONFIG_TYPE_HEADERS ||
-                   field->type == CONFIG_TYPE_VALUE || field->type == CONFIG_TYPE_SECTIONS;
-    size_t nodes = loader->nodes_count;
-    size_t bytes = loader->expanded_bytes;
-    size_t problems = loader_problems(loader);
-    loader->nodes_count = 0;
-    loader->expanded_bytes = 0;
-    struct node *parsed = is_list ? parse_default(loader, field, position) : &node;
-    set_field(&site, field, parsed, owner);
-    loader->nodes_count = nodes;
-    loader->expanded_bytes = bytes;
-    assert(loader_problems(loader) == problems);
-}
-
 void decode_defaults(struct loader *loader, const struct config_field *fields, void *target)
 {
     for (const struct config_field *field = fields; field != NULL && field->key != NULL; field++) {
@@ -818,7 +732,33 @@ void decode_defaults(struct loader *loader, const struct config_field *fields, v
             const char **text = field_at(field, target);
             *text = field->default_text != NULL ? field->default_text : "";
         } else if (field->default_text != NULL) {
-            set_default(loader, field, target);
+            /* Defaults are decoded like substituted values: parsed, with their text beside them.
+             * They do not count against the user's limits. */
+            static const struct source source = {.name = "default"};
+            struct position position = {.source = &source};
+            struct path root = {.parent = NULL};
+            struct path path = {.parent = &root, .key = field->key};
+            struct site site = {.loader = loader, .path = &path, .position = position};
+            struct scalar scalar = text_to_scalar(field->default_text);
+            struct node node = {.kind = scalar.kind,
+                                .boolean = scalar.boolean,
+                                .integer = scalar.integer,
+                                .real = scalar.real,
+                                .text = field->default_text,
+                                .verbatim = field->default_text,
+                                .position = position};
+            bool is_list = field->type == CONFIG_TYPE_TEXTS || field->type == CONFIG_TYPE_HEADERS ||
+                           field->type == CONFIG_TYPE_VALUE || field->type == CONFIG_TYPE_SECTIONS;
+            size_t nodes = loader->nodes_count;
+            size_t bytes = loader->expanded_bytes;
+            size_t problems = loader_problems(loader);
+            loader->nodes_count = 0;
+            loader->expanded_bytes = 0;
+            struct node *parsed = is_list ? parse_default(loader, field, position) : &node;
+            set_field(&site, field, parsed, target);
+            loader->nodes_count = nodes;
+            loader->expanded_bytes = bytes;
+            assert(loader_problems(loader) == problems);
         }
     }
 }
@@ -848,23 +788,6 @@ static void report_unknown(const struct site *site, const struct config_field *s
                        suggestion_to_text(&suggestion).text);
 }
 
-/* Runs the rules of mandatory sections that the map does not have. */
-static void decode_absent(const struct site *site, const struct config_field *section,
-                          const struct node *map, void *target)
-{
-    struct node empty = {.kind = NODE_MAP, .position = map->position};
-    assert(map->kind == NODE_MAP);
-    for (const struct config_field *field = section->fields; field != NULL && field->key != NULL;
-         field++) {
-        struct path path = {.parent = site->path, .key = field->key};
-        struct site inner = *site;
-        inner.path = &path;
-        if (field->type == CONFIG_TYPE_SECTION && field->presence == CONFIG_ALWAYS &&
-            node_find(map, field->key) == NULL)
-            decode_section(&inner, field, &empty, target);
-    }
-}
-
 static void decode_map(const struct site *site, const struct config_field *section,
                        const struct node *map, void *target)
 {
@@ -886,5 +809,16 @@ static void decode_map(const struct site *site, const struct config_field *secti
         set_field(&inner, field, entry->value, target);
         warn_of_key(&inner, field, entry->value, target);
     }
-    decode_absent(site, section, map, target);
+    /* Runs the rules of mandatory sections that the map does not have. */
+    struct node empty = {.kind = NODE_MAP, .position = map->position};
+    assert(map->kind == NODE_MAP);
+    for (const struct config_field *field = section->fields; field != NULL && field->key != NULL;
+         field++) {
+        struct path path = {.parent = site->path, .key = field->key};
+        struct site inner = *site;
+        inner.path = &path;
+        if (field->type == CONFIG_TYPE_SECTION && field->presence == CONFIG_ALWAYS &&
+            node_find(map, field->key) == NULL)
+            decode_section(&inner, field, &empty, target);
+    }
 }

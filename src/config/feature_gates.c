@@ -64,18 +64,6 @@ __attribute__((format(printf, 2, 3))) static void add_error(struct error *error,
     va_end(arguments);
 }
 
-static void add_unknown(struct error *error, const char *id, int id_size)
-{
-    assert(id_size >= 0);
-    char ids[512] = "";
-    size_t length = 0;
-    for (size_t i = 0; i < FEATURE_GATES; i++)
-        length += (size_t)snprintf(ids + length, sizeof(ids) - length, "%s%s", i > 0 ? " " : "",
-                                   rows[i].id);
-    assert(length < sizeof(ids));
-    add_error(error, "no such feature gate \"%.*s\". valid gates: [%s]", id_size, id, ids);
-}
-
 static void apply(struct feature_gates *gates, const char *element, int size, struct error *error)
 {
     assert(size > 0);
@@ -90,7 +78,14 @@ static void apply(struct feature_gates *gates, const char *element, int size, st
             return;
         }
     }
-    add_unknown(error, element, size);
+    assert(size >= 0);
+    char ids[512] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < FEATURE_GATES; i++)
+        length += (size_t)snprintf(ids + length, sizeof(ids) - length, "%s%s", i > 0 ? " " : "",
+                                   rows[i].id);
+    assert(length < sizeof(ids));
+    add_error(error, "no such feature gate \"%.*s\". valid gates: [%s]", size, element, ids);
 }
 
 bool feature_gates_parse(struct feature_gates *gates, const char *list, struct error *error)

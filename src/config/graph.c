@@ -103,21 +103,6 @@ static struct connector *collect(struct graph *graph, const struct config_compon
     return connector_of(graph, component);
 }
 
-static void collect_connectors(struct graph *graph, const struct component_set *set)
-{
-    graph->connectors = loader_zalloc(graph->loader, set->count * sizeof(graph->connectors[0]));
-    graph->numbers = loader_zalloc(graph->loader, set->count * sizeof(graph->numbers[0]));
-    for (size_t i = 0; i < graph->pipelines_count; i++) {
-        const struct config_pipeline *pipeline = &graph->pipelines[i];
-        for (size_t j = 0; j < pipeline->exporters_count; j++)
-            if (is_connector(pipeline->exporters[j]))
-                collect(graph, pipeline->exporters[j])->takes |= 1u << pipeline->signal;
-        for (size_t j = 0; j < pipeline->receivers_count; j++)
-            if (is_connector(pipeline->receivers[j]))
-                collect(graph, pipeline->receivers[j])->gives |= 1u << pipeline->signal;
-    }
-}
-
 static void report_at(const struct graph *graph, const struct config_component *connector,
                       const char *text)
 {
@@ -163,27 +148,6 @@ static void report_loose_end(const struct graph *graph, const struct config_comp
     report_at(graph, connector, text);
 }
 
-/* False: something is reported. */
-static bool check_ends(const struct graph *graph)
-{
-    size_t problems = loader_problems(graph->loader);
-    for (size_t i = 0; i < graph->connectors_count; i++) {
-        const struct connector *connector = &graph->connectors[i];
-        const struct config_component *component = connector->component;
-        for (unsigned s = 0; s < SIGNAL_KINDS; s++) {
-            unsigned outputs = component->factory->connects[s];
-            unsigned sources = sources_of(connector, s);
-            if (loader_problems(graph->loader) - problems >= CONFIG_ERRORS_MAX)
-                return false;
-            if ((connector->takes & 1u << s) != 0 && (outputs & connector->gives) == 0)
-                report_loose_end(graph, component, EXPORTER, (enum signal_kind)s, outputs);
-            if ((connector->gives & 1u << s) != 0 && (sources & connector->takes) == 0)
-                report_loose_end(graph, component, RECEIVER, (enum signal_kind)s, sources);
-        }
-    }
-    return loader_problems(graph->loader) == problems;
-}
-
 static void add_edge(struct graph *graph, size_t from, size_t to)
 {
     struct edge *edge = loader_zalloc(graph->loader, sizeof(*edge));
@@ -192,33 +156,6 @@ static void add_edge(struct graph *graph, size_t from, size_t to)
     graph->nodes[from].out = edge;
     graph->nodes[to].in = edge;
     graph->nodes[to].waits_for++;
-}
-
-static void add_edges(struct graph *graph)
-{
-    graph->nodes_count = graph->pipelines_count + graph->connectors_count * PAIRS;
-    graph->nodes = loader_zalloc(graph->loader, graph->nodes_count * sizeof(graph->nodes[0]));
-    for (size_t i = 0; i < graph->pipelines_count; i++) {
-        const struct config_pipeline *pipeline = &graph->pipelines[i];
-        for (size_t j = 0; j < pipeline->exporters_count; j++) {
-            if (!is_connector(pipeline->exporters[j]))
-                continue;
-            const struct connector *connector = connector_of(graph, pipeline->exporters[j]);
-            unsigned outputs = connector->component->factory->connects[pipeline->signal];
-            for (unsigned out = 0; out < SIGNAL_KINDS; out++)
-                if ((outputs & connector->gives & 1u << out) != 0)
-                    add_edge(graph, i, pair_node(graph, connector, pipeline->signal, out));
-        }
-        for (size_t j = 0; j < pipeline->receivers_count; j++) {
-            if (!is_connector(pipeline->receivers[j]))
-                continue;
-            const struct connector *connector = connector_of(graph, pipeline->receivers[j]);
-            unsigned sources = sources_of(connector, pipeline->signal) & connector->takes;
-            for (unsigned in = 0; in < SIGNAL_KINDS; in++)
-                if ((sources & 1u << in) != 0)
-                    add_edge(graph, pair_node(graph, connector, in, pipeline->signal), i);
-        }
-    }
 }
 
 /* Kahn's algorithm. */
@@ -343,10 +280,57 @@ void graph_load(struct loader *loader, const struct component_set *set, const st
                           .pipelines_count = count,
                           .components = set->items};
     assert(node->count == count);
-    collect_connectors(&graph, set);
-    if (!check_ends(&graph))
+    graph.connectors = loader_zalloc(graph.loader, set->count * sizeof(graph.connectors[0]));
+    graph.numbers = loader_zalloc(graph.loader, set->count * sizeof(graph.numbers[0]));
+    for (size_t i = 0; i < graph.pipelines_count; i++) {
+        const struct config_pipeline *pipeline = &graph.pipelines[i];
+        for (size_t j = 0; j < pipeline->exporters_count; j++)
+            if (is_connector(pipeline->exporters[j]))
+                collect(&graph, pipeline->exporters[j])->takes |= 1u << pipeline->signal;
+        for (size_t j = 0; j < pipeline->receivers_count; j++)
+            if (is_connector(pipeline->receivers[j]))
+                collect(&graph, pipeline->receivers[j])->gives |= 1u << pipeline->signal;
+    }
+    size_t problems = loader_problems(graph.loader);
+    for (size_t i = 0; i < graph.connectors_count; i++) {
+        const struct connector *connector = &graph.connectors[i];
+        const struct config_component *component = connector->component;
+        for (unsigned s = 0; s < SIGNAL_KINDS; s++) {
+            unsigned outputs = component->factory->connects[s];
+            unsigned sources = sources_of(connector, s);
+            if (loader_problems(graph.loader) - problems >= CONFIG_ERRORS_MAX)
+                return;
+            if ((connector->takes & 1u << s) != 0 && (outputs & connector->gives) == 0)
+                report_loose_end(&graph, component, EXPORTER, (enum signal_kind)s, outputs);
+            if ((connector->gives & 1u << s) != 0 && (sources & connector->takes) == 0)
+                report_loose_end(&graph, component, RECEIVER, (enum signal_kind)s, sources);
+        }
+    }
+    if (loader_problems(graph.loader) != problems)
         return;
-    add_edges(&graph);
+    graph.nodes_count = graph.pipelines_count + graph.connectors_count * PAIRS;
+    graph.nodes = loader_zalloc(graph.loader, graph.nodes_count * sizeof(graph.nodes[0]));
+    for (size_t i = 0; i < graph.pipelines_count; i++) {
+        const struct config_pipeline *pipeline = &graph.pipelines[i];
+        for (size_t j = 0; j < pipeline->exporters_count; j++) {
+            if (!is_connector(pipeline->exporters[j]))
+                continue;
+            const struct connector *connector = connector_of(&graph, pipeline->exporters[j]);
+            unsigned outputs = connector->component->factory->connects[pipeline->signal];
+            for (unsigned out = 0; out < SIGNAL_KINDS; out++)
+                if ((outputs & connector->gives & 1u << out) != 0)
+                    add_edge(&graph, i, pair_node(&graph, connector, pipeline->signal, out));
+        }
+        for (size_t j = 0; j < pipeline->receivers_count; j++) {
+            if (!is_connector(pipeline->receivers[j]))
+                continue;
+            const struct connector *connector = connector_of(&graph, pipeline->receivers[j]);
+            unsigned sources = sources_of(connector, pipeline->signal) & connector->takes;
+            for (unsigned in = 0; in < SIGNAL_KINDS; in++)
+                if ((sources & 1u << in) != 0)
+                    add_edge(&graph, pair_node(&graph, connector, in, pipeline->signal), i);
+        }
+    }
     sort(&graph);
     if (graph.ordered < graph.nodes_count) {
         report_cycle(&graph, find_cycle(&graph));

@@ -59,22 +59,15 @@ static size_t take_character(const char *text, uint32_t *ret_character)
     return size == 0 ? 1 : size;
 }
 
-static bool is_forbidden(uint32_t character)
-{
-    for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++)
-        if (character >= forbidden[i].first && character <= forbidden[i].last)
-            return true;
-    return false;
-}
-
 static bool is_name(struct slice name)
 {
     assert(name.size > 0);
     for (size_t i = 0; i < name.size;) {
         uint32_t character;
         i += take_character((const char *)name.data + i, &character);
-        if (is_forbidden(character))
-            return false;
+        for (size_t j = 0; j < sizeof(forbidden) / sizeof(forbidden[0]); j++)
+            if (character >= forbidden[j].first && character <= forbidden[j].last)
+                return false;
     }
     return true;
 }

@@ -192,15 +192,6 @@ bool loader_charge_expanded(struct loader *loader, size_t bytes)
     return true;
 }
 
-/* A list or map begins at its key, not at its first element. */
-static struct position position_of(const struct node_entry *entry)
-{
-    const struct node *value = entry->value;
-    bool is_scalar =
-        value->kind != NODE_MAP && value->kind != NODE_LIST && value->kind != NODE_NULL;
-    return is_scalar ? value->position : entry->position;
-}
-
 static const struct node_entry *find_entry(const struct node *node, struct error_step step)
 {
     if (node == NULL)
@@ -224,8 +215,13 @@ void place_find(const struct error *error, const struct node *section, struct po
         /* Elements of a string that was split at commas have no position of their own. */
         if (step.key == NULL && entry == NULL)
             break;
-        if (entry != NULL)
-            ret_place->position = position_of(entry);
+        if (entry != NULL) {
+            /* A list or map begins at its key, not at its first element. */
+            const struct node *value = entry->value;
+            bool is_scalar =
+                value->kind != NODE_MAP && value->kind != NODE_LIST && value->kind != NODE_NULL;
+            ret_place->position = is_scalar ? value->position : entry->position;
+        }
         struct path *inner = &ret_place->paths[i - 1];
         *inner = (struct path){.parent = ret_place->path,
                                .key = step.key != NULL ? step.key : entry->key,

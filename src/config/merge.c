@@ -36,19 +36,14 @@ static bool has_text(const struct node *list, const struct node *value)
     return false;
 }
 
-static void append_new(struct loader *loader, struct node *base, const struct node *over)
-{
-    assert(base->kind == NODE_LIST && over->kind == NODE_LIST);
-    for (size_t i = 0; i < over->count && base->count < CONFIG_REFERENCES_MAX; i++)
-        if (!has_text(base, over->entries[i].value))
-            node_append(&loader->arena, base, over->entries[i].value);
-}
-
 static struct node *merge_at(struct loader *loader, struct node *base, struct node *over,
                              const struct path *path)
 {
     if (base->kind == NODE_LIST && over->kind == NODE_LIST && is_appended(loader, path)) {
-        append_new(loader, base, over);
+        assert(base->kind == NODE_LIST && over->kind == NODE_LIST);
+        for (size_t i = 0; i < over->count && base->count < CONFIG_REFERENCES_MAX; i++)
+            if (!has_text(base, over->entries[i].value))
+                node_append(&loader->arena, base, over->entries[i].value);
         return base;
     }
     if (base->kind != NODE_MAP || over->kind != NODE_MAP)
@@ -96,15 +91,6 @@ static bool wrap_entry(struct loader *loader, struct node_entry *entry)
     return true;
 }
 
-static bool has_nested_keys(const struct node *map)
-{
-    assert(map->kind == NODE_MAP);
-    for (size_t i = 0; i < map->count; i++)
-        if (strstr(map->entries[i].key, "::") != NULL)
-            return true;
-    return false;
-}
-
 /* Adds the entries one by one, since each may merge with an earlier one. */
 static void unfold(struct loader *loader, struct node *map)
 {
@@ -140,7 +126,14 @@ struct node *merge_nested_keys(struct loader *loader, struct node *node, size_t 
         node->kind = NODE_BROKEN;
         return node;
     }
-    if (has_nested_keys(node))
+    assert(node->kind == NODE_MAP);
+    bool has_nested_keys = false;
+    for (size_t i = 0; i < node->count; i++)
+        if (strstr(node->entries[i].key, "::") != NULL) {
+            has_nested_keys = true;
+            break;
+        }
+    if (has_nested_keys)
         unfold(loader, node);
     for (size_t i = 0; i < node->count; i++)
         node->entries[i].value = merge_nested_keys(loader, node->entries[i].value, depth + 1);

@@ -52,29 +52,25 @@ static uint32_t *slot_of(const struct node *map, const char *key, uint32_t hash)
     return &map->slots[at];
 }
 
-static void make_slots(struct arena *arena, struct node *map)
-{
-    size_t count = FIRST_SLOTS;
-    assert(map->count <= UINT32_MAX / 4);
-    while (count <= 2 * map->count)
-        count *= 2;
-    map->slots = arena_alloc(arena, count * sizeof(*map->slots));
-    map->slots_count = count;
-    memset(map->slots, 0, count * sizeof(*map->slots));
-    for (size_t i = 0; i < map->count; i++)
-        *slot_of(map, map->entries[i].key, map->entries[i].hash) = (uint32_t)(i + 1);
-}
-
 void node_add(struct arena *arena, struct node *map, struct node_entry entry)
 {
     assert(map != NULL && map->kind == NODE_MAP);
     make_room(arena, map);
     entry.hash = node_key_hash(entry.key);
     map->entries[map->count++] = entry;
-    if (2 * map->count >= map->slots_count && map->count >= FIRST_SLOTS / 4)
-        make_slots(arena, map);
-    else if (map->slots != NULL)
+    if (2 * map->count >= map->slots_count && map->count >= FIRST_SLOTS / 4) {
+        size_t count = FIRST_SLOTS;
+        assert(map->count <= UINT32_MAX / 4);
+        while (count <= 2 * map->count)
+            count *= 2;
+        map->slots = arena_alloc(arena, count * sizeof(*map->slots));
+        map->slots_count = count;
+        memset(map->slots, 0, count * sizeof(*map->slots));
+        for (size_t i = 0; i < map->count; i++)
+            *slot_of(map, map->entries[i].key, map->entries[i].hash) = (uint32_t)(i + 1);
+    } else if (map->slots != NULL) {
         *slot_of(map, entry.key, entry.hash) = (uint32_t)map->count;
+    }
 }
 
 struct node_entry *node_find(const struct node *map, const char *key)

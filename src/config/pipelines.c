@@ -30,34 +30,6 @@ static bool takes_connectors(enum component_kind kind)
     return kind == RECEIVER || kind == EXPORTER;
 }
 
-static void report_undefined(struct loader *loader, const struct component_set *set,
-                             const struct references *references, struct position position,
-                             const char *id)
-{
-    enum component_kind kind = references->kind;
-    struct suggestion suggestion = suggestion_for(id);
-    assert(references->blamed != NULL);
-    for (size_t i = 0; i < set->count; i++)
-        if (set->kinds[i] == kind || (set->kinds[i] == CONNECTOR && takes_connectors(kind)))
-            suggestion_consider(&suggestion, set->items[i].id);
-    loader_problem(loader, position, references->blamed,
-                   "references %s \"%s\" which is not configured; expected one of those below "
-                   "%s%s%s",
-                   component_kind_name(kind), id, component_kind_section(kind),
-                   takes_connectors(kind) ? " or connectors" : "",
-                   suggestion_to_text(&suggestion).text);
-}
-
-static bool has_reference(const struct references *references,
-                          const struct config_component *component)
-{
-    assert(component != NULL);
-    for (size_t i = 0; i < references->count; i++)
-        if (references->items[i] == component)
-            return true;
-    return false;
-}
-
 static void load_reference(struct loader *loader, const struct component_set *set,
                            const struct path *path, const struct node *node,
                            struct references *references)
@@ -81,11 +53,28 @@ static void load_reference(struct loader *loader, const struct component_set *se
     if (component == NULL && takes_connectors(references->kind))
         component = component_set_find(set, CONNECTOR, identifier.id);
     if (component == NULL) {
-        report_undefined(loader, set, references, node->position, identifier.id);
+        enum component_kind kind = references->kind;
+        struct suggestion suggestion = suggestion_for(identifier.id);
+        assert(references->blamed != NULL);
+        for (size_t i = 0; i < set->count; i++)
+            if (set->kinds[i] == kind || (set->kinds[i] == CONNECTOR && takes_connectors(kind)))
+                suggestion_consider(&suggestion, set->items[i].id);
+        loader_problem(loader, node->position, references->blamed,
+                       "references %s \"%s\" which is not configured; expected one of those below "
+                       "%s%s%s",
+                       component_kind_name(kind), identifier.id, component_kind_section(kind),
+                       takes_connectors(kind) ? " or connectors" : "",
+                       suggestion_to_text(&suggestion).text);
         return;
     }
     component->is_used = true;
-    if (!has_reference(references, component))
+    bool has_reference = false;
+    for (size_t i = 0; i < references->count; i++)
+        if (references->items[i] == component) {
+            has_reference = true;
+            break;
+        }
+    if (!has_reference)
         references->items[references->count++] = component;
     else if (references->is_strict)
         loader_problem(loader, node->position, references->blamed,
@@ -141,26 +130,6 @@ static size_t load_stage(const struct pipeline_site *site, enum component_kind k
     return references.count;
 }
 
-static void report_unknown_keys(const struct pipeline_site *site)
-{
-    const struct node *map = site->entry->value;
-    assert(site->path != NULL);
-    for (size_t i = 0; i < map->count; i++) {
-        bool is_known = false;
-        const struct node_entry *entry = &map->entries[i];
-        struct path path = {.parent = site->path, .key = entry->key};
-        struct suggestion suggestion = suggestion_for(entry->key);
-        for (enum component_kind kind = RECEIVER; kind <= EXPORTER; kind++) {
-            is_known |= strcmp(entry->key, component_kind_section(kind)) == 0;
-            suggestion_consider(&suggestion, component_kind_section(kind));
-        }
-        if (!is_known)
-            loader_problem(site->loader, entry->position, &path,
-                           "found an unknown key, expected receivers, processors or exporters%s",
-                           suggestion_to_text(&suggestion).text);
-    }
-}
-
 struct misfit {
     const struct config_component *first;
     size_t count;
@@ -181,45 +150,6 @@ static void find_misfits(const struct config_component *const *items, size_t cou
     }
 }
 
-/* One problem per pipeline, however many of its components do not handle the signal. */
-static void check_signals(const struct pipeline_site *site, const struct config_pipeline *pipeline)
-{
-    char signals[64];
-    char others[96] = "";
-    struct misfit misfit = {.first = NULL};
-    assert(pipeline->id != NULL);
-    find_misfits(pipeline->receivers, pipeline->receivers_count, pipeline->signal, &misfit);
-    find_misfits(pipeline->processors, pipeline->processors_count, pipeline->signal, &misfit);
-    find_misfits(pipeline->exporters, pipeline->exporters_count, pipeline->signal, &misfit);
-    if (misfit.first == NULL)
-        return;
-    const struct component_factory *factory = misfit.first->factory;
-    signals_describe(factory->signals, signals, sizeof(signals));
-    if (misfit.count > 1)
-        snprintf(others, sizeof(others), " (%zu components of this pipeline do not handle it)",
-                 misfit.count);
-    loader_problem(site->loader, site->entry->position, site->path,
-                   "failed to create \"%s\" %s, in pipeline \"%s\": telemetry type is not "
-                   "supported: found %s, expected %s%s",
-                   misfit.first->id, component_kind_name(factory->kind), pipeline->id,
-                   signal_name(pipeline->signal), signals, others);
-}
-
-/* What its exporters have to say about a configuration without problems. */
-static void add_advice(const struct pipeline_site *site, const struct config_pipeline *pipeline)
-{
-    struct error advice;
-    if (loader_problems(site->loader) > 0)
-        return;
-    for (size_t i = 0; i < pipeline->exporters_count; i++) {
-        const struct config_component *exporter = pipeline->exporters[i];
-        if (exporter->factory != NULL && exporter->factory->advise != NULL &&
-            exporter->factory->advise(exporter->config, pipeline->signal, &advice))
-            loader_warning(site->loader, site->entry->position, site->path, "exporter \"%s\": %s",
-                           exporter->id, advice.text);
-    }
-}
-
 static bool find_signal(const char *type, enum signal_kind *ret_signal)
 {
     assert(ret_signal != NULL);
@@ -233,8 +163,16 @@ static bool find_signal(const char *type, enum signal_kind *ret_signal)
 }
 
 /* False: reported. */
-static bool load_name(const struct pipeline_site *site, struct config_pipeline *pipeline)
+static bool load_pipeline(const struct pipeline_site *site, struct config_pipeline *pipeline)
 {
+    const struct node *node = site->entry->value;
+    assert(site->entry->value != NULL);
+    if (node->kind != NODE_MAP && node->kind != NODE_NULL) {
+        if (node->kind != NODE_BROKEN)
+            loader_problem(site->loader, node->position, site->path, "found %s, expected a map",
+                           node_describe(node).text);
+        return false;
+    }
     struct identifier identifier;
     struct error error;
     struct loader *loader = site->loader;
@@ -255,45 +193,66 @@ static bool load_name(const struct pipeline_site *site, struct config_pipeline *
         return false;
     }
     pipeline->id = loader_copy_text(loader, identifier.id);
-    if (pipeline->signal != PROFILES ||
-        feature_gate_is_enabled(loader->gates, GATE_PROFILES_SUPPORT))
-        return true;
-    loader_problem(loader, position, site->path,
-                   "pipeline \"%s\": profiles are turned off by the \"service.profilesSupport\" "
-                   "feature gate",
-                   pipeline->id);
-    return false;
-}
-
-/* False: reported. */
-static bool load_pipeline(const struct pipeline_site *site, struct config_pipeline *pipeline)
-{
-    const struct node *node = site->entry->value;
-    assert(site->entry->value != NULL);
-    if (node->kind != NODE_MAP && node->kind != NODE_NULL) {
-        if (node->kind != NODE_BROKEN)
-            loader_problem(site->loader, node->position, site->path, "found %s, expected a map",
-                           node_describe(node).text);
+    if (pipeline->signal == PROFILES &&
+        !feature_gate_is_enabled(loader->gates, GATE_PROFILES_SUPPORT)) {
+        loader_problem(
+            loader, position, site->path,
+            "pipeline \"%s\": profiles are turned off by the \"service.profilesSupport\" "
+            "feature gate",
+            pipeline->id);
         return false;
     }
-    if (!load_name(site, pipeline))
-        return false;
-    report_unknown_keys(site);
+    const struct node *map = site->entry->value;
+    assert(site->path != NULL);
+    for (size_t i = 0; i < map->count; i++) {
+        bool is_known = false;
+        const struct node_entry *entry = &map->entries[i];
+        struct path path = {.parent = site->path, .key = entry->key};
+        struct suggestion suggestion = suggestion_for(entry->key);
+        for (enum component_kind kind = RECEIVER; kind <= EXPORTER; kind++) {
+            is_known |= strcmp(entry->key, component_kind_section(kind)) == 0;
+            suggestion_consider(&suggestion, component_kind_section(kind));
+        }
+        if (!is_known)
+            loader_problem(site->loader, entry->position, &path,
+                           "found an unknown key, expected receivers, processors or exporters%s",
+                           suggestion_to_text(&suggestion).text);
+    }
     pipeline->receivers_count = load_stage(site, RECEIVER, &pipeline->receivers);
     pipeline->processors_count = load_stage(site, PROCESSOR, &pipeline->processors);
     pipeline->exporters_count = load_stage(site, EXPORTER, &pipeline->exporters);
-    check_signals(site, pipeline);
-    add_advice(site, pipeline);
+    /* One problem per pipeline, however many of its components do not handle the signal. */
+    char signals[64];
+    char others[96] = "";
+    struct misfit misfit = {.first = NULL};
+    assert(pipeline->id != NULL);
+    find_misfits(pipeline->receivers, pipeline->receivers_count, pipeline->signal, &misfit);
+    find_misfits(pipeline->processors, pipeline->processors_count, pipeline->signal, &misfit);
+    find_misfits(pipeline->exporters, pipeline->exporters_count, pipeline->signal, &misfit);
+    if (misfit.first != NULL) {
+        const struct component_factory *factory = misfit.first->factory;
+        signals_describe(factory->signals, signals, sizeof(signals));
+        if (misfit.count > 1)
+            snprintf(others, sizeof(others), " (%zu components of this pipeline do not handle it)",
+                     misfit.count);
+        loader_problem(site->loader, site->entry->position, site->path,
+                       "failed to create \"%s\" %s, in pipeline \"%s\": telemetry type is not "
+                       "supported: found %s, expected %s%s",
+                       misfit.first->id, component_kind_name(factory->kind), pipeline->id,
+                       signal_name(pipeline->signal), signals, others);
+    }
+    /* What its exporters have to say about a configuration without problems. */
+    struct error advice;
+    if (loader_problems(site->loader) == 0) {
+        for (size_t i = 0; i < pipeline->exporters_count; i++) {
+            const struct config_component *exporter = pipeline->exporters[i];
+            if (exporter->factory != NULL && exporter->factory->advise != NULL &&
+                exporter->factory->advise(exporter->config, pipeline->signal, &advice))
+                loader_warning(site->loader, site->entry->position, site->path,
+                               "exporter \"%s\": %s", exporter->id, advice.text);
+        }
+    }
     return true;
-}
-
-static bool has_pipeline(const struct config_pipeline *pipelines, size_t count, const char *id)
-{
-    assert(id != NULL);
-    for (size_t i = 0; i < count; i++)
-        if (strcmp(pipelines[i].id, id) == 0)
-            return true;
-    return false;
 }
 
 static void load_all(struct loader *loader, const struct node *node, const struct path *path,
@@ -309,7 +268,14 @@ static void load_all(struct loader *loader, const struct node *node, const struc
             .loader = loader, .set = set, .path = &inner, .entry = &node->entries[i]};
         if (!load_pipeline(&site, &pipelines[count]))
             continue;
-        if (has_pipeline(pipelines, count, pipelines[count].id))
+        assert(pipelines[count].id != NULL);
+        bool has_pipeline = false;
+        for (size_t j = 0; j < count; j++)
+            if (strcmp(pipelines[j].id, pipelines[count].id) == 0) {
+                has_pipeline = true;
+                break;
+            }
+        if (has_pipeline)
             loader_problem(loader, site.entry->position, &inner,
                            "duplicate name \"%s\" after blanks are removed; expected each name "
                            "once",

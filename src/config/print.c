@@ -84,40 +84,30 @@ static struct node *new_section(struct loader *loader, const struct node *map,
     return section != NULL && section->count > 0 ? section : NULL;
 }
 
-static void complete_section(struct loader *loader, const struct config_field *field,
-                             struct node *section)
-{
-    assert(field->type == CONFIG_TYPE_SECTION);
-    const struct node *enabled = node_value(section, "enabled");
-    bool is_off = section->kind == NODE_NULL &&
-                  (field->presence == CONFIG_NULL_IS_OFF || section->reference != NULL);
-    is_off |= field->presence != CONFIG_ALWAYS && enabled != NULL && !enabled->boolean;
-    if (!is_off)
-        add_defaults(loader, field->fields, section);
-}
-
-static void complete(struct loader *loader, const struct config_field *field, struct node *map)
-{
-    assert(map->kind == NODE_MAP);
-    struct node *value = node_value(map, field->key);
-    if (value == NULL && field->type == CONFIG_TYPE_SECTION)
-        add(loader, map, field->key, new_section(loader, map, field));
-    else if (value == NULL && field->default_text != NULL)
-        add(loader, map, field->key, new_leaf(loader, map, field));
-    else if (value != NULL && field->type == CONFIG_TYPE_SECTION)
-        complete_section(loader, field, value);
-    for (size_t i = 0; value != NULL && field->type == CONFIG_TYPE_SECTIONS && i < value->count;
-         i++)
-        add_defaults(loader, field->fields, value->entries[i].value);
-}
-
 static void add_defaults(struct loader *loader, const struct config_field *fields,
                          struct node *node)
 {
     if (node->kind == NODE_NULL)
         node->kind = NODE_MAP;
-    for (; node->kind == NODE_MAP && fields->key != NULL; fields++)
-        complete(loader, fields, node);
+    for (; node->kind == NODE_MAP && fields->key != NULL; fields++) {
+        assert(node->kind == NODE_MAP);
+        struct node *value = node_value(node, fields->key);
+        if (value == NULL && fields->type == CONFIG_TYPE_SECTION) {
+            add(loader, node, fields->key, new_section(loader, node, fields));
+        } else if (value == NULL && fields->default_text != NULL) {
+            add(loader, node, fields->key, new_leaf(loader, node, fields));
+        } else if (value != NULL && fields->type == CONFIG_TYPE_SECTION) {
+            const struct node *enabled = node_value(value, "enabled");
+            bool is_off = value->kind == NODE_NULL &&
+                          (fields->presence == CONFIG_NULL_IS_OFF || value->reference != NULL);
+            is_off |= fields->presence != CONFIG_ALWAYS && enabled != NULL && !enabled->boolean;
+            if (!is_off)
+                add_defaults(loader, fields->fields, value);
+        }
+        for (size_t i = 0;
+             value != NULL && fields->type == CONFIG_TYPE_SECTIONS && i < value->count; i++)
+            add_defaults(loader, fields->fields, value->entries[i].value);
+    }
 }
 
 static void redact_text(struct node *node)
@@ -136,17 +126,6 @@ static void redact_all(struct node *node)
         redact_all(node->entries[i].value);
 }
 
-static void redact_headers(struct node *node)
-{
-    for (size_t i = 0; i < node->count; i++) {
-        struct node *element = node->entries[i].value;
-        if (node->kind == NODE_LIST)
-            element = node_value(element, "value");
-        if (element != NULL)
-            redact_text(element);
-    }
-}
-
 static void adapt_text(struct node *node)
 {
     if (node->verbatim == NULL)
@@ -154,16 +133,6 @@ static void adapt_text(struct node *node)
     node->kind = NODE_TEXT;
     node->text = node->verbatim;
     node->count = 0;
-}
-
-/* Values of headers, in both forms, and elements of lists are strings whatever they look like. */
-static void adapt_elements(struct node *node)
-{
-    for (size_t i = 0; i < node->count; i++) {
-        struct node *element = node->entries[i].value;
-        struct node *value = node->kind == NODE_LIST ? node_value(element, "value") : NULL;
-        adapt_text(value != NULL ? value : element);
-    }
 }
 
 /* "scheme://user:password@host". */
@@ -185,16 +154,30 @@ static void prepare_leaf(const struct config_field *field, struct node *node, bo
     if (is_text)
         adapt_text(node);
     if (field->type == CONFIG_TYPE_HEADERS || field->type == CONFIG_TYPE_TEXTS ||
-        field->type == CONFIG_TYPE_SECRETS)
-        adapt_elements(node);
+        field->type == CONFIG_TYPE_SECRETS) {
+        /* Values of headers, in both forms, and elements of lists are strings whatever they look
+         * like. */
+        for (size_t i = 0; i < node->count; i++) {
+            struct node *element = node->entries[i].value;
+            struct node *value = node->kind == NODE_LIST ? node_value(element, "value") : NULL;
+            adapt_text(value != NULL ? value : element);
+        }
+    }
     if (is_unredacted)
         return;
-    if (field->type == CONFIG_TYPE_SECRET || has_userinfo(node))
+    if (field->type == CONFIG_TYPE_SECRET || has_userinfo(node)) {
         redact_text(node);
-    else if (field->type == CONFIG_TYPE_HEADERS)
-        redact_headers(node);
-    else if (field->type == CONFIG_TYPE_IGNORED || field->type == CONFIG_TYPE_SECRETS)
+    } else if (field->type == CONFIG_TYPE_HEADERS) {
+        for (size_t i = 0; i < node->count; i++) {
+            struct node *element = node->entries[i].value;
+            if (node->kind == NODE_LIST)
+                element = node_value(element, "value");
+            if (element != NULL)
+                redact_text(element);
+        }
+    } else if (field->type == CONFIG_TYPE_IGNORED || field->type == CONFIG_TYPE_SECRETS) {
         redact_all(node);
+    }
 }
 
 /* No table says which strings are secrets, so all may be. */
@@ -322,18 +305,6 @@ static bool emit_scalar(yaml_emitter_t *emitter, const char *text, bool is_text)
     return yaml_emitter_emit(emitter, &event);
 }
 
-static bool emit_start(yaml_emitter_t *emitter, const struct node *node)
-{
-    yaml_event_t event;
-    int is_ready =
-        node->kind == NODE_MAP
-            ? yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE)
-            : yaml_sequence_start_event_initialize(&event, NULL, NULL, 1,
-                                                   YAML_BLOCK_SEQUENCE_STYLE);
-    assert(node->kind == NODE_LIST || node->kind == NODE_MAP);
-    return is_ready && yaml_emitter_emit(emitter, &event);
-}
-
 static bool emit_end(yaml_emitter_t *emitter, const struct node *node)
 {
     yaml_event_t event;
@@ -349,7 +320,14 @@ static bool emit_node(yaml_emitter_t *emitter, const struct node *node)
         return emit_scalar(emitter, node->text, node->kind == NODE_TEXT);
     if (node->kind != NODE_LIST && node->kind != NODE_MAP)
         return emit_scalar(emitter, scalar_to_text(node).text, false);
-    if (!emit_start(emitter, node))
+    yaml_event_t event;
+    int is_ready =
+        node->kind == NODE_MAP
+            ? yaml_mapping_start_event_initialize(&event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE)
+            : yaml_sequence_start_event_initialize(&event, NULL, NULL, 1,
+                                                   YAML_BLOCK_SEQUENCE_STYLE);
+    assert(node->kind == NODE_LIST || node->kind == NODE_MAP);
+    if (!is_ready || !yaml_emitter_emit(emitter, &event))
         return false;
     for (size_t i = 0; i < node->count; i++) {
         if (node->kind == NODE_MAP && !emit_scalar(emitter, node->entries[i].key, true))
@@ -358,17 +336,6 @@ static bool emit_node(yaml_emitter_t *emitter, const struct node *node)
             return false;
     }
     return emit_end(emitter, node);
-}
-
-static bool emit_document(yaml_emitter_t *emitter, const struct node *root)
-{
-    yaml_event_t event;
-    return yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
-           yaml_emitter_emit(emitter, &event) &&
-           yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1) &&
-           yaml_emitter_emit(emitter, &event) && emit_node(emitter, root) &&
-           yaml_document_end_event_initialize(&event, 1) && yaml_emitter_emit(emitter, &event) &&
-           yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(emitter, &event);
 }
 
 bool print_yaml(const struct node *root, FILE *out)
@@ -380,7 +347,14 @@ bool print_yaml(const struct node *root, FILE *out)
     yaml_emitter_set_indent(&emitter, INDENT);
     yaml_emitter_set_unicode(&emitter, 1);
     yaml_emitter_set_width(&emitter, -1);
-    bool is_fine = emit_document(&emitter, root);
+    yaml_event_t event;
+    bool is_fine = yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING) &&
+                   yaml_emitter_emit(&emitter, &event) &&
+                   yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1) &&
+                   yaml_emitter_emit(&emitter, &event) && emit_node(&emitter, root) &&
+                   yaml_document_end_event_initialize(&event, 1) &&
+                   yaml_emitter_emit(&emitter, &event) &&
+                   yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(&emitter, &event);
     yaml_emitter_delete(&emitter);
     return is_fine && !ferror(out);
 }

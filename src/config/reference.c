@@ -49,25 +49,6 @@ static void write_cell(const char *text, FILE *out)
     }
 }
 
-static void write_default(const struct config_field *field, FILE *out)
-{
-    static const char *const presences[] = {
-        [CONFIG_ALWAYS] = "",
-        [CONFIG_DEFAULT_ON] = "on",
-        [CONFIG_NULL_ENABLES] = "off; the bare key turns it on",
-        [CONFIG_NULL_IS_OFF] = "off",
-        [CONFIG_ON_UNLESS_UNSET] = "on",
-    };
-    assert((size_t)field->presence < sizeof(presences) / sizeof(presences[0]));
-    if (field->type == CONFIG_TYPE_SECTION) {
-        fputs(presences[field->presence], out);
-    } else if (field->default_text != NULL && field->default_text[0] != '\0') {
-        fputc('`', out);
-        write_cell(field->default_text, out);
-        fputc('`', out);
-    }
-}
-
 static void write_bound(const struct config_field *field, int64_t bound, FILE *out)
 {
     if (field->type == CONFIG_TYPE_DURATION)
@@ -78,38 +59,6 @@ static void write_bound(const struct config_field *field, int64_t bound, FILE *o
         fprintf(out, "%" PRIi64, bound);
 }
 
-static void write_range(const struct config_field *field, FILE *out)
-{
-    bool has_range = field->type == CONFIG_TYPE_COUNT || field->type == CONFIG_TYPE_INT ||
-                     field->type == CONFIG_TYPE_DURATION || field->type == CONFIG_TYPE_BYTES;
-    for (size_t i = 0; field->choices != NULL && field->choices[i] != NULL; i++)
-        fprintf(out, "%s`%s`", i > 0 ? ", " : "",
-                field->choices[i][0] != '\0' ? field->choices[i] : "\"\"");
-    if (!has_range)
-        return;
-    if (field->choices != NULL)
-        fputs(", ", out);
-    write_bound(field, field->min, out);
-    if (field->max == INT64_MAX) {
-        fputs(" or more", out);
-        return;
-    }
-    fputs(" to ", out);
-    write_bound(field, field->max, out);
-}
-
-static void write_row(const struct config_field *field, const char *key, FILE *out)
-{
-    fprintf(out, "| `%s` | %s", key, type_name(field->type));
-    fputs(" | ", out);
-    write_default(field, out);
-    fputs(" | ", out);
-    write_range(field, out);
-    fputs(" | ", out);
-    write_cell(field->help != NULL ? field->help : "", out);
-    fputs(" |\n", out);
-}
-
 static void write_rows(const struct config_field *fields, const char *prefix, unsigned depth,
                        FILE *out)
 {
@@ -118,7 +67,43 @@ static void write_rows(const struct config_field *fields, const char *prefix, un
     for (; fields != NULL && fields->key != NULL; fields++) {
         bool is_list = fields->type == CONFIG_TYPE_SECTIONS;
         snprintf(key, sizeof(key), "%s%s%s", prefix, fields->key, is_list ? "[]" : "");
-        write_row(fields, key, out);
+        fprintf(out, "| `%s` | %s", key, type_name(fields->type));
+        fputs(" | ", out);
+        static const char *const presences[] = {
+            [CONFIG_ALWAYS] = "",
+            [CONFIG_DEFAULT_ON] = "on",
+            [CONFIG_NULL_ENABLES] = "off; the bare key turns it on",
+            [CONFIG_NULL_IS_OFF] = "off",
+            [CONFIG_ON_UNLESS_UNSET] = "on",
+        };
+        assert((size_t)fields->presence < sizeof(presences) / sizeof(presences[0]));
+        if (fields->type == CONFIG_TYPE_SECTION) {
+            fputs(presences[fields->presence], out);
+        } else if (fields->default_text != NULL && fields->default_text[0] != '\0') {
+            fputc('`', out);
+            write_cell(fields->default_text, out);
+            fputc('`', out);
+        }
+        fputs(" | ", out);
+        bool has_range = fields->type == CONFIG_TYPE_COUNT || fields->type == CONFIG_TYPE_INT ||
+                         fields->type == CONFIG_TYPE_DURATION || fields->type == CONFIG_TYPE_BYTES;
+        for (size_t i = 0; fields->choices != NULL && fields->choices[i] != NULL; i++)
+            fprintf(out, "%s`%s`", i > 0 ? ", " : "",
+                    fields->choices[i][0] != '\0' ? fields->choices[i] : "\"\"");
+        if (has_range) {
+            if (fields->choices != NULL)
+                fputs(", ", out);
+            write_bound(fields, fields->min, out);
+            if (fields->max == INT64_MAX) {
+                fputs(" or more", out);
+            } else {
+                fputs(" to ", out);
+                write_bound(fields, fields->max, out);
+            }
+        }
+        fputs(" | ", out);
+        write_cell(fields->help != NULL ? fields->help : "", out);
+        fputs(" |\n", out);
         snprintf(key, sizeof(key), "%s%s%s::", prefix, fields->key, is_list ? "[]" : "");
         if (fields->fields != NULL)
             write_rows(fields->fields, key, depth + 1, out);
@@ -136,35 +121,30 @@ static void write_table(const struct config_field *fields, FILE *out)
     fputc('\n', out);
 }
 
-static void write_signals(const struct component_factory *factory, FILE *out)
-{
-    assert(factory->kind <= EXTENSION);
-    bool is_first = true;
-    if (factory->kind == EXTENSION)
-        return;
-    fputs(" Signals: ", out);
-    for (unsigned i = 0; i < SIGNAL_KINDS; i++)
-        for (unsigned j = 0; j < SIGNAL_KINDS; j++) {
-            if ((factory->connects[i] & 1u << j) == 0)
-                continue;
-            fprintf(out, "%s%s to %s", is_first ? "" : ", ", signal_name((enum signal_kind)i),
-                    signal_name((enum signal_kind)j));
-            is_first = false;
-        }
-    for (unsigned i = 0; i < SIGNAL_KINDS; i++) {
-        if ((factory->signals & 1u << i) == 0)
-            continue;
-        fprintf(out, "%s%s", is_first ? "" : ", ", signal_name((enum signal_kind)i));
-        is_first = false;
-    }
-    fputc('.', out);
-}
-
 static void write_factory(const struct component_factory *factory, FILE *out)
 {
     fprintf(out, "### %s: `%s`\n\nStability: %s.", component_kind_name(factory->kind),
             factory->type, factory->stability != NULL ? factory->stability : "development");
-    write_signals(factory, out);
+    assert(factory->kind <= EXTENSION);
+    bool is_first = true;
+    if (factory->kind != EXTENSION) {
+        fputs(" Signals: ", out);
+        for (unsigned i = 0; i < SIGNAL_KINDS; i++)
+            for (unsigned j = 0; j < SIGNAL_KINDS; j++) {
+                if ((factory->connects[i] & 1u << j) == 0)
+                    continue;
+                fprintf(out, "%s%s to %s", is_first ? "" : ", ", signal_name((enum signal_kind)i),
+                        signal_name((enum signal_kind)j));
+                is_first = false;
+            }
+        for (unsigned i = 0; i < SIGNAL_KINDS; i++) {
+            if ((factory->signals & 1u << i) == 0)
+                continue;
+            fprintf(out, "%s%s", is_first ? "" : ", ", signal_name((enum signal_kind)i));
+            is_first = false;
+        }
+        fputc('.', out);
+    }
     for (size_t i = 0; factory->aliases != NULL && factory->aliases[i] != NULL; i++)
         fprintf(out, " Deprecated alias: `%s`.", factory->aliases[i]);
     fputs("\n\n", out);
@@ -188,33 +168,6 @@ void config_print_reference(const struct component_factory *const *factories, FI
     write_table(service_keys_fields, out);
 }
 
-static void write_stability(const struct component_factory *factory, FILE *out)
-{
-    assert(factory->kind <= EXTENSION);
-    const char *stability = factory->stability != NULL ? factory->stability : "development";
-    fputs("      stability:\n", out);
-    if (factory->kind == EXTENSION)
-        fprintf(out, "        extension: %c%s\n", toupper((unsigned char)stability[0]),
-                stability + 1);
-    /* In the order of their names, as the Go collector prints them. */
-    static const enum signal_kind order[] = {LOGS, METRICS, PROFILES, TRACES};
-    for (size_t i = 0; factory->kind == CONNECTOR && i < SIGNAL_KINDS * SIGNAL_KINDS; i++) {
-        enum signal_kind in = order[i / SIGNAL_KINDS];
-        enum signal_kind to = order[i % SIGNAL_KINDS];
-        bool is_supported = (factory->connects[in] & 1u << to) != 0;
-        /* Which has a row for each pair, but none with profiles. */
-        if (is_supported || (in != PROFILES && to != PROFILES))
-            fprintf(out, "        %s-to-%s: %c%s\n", signal_name(in), signal_name(to),
-                    is_supported ? toupper((unsigned char)stability[0]) : 'U',
-                    is_supported ? stability + 1 : "ndefined");
-    }
-    for (size_t i = 0; factory->kind != EXTENSION && i < SIGNAL_KINDS; i++) {
-        if ((factory->signals & 1u << order[i]) != 0)
-            fprintf(out, "        %s: %c%s\n", signal_name(order[i]),
-                    toupper((unsigned char)stability[0]), stability + 1);
-    }
-}
-
 static void write_kind(const struct component_factory *const *factories, enum component_kind kind,
                        FILE *out)
 {
@@ -227,7 +180,30 @@ static void write_kind(const struct component_factory *const *factories, enum co
         is_empty = false;
         fprintf(out, "    - name: %s\n      module: spanflame v%s\n", factories[i]->type,
                 SPANFLAME_VERSION);
-        write_stability(factories[i], out);
+        const struct component_factory *factory = factories[i];
+        assert(factory->kind <= EXTENSION);
+        const char *stability = factory->stability != NULL ? factory->stability : "development";
+        fputs("      stability:\n", out);
+        if (factory->kind == EXTENSION)
+            fprintf(out, "        extension: %c%s\n", toupper((unsigned char)stability[0]),
+                    stability + 1);
+        /* In the order of their names, as the Go collector prints them. */
+        static const enum signal_kind order[] = {LOGS, METRICS, PROFILES, TRACES};
+        for (size_t j = 0; factory->kind == CONNECTOR && j < SIGNAL_KINDS * SIGNAL_KINDS; j++) {
+            enum signal_kind in = order[j / SIGNAL_KINDS];
+            enum signal_kind to = order[j % SIGNAL_KINDS];
+            bool is_supported = (factory->connects[in] & 1u << to) != 0;
+            /* Which has a row for each pair, but none with profiles. */
+            if (is_supported || (in != PROFILES && to != PROFILES))
+                fprintf(out, "        %s-to-%s: %c%s\n", signal_name(in), signal_name(to),
+                        is_supported ? toupper((unsigned char)stability[0]) : 'U',
+                        is_supported ? stability + 1 : "ndefined");
+        }
+        for (size_t j = 0; factory->kind != EXTENSION && j < SIGNAL_KINDS; j++) {
+            if ((factory->signals & 1u << order[j]) != 0)
+                fprintf(out, "        %s: %c%s\n", signal_name(order[j]),
+                        toupper((unsigned char)stability[0]), stability + 1);
+        }
     }
     if (is_empty)
         fprintf(out, "%s: []\n", component_kind_section(kind));

@@ -173,15 +173,6 @@ static unsigned days_of(unsigned year, unsigned month)
     return days[month - 1] + (month == 2 && is_leap ? 1u : 0u);
 }
 
-/* ±07:00 with both digits, or Z. */
-static bool is_zone(const char *text)
-{
-    if (strcmp(text, "Z") == 0)
-        return true;
-    return (text[0] == '+' || text[0] == '-') && count_digits(text + 1) == 2 && text[3] == ':' &&
-           count_digits(text + 4) == 2 && text[6] == '\0';
-}
-
 /* The forms that Go's YAML takes for a time: a date; with a time behind a blank, without a zone; or
  * behind a T, with one. */
 static bool is_time(const char *text)
@@ -208,7 +199,10 @@ static bool is_time(const char *text)
         return false;
     if (*text == '.' && count_digits(text + 1) > 0)
         text += 1 + count_digits(text + 1);
-    return has_zone ? is_zone(text) : *text == '\0';
+    return has_zone ? (strcmp(text, "Z") == 0 ||
+                       ((text[0] == '+' || text[0] == '-') && count_digits(text + 1) == 2 &&
+                        text[3] == ':' && count_digits(text + 4) == 2 && text[6] == '\0'))
+                    : *text == '\0';
 }
 
 struct scalar text_to_scalar(const char *text)

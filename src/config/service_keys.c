@@ -336,24 +336,6 @@ static bool take_address(struct loader *loader, const char *address, struct conf
     return true;
 }
 
-static void resolve_address(const struct telemetry_key *key, const char *address,
-                            struct config_service *service)
-{
-    struct loader *loader = key->site->loader;
-    if (key->node == NULL || key->node->kind == NODE_NULL || key->node->kind == NODE_BROKEN)
-        return;
-    if (!take_address(loader, address, service)) {
-        loader_problem(loader, key->node->position, &key->path, "found %s, expected host:port",
-                       node_describe(key->node).text);
-        return;
-    }
-    service->has_metrics_reader = true;
-    loader_warning(loader, key->node->position, &key->path,
-                   "found a key that the Go collector no longer has; use readers: "
-                   "[{pull: {exporter: {prometheus: {host: \"%s\", port: %u}}}}]",
-                   service->metrics_host, (unsigned)service->metrics_port);
-}
-
 static void use_reader(const struct telemetry_prometheus *prometheus,
                        struct config_service *service)
 {
@@ -362,30 +344,6 @@ static void use_reader(const struct telemetry_prometheus *prometheus,
     service->metrics_port = prometheus->port;
     service->metrics_without_units = prometheus->without_units;
     service->metrics_without_type_suffix = prometheus->without_type_suffix;
-}
-
-/* Only the first reader that Prometheus can scrape is served; the others get a warning. */
-static void resolve_readers(const struct telemetry_key *key,
-                            const struct telemetry_metrics *metrics, struct config_service *service)
-{
-    const struct telemetry_reader *readers = metrics->readers.items;
-    struct loader *loader = key->site->loader;
-    assert(key->node != NULL && key->node->kind == NODE_LIST);
-    service->has_metrics_reader = false;
-    if (metrics->readers.count == 0 && service->metrics_level != METRICS_NONE)
-        loader_problem(loader, key->node->position, &key->path,
-                       "collector telemetry metrics reader should exist when metric level is not "
-                       "none");
-    for (size_t i = 0; i < metrics->readers.count; i++) {
-        bool is_served = readers[i].has_pull && readers[i].pull.exporter.has_prometheus;
-        struct path path = {.parent = &key->path, .index = i};
-        if (is_served && !service->has_metrics_reader)
-            use_reader(&readers[i].pull.exporter.prometheus, service);
-        else if (is_served || !readers[i].has_pull) /* other kinds are reported by their rows */
-            loader_warning(loader, key->node->entries[i].value->position, &path,
-                           "found another reader, which has no effect here; only the first pull "
-                           "reader with a Prometheus exporter is served");
-    }
 }
 
 static void resolve_metrics(const struct site *site, const struct node *node,
@@ -398,10 +356,42 @@ static void resolve_metrics(const struct site *site, const struct node *node,
     service->metrics_level = take_metrics_level(&key);
     use_reader(&standard, service);
     find_key(&key, site, node, "metrics", "address");
-    resolve_address(&key, metrics->address, service);
+    struct loader *loader = key.site->loader;
+    if (key.node != NULL && key.node->kind != NODE_NULL && key.node->kind != NODE_BROKEN) {
+        if (!take_address(loader, metrics->address, service)) {
+            loader_problem(loader, key.node->position, &key.path, "found %s, expected host:port",
+                           node_describe(key.node).text);
+        } else {
+            service->has_metrics_reader = true;
+            loader_warning(loader, key.node->position, &key.path,
+                           "found a key that the Go collector no longer has; use readers: "
+                           "[{pull: {exporter: {prometheus: {host: \"%s\", port: %u}}}}]",
+                           service->metrics_host, (unsigned)service->metrics_port);
+        }
+    }
     find_key(&key, site, node, "metrics", "readers");
-    if (key.node != NULL && key.node->kind == NODE_LIST)
-        resolve_readers(&key, metrics, service);
+    if (key.node != NULL && key.node->kind == NODE_LIST) {
+        /* Only the first reader that Prometheus can scrape is served; the others get a warning. */
+        const struct telemetry_reader *readers = metrics->readers.items;
+        assert(key.node != NULL && key.node->kind == NODE_LIST);
+        service->has_metrics_reader = false;
+        if (metrics->readers.count == 0 && service->metrics_level != METRICS_NONE)
+            loader_problem(
+                loader, key.node->position, &key.path,
+                "collector telemetry metrics reader should exist when metric level is not "
+                "none");
+        for (size_t i = 0; i < metrics->readers.count; i++) {
+            bool is_served = readers[i].has_pull && readers[i].pull.exporter.has_prometheus;
+            struct path path = {.parent = &key.path, .index = i};
+            if (is_served && !service->has_metrics_reader)
+                use_reader(&readers[i].pull.exporter.prometheus, service);
+            else if (is_served || !readers[i].has_pull) /* other kinds are reported by their rows */
+                loader_warning(
+                    loader, key.node->entries[i].value->position, &path,
+                    "found another reader, which has no effect here; only the first pull "
+                    "reader with a Prometheus exporter is served");
+        }
+    }
     find_key(&key, site, node, "metrics", "views");
     bool has_views = key.node != NULL && key.node->kind == NODE_LIST;
     if (has_views && service->metrics_level != METRICS_DETAILED)
@@ -448,18 +438,15 @@ static const char *random_uuid(struct loader *loader)
     return text;
 }
 
-static struct config_pair *find(const struct attributes *attributes, const char *key)
-{
-    for (size_t i = 0; i < attributes->count; i++)
-        if (strcmp(attributes->pairs[i].key, key) == 0)
-            return &attributes->pairs[i];
-    return NULL;
-}
-
 /* value NULL drops the attribute. */
 static void set(struct attributes *attributes, const char *key, const char *value)
 {
-    struct config_pair *pair = find(attributes, key);
+    struct config_pair *pair = NULL;
+    for (size_t i = 0; i < attributes->count; i++)
+        if (strcmp(attributes->pairs[i].key, key) == 0) {
+            pair = &attributes->pairs[i];
+            break;
+        }
     if (value == NULL && pair != NULL)
         *pair = attributes->pairs[--attributes->count];
     else if (value != NULL && pair != NULL)
@@ -561,47 +548,6 @@ static void check_others(const struct site *site, const struct path *path,
                        "resource::attributes");
 }
 
-static void take_resource(const struct site *site, const struct path *path,
-                          const struct node *resource, struct attributes *attributes)
-{
-    struct path inner = {.parent = path, .key = "attributes"};
-    assert(resource->kind == NODE_MAP);
-    if (!is_declarative(resource)) {
-        take_map(site, path, resource, attributes);
-        return;
-    }
-    check_others(site, path, resource);
-    const struct node *list = node_value(resource, "attributes");
-    if (list == NULL || list->kind == NODE_NULL || list->kind == NODE_BROKEN)
-        return;
-    if (list->kind == NODE_LIST)
-        take_list(site, &inner, list, attributes);
-    else
-        loader_problem(site->loader, list->position, &inner,
-                       "found %s, expected a list of {name: …, value: …}",
-                       node_describe(list).text);
-}
-
-static void resolve_resource(const struct site *site, const struct node *resource,
-                             struct config_service *service)
-{
-    struct path path = {.parent = site->path, .key = "resource"};
-    size_t written = resource != NULL ? resource->count : 0;
-    const struct node *list = node_value(resource, "attributes");
-    struct attributes attributes = {.loader = site->loader};
-    written += DEFAULTS + (list != NULL ? list->count : 0);
-    attributes.pairs = loader_zalloc(site->loader, written * sizeof(*attributes.pairs));
-    set(&attributes, "service.name", "spanflame");
-    set(&attributes, "service.version", SPANFLAME_VERSION);
-    set(&attributes, "service.instance.id", random_uuid(site->loader));
-    if (resource != NULL && resource->kind == NODE_MAP)
-        take_resource(site, &path, resource, &attributes);
-    else if (resource != NULL && resource->kind != NODE_NULL && resource->kind != NODE_BROKEN)
-        loader_problem(site->loader, resource->position, &path, "found %s, expected a map",
-                       node_describe(resource).text);
-    service->resource = (struct config_pairs){.count = attributes.count, .pairs = attributes.pairs};
-}
-
 static void resolve_telemetry(const struct site *site, const struct node *node,
                               const struct telemetry_keys *telemetry,
                               struct config_service *service)
@@ -621,7 +567,36 @@ static void resolve_telemetry(const struct site *site, const struct node *node,
     resolve_metrics(site, node, &telemetry->metrics, service);
     find_key(&key, site, node, "traces", "level");
     take_metrics_level(&key);
-    resolve_resource(site, node_value(node, "resource"), service);
+    const struct node *resource = node_value(node, "resource");
+    struct path path = {.parent = site->path, .key = "resource"};
+    size_t written = resource != NULL ? resource->count : 0;
+    const struct node *list = node_value(resource, "attributes");
+    struct attributes attributes = {.loader = site->loader};
+    written += DEFAULTS + (list != NULL ? list->count : 0);
+    attributes.pairs = loader_zalloc(site->loader, written * sizeof(*attributes.pairs));
+    set(&attributes, "service.name", "spanflame");
+    set(&attributes, "service.version", SPANFLAME_VERSION);
+    set(&attributes, "service.instance.id", random_uuid(site->loader));
+    if (resource != NULL && resource->kind == NODE_MAP) {
+        struct path inner = {.parent = &path, .key = "attributes"};
+        if (!is_declarative(resource)) {
+            take_map(site, &path, resource, &attributes);
+        } else {
+            check_others(site, &path, resource);
+            if (list != NULL && list->kind != NODE_NULL && list->kind != NODE_BROKEN) {
+                if (list->kind == NODE_LIST)
+                    take_list(site, &inner, list, &attributes);
+                else
+                    loader_problem(site->loader, list->position, &inner,
+                                   "found %s, expected a list of {name: …, value: …}",
+                                   node_describe(list).text);
+            }
+        }
+    } else if (resource != NULL && resource->kind != NODE_NULL && resource->kind != NODE_BROKEN) {
+        loader_problem(site->loader, resource->position, &path, "found %s, expected a map",
+                       node_describe(resource).text);
+    }
+    service->resource = (struct config_pairs){.count = attributes.count, .pairs = attributes.pairs};
 }
 
 void service_keys_load(struct loader *loader, const struct node_entry *service,

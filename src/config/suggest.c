@@ -16,35 +16,6 @@ static size_t smaller(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static bool is_swap(const char *a, const char *b, size_t i, size_t j)
-{
-    return i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
-}
-
-/* Differences in case cost nothing: the user knows the name. */
-static size_t distance_between(const char *a, const char *b)
-{
-    size_t rows[3][NAME_BYTES_MAX + 1];
-    size_t a_size = strlen(a);
-    size_t b_size = strlen(b);
-    assert(a_size <= NAME_BYTES_MAX && b_size <= NAME_BYTES_MAX);
-    for (size_t j = 0; j <= b_size; j++)
-        rows[0][j] = j;
-    for (size_t i = 1; i <= a_size; i++) {
-        size_t *row = rows[i % 3];
-        const size_t *above = rows[(i - 1) % 3];
-        row[0] = i;
-        for (size_t j = 1; j <= b_size; j++) {
-            bool is_same = tolower((unsigned char)a[i - 1]) == tolower((unsigned char)b[j - 1]);
-            row[j] =
-                smaller(smaller(above[j] + 1, row[j - 1] + 1), above[j - 1] + (is_same ? 0 : 1));
-            if (is_swap(a, b, i, j))
-                row[j] = smaller(row[j], rows[(i - 2) % 3][j - 2] + 1);
-        }
-    }
-    return rows[a_size % 3][b_size];
-}
-
 struct suggestion suggestion_for(const char *found)
 {
     size_t size = strlen(found);
@@ -56,7 +27,28 @@ void suggestion_consider(struct suggestion *suggestion, const char *candidate)
 {
     if (strlen(suggestion->found) > NAME_BYTES_MAX || strlen(candidate) > NAME_BYTES_MAX)
         return;
-    size_t distance = distance_between(suggestion->found, candidate);
+    /* Differences in case cost nothing: the user knows the name. */
+    size_t rows[3][NAME_BYTES_MAX + 1];
+    size_t a_size = strlen(suggestion->found);
+    size_t b_size = strlen(candidate);
+    assert(a_size <= NAME_BYTES_MAX && b_size <= NAME_BYTES_MAX);
+    for (size_t j = 0; j <= b_size; j++)
+        rows[0][j] = j;
+    for (size_t i = 1; i <= a_size; i++) {
+        size_t *row = rows[i % 3];
+        const size_t *above = rows[(i - 1) % 3];
+        row[0] = i;
+        for (size_t j = 1; j <= b_size; j++) {
+            bool is_same = tolower((unsigned char)suggestion->found[i - 1]) ==
+                           tolower((unsigned char)candidate[j - 1]);
+            row[j] =
+                smaller(smaller(above[j] + 1, row[j - 1] + 1), above[j - 1] + (is_same ? 0 : 1));
+            if (i > 1 && j > 1 && suggestion->found[i - 1] == candidate[j - 2] &&
+                suggestion->found[i - 2] == candidate[j - 1])
+                row[j] = smaller(row[j], rows[(i - 2) % 3][j - 2] + 1);
+        }
+    }
+    size_t distance = rows[a_size % 3][b_size];
     if (distance >= suggestion->distance || distance >= strlen(candidate))
         return;
     suggestion->distance = distance;

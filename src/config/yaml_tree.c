@@ -160,24 +160,20 @@ static bool refuse_duplicate(struct builder *builder, const struct frame *frame,
     return true;
 }
 
-static bool add_entry(struct builder *builder, struct frame *frame, struct node *value)
-{
-    struct node *map = frame->node;
-    struct node_entry *twin = node_find(map, frame->key);
-    if (twin != NULL)
-        return refuse_duplicate(builder, frame, twin->position);
-    node_add(
-        &builder->loader->arena, map,
-        (struct node_entry){.key = frame->key, .position = frame->key_position, .value = value});
-    return true;
-}
-
 static bool take_value(struct builder *builder, struct frame *frame, struct node *value)
 {
     assert(frame->has_key);
     frame->has_key = false;
-    if (!frame->is_merge)
-        return add_entry(builder, frame, value);
+    if (!frame->is_merge) {
+        struct node *map = frame->node;
+        struct node_entry *twin = node_find(map, frame->key);
+        if (twin != NULL)
+            return refuse_duplicate(builder, frame, twin->position);
+        node_add(&builder->loader->arena, map,
+                 (struct node_entry){
+                     .key = frame->key, .position = frame->key_position, .value = value});
+        return true;
+    }
     if (frame->merged != NULL)
         return refuse_duplicate(builder, frame, frame->merged->position);
     frame->merged = value;
@@ -271,49 +267,6 @@ static bool resolve_tag(struct builder *builder, struct node *node, const yaml_c
     return !is_tag(tag, "tag:yaml.org,2002:binary") || decode_binary(builder, node);
 }
 
-static bool on_scalar(struct builder *builder, const yaml_event_t *event)
-{
-    assert(event->type == YAML_SCALAR_EVENT);
-    size_t ignored;
-    const char *text = (const char *)event->data.scalar.value;
-    const yaml_char_t *tag = event->data.scalar.tag;
-    bool is_plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && tag == NULL;
-    struct node *node = new_node(builder, NODE_TEXT, event->start_mark);
-    if (node == NULL)
-        return false;
-    if (strlen(text) != event->data.scalar.length)
-        return fail(builder, node->position, false, "found a NUL character in a text");
-    node->text = loader_copy_text(builder->loader, text);
-    if (is_plain)
-        set_scalar(node, text_to_scalar(node->text));
-    else if (tag != NULL && !resolve_tag(builder, node, tag))
-        return false;
-    return add_anchor(builder, event->data.scalar.anchor, node, &ignored) &&
-           attach(builder, node, is_plain);
-}
-
-static bool on_start(struct builder *builder, const yaml_event_t *event)
-{
-    assert(builder->depth <= CONFIG_DEPTH_MAX);
-    bool is_map = event->type == YAML_MAPPING_START_EVENT;
-    const yaml_char_t *anchor =
-        is_map ? event->data.mapping_start.anchor : event->data.sequence_start.anchor;
-    struct frame frame = {.node =
-                              new_node(builder, is_map ? NODE_MAP : NODE_LIST, event->start_mark)};
-    if (frame.node == NULL)
-        return false;
-    if (builder->origin->depth + builder->depth >= CONFIG_DEPTH_MAX)
-        return fail(builder, frame.node->position, true, "lists and maps nest deeper than %d",
-                    CONFIG_DEPTH_MAX);
-    struct frame *parent = top(builder);
-    if (parent != NULL && is_open_map(parent) && !parent->has_key)
-        return take_key(builder, parent, frame.node, false);
-    if (!add_anchor(builder, anchor, frame.node, &frame.anchor))
-        return false;
-    builder->frames[builder->depth++] = frame;
-    return true;
-}
-
 /* Keys of the map itself win over merged ones, and earlier merges over later ones. */
 static bool merge_map(struct builder *builder, struct node *map, const struct node *from)
 {
@@ -340,59 +293,83 @@ static bool merge_all(struct builder *builder, struct node *map, const struct no
     return true;
 }
 
-static bool on_end(struct builder *builder)
-{
-    assert(builder->depth > 0);
-    struct frame frame = builder->frames[--builder->depth];
-    if (frame.merged != NULL && !merge_all(builder, frame.node, frame.merged))
-        return false;
-    if (frame.anchor > 0)
-        builder->anchors[frame.anchor - 1].is_open = false;
-    return attach(builder, frame.node, false);
-}
-
-static const struct anchor *find_anchor(const struct builder *builder, const char *name)
-{
-    for (size_t i = builder->anchors_count; i > 0; i--)
-        if (strcmp(builder->anchors[i - 1].name, name) == 0)
-            return &builder->anchors[i - 1];
-    return NULL;
-}
-
-static bool on_alias(struct builder *builder, const yaml_event_t *event)
-{
-    const char *name = (const char *)event->data.alias.anchor;
-    struct position position = position_of(builder, event->start_mark);
-    const struct anchor *anchor = find_anchor(builder, name);
-    if (anchor == NULL)
-        return fail(builder, position, false, "the alias *%s has no anchor &%s before it", name,
-                    name);
-    if (anchor->is_open)
-        return fail(builder, position, false, "the anchor &%s contains itself", name);
-    if (++builder->aliases_count > CONFIG_ALIASES_MAX)
-        return fail(builder, position, true, "more than %d aliases", CONFIG_ALIASES_MAX);
-    struct node *copy = yaml_tree_try_copy(builder->loader, anchor->node,
-                                           builder->origin->depth + builder->depth + 1);
-    if (copy == NULL)
-        return fail(builder, position, true,
-                    "the alias *%s grows the configuration beyond %d values or %d levels", name,
-                    CONFIG_NODES_MAX, CONFIG_DEPTH_MAX);
-    return attach(builder, copy, false);
-}
-
 static bool on_event(struct builder *builder, const yaml_event_t *event)
 {
     switch (event->type) {
-    case YAML_SCALAR_EVENT:
-        return on_scalar(builder, event);
-    case YAML_ALIAS_EVENT:
-        return on_alias(builder, event);
+    case YAML_SCALAR_EVENT: {
+        assert(event->type == YAML_SCALAR_EVENT);
+        size_t ignored;
+        const char *text = (const char *)event->data.scalar.value;
+        const yaml_char_t *tag = event->data.scalar.tag;
+        bool is_plain = event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && tag == NULL;
+        struct node *node = new_node(builder, NODE_TEXT, event->start_mark);
+        if (node == NULL)
+            return false;
+        if (strlen(text) != event->data.scalar.length)
+            return fail(builder, node->position, false, "found a NUL character in a text");
+        node->text = loader_copy_text(builder->loader, text);
+        if (is_plain)
+            set_scalar(node, text_to_scalar(node->text));
+        else if (tag != NULL && !resolve_tag(builder, node, tag))
+            return false;
+        return add_anchor(builder, event->data.scalar.anchor, node, &ignored) &&
+               attach(builder, node, is_plain);
+    }
+    case YAML_ALIAS_EVENT: {
+        const char *name = (const char *)event->data.alias.anchor;
+        struct position position = position_of(builder, event->start_mark);
+        const struct anchor *anchor = NULL;
+        for (size_t i = builder->anchors_count; i > 0; i--)
+            if (strcmp(builder->anchors[i - 1].name, name) == 0) {
+                anchor = &builder->anchors[i - 1];
+                break;
+            }
+        if (anchor == NULL)
+            return fail(builder, position, false, "the alias *%s has no anchor &%s before it", name,
+                        name);
+        if (anchor->is_open)
+            return fail(builder, position, false, "the anchor &%s contains itself", name);
+        if (++builder->aliases_count > CONFIG_ALIASES_MAX)
+            return fail(builder, position, true, "more than %d aliases", CONFIG_ALIASES_MAX);
+        struct node *copy = yaml_tree_try_copy(builder->loader, anchor->node,
+                                               builder->origin->depth + builder->depth + 1);
+        if (copy == NULL)
+            return fail(builder, position, true,
+                        "the alias *%s grows the configuration beyond %d values or %d levels", name,
+                        CONFIG_NODES_MAX, CONFIG_DEPTH_MAX);
+        return attach(builder, copy, false);
+    }
     case YAML_SEQUENCE_START_EVENT:
-    case YAML_MAPPING_START_EVENT:
-        return on_start(builder, event);
+    case YAML_MAPPING_START_EVENT: {
+        assert(builder->depth <= CONFIG_DEPTH_MAX);
+        bool is_map = event->type == YAML_MAPPING_START_EVENT;
+        const yaml_char_t *anchor =
+            is_map ? event->data.mapping_start.anchor : event->data.sequence_start.anchor;
+        struct frame frame = {
+            .node = new_node(builder, is_map ? NODE_MAP : NODE_LIST, event->start_mark)};
+        if (frame.node == NULL)
+            return false;
+        if (builder->origin->depth + builder->depth >= CONFIG_DEPTH_MAX)
+            return fail(builder, frame.node->position, true, "lists and maps nest deeper than %d",
+                        CONFIG_DEPTH_MAX);
+        struct frame *parent = top(builder);
+        if (parent != NULL && is_open_map(parent) && !parent->has_key)
+            return take_key(builder, parent, frame.node, false);
+        if (!add_anchor(builder, anchor, frame.node, &frame.anchor))
+            return false;
+        builder->frames[builder->depth++] = frame;
+        return true;
+    }
     case YAML_SEQUENCE_END_EVENT:
-    case YAML_MAPPING_END_EVENT:
-        return on_end(builder);
+    case YAML_MAPPING_END_EVENT: {
+        assert(builder->depth > 0);
+        struct frame frame = builder->frames[--builder->depth];
+        if (frame.merged != NULL && !merge_all(builder, frame.node, frame.merged))
+            return false;
+        if (frame.anchor > 0)
+            builder->anchors[frame.anchor - 1].is_open = false;
+        return attach(builder, frame.node, false);
+    }
     case YAML_NO_EVENT:
     case YAML_STREAM_START_EVENT:
     case YAML_STREAM_END_EVENT:
@@ -429,28 +406,26 @@ static const char *hint_of(const yaml_parser_t *parser, struct slice bytes)
     return "";
 }
 
-static bool fail_syntax(struct builder *builder, const yaml_parser_t *parser)
-{
-    const char *problem = parser->problem != NULL ? parser->problem : "not enough memory";
-    if (parser->error == YAML_READER_ERROR || parser->problem == NULL)
-        return fail(builder,
-                    position_of(builder, mark_of_offset(builder->bytes, parser->problem_offset)),
-                    false, "this is not valid YAML: %s", problem);
-    struct position position = position_of(builder, parser->problem_mark);
-    const char *hint = hint_of(parser, builder->bytes);
-    if (parser->context == NULL)
-        return fail(builder, position, false, "this is not valid YAML: %s%s", problem, hint);
-    return fail(builder, position, false, "this is not valid YAML: %s, %s from line %zu%s", problem,
-                parser->context, parser->context_mark.line + 1, hint);
-}
-
 static bool build(struct builder *builder, yaml_parser_t *parser)
 {
     bool is_done = false;
     while (!is_done) {
         yaml_event_t event;
-        if (!yaml_parser_parse(parser, &event))
-            return fail_syntax(builder, parser);
+        if (!yaml_parser_parse(parser, &event)) {
+            const char *problem = parser->problem != NULL ? parser->problem : "not enough memory";
+            if (parser->error == YAML_READER_ERROR || parser->problem == NULL)
+                return fail(
+                    builder,
+                    position_of(builder, mark_of_offset(builder->bytes, parser->problem_offset)),
+                    false, "this is not valid YAML: %s", problem);
+            struct position position = position_of(builder, parser->problem_mark);
+            const char *hint = hint_of(parser, builder->bytes);
+            if (parser->context == NULL)
+                return fail(builder, position, false, "this is not valid YAML: %s%s", problem,
+                            hint);
+            return fail(builder, position, false, "this is not valid YAML: %s, %s from line %zu%s",
+                        problem, parser->context, parser->context_mark.line + 1, hint);
+        }
         bool is_fine = on_event(builder, &event);
         is_done = event.type == YAML_DOCUMENT_END_EVENT || event.type == YAML_STREAM_END_EVENT;
         yaml_event_delete(&event);

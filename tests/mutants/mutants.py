@@ -143,8 +143,8 @@ MUTANTS = [
            "if (parser->is_chunked && parser->has_content_length)", "if (false)",
            ("test_http1_parser",)),
     Mutant("http1: a second Content-Length is refused", "src/net/server/http1_parser.c",
-           "    if (parser->has_content_length)\n        return refuse", "    if (false)\n"
-           "        return refuse", ("test_http1_parser",)),
+           "        if (parser->has_content_length)\n            return refuse", "        if (false)\n"
+           "            return refuse", ("test_http1_parser",)),
     Mutant("http1: lines end in CR LF", "src/net/server/http1_parser.c",
            "if (parser->has_cr != (byte == '\\n'))", "if (parser->has_cr && byte != '\\n')",
            ("test_http1_parser",)),
@@ -461,8 +461,8 @@ MUTANTS = [
            "if (has_userinfo(node) ? node->count > 0 : field->type == CONFIG_TYPE_SECRET)",
            ("test_print",)),
     Mutant("print-config: values of headers are hidden", "src/config/print.c",
-           "        if (element != NULL)\n            redact_text(element);",
-           "        if (element != NULL && node->kind == NODE_LIST)\n            "
+           "            if (element != NULL)\n                redact_text(element);",
+           "            if (element != NULL && node->kind == NODE_LIST)\n                "
            "redact_text(element);",
            ("test_print",)),
     Mutant("config: an unknown key has a suggestion", "src/config/suggest.c",

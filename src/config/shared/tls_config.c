@@ -213,8 +213,10 @@ static bool sources_check(const struct tls_config *tls, struct error *error)
     return true;
 }
 
-static bool names_check(const struct tls_config *tls, struct error *error)
+static bool check_common(const struct tls_config *tls, struct error *error)
 {
+    if (!sources_check(tls, error) || !versions_check(tls, error))
+        return false;
     char list[TLS_LIST_BYTES_MAX];
     if (!tls_suites_translate(&tls->cipher_suites, tls->include_insecure_cipher_suites, list,
                               error))
@@ -228,13 +230,6 @@ static bool names_check(const struct tls_config *tls, struct error *error)
                error_at(error, "cipher_suites");
     if (!tls_curves_translate(&tls->curve_preferences, list, error))
         return error_at(error, "curve_preferences");
-    return true;
-}
-
-static bool check_common(const struct tls_config *tls, struct error *error)
-{
-    if (!sources_check(tls, error) || !versions_check(tls, error) || !names_check(tls, error))
-        return false;
     if (tls->tpm.enabled)
         return error_set(error, "tpm is not supported; keep the key in key_file") ||
                error_at(error, "enabled") || error_at(error, "tpm");
