@@ -148,14 +148,6 @@ bool cli_flag_word(size_t index, struct command_word *word)
     return true;
 }
 
-static const struct flag *find_flag(const char *name, size_t size)
-{
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-        if (strlen(flags[i].name) == size && strncmp(flags[i].name, name, size) == 0)
-            return &flags[i];
-    return NULL;
-}
-
 /* Parses "--flag=value" or "--flag value"; advances *index past a separate value. */
 static bool parse_flag(struct cli *cli, int count, char **arguments, int *index,
                        struct error *error)
@@ -165,7 +157,12 @@ static bool parse_flag(struct cli *cli, int count, char **arguments, int *index,
     const char *argument = arguments[*index];
     const char *equals = strchr(argument, '=');
     size_t size = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
-    const struct flag *flag = find_flag(argument, size);
+    const struct flag *flag = NULL;
+    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (strlen(flags[i].name) == size && strncmp(flags[i].name, argument, size) == 0) {
+            flag = &flags[i];
+            break;
+        }
     if (flag == NULL && argument[1] == '-')
         return error_set(error, "unknown flag: %.*s", (int)size, argument);
     if (flag == NULL)

@@ -22,17 +22,6 @@ struct target {
     char path[PROBE_TEXT_MAX];
 };
 
-/* "[::1]" is "::1" to the resolver. */
-static void strip_brackets(char *host)
-{
-    size_t size = strlen(host);
-    assert(size < PROBE_TEXT_MAX);
-    if (size < 2 || host[0] != '[' || host[size - 1] != ']')
-        return;
-    memmove(host, host + 1, size - 2);
-    host[size - 2] = '\0';
-}
-
 static bool parse(const char *url, struct target *target, struct error *error)
 {
     static const char scheme[] = "http://";
@@ -53,7 +42,13 @@ static bool parse(const char *url, struct target *target, struct error *error)
         snprintf(target->port, sizeof(target->port), "%.15s", colon + 1);
         *colon = '\0';
     }
-    strip_brackets(target->host);
+    /* "[::1]" is "::1" to the resolver. */
+    size_t size = strlen(target->host);
+    assert(size < PROBE_TEXT_MAX);
+    if (size >= 2 && target->host[0] == '[' && target->host[size - 1] == ']') {
+        memmove(target->host, target->host + 1, size - 2);
+        target->host[size - 2] = '\0';
+    }
     if (target->host[0] == '\0')
         return error_set(error, "healthcheck: \"%s\" has no host", url);
     return true;

@@ -20,49 +20,6 @@ static int fail(const char *text)
     return 1;
 }
 
-static int print_config(const struct cli *cli, const struct config_request *request)
-{
-    struct config_problems problems = {0};
-    assert(cli->command == CLI_PRINT_CONFIG);
-    if (!cli->skips_validation && supervisor_validate(request) != 0)
-        return 1;
-    bool is_printed = config_print(request, cli->is_unredacted, cli->is_json, stdout, &problems);
-    for (size_t i = 0; !is_printed && i < problems.count; i++)
-        fail(problems.texts[i]);
-    config_problems_clear(&problems);
-    return is_printed ? 0 : 1;
-}
-
-static int with_config(const struct cli *cli)
-{
-    const struct config_request request = {
-        .locations = cli->configs,
-        .locations_count = cli->configs_count,
-        .settings = cli->settings,
-        .settings_count = cli->settings_count,
-        .factories = components,
-        .gates = &cli->gates,
-        .skips_checks = cli->skips_validation,
-    };
-    if (cli->configs_count == 0 && cli->settings_count == 0)
-        return fail("at least one config flag must be provided");
-    if (cli->command == CLI_VALIDATE)
-        return supervisor_validate(&request);
-    if (cli->command == CLI_PRINT_CONFIG)
-        return print_config(cli, &request);
-    assert(cli->command == CLI_RUN);
-    return supervisor_run(&request);
-}
-
-static int feature_gate(const struct cli *cli)
-{
-    assert(cli->command == CLI_FEATURE_GATE);
-    if (feature_gates_print(&cli->gates, cli->argument, stdout))
-        return 0;
-    fprintf(stderr, "Error: feature \"%s\" not found\n", cli->argument);
-    return 1;
-}
-
 static int run(const struct cli *cli)
 {
     struct error error = {.text = ""};
@@ -73,8 +30,13 @@ static int run(const struct cli *cli)
     case CLI_CONFIG_REFERENCE:
         config_print_reference(components, stdout);
         return 0;
-    case CLI_FEATURE_GATE:
-        return feature_gate(cli);
+    case CLI_FEATURE_GATE: {
+        assert(cli->command == CLI_FEATURE_GATE);
+        if (feature_gates_print(&cli->gates, cli->argument, stdout))
+            return 0;
+        fprintf(stderr, "Error: feature \"%s\" not found\n", cli->argument);
+        return 1;
+    }
     case CLI_HEALTH_CHECK:
         return health_probe(cli->argument, &error) ? 0 : fail(error.text);
     case CLI_COMPLETION:
@@ -92,7 +54,32 @@ static int run(const struct cli *cli)
     case CLI_PRINT_CONFIG:
         break;
     }
-    return with_config(cli);
+    const struct config_request request = {
+        .locations = cli->configs,
+        .locations_count = cli->configs_count,
+        .settings = cli->settings,
+        .settings_count = cli->settings_count,
+        .factories = components,
+        .gates = &cli->gates,
+        .skips_checks = cli->skips_validation,
+    };
+    if (cli->configs_count == 0 && cli->settings_count == 0)
+        return fail("at least one config flag must be provided");
+    if (cli->command == CLI_VALIDATE)
+        return supervisor_validate(&request);
+    if (cli->command == CLI_PRINT_CONFIG) {
+        struct config_problems problems = {0};
+        if (!cli->skips_validation && supervisor_validate(&request) != 0)
+            return 1;
+        bool is_printed =
+            config_print(&request, cli->is_unredacted, cli->is_json, stdout, &problems);
+        for (size_t i = 0; !is_printed && i < problems.count; i++)
+            fail(problems.texts[i]);
+        config_problems_clear(&problems);
+        return is_printed ? 0 : 1;
+    }
+    assert(cli->command == CLI_RUN);
+    return supervisor_run(&request);
 }
 
 /* Re-executes the running image: the file on disk may have been replaced meanwhile. */

@@ -40,18 +40,6 @@ void call_tree_fini(struct call_tree *tree)
     tree->nodes = NULL;
 }
 
-static uint32_t child_of(struct call_tree *tree, uint32_t parent, uint32_t name)
-{
-    const uint32_t edge[] = {parent, name};
-    assert(parent < tree->edges.count);
-    uint32_t index = profile_set_add(&tree->edges, slice_of(edge, sizeof(edge)));
-    tree->nodes =
-        grown_array(tree->nodes, &tree->capacity, tree->edges.count, sizeof(tree->nodes[0]));
-    tree->nodes[index].parent = parent;
-    tree->nodes[index].name = name;
-    return index;
-}
-
 void call_tree_add(struct call_tree *tree, const uint32_t *names, size_t count, int64_t value)
 {
     uint32_t node = 0;
@@ -60,7 +48,13 @@ void call_tree_add(struct call_tree *tree, const uint32_t *names, size_t count, 
     tree->unplaced += is_full;
     tree->nodes[0].total = saturated_sum(tree->nodes[0].total, value);
     for (size_t i = is_full ? 0 : count; i > 0; i--) {
-        node = child_of(tree, node, names[i - 1]);
+        const uint32_t edge[] = {node, names[i - 1]};
+        assert(node < tree->edges.count);
+        node = profile_set_add(&tree->edges, slice_of(edge, sizeof(edge)));
+        tree->nodes =
+            grown_array(tree->nodes, &tree->capacity, tree->edges.count, sizeof(tree->nodes[0]));
+        tree->nodes[node].parent = edge[0];
+        tree->nodes[node].name = edge[1];
         tree->nodes[node].total = saturated_sum(tree->nodes[node].total, value);
     }
     tree->nodes[node].self = saturated_sum(tree->nodes[node].self, value);

@@ -54,67 +54,6 @@ static int compare_children(const void *left, const void *right, void *argument)
     return order != 0 ? order : (name_a.size > name_b.size) - (name_a.size < name_b.size);
 }
 
-/* Parents come first in the array, so a parent is placed before its children. */
-static void place_child(struct layout *layout, uint32_t index)
-{
-    const struct call_node *node = &layout->tree->nodes[index];
-    struct frame *parent = &layout->frames[node->parent];
-    struct frame *frame = &layout->frames[index];
-    assert(node->parent < index);
-    double share = (double)node->total / (double)layout->tree->nodes[0].total;
-    double left = parent->begin + parent->width - parent->next;
-    if (!parent->is_drawn || node->total <= 0)
-        return;
-    frame->width = share * WHOLE < left ? share * WHOLE : left;
-    frame->begin = parent->next;
-    frame->next = frame->begin;
-    frame->depth = parent->depth + 1;
-    parent->next += frame->width;
-    frame->is_drawn = frame->width >= NARROW && frame->depth <= FLAMEGRAPH_DEPTH_MAX &&
-                      layout->drawn < FLAMEGRAPH_FRAMES_MAX;
-    layout->drawn += frame->is_drawn;
-    if (frame->is_drawn && frame->depth > layout->depth)
-        layout->depth = frame->depth;
-}
-
-static void place_all(struct layout *layout)
-{
-    uint32_t count = layout->tree->edges.count;
-    assert(count > 0);
-    layout->order = mem_alloc(count * sizeof(layout->order[0]));
-    layout->frames = mem_zalloc(count * sizeof(layout->frames[0]));
-    for (uint32_t i = 0; i < count; i++)
-        layout->order[i] = i;
-    qsort_r(layout->order + 1, count - 1, sizeof(layout->order[0]), compare_children, layout);
-    layout->frames[0] = (struct frame){.width = WHOLE, .is_drawn = true};
-    for (uint32_t i = 1; i < count; i++)
-        place_child(layout, layout->order[i]);
-}
-
-/* Warm colours that depend only on the name, so that two graphs can be compared. */
-static void put_colour(FILE *out, struct slice name)
-{
-    uint32_t hash = 2166136261u;
-    for (size_t i = 0; i < name.size; i++)
-        hash = (hash ^ name.data[i]) * 16777619u;
-    fprintf(out, "rgb(%u,%u,%u)", 205 + hash % 50, 90 + (hash >> 8) % 130, (hash >> 16) % 60);
-}
-
-/* Cuts the name to the width of the frame; the script does the same after zooming. */
-static void put_label(FILE *out, struct slice name, double pixels)
-{
-    assert(pixels >= 0);
-    size_t letters = pixels > 4 ? (size_t)((pixels - 4) / LETTER) : 0;
-    if (letters < 3)
-        return;
-    if (name.size <= letters) {
-        text_escape_xml(out, name);
-        return;
-    }
-    text_escape_xml(out, otlp_text_cut(name, letters - 2));
-    fputs("..", out);
-}
-
 static void put_frame(FILE *out, const struct layout *layout, uint32_t index)
 {
     const struct report *report = layout->graph->report;
@@ -135,25 +74,72 @@ static void put_frame(FILE *out, const struct layout *layout, uint32_t index)
             100 * frame->width / WHOLE, value_unit_text(node->self, unit).text);
     fprintf(out, "<rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\" rx=\"1\" fill=\"", x, y,
             frame->width * PER_UNIT, FRAME_HEIGHT - 1);
-    put_colour(out, name);
+    /* Warm colours that depend only on the name, so that two graphs can be compared. */
+    uint32_t hash = 2166136261u;
+    for (size_t i = 0; i < name.size; i++)
+        hash = (hash ^ name.data[i]) * 16777619u;
+    fprintf(out, "rgb(%u,%u,%u)", 205 + hash % 50, 90 + (hash >> 8) % 130, (hash >> 16) % 60);
     fprintf(out, "\"/><text x=\"%.2f\" y=\"%u\">", x + 3, y + 12);
-    put_label(out, name, frame->width * PER_UNIT);
+    /* Cuts the name to the width of the frame; the script does the same after zooming. */
+    double pixels = frame->width * PER_UNIT;
+    assert(pixels >= 0);
+    size_t letters = pixels > 4 ? (size_t)((pixels - 4) / LETTER) : 0;
+    if (letters >= 3) {
+        if (name.size <= letters) {
+            text_escape_xml(out, name);
+        } else {
+            text_escape_xml(out, otlp_text_cut(name, letters - 2));
+            fputs("..", out);
+        }
+    }
     fputs("</text></g>\n", out);
 }
 
-static void put_head(FILE *out, const struct layout *layout)
+bool flamegraph_write(FILE *out, const struct flamegraph *graph)
 {
-    const struct report *report = layout->graph->report;
-    const struct report_type *type = layout->graph->type;
+    struct layout layout = {.graph = graph, .tree = &graph->type->tree};
+    if (layout.tree->nodes[0].total <= 0)
+        return false;
+    uint32_t count = layout.tree->edges.count;
+    assert(count > 0);
+    layout.order = mem_alloc(count * sizeof(layout.order[0]));
+    layout.frames = mem_zalloc(count * sizeof(layout.frames[0]));
+    for (uint32_t i = 0; i < count; i++)
+        layout.order[i] = i;
+    qsort_r(layout.order + 1, count - 1, sizeof(layout.order[0]), compare_children, &layout);
+    layout.frames[0] = (struct frame){.width = WHOLE, .is_drawn = true};
+    for (uint32_t i = 1; i < count; i++) {
+        /* Parents come first in the array, so a parent is placed before its children. */
+        const struct call_node *node = &layout.tree->nodes[layout.order[i]];
+        struct frame *parent = &layout.frames[node->parent];
+        struct frame *frame = &layout.frames[layout.order[i]];
+        assert(node->parent < layout.order[i]);
+        double share = (double)node->total / (double)layout.tree->nodes[0].total;
+        double left = parent->begin + parent->width - parent->next;
+        if (parent->is_drawn && node->total > 0) {
+            frame->width = share * WHOLE < left ? share * WHOLE : left;
+            frame->begin = parent->next;
+            frame->next = frame->begin;
+            frame->depth = parent->depth + 1;
+            parent->next += frame->width;
+            frame->is_drawn = frame->width >= NARROW && frame->depth <= FLAMEGRAPH_DEPTH_MAX &&
+                              layout.drawn < FLAMEGRAPH_FRAMES_MAX;
+            layout.drawn += frame->is_drawn;
+            if (frame->is_drawn && frame->depth > layout.depth)
+                layout.depth = frame->depth;
+        }
+    }
+    const struct report *report = layout.graph->report;
+    const struct report_type *type = layout.graph->type;
     struct slice unit = report_text(report, type->unit);
-    unsigned height = HEAD_HEIGHT + (layout->depth + 1) * FRAME_HEIGHT + MARGIN;
+    unsigned height = HEAD_HEIGHT + (layout.depth + 1) * FRAME_HEIGHT + MARGIN;
     fprintf(out,
             "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
             "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\" width=\"%d\" height=\"%u\" "
             "viewBox=\"0 0 %d %u\">\n%s<rect width=\"100%%\" height=\"100%%\" fill=\"#fffdf6\"/>\n"
             "<text x=\"%d\" y=\"20\">",
             WIDTH, height, WIDTH, height, flamegraph_head, MARGIN);
-    text_escape_xml(out, otlp_text_cut(layout->graph->title, FLAMEGRAPH_NAME_BYTES_MAX));
+    text_escape_xml(out, otlp_text_cut(layout.graph->title, FLAMEGRAPH_NAME_BYTES_MAX));
     fputs(": ", out);
     text_escape_xml(out, otlp_text_cut(report_text(report, type->type), FLAMEGRAPH_NAME_BYTES_MAX));
     fprintf(out, ", %s</text>\n", value_unit_text(type->total, unit).text);
@@ -162,15 +148,6 @@ static void put_head(FILE *out, const struct layout *layout)
             "<text id=\"reset\" class=\"b\" x=\"%d\" y=\"42\">Reset</text>"
             "<text id=\"matched\" x=\"%d\" y=\"42\"></text>\n",
             MARGIN, MARGIN + 60, MARGIN + 120);
-}
-
-bool flamegraph_write(FILE *out, const struct flamegraph *graph)
-{
-    struct layout layout = {.graph = graph, .tree = &graph->type->tree};
-    if (layout.tree->nodes[0].total <= 0)
-        return false;
-    place_all(&layout);
-    put_head(out, &layout);
     for (uint32_t i = 0; i < layout.tree->edges.count; i++)
         if (layout.frames[i].is_drawn)
             put_frame(out, &layout, i);

@@ -78,26 +78,6 @@ static uint32_t add_key(struct profile_set *set, const uint64_t *words, size_t c
     return id;
 }
 
-/* Room for all columns in each row of values. */
-static void widen(struct pprof_merge *merge)
-{
-    uint32_t room = merge->columns_room;
-    assert(room > 0);
-    while (room < merge->columns.count - 1)
-        room *= 2;
-    if (room == merge->columns_room)
-        return;
-    int64_t *values = mem_zalloc((size_t)merge->values_capacity * room * sizeof(values[0]));
-    for (size_t i = 0; i < merge->values_capacity; i++)
-        memcpy(values + i * room, merge->values + i * merge->columns_room,
-               merge->columns_room * sizeof(values[0]));
-    mem_free(merge->values);
-    merge->values = merge->values_capacity > 0 ? values : NULL;
-    if (merge->values == NULL)
-        mem_free(values);
-    merge->columns_room = room;
-}
-
 static bool add_columns(struct adding *adding, struct error *error)
 {
     struct pprof_merge *merge = adding->merge;
@@ -118,25 +98,23 @@ static bool add_columns(struct adding *adding, struct error *error)
         if (is_new)
             pprof_writer_value_type(&merge->writer, PPROF_SAMPLE_TYPE, type);
     }
-    widen(merge);
-    return true;
-}
-
-static void add_functions(struct adding *adding)
-{
-    bool is_new;
-    for (size_t i = 0; i < adding->from->functions_count; i++) {
-        struct pprof_function function = adding->from->functions[i];
-        function.name = text_of(adding, function.name);
-        function.system_name = text_of(adding, function.system_name);
-        function.filename = text_of(adding, function.filename);
-        const uint64_t key[] = {function.name, function.system_name, function.filename,
-                                (uint64_t)function.start_line};
-        function.id = add_key(&adding->merge->functions, key, 4, &is_new);
-        adding->functions[i + 1] = (uint32_t)function.id;
-        if (is_new)
-            pprof_writer_function(&adding->merge->writer, &function);
+    /* Room for all columns in each row of values. */
+    uint32_t room = merge->columns_room;
+    assert(room > 0);
+    while (room < merge->columns.count - 1)
+        room *= 2;
+    if (room != merge->columns_room) {
+        int64_t *values = mem_zalloc((size_t)merge->values_capacity * room * sizeof(values[0]));
+        for (size_t i = 0; i < merge->values_capacity; i++)
+            memcpy(values + i * room, merge->values + i * merge->columns_room,
+                   merge->columns_room * sizeof(values[0]));
+        mem_free(merge->values);
+        merge->values = merge->values_capacity > 0 ? values : NULL;
+        if (merge->values == NULL)
+            mem_free(values);
+        merge->columns_room = room;
     }
+    return true;
 }
 
 /* Flags say how much is known of a mapping, not which one it is: they are combined. */
@@ -201,39 +179,33 @@ static int compare_labels(const void *left, const void *right)
     return 0;
 }
 
-/* Words of a sample's key: the number of locations, the locations, LABEL_WORDS for each label; the
- * order of labels has no meaning. */
-static uint32_t sample_id(struct adding *adding, const struct pprof_sample *sample)
-{
-    struct pprof_merge *merge = adding->merge;
-    uint64_t *key =
-        key_room(merge, 1 + sample->locations_count + LABEL_WORDS * sample->labels_count);
-    size_t count = 0;
-    bool is_new;
-    key[count++] = sample->locations_count;
-    for (size_t i = 0; i < sample->locations_count; i++) {
-        assert(sample->locations[i] <= adding->from->locations_count);
-        key[count++] = adding->locations[sample->locations[i]];
-    }
-    for (size_t i = 0; i < sample->labels_count; i++) {
-        const struct pprof_label *label = &sample->labels[i];
-        key[count++] = text_of(adding, label->key);
-        key[count++] = text_of(adding, label->text);
-        key[count++] = text_of(adding, label->unit);
-        key[count++] = (uint64_t)label->number;
-    }
-    qsort(key + 1 + sample->locations_count, sample->labels_count, LABEL_WORDS * sizeof(key[0]),
-          compare_labels);
-    return add_key(&merge->samples, key, count, &is_new);
-}
-
 static void add_samples(struct adding *adding)
 {
     struct pprof_merge *merge = adding->merge;
     assert(merge->columns_room > 0);
     for (size_t i = 0; i < adding->from->samples_count; i++) {
         const struct pprof_sample *sample = &adding->from->samples[i];
-        uint32_t id = sample_id(adding, sample);
+        /* Words of a sample's key: the number of locations, the locations, LABEL_WORDS for each
+         * label; the order of labels has no meaning. */
+        uint64_t *key =
+            key_room(merge, 1 + sample->locations_count + LABEL_WORDS * sample->labels_count);
+        size_t count = 0;
+        bool is_new;
+        key[count++] = sample->locations_count;
+        for (size_t j = 0; j < sample->locations_count; j++) {
+            assert(sample->locations[j] <= adding->from->locations_count);
+            key[count++] = adding->locations[sample->locations[j]];
+        }
+        for (size_t j = 0; j < sample->labels_count; j++) {
+            const struct pprof_label *label = &sample->labels[j];
+            key[count++] = text_of(adding, label->key);
+            key[count++] = text_of(adding, label->text);
+            key[count++] = text_of(adding, label->unit);
+            key[count++] = (uint64_t)label->number;
+        }
+        qsort(key + 1 + sample->locations_count, sample->labels_count, LABEL_WORDS * sizeof(key[0]),
+              compare_labels);
+        uint32_t id = add_key(&merge->samples, key, count, &is_new);
         merge->values = grown_array(merge->values, &merge->values_capacity, id + 1,
                                     merge->columns_room * sizeof(merge->values[0]));
         int64_t *row = merge->values + (size_t)id * merge->columns_room;
@@ -289,7 +261,19 @@ bool pprof_merge_add(struct pprof_merge *merge, const struct pprof *pprof, struc
     adding.functions = mem_zalloc((pprof->functions_count + 1) * sizeof(uint32_t));
     adding.mappings = mem_zalloc((pprof->mappings_count + 1) * sizeof(uint32_t));
     adding.locations = mem_zalloc((pprof->locations_count + 1) * sizeof(uint32_t));
-    add_functions(&adding);
+    bool is_new;
+    for (size_t i = 0; i < adding.from->functions_count; i++) {
+        struct pprof_function function = adding.from->functions[i];
+        function.name = text_of(&adding, function.name);
+        function.system_name = text_of(&adding, function.system_name);
+        function.filename = text_of(&adding, function.filename);
+        const uint64_t key[] = {function.name, function.system_name, function.filename,
+                                (uint64_t)function.start_line};
+        function.id = add_key(&adding.merge->functions, key, 4, &is_new);
+        adding.functions[i + 1] = (uint32_t)function.id;
+        if (is_new)
+            pprof_writer_function(&adding.merge->writer, &function);
+    }
     add_mappings(&adding);
     for (size_t i = 0; i < pprof->locations_count; i++)
         add_location(&adding, i);
@@ -310,42 +294,38 @@ static uint64_t word_at(struct slice key, size_t index)
     return word;
 }
 
-static void write_sample(struct pprof_merge *merge, uint32_t id)
-{
-    struct slice key = profile_set_at(&merge->samples, id);
-    size_t locations_count = (size_t)word_at(key, 0);
-    size_t labels_count = (key.size / sizeof(uint64_t) - 1 - locations_count) / LABEL_WORDS;
-    uint32_t *locations = mem_alloc(locations_count * sizeof(locations[0]));
-    struct pprof_label *labels = mem_alloc(labels_count * sizeof(labels[0]));
-    size_t at = 1;
-    assert(id > 0);
-    for (size_t i = 0; i < locations_count; i++)
-        locations[i] = (uint32_t)word_at(key, at++);
-    for (size_t i = 0; i < labels_count; i++, at += LABEL_WORDS)
-        labels[i] = (struct pprof_label){.key = (uint32_t)word_at(key, at),
-                                         .text = (uint32_t)word_at(key, at + 1),
-                                         .unit = (uint32_t)word_at(key, at + 2),
-                                         .number = (int64_t)word_at(key, at + 3)};
-    const struct pprof_sample sample = {
-        .locations = locations,
-        .locations_count = locations_count,
-        .labels = labels,
-        .labels_count = labels_count,
-        .values = merge->values + (size_t)id * merge->columns_room,
-    };
-    pprof_writer_sample(&merge->writer, &sample, merge->columns.count - 1);
-    mem_free(locations);
-    mem_free(labels);
-}
-
 struct buffer *pprof_merge_take(struct pprof_merge *merge, struct error *error)
 {
     struct pprof_writer *writer = &merge->writer;
     const struct pprof *head = &merge->head;
     for (uint32_t i = 1; i < merge->mappings.count; i++)
         pprof_writer_mapping(writer, &merge->mapping_rows[i]);
-    for (uint32_t i = 1; i < merge->samples.count; i++)
-        write_sample(merge, i);
+    for (uint32_t i = 1; i < merge->samples.count; i++) {
+        struct slice key = profile_set_at(&merge->samples, i);
+        size_t locations_count = (size_t)word_at(key, 0);
+        size_t labels_count = (key.size / sizeof(uint64_t) - 1 - locations_count) / LABEL_WORDS;
+        uint32_t *locations = mem_alloc(locations_count * sizeof(locations[0]));
+        struct pprof_label *labels = mem_alloc(labels_count * sizeof(labels[0]));
+        size_t at = 1;
+        assert(i > 0);
+        for (size_t j = 0; j < locations_count; j++)
+            locations[j] = (uint32_t)word_at(key, at++);
+        for (size_t j = 0; j < labels_count; j++, at += LABEL_WORDS)
+            labels[j] = (struct pprof_label){.key = (uint32_t)word_at(key, at),
+                                             .text = (uint32_t)word_at(key, at + 1),
+                                             .unit = (uint32_t)word_at(key, at + 2),
+                                             .number = (int64_t)word_at(key, at + 3)};
+        const struct pprof_sample sample = {
+            .locations = locations,
+            .locations_count = locations_count,
+            .labels = labels,
+            .labels_count = labels_count,
+            .values = merge->values + (size_t)i * merge->columns_room,
+        };
+        pprof_writer_sample(&merge->writer, &sample, merge->columns.count - 1);
+        mem_free(locations);
+        mem_free(labels);
+    }
     if (head->has_period_type)
         pprof_writer_value_type(writer, PPROF_PERIOD_TYPE, head->period_type);
     pprof_writer_number(writer, PPROF_PERIOD, (uint64_t)head->period);

@@ -180,9 +180,27 @@ static bool parse_flag(struct profile_arguments *parsed, int count, char **argum
     return error_set(error, "unknown flag: %.*s; \"profile help\" lists them", (int)size, argument);
 }
 
-/* Checks the number of files, and where the output goes. */
-static bool check_files(struct profile_arguments *parsed, struct error *error)
+bool profile_arguments_parse(struct profile_arguments *parsed, int count, char **arguments,
+                             struct error *error)
 {
+    assert(count >= 0);
+    *parsed = (struct profile_arguments){.to = PROFILE_FORMATS, .files = arguments};
+    if (count == 0)
+        return true;
+    if (!find_verb(parsed, arguments[0], error))
+        return false;
+    for (int i = 1; i < count; i++) {
+        if (strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0) {
+            parsed->verb = VERB_HELP;
+            return true;
+        }
+        bool is_flag = arguments[i][0] == '-' && arguments[i][1] != '\0';
+        if (is_flag && !parse_flag(parsed, count, arguments, &i, error))
+            return false;
+        if (!is_flag)
+            parsed->files[parsed->files_count++] = arguments[i];
+    }
+    /* Checks the number of files, and where the output goes. */
     static const struct {
         size_t min;
         size_t max;
@@ -208,27 +226,4 @@ static bool check_files(struct profile_arguments *parsed, struct error *error)
                          "--to otlp-json, or end it in .pb.gz, .otlp or .json",
                          parsed->output);
     return true;
-}
-
-bool profile_arguments_parse(struct profile_arguments *parsed, int count, char **arguments,
-                             struct error *error)
-{
-    assert(count >= 0);
-    *parsed = (struct profile_arguments){.to = PROFILE_FORMATS, .files = arguments};
-    if (count == 0)
-        return true;
-    if (!find_verb(parsed, arguments[0], error))
-        return false;
-    for (int i = 1; i < count; i++) {
-        if (strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0) {
-            parsed->verb = VERB_HELP;
-            return true;
-        }
-        bool is_flag = arguments[i][0] == '-' && arguments[i][1] != '\0';
-        if (is_flag && !parse_flag(parsed, count, arguments, &i, error))
-            return false;
-        if (!is_flag)
-            parsed->files[parsed->files_count++] = arguments[i];
-    }
-    return check_files(parsed, error);
 }

@@ -99,21 +99,6 @@ static bool show_report(const struct profile_arguments *arguments, const struct 
     return arguments->flamegraph == NULL || write_flamegraph(arguments, report, error);
 }
 
-static bool show(const struct profile_arguments *arguments, struct error *error)
-{
-    struct profile_file file;
-    static struct report report;
-    assert(arguments->files_count == 1);
-    if (!profile_file_read(&file, arguments->files[0], error))
-        return false;
-    report_init(&report);
-    bool is_shown =
-        make_report(&report, &file, error) && show_report(arguments, &file, &report, error);
-    report_fini(&report);
-    profile_file_close(&file);
-    return is_shown;
-}
-
 static bool diff_reports(const struct profile_arguments *arguments, const struct report *before,
                          const struct report *after, struct error *error)
 {
@@ -131,43 +116,6 @@ static bool diff_reports(const struct profile_arguments *arguments, const struct
     else
         profile_table_diff(stdout, before, after, scope);
     return true;
-}
-
-static bool diff(const struct profile_arguments *arguments, struct error *error)
-{
-    static struct report reports[2];
-    bool is_read = true;
-    assert(arguments->files_count == 2);
-    for (size_t i = 0; i < 2; i++) {
-        struct profile_file file;
-        report_init(&reports[i]);
-        is_read = is_read && profile_file_read(&file, arguments->files[i], error);
-        if (!is_read)
-            continue;
-        is_read = make_report(&reports[i], &file, error);
-        profile_file_close(&file);
-    }
-    bool is_shown = is_read && diff_reports(arguments, &reports[0], &reports[1], error);
-    report_fini(&reports[0]);
-    report_fini(&reports[1]);
-    return is_shown;
-}
-
-static void tell_losses(const struct profile_arguments *arguments,
-                        const struct convert_losses *losses)
-{
-    assert(arguments->to == FORMAT_PPROF);
-    if (losses->zero_samples > 0)
-        fprintf(stderr, "Note: %" PRIu64 " samples whose value is 0 are left out\n",
-                losses->zero_samples);
-    if (losses->negative_samples > 0)
-        fprintf(stderr, "Note: %" PRIu64 " samples whose value is negative are left out\n",
-                losses->negative_samples);
-    if (losses->resources > 0)
-        fprintf(stderr,
-                "Note: attributes of %" PRIu64 " resources are left out: pprof has no "
-                "place for them\n",
-                losses->resources);
 }
 
 static bool ends_in_gz(const char *path)
@@ -213,48 +161,80 @@ static bool write_merged(const struct profile_arguments *arguments,
                           ? profile_file_write_gzip(arguments->output, buffer_slice(merged), error)
                           : profile_file_write(arguments->output, buffer_slice(merged), error);
     buffer_unref(merged);
-    if (is_written && is_pprof)
-        tell_losses(arguments, &losses);
-    return is_written;
-}
-
-static void tell_rejected(const struct profile_file *file)
-{
-    if (file->rejected_profiles > 0)
-        fprintf(stderr,
-                "Note: %s: %" PRIu64 " broken profiles are left out, the first because "
-                "%s\n",
-                file->path, file->rejected_profiles, file->reason);
-}
-
-static bool merge(const struct profile_arguments *arguments, struct error *error)
-{
-    bool is_read = true;
-    size_t count = arguments->files_count;
-    assert(count > 0);
-    struct profile_file *files = mem_zalloc(count * sizeof(files[0]));
-    for (size_t i = 0; is_read && i < count; i++) {
-        is_read = profile_file_read(&files[i], arguments->files[i], error);
-        if (is_read)
-            tell_rejected(&files[i]);
+    if (is_written && is_pprof) {
+        assert(arguments->to == FORMAT_PPROF);
+        if (losses.zero_samples > 0)
+            fprintf(stderr, "Note: %" PRIu64 " samples whose value is 0 are left out\n",
+                    losses.zero_samples);
+        if (losses.negative_samples > 0)
+            fprintf(stderr, "Note: %" PRIu64 " samples whose value is negative are left out\n",
+                    losses.negative_samples);
+        if (losses.resources > 0)
+            fprintf(stderr,
+                    "Note: attributes of %" PRIu64 " resources are left out: pprof has no "
+                    "place for them\n",
+                    losses.resources);
     }
-    bool is_written = is_read && write_merged(arguments, files, error);
-    for (size_t i = 0; i < count; i++)
-        profile_file_close(&files[i]);
-    mem_free(files);
     return is_written;
 }
 
 static bool run(const struct profile_arguments *arguments, struct error *error)
 {
     switch (arguments->verb) {
-    case VERB_SHOW:
-        return show(arguments, error);
-    case VERB_DIFF:
-        return diff(arguments, error);
+    case VERB_SHOW: {
+        struct profile_file file;
+        static struct report report;
+        assert(arguments->files_count == 1);
+        if (!profile_file_read(&file, arguments->files[0], error))
+            return false;
+        report_init(&report);
+        bool is_shown =
+            make_report(&report, &file, error) && show_report(arguments, &file, &report, error);
+        report_fini(&report);
+        profile_file_close(&file);
+        return is_shown;
+    }
+    case VERB_DIFF: {
+        static struct report reports[2];
+        bool is_read = true;
+        assert(arguments->files_count == 2);
+        for (size_t i = 0; i < 2; i++) {
+            struct profile_file file;
+            report_init(&reports[i]);
+            is_read = is_read && profile_file_read(&file, arguments->files[i], error);
+            if (!is_read)
+                continue;
+            is_read = make_report(&reports[i], &file, error);
+            profile_file_close(&file);
+        }
+        bool is_shown = is_read && diff_reports(arguments, &reports[0], &reports[1], error);
+        report_fini(&reports[0]);
+        report_fini(&reports[1]);
+        return is_shown;
+    }
     case VERB_CONVERT:
-    case VERB_MERGE:
-        return merge(arguments, error);
+    case VERB_MERGE: {
+        bool is_read = true;
+        size_t count = arguments->files_count;
+        assert(count > 0);
+        struct profile_file *files = mem_zalloc(count * sizeof(files[0]));
+        for (size_t i = 0; is_read && i < count; i++) {
+            is_read = profile_file_read(&files[i], arguments->files[i], error);
+            if (is_read) {
+                const struct profile_file *file = &files[i];
+                if (file->rejected_profiles > 0)
+                    fprintf(stderr,
+                            "Note: %s: %" PRIu64 " broken profiles are left out, the first because "
+                            "%s\n",
+                            file->path, file->rejected_profiles, file->reason);
+            }
+        }
+        bool is_written = is_read && write_merged(arguments, files, error);
+        for (size_t i = 0; i < count; i++)
+            profile_file_close(&files[i]);
+        mem_free(files);
+        return is_written;
+    }
     case VERB_HELP:
     case PROFILE_VERBS:
         break;

@@ -52,11 +52,6 @@ static struct buffer *otlp_of(const struct profile_file *file, struct error *err
     return request;
 }
 
-static struct slice request_of(const struct profile_file *file, const struct buffer *converted)
-{
-    return file->format == FORMAT_OTLP ? file->bytes : buffer_slice(converted);
-}
-
 /* False: error has the reason. */
 static bool merge_otlp(struct profile_merge *merge, const struct profile_file *file,
                        struct error *error)
@@ -66,7 +61,8 @@ static bool merge_otlp(struct profile_merge *merge, const struct profile_file *f
     struct buffer *request = otlp_of(file, error);
     if (request == NULL)
         return false;
-    bool is_taken = profile_source_open(&source, request_of(file, request), merge);
+    bool is_taken = profile_source_open(
+        &source, file->format == FORMAT_OTLP ? file->bytes : buffer_slice(request), merge);
     if (!is_taken) {
         error_set(error, "%s: its dictionary takes more than %llu MiB to index", file->path,
                   (unsigned long long)(PROFILE_INDEX_BYTES_MAX / MIB));
@@ -110,23 +106,17 @@ static bool merge_pprof_bytes(struct pprof_merge *merge, struct slice bytes, str
     return is_added;
 }
 
-static struct profile_type type_of(const struct profile_dictionary *dictionary,
-                                   const struct profile *profile)
-{
-    const struct profile_type_texts texts = {
-        .type = profile_string_at(dictionary, profile->sample_type.type),
-        .unit = profile_string_at(dictionary, profile->sample_type.unit),
-        .period_type = profile_string_at(dictionary, profile->period_type.type),
-        .period_unit = profile_string_at(dictionary, profile->period_type.unit),
-    };
-    return profile_type_plain(&texts);
-}
-
 /* Merges the parts of one Profile message that are pprof profiles. */
 static bool merge_profile(struct pprof_merge *merge, struct otlp_to_pprof *conversion,
                           const struct profile *profile, struct error *error)
 {
-    const struct profile_type type = type_of(conversion->dictionary, profile);
+    const struct profile_type_texts texts = {
+        .type = profile_string_at(conversion->dictionary, profile->sample_type.type),
+        .unit = profile_string_at(conversion->dictionary, profile->sample_type.unit),
+        .period_type = profile_string_at(conversion->dictionary, profile->period_type.type),
+        .period_unit = profile_string_at(conversion->dictionary, profile->period_type.unit),
+    };
+    const struct profile_type type = profile_type_plain(&texts);
     const struct otlp_to_pprof_source source = {.profile = profile, .type = &type};
     bool is_merged = true;
     otlp_to_pprof_begin(conversion, &source);

@@ -18,57 +18,6 @@ static void put_text(FILE *out, const char *before, const char *key, struct slic
     text_escape_json(out, text);
 }
 
-static void put_functions(FILE *out, const struct report *report, const struct report_type *type,
-                          size_t rows_max)
-{
-    size_t count;
-    struct top_row *rows = profile_top(report, type, &count);
-    fputs(",\"functions\":[", out);
-    for (size_t i = 0; i < report_rows(count, rows_max); i++) {
-        put_text(out, i > 0 ? ",{" : "{", "name", rows[i].name);
-        put_text(out, ",", "file", rows[i].file);
-        fprintf(out, ",\"flat\":%" PRId64 ",\"cumulative\":%" PRId64 "}", rows[i].flat,
-                rows[i].cumulative);
-    }
-    fputs("]}", out);
-    mem_free(rows);
-}
-
-static void put_types(FILE *out, const struct report *report, struct report_scope scope)
-{
-    const char *before = "{";
-    fputs(",\"types\":[", out);
-    for (size_t i = 0; i < report->types_count; i++) {
-        const struct report_type *type = &report->types[i];
-        if (scope.type != NULL && scope.type != type)
-            continue;
-        put_text(out, before, "type", report_text(report, type->type));
-        put_text(out, ",", "unit", report_text(report, type->unit));
-        fprintf(out,
-                ",\"profiles\":%" PRIu64 ",\"samples\":%" PRIu64 ",\"total\":%" PRId64
-                ",\"time_unix_nano\":%" PRIu64 ",\"duration_nano\":%" PRIu64,
-                type->profiles, type->samples, type->total, type->time_unix_ns, type->duration_ns);
-        put_functions(out, report, type, scope.rows_max);
-        before = ",{";
-    }
-    fputs("]", out);
-}
-
-static void put_labels(FILE *out, const struct report *report, size_t rows_max)
-{
-    size_t count = report->label_keys.count - 1;
-    assert(report->label_keys.count > 0);
-    fputs(",\"labels\":[", out);
-    for (size_t i = 1; i <= report_rows(count, rows_max); i++) {
-        const struct report_label *label = &report->labels[i];
-        put_text(out, i > 1 ? ",{" : "{", "key", report_text(report, label->key));
-        put_text(out, ",", "example", report_label_example(report, label));
-        fprintf(out, ",\"values\":%" PRIu64 ",\"samples\":%" PRIu64 "}", label->values,
-                label->samples);
-    }
-    fputs("]", out);
-}
-
 static void put_id(FILE *out, const char *key, struct slice id)
 {
     assert(id.size > 0);
@@ -107,39 +56,45 @@ void profile_json_show(FILE *out, const struct profile_file *file, const struct 
             ",\"profiles\":%" PRIu64 ",\"rejected_profiles\":%" PRIu64 ",\"samples\":%" PRIu64
             ",\"cut_stacks\":%" PRIu64,
             report->profiles, file->rejected_profiles, report->samples, report->cut_stacks);
-    put_types(out, report, scope);
-    put_labels(out, report, scope.rows_max);
+    const char *before = "{";
+    fputs(",\"types\":[", out);
+    for (size_t i = 0; i < report->types_count; i++) {
+        const struct report_type *type = &report->types[i];
+        if (scope.type != NULL && scope.type != type)
+            continue;
+        put_text(out, before, "type", report_text(report, type->type));
+        put_text(out, ",", "unit", report_text(report, type->unit));
+        fprintf(out,
+                ",\"profiles\":%" PRIu64 ",\"samples\":%" PRIu64 ",\"total\":%" PRId64
+                ",\"time_unix_nano\":%" PRIu64 ",\"duration_nano\":%" PRIu64,
+                type->profiles, type->samples, type->total, type->time_unix_ns, type->duration_ns);
+        size_t count;
+        struct top_row *rows = profile_top(report, type, &count);
+        fputs(",\"functions\":[", out);
+        for (size_t j = 0; j < report_rows(count, scope.rows_max); j++) {
+            put_text(out, j > 0 ? ",{" : "{", "name", rows[j].name);
+            put_text(out, ",", "file", rows[j].file);
+            fprintf(out, ",\"flat\":%" PRId64 ",\"cumulative\":%" PRId64 "}", rows[j].flat,
+                    rows[j].cumulative);
+        }
+        fputs("]}", out);
+        mem_free(rows);
+        before = ",{";
+    }
+    fputs("]", out);
+    size_t count = report->label_keys.count - 1;
+    assert(report->label_keys.count > 0);
+    fputs(",\"labels\":[", out);
+    for (size_t i = 1; i <= report_rows(count, scope.rows_max); i++) {
+        const struct report_label *label = &report->labels[i];
+        put_text(out, i > 1 ? ",{" : "{", "key", report_text(report, label->key));
+        put_text(out, ",", "example", report_label_example(report, label));
+        fprintf(out, ",\"values\":%" PRIu64 ",\"samples\":%" PRIu64 "}", label->values,
+                label->samples);
+    }
+    fputs("]", out);
     put_links(out, report, scope.rows_max);
     fputs("}\n", out);
-}
-
-static void put_diff_rows(FILE *out, const struct diff_row *rows, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct diff_row *row = &rows[i];
-        put_text(out, i > 0 ? ",{" : "{", "name", row->name);
-        put_text(out, ",", "file", row->file);
-        fprintf(out,
-                ",\"flat_before\":%" PRId64 ",\"flat_after\":%" PRId64
-                ",\"cumulative_before\":%" PRId64 ",\"cumulative_after\":%" PRId64 "}",
-                row->flat_before, row->flat_after, row->cumulative_before, row->cumulative_after);
-    }
-}
-
-static void put_diff_type(FILE *out, const struct diff_pair *pair, size_t rows_max)
-{
-    const struct report_type *type;
-    const struct report *report = profile_pair_report(pair, &type);
-    size_t count;
-    struct diff_row *rows = profile_diff(pair, &count);
-    put_text(out, "{", "type", report_text(report, type->type));
-    put_text(out, ",", "unit", report_text(report, type->unit));
-    fprintf(out, ",\"total_before\":%" PRId64 ",\"total_after\":%" PRId64 ",\"functions\":[",
-            pair->type_before != NULL ? pair->type_before->total : 0,
-            pair->type_after != NULL ? pair->type_after->total : 0);
-    put_diff_rows(out, rows, report_rows(count, rows_max));
-    fputs("]}", out);
-    mem_free(rows);
 }
 
 void profile_json_diff(FILE *out, const struct report *before, const struct report *after,
@@ -152,7 +107,27 @@ void profile_json_diff(FILE *out, const struct report *before, const struct repo
         if (scope.type != NULL && scope.type != pair.type_before && scope.type != pair.type_after)
             continue;
         fputs(comma, out);
-        put_diff_type(out, &pair, scope.rows_max);
+        const struct report_type *type;
+        const struct report *report = profile_pair_report(&pair, &type);
+        size_t count;
+        struct diff_row *rows = profile_diff(&pair, &count);
+        put_text(out, "{", "type", report_text(report, type->type));
+        put_text(out, ",", "unit", report_text(report, type->unit));
+        fprintf(out, ",\"total_before\":%" PRId64 ",\"total_after\":%" PRId64 ",\"functions\":[",
+                pair.type_before != NULL ? pair.type_before->total : 0,
+                pair.type_after != NULL ? pair.type_after->total : 0);
+        for (size_t i = 0; i < report_rows(count, scope.rows_max); i++) {
+            const struct diff_row *row = &rows[i];
+            put_text(out, i > 0 ? ",{" : "{", "name", row->name);
+            put_text(out, ",", "file", row->file);
+            fprintf(out,
+                    ",\"flat_before\":%" PRId64 ",\"flat_after\":%" PRId64
+                    ",\"cumulative_before\":%" PRId64 ",\"cumulative_after\":%" PRId64 "}",
+                    row->flat_before, row->flat_after, row->cumulative_before,
+                    row->cumulative_after);
+        }
+        fputs("]}", out);
+        mem_free(rows);
         comma = ",";
     }
     fputs("]}\n", out);

@@ -275,50 +275,6 @@ static uint32_t add_label(struct adding *adding, struct profile_index index)
     return label;
 }
 
-static void count_labels(struct adding *adding, const struct profile_sample *sample)
-{
-    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
-    struct profile_index index;
-    while (profile_indices_next(&reader, &index))
-        if (profile_index_is_set(index) &&
-            profile_has(&adding->dictionary, PROFILE_ATTRIBUTES, index)) {
-            uint32_t label = add_label(adding, index);
-            adding->report->labels[label].samples++;
-        }
-}
-
-static void count_link(struct adding *adding, struct profile_index index)
-{
-    struct report *report = adding->report;
-    uint8_t ids[REPORT_LINK_BYTES] = {0};
-    if (!profile_index_is_set(index) || !profile_has(&adding->dictionary, PROFILE_LINKS, index))
-        return;
-    struct profile_link link = profile_link_at(&adding->dictionary, index);
-    assert(link.trace_id.size <= 16);
-    assert(link.span_id.size <= 8);
-    if (link.trace_id.size > 0)
-        memcpy(ids, link.trace_id.data, link.trace_id.size);
-    if (link.span_id.size > 0)
-        memcpy(ids + 16, link.span_id.data, link.span_id.size);
-    uint32_t place = profile_set_add(&report->links, slice_of(ids, sizeof(ids)));
-    report->link_samples = grown_array(report->link_samples, &report->links_capacity, place + 1,
-                                       sizeof(report->link_samples[0]));
-    report->link_samples[place]++;
-}
-
-static void add_sample(struct adding *adding, const struct profile_sample *sample)
-{
-    int64_t value = value_of(sample);
-    adding->report->samples++;
-    adding->type->samples++;
-    adding->type->total = saturated_sum(adding->type->total, value);
-    read_stack(adding, sample->stack);
-    count_functions(adding, value);
-    call_tree_add(&adding->type->tree, adding->frames, adding->frames_count, value);
-    count_labels(adding, sample);
-    count_link(adding, sample->link);
-}
-
 static struct report_type *type_of(struct adding *adding, const struct profile *profile)
 {
     struct report *report = adding->report;
@@ -351,8 +307,39 @@ static bool add_profile(struct adding *adding, const struct profile *profile, st
     if (profile->time_unix_ns != 0 &&
         (type->time_unix_ns == 0 || profile->time_unix_ns < type->time_unix_ns))
         type->time_unix_ns = profile->time_unix_ns;
-    while (profile_next_sample(&samples, &sample))
-        add_sample(adding, &sample);
+    while (profile_next_sample(&samples, &sample)) {
+        int64_t value = value_of(&sample);
+        adding->report->samples++;
+        adding->type->samples++;
+        adding->type->total = saturated_sum(adding->type->total, value);
+        read_stack(adding, sample.stack);
+        count_functions(adding, value);
+        call_tree_add(&adding->type->tree, adding->frames, adding->frames_count, value);
+        struct profile_indices_reader reader = profile_indices_read(&sample.attributes);
+        struct profile_index index;
+        while (profile_indices_next(&reader, &index))
+            if (profile_index_is_set(index) &&
+                profile_has(&adding->dictionary, PROFILE_ATTRIBUTES, index)) {
+                uint32_t label = add_label(adding, index);
+                adding->report->labels[label].samples++;
+            }
+        struct report *report = adding->report;
+        uint8_t ids[REPORT_LINK_BYTES] = {0};
+        if (profile_index_is_set(sample.link) &&
+            profile_has(&adding->dictionary, PROFILE_LINKS, sample.link)) {
+            struct profile_link link = profile_link_at(&adding->dictionary, sample.link);
+            assert(link.trace_id.size <= 16);
+            assert(link.span_id.size <= 8);
+            if (link.trace_id.size > 0)
+                memcpy(ids, link.trace_id.data, link.trace_id.size);
+            if (link.span_id.size > 0)
+                memcpy(ids + 16, link.span_id.data, link.span_id.size);
+            uint32_t place = profile_set_add(&report->links, slice_of(ids, sizeof(ids)));
+            report->link_samples = grown_array(report->link_samples, &report->links_capacity,
+                                               place + 1, sizeof(report->link_samples[0]));
+            report->link_samples[place]++;
+        }
+    }
     return true;
 }
 

@@ -27,21 +27,6 @@ static void print_type_name(FILE *out, const struct report *report, const struct
     text_escape_terminal(out, unit);
 }
 
-static void print_types(FILE *out, const struct report *report)
-{
-    fprintf(out, "\n%14s %10s %10s %12s  %s\n", "TOTAL", "SAMPLES", "PROFILES", "DURATION", "TYPE");
-    for (size_t i = 0; i < report->types_count; i++) {
-        const struct report_type *type = &report->types[i];
-        struct value_unit_text total =
-            value_unit_text(type->total, report_text(report, type->unit));
-        int64_t duration = type->duration_ns <= INT64_MAX ? (int64_t)type->duration_ns : INT64_MAX;
-        fprintf(out, "%14s %10" PRIu64 " %10" PRIu64 " %12s  ", total.text, type->samples,
-                type->profiles, value_unit_text(duration, slice_of_text("ns")).text);
-        print_type_name(out, report, type);
-        fputc('\n', out);
-    }
-}
-
 static void print_place(FILE *out, struct slice name, struct slice file)
 {
     text_escape_terminal(out, name);
@@ -68,24 +53,6 @@ static void print_top(FILE *out, const struct report *report, const struct repor
         print_place(out, rows[i].name, rows[i].file);
     }
     mem_free(rows);
-}
-
-static void print_labels(FILE *out, const struct report *report, size_t rows_max)
-{
-    size_t count = report->label_keys.count - 1;
-    assert(report->label_keys.count > 0);
-    if (count == 0)
-        return;
-    fprintf(out, "\nLabels, %zu of %zu\n%14s %10s  %s\n", report_rows(count, rows_max), count,
-            "SAMPLES", "VALUES", "KEY (ONE VALUE)");
-    for (size_t i = 1; i <= report_rows(count, rows_max); i++) {
-        const struct report_label *label = &report->labels[i];
-        fprintf(out, "%14" PRIu64 " %10" PRIu64 "  ", label->samples, label->values);
-        text_escape_terminal(out, report_text(report, label->key));
-        fputs(" (", out);
-        text_escape_terminal(out, report_label_example(report, label));
-        fputs(")\n", out);
-    }
 }
 
 static int compare_ranks(const void *left, const void *right, void *counts)
@@ -128,7 +95,8 @@ static void print_links(FILE *out, const struct report *report, size_t rows_max)
     mem_free(ranked);
 }
 
-static void print_file(FILE *out, const struct profile_file *file, const struct report *report)
+void profile_table_show(FILE *out, const struct profile_file *file, const struct report *report,
+                        struct report_scope scope)
 {
     assert(file->format < PROFILE_FORMATS);
     text_escape_terminal(out, slice_of_text(file->path));
@@ -144,13 +112,17 @@ static void print_file(FILE *out, const struct profile_file *file, const struct 
     if (report->cut_stacks > 0)
         fprintf(out, "%" PRIu64 " stacks are shown without what is nearest to their root\n",
                 report->cut_stacks);
-}
-
-void profile_table_show(FILE *out, const struct profile_file *file, const struct report *report,
-                        struct report_scope scope)
-{
-    print_file(out, file, report);
-    print_types(out, report);
+    fprintf(out, "\n%14s %10s %10s %12s  %s\n", "TOTAL", "SAMPLES", "PROFILES", "DURATION", "TYPE");
+    for (size_t i = 0; i < report->types_count; i++) {
+        const struct report_type *type = &report->types[i];
+        struct value_unit_text total =
+            value_unit_text(type->total, report_text(report, type->unit));
+        int64_t duration = type->duration_ns <= INT64_MAX ? (int64_t)type->duration_ns : INT64_MAX;
+        fprintf(out, "%14s %10" PRIu64 " %10" PRIu64 " %12s  ", total.text, type->samples,
+                type->profiles, value_unit_text(duration, slice_of_text("ns")).text);
+        print_type_name(out, report, type);
+        fputc('\n', out);
+    }
     for (size_t i = 0; i < report->types_count; i++)
         if (report->types[i].tree.unplaced > 0)
             fprintf(out,
@@ -159,7 +131,20 @@ void profile_table_show(FILE *out, const struct profile_file *file, const struct
     for (size_t i = 0; i < report->types_count; i++)
         if (scope.type == NULL || scope.type == &report->types[i])
             print_top(out, report, &report->types[i], scope.rows_max);
-    print_labels(out, report, scope.rows_max);
+    size_t count = report->label_keys.count - 1;
+    assert(report->label_keys.count > 0);
+    if (count != 0) {
+        fprintf(out, "\nLabels, %zu of %zu\n%14s %10s  %s\n", report_rows(count, scope.rows_max),
+                count, "SAMPLES", "VALUES", "KEY (ONE VALUE)");
+        for (size_t i = 1; i <= report_rows(count, scope.rows_max); i++) {
+            const struct report_label *label = &report->labels[i];
+            fprintf(out, "%14" PRIu64 " %10" PRIu64 "  ", label->samples, label->values);
+            text_escape_terminal(out, report_text(report, label->key));
+            fputs(" (", out);
+            text_escape_terminal(out, report_label_example(report, label));
+            fputs(")\n", out);
+        }
+    }
     print_links(out, report, scope.rows_max);
 }
 
@@ -182,20 +167,6 @@ static void print_change(FILE *out, int64_t before, int64_t after, struct slice 
         fprintf(out, " %+7.1f%%", percent(change, before));
 }
 
-static void print_diff_rows(FILE *out, const struct diff_row *rows, size_t count, struct slice unit)
-{
-    for (size_t i = 0; i < count; i++) {
-        const struct diff_row *row = &rows[i];
-        int64_t change = profile_change(row->cumulative_before, row->cumulative_after);
-        fprintf(out, "%14s %14s", value_unit_text(row->flat_before, unit).text,
-                value_unit_text(row->flat_after, unit).text);
-        print_change(out, row->flat_before, row->flat_after, unit);
-        print_signed(out, change, unit);
-        fputs("  ", out);
-        print_place(out, row->name, row->file);
-    }
-}
-
 static void print_diff_type(FILE *out, const struct diff_pair *pair, size_t rows_max)
 {
     const struct report_type *type;
@@ -214,7 +185,16 @@ static void print_diff_type(FILE *out, const struct diff_pair *pair, size_t rows
             value_unit_text(after, unit).text);
     print_change(out, before, after, unit);
     fprintf(out, " %14s  (total)\n", "");
-    print_diff_rows(out, rows, report_rows(count, rows_max), unit);
+    for (size_t i = 0; i < report_rows(count, rows_max); i++) {
+        const struct diff_row *row = &rows[i];
+        int64_t change = profile_change(row->cumulative_before, row->cumulative_after);
+        fprintf(out, "%14s %14s", value_unit_text(row->flat_before, unit).text,
+                value_unit_text(row->flat_after, unit).text);
+        print_change(out, row->flat_before, row->flat_after, unit);
+        print_signed(out, change, unit);
+        fputs("  ", out);
+        print_place(out, row->name, row->file);
+    }
     mem_free(rows);
 }
 
