@@ -55,18 +55,6 @@ bool metrics_shows(const struct metrics *metrics, enum metrics_level level)
     return metrics->level >= level;
 }
 
-static void print_escaped(FILE *out, const char *value)
-{
-    for (const char *c = value; *c != '\0'; c++) {
-        if (*c == '\n')
-            fputs("\\n", out);
-        else if (*c == '"' || *c == '\\')
-            fprintf(out, "\\%c", *c);
-        else
-            fputc(*c, out);
-    }
-}
-
 static char *labels_text(const struct metric_labels *labels)
 {
     char *text = NULL;
@@ -74,7 +62,14 @@ static char *labels_text(const struct metric_labels *labels)
     FILE *out = open_memstream(&text, &size);
     for (size_t i = 0; i < METRIC_LABELS_MAX && labels->pairs[i].key != NULL; i++) {
         fprintf(out, "%s%s=\"", i == 0 ? "{" : ",", labels->pairs[i].key);
-        print_escaped(out, labels->pairs[i].value);
+        for (const char *c = labels->pairs[i].value; *c != '\0'; c++) {
+            if (*c == '\n')
+                fputs("\\n", out);
+            else if (*c == '"' || *c == '\\')
+                fprintf(out, "\\%c", *c);
+            else
+                fputc(*c, out);
+        }
         fputc('"', out);
     }
     if (labels->pairs[0].key != NULL)
@@ -242,14 +237,6 @@ static void print_name(const struct sample *sample, const char *name,
         fputs("_total", out);
 }
 
-static void print_value(double value, FILE *out)
-{
-    if (value == floor(value) && fabs(value) < 9e15)
-        fprintf(out, " %.0f\n", value);
-    else
-        fprintf(out, " %.17g\n", value);
-}
-
 void metrics_print(struct metrics *metrics, const struct metrics_style *style, FILE *out)
 {
     static const char *const types[] = {
@@ -268,6 +255,9 @@ void metrics_print(struct metrics *metrics, const struct metrics_style *style, F
         }
         print_name(sample, sample->name, style, out);
         fputs(sample->labels, out);
-        print_value(sample->value, out);
+        if (sample->value == floor(sample->value) && fabs(sample->value) < 9e15)
+            fprintf(out, " %.0f\n", sample->value);
+        else
+            fprintf(out, " %.17g\n", sample->value);
     }
 }

@@ -29,17 +29,6 @@ static bool start(struct component *component, struct error *error)
     return true;
 }
 
-static bool start_exporters(struct service *service, struct error *error)
-{
-    assert(service->lanes_count > 0);
-    size_t slots = service->config->components_count * SIGNAL_KINDS;
-    for (unsigned lane = 0; lane < service->lanes_count; lane++)
-        for (size_t i = 0; i < slots; i++)
-            if (!start(service->lanes[lane].exporters[i], error))
-                return false;
-    return true;
-}
-
 /* A connector starts behind the processors of all pipelines that it feeds. */
 static bool start_connectors(const struct service *service, const struct service_lane *part,
                              const struct config_pipeline *pipeline, struct error *error)
@@ -63,40 +52,6 @@ static bool start_processors(const struct service *service, const struct service
     return true;
 }
 
-/* Back to front. */
-static bool start_pipelines(struct service *service, struct error *error)
-{
-    const struct config *config = service->config;
-    for (unsigned lane = 0; lane < service->lanes_count; lane++)
-        for (size_t depth = config->depth + 1; depth > 0; depth--)
-            for (size_t i = 0; i < config->pipelines_count; i++)
-                if (config->pipelines[i].depth == depth - 1 &&
-                    (!start_connectors(service, &service->lanes[lane], &config->pipelines[i],
-                                       error) ||
-                     !start_processors(service, &service->lanes[lane], i, error)))
-                    return false;
-    return true;
-}
-
-/* Lane 0 last: its instances open the listeners and deal connections to the others. */
-static bool start_receivers(struct service *service, struct error *error)
-{
-    assert(service->lanes_count > 0);
-    for (unsigned lane = service->lanes_count; lane > 0; lane--)
-        for (size_t i = 0; i < service->config->components_count; i++)
-            if (!start(service->lanes[lane - 1].receivers[i], error))
-                return false;
-    return true;
-}
-
-static bool start_extensions(struct service *service, struct error *error)
-{
-    for (size_t i = 0; i < service->config->extensions_count; i++)
-        if (!start(service->extensions[i], error))
-            return error_prefix(error, "failed to start extensions");
-    return true;
-}
-
 bool service_start(struct service *service, struct error *error)
 {
     assert(atomic_load(&service->state) == SERVICE_BUILT);
@@ -105,11 +60,31 @@ bool service_start(struct service *service, struct error *error)
         if (service->telemetry == NULL)
             return error_prefix(error, "failed to initialize service telemetry");
     }
-    if (!start_extensions(service, error))
-        return false;
-    if (!start_exporters(service, error) || !start_pipelines(service, error) ||
-        !start_receivers(service, error))
-        return error_prefix(error, "cannot start pipelines");
+    for (size_t i = 0; i < service->config->extensions_count; i++)
+        if (!start(service->extensions[i], error))
+            return error_prefix(error, "failed to start extensions");
+    assert(service->lanes_count > 0);
+    size_t slots = service->config->components_count * SIGNAL_KINDS;
+    for (unsigned lane = 0; lane < service->lanes_count; lane++)
+        for (size_t i = 0; i < slots; i++)
+            if (!start(service->lanes[lane].exporters[i], error))
+                return error_prefix(error, "cannot start pipelines");
+    /* Back to front. */
+    const struct config *config = service->config;
+    for (unsigned lane = 0; lane < service->lanes_count; lane++)
+        for (size_t depth = config->depth + 1; depth > 0; depth--)
+            for (size_t i = 0; i < config->pipelines_count; i++)
+                if (config->pipelines[i].depth == depth - 1 &&
+                    (!start_connectors(service, &service->lanes[lane], &config->pipelines[i],
+                                       error) ||
+                     !start_processors(service, &service->lanes[lane], i, error)))
+                    return error_prefix(error, "cannot start pipelines");
+    /* Lane 0 last: its instances open the listeners and deal connections to the others. */
+    assert(service->lanes_count > 0);
+    for (unsigned lane = service->lanes_count; lane > 0; lane--)
+        for (size_t i = 0; i < service->config->components_count; i++)
+            if (!start(service->lanes[lane - 1].receivers[i], error))
+                return error_prefix(error, "cannot start pipelines");
     service->ready_wall_ns = clock_wall_ns();
     atomic_store(&service->state, SERVICE_READY);
     log_info(NULL, "Everything is ready. Begin running and processing data.");

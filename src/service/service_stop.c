@@ -198,27 +198,6 @@ static void finish(struct stop_run *run)
     done(is_forced, arg);
 }
 
-static void next_stage(struct stop_run *run)
-{
-    assert(run->stage < STOP_DONE);
-    if (run->stage == STOP_PROCESSORS && ++run->processor < most_processors(run->service->config)) {
-        begin_stage(run);
-        return;
-    }
-    if (run->stage == STOP_CONNECTORS && run->depth < run->service->config->depth) {
-        run->depth++;
-        run->processor = 0;
-        run->stage = STOP_RINGS;
-        begin_stage(run);
-        return;
-    }
-    run->stage++;
-    if (run->stage == STOP_DONE)
-        finish(run);
-    else
-        begin_stage(run);
-}
-
 static void on_share_reported(struct lane_task *task)
 {
     struct stop_lane *share = (struct stop_lane *)task;
@@ -226,22 +205,35 @@ static void on_share_reported(struct lane_task *task)
     if (run->is_forced)
         return;
     assert(run->lanes_pending > 0);
-    if (--run->lanes_pending == 0)
-        next_stage(run);
-}
-
-static void report(struct stop_lane *share)
-{
-    assert(share->latch.pending == 0);
-    share->task.fn = on_share_reported;
-    lane_post(share->run->service->lanes[0].lane, &share->task);
+    if (--run->lanes_pending == 0) {
+        assert(run->stage < STOP_DONE);
+        if (run->stage == STOP_PROCESSORS &&
+            ++run->processor < most_processors(run->service->config)) {
+            begin_stage(run);
+            return;
+        }
+        if (run->stage == STOP_CONNECTORS && run->depth < run->service->config->depth) {
+            run->depth++;
+            run->processor = 0;
+            run->stage = STOP_RINGS;
+            begin_stage(run);
+            return;
+        }
+        run->stage++;
+        if (run->stage == STOP_DONE)
+            finish(run);
+        else
+            begin_stage(run);
+    }
 }
 
 static void on_share_done(void *arg)
 {
     struct stop_lane *share = arg;
     assert(share->run != NULL);
-    report(share);
+    assert(share->latch.pending == 0);
+    share->task.fn = on_share_reported;
+    lane_post(share->run->service->lanes[0].lane, &share->task);
 }
 
 /* On the lane. The latch is held meanwhile, so that it cannot open before all have been asked. */

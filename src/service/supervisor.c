@@ -42,39 +42,6 @@ struct supervisor {
     uint64_t signalled_ns; /* time of the signal to end; 0: none yet */
 };
 
-static void print_problems(const struct config_problems *problems, bool is_running)
-{
-    for (size_t i = 0; i < problems->count; i++) {
-        if (is_running)
-            log_error(NULL, "invalid configuration", log_text("error", problems->texts[i]));
-        else
-            fprintf(stderr, "%s%s\n", i == 0 ? "Error: " : "       ", problems->texts[i]);
-    }
-}
-
-static void print_warnings(const struct config_problems *problems)
-{
-    assert(problems->notices_count <= problems->warnings_count);
-    for (size_t i = 0; i + problems->notices_count < problems->warnings_count; i++)
-        fprintf(stderr, "Warning: %s\n", problems->warnings[i]);
-}
-
-static void log_warnings(const struct config_problems *problems)
-{
-    for (size_t i = 0; i < problems->warnings_count; i++)
-        log_warn(NULL, problems->warnings[i]);
-}
-
-/* A descriptor, or a negative errno. */
-static int open_log(const char *path)
-{
-    if (strcmp(path, "stderr") == 0)
-        return STDERR_FILENO;
-    if (strcmp(path, "stdout") == 0)
-        return STDOUT_FILENO;
-    return fileops()->open(path, O_WRONLY | O_CREAT | O_APPEND, 0640);
-}
-
 /* Switches all log outputs and closes the old ones that are ours. If none can be opened, lines go
  * to stderr. */
 static void switch_log(const struct config_texts *paths, struct log_settings *settings)
@@ -85,7 +52,14 @@ static void switch_log(const struct config_texts *paths, struct log_settings *se
     assert(settings != NULL && paths->count <= LOG_OUTPUTS_MAX);
     settings->fds_count = 0;
     for (size_t i = 0; i < paths->count; i++) {
-        int fd = open_log(paths->texts[i]);
+        /* A descriptor, or a negative errno. */
+        int fd;
+        if (strcmp(paths->texts[i], "stderr") == 0)
+            fd = STDERR_FILENO;
+        else if (strcmp(paths->texts[i], "stdout") == 0)
+            fd = STDOUT_FILENO;
+        else
+            fd = fileops()->open(paths->texts[i], O_WRONLY | O_CREAT | O_APPEND, 0640);
         failed[i] = fd < 0 ? -fd : 0;
         if (fd >= 0)
             settings->fds[settings->fds_count++] = fd;
@@ -152,14 +126,6 @@ static bool create_lanes(struct supervisor *self, struct error *error)
     return true;
 }
 
-static void destroy_lanes(struct supervisor *self)
-{
-    assert(self->lanes_count <= LANES_MAX);
-    for (unsigned i = 0; i < self->lanes_count; i++)
-        lane_destroy(self->lanes[i]);
-    self->lanes_count = 0;
-}
-
 /* Ends a lane from another one; freed on the lane. */
 struct end_task {
     struct lane_task task;
@@ -173,8 +139,11 @@ static void end_lane(struct lane_task *task)
     mem_free(end);
 }
 
-static void end_lanes(struct supervisor *self)
+static void on_stopped(bool is_forced, void *arg)
 {
+    struct supervisor *self = arg;
+    assert(self->is_stopping);
+    self->is_forced = is_forced;
     assert(self->lanes_count > 0);
     for (unsigned i = 0; i < self->lanes_count; i++) {
         struct end_task *end = mem_zalloc(sizeof(*end));
@@ -182,14 +151,6 @@ static void end_lanes(struct supervisor *self)
         end->lane = self->lanes[i];
         lane_post(end->lane, &end->task);
     }
-}
-
-static void on_stopped(bool is_forced, void *arg)
-{
-    struct supervisor *self = arg;
-    assert(self->is_stopping);
-    self->is_forced = is_forced;
-    end_lanes(self);
 }
 
 static void stop(struct supervisor *self, enum end_reason reason)
@@ -226,11 +187,20 @@ static struct config *load(const struct config_request *request, enum load_purpo
         core_dumps_allow(config->service.core_dumps);
         configure_log(&config->service);
     }
-    if (purpose == LOAD_TO_VALIDATE)
-        print_warnings(&problems);
-    else
-        log_warnings(&problems);
-    print_problems(&problems, purpose == LOAD_TO_RELOAD);
+    if (purpose == LOAD_TO_VALIDATE) {
+        assert(problems.notices_count <= problems.warnings_count);
+        for (size_t i = 0; i + problems.notices_count < problems.warnings_count; i++)
+            fprintf(stderr, "Warning: %s\n", problems.warnings[i]);
+    } else {
+        for (size_t i = 0; i < problems.warnings_count; i++)
+            log_warn(NULL, problems.warnings[i]);
+    }
+    for (size_t i = 0; i < problems.count; i++) {
+        if (purpose == LOAD_TO_RELOAD)
+            log_error(NULL, "invalid configuration", log_text("error", problems.texts[i]));
+        else
+            fprintf(stderr, "%s%s\n", i == 0 ? "Error: " : "       ", problems.texts[i]);
+    }
     config_problems_clear(&problems);
     if (config == NULL || can_build(config, purpose, &error))
         return config;
@@ -257,41 +227,33 @@ static void reload(struct supervisor *self)
     stop(self, END_RELOAD);
 }
 
-/* Process supervisors and wrappers may send the same signal more than once, so only a second
- * interrupt, from a user at the keyboard, gives up what is queued. */
-static void end_again(struct supervisor *self, int number)
-{
-    assert(self->is_stopping);
-    if (number == SIGINT && clock_now_ns() - self->signalled_ns >= SIGNAL_AGAIN_NS)
-        service_force(self->service);
-    else
-        log_info(NULL,
-                 "Shutdown is already in progress; another interrupt (Ctrl-C) cuts it short.");
-}
-
-static void end_by_signal(struct supervisor *self, int number)
-{
-    assert(number == SIGTERM || number == SIGINT);
-    if (self->signalled_ns != 0) {
-        end_again(self, number);
-        return;
-    }
-    self->signalled_ns = clock_now_ns();
-    if (!self->is_stopping)
-        stop(self, END_SIGNAL);
-    else if (self->end_reason == END_RELOAD)
-        self->end_reason = END_SIGNAL;
-}
-
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct supervisor *self = handle->data;
     const char *name = number == SIGHUP ? "hangup" : number == SIGINT ? "interrupt" : "terminated";
     log_info(NULL, "Received signal from OS", log_text("signal", name));
-    if (number != SIGHUP)
-        end_by_signal(self, number);
-    else if (!self->is_stopping)
+    if (number != SIGHUP) {
+        assert(number == SIGTERM || number == SIGINT);
+        if (self->signalled_ns != 0) {
+            /* Process supervisors and wrappers may send the same signal more than once, so only a
+             * second interrupt, from a user at the keyboard, gives up what is queued. */
+            assert(self->is_stopping);
+            if (number == SIGINT && clock_now_ns() - self->signalled_ns >= SIGNAL_AGAIN_NS)
+                service_force(self->service);
+            else
+                log_info(
+                    NULL,
+                    "Shutdown is already in progress; another interrupt (Ctrl-C) cuts it short.");
+        } else {
+            self->signalled_ns = clock_now_ns();
+            if (!self->is_stopping)
+                stop(self, END_SIGNAL);
+            else if (self->end_reason == END_RELOAD)
+                self->end_reason = END_SIGNAL;
+        }
+    } else if (!self->is_stopping) {
         reload(self);
+    }
 }
 
 static bool watch_signals(struct supervisor *self, struct error *error)
@@ -306,38 +268,6 @@ static bool watch_signals(struct supervisor *self, struct error *error)
         uv_signal_start(&self->signals[i], on_signal, numbers[i]);
     }
     return true;
-}
-
-/* Without a thread for each lane an orderly stop is impossible too: the process ends. */
-static void run_lanes(struct supervisor *self)
-{
-    assert(self->lanes_count > 0);
-    for (unsigned i = 1; i < self->lanes_count; i++) {
-        int failed = lane_spawn(self->lanes[i]);
-        if (failed != 0) {
-            fprintf(stderr, "Error: cannot start a thread: %s\n", uv_strerror(failed));
-            _exit(1);
-        }
-    }
-    lane_run(self->lanes[0]);
-    for (unsigned i = 1; i < self->lanes_count; i++)
-        lane_join(self->lanes[i]);
-}
-
-/* Requests, timers and sockets may still be active: the process ends around them. On a reload it
- * continues in a new process. */
-static void end_forced(const struct supervisor *self)
-{
-    assert(self->is_forced);
-    log_warn(NULL, "Shutdown was cut short.",
-             log_int("dropped_items", (int64_t)service_abandoned_items(self->service)));
-    if (self->end_reason == END_RELOAD) {
-        inherited_listeners_end();
-        log_warn(NULL, "Restarting the process with the new configuration.");
-        return;
-    }
-    log_info(NULL, "Shutdown complete.");
-    _exit(self->end_reason == END_FAILED ? 1 : 0);
 }
 
 /* One configuration from start to stop. */
@@ -360,33 +290,54 @@ static void run_once(struct supervisor *self)
     if (self->service != NULL) {
         if (!is_started)
             stop(self, END_FAILED);
-        run_lanes(self);
+        /* Without a thread for each lane an orderly stop is impossible too: the process ends. */
+        assert(self->lanes_count > 0);
+        for (unsigned i = 1; i < self->lanes_count; i++) {
+            int failed = lane_spawn(self->lanes[i]);
+            if (failed != 0) {
+                fprintf(stderr, "Error: cannot start a thread: %s\n", uv_strerror(failed));
+                _exit(1);
+            }
+        }
+        lane_run(self->lanes[0]);
+        for (unsigned i = 1; i < self->lanes_count; i++)
+            lane_join(self->lanes[i]);
     }
     if (self->is_forced) {
-        end_forced(self);
+        /* Requests, timers and sockets may still be active: the process ends around them. On a
+         * reload it continues in a new process. */
+        assert(self->is_forced);
+        log_warn(NULL, "Shutdown was cut short.",
+                 log_int("dropped_items", (int64_t)service_abandoned_items(self->service)));
+        if (self->end_reason == END_RELOAD) {
+            inherited_listeners_end();
+            log_warn(NULL, "Restarting the process with the new configuration.");
+        } else {
+            log_info(NULL, "Shutdown complete.");
+            _exit(self->end_reason == END_FAILED ? 1 : 0);
+        }
         return;
     }
     service_destroy(self->service);
     self->service = NULL;
-    destroy_lanes(self);
-}
-
-/* As Go programs do. The soft limit, often 1 024, exists for programs that use select(); here each
- * connection needs a descriptor, and connections beyond the limit are refused. */
-static void raise_descriptor_limit(void)
-{
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max)
-        return;
-    limit.rlim_cur = limit.rlim_max;
-    if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
-        log_warn(NULL, "Cannot raise the limit of open files", log_text("error", strerror(errno)));
+    assert(self->lanes_count <= LANES_MAX);
+    for (unsigned i = 0; i < self->lanes_count; i++)
+        lane_destroy(self->lanes[i]);
+    self->lanes_count = 0;
 }
 
 int supervisor_run(const struct config_request *request)
 {
     struct supervisor self = {.request = request};
-    raise_descriptor_limit();
+    /* As Go programs do. The soft limit, often 1 024, exists for programs that use select(); here
+     * each connection needs a descriptor, and connections beyond the limit are refused. */
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur != limit.rlim_max) {
+        limit.rlim_cur = limit.rlim_max;
+        if (setrlimit(RLIMIT_NOFILE, &limit) != 0)
+            log_warn(NULL, "Cannot raise the limit of open files",
+                     log_text("error", strerror(errno)));
+    }
     /* As in the Go collector, a stray SIGUSR1 does not end the process. */
     static const int ignored[] = {SIGPIPE, SIGUSR1, SIGUSR2};
     for (size_t i = 0; i < sizeof(ignored) / sizeof(ignored[0]); i++)
