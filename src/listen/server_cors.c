@@ -27,32 +27,28 @@ static void canonicalise(char *name)
     }
 }
 
-static char *join_names(const struct config_texts *names)
-{
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    for (size_t i = 0; i < names->count; i++) {
-        char *name = mem_copy_text(names->texts[i]);
-        canonicalise(name);
-        fprintf(out, "%s%s", i > 0 ? ", " : "", name);
-        mem_free(name);
-    }
-    int failed = fclose(out);
-    assert(failed == 0);
-    char *copy = mem_copy_text(text);
-    free(text);
-    return copy;
-}
-
 void server_cors_init(struct server_cors *cors, const struct server_cors_config *config)
 {
     assert(cors->config == NULL);
     if (config->allowed_origins.count == 0)
         return;
     cors->config = config;
-    if (config->exposed_headers.count > 0)
-        cors->exposed_headers = join_names(&config->exposed_headers);
+    if (config->exposed_headers.count > 0) {
+        char *text = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&text, &size);
+        for (size_t i = 0; i < config->exposed_headers.count; i++) {
+            char *name = mem_copy_text(config->exposed_headers.texts[i]);
+            canonicalise(name);
+            fprintf(out, "%s%s", i > 0 ? ", " : "", name);
+            mem_free(name);
+        }
+        int failed = fclose(out);
+        assert(failed == 0);
+        char *copy = mem_copy_text(text);
+        free(text);
+        cors->exposed_headers = copy;
+    }
     if (config->max_age_s != 0)
         snprintf(cors->max_age, sizeof(cors->max_age), "%lld",
                  config->max_age_s > 0 ? (long long)config->max_age_s : 0);
@@ -137,15 +133,6 @@ static bool trim(struct slice *name)
     return name->size == 0 || (!isspace(name->data[0]) && !isspace(name->data[name->size - 1]));
 }
 
-/* In byte order; a prefix precedes the longer name. */
-static bool comes_after(struct slice name, struct slice before)
-{
-    size_t size = name.size < before.size ? name.size : before.size;
-    assert(name.size > 0);
-    int order = size > 0 ? memcmp(name.data, before.data, size) : 0;
-    return order > 0 || (order == 0 && name.size > before.size);
-}
-
 /* Browsers send the names sorted, each once; other lists are refused. */
 static bool allows_headers(const struct server_cors *cors, struct slice list)
 {
@@ -168,7 +155,13 @@ static bool allows_headers(const struct server_cors *cors, struct slice list)
             has_more = has_more && list.size > 0;
             continue;
         }
-        if (!allows_header(cors, name) || !comes_after(name, last))
+        if (!allows_header(cors, name))
+            return false;
+        /* In byte order; a prefix precedes the longer name. */
+        size_t size = name.size < last.size ? name.size : last.size;
+        assert(name.size > 0);
+        int order = size > 0 ? memcmp(name.data, last.data, size) : 0;
+        if (order <= 0 && (order != 0 || name.size <= last.size))
             return false;
         last = name;
     }
