@@ -247,21 +247,17 @@ void budget_wait_cancel(struct budget *budget, struct budget_waiter *waiter)
         mem_free(ticket);
 }
 
-static void give_back(struct budget *budget, uint64_t amount)
-{
-    uint64_t used = atomic_fetch_sub(&budget->used, amount);
-    assert(used >= amount);
-    if (atomic_load(&budget->waiting) > 0)
-        wake_waiters(budget);
-}
-
 void budget_return(struct budget *budget, uint64_t amount)
 {
     if (amount >= RETIRED_BYTES_MIN)
         budget_note_freed(budget, amount);
     uint64_t rest = amount - refill(budget, amount);
-    if (rest > 0 || amount == 0)
-        give_back(budget, rest);
+    if (rest > 0 || amount == 0) {
+        uint64_t used = atomic_fetch_sub(&budget->used, rest);
+        assert(used >= rest);
+        if (atomic_load(&budget->waiting) > 0)
+            wake_waiters(budget);
+    }
 }
 
 enum budget_answer budget_reserve(struct budget_reserve *reserve, struct budget *budget,

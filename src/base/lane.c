@@ -84,18 +84,6 @@ static void *helper_main(void *arg)
     return NULL;
 }
 
-/* Signals go to the main thread. */
-static bool start_helper_thread(struct helper *helper)
-{
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool is_started = pthread_create(&helper->thread, NULL, helper_main, helper) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return is_started;
-}
-
 static struct helper *helper_create(struct lane *lane)
 {
     assert(lane_is_current(lane));
@@ -104,41 +92,19 @@ static struct helper *helper_create(struct lane *lane)
     helper->last = &helper->first;
     pthread_mutex_init(&helper->lock, NULL);
     pthread_cond_init(&helper->changed, NULL);
-    if (start_helper_thread(helper))
+    /* Signals go to the main thread. */
+    sigset_t all;
+    sigset_t before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    bool is_started = pthread_create(&helper->thread, NULL, helper_main, helper) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (is_started)
         return helper;
     pthread_cond_destroy(&helper->changed);
     pthread_mutex_destroy(&helper->lock);
     mem_free(helper);
     return NULL;
-}
-
-static void helper_destroy(struct helper *helper)
-{
-    if (helper == NULL)
-        return;
-    assert(helper->works == 0);
-    pthread_mutex_lock(&helper->lock);
-    helper->is_ending = true;
-    pthread_cond_signal(&helper->changed);
-    pthread_mutex_unlock(&helper->lock);
-    pthread_join(helper->thread, NULL);
-    pthread_cond_destroy(&helper->changed);
-    pthread_mutex_destroy(&helper->lock);
-    mem_free(helper);
-}
-
-static void helper_start(struct helper *helper, struct helper_work *work)
-{
-    assert(lane_is_current(helper->lane));
-    work->helper = helper;
-    work->next = NULL;
-    work->task = (struct lane_task){.fn = on_work_done};
-    helper->works++;
-    pthread_mutex_lock(&helper->lock);
-    *helper->last = work;
-    helper->last = &work->next;
-    pthread_cond_signal(&helper->changed);
-    pthread_mutex_unlock(&helper->lock);
 }
 
 static void run_inbox(struct lane *lane)
@@ -195,44 +161,25 @@ static void on_idle(uv_idle_t *handle)
     (void)handle;
 }
 
-/* Rounds up to whole milliseconds: a timer may fire late, not early. */
-static void set_alarm(struct lane *lane)
-{
-    uint64_t due_ns = timers_next_ns(&lane->timers);
-    if (due_ns == UINT64_MAX) {
-        uv_timer_stop(&lane->alarm);
-        return;
-    }
-    uint64_t now_ns = clock_now_ns();
-    uint64_t delay_ms = due_ns > now_ns ? (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
-    uv_timer_start(&lane->alarm, on_alarm, delay_ms, 0);
-}
-
 static void on_prepare(uv_prepare_t *handle)
 {
     struct lane *lane = handle->data;
     assert(lane_is_current(lane));
     run_jobs(lane);
     lane->is_resting = false;
-    set_alarm(lane);
+    /* Rounds up to whole milliseconds: a timer may fire late, not early. */
+    uint64_t due_ns = timers_next_ns(&lane->timers);
+    if (due_ns == UINT64_MAX) {
+        uv_timer_stop(&lane->alarm);
+    } else {
+        uint64_t now_ns = clock_now_ns();
+        uint64_t delay_ms = due_ns > now_ns ? (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+        uv_timer_start(&lane->alarm, on_alarm, delay_ms, 0);
+    }
     if (lane->jobs.next != &lane->jobs)
         uv_idle_start(&lane->idle, on_idle);
     else
         uv_idle_stop(&lane->idle);
-}
-
-static void init_handles(struct lane *lane)
-{
-    int failed = uv_async_init(&lane->loop, &lane->doorbell, on_doorbell);
-    assert(failed == 0);
-    uv_prepare_init(&lane->loop, &lane->prepare);
-    uv_timer_init(&lane->loop, &lane->alarm);
-    uv_idle_init(&lane->loop, &lane->idle);
-    lane->doorbell.data = lane;
-    lane->prepare.data = lane;
-    lane->alarm.data = lane;
-    lane->idle.data = lane;
-    uv_prepare_start(&lane->prepare, on_prepare);
 }
 
 struct lane *lane_create(unsigned index)
@@ -249,7 +196,16 @@ struct lane *lane_create(unsigned index)
     lane->inbox_last = &lane->inbox_first;
     pthread_mutex_init(&lane->inbox_lock, NULL);
     timers_init(&lane->timers);
-    init_handles(lane);
+    int failed = uv_async_init(&lane->loop, &lane->doorbell, on_doorbell);
+    assert(failed == 0);
+    uv_prepare_init(&lane->loop, &lane->prepare);
+    uv_timer_init(&lane->loop, &lane->alarm);
+    uv_idle_init(&lane->loop, &lane->idle);
+    lane->doorbell.data = lane;
+    lane->prepare.data = lane;
+    lane->alarm.data = lane;
+    lane->idle.data = lane;
+    uv_prepare_start(&lane->prepare, on_prepare);
     return lane;
 }
 
@@ -265,7 +221,17 @@ void lane_destroy(struct lane *lane)
     if (lane == NULL)
         return;
     assert(!atomic_load(&lane->is_running));
-    helper_destroy(lane->helper);
+    if (lane->helper != NULL) {
+        assert(lane->helper->works == 0);
+        pthread_mutex_lock(&lane->helper->lock);
+        lane->helper->is_ending = true;
+        pthread_cond_signal(&lane->helper->changed);
+        pthread_mutex_unlock(&lane->helper->lock);
+        pthread_join(lane->helper->thread, NULL);
+        pthread_cond_destroy(&lane->helper->changed);
+        pthread_mutex_destroy(&lane->helper->lock);
+        mem_free(lane->helper);
+    }
     run_inbox(lane);
     run_jobs(lane);
     uv_walk(&lane->loop, close_handle, NULL);
@@ -423,7 +389,17 @@ void lane_help(struct lane *lane, struct helper_work *work)
     if (lane->helper == NULL)
         lane->helper = helper_create(lane);
     if (lane->helper != NULL) {
-        helper_start(lane->helper, work);
+        struct helper *helper = lane->helper;
+        assert(lane_is_current(helper->lane));
+        work->helper = helper;
+        work->next = NULL;
+        work->task = (struct lane_task){.fn = on_work_done};
+        helper->works++;
+        pthread_mutex_lock(&helper->lock);
+        *helper->last = work;
+        helper->last = &work->next;
+        pthread_cond_signal(&helper->changed);
+        pthread_mutex_unlock(&helper->lock);
         return;
     }
     work->task = (struct lane_task){.fn = run_here};

@@ -115,16 +115,6 @@ static size_t put_escaped(struct line *line, const char *text)
     return size > 0 ? size : 1;
 }
 
-/* Unescaped, line breaks included: the console shows multi-line messages as they are. */
-static void put_raw(struct line *line, const char *text)
-{
-    size_t size = strlen(text);
-    size_t room = room_for_text(line);
-    size = size < room ? size : room;
-    memcpy(line->text + line->size, text, size);
-    line->size += size;
-}
-
 /* Cuts text that is longer than max or than the line has room for. */
 static void put_quoted(struct line *line, const char *text, size_t max)
 {
@@ -160,21 +150,6 @@ static void put_name(struct line *line, const char *key, const char *name)
         put_text_field(line, key, name);
 }
 
-static void put_field(struct line *line, const struct log_field *field)
-{
-    assert(field->type != LOG_FIELD_END);
-    if (field->type == LOG_FIELD_TEXT) {
-        put_text_field(line, field->key, field->text);
-        return;
-    }
-    if (!put_key(line, field->key))
-        return;
-    if (field->type == LOG_FIELD_INT)
-        put(line, "%lld", (long long)field->number);
-    else
-        put(line, "%.9g", field->real);
-}
-
 static void put_time(struct line *line)
 {
     uint64_t now_ns = clock_wall_ns();
@@ -187,58 +162,6 @@ static void put_time(struct line *line)
     strftime(zone, sizeof(zone), "%z", &parts);
     put(line, "%s.%03u%s", date, (unsigned)(now_ns % NS_PER_S / NS_PER_MS),
         parts.tm_gmtoff == 0 ? "Z" : zone);
-}
-
-static void put_resource(struct line *line)
-{
-    assert(settings.is_json);
-    if (!put_key(line, "resource"))
-        return;
-    put(line, "{\"service.instance.id\":");
-    put_quoted(line, settings.service_instance_id, LOG_RESOURCE_VALUE_MAX);
-    put(line, ",\"service.name\":");
-    put_quoted(line, settings.service_name, LOG_RESOURCE_VALUE_MAX);
-    put(line, ",\"service.version\":");
-    put_quoted(line, settings.service_version, LOG_RESOURCE_VALUE_MAX);
-    put_char(line, '}');
-}
-
-static void put_speaker(struct line *line, const struct logger *logger)
-{
-    if (settings.is_json)
-        put_resource(line);
-    if (logger == NULL)
-        return;
-    put_name(line, "otelcol.component.id", logger->component_id);
-    put_name(line, "otelcol.component.kind", logger->component_kind);
-    put_name(line, "otelcol.pipeline.id", logger->pipeline_id);
-    put_name(line, "otelcol.signal", logger->signal);
-}
-
-static void put_head(struct line *line, enum log_level level, const char *file, int row,
-                     const char *message)
-{
-    assert(level <= LOG_ERROR);
-    char caller[256];
-    snprintf(caller, sizeof(caller), "%s:%d", file, row);
-    if (!settings.is_json) {
-        put_time(line);
-        put(line, "\t%s", level_names[level]);
-        if (settings.has_caller)
-            put(line, "\t%s", caller);
-        put_char(line, '\t');
-        put_raw(line, message);
-        return;
-    }
-    put_text_field(line, "level", level_names[level]);
-    if (put_key(line, "ts")) {
-        put_char(line, '"');
-        put_time(line);
-        put_char(line, '"');
-    }
-    if (settings.has_caller)
-        put_text_field(line, "caller", caller);
-    put_text_field(line, "msg", message);
 }
 
 static bool is_sampled_out(enum log_level level, const char *message)
@@ -277,13 +200,6 @@ static void write_to(int fd, const struct line *line)
     }
 }
 
-static void write_line(const struct line *line)
-{
-    assert(settings.fds_count <= LOG_OUTPUTS_MAX);
-    for (size_t i = 0; i < settings.fds_count; i++)
-        write_to(settings.fds[i], line);
-}
-
 size_t log_line_bytes(size_t message_bytes)
 {
     /* Room for JSON escapes: real messages have fewer than one in two characters. */
@@ -308,13 +224,6 @@ static void line_open(struct line *line, const char *message)
     line->capacity = capacity;
 }
 
-static void line_close(struct line *line)
-{
-    assert(line->size <= line->capacity);
-    if (line->text != line->own)
-        mem_free(line->text);
-}
-
 void log_write(const struct logger *logger, enum log_level level, const char *file, int line_number,
                const char *message, ...)
 {
@@ -326,17 +235,64 @@ void log_write(const struct logger *logger, enum log_level level, const char *fi
     }
     struct line line;
     line_open(&line, message);
-    put_head(&line, level, file, line_number, message);
+    assert(level <= LOG_ERROR);
+    char caller[256];
+    snprintf(caller, sizeof(caller), "%s:%d", file, line_number);
+    if (!settings.is_json) {
+        put_time(&line);
+        put(&line, "\t%s", level_names[level]);
+        if (settings.has_caller)
+            put(&line, "\t%s", caller);
+        put_char(&line, '\t');
+        /* Unescaped, line breaks included: the console shows multi-line messages as they are. */
+        size_t size = strlen(message);
+        size_t room = room_for_text(&line);
+        size = size < room ? size : room;
+        memcpy(line.text + line.size, message, size);
+        line.size += size;
+    } else {
+        put_text_field(&line, "level", level_names[level]);
+        if (put_key(&line, "ts")) {
+            put_char(&line, '"');
+            put_time(&line);
+            put_char(&line, '"');
+        }
+        if (settings.has_caller)
+            put_text_field(&line, "caller", caller);
+        put_text_field(&line, "msg", message);
+    }
     if (!settings.is_json)
         put_char(&line, '\t');
-    put_speaker(&line, logger);
+    if (settings.is_json && put_key(&line, "resource")) {
+        put(&line, "{\"service.instance.id\":");
+        put_quoted(&line, settings.service_instance_id, LOG_RESOURCE_VALUE_MAX);
+        put(&line, ",\"service.name\":");
+        put_quoted(&line, settings.service_name, LOG_RESOURCE_VALUE_MAX);
+        put(&line, ",\"service.version\":");
+        put_quoted(&line, settings.service_version, LOG_RESOURCE_VALUE_MAX);
+        put_char(&line, '}');
+    }
+    if (logger != NULL) {
+        put_name(&line, "otelcol.component.id", logger->component_id);
+        put_name(&line, "otelcol.component.kind", logger->component_kind);
+        put_name(&line, "otelcol.pipeline.id", logger->pipeline_id);
+        put_name(&line, "otelcol.signal", logger->signal);
+    }
     va_list fields;
     va_start(fields, message);
     for (unsigned i = 0; i < LOG_FIELDS_MAX; i++) {
         struct log_field field = va_arg(fields, struct log_field);
         if (field.type == LOG_FIELD_END)
             break;
-        put_field(&line, &field);
+        assert(field.type != LOG_FIELD_END);
+        if (field.type == LOG_FIELD_TEXT) {
+            put_text_field(&line, field.key, field.text);
+        } else if (put_key(&line, field.key)) {
+            if (field.type == LOG_FIELD_INT)
+                put(&line, "%lld", (long long)field.number);
+            else
+                put(&line, "%.9g", field.real);
+        }
     }
     va_end(fields);
     if (line.has_fields)
@@ -346,7 +302,11 @@ void log_write(const struct logger *logger, enum log_level level, const char *fi
     put_char(&line, '\n');
     if (level >= LOG_WARN)
         log_recent_note(line.text, line.size - 1);
-    write_line(&line);
-    line_close(&line);
+    assert(settings.fds_count <= LOG_OUTPUTS_MAX);
+    for (size_t i = 0; i < settings.fds_count; i++)
+        write_to(settings.fds[i], &line);
+    assert(line.size <= line.capacity);
+    if (line.text != line.own)
+        mem_free(line.text);
     errno = saved_errno;
 }

@@ -43,26 +43,21 @@ void ring_destroy(struct ring *ring)
     mem_free(ring);
 }
 
-static void grow(struct ring *ring)
-{
-    size_t depth = load(&ring->depth);
-    size_t old = load(&ring->capacity);
-    size_t capacity = old > 0 ? 2 * old : RING_ITEMS_FIRST;
-    void **items = (void **)mem_alloc(capacity * sizeof(*items));
-    assert(depth == old);
-    for (size_t i = 0; i < depth; i++)
-        items[i] = ring->items[(ring->head + i) & (old - 1)];
-    mem_free((void *)ring->items);
-    ring->items = items;
-    ring->head = 0;
-    store(&ring->capacity, capacity);
-}
-
 void ring_push(struct ring *ring, void *item)
 {
     size_t depth = load(&ring->depth);
-    if (depth == load(&ring->capacity))
-        grow(ring);
+    if (depth == load(&ring->capacity)) {
+        size_t old = load(&ring->capacity);
+        size_t capacity = old > 0 ? 2 * old : RING_ITEMS_FIRST;
+        void **items = (void **)mem_alloc(capacity * sizeof(*items));
+        assert(depth == old);
+        for (size_t i = 0; i < depth; i++)
+            items[i] = ring->items[(ring->head + i) & (old - 1)];
+        mem_free((void *)ring->items);
+        ring->items = items;
+        ring->head = 0;
+        store(&ring->capacity, capacity);
+    }
     ring->items[(ring->head + depth) & (load(&ring->capacity) - 1)] = item;
     store(&ring->depth, depth + 1);
     if (depth + 1 > load(&ring->high_water))

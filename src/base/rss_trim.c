@@ -11,9 +11,11 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Objects with relocations in their code wrote to pages that look read-only. */
-static bool has_text_relocations(const struct dl_phdr_info *object)
+static int release_object(struct dl_phdr_info *object, size_t size, void *arg)
 {
+    (void)size;
+    (void)arg;
+    /* Objects with relocations in their code wrote to pages that look read-only. */
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
         if (segment->p_type != PT_DYNAMIC)
@@ -22,34 +24,22 @@ static bool has_text_relocations(const struct dl_phdr_info *object)
         for (; entry->d_tag != DT_NULL; entry++)
             if (entry->d_tag == DT_TEXTREL ||
                 (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL) != 0))
-                return true;
+                return 0;
     }
-    return false;
-}
-
-/* madvise fails for the vdso, which is no file; that is harmless. */
-static void release_segment(uintptr_t start, uintptr_t end)
-{
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t first = (start + page - 1) / page * page;
-    uintptr_t last = end / page * page;
-    assert(start <= end);
-    if (first < last)
-        madvise((void *)first, last - first, MADV_DONTNEED);
-}
-
-static int release_object(struct dl_phdr_info *object, size_t size, void *arg)
-{
-    (void)size;
-    (void)arg;
-    if (has_text_relocations(object))
-        return 0;
     for (int i = 0; i < object->dlpi_phnum; i++) {
         const ElfW(Phdr) *segment = &object->dlpi_phdr[i];
         uintptr_t start = object->dlpi_addr + segment->p_vaddr;
         /* RELRO lies in a segment that is writable by its header. */
-        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_W) == 0)
-            release_segment(start, start + segment->p_memsz);
+        if (segment->p_type == PT_LOAD && (segment->p_flags & PF_W) == 0) {
+            /* madvise fails for the vdso, which is no file; that is harmless. */
+            uintptr_t end = start + segment->p_memsz;
+            uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+            uintptr_t first = (start + page - 1) / page * page;
+            uintptr_t last = end / page * page;
+            assert(start <= end);
+            if (first < last)
+                madvise((void *)first, last - first, MADV_DONTNEED);
+        }
     }
     return 0;
 }

@@ -70,20 +70,15 @@ static void sift_down(struct timers *timers, size_t index)
     place(timers, index, moving);
 }
 
-static void grow(struct timers *timers)
-{
-    assert(timers->count <= timers->capacity);
-    if (timers->count < timers->capacity)
-        return;
-    timers->capacity = timers->capacity > 0 ? 2 * timers->capacity : TIMERS_CAPACITY_FIRST;
-    timers->heap =
-        (struct timer **)mem_resize((void *)timers->heap, timers->capacity * sizeof(*timers->heap));
-}
-
 void timer_start(struct timers *timers, struct timer *timer, uint64_t deadline_ns)
 {
     timer_stop(timers, timer);
-    grow(timers);
+    assert(timers->count <= timers->capacity);
+    if (timers->count >= timers->capacity) {
+        timers->capacity = timers->capacity > 0 ? 2 * timers->capacity : TIMERS_CAPACITY_FIRST;
+        timers->heap = (struct timer **)mem_resize((void *)timers->heap,
+                                                   timers->capacity * sizeof(*timers->heap));
+    }
     timer->deadline_ns = deadline_ns;
     timers->count++;
     place(timers, timers->count - 1, timer);
