@@ -82,13 +82,6 @@ static int run(const struct cli *cli)
     return supervisor_run(&request);
 }
 
-/* Re-executes the running image: the file on disk may have been replaced meanwhile. */
-static int begin_anew(char **arguments)
-{
-    execv("/proc/self/exe", arguments);
-    return fail("cannot restart the process after a reload: /proc/self/exe cannot be executed");
-}
-
 int main(int count, char **arguments)
 {
     static struct cli cli;
@@ -98,5 +91,10 @@ int main(int count, char **arguments)
     if (!cli_parse(&cli, count, arguments, &error))
         return fail(error.text);
     int result = run(&cli);
-    return result == SUPERVISOR_BEGIN_ANEW ? begin_anew(arguments) : result;
+    if (result == SUPERVISOR_BEGIN_ANEW) {
+        /* Re-executes the running image: the file on disk may have been replaced meanwhile. */
+        execv("/proc/self/exe", arguments);
+        return fail("cannot restart the process after a reload: /proc/self/exe cannot be executed");
+    }
+    return result;
 }

@@ -322,32 +322,26 @@ static size_t count_commas(const char *text)
     return count;
 }
 
-/* "a,b" becomes a list of two, "" an empty one. */
-static void split_text(const struct site *site, const struct node *node, const char *text,
-                       struct config_texts *texts)
-{
-    struct loader *loader = site->loader;
-    if (!loader_charge_expanded(loader, strlen(text))) {
-        loader_problem(loader, node->position, site->path, "found too many long lists");
-        return;
-    }
-    size_t count = *text != '\0' ? count_commas(text) + 1 : 0;
-    const char **parts = loader_zalloc(loader, count * sizeof(*parts));
-    char *rest = loader_copy_text(loader, text);
-    for (size_t i = 0; i < count; i++) {
-        parts[i] = rest;
-        rest += strcspn(rest, ",");
-        *rest++ = '\0';
-    }
-    *texts = (struct config_texts){.count = count, .texts = parts};
-}
-
 static void decode_texts(const struct site *site, const struct config_field *field,
                          const struct node *node, void *target)
 {
     struct config_texts *texts = target;
     if (node->kind == NODE_TEXT && field->type != CONFIG_TYPE_SECRETS) {
-        split_text(site, node, node->text, texts);
+        /* "a,b" becomes a list of two, "" an empty one. */
+        struct loader *loader = site->loader;
+        if (!loader_charge_expanded(loader, strlen(node->text))) {
+            loader_problem(loader, node->position, site->path, "found too many long lists");
+        } else {
+            size_t count = *node->text != '\0' ? count_commas(node->text) + 1 : 0;
+            const char **parts = loader_zalloc(loader, count * sizeof(*parts));
+            char *rest = loader_copy_text(loader, node->text);
+            for (size_t i = 0; i < count; i++) {
+                parts[i] = rest;
+                rest += strcspn(rest, ",");
+                *rest++ = '\0';
+            }
+            *texts = (struct config_texts){.count = count, .texts = parts};
+        }
         return;
     }
     if (node->kind == NODE_NULL) {

@@ -58,19 +58,6 @@ static bool take_number(const char **text, uint64_t *ret_whole, uint64_t *ret_bi
     return has_digits;
 }
 
-static const struct unit *take_unit(const char **text)
-{
-    assert(**text != '\0');
-    size_t size = strcspn(*text, ".0123456789");
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strlen(units[i].name) == size && memcmp(units[i].name, *text, size) == 0) {
-            *text += size;
-            return &units[i];
-        }
-    }
-    return NULL;
-}
-
 static const char *add_part(const char **text, uint64_t *total)
 {
     uint64_t whole;
@@ -79,7 +66,16 @@ static const char *add_part(const char **text, uint64_t *total)
         return invalid;
     if (**text == '\0' || **text == '.' || is_digit(**text))
         return "time: missing unit in duration";
-    const struct unit *unit = take_unit(text);
+    assert(**text != '\0');
+    size_t size = strcspn(*text, ".0123456789");
+    const struct unit *unit = NULL;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        if (strlen(units[i].name) == size && memcmp(units[i].name, *text, size) == 0) {
+            *text += size;
+            unit = &units[i];
+            break;
+        }
+    }
     if (unit == NULL)
         return "time: unknown unit";
     /* Units from a second on are whole seconds, which keeps the product within 64 bits. */

@@ -509,16 +509,6 @@ static void take_list(const struct site *site, const struct path *path, const st
     }
 }
 
-static bool is_declarative(const struct node *resource)
-{
-    static const char *const keys[] = {"attributes", "attributes_list", "schema_url", "detectors",
-                                       "detection/development"};
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (node_find(resource, keys[i]) != NULL)
-            return true;
-    return false;
-}
-
 static void check_kind(const struct site *site, const struct path *path,
                        const struct node *resource, const char *key, enum node_kind kind)
 {
@@ -579,7 +569,15 @@ static void resolve_telemetry(const struct site *site, const struct node *node,
     set(&attributes, "service.instance.id", random_uuid(site->loader));
     if (resource != NULL && resource->kind == NODE_MAP) {
         struct path inner = {.parent = &path, .key = "attributes"};
-        if (!is_declarative(resource)) {
+        static const char *const keys[] = {"attributes", "attributes_list", "schema_url",
+                                           "detectors", "detection/development"};
+        bool is_declarative = false;
+        for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+            if (node_find(resource, keys[i]) != NULL) {
+                is_declarative = true;
+                break;
+            }
+        if (!is_declarative) {
             take_map(site, &path, resource, &attributes);
         } else {
             check_others(site, &path, resource);

@@ -63,22 +63,6 @@ static bool check_supported(const struct server_config *listen, struct error *er
     return true;
 }
 
-static bool check_endpoint(const char *transport, const char *text, struct error *error)
-{
-    struct endpoint endpoint;
-    struct endpoint_address address;
-    if (strcmp(transport, "unix") == 0)
-        return endpoint_of_path(text, &address, error) || error_at(error, "endpoint");
-    if (!endpoint_parse(text, &endpoint, error))
-        return error_at(error, "endpoint");
-    size_t digits = strspn(endpoint.port, "0123456789");
-    if (endpoint.port[digits] == '\0' && strtoul(endpoint.port, NULL, 10) > UINT16_MAX)
-        return error_set(error, "found port %s in \"%s\", expected at most %d", endpoint.port, text,
-                         UINT16_MAX) ||
-               error_at(error, "endpoint");
-    return true;
-}
-
 bool server_config_check(const struct server_config *listen, struct error *error)
 {
     static const char *const supported[] = {"tcp", "tcp4", "tcp6", "unix"};
@@ -90,8 +74,20 @@ bool server_config_check(const struct server_config *listen, struct error *error
                          "unsupported transport type \"%s\", expected tcp, tcp4, tcp6 or unix",
                          listen->transport) ||
                error_at(error, "transport");
-    return check_supported(listen, error) &&
-           check_endpoint(listen->transport, listen->endpoint, error);
+    if (!check_supported(listen, error))
+        return false;
+    struct endpoint endpoint;
+    struct endpoint_address address;
+    if (strcmp(listen->transport, "unix") == 0)
+        return endpoint_of_path(listen->endpoint, &address, error) || error_at(error, "endpoint");
+    if (!endpoint_parse(listen->endpoint, &endpoint, error))
+        return error_at(error, "endpoint");
+    size_t digits = strspn(endpoint.port, "0123456789");
+    if (endpoint.port[digits] == '\0' && strtoul(endpoint.port, NULL, 10) > UINT16_MAX)
+        return error_set(error, "found port %s in \"%s\", expected at most %d", endpoint.port,
+                         listen->endpoint, UINT16_MAX) ||
+               error_at(error, "endpoint");
+    return true;
 }
 
 const char *server_config_warn_of_coding(const char *name)
@@ -102,29 +98,28 @@ const char *server_config_warn_of_coding(const char *name)
                  "gzip, zstd, zlib, snappy, deflate, lz4 and x-snappy-framed";
 }
 
-static bool check_headers(const struct config_pairs *headers, struct error *error)
+bool http_server_config_check(const struct http_server_config *http, struct error *error)
 {
+    if (!server_config_check(&http->listen, error))
+        return false;
     size_t bytes = 0;
-    for (size_t i = 0; i < headers->count; i++)
-        bytes += strlen(headers->pairs[i].key) + strlen(headers->pairs[i].value);
-    if (headers->count > HTTP_COMMON_HEADERS_MAX || bytes > RESPONSE_HEADERS_BYTES_MAX)
+    for (size_t i = 0; i < http->response_headers.count; i++)
+        bytes += strlen(http->response_headers.pairs[i].key) +
+                 strlen(http->response_headers.pairs[i].value);
+    if (http->response_headers.count > HTTP_COMMON_HEADERS_MAX ||
+        bytes > RESPONSE_HEADERS_BYTES_MAX)
         return error_set(error,
                          "found %zu headers of %zu bytes in all, expected at most %d headers of "
                          "%d bytes",
-                         headers->count, bytes, HTTP_COMMON_HEADERS_MAX,
+                         http->response_headers.count, bytes, HTTP_COMMON_HEADERS_MAX,
                          RESPONSE_HEADERS_BYTES_MAX) ||
                error_at(error, "response_headers");
-    for (size_t i = 0; i < headers->count; i++)
-        if (!http1_is_token(slice_of_text(headers->pairs[i].key)))
-            return error_set(error, "\"%s\" is no header name", headers->pairs[i].key) ||
+    for (size_t i = 0; i < http->response_headers.count; i++)
+        if (!http1_is_token(slice_of_text(http->response_headers.pairs[i].key)))
+            return error_set(error, "\"%s\" is no header name",
+                             http->response_headers.pairs[i].key) ||
                    error_at_index(error, i) || error_at(error, "response_headers");
     return true;
-}
-
-bool http_server_config_check(const struct http_server_config *http, struct error *error)
-{
-    return server_config_check(&http->listen, error) &&
-           check_headers(&http->response_headers, error);
 }
 
 struct http_server_settings http_server_config_settings(const struct http_server_config *http,

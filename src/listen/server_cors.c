@@ -123,16 +123,6 @@ static bool allows_header(const struct server_cors *cors, struct slice name)
     return false;
 }
 
-/* Removes at most one blank on either side. False: there are more. */
-static bool trim(struct slice *name)
-{
-    if (name->size > 0 && (name->data[0] == ' ' || name->data[0] == '\t'))
-        *name = slice_of(name->data + 1, name->size - 1);
-    if (name->size > 0 && (name->data[name->size - 1] == ' ' || name->data[name->size - 1] == '\t'))
-        name->size--;
-    return name->size == 0 || (!isspace(name->data[0]) && !isspace(name->data[name->size - 1]));
-}
-
 /* Browsers send the names sorted, each once; other lists are refused. */
 static bool allows_headers(const struct server_cors *cors, struct slice list)
 {
@@ -147,7 +137,12 @@ static bool allows_headers(const struct server_cors *cors, struct slice list)
             slice_of(list.data, comma != NULL ? (size_t)(comma - list.data) : list.size);
         has_more = comma != NULL;
         list = has_more ? slice_of(comma + 1, list.size - name.size - 1) : list;
-        if (!trim(&name))
+        /* At most one blank on either side. */
+        if (name.size > 0 && (name.data[0] == ' ' || name.data[0] == '\t'))
+            name = slice_of(name.data + 1, name.size - 1);
+        if (name.size > 0 && (name.data[name.size - 1] == ' ' || name.data[name.size - 1] == '\t'))
+            name.size--;
+        if (name.size != 0 && (isspace(name.data[0]) || isspace(name.data[name.size - 1])))
             return false;
         if (name.size == 0) {
             if (++empty > EMPTY_ELEMENTS_MAX)

@@ -125,38 +125,6 @@ static size_t ownerless_bytes(const struct batch_part *parts, size_t count)
     return bytes;
 }
 
-/* Leaves the parts, without the first skip bytes, to libuv. Errors are left to the reading side,
- * which first gets what the peer has sent. */
-static void write_later(struct client_socket *socket, const struct batch_part *parts, size_t count,
-                        size_t skip)
-{
-    assert(count > 0 && count <= WRITE_PARTS_MAX);
-    struct waiting_write *waiting = mem_alloc(sizeof(*waiting) + ownerless_bytes(parts, count));
-    uv_buf_t *buffers = mem_alloc(count * sizeof(*buffers));
-    size_t copied = 0;
-    waiting->socket = socket;
-    waiting->owners_count = 0;
-    waiting->owners = (struct buffer **)mem_alloc(count * sizeof(struct buffer *));
-    for (size_t i = 0; i < count; i++) {
-        struct slice bytes = slice_of(parts[i].bytes.data + skip, parts[i].bytes.size - skip);
-        skip = 0;
-        if (parts[i].owner != NULL) {
-            waiting->owners[waiting->owners_count++] = buffer_ref(parts[i].owner);
-        } else {
-            memcpy(waiting->copied + copied, bytes.data, bytes.size);
-            bytes.data = waiting->copied + copied;
-            copied += bytes.size;
-        }
-        buffers[i] = uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size);
-    }
-    int error =
-        uv_write(&waiting->request, &socket->stream, buffers, (unsigned)count, on_waiting_written);
-    mem_free(buffers);
-    if (error != 0)
-        waiting_free(waiting);
-    socket->is_writing = true;
-}
-
 /* Returns how many bytes the kernel took, or a libuv error. */
 static int write_now(struct client_socket *socket, const struct batch_part *parts, size_t count)
 {
@@ -183,8 +151,35 @@ static bool send_parts(struct client_socket *socket, const struct batch_part *pa
         parts++;
         count--;
     }
-    if (count > 0)
-        write_later(socket, parts, count, skip);
+    if (count > 0) {
+        /* Leaves the parts, without the first skip bytes, to libuv. Errors are left to the reading
+         * side, which first gets what the peer has sent. */
+        assert(count > 0 && count <= WRITE_PARTS_MAX);
+        struct waiting_write *waiting = mem_alloc(sizeof(*waiting) + ownerless_bytes(parts, count));
+        uv_buf_t *buffers = mem_alloc(count * sizeof(*buffers));
+        size_t copied = 0;
+        waiting->socket = socket;
+        waiting->owners_count = 0;
+        waiting->owners = (struct buffer **)mem_alloc(count * sizeof(struct buffer *));
+        for (size_t i = 0; i < count; i++) {
+            struct slice bytes = slice_of(parts[i].bytes.data + skip, parts[i].bytes.size - skip);
+            skip = 0;
+            if (parts[i].owner != NULL) {
+                waiting->owners[waiting->owners_count++] = buffer_ref(parts[i].owner);
+            } else {
+                memcpy(waiting->copied + copied, bytes.data, bytes.size);
+                bytes.data = waiting->copied + copied;
+                copied += bytes.size;
+            }
+            buffers[i] = uv_buf_init((char *)(uintptr_t)bytes.data, (unsigned)bytes.size);
+        }
+        int error = uv_write(&waiting->request, &socket->stream, buffers, (unsigned)count,
+                             on_waiting_written);
+        mem_free(buffers);
+        if (error != 0)
+            waiting_free(waiting);
+        socket->is_writing = true;
+    }
     return count == 0;
 }
 
@@ -217,18 +212,6 @@ static bool tls_flush(struct client_socket *socket)
     bool is_sent = send_parts(socket, &part, 1);
     tls_channel_sent(socket->channel, output.size);
     return is_sent;
-}
-
-static void tls_begin(struct client_socket *socket)
-{
-    struct error error;
-    assert(socket->channel == NULL);
-    socket->state = SOCKET_HANDSHAKE;
-    socket->channel = tls_channel_create(socket->tls, socket->server_name, &error);
-    if (socket->channel == NULL)
-        fail_handshake(socket, error.text, "");
-    else
-        tls_flush(socket);
 }
 
 static void tls_receive(struct client_socket *socket, struct slice ciphertext)
@@ -373,12 +356,20 @@ static void on_connect(uv_connect_t *request, int status)
         return;
     if (status == 0)
         status = uv_read_start(&socket->stream, on_allocate, on_read);
-    if (status != 0)
+    if (status != 0) {
         end_dialling(socket, status);
-    else if (socket->tls != NULL)
-        tls_begin(socket);
-    else
+    } else if (socket->tls != NULL) {
+        struct error error;
+        assert(socket->channel == NULL);
+        socket->state = SOCKET_HANDSHAKE;
+        socket->channel = tls_channel_create(socket->tls, socket->server_name, &error);
+        if (socket->channel == NULL)
+            fail_handshake(socket, error.text, "");
+        else
+            tls_flush(socket);
+    } else {
         socket_opened(socket);
+    }
 }
 
 static void on_closed(uv_handle_t *handle)

@@ -49,34 +49,6 @@ static unsigned number_of(struct slice text)
     return number;
 }
 
-/* With or without padding. Details that cannot be decoded are ignored: the status in the header
- * counts. */
-static void take_details(struct grpc_response *response, struct slice text)
-{
-    if (text.size > GRPC_DETAILS_MAX || response->details.data != NULL)
-        return;
-    size_t size = text.size;
-    uint8_t *bytes = mem_alloc(size + 4);
-    memcpy(bytes, text.data, size);
-    while (size % 4 != 0)
-        bytes[size++] = '=';
-    if (base64_decode(slice_of(bytes, size), bytes, &size))
-        response->details = slice_of(bytes, size);
-    else
-        mem_free(bytes);
-}
-
-static void take_content_type(struct grpc_response *response, struct slice value)
-{
-    size_t size = strlen(grpc_type);
-    response->has_content_type = true;
-    snprintf(response->content_type, sizeof(response->content_type), "%.*s",
-             (int)(value.size < GRPC_CONTENT_TYPE_MAX ? value.size : GRPC_CONTENT_TYPE_MAX),
-             (const char *)value.data);
-    response->is_grpc = value.size >= size && memcmp(value.data, grpc_type, size) == 0 &&
-                        (value.size == size || strchr("+;", value.data[size]) != NULL);
-}
-
 bool grpc_response_add_header(struct grpc_response *response, struct slice name, struct slice value)
 {
     assert(name.size > 0);
@@ -86,7 +58,13 @@ bool grpc_response_add_header(struct grpc_response *response, struct slice name,
     if (slice_equal_text(name, ":status")) {
         response->http_status = number_of(value);
     } else if (slice_equal_text(name, "content-type") && response->blocks == 0) {
-        take_content_type(response, value);
+        size_t size = strlen(grpc_type);
+        response->has_content_type = true;
+        snprintf(response->content_type, sizeof(response->content_type), "%.*s",
+                 (int)(value.size < GRPC_CONTENT_TYPE_MAX ? value.size : GRPC_CONTENT_TYPE_MAX),
+                 (const char *)value.data);
+        response->is_grpc = value.size >= size && memcmp(value.data, grpc_type, size) == 0 &&
+                            (value.size == size || strchr("+;", value.data[size]) != NULL);
     } else if (slice_equal_text(name, "grpc-status")) {
         response->has_status = true;
         response->code = number_of(value);
@@ -106,7 +84,19 @@ bool grpc_response_add_header(struct grpc_response *response, struct slice name,
         decoded[used] = '\0';
         response->message = decoded;
     } else if (slice_equal_text(name, "grpc-status-details-bin")) {
-        take_details(response, value);
+        /* With or without padding. Details that cannot be decoded are ignored: the status in the
+         * header counts. */
+        if (value.size <= GRPC_DETAILS_MAX && response->details.data == NULL) {
+            size_t size = value.size;
+            uint8_t *bytes = mem_alloc(size + 4);
+            memcpy(bytes, value.data, size);
+            while (size % 4 != 0)
+                bytes[size++] = '=';
+            if (base64_decode(slice_of(bytes, size), bytes, &size))
+                response->details = slice_of(bytes, size);
+            else
+                mem_free(bytes);
+        }
     } else if (slice_equal_text(name, "grpc-encoding") && value.size <= GRPC_ENCODING_MAX) {
         memcpy(response->encoding, value.data, value.size);
         response->encoding_size = value.size;

@@ -19,16 +19,6 @@ static bool skip(const char **text, const char *prefix)
     return true;
 }
 
-static bool take_port(const char *port, struct grpc_target *target, struct error *error)
-{
-    size_t digits = strspn(port, "0123456789");
-    unsigned long number = digits > 5 ? UINT16_MAX + 1 : strtoul(port, NULL, 10);
-    if (digits == 0 || port[digits] != '\0' || number > UINT16_MAX)
-        return error_set(error, "invalid port \"%s\"", port);
-    target->port = (uint16_t)number;
-    return true;
-}
-
 bool grpc_target_parse(const char *text, struct grpc_target *ret_target, struct error *error)
 {
     *ret_target = (struct grpc_target){0};
@@ -63,8 +53,14 @@ bool grpc_target_parse(const char *text, struct grpc_target *ret_target, struct 
         return error_set(error, "requires a non-empty \"endpoint\"");
     assert(ret_target->path[0] == '\0');
     struct endpoint endpoint;
-    if (!endpoint_parse(text, &endpoint, error) || !take_port(endpoint.port, ret_target, error))
+    if (!endpoint_parse(text, &endpoint, error))
         return false;
+    const char *port = endpoint.port;
+    size_t digits = strspn(port, "0123456789");
+    unsigned long number = digits > 5 ? UINT16_MAX + 1 : strtoul(port, NULL, 10);
+    if (digits == 0 || port[digits] != '\0' || number > UINT16_MAX)
+        return error_set(error, "invalid port \"%s\"", port);
+    ret_target->port = (uint16_t)number;
     if (strpbrk(endpoint.host, "/ ") != NULL)
         return error_set(error, "address %s: \"%s\" is no host name; host:port is expected", text,
                          endpoint.host);

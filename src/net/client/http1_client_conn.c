@@ -125,25 +125,6 @@ static size_t skip_bytes(uv_buf_t *buffers, size_t count, size_t size)
     return done;
 }
 
-/* Returns 0 or a libuv error. Failed writes are left to the reading side, as in on_write. */
-static int write_parts(struct http1_client_conn *connection, uv_buf_t *buffers, size_t count)
-{
-    assert(connection->state == HTTP1_BUSY);
-    uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
-    while (count > 0) {
-        int written = uv_try_write(stream, buffers, (unsigned)count);
-        if (written == UV_EAGAIN)
-            return uv_write(&connection->write, stream, buffers, (unsigned)count, on_write);
-        if (written < 0)
-            return 0;
-        size_t done = skip_bytes(buffers, count, (size_t)written);
-        buffers += done;
-        count -= done;
-    }
-    connection->is_written = true;
-    return 0;
-}
-
 struct http1_client_conn *http1_client_conn_create(struct lane *lane,
                                                    const struct sockaddr *address,
                                                    const struct http1_client_conn_events *events)
@@ -181,7 +162,22 @@ int http1_client_conn_send(struct http1_client_conn *connection, uv_buf_t *buffe
     int error = 0;
     if (is_first)
         error = uv_read_start((uv_stream_t *)&connection->tcp, on_allocate, on_read);
-    return error != 0 ? error : write_parts(connection, buffers, count);
+    if (error != 0)
+        return error;
+    assert(connection->state == HTTP1_BUSY);
+    uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
+    while (count > 0) {
+        int written = uv_try_write(stream, buffers, (unsigned)count);
+        if (written == UV_EAGAIN)
+            return uv_write(&connection->write, stream, buffers, (unsigned)count, on_write);
+        if (written < 0)
+            return 0;
+        size_t done = skip_bytes(buffers, count, (size_t)written);
+        buffers += done;
+        count -= done;
+    }
+    connection->is_written = true;
+    return 0;
 }
 
 void http1_client_conn_rest(struct http1_client_conn *connection, uint64_t timeout_ns)

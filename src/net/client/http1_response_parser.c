@@ -30,18 +30,6 @@ static void done(struct http1_response *response, bool keeps_alive)
     response->keeps_alive = keeps_alive && !response->is_closing;
 }
 
-/* Takes the next element of a comma-separated list off *rest. */
-static struct slice next_element(struct slice *rest)
-{
-    const uint8_t *comma = rest->size == 0 ? NULL : memchr(rest->data, ',', rest->size);
-    size_t size = comma == NULL ? rest->size : (size_t)(comma - rest->data);
-    struct slice element = slice_of(rest->data, size);
-    size_t taken = comma == NULL ? size : size + 1;
-    if (taken > 0)
-        *rest = slice_of(rest->data + taken, rest->size - taken);
-    return http1_trim(element);
-}
-
 /* "HTTP/1.1 200 OK"; the reason and the blank before it are optional. */
 static void status_line(struct http1_response *response, struct slice line)
 {
@@ -99,7 +87,11 @@ static void connection_header(struct http1_response *response, struct slice valu
 {
     assert(response->state == RESPONSE_HEADERS);
     while (value.size > 0) {
-        struct slice option = next_element(&value);
+        const uint8_t *comma = memchr(value.data, ',', value.size);
+        size_t size = comma == NULL ? value.size : (size_t)(comma - value.data);
+        size_t taken = comma == NULL ? size : size + 1;
+        struct slice option = http1_trim(slice_of(value.data, size));
+        value = slice_of(value.data + taken, value.size - taken);
         if (slice_equal_nocase(option, "close"))
             response->is_closing = true;
         else if (!response->is_http11 && slice_equal_nocase(option, "keep-alive"))

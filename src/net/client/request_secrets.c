@@ -21,24 +21,20 @@ static void visit_userinfo(const char *userinfo, secret_fn visit, void *arg)
         visit(colon + 1, arg);
 }
 
-/* Without padding, as gRPC sends binary metadata. */
-static void visit_binary(const char *value, secret_fn visit, void *arg)
-{
-    struct slice bytes = slice_of_text(value);
-    char *base64 = mem_zalloc(base64_size(bytes.size) + 1);
-    base64_encode(bytes, base64);
-    base64[strcspn(base64, "=")] = '\0';
-    visit(base64, arg);
-    secret_free(base64);
-}
-
 static void visit_value(const char *name, const char *value, secret_fn visit, void *arg)
 {
     const char *blank = strchr(value, ' ');
     size_t name_size = strlen(name);
     visit(value, arg);
-    if (name_size > 4 && strcasecmp(name + name_size - 4, "-bin") == 0)
-        visit_binary(value, visit, arg);
+    if (name_size > 4 && strcasecmp(name + name_size - 4, "-bin") == 0) {
+        /* Without padding, as gRPC sends binary metadata. */
+        struct slice bytes = slice_of_text(value);
+        char *base64 = mem_zalloc(base64_size(bytes.size) + 1);
+        base64_encode(bytes, base64);
+        base64[strcspn(base64, "=")] = '\0';
+        visit(base64, arg);
+        secret_free(base64);
+    }
     if (blank == NULL)
         return;
     visit(blank + 1, arg);

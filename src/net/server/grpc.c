@@ -160,36 +160,29 @@ static struct slice find_bad_binary(const struct http_request *request)
     return (struct slice){.data = NULL};
 }
 
-/* The checks that grpc-go makes before the method. */
-static bool check_headers(struct http_request *request, struct grpc_call *call)
+bool grpc_accept(struct http_request *request, struct grpc_call *ret_call)
 {
-    assert(call->timeout_ns == GRPC_NO_TIMEOUT);
+    *ret_call = (struct grpc_call){.timeout_ns = GRPC_NO_TIMEOUT};
+    /* The checks that grpc-go makes before the method. */
+    assert(ret_call->timeout_ns == GRPC_NO_TIMEOUT);
     struct slice type = http_request_header(request, "content-type");
     struct slice timeout = http_request_header(request, "grpc-timeout");
-    if (!is_grpc_type(type, &call->is_proto_named))
+    if (!is_grpc_type(type, &ret_call->is_proto_named))
         return refuse_type(request, type);
-    if (timeout.data != NULL && !read_timeout(timeout, &call->timeout_ns))
+    if (timeout.data != NULL && !read_timeout(timeout, &ret_call->timeout_ns))
         return refuse_showing(
-            request, call,
+            request, ret_call,
             &(struct refusal){
                 400, {.code = STATUS_INTERNAL, .message = "malformed grpc-timeout: found"}},
             timeout);
     struct slice binary = find_bad_binary(request);
     if (binary.data != NULL)
         return refuse_showing(
-            request, call,
+            request, ret_call,
             &(struct refusal){400,
                               {.code = STATUS_INTERNAL,
                                .message = "malformed binary metadata: not base64: header"}},
             binary);
-    return true;
-}
-
-bool grpc_accept(struct http_request *request, struct grpc_call *ret_call)
-{
-    *ret_call = (struct grpc_call){.timeout_ns = GRPC_NO_TIMEOUT};
-    if (!check_headers(request, ret_call))
-        return false;
     struct slice method = http_request_method(request);
     if (!slice_equal_text(method, "POST"))
         return refuse_showing(

@@ -94,9 +94,18 @@ static bool take_authority(struct http1_parser *parser, const uint8_t *data, str
     return true;
 }
 
-/* Origin-form, absolute-form, and "*" for OPTIONS (RFC 9112 §3.2); other forms are for proxies. */
-static bool parse_target(struct http1_parser *parser, const uint8_t *data, struct slice target)
+static bool parse_request_line(struct http1_parser *parser, const uint8_t *data, struct slice line)
 {
+    assert(parser->has_request_line);
+    struct slice method;
+    struct slice target;
+    if (!cut(&line, ' ', &method) || !cut(&line, ' ', &target))
+        return refuse(parser, 400, "malformed request line");
+    if (method.size > METHOD_SIZE_MAX || !http1_is_token(method))
+        return refuse(parser, 400, "invalid method");
+    parser->method = span_of(data, method);
+    /* Origin-form, absolute-form, and "*" for OPTIONS (RFC 9112 §3.2); other forms are for proxies.
+     */
     assert(parser->method.size > 0);
     if (target.size == 0 || !http1_is_all(target, HTTP1_TARGET))
         return refuse(parser, 400, "invalid request target");
@@ -113,32 +122,14 @@ static bool parse_target(struct http1_parser *parser, const uint8_t *data, struc
                                     http1_hex_digit(path.data[i + 2]) < 0))
             return refuse(parser, 400, "invalid escape in request target");
     parser->path = span_of(data, path);
-    return true;
-}
-
-static bool parse_version(struct http1_parser *parser, struct slice version)
-{
-    const uint8_t *text = version.data;
-    if (version.size != VERSION_SIZE || memcmp(text, "HTTP/", 5) != 0 || !is_digit(text[5]) ||
+    const uint8_t *text = line.data;
+    if (line.size != VERSION_SIZE || memcmp(text, "HTTP/", 5) != 0 || !is_digit(text[5]) ||
         text[6] != '.' || !is_digit(text[7]))
         return refuse(parser, 400, "malformed HTTP version");
     if (text[5] != '1' || text[7] > '1')
         return refuse(parser, 505, "unsupported HTTP version");
     parser->version_minor = (unsigned)(text[7] - '0');
     return true;
-}
-
-static bool parse_request_line(struct http1_parser *parser, const uint8_t *data, struct slice line)
-{
-    assert(parser->has_request_line);
-    struct slice method;
-    struct slice target;
-    if (!cut(&line, ' ', &method) || !cut(&line, ' ', &target))
-        return refuse(parser, 400, "malformed request line");
-    if (method.size > METHOD_SIZE_MAX || !http1_is_token(method))
-        return refuse(parser, 400, "invalid method");
-    parser->method = span_of(data, method);
-    return parse_target(parser, data, target) && parse_version(parser, line);
 }
 
 static bool parse_connection(struct http1_parser *parser, struct slice value)

@@ -239,39 +239,30 @@ static enum http1_result feed_first(struct http1_exchange *exchange, struct budg
     return exchange->head == NULL ? refuse_busy(exchange) : result;
 }
 
-/* False: the budget has no room. */
-static bool make_room(struct http1_exchange *exchange, struct budget *budget, size_t size)
-{
-    struct buffer *head = exchange->head;
-    if (size <= head->capacity)
-        return true;
-    size_t capacity = head->capacity * 2 > HEAD_FIRST_BYTES ? head->capacity * 2 : HEAD_FIRST_BYTES;
-    if (capacity < size)
-        capacity = size;
-    struct buffer *larger = buffer_try_create(budget, capacity);
-    if (larger == NULL && capacity <= KEEP_MARGIN_BYTES)
-        larger = buffer_try_create_margin(budget, capacity);
-    if (larger == NULL)
-        return false;
-    memcpy(larger->data, head->data, head->size);
-    larger->size = head->size;
-    buffer_unref(head);
-    exchange->head = larger;
-    return true;
-}
-
 static enum http1_result feed_more(struct http1_exchange *exchange, struct budget *budget,
                                    const uint8_t *data, size_t size, size_t *ret_used)
 {
-    size_t old = exchange->head->size;
+    struct buffer *head = exchange->head;
+    size_t old = head->size;
     assert(old <= HTTP_HEADER_BLOCK_BYTES_MAX);
     /* With one byte over the limit the parser refuses it. */
     size_t most = HTTP_HEADER_BLOCK_BYTES_MAX + 1 - old;
     size_t taken = size < most ? size : most;
     *ret_used = taken;
-    if (!make_room(exchange, budget, old + taken))
-        return refuse_busy(exchange);
-    struct buffer *head = exchange->head;
+    if (old + taken > head->capacity) {
+        size_t capacity =
+            2 * head->capacity > HEAD_FIRST_BYTES ? 2 * head->capacity : HEAD_FIRST_BYTES;
+        if (capacity < old + taken)
+            capacity = old + taken;
+        head = buffer_try_create(budget, capacity);
+        if (head == NULL && capacity <= KEEP_MARGIN_BYTES)
+            head = buffer_try_create_margin(budget, capacity);
+        if (head == NULL)
+            return refuse_busy(exchange);
+        memcpy(head->data, exchange->head->data, old);
+        buffer_unref(exchange->head);
+        exchange->head = head;
+    }
     memcpy(head->data + old, data, taken);
     head->size = old + taken;
     enum http1_result result = http1_parser_feed(&exchange->parser, head->data, head->size);
@@ -608,16 +599,6 @@ static bool deliver(struct http1 *http1, const uint8_t *data, size_t size)
     return goes_on;
 }
 
-static size_t take_sized(struct http1 *http1, const uint8_t *data, size_t size)
-{
-    assert(http1->body_left > 0);
-    size_t taken = size < http1->body_left ? size : (size_t)http1->body_left;
-    http1->body_left -= taken;
-    if (deliver(http1, data, taken) && http1->body_left == 0)
-        finish_body(http1);
-    return taken;
-}
-
 static void fail_body(struct http1 *http1, enum http_failure failure)
 {
     assert(http1->state == HTTP1_BODY);
@@ -628,9 +609,15 @@ static void fail_body(struct http1 *http1, enum http_failure failure)
     http_exchange_fail_body(&http1->exchange->request, failure);
 }
 
-static size_t take_chunk(struct http1 *http1, const uint8_t *data, size_t size)
+static size_t take_body(struct http1 *http1, const uint8_t *data, size_t size)
 {
-    assert(http1->is_chunked);
+    if (!http1->is_chunked) {
+        size_t taken = size < http1->body_left ? size : (size_t)http1->body_left;
+        http1->body_left -= taken;
+        if (deliver(http1, data, taken) && http1->body_left == 0)
+            finish_body(http1);
+        return taken;
+    }
     size_t used;
     struct slice payload;
     enum http1_result result = http1_chunks_feed(&http1->chunks, data, size, &used, &payload);
@@ -650,7 +637,7 @@ static size_t take_some(struct http1 *http1, const uint8_t *data, size_t size)
     case HTTP1_HEAD:
         return take_head(http1, data, size);
     case HTTP1_BODY:
-        return http1->is_chunked ? take_chunk(http1, data, size) : take_sized(http1, data, size);
+        return take_body(http1, data, size);
     case HTTP1_DISCARD: {
         size_t taken = size < http1->body_left ? size : (size_t)http1->body_left;
         http1->body_left -= taken;

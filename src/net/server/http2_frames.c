@@ -38,14 +38,6 @@ static struct http2_fault fault_of(uint32_t code, uint32_t stream_id, const char
     return (struct http2_fault){.code = code, .stream_id = stream_id, .reason = reason};
 }
 
-static void take_reset(struct http2_frames *frames, uint32_t id)
-{
-    uint32_t number = (id + 1) / 2;
-    if (number <= frames->newest && frames->newest - number < HTTP2_STREAMS_REMEMBERED &&
-        state_of(frames, number) != STATE_UNUSED)
-        set_state(frames, number, STATE_RESET);
-}
-
 static uint32_t read_id(const uint8_t *data)
 {
     return ((uint32_t)data[0] << 24 | (uint32_t)data[1] << 16 | (uint32_t)data[2] << 8 | data[3]) &
@@ -102,8 +94,12 @@ static struct http2_fault take_head(struct http2_frames *frames, const uint8_t *
         }
         return fault_of(NGHTTP2_INTERNAL_ERROR, 0, "");
     }
-    if (head[3] == NGHTTP2_RST_STREAM && id % 2 == 1)
-        take_reset(frames, id);
+    if (head[3] == NGHTTP2_RST_STREAM && id % 2 == 1) {
+        uint32_t number = (id + 1) / 2;
+        if (number <= frames->newest && frames->newest - number < HTTP2_STREAMS_REMEMBERED &&
+            state_of(frames, number) != STATE_UNUSED)
+            set_state(frames, number, STATE_RESET);
+    }
     if (head[3] == NGHTTP2_PRIORITY && id == 0)
         return fault_of(NGHTTP2_PROTOCOL_ERROR, 0, "PRIORITY is for a stream, not for stream 0");
     if (names_parent(head)) {

@@ -308,17 +308,6 @@ void http_connection_set_deadline(struct http_connection *connection, uint64_t d
     arm_timer(connection);
 }
 
-static bool has_input(const struct http_connection *connection)
-{
-    uv_os_fd_t fd;
-    int size = 0;
-    assert(!connection->is_closing);
-    if (connection->is_reading && connection->tls != NULL && server_tls_has_input(connection))
-        return true;
-    return connection->is_reading && uv_fileno((const uv_handle_t *)&connection->tcp, &fd) == 0 &&
-           ioctl(fd, FIONREAD, &size) == 0 && size > 0;
-}
-
 void http_connection_close(struct http_connection *connection)
 {
     assert(connection->refs > 0);
@@ -607,7 +596,14 @@ void http_server_stop(struct http_server *server, void (*done)(void *arg), void 
          * connection, and the client could not know what became of the request. */
         if (c->is_closing)
             continue;
-        c->is_stopping = has_input(c);
+        uv_os_fd_t fd;
+        int size = 0;
+        assert(!c->is_closing);
+        if (c->is_reading && c->tls != NULL && server_tls_has_input(c))
+            c->is_stopping = true;
+        else
+            c->is_stopping = c->is_reading && uv_fileno((const uv_handle_t *)&c->tcp, &fd) == 0 &&
+                             ioctl(fd, FIONREAD, &size) == 0 && size > 0;
         if (!c->is_stopping)
             stop(c);
     }

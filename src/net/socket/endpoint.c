@@ -141,23 +141,6 @@ static bool can_listen_dual(void)
     return can;
 }
 
-static struct endpoint_address resolve_wildcard(const char *transport, uint16_t port)
-{
-    if (strcmp(transport, "tcp4") == 0)
-        return any_ipv4(port);
-    if (strcmp(transport, "tcp6") == 0)
-        return any_ipv6(port, false);
-    return can_listen_dual() ? any_ipv6(port, true) : any_ipv4(port);
-}
-
-static const struct addrinfo *prefer_ipv4(const struct addrinfo *found)
-{
-    for (const struct addrinfo *one = found; one != NULL; one = one->ai_next)
-        if (one->ai_family == AF_INET)
-            return one;
-    return found;
-}
-
 static bool lookup(const char *host, const char *transport, struct endpoint_address *ret_address,
                    struct error *error)
 {
@@ -175,7 +158,12 @@ static bool lookup(const char *host, const char *transport, struct endpoint_addr
         return error_set(error, "address %s: no suitable address", host);
     if (failed != 0)
         return error_set(error, "lookup %s: %s", host, gai_strerror(failed));
-    const struct addrinfo *best = prefer_ipv4(found);
+    const struct addrinfo *best = found;
+    for (const struct addrinfo *one = found; one != NULL; one = one->ai_next)
+        if (one->ai_family == AF_INET) {
+            best = one;
+            break;
+        }
     assert(best->ai_addrlen <= sizeof(ret_address->address));
     memcpy(&ret_address->address, best->ai_addr, best->ai_addrlen);
     ret_address->size = best->ai_addrlen;
@@ -191,7 +179,12 @@ bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
         return false;
     if (is_wildcard(endpoint->host)) {
         bool has_colon = strchr(endpoint->host, ':') != NULL;
-        *ret_address = resolve_wildcard(transport, port);
+        if (strcmp(transport, "tcp4") == 0)
+            *ret_address = any_ipv4(port);
+        else if (strcmp(transport, "tcp6") == 0)
+            *ret_address = any_ipv6(port, false);
+        else
+            *ret_address = can_listen_dual() ? any_ipv6(port, true) : any_ipv4(port);
         snprintf(ret_address->text, sizeof(ret_address->text), "%s%.64s%s:%u", has_colon ? "[" : "",
                  endpoint->host, has_colon ? "]" : "", port);
         return true;

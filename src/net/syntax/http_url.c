@@ -43,36 +43,6 @@ static bool percent_decode(char *text)
     return true;
 }
 
-static bool bytes_check(const char *text, struct error *error)
-{
-    for (const char *c = text; *c != '\0'; c++) {
-        unsigned char byte = (unsigned char)*c;
-        if (byte <= 0x20 || byte >= 0x7f)
-            return error_set(error,
-                             "the URL holds byte 0x%02x at position %zu; write it percent-encoded, "
-                             "as %%%02X",
-                             byte, (size_t)(c - text), byte);
-    }
-    if (strlen(text) > HTTP_URL_BYTES_MAX)
-        return error_set(error, "the URL has %zu bytes, at most %d are taken", strlen(text),
-                         HTTP_URL_BYTES_MAX);
-    return true;
-}
-
-static bool scheme_parse(const char *text, struct http_url *url, const char **ret_rest,
-                         struct error *error)
-{
-    if (strncasecmp(text, "http://", 7) == 0)
-        *ret_rest = text + 7;
-    else if (strncasecmp(text, "https://", 8) == 0)
-        *ret_rest = text + 8;
-    else
-        return error_set(error, "the URL does not begin with http:// or https://; write the "
-                                "scheme, as in http://localhost:4318");
-    url->is_https = *ret_rest == text + 8;
-    return true;
-}
-
 static bool port_parse(const char *begin, const char *end, struct http_url *url,
                        struct error *error)
 {
@@ -109,24 +79,6 @@ static bool escapes_check(const char *begin, const char *end, const char *part, 
     return true;
 }
 
-/* A reg-name of RFC 3986 without escapes, which resolvers do not know. In brackets "%25" precedes a
- * zone (RFC 6874). */
-static bool host_check(const char *host, bool is_bracketed, struct error *error)
-{
-    static const char marks[] = "-._~!$&'()*+,;=:";
-    assert(host[0] != '\0');
-    for (const char *c = host; *c != '\0'; c++) {
-        if (is_bracketed && strncmp(c, "%25", 3) == 0)
-            continue;
-        if (*c == '%')
-            return error_set(error, "the URL's host holds a percent sign; write its name in ASCII, "
-                                    "one of other letters as xn--…");
-        if (!isalnum((unsigned char)*c) && strchr(marks, *c) == NULL)
-            return error_set(error, "the URL's host holds '%c', expected a name or an address", *c);
-    }
-    return true;
-}
-
 /* host, host:port, [v6] or [v6]:port in [begin, end). */
 static bool host_parse(const char *begin, const char *end, struct http_url *url,
                        struct error *error)
@@ -153,8 +105,19 @@ static bool host_parse(const char *begin, const char *end, struct http_url *url,
     if (host_end == begin)
         return error_set(error, "the URL names no host, as in http://localhost:4318");
     url->host = copy_range(begin, host_end);
-    if (!host_check(url->host, is_bracketed, error))
-        return false;
+    /* A reg-name of RFC 3986 without escapes, which resolvers do not know. In brackets "%25"
+     * precedes a zone (RFC 6874). */
+    static const char marks[] = "-._~!$&'()*+,;=:";
+    assert(url->host[0] != '\0');
+    for (const char *c = url->host; *c != '\0'; c++) {
+        if (is_bracketed && strncmp(c, "%25", 3) == 0)
+            continue;
+        if (*c == '%')
+            return error_set(error, "the URL's host holds a percent sign; write its name in ASCII, "
+                                    "one of other letters as xn--…");
+        if (!isalnum((unsigned char)*c) && strchr(marks, *c) == NULL)
+            return error_set(error, "the URL's host holds '%c', expected a name or an address", *c);
+    }
     percent_decode(url->host);
     const char *port = host_end + (is_bracketed ? 1 : 0);
     if (port < end)
@@ -183,8 +146,25 @@ bool http_url_parse(const char *text, struct http_url *ret_url, struct error *er
 {
     struct http_url url = {0};
     const char *rest = text;
-    if (!bytes_check(text, error) || !scheme_parse(text, &url, &rest, error))
-        return false;
+    for (const char *c = text; *c != '\0'; c++) {
+        unsigned char byte = (unsigned char)*c;
+        if (byte <= 0x20 || byte >= 0x7f)
+            return error_set(error,
+                             "the URL holds byte 0x%02x at position %zu; write it percent-encoded, "
+                             "as %%%02X",
+                             byte, (size_t)(c - text), byte);
+    }
+    if (strlen(text) > HTTP_URL_BYTES_MAX)
+        return error_set(error, "the URL has %zu bytes, at most %d are taken", strlen(text),
+                         HTTP_URL_BYTES_MAX);
+    if (strncasecmp(text, "http://", 7) == 0)
+        rest = text + 7;
+    else if (strncasecmp(text, "https://", 8) == 0)
+        rest = text + 8;
+    else
+        return error_set(error, "the URL does not begin with http:// or https://; write the "
+                                "scheme, as in http://localhost:4318");
+    url.is_https = rest == text + 8;
     const char *end = rest + strcspn(rest, "#");
     const char *authority_end = rest + strcspn(rest, "/?#");
     const char *at = memrchr(rest, '@', (size_t)(authority_end - rest));
@@ -262,16 +242,6 @@ static void remove_dot_segments(char *path)
     memmove(out, path_end, strlen(path_end) + 1);
 }
 
-/* [A-Za-z][A-Za-z0-9+.-]*: */
-static bool has_scheme(const char *reference)
-{
-    size_t size = 0;
-    while (isalnum((unsigned char)reference[size]) ||
-           (size > 0 && reference[size] != '\0' && strchr("+.-", reference[size]) != NULL))
-        size++;
-    return isalpha((unsigned char)reference[0]) && reference[size] == ':';
-}
-
 /* Drops the fragment; escapes blanks and bytes beyond ASCII. */
 static char *escape_reference(const char *reference)
 {
@@ -293,7 +263,12 @@ char *http_url_resolve(const struct http_url *base, const char *target, const ch
 {
     assert(target[0] == '/');
     char *reference = escape_reference(location);
-    if (has_scheme(reference))
+    /* [A-Za-z][A-Za-z0-9+.-]*: */
+    size_t prefix = 0;
+    while (isalnum((unsigned char)reference[prefix]) ||
+           (prefix > 0 && reference[prefix] != '\0' && strchr("+.-", reference[prefix]) != NULL))
+        prefix++;
+    if (isalpha((unsigned char)reference[0]) && reference[prefix] == ':')
         return reference;
     const char *scheme = base->is_https ? "https:" : "http:";
     size_t path_size = strcspn(target, "?");

@@ -53,32 +53,6 @@ struct parameter {
     struct slice value; /* as written */
 };
 
-/* Whether the last one contradicts an earlier one of the same name; equal values are fine. */
-static bool is_contradicted(const struct parameter *parameters, size_t last)
-{
-    const struct parameter *new = &parameters[last];
-    assert(last < PARAMETERS_MAX);
-    for (size_t i = 0; i < last; i++)
-        if (parameters[i].name.size == new->name.size &&
-            strncasecmp((const char *)parameters[i].name.data, (const char *)new->name.data,
-                        new->name.size) == 0 &&
-            !slice_equal(parameters[i].value, new->value))
-            return true;
-    return false;
-}
-
-static bool take_parameter(struct slice *rest, struct parameter *ret_parameter)
-{
-    ret_parameter->name = take_token(rest);
-    if (ret_parameter->name.size == 0 || !skip_char(rest, '='))
-        return false;
-    ret_parameter->value = *rest;
-    if (!skip_value(rest))
-        return false;
-    ret_parameter->value.size -= rest->size;
-    return true;
-}
-
 bool media_type_is(struct slice value, const char *type)
 {
     size_t size = strlen(type);
@@ -98,8 +72,21 @@ bool media_type_is(struct slice value, const char *type)
         skip_blanks(&rest);
         if (rest.size == 0)
             return true;
-        if (!take_parameter(&rest, &parameters[count]) || is_contradicted(parameters, count))
+        struct parameter *new = &parameters[count];
+        new->name = take_token(&rest);
+        if (new->name.size == 0 || !skip_char(&rest, '='))
             return false;
+        new->value = rest;
+        if (!skip_value(&rest))
+            return false;
+        new->value.size -= rest.size;
+        /* A repeated name must not contradict. */
+        for (size_t i = 0; i < count; i++)
+            if (parameters[i].name.size == new->name.size &&
+                strncasecmp((const char *)parameters[i].name.data, (const char *)new->name.data,
+                            new->name.size) == 0 &&
+                !slice_equal(parameters[i].value, new->value))
+                return false;
     }
     return false;
 }

@@ -68,16 +68,13 @@ static bool is_set(const char *text)
     return text != NULL && text[0] != '\0';
 }
 
-static bool name_is(const unsigned char *name, size_t size, const char *text)
-{
-    return strlen(text) == size && memcmp(name, text, size) == 0;
-}
-
 static bool is_offered(const unsigned char *offer, unsigned size, const char *protocol,
                        const unsigned char **ret_name)
 {
     for (unsigned at = 0; at < size; at += 1U + offer[at]) {
-        if (at + 1 + offer[at] > size || !name_is(offer + at + 1, offer[at], protocol))
+        if (at + 1 + offer[at] > size)
+            continue;
+        if (strlen(protocol) != offer[at] || memcmp(offer + at + 1, protocol, offer[at]) != 0)
             continue;
         *ret_name = offer + at + 1;
         return true;
