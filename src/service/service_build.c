@@ -65,15 +65,6 @@ static bool share_among(struct service *service, const struct config_component *
     return component->shared != NULL;
 }
 
-static void unshare_all(const struct service *service)
-{
-    assert(service->commons != NULL);
-    for (size_t i = 0; i < service->config->components_count; i++)
-        if (service->commons[i] != NULL)
-            service->config->components[i].factory->unshare(service->commons[i]);
-    mem_free((void *)service->commons);
-}
-
 /* What is wrong with it is told with the place in the files. */
 static bool prepare(const struct config_component *from, struct component *component,
                     struct error *error)
@@ -254,35 +245,6 @@ static bool build_receiver(struct service *service, struct service_lane *part,
     return true;
 }
 
-static bool build_lane(struct service *service, struct service_lane *part, struct error *error)
-{
-    assert(part->lane != NULL);
-    const struct config *config = service->config;
-    size_t components = config->components_count;
-    part->receivers = (struct component **)mem_zalloc(components * sizeof(struct component *));
-    part->exporters =
-        (struct component **)mem_zalloc(components * SIGNAL_KINDS * sizeof(struct component *));
-    part->connectors =
-        (struct component **)mem_zalloc(components * SIGNAL_PAIRS * sizeof(struct component *));
-    part->queues = (struct exporter_queue **)mem_zalloc(components * SIGNAL_KINDS *
-                                                        sizeof(struct exporter_queue *));
-    part->pipelines =
-        (struct pipeline **)mem_zalloc(config->pipelines_count * sizeof(struct pipeline *));
-    part->processors =
-        (struct component ***)mem_zalloc(config->pipelines_count * sizeof(struct component **));
-    for (size_t depth = config->depth + 1; depth > 0; depth--)
-        for (size_t i = 0; i < config->pipelines_count; i++)
-            if (config->pipelines[i].depth == depth - 1 && !build_pipeline(service, part, i, error))
-                return false;
-    for (size_t i = 0; i < components; i++) {
-        const struct config_component *from = &config->components[i];
-        if (from->factory->kind == RECEIVER && from->is_used &&
-            !build_receiver(service, part, from, error))
-            return false;
-    }
-    return true;
-}
-
 static void link_over_lanes(struct component *first, struct component *before,
                             struct component *component)
 {
@@ -292,26 +254,6 @@ static void link_over_lanes(struct component *first, struct component *before,
     component->first = first;
     if (component != first)
         before->next_lane = component;
-}
-
-static void link_instances(struct service *service)
-{
-    assert(service->lanes_count > 0);
-    for (unsigned lane = 0; lane < service->lanes_count; lane++) {
-        const struct service_lane *first = &service->lanes[0];
-        const struct service_lane *before = &service->lanes[lane > 0 ? lane - 1 : 0];
-        const struct service_lane *part = &service->lanes[lane];
-        for (size_t i = 0; i < service->config->components_count; i++) {
-            link_over_lanes(first->receivers[i], before->receivers[i], part->receivers[i]);
-            for (size_t j = i * SIGNAL_PAIRS; j < (i + 1) * SIGNAL_PAIRS; j++)
-                link_over_lanes(first->connectors[j], before->connectors[j], part->connectors[j]);
-            for (int s = 0; s < SIGNAL_KINDS; s++) {
-                size_t slot = exporter_slot(i, (enum signal_kind)s);
-                link_over_lanes(first->exporters[slot], before->exporters[slot],
-                                part->exporters[slot]);
-            }
-        }
-    }
 }
 
 static bool build_extensions(struct service *service, struct error *error)
@@ -374,10 +316,49 @@ static bool build(struct service *service, struct lane *const *lanes, struct err
     assert(lanes != NULL);
     for (unsigned i = 0; i < service->lanes_count; i++) {
         service->lanes[i].lane = lanes[i];
-        if (!build_lane(service, &service->lanes[i], error))
-            return error_prefix(error, "failed to build pipelines");
+        struct service_lane *part = &service->lanes[i];
+        assert(part->lane != NULL);
+        const struct config *config = service->config;
+        size_t components = config->components_count;
+        part->receivers = (struct component **)mem_zalloc(components * sizeof(struct component *));
+        part->exporters =
+            (struct component **)mem_zalloc(components * SIGNAL_KINDS * sizeof(struct component *));
+        part->connectors =
+            (struct component **)mem_zalloc(components * SIGNAL_PAIRS * sizeof(struct component *));
+        part->queues = (struct exporter_queue **)mem_zalloc(components * SIGNAL_KINDS *
+                                                            sizeof(struct exporter_queue *));
+        part->pipelines =
+            (struct pipeline **)mem_zalloc(config->pipelines_count * sizeof(struct pipeline *));
+        part->processors =
+            (struct component ***)mem_zalloc(config->pipelines_count * sizeof(struct component **));
+        for (size_t depth = config->depth + 1; depth > 0; depth--)
+            for (size_t j = 0; j < config->pipelines_count; j++)
+                if (config->pipelines[j].depth == depth - 1 &&
+                    !build_pipeline(service, part, j, error))
+                    return error_prefix(error, "failed to build pipelines");
+        for (size_t j = 0; j < components; j++) {
+            const struct config_component *from = &config->components[j];
+            if (from->factory->kind == RECEIVER && from->is_used &&
+                !build_receiver(service, part, from, error))
+                return error_prefix(error, "failed to build pipelines");
+        }
     }
-    link_instances(service);
+    assert(service->lanes_count > 0);
+    for (unsigned lane = 0; lane < service->lanes_count; lane++) {
+        const struct service_lane *first = &service->lanes[0];
+        const struct service_lane *before = &service->lanes[lane > 0 ? lane - 1 : 0];
+        const struct service_lane *part = &service->lanes[lane];
+        for (size_t i = 0; i < service->config->components_count; i++) {
+            link_over_lanes(first->receivers[i], before->receivers[i], part->receivers[i]);
+            for (size_t j = i * SIGNAL_PAIRS; j < (i + 1) * SIGNAL_PAIRS; j++)
+                link_over_lanes(first->connectors[j], before->connectors[j], part->connectors[j]);
+            for (int s = 0; s < SIGNAL_KINDS; s++) {
+                size_t slot = exporter_slot(i, (enum signal_kind)s);
+                link_over_lanes(first->exporters[slot], before->exporters[slot],
+                                part->exporters[slot]);
+            }
+        }
+    }
     if (!build_extensions(service, error))
         return error_prefix(error, "failed to build extensions");
     return true;
@@ -514,7 +495,11 @@ void service_destroy(struct service *service)
         if (is_shared[j])
             exporter_queue_shared_fini(&service->shared[j]);
     mem_free(is_shared);
-    unshare_all(service);
+    assert(service->commons != NULL);
+    for (size_t i = 0; i < service->config->components_count; i++)
+        if (service->commons[i] != NULL)
+            service->config->components[i].factory->unshare(service->commons[i]);
+    mem_free((void *)service->commons);
     budget_fini(&service->budget);
     mem_free(service->shared);
     mem_free(service->lanes);

@@ -31,20 +31,6 @@ static void print_text(FILE *out, const char *text)
     text_escape_xml(out, slice_of_text(text));
 }
 
-static void print_head(FILE *out, enum status_page page)
-{
-    assert(page < STATUS_PAGES);
-    fprintf(out,
-            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-            "<title>spanflame: %s</title><style>body{font-family:sans-serif;margin:2em}"
-            "table{border-collapse:collapse}td,th{border:1px solid #bbb;padding:.2em .6em;"
-            "text-align:left}pre{white-space:pre-wrap}</style></head><body>\n<p>",
-            pages[page].title);
-    for (size_t i = 0; i < STATUS_PAGES; i++)
-        fprintf(out, "<a href=\"/debug/%s\">%s</a> ", pages[i].path, pages[i].title);
-    fprintf(out, "</p>\n<h1>%s</h1>\n", pages[page].title);
-}
-
 static void print_row(FILE *out, const char *name, const char *value)
 {
     fprintf(out, "<tr><th>%s</th><td>", name);
@@ -60,7 +46,23 @@ static void print_number(FILE *out, const char *name, uint64_t value)
     print_row(out, name, text);
 }
 
-static void print_process(const struct service *service, FILE *out)
+static uint64_t sum(const counter *cells, size_t count)
+{
+    uint64_t total = 0;
+    assert(count > 0);
+    for (size_t i = 0; i < count; i++)
+        total += counter_read(&cells[i]);
+    return total;
+}
+
+static void print_line(const char *line, void *arg)
+{
+    FILE *out = arg;
+    print_text(out, line);
+    fputc('\n', out);
+}
+
+static void print_service(const struct service *service, FILE *out)
 {
     struct process_figures process = machine_process();
     char uptime[48];
@@ -75,10 +77,6 @@ static void print_process(const struct service *service, FILE *out)
     print_number(out, "Lanes", service->lanes_count);
     print_number(out, "Resident bytes", process.rss_bytes);
     fputs("</table>\n", out);
-}
-
-static void print_budget(const struct service *service, FILE *out)
-{
     const struct budget *budget = &service->budget;
     fputs("<h2>Budget</h2>\n<table>\n", out);
     print_number(out, "Bytes in use", budget_used(budget));
@@ -86,20 +84,7 @@ static void print_budget(const struct service *service, FILE *out)
     print_number(out, "High water", atomic_load(&budget->high_water));
     print_number(out, "Refusals", atomic_load(&budget->refusals));
     fputs("</table>\n", out);
-}
-
-static uint64_t sum(const counter *cells, size_t count)
-{
-    uint64_t total = 0;
-    assert(count > 0);
-    for (size_t i = 0; i < count; i++)
-        total += counter_read(&cells[i]);
-    return total;
-}
-
-/* received = delivered + rejected + dropped + in flight, over all lanes. */
-static void print_ledger(const struct service *service, FILE *out)
-{
+    /* received = delivered + rejected + dropped + in flight, over all lanes. */
     fputs("<h2>Items</h2>\n<table>\n<tr><th>Signal</th><th>Received</th><th>Delivered</th>"
           "<th>Rejected</th><th>Dropped</th><th>In flight</th></tr>\n",
           out);
@@ -120,20 +105,6 @@ static void print_ledger(const struct service *service, FILE *out)
     }
     fputs("</table>\n", out);
     assert(ferror(out) == 0);
-}
-
-static void print_line(const char *line, void *arg)
-{
-    FILE *out = arg;
-    print_text(out, line);
-    fputc('\n', out);
-}
-
-static void print_service(const struct service *service, FILE *out)
-{
-    print_process(service, out);
-    print_budget(service, out);
-    print_ledger(service, out);
     fputs("<h2>Last warnings and errors, newest first</h2>\n<pre>", out);
     log_recent_visit(print_line, out);
     fputs("</pre>\n", out);
@@ -149,25 +120,6 @@ static void print_ids(FILE *out, const struct config_component *const *component
         fputs(components[i]->factory->kind == CONNECTOR ? " (connector)" : "", out);
     }
     fputs("</td>", out);
-}
-
-static void print_graph(const struct service *service, FILE *out)
-{
-    const struct config *config = service->config;
-    fputs("<table>\n<tr><th>Pipeline</th><th>Receivers</th><th>Processors</th><th>Exporters</th>"
-          "</tr>\n",
-          out);
-    for (size_t i = 0; i < config->pipelines_count; i++) {
-        const struct config_pipeline *pipeline = &config->pipelines[i];
-        fputs("<tr><th>", out);
-        print_text(out, pipeline->id);
-        fputs("</th>", out);
-        print_ids(out, pipeline->receivers, pipeline->receivers_count);
-        print_ids(out, pipeline->processors, pipeline->processors_count);
-        print_ids(out, pipeline->exporters, pipeline->exporters_count);
-        fputs("</tr>\n", out);
-    }
-    fputs("</table>\n", out);
 }
 
 struct ring_row {
@@ -187,31 +139,40 @@ static void print_ring(FILE *out, const struct ring_row *row, struct ring_figure
             row->lane, figures.depth, figures.high_water, figures.capacity, figures.refusals);
 }
 
-static void print_rings_of(const struct service *service, unsigned lane, FILE *out)
-{
-    const struct service_lane *part = &service->lanes[lane];
-    const struct config *config = service->config;
-    for (size_t i = 0; i < config->pipelines_count; i++)
-        print_ring(out, &(struct ring_row){"pipeline", NULL, config->pipelines[i].id, lane},
-                   pipeline_ring_figures(part->pipelines[i]));
-    for (size_t i = 0; i < config->components_count * SIGNAL_KINDS; i++) {
-        const struct component *exporter = part->exporters[i];
-        if (exporter == NULL)
-            continue;
-        const struct ring_row row = {"sending_queue", signal_name(exporter->signal), exporter->id,
-                                     lane};
-        print_ring(out, &row, exporter_queue_ring_figures(part->queues[i]));
-    }
-}
-
 static void print_pipelines(const struct service *service, FILE *out)
 {
-    print_graph(service, out);
+    const struct config *config = service->config;
+    fputs("<table>\n<tr><th>Pipeline</th><th>Receivers</th><th>Processors</th><th>Exporters</th>"
+          "</tr>\n",
+          out);
+    for (size_t i = 0; i < config->pipelines_count; i++) {
+        const struct config_pipeline *pipeline = &config->pipelines[i];
+        fputs("<tr><th>", out);
+        print_text(out, pipeline->id);
+        fputs("</th>", out);
+        print_ids(out, pipeline->receivers, pipeline->receivers_count);
+        print_ids(out, pipeline->processors, pipeline->processors_count);
+        print_ids(out, pipeline->exporters, pipeline->exporters_count);
+        fputs("</tr>\n", out);
+    }
+    fputs("</table>\n", out);
     fputs("<h2>Rings</h2>\n<table>\n<tr><th>Ring</th><th>Of</th><th>Lane</th><th>Depth</th>"
           "<th>High water</th><th>Capacity</th><th>Refusals</th></tr>\n",
           out);
-    for (unsigned lane = 0; lane < service->lanes_count; lane++)
-        print_rings_of(service, lane, out);
+    for (unsigned lane = 0; lane < service->lanes_count; lane++) {
+        const struct service_lane *part = &service->lanes[lane];
+        for (size_t i = 0; i < config->pipelines_count; i++)
+            print_ring(out, &(struct ring_row){"pipeline", NULL, config->pipelines[i].id, lane},
+                       pipeline_ring_figures(part->pipelines[i]));
+        for (size_t i = 0; i < config->components_count * SIGNAL_KINDS; i++) {
+            const struct component *exporter = part->exporters[i];
+            if (exporter == NULL)
+                continue;
+            const struct ring_row row = {"sending_queue", signal_name(exporter->signal),
+                                         exporter->id, lane};
+            print_ring(out, &row, exporter_queue_ring_figures(part->queues[i]));
+        }
+    }
     fputs("</table>\n", out);
 }
 
@@ -244,7 +205,15 @@ void status_page_print(const struct service *service, enum status_page page, FIL
         [STATUS_FEATURES] = print_features,
     };
     assert(page < STATUS_PAGES);
-    print_head(out, page);
+    fprintf(out,
+            "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
+            "<title>spanflame: %s</title><style>body{font-family:sans-serif;margin:2em}"
+            "table{border-collapse:collapse}td,th{border:1px solid #bbb;padding:.2em .6em;"
+            "text-align:left}pre{white-space:pre-wrap}</style></head><body>\n<p>",
+            pages[page].title);
+    for (size_t i = 0; i < STATUS_PAGES; i++)
+        fprintf(out, "<a href=\"/debug/%s\">%s</a> ", pages[i].path, pages[i].title);
+    fprintf(out, "</p>\n<h1>%s</h1>\n", pages[page].title);
     printers[page](service, out);
     fputs("</body></html>\n", out);
 }

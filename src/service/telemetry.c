@@ -26,21 +26,6 @@ struct telemetry {
     struct http_server *server;
 };
 
-static void add_budget(struct service *service, struct metrics *metrics)
-{
-    const struct metric_labels none = {0};
-    struct budget *budget = &service->budget;
-    metrics_add(metrics, "spanflame_budget_used_bytes", COUNTER_GAUGE,
-                "Bytes charged to the budget now.", &none, (double)budget_used(budget));
-    metrics_add(metrics, "spanflame_budget_limit_bytes", COUNTER_GAUGE,
-                "Limit of the budget in bytes.", &none, (double)budget_limit(budget));
-    metrics_add(metrics, "spanflame_budget_high_water_bytes", COUNTER_GAUGE,
-                "Maximum of the bytes charged so far.", &none,
-                (double)atomic_load(&budget->high_water));
-    metrics_add(metrics, "spanflame_budget_refusals", COUNTER_SUM,
-                "Charges that the budget refused.", &none, (double)atomic_load(&budget->refusals));
-}
-
 static void add_ring(struct metrics *metrics, const char *ring, const char *owner,
                      struct ring_figures figures)
 {
@@ -105,67 +90,6 @@ static void add_instance(struct metrics *metrics, const struct component *compon
                          signal);
 }
 
-static void add_queue(const struct service *service, struct metrics *metrics, size_t slot,
-                      const struct component *exporter)
-{
-    const struct metric_labels labels = {
-        .pairs = {{"data_type", signal_name(exporter->signal)}, {"exporter", exporter->id}}};
-    const struct budget *capacity = &service->shared[slot].capacity;
-    if (budget_limit(capacity) == UINT64_MAX)
-        return;
-    metrics_add(metrics, "otelcol_exporter_queue_size", COUNTER_GAUGE,
-                "Current size of the sending queue, in units of its sizer.", &labels,
-                (double)budget_used(capacity));
-    metrics_add(metrics, "otelcol_exporter_queue_capacity", COUNTER_GAUGE,
-                "Fixed capacity of the sending queue, in units of its sizer.", &labels,
-                (double)budget_limit(capacity));
-    metrics_add(metrics, "spanflame_exporter_queue_refusals", COUNTER_SUM,
-                "Requests refused by the sending queue.", &labels,
-                (double)atomic_load(&capacity->refusals));
-}
-
-/* The labels point into url and port. */
-static void add_destination(const char *destination, struct http_url *url, char port[static 8],
-                            struct metric_labels *labels)
-{
-    char text[HTTP_URL_BYTES_MAX + 1];
-    struct error ignored;
-    bool is_grpc = strncmp(destination, "grpc://", strlen("grpc://")) == 0;
-    snprintf(text, sizeof(text), "%s%s", is_grpc ? "http" : "",
-             destination + (is_grpc ? strlen("grpc") : 0));
-    if (!http_url_parse(text, url, &ignored))
-        return;
-    snprintf(port, 8, "%u", url->port);
-    labels->pairs[1].key = "server_address";
-    labels->pairs[1].value = url->host;
-    labels->pairs[2].key = "server_port";
-    labels->pairs[2].value = port;
-    if (is_grpc)
-        return;
-    labels->pairs[3].key = "url_path";
-    labels->pairs[3].value = url->target;
-}
-
-/* At level detailed, failures carry the reason, in the Go collector's label order. */
-static void add_failures(struct metrics *metrics, const struct component *exporter,
-                         const struct exporter_queue_counters *counters,
-                         const struct metric_labels *labels)
-{
-    char name[64];
-    assert(labels->pairs[METRIC_LABELS_MAX - 2].key == NULL);
-    snprintf(name, sizeof(name), "otelcol_exporter_send_failed_%s", signal_items(exporter->signal));
-    for (size_t i = 0; i < EXPORT_FAILURES; i++)
-        for (size_t permanent = 0; permanent < 2; permanent++) {
-            uint64_t items = counter_read(&counters->failures[i][permanent]);
-            struct metric_labels all = {.pairs = {{"error_permanent", permanent ? "true" : "false"},
-                                                  {"error_type", export_failure_name(i)}}};
-            memcpy(&all.pairs[2], labels->pairs, sizeof(all.pairs) - 2 * sizeof(all.pairs[0]));
-            if (items > 0)
-                metrics_add(metrics, name, COUNTER_SUM, exporter_queue_failed_rows[0].help, &all,
-                            (double)items);
-        }
-}
-
 /* Series of one exporter; those of its results name the destination, as in the Go collector. */
 static void add_exporter_queue(struct metrics *metrics, const struct component *exporter,
                                struct exporter_queue *queue)
@@ -179,37 +103,53 @@ static void add_exporter_queue(struct metrics *metrics, const struct component *
     struct metric_labels by_destination = by_exporter;
     struct http_url url = {0};
     char port[8];
-    if (exporter->destination != NULL)
-        add_destination(exporter->destination, &url, port, &by_destination);
+    if (exporter->destination != NULL) {
+        /* The labels point into url and port. */
+        char text[HTTP_URL_BYTES_MAX + 1];
+        struct error ignored;
+        bool is_grpc = strncmp(exporter->destination, "grpc://", strlen("grpc://")) == 0;
+        snprintf(text, sizeof(text), "%s%s", is_grpc ? "http" : "",
+                 exporter->destination + (is_grpc ? strlen("grpc") : 0));
+        if (http_url_parse(text, &url, &ignored)) {
+            snprintf(port, 8, "%u", url.port);
+            by_destination.pairs[1].key = "server_address";
+            by_destination.pairs[1].value = url.host;
+            by_destination.pairs[2].key = "server_port";
+            by_destination.pairs[2].value = port;
+            if (!is_grpc) {
+                by_destination.pairs[3].key = "url_path";
+                by_destination.pairs[3].value = url.target;
+            }
+        }
+    }
     metrics_add_counters(metrics, exporter_queue_sent_rows, counters, &by_destination, signal);
-    if (metrics_shows(metrics, METRICS_DETAILED))
-        add_failures(metrics, exporter, counters, &by_destination);
-    else
+    if (metrics_shows(metrics, METRICS_DETAILED)) {
+        /* At level detailed, failures carry the reason, in the Go collector's label order. */
+        char name[64];
+        assert(by_destination.pairs[METRIC_LABELS_MAX - 2].key == NULL);
+        snprintf(name, sizeof(name), "otelcol_exporter_send_failed_%s",
+                 signal_items(exporter->signal));
+        for (size_t i = 0; i < EXPORT_FAILURES; i++)
+            for (size_t permanent = 0; permanent < 2; permanent++) {
+                uint64_t items = counter_read(&counters->failures[i][permanent]);
+                struct metric_labels all = {
+                    .pairs = {{"error_permanent", permanent ? "true" : "false"},
+                              {"error_type", export_failure_name(i)}}};
+                memcpy(&all.pairs[2], by_destination.pairs,
+                       sizeof(all.pairs) - 2 * sizeof(all.pairs[0]));
+                if (items > 0)
+                    metrics_add(metrics, name, COUNTER_SUM, exporter_queue_failed_rows[0].help,
+                                &all, (double)items);
+            }
+    } else {
         metrics_add_counters(metrics, exporter_queue_failed_rows, counters, &by_destination,
                              signal);
+    }
     if (config->has_queue)
         metrics_add_counters(metrics, exporter_queue_offer_rows, counters, &by_exporter, signal);
     metrics_add_counters(metrics, exporter_queue_enqueue_rows, counters, &by_exporter, signal);
     metrics_add_counters(metrics, exporter_queue_progress_rows, counters, &by_type, signal);
     http_url_clear(&url);
-}
-
-static void add_exporters(const struct service *service, const struct service_lane *part,
-                          struct metrics *metrics)
-{
-    assert(service->lanes_count > 0);
-    for (size_t i = 0; i < service->config->components_count * SIGNAL_KINDS; i++) {
-        const struct component *exporter = part->exporters[i];
-        if (exporter == NULL)
-            continue;
-        char owner[1200];
-        snprintf(owner, sizeof(owner), "%s/%s", signal_name(exporter->signal), exporter->id);
-        add_instance(metrics, exporter, (int)exporter->signal);
-        add_exporter_queue(metrics, exporter, part->queues[i]);
-        add_ring(metrics, "sending_queue", owner, exporter_queue_ring_figures(part->queues[i]));
-        if (part == &service->lanes[0])
-            add_queue(service, metrics, i, exporter);
-    }
 }
 
 static void add_lane(const struct service *service, const struct service_lane *part,
@@ -227,7 +167,34 @@ static void add_lane(const struct service *service, const struct service_lane *p
         for (size_t j = 0; j < config->pipelines[i].processors_count; j++)
             add_instance(metrics, part->processors[i][j], (int)config->pipelines[i].signal);
     }
-    add_exporters(service, part, metrics);
+    assert(service->lanes_count > 0);
+    for (size_t i = 0; i < service->config->components_count * SIGNAL_KINDS; i++) {
+        const struct component *exporter = part->exporters[i];
+        if (exporter == NULL)
+            continue;
+        char owner[1200];
+        snprintf(owner, sizeof(owner), "%s/%s", signal_name(exporter->signal), exporter->id);
+        add_instance(metrics, exporter, (int)exporter->signal);
+        add_exporter_queue(metrics, exporter, part->queues[i]);
+        add_ring(metrics, "sending_queue", owner, exporter_queue_ring_figures(part->queues[i]));
+        if (part == &service->lanes[0]) {
+            const struct metric_labels labels = {
+                .pairs = {{"data_type", signal_name(exporter->signal)},
+                          {"exporter", exporter->id}}};
+            const struct budget *capacity = &service->shared[i].capacity;
+            if (budget_limit(capacity) != UINT64_MAX) {
+                metrics_add(metrics, "otelcol_exporter_queue_size", COUNTER_GAUGE,
+                            "Current size of the sending queue, in units of its sizer.", &labels,
+                            (double)budget_used(capacity));
+                metrics_add(metrics, "otelcol_exporter_queue_capacity", COUNTER_GAUGE,
+                            "Fixed capacity of the sending queue, in units of its sizer.", &labels,
+                            (double)budget_limit(capacity));
+                metrics_add(metrics, "spanflame_exporter_queue_refusals", COUNTER_SUM,
+                            "Requests refused by the sending queue.", &labels,
+                            (double)atomic_load(&capacity->refusals));
+            }
+        }
+    }
     add_ledger(&part->ledger, metrics);
 }
 
@@ -250,24 +217,6 @@ static void add_process(const struct service *service, struct metrics *metrics)
                 "Total bytes of memory obtained from the OS", &none, (double)memory.resident_bytes);
 }
 
-static void add_target(const struct service *service, struct metrics *metrics)
-{
-    const struct config_pairs *resource = &service->config->service.resource;
-    static const char *const keys[][2] = {{"service.instance.id", "service_instance_id"},
-                                          {"service.name", "service_name"},
-                                          {"service.version", "service_version"}};
-    struct metric_labels labels = {0};
-    size_t count = 0;
-    assert(METRIC_LABELS_MAX >= 3);
-    for (size_t k = 0; k < 3; k++)
-        for (size_t i = 0; i < resource->count; i++)
-            if (strcmp(resource->pairs[i].key, keys[k][0]) == 0) {
-                labels.pairs[count].key = keys[k][1];
-                labels.pairs[count++].value = resource->pairs[i].value;
-            }
-    metrics_add(metrics, "target_info", COUNTER_GAUGE, "Target metadata", &labels, 1);
-}
-
 /* Always 0 here; exported because alerts for the Go collector refer to them. */
 static void add_handler(struct metrics *metrics)
 {
@@ -286,10 +235,33 @@ void telemetry_print(struct service *service, enum metrics_level level, FILE *ou
         .has_type_suffix = !service->config->service.metrics_without_type_suffix,
         .has_units = !service->config->service.metrics_without_units,
     };
-    add_target(service, metrics);
+    const struct config_pairs *resource = &service->config->service.resource;
+    static const char *const keys[][2] = {{"service.instance.id", "service_instance_id"},
+                                          {"service.name", "service_name"},
+                                          {"service.version", "service_version"}};
+    struct metric_labels labels = {0};
+    size_t count = 0;
+    assert(METRIC_LABELS_MAX >= 3);
+    for (size_t k = 0; k < 3; k++)
+        for (size_t i = 0; i < resource->count; i++)
+            if (strcmp(resource->pairs[i].key, keys[k][0]) == 0) {
+                labels.pairs[count].key = keys[k][1];
+                labels.pairs[count++].value = resource->pairs[i].value;
+            }
+    metrics_add(metrics, "target_info", COUNTER_GAUGE, "Target metadata", &labels, 1);
     add_handler(metrics);
     add_process(service, metrics);
-    add_budget(service, metrics);
+    const struct metric_labels none = {0};
+    struct budget *budget = &service->budget;
+    metrics_add(metrics, "spanflame_budget_used_bytes", COUNTER_GAUGE,
+                "Bytes charged to the budget now.", &none, (double)budget_used(budget));
+    metrics_add(metrics, "spanflame_budget_limit_bytes", COUNTER_GAUGE,
+                "Limit of the budget in bytes.", &none, (double)budget_limit(budget));
+    metrics_add(metrics, "spanflame_budget_high_water_bytes", COUNTER_GAUGE,
+                "Maximum of the bytes charged so far.", &none,
+                (double)atomic_load(&budget->high_water));
+    metrics_add(metrics, "spanflame_budget_refusals", COUNTER_SUM,
+                "Charges that the budget refused.", &none, (double)atomic_load(&budget->refusals));
     for (unsigned i = 0; i < service->lanes_count; i++)
         add_lane(service, &service->lanes[i], metrics);
     metrics_print(metrics, &style, out);
