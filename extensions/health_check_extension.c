@@ -216,13 +216,14 @@ static bool health_check_extension_create(struct component *base, struct error *
     struct health_check_extension *self = health_check_extension_of(base);
     const struct health_check_extension_config *config = base->config;
     timer_init(&self->ready_check, on_ready_check, self);
-    return http_extension_prepare(base, &config->server, respond, error);
+    return http_extension_prepare(base, &config->server, respond, "Starting health_check extension",
+                                  error);
 }
 
 static bool health_check_extension_start(struct component *base, struct error *error)
 {
     struct health_check_extension *self = health_check_extension_of(base);
-    if (!http_extension_listen(base, "Starting health_check extension", error))
+    if (!http_extension_start(base, error))
         return false;
     lane_timer_start(base->lane, &self->ready_check, 0);
     return true;
@@ -238,13 +239,6 @@ static void health_check_extension_stop(struct component *base)
     http_extension_stop(base);
 }
 
-static void health_check_extension_destroy(struct component *base)
-{
-    struct health_check_extension *self = health_check_extension_of(base);
-    assert(!timer_is_running(&self->ready_check));
-    http_extension_destroy(base);
-}
-
 const struct component_factory health_check_extension_factory = {
     .type = "health_check",
     .kind = EXTENSION,
@@ -256,5 +250,5 @@ const struct component_factory health_check_extension_factory = {
     .create = health_check_extension_create,
     .start = health_check_extension_start,
     .stop = health_check_extension_stop,
-    .destroy = health_check_extension_destroy,
+    .destroy = http_extension_destroy,
 };

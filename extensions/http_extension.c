@@ -89,11 +89,13 @@ static void on_request(struct http_request *request, void *arg)
 static const struct http_handler handler = {.on_request = on_request};
 
 bool http_extension_prepare(struct component *base, const struct http_server_config *config,
-                            http_extension_fn respond, struct error *error)
+                            http_extension_fn respond, const char *start_message,
+                            struct error *error)
 {
     struct http_extension *self = http_extension_of(base);
     self->config = config;
     self->respond = respond;
+    self->start_message = start_message;
     self->tls.logger = &base->logger;
     if (!component_is_rehearsed(base) &&
         !server_tls_context_init(&self->tls, &config->listen, true, error))
@@ -111,13 +113,14 @@ bool http_extension_prepare(struct component *base, const struct http_server_con
     return true;
 }
 
-bool http_extension_listen(struct component *base, const char *message, struct error *error)
+bool http_extension_start(struct component *base, struct error *error)
 {
     struct http_extension *self = http_extension_of(base);
     const struct server_config *listen = &self->config->listen;
     if (!http_server_listen(&self->server, 1, listen->transport, listen->endpoint, error))
         return error_prefix(error, "failed to bind to address %s", listen->endpoint);
-    log_info(&base->logger, message, log_text("endpoint", http_server_address(self->server)));
+    log_info(&base->logger, self->start_message,
+             log_text("endpoint", http_server_address(self->server)));
     return true;
 }
 

@@ -24,6 +24,7 @@ struct http_extension {
     struct component base;
     const struct http_server_config *config;
     http_extension_fn respond;
+    const char *start_message;
     struct http_server *server;
     struct server_tls_context tls;
     struct server_auth auth;
@@ -38,12 +39,12 @@ struct http_extension {
 /* Rules across the fields; example is an endpoint. */
 bool http_extension_check(const struct http_server_config *config, const char *example,
                           struct error *error);
-/* In create; config must outlive the component. */
+/* In create. config must outlive the component; start_message is logged with the address. */
 bool http_extension_prepare(struct component *base, const struct http_server_config *config,
-                            http_extension_fn respond, struct error *error);
-/* In start: listens, and logs message with the address. */
-bool http_extension_listen(struct component *base, const char *message, struct error *error);
+                            http_extension_fn respond, const char *start_message,
+                            struct error *error);
 /* Slots of the factory. */
+bool http_extension_start(struct component *base, struct error *error);
 void http_extension_stop(struct component *base);
 void http_extension_destroy(struct component *base);
 /* Sends the response with the headers that all responses of the server have. */

@@ -102,12 +102,8 @@ static bool pprof_extension_check(const void *config, struct error *error)
 static bool pprof_extension_create(struct component *base, struct error *error)
 {
     const struct pprof_extension_config *config = base->config;
-    return http_extension_prepare(base, &config->server, respond, error);
-}
-
-static bool pprof_extension_start(struct component *base, struct error *error)
-{
-    return http_extension_listen(base, "Starting net/http/pprof server", error);
+    return http_extension_prepare(base, &config->server, respond, "Starting net/http/pprof server",
+                                  error);
 }
 
 const struct component_factory pprof_extension_factory = {
@@ -119,7 +115,7 @@ const struct component_factory pprof_extension_factory = {
     .fields = pprof_extension_fields,
     .check = pprof_extension_check,
     .create = pprof_extension_create,
-    .start = pprof_extension_start,
+    .start = http_extension_start,
     .stop = http_extension_stop,
     .destroy = http_extension_destroy,
 };

@@ -104,12 +104,8 @@ static bool zpages_extension_check(const void *config, struct error *error)
 static bool zpages_extension_create(struct component *base, struct error *error)
 {
     const struct zpages_extension_config *config = base->config;
-    return http_extension_prepare(base, &config->server, respond, error);
-}
-
-static bool zpages_extension_start(struct component *base, struct error *error)
-{
-    return http_extension_listen(base, "Starting zPages extension", error);
+    return http_extension_prepare(base, &config->server, respond, "Starting zPages extension",
+                                  error);
 }
 
 const struct component_factory zpages_extension_factory = {
@@ -121,7 +117,7 @@ const struct component_factory zpages_extension_factory = {
     .fields = zpages_extension_fields,
     .check = zpages_extension_check,
     .create = zpages_extension_create,
-    .start = zpages_extension_start,
+    .start = http_extension_start,
     .stop = http_extension_stop,
     .destroy = http_extension_destroy,
 };

@@ -187,11 +187,6 @@ static void memory_limiter_consume(struct component *component, struct batch *ba
     component_consume(component->next, batch, receipt);
 }
 
-static void memory_limiter_destroy(struct component *component)
-{
-    (void)component;
-}
-
 const struct component_factory memory_limiter_processor_factory = {
     .type = "memory_limiter",
     .kind = PROCESSOR,
@@ -206,5 +201,4 @@ const struct component_factory memory_limiter_processor_factory = {
     .create = memory_limiter_create,
     .start = memory_limiter_start,
     .consume = memory_limiter_consume,
-    .destroy = memory_limiter_destroy,
 };
