@@ -27,6 +27,6 @@ struct span_facts {
     uint32_t resource; /* a hash: equal for spans of one process */
     uint16_t flags;    /* enum span_flag */
     uint16_t thread;   /* a hash; 0: unknown */
-    uint32_t texts;    /* place of its strings in the shard's string ring */
+    uint32_t strings;  /* their place in the shard's string ring */
     unsigned shard;    /* set by span_index_find */
 };

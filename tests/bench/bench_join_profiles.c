@@ -127,7 +127,7 @@ static struct batch *make_request(uint64_t samples, uint64_t spans, uint64_t ind
 static void learn(struct join_store *store, uint64_t spans)
 {
     struct string_record text;
-    struct string_ring *log = span_index_log(&store->index, 0);
+    struct string_ring *log = span_index_ring(&store->index, 0);
     for (uint64_t i = 1; i <= spans; i++) {
         uint64_t ids[3];
         make_ids(i, ids);
@@ -141,7 +141,7 @@ static void learn(struct join_store *store, uint64_t spans)
         string_record_begin(&text);
         string_record_add_number(&text, string_ring_put(log, &text, STRING_KEEP_HALF));
         string_record_add(&text, "GET /api/v1/orders/{id}", 10 + i % 13, JOIN_VALUE_BYTES_MAX);
-        facts.texts = string_ring_put(log, &text, STRING_KEEP_HALF);
+        facts.strings = string_ring_put(log, &text, STRING_KEEP_HALF);
         span_index_add(&store->index, 0, &facts);
     }
 }

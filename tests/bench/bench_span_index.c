@@ -55,7 +55,7 @@ static void add(struct span_index *index, uint64_t names)
     string_record_begin(&text);
     string_record_add_number(&text, 1);
     string_record_add(&text, name, 30, JOIN_VALUE_BYTES_MAX);
-    facts.texts = string_ring_put(span_index_log(index, 0), &text, STRING_KEEP_HALF);
+    facts.strings = string_ring_put(span_index_ring(index, 0), &text, STRING_KEEP_HALF);
     span_index_add(index, 0, &facts);
 }
 

@@ -133,7 +133,7 @@ static uint32_t put_texts(struct string_ring *log, uint32_t number)
 /* Every span whose number has a bit in common with `which` is known. */
 static void learn(struct join_store *store, const struct profile_links *links, uint8_t which)
 {
-    struct string_ring *log = span_index_log(&store->index, 0);
+    struct string_ring *log = span_index_ring(&store->index, 0);
     for (uint32_t i = 1; i < links->set.count; i++) {
         const struct link_key *key = &links->set.items[i].key;
         struct span_facts facts = {.trace = {key->trace[0] | 1, key->trace[1]},
@@ -145,7 +145,7 @@ static void learn(struct join_store *store, const struct profile_links *links, u
             facts.trace[0] = key->trace[0];
         if ((i & which) == 0)
             continue;
-        facts.texts = put_texts(log, i);
+        facts.strings = put_texts(log, i);
         span_index_add(&store->index, 0, &facts);
     }
     learn_times(store, links, which);

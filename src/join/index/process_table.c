@@ -62,9 +62,9 @@ static bool read_found(const struct process_table *table, unsigned shard, uint64
 {
     assert(key != 0);
     if (value >> 32 != key >> 32 ||
-        !span_index_text_at(table->index, shard, (uint32_t)value, &ret_found->text))
+        !span_index_strings_at(table->index, shard, (uint32_t)value, &ret_found->record))
         return false;
-    ret_found->attributes = string_record_read(&ret_found->text);
+    ret_found->attributes = string_record_read(&ret_found->record);
     if (record_next_hash(&ret_found->attributes) != key)
         return false;
     ret_found->service = record_next_hash(&ret_found->attributes);
@@ -81,7 +81,7 @@ static void add(struct process_table *table, unsigned shard, uint64_t key,
                 const struct resource_facts *facts, const struct string_record *record,
                 uint32_t now_s)
 {
-    struct string_ring *strings = span_index_log(table->index, shard);
+    struct string_ring *strings = span_index_ring(table->index, shard);
     uint32_t place = string_ring_put(strings, record, STRING_KEEP_HALF);
     assert(place != STRING_NOWHERE);
     /* The slot of that name, else one whose record is gone, else any. */
@@ -108,7 +108,7 @@ static void add(struct process_table *table, unsigned shard, uint64_t key,
         uint32_t seen_s = atomic_load_explicit(&slot->seen_s, memory_order_relaxed);
         if (before.service != facts->service)
             atomic_store_explicit(&slot->other_s, seen_s, memory_order_relaxed);
-        else if (!is_same_record(&before.text, record))
+        else if (!is_same_record(&before.record, record))
             atomic_store_explicit(&slot->instance_s, seen_s, memory_order_relaxed);
     }
     atomic_store_explicit(&slot->seen_s, now_s, memory_order_relaxed);
@@ -187,15 +187,15 @@ static void look_in_shard(const struct process_table *table, unsigned shard, str
     look->is_doubtful |=
         is_recent(other_s, look->now_s) || (are_both_recent && here.service != found->service);
     look->has_instances |= is_recent(instance_s, look->now_s) ||
-                           (are_both_recent && !is_same_record(&here.text, &found->text));
+                           (are_both_recent && !is_same_record(&here.record, &found->record));
     if (look->is_found && look->seen_s >= seen_s)
         return;
     look->is_found = true;
     look->seen_s = seen_s;
     found->service = here.service;
-    found->text = here.text;
-    found->attributes = string_record_read(&found->text);
-    found->attributes.at += here.attributes.at - (const uint8_t *)here.text.words;
+    found->record = here.record;
+    found->attributes = string_record_read(&found->record);
+    found->attributes.at += here.attributes.at - (const uint8_t *)here.record.words;
 }
 
 bool process_table_find(const struct process_table *table, const struct resource_facts *facts,

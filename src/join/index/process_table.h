@@ -29,8 +29,8 @@ struct process_table {
 struct process_found {
     uint64_t service;   /* a hash */
     bool has_instances; /* there have been several recently: the instance is not known */
-    struct string_record text;
-    struct record_reader attributes; /* of text: each an encoded KeyValue */
+    struct string_record record;
+    struct record_reader attributes; /* of record: each an encoded KeyValue */
 };
 
 /* False: no memory. */

@@ -61,7 +61,7 @@ bool span_index_init(struct span_index *index, unsigned shards, uint64_t entries
         shard->entries = mem_try_map(shard_entries * sizeof(shard->entries[0]));
         shard->slots = mem_try_map((size_t)shard->buckets * BUCKET_BYTES);
         if (shard->entries == NULL || shard->slots == NULL ||
-            !string_ring_init(&shard->log, shard_bytes - table_bytes(shard_entries))) {
+            !string_ring_init(&shard->strings, shard_bytes - table_bytes(shard_entries))) {
             span_index_fini(index);
             return false;
         }
@@ -77,7 +77,7 @@ void span_index_fini(struct span_index *index)
             break; /* init got no further */
         mem_unmap(shard->entries, shard->entries_count * sizeof(shard->entries[0]));
         mem_unmap((void *)(uintptr_t)shard->slots, (size_t)shard->buckets * BUCKET_BYTES);
-        string_ring_fini(&shard->log);
+        string_ring_fini(&shard->strings);
     }
     mem_free(index->shards);
     index->shards = NULL;
@@ -238,7 +238,7 @@ void span_index_add(struct span_index *index, unsigned shard_index, const struct
     if (++shard->generation == 0)
         shard->generation = 1;
     const uint64_t words[SPAN_ENTRY_WORDS] = {
-        [HEAD] = (uint64_t)shard->generation << 32 | facts->texts,
+        [HEAD] = (uint64_t)shard->generation << 32 | facts->strings,
         [TRACE_0] = facts->trace[0],
         [TRACE_1] = facts->trace[1],
         [SPAN] = facts->span,
@@ -304,7 +304,7 @@ static enum span_found find_in(const struct span_shard *shard, const _Atomic uin
                 .resource = (uint32_t)(words[REST] >> 32),
                 .thread = (uint16_t)(words[REST] >> 16),
                 .flags = (uint16_t)words[REST],
-                .texts = (uint32_t)words[HEAD],
+                .strings = (uint32_t)words[HEAD],
             };
         found = SPAN_FOUND;
     }
@@ -333,17 +333,17 @@ enum span_found span_index_find(const struct span_index *index, const uint64_t t
     return found;
 }
 
-bool span_index_text_at(const struct span_index *index, unsigned shard, uint32_t place,
-                        struct string_record *ret_text)
+bool span_index_strings_at(const struct span_index *index, unsigned shard, uint32_t place,
+                           struct string_record *ret_record)
 {
     assert(shard < index->shards_count);
-    return string_ring_read(&index->shards[shard].log, place, ret_text);
+    return string_ring_read(&index->shards[shard].strings, place, ret_record);
 }
 
-bool span_index_texts(const struct span_index *index, const struct span_facts *facts,
-                      struct string_record *ret_text)
+bool span_index_strings(const struct span_index *index, const struct span_facts *facts,
+                        struct string_record *ret_record)
 {
-    return span_index_text_at(index, facts->shard, facts->texts, ret_text);
+    return span_index_strings_at(index, facts->shard, facts->strings, ret_record);
 }
 
 enum span_root span_index_root(const struct span_index *index, struct span_facts *facts)

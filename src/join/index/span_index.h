@@ -26,7 +26,7 @@ struct span_shard {
     uint32_t generation; /* of the entries: incremented by every write */
     _Atomic uint32_t *slots;
     uint32_t buckets;
-    struct string_ring log;
+    struct string_ring strings;
     _Atomic uint64_t arrivals;
     _Atomic uint64_t evictions; /* spans that gave way to others */
 };
@@ -51,9 +51,9 @@ void span_index_expect(const struct span_index *index, unsigned shard, uint64_t 
 /* The shard's lane. A span that is in the index is replaced. */
 void span_index_add(struct span_index *index, unsigned shard, const struct span_facts *facts);
 /* The shard's strings, for its lane. */
-static inline struct string_ring *span_index_log(struct span_index *index, unsigned shard)
+static inline struct string_ring *span_index_ring(struct span_index *index, unsigned shard)
 {
-    return &index->shards[shard].log;
+    return &index->shards[shard].strings;
 }
 
 /* The functions below may be called on any thread. */
@@ -66,11 +66,11 @@ enum span_found { SPAN_MISSED, SPAN_FOUND, SPAN_AMBIGUOUS };
 enum span_found span_index_find(const struct span_index *index, const uint64_t trace[2],
                                 uint64_t span, struct span_facts *ret_facts);
 /* The span's strings. False: they were overwritten. */
-bool span_index_texts(const struct span_index *index, const struct span_facts *facts,
-                      struct string_record *ret_text);
+bool span_index_strings(const struct span_index *index, const struct span_facts *facts,
+                        struct string_record *ret_record);
 /* Another record of that shard. */
-bool span_index_text_at(const struct span_index *index, unsigned shard, uint32_t place,
-                        struct string_record *ret_text);
+bool span_index_strings_at(const struct span_index *index, unsigned shard, uint32_t place,
+                           struct string_record *ret_record);
 /* LIKELY: no SDK said where the parent is, and it has not arrived. UNKNOWN: a span in between is
  * missing. */
 enum span_root { SPAN_ROOT_UNKNOWN, SPAN_ROOT_LIKELY, SPAN_ROOT_FOUND };

@@ -86,12 +86,12 @@ static void add_attributes(struct profile_enricher *enricher, struct join_link *
     struct string_record resource_record;
     struct slice span_name;
     char bucket[BUCKET_BYTES_MAX];
-    if (link->wanted == 0 || !span_index_texts(&store->index, &link->facts, &span_record))
+    if (link->wanted == 0 || !span_index_strings(&store->index, &link->facts, &span_record))
         return;
     struct record_reader span = string_record_read(&span_record);
     uint32_t resource_place = record_next_number(&span);
     if (!record_next(&span, &span_name) ||
-        !span_index_text_at(&store->index, link->facts.shard, resource_place, &resource_record))
+        !span_index_strings_at(&store->index, link->facts.shard, resource_place, &resource_record))
         return;
     struct record_reader resource = string_record_read(&resource_record);
     uint64_t service = record_next_hash(&resource);

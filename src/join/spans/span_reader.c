@@ -145,7 +145,7 @@ static void begin_resource(struct span_reader *reader, struct slice content)
         }
         add_value(record, value);
     }
-    reader->resource_place = string_ring_put(span_index_log(&store->index, reader->shard), record,
+    reader->resource_place = string_ring_put(span_index_ring(&store->index, reader->shard), record,
                                              STRING_KEEP_THREE_QUARTERS);
     if (settings->uses_window)
         span_window_begin(&store->window, reader->shard, &reader->resource, now_ns);
@@ -199,8 +199,8 @@ static void index_span(struct span_reader *reader, struct span_view *span)
     for (unsigned i = 0; i < settings->attributes_count; i++)
         if (settings->attributes[i].source == JOIN_OF_SPAN)
             add_value(record, span_view_value(span, i));
-    facts->texts =
-        string_ring_put(span_index_log(&store->index, reader->shard), record, STRING_KEEP_HALF);
+    facts->strings =
+        string_ring_put(span_index_ring(&store->index, reader->shard), record, STRING_KEEP_HALF);
     span_index_add(&store->index, reader->shard, facts);
     if (settings->uses_window) {
         struct window_span found = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is remembered of credentials, and how much time new ones get. */
+/* Cached credentials, and the time that checking new ones may take. */
 #include "extensions/auth_cache.h"
 
 #include "src/base/clock.h"
@@ -41,7 +41,7 @@ static struct slice numbered(char *room, size_t size, unsigned number)
     return slice_of_text(room);
 }
 
-static void wrong_ones_do_not_push_out_right_ones(void **state)
+static void wrong_credentials_never_evict_right_ones(void **state)
 {
     char room[32];
     (void)state;
@@ -56,7 +56,7 @@ static void wrong_ones_do_not_push_out_right_ones(void **state)
     assert_int_equal(auth_cache_find(cache, slice_of_text("right")), AUTH_UNKNOWN);
 }
 
-static void the_oldest_is_forgotten(void **state)
+static void the_oldest_are_evicted(void **state)
 {
     char room[32];
     (void)state;
@@ -79,7 +79,7 @@ static void checking_gets_a_share_of_time(void **state)
     assert_false(auth_cache_may_check(cache));
     clock_fake_advance(5 * (uint64_t)NS_PER_S);
     assert_true(auth_cache_may_check(cache));
-    /* A long rest gives one burst, not more. */
+    /* A long pause gives one burst, not more. */
     clock_fake_advance(86400 * (uint64_t)NS_PER_S);
     assert_true(auth_cache_may_check(cache));
     auth_cache_spend(cache, (uint64_t)AUTH_CHECK_BURST_NS);
@@ -90,8 +90,8 @@ int main(void)
 {
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        ROW(wrong_ones_do_not_push_out_right_ones),
-        ROW(the_oldest_is_forgotten),
+        ROW(wrong_credentials_never_evict_right_ones),
+        ROW(the_oldest_are_evicted),
         ROW(checking_gets_a_share_of_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* basicauth and bearertokenauth, each made from YAML as its users make it: who is let in, in which
- * words others are not, files that change, floods, and what requests of ours carry. */
+/* basicauth and bearertokenauth, each created from YAML as components do: who is let in, the errors
+ * for others, files that change, floods, and the headers of our own requests. */
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -285,7 +285,7 @@ static void basic_credentials_are_looked_up(void **state)
     assert_string_equal(answer.attributes[1].value, "dTpoZWxsbw==");
 }
 
-static void what_is_remembered_is_forgotten_when_the_file_changes(void **state)
+static void the_cache_is_cleared_when_the_file_changes(void **state)
 {
     char path[128];
     char yaml[256];
@@ -422,7 +422,7 @@ int main(void)
         ROW(several_tokens_scheme_and_header_can_be_set),
         ROW(a_file_of_tokens_is_read_again_when_it_changes),
         ROW(basic_credentials_are_looked_up),
-        ROW(what_is_remembered_is_forgotten_when_the_file_changes),
+        ROW(the_cache_is_cleared_when_the_file_changes),
         ROW(requests_carry_user_and_password),
         ROW(configurations_are_checked),
         ROW(names_of_authenticators_are_looked_up_at_load),

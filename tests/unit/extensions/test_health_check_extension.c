@@ -189,7 +189,7 @@ static void expect(struct rig *rig, const char *request, const char *status, con
     loopback_close(client);
 }
 
-static void readiness_is_answered_as_json(void **state)
+static void readiness_is_reported_as_json(void **state)
 {
     struct rig *rig = *state;
     static const char not_available[] = "Content-Type: application/json\r\n"
@@ -307,7 +307,7 @@ static void a_taken_port_fails_the_start(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LIVE(readiness_is_answered_as_json),
+        LIVE(readiness_is_reported_as_json),
         LIVE(uptime_is_printed_as_go_prints_it),
         LIVE(fixed_bodies_replace_the_json),
         LIVE(a_path_of_its_own_leaves_404_for_others),

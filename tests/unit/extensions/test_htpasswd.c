@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* htpasswd lines as htpasswd(1), openssl passwd and the Go library write and take them. */
+/* htpasswd lines as htpasswd(1), openssl passwd and the Go library write and accept them. */
 #include "extensions/htpasswd.h"
 
 #include "src/base/error.h"
@@ -49,7 +49,7 @@ static void every_form_lets_the_right_password_in(void **state)
         {"u:{SSHA}FPvT+WAOz8Kj1D5MB6mKh1x5EKJzYWx0", "hello"},
         {"u:hello", "hello"},
         {"u:{PLAIN}hello", "hello"},
-        {"  u:a:b  \r", "a:b"}, /* all that stands behind the first colon */
+        {"  u:a:b  \r", "a:b"}, /* all that follows the first colon */
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -63,7 +63,7 @@ static void every_form_lets_the_right_password_in(void **state)
     }
 }
 
-static void broken_lines_let_nobody_in(void **state)
+static void malformed_lines_let_nobody_in(void **state)
 {
     static const char *const rows[] = {
         "nobody", "u:$apr1$nohash", "u:{SHA}not base64", "u:{SHA}AAAA", "u:{SSHA}AAAA",
@@ -98,7 +98,7 @@ static void the_last_line_of_a_user_counts(void **state)
 }
 
 /* The hash would be the password. */
-static void schemes_that_nobody_checks_are_refused(void **state)
+static void schemes_that_cannot_be_checked_are_refused(void **state)
 {
     static const struct {
         const char *text;
@@ -139,9 +139,9 @@ int main(void)
 {
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schemes_that_nobody_checks_are_refused),
+        cmocka_unit_test(schemes_that_cannot_be_checked_are_refused),
         ROW(every_form_lets_the_right_password_in),
-        ROW(broken_lines_let_nobody_in),
+        ROW(malformed_lines_let_nobody_in),
         ROW(hashes_that_crypt_does_not_know_let_nobody_in),
         ROW(the_last_line_of_a_user_counts),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small sets of the join: services with profiles, ids mentioned lately, values under a cap. */
+/* The small sets of the join: services, ids that profiles named, values under a cap. */
 #include "src/join/index/service_set.h"
 
 #include <setjmp.h>
@@ -15,7 +15,7 @@
 
 enum { NOW = 1000 };
 
-static void everything_is_of_use_until_all_linked_services_are_known(void **state)
+static void all_spans_are_of_use_until_linked_services_have_sent_some(void **state)
 {
     static struct service_set set;
     (void)state;
@@ -37,14 +37,14 @@ static void everything_is_of_use_until_all_linked_services_are_known(void **stat
     service_set_match(&set, 200);
     service_set_add(&set, 200, true, NOW); /* known by its spans before it is linked */
     assert_true(service_set_is_warm(&set, NOW + JOIN_WARM_UP_NS));
-    service_set_add(&set, 0, false, NOW); /* nobody knows whom, but without links */
+    service_set_add(&set, 0, false, NOW); /* an unknown service, but without links */
     assert_true(service_set_is_warm(&set, NOW + JOIN_WARM_UP_NS));
     service_set_add(&set, 0, true, NOW);
     assert_false(service_set_is_warm(&set, NOW + JOIN_WARM_UP_NS));
     assert_true(service_set_may_have(&set, 400));
 }
 
-static void too_many_services_open_the_door_for_all(void **state)
+static void with_too_many_services_all_spans_may_have_profiles(void **state)
 {
     static struct service_set set;
     (void)state;
@@ -60,10 +60,10 @@ static void too_many_services_open_the_door_for_all(void **state)
     assert_true(service_set_may_have(&set, 1 << 30));
 }
 
-static void patience_ends_and_comes_back_after_a_silence(void **state)
+static void a_pending_service_is_new_for_a_while_and_again_after_a_silence(void **state)
 {
     static const struct {
-        uint64_t after_ns; /* since the one before */
+        uint64_t after_ns; /* since the call before */
         bool lasts;
     } rows[] = {
         {0, true},
@@ -83,11 +83,11 @@ static void patience_ends_and_comes_back_after_a_silence(void **state)
         if (pending_services_has(&services, 5, now_ns) != rows[i].lasts)
             fail_msg("row %zu", i);
     }
-    assert_true(pending_services_has(&services, 6, now_ns)); /* to each its own */
+    assert_true(pending_services_has(&services, 6, now_ns)); /* each key on its own */
     pending_services_fini(&services);
 }
 
-static void who_was_not_asked_about_for_longest_is_forgotten(void **state)
+static void the_pending_service_not_asked_for_the_longest_is_evicted(void **state)
 {
     struct pending_services services = {.entries = NULL};
     uint64_t now_ns = NOW;
@@ -108,7 +108,7 @@ static void who_was_not_asked_about_for_longest_is_forgotten(void **state)
     pending_services_fini(&services);
 }
 
-static void an_id_is_there_until_it_is_taken_or_pushed_out(void **state)
+static void an_id_stays_until_it_is_taken_or_evicted(void **state)
 {
     struct id_set set;
     (void)state;
@@ -139,7 +139,7 @@ static uint64_t count_admitted(struct value_cap *cap, uint32_t epoch, unsigned f
     return admitted;
 }
 
-static void the_first_values_of_each_epoch_pass(void **state)
+static void the_first_values_of_each_epoch_are_admitted(void **state)
 {
     static const uint64_t mosts[] = {1, 2, 7, 1000};
     (void)state;
@@ -152,7 +152,7 @@ static void the_first_values_of_each_epoch_pass(void **state)
     }
 }
 
-static void a_service_is_new_for_a_while_and_again_after_as_long_a_silence(void **state)
+static void a_service_is_recent_for_a_while_and_again_after_a_silence(void **state)
 {
     static struct recent_services set;
     const uint64_t key = 0x123456789abcdef0;
@@ -170,7 +170,7 @@ static void a_service_is_new_for_a_while_and_again_after_as_long_a_silence(void 
     assert_true(recent_services_has(&set, key, now + 3 * JOIN_WARM_UP_NS));
 }
 
-static void seconds_go_round_without_making_services_new(void **state)
+static void wrapping_seconds_do_not_make_a_service_recent(void **state)
 {
     static struct recent_services set;
     const uint64_t around = ((uint64_t)1 << 18) * NS_PER_S;
@@ -186,14 +186,14 @@ static void seconds_go_round_without_making_services_new(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_service_is_new_for_a_while_and_again_after_as_long_a_silence),
-        cmocka_unit_test(seconds_go_round_without_making_services_new),
-        cmocka_unit_test(everything_is_of_use_until_all_linked_services_are_known),
-        cmocka_unit_test(too_many_services_open_the_door_for_all),
-        cmocka_unit_test(patience_ends_and_comes_back_after_a_silence),
-        cmocka_unit_test(who_was_not_asked_about_for_longest_is_forgotten),
-        cmocka_unit_test(an_id_is_there_until_it_is_taken_or_pushed_out),
-        cmocka_unit_test(the_first_values_of_each_epoch_pass),
+        cmocka_unit_test(a_service_is_recent_for_a_while_and_again_after_a_silence),
+        cmocka_unit_test(wrapping_seconds_do_not_make_a_service_recent),
+        cmocka_unit_test(all_spans_are_of_use_until_linked_services_have_sent_some),
+        cmocka_unit_test(with_too_many_services_all_spans_may_have_profiles),
+        cmocka_unit_test(a_pending_service_is_new_for_a_while_and_again_after_a_silence),
+        cmocka_unit_test(the_pending_service_not_asked_for_the_longest_is_evicted),
+        cmocka_unit_test(an_id_stays_until_it_is_taken_or_evicted),
+        cmocka_unit_test(the_first_values_of_each_epoch_are_admitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which service runs in a process: by every name that a process has, on one lane and several, and
- * not at all where two go by the same name. */
+/* Which service runs in a process: by every name of a process, on one lane and on several, and not
+ * at all where two have the same name. */
 #include "src/join/index/process_table.h"
 
 #include <setjmp.h>
@@ -88,7 +88,7 @@ static const char *find(const struct fixture *f, const char *const *pairs, uint6
 
 #define PAIRS(...) ((const char *const[]){__VA_ARGS__, NULL})
 
-static void a_process_goes_by_container_pod_or_host_and_number(void **state)
+static void a_process_is_found_by_container_pod_or_host_and_pid(void **state)
 {
     static const struct {
         const char *const pairs[5];
@@ -123,7 +123,7 @@ static void a_process_goes_by_container_pod_or_host_and_number(void **state)
 }
 
 /* On one lane, then with each service on a lane of its own. */
-static void of_two_services_with_one_name_neither_is_told(void **state)
+static void of_two_services_with_one_name_neither_is_found(void **state)
 {
     (void)state;
     for (unsigned lane = 0; lane < LANES; lane++) {
@@ -135,7 +135,7 @@ static void of_two_services_with_one_name_neither_is_told(void **state)
         assert_string_equal(find(&f, place, now_ns), "old");
         add(&f, lane, PAIRS("service.name", "new", "container.id", "c1"), now_ns);
         assert_string_equal(find(&f, place, now_ns), "");
-        /* Another name may still tell. */
+        /* Another name may still be certain. */
         add(&f, 0, PAIRS("service.name", "old", "host.id", "h", "process.pid", "1"), now_ns);
         assert_string_equal(
             find(&f, PAIRS("container.id", "c1", "host.id", "h", "process.pid", "1"), now_ns),
@@ -177,8 +177,8 @@ static void several_instances_of_a_service_are_still_that_service(void **state)
     }
 }
 
-/* By whatever name: there is no surer one behind any of them. */
-static void nobody_guesses_by_any_name(void **state)
+/* By whatever name: no other is more certain. */
+static void a_doubtful_name_is_not_guessed(void **state)
 {
     static const char *const places[][5] = {
         {"container.id", "c"},
@@ -202,9 +202,9 @@ static void nobody_guesses_by_any_name(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_goes_by_container_pod_or_host_and_number),
-        cmocka_unit_test(of_two_services_with_one_name_neither_is_told),
-        cmocka_unit_test(nobody_guesses_by_any_name),
+        cmocka_unit_test(a_process_is_found_by_container_pod_or_host_and_pid),
+        cmocka_unit_test(of_two_services_with_one_name_neither_is_found),
+        cmocka_unit_test(a_doubtful_name_is_not_guessed),
         cmocka_unit_test(several_instances_of_a_service_are_still_that_service),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

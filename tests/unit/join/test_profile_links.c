@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which spans a request names: each once, however it is named and however many there are, and no
- * more memory for them than the budget has. */
+/* Which spans a request names: each once, however it is named and however many there are, in no
+ * more memory than the budget has. */
 #include "src/join/profiles/profile_links.h"
 
 #include <setjmp.h>
@@ -67,7 +67,7 @@ static void make_many(struct sketch_sample *samples, char (*texts)[SPAN_ID_BYTES
     }
 }
 
-static void a_span_is_one_link_by_whatever_it_is_named(void **state)
+static void a_span_is_one_link_however_it_is_named(void **state)
 {
     static const struct sketch_sample samples[] = {
         {.stack = "a", .values_count = 1, .values = {1}, .trace_id = TRACE, .span_id = "spanspan"},
@@ -96,7 +96,7 @@ static void a_span_is_one_link_by_whatever_it_is_named(void **state)
     close_room(&room);
 }
 
-static void thousands_of_spans_are_told_apart(void **state)
+static void thousands_of_spans_are_distinct(void **state)
 {
     static struct sketch_sample samples[MANY];
     static char texts[MANY][SPAN_ID_BYTES + 1];
@@ -137,7 +137,7 @@ static void a_request_for_which_there_is_no_memory_is_not_opened(void **state)
 }
 
 /* Of two bytes each, they would cost two hundred times as much. */
-static void resources_take_memory_with_their_first_sample_by_time(void **state)
+static void resources_take_memory_with_their_first_timed_sample(void **state)
 {
     static const struct sketch_sample sample = {
         .stack = "main", .values_count = 1, .values = {1}, .time_ns = 1, .timestamps_count = 1};
@@ -160,10 +160,10 @@ static void resources_take_memory_with_their_first_sample_by_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_span_is_one_link_by_whatever_it_is_named),
-        cmocka_unit_test(thousands_of_spans_are_told_apart),
+        cmocka_unit_test(a_span_is_one_link_however_it_is_named),
+        cmocka_unit_test(thousands_of_spans_are_distinct),
         cmocka_unit_test(a_request_for_which_there_is_no_memory_is_not_opened),
-        cmocka_unit_test(resources_take_memory_with_their_first_sample_by_time),
+        cmocka_unit_test(resources_take_memory_with_their_first_timed_sample),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which processes have one trace, and from when to when: spans in their order of arrival, then the
- * time of a profile. */
+/* Which processes have one trace, and when: spans in their order of arrival, then the time of a
+ * profile. */
 #include "src/join/index/single_trace.h"
 
 #include <setjmp.h>
@@ -120,7 +120,7 @@ static const struct {
      0},
 };
 
-static void a_process_has_one_trace_or_has_not(void **state)
+static void a_process_has_one_trace_or_not(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(processes) / sizeof(processes[0]); i++) {
@@ -148,7 +148,7 @@ static void a_process_has_one_trace_or_has_not(void **state)
 static const struct resource_facts by_other = {.service = SERVICE,
                                                .processes = {0, 0, PROCESS + 1}};
 
-static void processes_of_one_service_are_told_apart_by_their_names(void **state)
+static void processes_of_one_service_are_distinguished_by_name(void **state)
 {
     static const struct step first = {12, 1, 20, 10, 6, 7, KIND_INTERNAL};
     static const struct step second = {13, 2, 21, 11, 6, 7, KIND_INTERNAL};
@@ -168,7 +168,7 @@ static void processes_of_one_service_are_told_apart_by_their_names(void **state)
     single_traces_fini(&traces);
 }
 
-/* Where profiles and spans name their process in different ways there is only the service. */
+/* When profiles and spans name their process differently, only the service is left. */
 static void a_process_is_its_service_where_it_is_named_differently(void **state)
 {
     static const struct resource_facts by_container = {.service = SERVICE, .processes = {PROCESS}};
@@ -183,7 +183,7 @@ static void a_process_is_its_service_where_it_is_named_differently(void **state)
     single_traces_fini(&traces);
 }
 
-static void what_is_known_grows_old(void **state)
+static void what_is_known_expires(void **state)
 {
     static const struct step child = {12, 1, 20, 10, 6, 7, KIND_INTERNAL};
     static const struct step served = {13, 1, 21, 10, 6, 7, KIND_SERVER};
@@ -203,7 +203,7 @@ static void what_is_known_grows_old(void **state)
     single_traces_fini(&traces);
 }
 
-static void the_quietest_processes_make_room(void **state)
+static void the_quietest_processes_are_evicted(void **state)
 {
     struct single_traces traces = {.entries = NULL};
     struct single_trace found;
@@ -226,11 +226,11 @@ static void the_quietest_processes_make_room(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_process_has_one_trace_or_has_not),
-        cmocka_unit_test(processes_of_one_service_are_told_apart_by_their_names),
+        cmocka_unit_test(a_process_has_one_trace_or_not),
+        cmocka_unit_test(processes_of_one_service_are_distinguished_by_name),
         cmocka_unit_test(a_process_is_its_service_where_it_is_named_differently),
-        cmocka_unit_test(what_is_known_grows_old),
-        cmocka_unit_test(the_quietest_processes_make_room),
+        cmocka_unit_test(what_is_known_expires),
+        cmocka_unit_test(the_quietest_processes_are_evicted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The span index against a plain list, and while it is written and read at once. */
+/* The span index compared with a plain list, and while it is written and read concurrently. */
 #include "src/join/index/span_index.h"
 
 #include <setjmp.h>
@@ -60,7 +60,7 @@ static void add(struct span_index *index, unsigned shard, uint64_t span)
     struct string_record text;
     struct span_facts facts = facts_of(span);
     text_of(span, &text);
-    facts.texts = string_ring_put(span_index_log(index, shard), &text, STRING_KEEP_HALF);
+    facts.strings = string_ring_put(span_index_ring(index, shard), &text, STRING_KEEP_HALF);
     span_index_add(index, shard, &facts);
 }
 
@@ -89,7 +89,7 @@ static bool has(const struct span_index *index, uint64_t span)
     if (span_index_find(index, wanted.trace, span, &found) != SPAN_FOUND)
         return false;
     assert_true(is_as_added(&found, span));
-    assert_true(span_index_texts(index, &found, &text));
+    assert_true(span_index_strings(index, &found, &text));
     assert_true(is_text_of(&text, span));
     return true;
 }
@@ -116,7 +116,7 @@ static void the_newest_spans_are_found_and_older_ones_are_gone(void **unused)
     span_index_fini(&index);
 }
 
-static void a_span_that_comes_again_is_there_once(void **unused)
+static void a_span_sent_twice_is_stored_once(void **unused)
 {
     struct span_index index;
     (void)unused;
@@ -130,11 +130,11 @@ static void a_span_that_comes_again_is_there_once(void **unused)
     span_index_fini(&index);
 }
 
-static void ids_that_are_chosen_to_meet_push_out_only_each_other(void **unused)
+static void colliding_ids_evict_only_each_other(void **unused)
 {
     struct span_index index;
     (void)unused;
-    /* One bucket in all: 32 spans of one hash do not fit. */
+    /* Only one bucket: 32 spans of one hash do not fit. */
     assert_true(span_index_init(&index, 1, 8, SPAN_SHARD_BYTES_MIN));
     assert_int_equal(index.shards[0].buckets, 1);
     for (uint64_t span = 1; span <= 100; span++) {
@@ -181,7 +181,7 @@ static void a_span_in_three_traces_is_as_ambiguous_as_in_two(void **unused)
     span_index_fini(&index);
 }
 
-/* An index with a span, 100, whose parent is not there, and one below it. */
+/* An index with a span, 100, whose parent is missing, and one below it. */
 static void init_chain(struct span_index *index, struct span_facts *ret_child)
 {
     struct span_facts span = {.trace = {1, 2}, .resource = 5, .span = 100, .parent = 99};
@@ -256,7 +256,7 @@ static void a_parent_in_another_process_ends_the_chain(void **unused)
     span_index_fini(&index);
 }
 
-static void a_circle_ends_where_it_began(void **unused)
+static void a_cycle_of_parents_ends_where_it_began(void **unused)
 {
     struct span_index index;
     struct span_facts span;
@@ -275,7 +275,7 @@ static void a_circle_ends_where_it_began(void **unused)
     span_index_fini(&index);
 }
 
-static void fewer_spans_are_kept_where_bytes_do_not_suffice(void **unused)
+static void fewer_spans_are_kept_when_bytes_do_not_suffice(void **unused)
 {
     struct span_index index;
     (void)unused;
@@ -289,8 +289,8 @@ static void fewer_spans_are_kept_where_bytes_do_not_suffice(void **unused)
     span_index_fini(&index);
 }
 
-/* Texts that differ from span to span push the oldest ones out before their spans go. */
-static void texts_are_right_or_gone(void **unused)
+/* Strings that differ from span to span overwrite the oldest before their spans are evicted. */
+static void strings_are_right_or_gone(void **unused)
 {
     struct span_index index;
     struct string_record text;
@@ -299,15 +299,15 @@ static void texts_are_right_or_gone(void **unused)
     uint64_t gone = 0;
     (void)unused;
     assert_true(span_index_init(&index, 1, 1000, SPAN_SHARD_BYTES_MIN));
-    log = span_index_log(&index, 0);
+    log = span_index_ring(&index, 0);
     for (uint64_t span = 1; span <= 3000; span++) {
         struct span_facts facts = facts_of(span);
         memset(name, (int)(span % 251), sizeof(name));
         memcpy(name, &span, sizeof(span));
         string_record_begin(&text);
         string_record_add(&text, name, 8 + random_bits() % 990, sizeof(name));
-        facts.texts = string_ring_put(log, &text, STRING_KEEP_HALF);
-        assert_int_equal(facts.texts, string_ring_put(log, &text, STRING_KEEP_HALF));
+        facts.strings = string_ring_put(log, &text, STRING_KEEP_HALF);
+        assert_int_equal(facts.strings, string_ring_put(log, &text, STRING_KEEP_HALF));
         span_index_add(&index, 0, &facts);
     }
     for (uint64_t span = 2001; span <= 3000; span++) {
@@ -315,7 +315,7 @@ static void texts_are_right_or_gone(void **unused)
         struct slice field;
         uint64_t number;
         assert_int_equal(span_index_find(&index, NULL, span, &found), SPAN_FOUND);
-        if (!span_index_texts(&index, &found, &text)) {
+        if (!span_index_strings(&index, &found, &text)) {
             gone++;
             assert_int_equal(gone, span - 2000);
             continue;
@@ -349,7 +349,7 @@ static void *read_spans(void *arg)
             continue;
         reading->found++;
         reading->wrong += !is_as_added(&found, span);
-        if (span_index_texts(reading->index, &found, &text))
+        if (span_index_strings(reading->index, &found, &text))
             reading->wrong += !is_text_of(&text, span);
     } while (!atomic_load(reading->is_over));
     return NULL;
@@ -378,7 +378,7 @@ static void readers_never_see_half_a_span(void **unused)
     span_index_fini(&index);
 }
 
-static void no_memory_is_told(void **unused)
+static void a_failed_allocation_is_reported(void **unused)
 {
     struct span_index index;
     (void)unused;
@@ -393,18 +393,18 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_newest_spans_are_found_and_older_ones_are_gone),
-        cmocka_unit_test(a_span_that_comes_again_is_there_once),
-        cmocka_unit_test(ids_that_are_chosen_to_meet_push_out_only_each_other),
+        cmocka_unit_test(a_span_sent_twice_is_stored_once),
+        cmocka_unit_test(colliding_ids_evict_only_each_other),
         cmocka_unit_test(without_a_trace_a_span_is_found_if_it_is_in_one_trace_only),
         cmocka_unit_test(a_span_in_three_traces_is_as_ambiguous_as_in_two),
         cmocka_unit_test(a_chain_of_parents_leads_to_the_local_root),
         cmocka_unit_test(without_a_parent_the_last_span_known_is_likely_the_root),
         cmocka_unit_test(a_parent_in_another_process_ends_the_chain),
-        cmocka_unit_test(a_circle_ends_where_it_began),
-        cmocka_unit_test(fewer_spans_are_kept_where_bytes_do_not_suffice),
-        cmocka_unit_test(texts_are_right_or_gone),
+        cmocka_unit_test(a_cycle_of_parents_ends_where_it_began),
+        cmocka_unit_test(fewer_spans_are_kept_when_bytes_do_not_suffice),
+        cmocka_unit_test(strings_are_right_or_gone),
         cmocka_unit_test(readers_never_see_half_a_span),
-        cmocka_unit_test(no_memory_is_told),
+        cmocka_unit_test(a_failed_allocation_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Marks are larger than small spans: they are noted within the budget, and where that has no room
- * spans go on without. */
+/* Marks are larger than small spans: they are made within the budget, and spans for which it has no
+ * room go on without. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading spans: whatever order and spelling their fields have, they say the same. */
+/* Reading spans: the result is the same in whatever order and encoding the fields are. */
 #include "src/join/spans/span_view.h"
 
 #include <setjmp.h>
@@ -34,7 +34,7 @@ static struct span_keys make_keys(unsigned count)
     return made;
 }
 
-/* The span as it is written, and what it ought to say. */
+/* The encoded span, and what reading it must give. */
 struct sketch {
     uint8_t bytes[ROOM];
     struct wire_writer writer;
@@ -62,7 +62,7 @@ static void write_attribute(struct sketch *sketch)
         wire_write_bytes(&pair, 1, slice_of_text(keys[key]));
     if (order > 0)
         wire_write_bytes(&pair, 2, slice_of(content, bytes));
-    if (order == 2) /* the last one counts */
+    if (order == 2) /* the last one wins */
         wire_write_bytes(&pair, 1, slice_of_text(keys[key = (unsigned)below(KEYS)]));
     wire_write_bytes(&sketch->writer, 9, wire_written(&pair));
     if (order == 1 || key >= WANTED)
@@ -141,7 +141,7 @@ static void check_read(const struct sketch *sketch, unsigned wanted)
 {
     struct span_keys made = make_keys(wanted);
     struct span_view view;
-    memset(&view, 0xff, sizeof(view)); /* nothing of the span before is left */
+    memset(&view, 0xff, sizeof(view)); /* nothing of another span may be left */
     bool has_id = span_view_read(&made, wire_written(&sketch->writer), &view);
     const struct span_view *expected = &sketch->expected;
     assert_int_equal(has_id, expected->facts.span != 0);

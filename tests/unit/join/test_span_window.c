@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans by process and time, against a plain list, and while they are written and read at once. */
+/* Spans by process and time, compared with a plain list, and while they are written and read
+ * concurrently. */
 #include "src/join/index/span_window.h"
 
 #include <setjmp.h>
@@ -139,7 +140,7 @@ static void the_only_span_at_that_time_is_found(void **unused)
     }
 }
 
-static void threads_tell_spans_apart_where_they_can(void **unused)
+static void spans_are_distinguished_by_thread_where_possible(void **unused)
 {
     static const struct {
         struct thread_facts sample;
@@ -192,7 +193,7 @@ static struct thread_facts thread_of(const char *key, const char *text)
     return facts;
 }
 
-static void threads_are_known_by_what_a_kernel_keeps_of_their_name(void **unused)
+static void threads_are_compared_by_the_kernel_part_of_their_name(void **unused)
 {
     (void)unused;
     struct thread_facts sdk = thread_of("thread.name", "http-nio-8080-exec-1");
@@ -243,8 +244,8 @@ static void where_spans_may_be_missing_none_is_chosen(void **unused)
     span_window_fini(&window);
 }
 
-/* Two were there: that one of them is known no more does not make the other the only one. */
-static void what_is_forgotten_still_counts(void **unused)
+/* Of two spans, one was evicted: the other is not the only one. */
+static void evicted_spans_still_count(void **unused)
 {
     static const struct window_span spans[] = {
         {.span = 1, .start_ns = 100 * S, .end_ns = 200 * S},
@@ -266,8 +267,8 @@ static void what_is_forgotten_still_counts(void **unused)
     span_window_fini(&window);
 }
 
-/* Somebody whose clock is ahead does not end it for all. */
-static void spans_of_the_future_are_forgotten_without_harm(void **unused)
+/* A producer whose clock is ahead must not affect the others. */
+static void evicted_spans_of_the_future_do_no_harm(void **unused)
 {
     const struct window_span future = {.span = 99, .start_ns = 5 * NOW, .end_ns = 6 * NOW};
     struct span_window window;
@@ -286,7 +287,7 @@ static void spans_of_the_future_are_forgotten_without_harm(void **unused)
     span_window_fini(&window);
 }
 
-static void a_crowd_is_not_searched_to_its_end(void **unused)
+static void a_search_among_too_many_spans_stops(void **unused)
 {
     struct span_window window;
     (void)unused;
@@ -302,7 +303,7 @@ static void a_crowd_is_not_searched_to_its_end(void **unused)
     span_window_fini(&window);
 }
 
-/* The same by comparing with every span. */
+/* The same, by comparing with every span. */
 static uint64_t expected_at(const struct window_span *spans, uint64_t from_ns, uint64_t until_ns)
 {
     uint64_t found = 0;
@@ -318,7 +319,7 @@ static uint64_t expected_at(const struct window_span *spans, uint64_t from_ns, u
     return found == UINT64_MAX ? 0 : found;
 }
 
-static void a_look_is_what_comparing_with_all_spans_gives(void **unused)
+static void finding_equals_comparing_with_all_spans(void **unused)
 {
     static struct window_span spans[SPANS];
     struct span_window window;
@@ -370,7 +371,7 @@ static void *write_spans(void *arg)
     return NULL;
 }
 
-static void what_is_found_while_spans_come_is_whole(void **unused)
+static void spans_found_during_writes_are_whole(void **unused)
 {
     struct span_window window;
     pthread_t writer;
@@ -398,15 +399,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_only_span_at_that_time_is_found),
-        cmocka_unit_test(threads_tell_spans_apart_where_they_can),
-        cmocka_unit_test(threads_are_known_by_what_a_kernel_keeps_of_their_name),
+        cmocka_unit_test(spans_are_distinguished_by_thread_where_possible),
+        cmocka_unit_test(threads_are_compared_by_the_kernel_part_of_their_name),
         cmocka_unit_test(a_process_is_known_by_any_of_its_names),
         cmocka_unit_test(where_spans_may_be_missing_none_is_chosen),
-        cmocka_unit_test(what_is_forgotten_still_counts),
-        cmocka_unit_test(spans_of_the_future_are_forgotten_without_harm),
-        cmocka_unit_test(a_crowd_is_not_searched_to_its_end),
-        cmocka_unit_test(a_look_is_what_comparing_with_all_spans_gives),
-        cmocka_unit_test(what_is_found_while_spans_come_is_whole),
+        cmocka_unit_test(evicted_spans_still_count),
+        cmocka_unit_test(evicted_spans_of_the_future_do_no_harm),
+        cmocka_unit_test(a_search_among_too_many_spans_stops),
+        cmocka_unit_test(finding_equals_comparing_with_all_spans),
+        cmocka_unit_test(spans_found_during_writes_are_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* URL templates: what they say with values filled in, and what is wrong with them. */
+/* URL templates: filling values in, and errors. */
 #include "src/join/url_template.h"
 
 #include <setjmp.h>
@@ -38,7 +38,7 @@ static void values_are_filled_in_and_encoded(void **state)
         {"http://g/[{service_namespace}]", "http://g/[]"},
         {"http://g/{{{span_id}}}", "http://g/{b7ad}"},
         {"http://g/%7B{{trace_id}}%7D", "http://g/%7B{trace_id}%7D"},
-        {"http://g/{profile_type}", NULL}, /* nobody knows it */
+        {"http://g/{profile_type}", NULL}, /* missing */
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -53,7 +53,7 @@ static void values_are_filled_in_and_encoded(void **state)
     }
 }
 
-static void mistakes_are_told_with_their_place(void **state)
+static void mistakes_are_reported_with_their_place(void **state)
 {
     static const char *const rows[][2] = {
         {"ftp://g", "byte 0: expected a URL that begins with https:// or http://"},
@@ -87,7 +87,7 @@ static void an_empty_template_is_none(void **state)
     assert_int_equal(template.values, 0);
 }
 
-static void what_a_template_wants_is_known(void **state)
+static void a_template_knows_its_values(void **state)
 {
     struct url_template template;
     struct error error;
@@ -132,9 +132,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_filled_in_and_encoded),
-        cmocka_unit_test(mistakes_are_told_with_their_place),
+        cmocka_unit_test(mistakes_are_reported_with_their_place),
         cmocka_unit_test(an_empty_template_is_none),
-        cmocka_unit_test(what_a_template_wants_is_known),
+        cmocka_unit_test(a_template_knows_its_values),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(times_are_milliseconds),
     };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of keep as JSON: what is written is read back, and whatever else is refused with its place
+/* Rules of keep as JSON: what is written is read back; anything else is refused with its place and
  * changes nothing. */
 #include "processors/trace_profile_join/trace_profile_rules.h"
 
