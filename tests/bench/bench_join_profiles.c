@@ -170,7 +170,7 @@ static double time_join(struct join_store *store, struct batch *batch, double *r
     return cpu_ns() - begin;
 }
 
-/* As processors/trace_profile_join/trace_profile_finish.c does it. */
+/* As finish() of the trace_profile_join processor does it. */
 static double time_counted(struct join_store *store, struct batch *batch, double *ret_factor)
 {
     struct profile_enricher enricher;
