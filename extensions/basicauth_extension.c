@@ -44,7 +44,7 @@ static const struct config_field basicauth_htpasswd_fields[] = {
     CONFIG_TEXT(struct basicauth_htpasswd_config, file, "file", NULL,
                 "htpasswd file, read again within a second after it changes."),
     CONFIG_SECRET(struct basicauth_htpasswd_config, inline_text, "inline",
-                  "Lines of such a file, which win over those in it."),
+                  "Lines of such a file; they win over those in the file."),
     CONFIG_END,
 };
 
@@ -62,9 +62,10 @@ static const struct config_field basicauth_client_fields[] = {
 static const struct config_field basicauth_extension_fields[] = {
     CONFIG_OPTIONAL(OWNER, htpasswd, struct basicauth_htpasswd_config, has_htpasswd,
                     CONFIG_NULL_IS_OFF, "htpasswd", basicauth_htpasswd_fields, NULL,
-                    "For receivers: who may send. bcrypt, SHA-crypt, apr1, {SHA}, {SSHA}, plain."),
+                    "For receivers: the users. bcrypt, SHA-crypt, apr1, {SHA}, {SSHA}, plain."),
     CONFIG_OPTIONAL(OWNER, client, struct basicauth_client_config, has_client, CONFIG_NULL_IS_OFF,
-                    "client_auth", basicauth_client_fields, NULL, "For exporters: who we are."),
+                    "client_auth", basicauth_client_fields, NULL,
+                    "For exporters: our name and password."),
     CONFIG_END,
 };
 #undef OWNER
@@ -101,7 +102,7 @@ static bool basicauth_extension_check(const void *section, struct error *error)
     if (!htpasswd_check(slice_of_text(config->htpasswd.inline_text), error))
         return error_at(error, "inline") || error_at(error, "htpasswd");
     if (strchr(config->client.username, ':') != NULL)
-        return error_set(error, "a name cannot hold a colon (RFC 7617)") ||
+        return error_set(error, "a name cannot contain a colon (RFC 7617)") ||
                error_at(error, "username") || error_at(error, "client_auth");
     return true;
 }
@@ -113,7 +114,8 @@ static void load_users(struct basicauth *self)
     struct error error;
     if (self->file.path != NULL &&
         !htpasswd_check(slice_of(self->file.text, self->file.size), &error)) {
-        log_error(self->base.logger, "A file with credentials is refused; those before stay",
+        log_error(self->base.logger,
+                  "A credentials file is invalid; the previous credentials stay in use",
                   log_text("filename", self->file.path), log_text("error", error.text));
         return;
     }
@@ -123,10 +125,10 @@ static void load_users(struct basicauth *self)
         broken = htpasswd_add(self->htpasswd, slice_of(self->file.text, self->file.size));
     broken += htpasswd_add(self->htpasswd, slice_of_text(config->htpasswd.inline_text));
     if (broken > 0)
-        log_warn(self->base.logger, "Lines of htpasswd are not understood; they let nobody in",
+        log_warn(self->base.logger, "Malformed lines of htpasswd are ignored",
                  log_int("lines", (int64_t)broken));
     if (htpasswd_users(self->htpasswd) == 0)
-        log_warn(self->base.logger, "There are no users in htpasswd: nobody is let in");
+        log_warn(self->base.logger, "htpasswd has no users: all requests are rejected");
 }
 
 /* Whether the file has changed and was read again. */
@@ -137,10 +139,11 @@ static bool has_changed(const struct basicauth *self, struct watched_file *file)
         return false;
     enum watched_change change = watched_file_look(file, &error);
     if (change == WATCHED_FAILED)
-        log_warn(self->base.logger, "A file with credentials cannot be read; those before stay",
+        log_warn(self->base.logger,
+                 "A credentials file cannot be read; the previous credentials stay in use",
                  log_text("error", error.text));
     if (change == WATCHED_CHANGED)
-        log_info(self->base.logger, "A file with credentials was read again",
+        log_info(self->base.logger, "A credentials file was read again",
                  log_text("filename", file->path));
     return change == WATCHED_CHANGED;
 }

@@ -61,10 +61,9 @@ static bool is_header_value(const char *text)
 
 static bool refuse_control(struct error *error)
 {
-    return error_set(error,
-                     "a token or the scheme holds a line end or another control character; a "
-                     "file read with ${file:…} keeps its final newline: use token or "
-                     "filename, which tolerate it");
+    return error_set(error, "a token or the scheme has a line end or another control character; a "
+                            "file read with ${file:…} keeps its final newline: use token or "
+                            "filename, which tolerate it");
 }
 
 static bool bearertokenauth_extension_check(const void *section, struct error *error)
@@ -146,7 +145,7 @@ static void look_at_file(struct bearer_token *self)
         log_info(self->base.logger, "refresh token", log_text("filename", self->file.path));
         break;
     case WATCHED_FAILED:
-        log_warn(self->base.logger, "The file with tokens cannot be read; those before stay valid",
+        log_warn(self->base.logger, "The token file cannot be read; the previous tokens stay valid",
                  log_text("error", error.text));
         break;
     case WATCHED_SAME:
@@ -187,7 +186,7 @@ static struct authenticator *bearer_token_create(const void *section, const stru
         else
             error_prefix(error, "filename");
         if (is_read && self->values_count == 0)
-            is_read = error_set(error, "filename: %s holds no token", config->filename);
+            is_read = error_set(error, "filename: %s has no token", config->filename);
     } else if (self->values_count == 0) {
         take_words(self, config->token);
     }

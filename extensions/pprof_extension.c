@@ -42,7 +42,7 @@ static const char off_page[] =
     "The allocator does not sample: start the process with MALLOC_CONF=prof:true in its "
     "environment (release builds only; sanitizers have an allocator of their own).\n";
 static const char other_page[] =
-    "404 page not found; there are /debug/pprof/, /debug/pprof/heap and /debug/pprof/cmdline\n";
+    "404 page not found; the pages are /debug/pprof/, /debug/pprof/heap and /debug/pprof/cmdline\n";
 
 static void respond_heap(struct component *base, struct http_request *request)
 {

@@ -59,13 +59,13 @@ bool trace_profile_control_check(const struct join_control_config *config, struc
     struct endpoint endpoint;
     if (config->endpoint[0] == '\0')
         return config->token[0] == '\0' ||
-               error_set(error, "control::token is of no use without control::endpoint") ||
+               error_set(error, "control::token has no effect without control::endpoint") ||
                error_at(error, "token") || error_at(error, "control");
     if (!endpoint_parse(config->endpoint, &endpoint, error))
         return error_at(error, "endpoint") || error_at(error, "control");
     if (config->token[0] == '\0' && !is_loopback(endpoint.host))
         return error_set(error,
-                         "control::token is missing: others than this machine can connect to "
+                         "control::token is missing: other hosts can connect to "
                          "\"%s\"; set a token, or listen on localhost",
                          config->endpoint) ||
                error_at(error, "endpoint") || error_at(error, "control");
@@ -137,7 +137,7 @@ static bool is_allowed(const struct trace_profile_control *control, struct http_
             (endpoint_parse(name, &endpoint, &error) && is_loopback(endpoint.host)))
             return true;
     }
-    refuse(request, 403, "without a token only localhost may be asked for\n");
+    refuse(request, 403, "without a token only requests to localhost are allowed\n");
     return false;
 }
 
@@ -149,7 +149,7 @@ static void on_request(struct http_request *request, void *arg)
     if (!is_allowed(control, request))
         return;
     if (!slice_equal_text(http_request_path(request), "/keep")) {
-        refuse(request, 404, "there is only /keep here\n");
+        refuse(request, 404, "not found: the only path is /keep\n");
     } else if (slice_equal_text(method, "GET")) {
         respond_rules(control, request);
     } else if (slice_equal_text(method, "DELETE")) {

@@ -18,7 +18,7 @@ static const char *const marks[] = {"off", "local_roots", "all", "observed", NUL
 
 static const struct config_field index_fields[] = {
     CONFIG_COUNT(struct join_index_config, entries, "entries", "200000", 1000, 10000000,
-                 "Spans that are remembered; the oldest go first."),
+                 "Spans that are kept; the oldest are evicted first."),
     CONFIG_BYTES(
         struct join_index_config, bytes, "bytes", "32MiB", 1 << 20, INT64_C(16) << 30,
         "Memory that is set aside for them, out of the budget: about 70 bytes per span and "
@@ -42,7 +42,8 @@ const struct config_field trace_profile_join_fields[] = {
                     INT64_C(300) * NS_PER_S,
                     "How long a profile waits for spans that its samples name. 0: not at all."),
     CONFIG_BYTES(struct trace_profile_join_config, hold_bytes, "hold_bytes", "64MiB", 0,
-                 INT64_C(64) << 30, "How much may wait, over all lanes; the oldest go on first."),
+                 INT64_C(64) << 30,
+                 "Bytes that may wait, over all lanes; the oldest are released first."),
     CONFIG_SECTION(struct trace_profile_join_config, index, struct join_index_config, "index",
                    index_fields, NULL, "The spans that are remembered."),
     CONFIG_TEXTS(struct trace_profile_join_config, attributes, "attributes", "span_name",
@@ -146,7 +147,7 @@ static bool read_buckets(const struct config_texts *texts, struct join_settings 
             return error_set(error, "found \"%s\": %s", texts->texts[i], problem) ||
                    error_at_index(error, i) || error_at(error, "duration_buckets");
         if (bound <= before)
-            return error_set(error, "found \"%s\", expected more than the bound before",
+            return error_set(error, "found \"%s\", expected more than the previous bound",
                              texts->texts[i]) ||
                    error_at_index(error, i) || error_at(error, "duration_buckets");
         before = bound;

@@ -201,7 +201,7 @@ static const struct row rows[] = {
     {PROCESSOR, JOIN "attributes: [span_name, @foo]", "found \"foo\""},
     {PROCESSOR, JOIN "attributes: [span.a, @resource.a]", "the same attribute"},
     {PROCESSOR, JOIN "duration_buckets: [1s, @x]", "found \"x\""},
-    {PROCESSOR, JOIN "duration_buckets: [2s, @1s]", "more than the bound before"},
+    {PROCESSOR, JOIN "duration_buckets: [2s, @1s]", "more than the previous bound"},
     {PROCESSOR, JOIN "@duration_buckets: []", "expected 1 to"},
     {PROCESSOR, JOIN "count_for: [span, @foo]", "found \"foo\""},
     {PROCESSOR, JOIN "count_for: [span, @span]", "twice"},
@@ -210,7 +210,7 @@ static const struct row rows[] = {
     {PROCESSOR, JOIN "keep: [error, @foo]", "found \"foo\""},
     {PROCESSOR, JOIN "keep: @foo", "expected a list"},
     {PROCESSOR, JOIN "keep: [@{slow: 5}]", "expected a duration with its unit"},
-    {PROCESSOR, JOIN "control: {token: @x}", "of no use"},
+    {PROCESSOR, JOIN "control: {token: @x}", "has no effect"},
     {PROCESSOR, JOIN "control: {endpoint: @x}", "missing port"},
     {PROCESSOR, JOIN "control: {endpoint: @'0.0.0.0:1'}", "set a token"},
     /* extensions */
