@@ -22,6 +22,6 @@ enum auth_cached auth_cache_find(struct auth_cache *cache, struct slice credenti
 void auth_cache_add(struct auth_cache *cache, struct slice credentials, bool is_right);
 /* To be called when the passwords change. */
 void auth_cache_clear(struct auth_cache *cache);
-/* Whether there is time for another check; tell auth_cache_spend how long it took. */
+/* Whether there is time for another check; report its duration by auth_cache_spend. */
 bool auth_cache_may_check(struct auth_cache *cache);
 void auth_cache_spend(struct auth_cache *cache, uint64_t spent_ns);

@@ -66,7 +66,7 @@ static const struct config_field health_check_pipeline_fields[] = {
 static const struct config_field health_check_extension_fields[] = {
     HTTP_EXTENSION_ROWS(OWNER, server, "localhost:13133", "false"),
     CONFIG_TEXT(OWNER, path, "path", "/",
-                "Path of the status; one that ends in / stands for all paths below it."),
+                "Path of the status; one that ends in / includes all paths below it."),
     CONFIG_OPTIONAL(OWNER, response_body, struct health_check_body_config, has_response_body,
                     CONFIG_NULL_IS_OFF, "response_body", health_check_body_fields, NULL,
                     "Fixed bodies instead of the JSON status."),
@@ -166,7 +166,7 @@ static void respond(struct component *base, struct http_request *request)
     bool is_now_ready = is_ready(self);
     note_state(self, is_now_ready);
 
-    /* As Go's mux: a path that ends in "/" also stands for all below it. */
+    /* As in Go's mux, a path that ends in "/" includes all paths below it. */
     struct slice path = http_request_path(request);
     size_t path_bytes = strlen(config->path);
     if (config->path[path_bytes - 1] == '/' && path.size > path_bytes)

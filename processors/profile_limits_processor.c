@@ -62,7 +62,7 @@ static const struct config_field profile_limits_fields[] = {
                     "Replacements in names of functions and files, applied in order."),
     CONFIG_TEXTS(struct profile_limits_config, drop_frames, "drop_frames", NULL,
                  "Regular expressions (RE2): frames whose function name matches one are left out "
-                 "of every stack. They see names as they came, before rename."),
+                 "of every stack. They see the original names, before rename."),
     CONFIG_END,
 };
 
@@ -234,7 +234,7 @@ static void on_resolved(struct receipt *receipt, const struct outcome *outcome, 
         counter_add(&counters->renamed, shaped->figures.renamed);
         counter_add(&counters->dropped_samples, lost->items);
     }
-    /* Dropped samples count as accepted if the client was told so. */
+    /* Dropped samples count as the rest: accepted, if the client got OK. */
     if (outcome->verdict != REFUSED && lost->items > 0) {
         if (outcome->verdict == ACCEPTED || lost->is_acknowledged)
             ledger_drop(component->ledger, lost, LOSS_TOO_LARGE, component->exporters);

@@ -56,7 +56,7 @@ const struct config_field trace_profile_join_fields[] = {
     CONFIG_CHOICE(struct trace_profile_join_config, span_id, "span_id", "received", span_ids,
                   "Whether samples keep the span that they name, or get its local root."),
     CONFIG_TEXTS(struct trace_profile_join_config, count_for, "count_for", "span",
-                 "Which spans samples count for: span, and besides root, ancestors: in profiles of "
+                 "Which spans samples count for: span, and also root, ancestors: in profiles of "
                  "types of their own, as cpu_root and cpu_ancestors."),
     CONFIG_BOOL(struct trace_profile_join_config, repair_identity, "repair_identity", "true",
                 "Profiles without service.name take it from spans of the same container, pod or "

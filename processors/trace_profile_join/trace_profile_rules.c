@@ -98,7 +98,7 @@ static bool fail(const struct json_scan *scan, const char *expected, struct erro
     return error_set(error, "byte %zu: expected %s", (size_t)(scan->at - scan->begin), expected);
 }
 
-/* Skips the byte, if it stands here, and the space around it. */
+/* Skips the byte, if it is next, and the space around it. */
 static bool take(struct json_scan *scan, uint8_t byte)
 {
     json_scan_space(scan);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rules of keep as they stand in the configuration, and as JSON for the control of
+/* The rules of keep as they are in the configuration, and as JSON for the control of
  * trace_profile_join. Pure functions; any thread. */
 #pragma once
 

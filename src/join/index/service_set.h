@@ -19,7 +19,7 @@ struct service_set {
     _Atomic uint32_t count;
     _Atomic uint32_t unmatched; /* linked services without any spans yet */
     _Atomic bool has_strangers; /* linked profiles of unknown services, or too many services */
-    _Atomic uint64_t first_ns;  /* when the first one came; 0: none yet */
+    _Atomic uint64_t first_ns;  /* when the first one was added; 0: none yet */
 };
 
 /* A service sends profiles; is_linked: some of their samples name a span. key 0: an unknown

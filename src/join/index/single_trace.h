@@ -23,8 +23,8 @@ struct single_trace_entry {
     uint64_t parents[SINGLE_TRACE_PARENTS_MAX]; /* named by spans but not seen yet, oldest first */
     uint64_t start_ns;                          /* of its first span, as far as known */
     uint64_t end_ns;                            /* of its root */
-    uint64_t seen_ns; /* when the last span came, on clock_now_ns's scale */
-    uint8_t kinds;    /* of a service: a bit for each kind of name that its processes have */
+    uint64_t seen_ns;                           /* when the last span arrived, by clock_now_ns */
+    uint8_t kinds; /* of a service: a bit for each kind of name that its processes have */
     bool has_trace;
     bool is_shared; /* by several traces: it is a server */
 };
@@ -62,7 +62,7 @@ void single_traces_note(struct single_traces *traces, const struct process_keys 
                         const struct span_facts *span, uint64_t now_ns);
 /* What its spans say of a process so far. */
 enum process_state {
-    PROCESS_UNKNOWN, /* no process of that service has sent spans lately */
+    PROCESS_UNKNOWN, /* no process of that service has sent spans recently */
     PROCESS_PENDING, /* others have, this one has not yet */
     PROCESS_SHARED,
     PROCESS_HAS_TRACE,

@@ -5,7 +5,7 @@
  * time. A list ends where a number was overwritten: all behind it are gone, too. An entry's number
  * is its stamp.
  *
- * A process has several names; the most certain one that its spans have stands for all of them.
+ * A process has several names; the most certain one that its spans have represents it.
  * Adding runs on the shard's lane, finding on any. */
 #include "src/join/index/span_window.h"
 

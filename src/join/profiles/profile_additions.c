@@ -14,7 +14,7 @@
 /* By analogy with pyroscope.profile.url. */
 #define TRACE_URL "trace.url"
 
-/* LINKS and STRINGS stand beside the numbers of keys in values. */
+/* LINKS and STRINGS are keys in values, too. */
 enum { VALUES_FIRST = 64, LINKS = ADDED_KEYS, STRINGS };
 
 /* Linear searches of the request's strings before they are indexed. */
@@ -39,8 +39,7 @@ void profile_additions_fini(struct profile_additions *additions)
     additions->value_index_capacity = 0;
 }
 
-/* Where values has (key, string); LINKS stands for the ids of a link, STRINGS for a string itself.
- */
+/* The place of (key, string) in values. For LINKS the string is the ids of a link. */
 static uint32_t value_place(struct profile_additions *additions, size_t key, struct slice string)
 {
     struct profile_set *values = &additions->values;

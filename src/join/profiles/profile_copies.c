@@ -195,7 +195,7 @@ static void copy_profile(struct copies *copies, const struct profile_walk *walk)
     struct slice type = slice_of_text("");
     if (profile_index_is_set(index))
         type = profile_string_at(&copies->links->from, index);
-    /* A copy needs a type to be told by; copies that a join before this one made are not copied. */
+    /* Copies are distinguished by their type; those of an earlier join are not copied again. */
     if (type.size == 0 || type.size > TYPE_BYTES_MAX || profile_type_stem_bytes(type) != type.size)
         return;
     const struct named_reader named = copies->named;
@@ -232,8 +232,8 @@ struct batch *profile_copies_add(struct profile_links *links, struct batch *batc
     splice_list_init(&copies.splices, budget);
     profile_additions_init(&copies.additions, links, budget);
     profile_additions_begin(&copies.additions);
-    /* What the dictionary gets is known only after the samples. Where it stands before some of
-     * them, a second pass finds all additions made. */
+    /* The additions are known only after all samples. When the dictionary precedes some of them,
+     * a second pass has all additions from the start. */
     if (!copy_request(&copies, links->from.request)) {
         splice_list_clear(&copies.splices);
         copies.figures = (struct copies_figures){.made = 0};

@@ -2,7 +2,7 @@
 /* Which spans the samples of a profiles request were taken in, and what the index knows of these
  * spans. A sample names its span by a Link or by labels; with uses_window, a sample that names none
  * gets the only span of its process and thread at its time. The request is normalized
- * (profile_normalize), lies in one piece and stays where it is. One owner, one thread at a time. */
+ * (profile_normalize), is contiguous and must not move. One owner, one thread at a time. */
 #pragma once
 
 #include <assert.h>

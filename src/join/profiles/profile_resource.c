@@ -166,7 +166,7 @@ static bool add_trace(struct profile_resources *resources, const struct resource
     struct single_trace trace;
     uint64_t from_ns;
     uint64_t until_ns;
-    /* A profiler that names spans knows more than the process as a whole tells. */
+    /* A profiler that names spans knows better. */
     bool names_spans = facts->service != 0 ? service_set_is_linked(&store->services, facts->service)
                                            : resources->has_links;
     if (!store->settings.finds_single_traces || names_spans ||

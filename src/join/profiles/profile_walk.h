@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Iterates over the Resources and Profiles of a profiles request that is being spliced, and keeps
  * the lengths of the messages around them right. The request is normalized (profile_normalize) and
- * lies in one piece. One owner. */
+ * contiguous. One owner. */
 #pragma once
 
 #include "src/join/splice.h"
@@ -11,7 +11,7 @@ struct profile_walk {
     /* What the last _next found. */
     bool is_resource;        /* a Resource; else a Profile, whose message is not opened yet */
     struct wire_field field; /* the whole field */
-    uint64_t at;             /* where it stands in the request */
+    uint64_t at;             /* its place in the request */
     struct slice around;     /* content of the ResourceProfiles that it is in */
 
     size_t additions_placed; /* bytes of the additions that were inserted */

@@ -169,8 +169,7 @@ static uint16_t class_of(struct slice encoded)
 static void finish_flags(const struct join_settings *settings, struct span_view *span)
 {
     struct span_facts *facts = &span->facts;
-    /* Without the flag of newer SDKs the kind tells: servers and consumers are called from outside.
-     */
+    /* Older SDKs do not set the flag: servers and consumers have remote callers. */
     bool tells_root = (span->flags & FLAG_HAS_REMOTE) != 0;
     bool has_remote_parent =
         tells_root ? (span->flags & FLAG_IS_REMOTE) != 0
