@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* basicauth and bearertokenauth, each created from YAML as components do: who is let in, the errors
- * for others, files that change, floods, and the headers of our own requests. */
+ * for others, files that change, and the headers of our own requests. */
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
