@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading links. Each entry of the attribute table and of the link table is interpreted once; spans
- * that are found by time are looked up anew on each _resolve. Runs on the owner's thread. */
+ * that are found by time are looked up anew on each _resolve. The set is a list of links in the
+ * order of their arrival and a hash table of their places, which double when they are full, as far
+ * as the budget has memory. Runs on the owner's thread. */
 #include "src/join/profiles/profile_links.h"
 
 #include <assert.h>
@@ -8,33 +10,106 @@
 
 #include "src/base/budget.h"
 #include "src/base/mem.h"
+#include "src/base/random.h"
 #include "src/join/index/join_store.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/pprof/correlation.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 /* Prefetching, in links: slots are fetched SLOTS_AHEAD before a look-up, and the entries that they
  * name ENTRIES_BEHIND later, when the slots have arrived. */
 enum { SLOTS_AHEAD = 16, ENTRIES_BEHIND = 8 };
 enum { SCOPE_PROFILES = 2, ITEMS_FIRST = 64 };
 
+/* Room for links at first, room that is made for the expected ones at most, and their limit. */
+enum { LINKS_FIRST = 64, LINKS_AT_ONCE = 1 << 14, LINKS_MAX = 1 << 24 };
+
+/* Above a 16th of the slots in use, clearing all of them is quicker. */
+enum { CLEAR_ALL_SHARE = 16 };
+
+/* Of a link and its slots. */
+#define LINK_BYTES ((uint64_t)sizeof(struct join_link) + 2 * sizeof(uint32_t))
+
+/* The slot of the link with that key, or the empty one where it belongs. */
+static uint32_t *slot_of(const struct link_set *set, const struct link_key *key)
+{
+    uint32_t mask = set->slots_count - 1;
+    uint32_t at = (uint32_t)XXH3_64bits_withSeed(key, sizeof(*key), set->seed) & mask;
+    assert(set->count <= set->slots_count / 2);
+    for (;; at = (at + 1) & mask) {
+        uint32_t place = set->slots[at];
+        if (place == 0 || memcmp(&set->items[place].key, key, sizeof(*key)) == 0)
+            return &set->slots[at];
+    }
+}
+
+/* Room for that many links, a power of two. False: no memory. */
+static bool grow_set(struct profile_links *links, uint32_t capacity)
+{
+    struct link_set *set = &links->set;
+    uint32_t slots_count = 2 * capacity;
+    assert(capacity > set->capacity);
+    /* Both lists exist while links are copied. */
+    if (links->budget != NULL && !budget_try_take(links->budget, capacity * LINK_BYTES))
+        return false;
+    uint64_t before = set->capacity * LINK_BYTES;
+    set->items = mem_resize(set->items, capacity * sizeof(struct join_link));
+    set->capacity = capacity;
+    mem_free(set->slots);
+    set->slots = mem_alloc(slots_count * sizeof(uint32_t));
+    set->slots_count = slots_count;
+    memset(set->slots, 0, slots_count * sizeof(uint32_t));
+    for (uint32_t i = 1; i < set->count; i++)
+        *slot_of(set, &set->items[i].key) = i;
+    if (links->budget != NULL)
+        budget_return(links->budget, before);
+    return true;
+}
+
+/* The place of that key, which is added if it is new; LINK_NONE, and is_short from then on: no
+ * memory. */
+static uint32_t find_or_add(struct profile_links *links, const struct link_key *key)
+{
+    struct link_set *set = &links->set;
+    uint32_t *slot = slot_of(set, key);
+    if (*slot != 0)
+        return *slot;
+    if (set->count == set->capacity) {
+        if (set->capacity >= LINKS_MAX || !grow_set(links, 2 * set->capacity)) {
+            links->is_short = true;
+            return LINK_NONE;
+        }
+        slot = slot_of(set, key);
+    }
+    uint32_t place = set->count++;
+    set->items[place] = (struct join_link){.key = *key};
+    *slot = place;
+    return place;
+}
+
 void profile_links_init(struct profile_links *links, struct join_store *store,
                         struct budget *budget)
 {
     *links = (struct profile_links){.store = store, .budget = budget};
     arena_init(&links->arena, PROFILE_INDEX_BYTES_MAX);
-    link_set_init(&links->set, budget);
+    links->set.count = 1;
+    links->set.seed = (uint64_t)(random_uniform() * 0x1p53);
 }
 
 void profile_links_fini(struct profile_links *links)
 {
     arena_clear(&links->arena);
-    link_set_fini(&links->set);
+    mem_free(links->set.items);
+    mem_free(links->set.slots);
     mem_free(links->named);
     mem_free(links->timed);
     mem_free(links->resources);
     if (links->budget != NULL)
-        budget_return(links->budget, links->charged_bytes);
+        budget_return(links->budget, links->charged_bytes + links->set.capacity * LINK_BYTES);
     links->charged_bytes = 0;
+    links->set = (struct link_set){.count = 1};
     links->named = NULL;
     links->timed = NULL;
     links->resources = NULL;
@@ -42,8 +117,16 @@ void profile_links_fini(struct profile_links *links)
 
 void profile_links_close(struct profile_links *links)
 {
+    struct link_set *set = &links->set;
     arena_clear(&links->arena);
-    link_set_clear(&links->set);
+    /* A large table with few links is emptied link by link: otherwise every small request would pay
+     * for the slots of a large one before it. */
+    if (set->count > 1 && set->count > set->slots_count / CLEAR_ALL_SHARE)
+        memset(set->slots, 0, set->slots_count * sizeof(uint32_t));
+    else /* backwards, so that a search never ends at a slot that is already empty */
+        for (uint32_t i = set->count; --i > 0;)
+            *slot_of(set, &set->items[i].key) = 0;
+    set->count = 1;
     links->named_count = 0;
     links->timed_count = 0;
     links->timed_found = 0;
@@ -83,9 +166,7 @@ static uint32_t place_of(struct profile_links *links, const struct correlation *
     if (correlation->has_trace)
         memcpy(key.trace, correlation->trace_id, sizeof(key.trace));
     assert(key.span != 0);
-    uint32_t place = link_set_place(&links->set, &key);
-    links->is_short |= place == LINK_NONE;
-    return place;
+    return find_or_add(links, &key);
 }
 
 /* Interprets an entry of the link table; called once for each. */
@@ -274,8 +355,11 @@ bool profile_links_open(struct profile_links *links, struct slice request, uint6
     size_t by_link_bytes = ((size_t)from->counts[PROFILE_LINKS] + 1) * sizeof(links->by_link[0]);
     links->roles = arena_try_alloc(&links->arena, roles_bytes);
     links->by_link = arena_try_alloc(&links->arena, by_link_bytes);
+    uint32_t capacity = LINKS_FIRST;
+    while (capacity <= from->counts[PROFILE_LINKS] && capacity < LINKS_AT_ONCE)
+        capacity *= 2;
     if (links->roles == NULL || links->by_link == NULL ||
-        !link_set_reserve(&links->set, from->counts[PROFILE_LINKS]))
+        (capacity > links->set.capacity && !grow_set(links, capacity)))
         return false;
     memset(links->roles, 0, roles_bytes);
     memset(links->by_link, 0, by_link_bytes);
@@ -321,8 +405,7 @@ static void resolve(const struct profile_links *links, struct join_link *link)
 uint32_t profile_links_place(struct profile_links *links, const struct link_key *key)
 {
     uint32_t count = links->set.count;
-    uint32_t place = link_set_place(&links->set, key);
-    links->is_short |= place == LINK_NONE;
+    uint32_t place = find_or_add(links, key);
     if (place == count && place != LINK_NONE)
         resolve(links, &links->set.items[place]);
     return place;
