@@ -102,14 +102,6 @@ void splice_add_from(struct splice_list *list, uint64_t at, uint64_t removed, si
         (struct splice){.at = at, .removed = removed, .insert = begin, .insert_bytes = bytes};
 }
 
-void splice_add(struct splice_list *list, uint64_t at, uint64_t removed, struct slice bytes)
-{
-    size_t begin = list->inserts.size;
-    profile_bytes_add(&list->inserts, bytes);
-    assert(list->inserts.size == begin + bytes.size);
-    splice_add_from(list, at, removed, begin);
-}
-
 size_t splice_open(struct splice_list *list, uint64_t begin, uint64_t content)
 {
     assert(content > begin);

@@ -38,9 +38,8 @@ void splice_list_forget(struct splice_list *list);
 uint64_t splice_list_growth(const struct splice_list *list, size_t count, uint64_t bytes);
 void splice_list_clear(struct splice_list *list);
 
-/* Replaces `removed` bytes at `at`. */
-void splice_add(struct splice_list *list, uint64_t at, uint64_t removed, struct slice bytes);
-/* The same with what was appended to inserts since `begin`, their size then. */
+/* Replaces `removed` bytes at `at` by what was appended to inserts since `begin`, their size then.
+ */
 void splice_add_from(struct splice_list *list, uint64_t at, uint64_t removed, size_t begin);
 /* A nested message whose tag is at `begin` and whose content at `content`. Changes inside come
  * between _open and _close, which writes the new length. Returns an argument for _close. */

@@ -26,8 +26,6 @@ static bool add(struct url_template *template, struct url_piece piece, struct er
         return error_set(error, "found more than %d pieces, expected a shorter URL",
                          URL_PIECES_MAX);
     template->pieces[template->count++] = piece;
-    if (piece.text.data == NULL)
-        template->values |= 1u << piece.value;
     return true;
 }
 

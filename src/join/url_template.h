@@ -31,8 +31,7 @@ struct url_piece {
 
 struct url_template {
     struct url_piece pieces[URL_PIECES_MAX];
-    size_t count;    /* 0: there is no template */
-    unsigned values; /* bits of those that it has a place for */
+    size_t count; /* 0: there is no template */
 };
 
 struct url_values {
@@ -43,10 +42,6 @@ struct url_values {
  * allowed: bits of the values that it may have. False: error says where it is wrong. */
 bool url_template_read(const char *text, unsigned allowed, struct url_template *ret_template,
                        struct error *error);
-static inline bool url_template_has(const struct url_template *template, enum url_value value)
-{
-    return (template->values >> value & 1) != 0;
-}
 /* The URL in room, its values percent-encoded (RFC 3986 §2.1). No data: a value that it has a place
  * for is missing, or it is too long. */
 struct slice url_template_write(const struct url_template *template,

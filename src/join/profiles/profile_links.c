@@ -115,28 +115,6 @@ void profile_links_fini(struct profile_links *links)
     links->resources = NULL;
 }
 
-void profile_links_close(struct profile_links *links)
-{
-    struct link_set *set = &links->set;
-    arena_clear(&links->arena);
-    /* A large table with few links is emptied link by link: otherwise every small request would pay
-     * for the slots of a large one before it. */
-    if (set->count > 1 && set->count > set->slots_count / CLEAR_ALL_SHARE)
-        memset(set->slots, 0, set->slots_count * sizeof(uint32_t));
-    else /* backwards, so that a search never ends at a slot that is already empty */
-        for (uint32_t i = set->count; --i > 0;)
-            *slot_of(set, &set->items[i].key) = 0;
-    set->count = 1;
-    links->named_count = 0;
-    links->timed_count = 0;
-    links->timed_found = 0;
-    links->resources_count = 0;
-    links->linked_samples = 0;
-    links->is_short = false;
-    links->roles = NULL;
-    links->by_link = NULL;
-}
-
 /* Doubles the room for items. NULL, and is_short from then on: the budget has no memory. */
 static void *grow(struct profile_links *links, void *items, uint32_t *capacity, size_t item_bytes)
 {
@@ -347,7 +325,22 @@ bool profile_links_open(struct profile_links *links, struct slice request, uint6
 {
     const struct join_settings *settings = &links->store->settings;
     struct profile_dictionary *from = &links->from;
-    profile_links_close(links);
+    struct link_set *set = &links->set;
+    /* A large table with few links is emptied link by link: otherwise every small request would pay
+     * for the slots of a large one before it. */
+    if (set->count > 1 && set->count > set->slots_count / CLEAR_ALL_SHARE)
+        memset(set->slots, 0, set->slots_count * sizeof(uint32_t));
+    else /* backwards, so that a search never ends at a slot that is already empty */
+        for (uint32_t i = set->count; --i > 0;)
+            *slot_of(set, &set->items[i].key) = 0;
+    set->count = 1;
+    links->named_count = 0;
+    links->timed_count = 0;
+    links->timed_found = 0;
+    links->resources_count = 0;
+    links->linked_samples = 0;
+    links->is_short = false;
+    arena_clear(&links->arena);
     if (!profile_dictionary_open(from, &links->arena, request))
         return false;
     uint32_t attributes = from->counts[PROFILE_ATTRIBUTES];
@@ -359,7 +352,7 @@ bool profile_links_open(struct profile_links *links, struct slice request, uint6
     while (capacity <= from->counts[PROFILE_LINKS] && capacity < LINKS_AT_ONCE)
         capacity *= 2;
     if (links->roles == NULL || links->by_link == NULL ||
-        (capacity > links->set.capacity && !grow_set(links, capacity)))
+        (capacity > set->capacity && !grow_set(links, capacity)))
         return false;
     memset(links->roles, 0, roles_bytes);
     memset(links->by_link, 0, by_link_bytes);

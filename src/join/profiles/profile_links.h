@@ -116,10 +116,9 @@ enum { PROFILE_SAMPLES = 2 };
 void profile_links_init(struct profile_links *links, struct join_store *store,
                         struct budget *budget);
 void profile_links_fini(struct profile_links *links);
-/* Reads the request and notes its services in the store. False: its index takes more memory than
- * PROFILE_INDEX_BYTES_MAX or than the budget has. */
+/* Reads a request, in the place of the last one, and notes its services in the store. False: its
+ * index takes more memory than PROFILE_INDEX_BYTES_MAX or than the budget has. */
 bool profile_links_open(struct profile_links *links, struct slice request, uint64_t now_ns);
-void profile_links_close(struct profile_links *links);
 /* Looks up all spans. Returns how many are missing and may still arrive, plus the samples whose
  * span is found by time and may still change. */
 uint32_t profile_links_resolve(struct profile_links *links);

@@ -84,17 +84,6 @@ static void an_empty_template_is_none(void **state)
     (void)state;
     assert_true(url_template_read("", ALL, &template, &error));
     assert_int_equal(template.count, 0);
-    assert_int_equal(template.values, 0);
-}
-
-static void a_template_knows_its_values(void **state)
-{
-    struct url_template template;
-    struct error error;
-    (void)state;
-    assert_true(url_template_read("http://g/{trace_id}{{span_id}}", ALL, &template, &error));
-    assert_true(url_template_has(&template, URL_TRACE_ID));
-    assert_false(url_template_has(&template, URL_SPAN_ID));
 }
 
 static void limits_hold(void **state)
@@ -134,7 +123,6 @@ int main(void)
         cmocka_unit_test(values_are_filled_in_and_encoded),
         cmocka_unit_test(mistakes_are_reported_with_their_place),
         cmocka_unit_test(an_empty_template_is_none),
-        cmocka_unit_test(a_template_knows_its_values),
         cmocka_unit_test(limits_hold),
         cmocka_unit_test(times_are_milliseconds),
     };
