@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The small sets of the join: services, ids that profiles named, values under a cap. */
+/* What is known of services: that they send profiles, that their spans are new or missing. */
 #include "src/join/index/service_set.h"
 
 #include <setjmp.h>
@@ -9,9 +9,6 @@
 #include <string.h>
 
 #include <cmocka.h>
-
-#include "src/join/index/id_set.h"
-#include "src/join/value_cap.h"
 
 enum { NOW = 1000 };
 
@@ -108,50 +105,6 @@ static void the_pending_service_not_asked_for_the_longest_is_evicted(void **stat
     pending_services_fini(&services);
 }
 
-static void an_id_stays_until_it_is_taken_or_evicted(void **state)
-{
-    struct id_set set;
-    (void)state;
-    assert_true(id_set_init(&set, 64));
-    assert_false(id_set_has(&set, 5));
-    id_set_add(&set, 5);
-    id_set_add(&set, 5);
-    assert_true(id_set_has(&set, 5));
-    assert_true(id_set_take(&set, 5));
-    assert_false(id_set_take(&set, 5));
-    for (uint64_t id = 1; id < 10000; id++) {
-        id_set_add(&set, id);
-        assert_true(id_set_has(&set, id));
-    }
-    id_set_fini(&set);
-}
-
-static uint64_t count_admitted(struct value_cap *cap, uint32_t epoch, unsigned first)
-{
-    uint64_t admitted = 0;
-    char text[32];
-    for (unsigned i = first; i < first + 10000; i++) {
-        snprintf(text, sizeof(text), "value %u", i);
-        bool is_admitted = value_cap_admits(cap, slice_of_text(text), epoch);
-        assert_int_equal(value_cap_admits(cap, slice_of_text(text), epoch), is_admitted);
-        admitted += is_admitted;
-    }
-    return admitted;
-}
-
-static void the_first_values_of_each_epoch_are_admitted(void **state)
-{
-    static const uint64_t mosts[] = {1, 2, 7, 1000};
-    (void)state;
-    for (size_t i = 0; i < sizeof(mosts) / sizeof(mosts[0]); i++) {
-        struct value_cap cap;
-        assert_true(value_cap_init(&cap, mosts[i]));
-        for (uint32_t epoch = 0; epoch < 300; epoch += 99)
-            assert_int_equal(count_admitted(&cap, epoch, epoch * 7), mosts[i]);
-        value_cap_fini(&cap);
-    }
-}
-
 static void a_service_is_recent_for_a_while_and_again_after_a_silence(void **state)
 {
     static struct recent_services set;
@@ -192,8 +145,6 @@ int main(void)
         cmocka_unit_test(with_too_many_services_all_spans_may_have_profiles),
         cmocka_unit_test(a_pending_service_is_new_for_a_while_and_again_after_a_silence),
         cmocka_unit_test(the_pending_service_not_asked_for_the_longest_is_evicted),
-        cmocka_unit_test(an_id_stays_until_it_is_taken_or_evicted),
-        cmocka_unit_test(the_first_values_of_each_epoch_are_admitted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
