@@ -16,7 +16,6 @@
 #include "src/listen/authenticator.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -212,14 +211,7 @@ static enum auth_verdict basicauth_authenticate(struct authenticator *base,
 /* The file's content without surrounding white space, or the text from the configuration. */
 static struct slice resolve(const struct watched_file *file, const char *text)
 {
-    if (file->path == NULL)
-        return slice_of_text(text);
-    struct slice found = slice_of(file->text, file->size);
-    while (found.size > 0 && isspace(found.data[0]))
-        found = slice_of(found.data + 1, found.size - 1);
-    while (found.size > 0 && isspace(found.data[found.size - 1]))
-        found.size--;
-    return found;
+    return file->path == NULL ? slice_of_text(text) : slice_trim(slice_of(file->text, file->size));
 }
 
 static void make_value(struct basicauth *self)

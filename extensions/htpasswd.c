@@ -12,7 +12,6 @@
 
 #include <assert.h>
 #include <crypt.h>
-#include <ctype.h>
 #include <string.h>
 
 enum { APR1_SALT_BYTES_MAX = 8, APR1_ROUNDS = 1000, PASSWORD_BYTES_MAX = 1024 };
@@ -217,20 +216,15 @@ static matches_fn form_of(const char *stored)
 /* A copy of the first line without surrounding white space. */
 static char *take_line(struct slice text, struct slice *ret_rest)
 {
-    assert(text.size > 0);
     const uint8_t *end = memchr(text.data, '\n', text.size);
     size_t size = end != NULL ? (size_t)(end - text.data) : text.size;
+    struct slice line = slice_trim(slice_of(text.data, size));
     *ret_rest = end != NULL ? slice_of(end + 1, text.size - size - 1) : slice_of(NULL, 0);
-    const uint8_t *begin = text.data;
-    for (; size > 0 && isspace(*begin); size--)
-        begin++;
-    while (size > 0 && isspace(begin[size - 1]))
-        size--;
-    char *line = mem_alloc(size + 1);
-    if (size > 0)
-        memcpy(line, begin, size);
-    line[size] = '\0';
-    return line;
+    char *copy = mem_alloc(line.size + 1);
+    if (line.size > 0)
+        memcpy(copy, line.data, line.size);
+    copy[line.size] = '\0';
+    return copy;
 }
 
 /* The length of a scheme's name: "$y$", "{CRYPT}", or all of a DES hash. 0: it is plain text. */

@@ -129,8 +129,7 @@ bool resource_lacks(const struct resource_facts *facts, enum resource_key key)
     if (facts->values[key].data == NULL || !value_text_of(facts->values[key], room, &text) ||
         text.size == 0)
         return true;
-    return key == RESOURCE_SERVICE_NAME && text.size >= size &&
-           memcmp(text.data, DEFAULT_SERVICE, size) == 0 &&
+    return key == RESOURCE_SERVICE_NAME && slice_begins_with(text, DEFAULT_SERVICE) &&
            (text.size == size || text.data[size] == ':');
 }
 
