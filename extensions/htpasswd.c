@@ -243,36 +243,29 @@ static size_t scheme_of(const char *stored)
     return is_des || is_extended_des ? size : 0;
 }
 
-/* The error shows the user and the scheme, not the hash. */
-static bool check_line(const char *line, size_t number, struct error *error)
-{
-    static const char plain[] = "{PLAIN}";
-    const char *colon = strchr(line, ':');
-    assert(number > 0);
-    if (colon == NULL || form_of(colon + 1) != matches_plain ||
-        strncmp(colon + 1, plain, strlen(plain)) == 0)
-        return true;
-    size_t scheme = scheme_of(colon + 1);
-    if (scheme == 0)
-        return true;
-    bool is_des = colon[1] != '$' && colon[1] != '{';
-    return error_set(error,
-                     "line %zu of htpasswd, user \"%.*s\": found a password in the scheme %.*s, "
-                     "expected bcrypt ($2y$), SHA-crypt ($5$, $6$), apr1, $1$, {SHA}, {SSHA} or "
-                     "plain text; write %s before a plain text that looks like it",
-                     number, (int)(colon - line < 64 ? colon - line : 64), line,
-                     is_des ? 3 : (int)(scheme < 32 ? scheme : 32), is_des ? "DES" : colon + 1,
-                     plain);
-}
-
 bool htpasswd_check(struct slice text, struct error *error)
 {
-    size_t number = 0;
+    static const char plain[] = "{PLAIN}";
     bool is_fine = true;
-    while (is_fine && text.size > 0) {
+    for (size_t number = 1; is_fine && text.size > 0; number++) {
         struct slice rest;
         char *line = take_line(text, &rest);
-        is_fine = check_line(line, ++number, error);
+        const char *colon = strchr(line, ':');
+        size_t scheme = 0;
+        if (colon != NULL && form_of(colon + 1) == matches_plain &&
+            strncmp(colon + 1, plain, strlen(plain)) != 0)
+            scheme = scheme_of(colon + 1);
+        if (scheme > 0) {
+            /* Shows the user and the scheme, not the hash. */
+            bool is_des = colon[1] != '$' && colon[1] != '{';
+            is_fine = error_set(
+                error,
+                "line %zu of htpasswd, user \"%.*s\": found a password in the scheme %.*s, "
+                "expected bcrypt ($2y$), SHA-crypt ($5$, $6$), apr1, $1$, {SHA}, {SSHA} or "
+                "plain text; write %s before a plain text that looks like it",
+                number, (int)(colon - line < 64 ? colon - line : 64), line,
+                is_des ? 3 : (int)(scheme < 32 ? scheme : 32), is_des ? "DES" : colon + 1, plain);
+        }
         secret_free(line);
         text = rest;
     }

@@ -278,23 +278,28 @@ void span_index_fetch_entries(const struct span_index *index, uint64_t span)
     }
 }
 
-/* Whether the bucket has that span, in that trace or, without one, in any; adds it to what was
- * found so far. */
-static enum span_found find_in(const struct span_shard *shard, const _Atomic uint32_t *bucket,
-                               uint64_t hash, const uint64_t trace[2], uint64_t span,
-                               enum span_found found, struct span_facts *ret_facts)
+enum span_found span_index_find(const struct span_index *index, const uint64_t trace[2],
+                                uint64_t span, struct span_facts *ret_facts)
 {
+    enum span_found found = SPAN_MISSED;
     uint64_t words[SPAN_ENTRY_WORDS];
-    for (unsigned left = slots_with(bucket, tag_of(hash)); left != 0; left &= left - 1) {
-        uint32_t place = place_in(&bucket[__builtin_ctz(left)]);
-        if (!seqlock_read(shard->entries[place].words, words, SPAN_ENTRY_WORDS) ||
-            words[SPAN] != span ||
-            (trace != NULL && (words[TRACE_0] != trace[0] || words[TRACE_1] != trace[1])))
-            continue;
-        if (found == SPAN_FOUND &&
-            (words[TRACE_0] != ret_facts->trace[0] || words[TRACE_1] != ret_facts->trace[1]))
-            return SPAN_AMBIGUOUS;
-        if (found == SPAN_MISSED)
+    if (span == 0)
+        return SPAN_MISSED;
+    uint64_t hash = hash_of(index, span);
+    for (unsigned i = 0; i < 2 * index->shards_count; i++) {
+        const struct span_shard *shard = &index->shards[i / 2];
+        const _Atomic uint32_t *bucket = bucket_of(shard, hash, i % 2);
+        for (unsigned left = slots_with(bucket, tag_of(hash)); left != 0; left &= left - 1) {
+            uint32_t place = place_in(&bucket[__builtin_ctz(left)]);
+            if (!seqlock_read(shard->entries[place].words, words, SPAN_ENTRY_WORDS) ||
+                words[SPAN] != span ||
+                (trace != NULL && (words[TRACE_0] != trace[0] || words[TRACE_1] != trace[1])))
+                continue;
+            if (found == SPAN_FOUND) { /* sent twice, or in another trace */
+                if (words[TRACE_0] != ret_facts->trace[0] || words[TRACE_1] != ret_facts->trace[1])
+                    return SPAN_AMBIGUOUS;
+                continue;
+            }
             *ret_facts = (struct span_facts){
                 .trace = {words[TRACE_0], words[TRACE_1]},
                 .span = span,
@@ -305,29 +310,11 @@ static enum span_found find_in(const struct span_shard *shard, const _Atomic uin
                 .thread = (uint16_t)(words[REST] >> 16),
                 .flags = (uint16_t)words[REST],
                 .strings = (uint32_t)words[HEAD],
+                .shard = i / 2,
             };
-        found = SPAN_FOUND;
-    }
-    return found;
-}
-
-enum span_found span_index_find(const struct span_index *index, const uint64_t trace[2],
-                                uint64_t span, struct span_facts *ret_facts)
-{
-    enum span_found found = SPAN_MISSED;
-    if (span == 0)
-        return SPAN_MISSED;
-    uint64_t hash = hash_of(index, span);
-    for (unsigned i = 0; i < index->shards_count; i++) {
-        const struct span_shard *shard = &index->shards[i];
-        for (unsigned which = 0; which < 2; which++) {
-            enum span_found before = found;
-            found =
-                find_in(shard, bucket_of(shard, hash, which), hash, trace, span, found, ret_facts);
-            if (found != before)
-                ret_facts->shard = i;
-            if (found == SPAN_AMBIGUOUS || (found == SPAN_FOUND && trace != NULL))
-                return found;
+            found = SPAN_FOUND;
+            if (trace != NULL)
+                return SPAN_FOUND;
         }
     }
     return found;

@@ -114,28 +114,6 @@ static void skip(struct string_ring *ring, uint64_t words)
         ring->head_at = 0;
 }
 
-static uint32_t append(struct string_ring *ring, const struct string_record *record)
-{
-    uint64_t words = words_of(record->bytes);
-    /* A record is contiguous, and 0 is no place. */
-    if (ring->head_at + words > ring->capacity)
-        skip(ring, ring->capacity - ring->head_at);
-    if ((uint32_t)ring->head == STRING_NOWHERE)
-        skip(ring, 1);
-    assert(ring->head_at + words <= ring->capacity);
-    _Atomic uint64_t *to = &ring->words[ring->head_at];
-    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-    if (ring->head + words > tail + ring->capacity)
-        atomic_store_explicit(&ring->tail, ring->head + words - ring->capacity,
-                              memory_order_release);
-    atomic_store_explicit(&to[0], record->bytes, memory_order_release);
-    for (uint64_t i = 1; i < words; i++)
-        atomic_store_explicit(&to[i], record->words[i - 1], memory_order_release);
-    uint32_t place = (uint32_t)ring->head;
-    skip(ring, words);
-    return place;
-}
-
 uint32_t string_ring_put(struct string_ring *ring, const struct string_record *record,
                          enum string_keep keep)
 {
@@ -156,7 +134,24 @@ uint32_t string_ring_put(struct string_ring *ring, const struct string_record *r
             oldest_age = age;
         }
     }
-    *oldest = (struct string_slot){.hash = hash, .place = append(ring, record)};
+
+    uint64_t words = words_of(record->bytes);
+    /* A record is contiguous, and 0 is no place. */
+    if (ring->head_at + words > ring->capacity)
+        skip(ring, ring->capacity - ring->head_at);
+    if ((uint32_t)ring->head == STRING_NOWHERE)
+        skip(ring, 1);
+    assert(ring->head_at + words <= ring->capacity);
+    _Atomic uint64_t *to = &ring->words[ring->head_at];
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+    if (ring->head + words > tail + ring->capacity)
+        atomic_store_explicit(&ring->tail, ring->head + words - ring->capacity,
+                              memory_order_release);
+    atomic_store_explicit(&to[0], record->bytes, memory_order_release);
+    for (uint64_t i = 1; i < words; i++)
+        atomic_store_explicit(&to[i], record->words[i - 1], memory_order_release);
+    *oldest = (struct string_slot){.hash = hash, .place = (uint32_t)ring->head};
+    skip(ring, words);
     return oldest->place;
 }
 

@@ -149,47 +149,11 @@ static void put_copies(struct copies *copies, const struct named_sample *named)
     copies->figures.made += count;
 }
 
-/* Writes a Profile of the kind at hand with the copies of the profile's samples, if there are any.
- */
-static void put_profile(struct copies *copies, const struct profile *profile, struct slice type)
-{
-    struct profile_bytes *out = &copies->splices.inserts;
-    struct wire_reader others = wire_reader_of(profile->bytes);
-    const struct named_sample *named;
-    struct wire_field field;
-    size_t begin = out->size;
-    while ((named = named_reader_next(&copies->named, profile->bytes)) != NULL)
-        put_copies(copies, named);
-    if (out->size == begin)
-        return;
-    /* The id and the payload are those of the Profile that arrived. */
-    while (wire_next_field(&others, &field))
-        if (field.number != PROFILE_SAMPLE_TYPE && field.number != CHILDREN &&
-            field.number != PROFILE_ID && field.number != PROFILE_PAYLOAD_FORMAT &&
-            field.number != PROFILE_PAYLOAD)
-            profile_bytes_add(out, field.whole);
-    assert(others.failure == NULL);
-
-    uint8_t copied_type[TYPE_BYTES_MAX + TYPE_END_MAX];
-    size_t suffix = strlen(profile_type_ends[copies->kind]);
-    assert(suffix <= TYPE_END_MAX);
-    memcpy(copied_type, type.data, type.size);
-    memcpy(copied_type + type.size, profile_type_ends[copies->kind], suffix);
-    uint32_t index =
-        profile_additions_string(&copies->additions, slice_of(copied_type, type.size + suffix));
-    size_t content = out->size;
-    uint8_t *room = profile_bytes_room(out, 2 * (size_t)(1 + WIRE_VARINT_BYTES_MAX));
-    uint8_t *end = profile_put_number(room, 1, index);
-    end = profile_put_number(end, 2, (uint64_t)profile->sample_type.unit.number);
-    out->size += (size_t)(end - room);
-    profile_bytes_wrap(out, content, PROFILE_SAMPLE_TYPE);
-    profile_bytes_wrap(out, begin, CHILDREN);
-}
-
-/* Puts copies of all kinds behind the Profile that the walk has reached. */
+/* Puts Profiles with the copies, one of each kind, behind the Profile that the walk has reached. */
 static void copy_profile(struct copies *copies, const struct profile_walk *walk)
 {
     const struct join_settings *settings = &copies->links->store->settings;
+    struct profile_bytes *out = &copies->splices.inserts;
     struct profile profile = profile_of(walk->field.bytes);
     struct profile_index index = profile.sample_type.type;
     struct slice type = slice_of_text("");
@@ -198,16 +162,46 @@ static void copy_profile(struct copies *copies, const struct profile_walk *walk)
     /* Copies are distinguished by their type; those of an earlier join are not copied again. */
     if (type.size == 0 || type.size > TYPE_BYTES_MAX || profile_type_stem_bytes(type) != type.size)
         return;
-    const struct named_reader named = copies->named;
-    size_t begin = copies->splices.inserts.size;
+    const struct named_reader samples = copies->named;
+    const size_t before = out->size;
     for (enum profile_type_end kind = 0; kind < PROFILE_TYPE_ENDS; kind++) {
+        if (kind == PROFILE_OF_ROOT ? !settings->counts_root : !settings->counts_ancestors)
+            continue;
+        const struct named_sample *named;
+        size_t begin = out->size;
         copies->kind = kind;
-        copies->named = named;
-        if (kind == PROFILE_OF_ROOT ? settings->counts_root : settings->counts_ancestors)
-            put_profile(copies, &profile, type);
+        copies->named = samples;
+        while ((named = named_reader_next(&copies->named, profile.bytes)) != NULL)
+            put_copies(copies, named);
+        if (out->size == begin)
+            continue;
+        /* The id and the payload are those of the Profile that arrived. */
+        struct wire_reader others = wire_reader_of(profile.bytes);
+        struct wire_field field;
+        while (wire_next_field(&others, &field))
+            if (field.number != PROFILE_SAMPLE_TYPE && field.number != CHILDREN &&
+                field.number != PROFILE_ID && field.number != PROFILE_PAYLOAD_FORMAT &&
+                field.number != PROFILE_PAYLOAD)
+                profile_bytes_add(out, field.whole);
+        assert(others.failure == NULL);
+
+        uint8_t copied_type[TYPE_BYTES_MAX + TYPE_END_MAX];
+        size_t suffix = strlen(profile_type_ends[kind]);
+        assert(suffix <= TYPE_END_MAX);
+        memcpy(copied_type, type.data, type.size);
+        memcpy(copied_type + type.size, profile_type_ends[kind], suffix);
+        uint32_t string =
+            profile_additions_string(&copies->additions, slice_of(copied_type, type.size + suffix));
+        size_t content = out->size;
+        uint8_t *room = profile_bytes_room(out, 2 * (size_t)(1 + WIRE_VARINT_BYTES_MAX));
+        uint8_t *end = profile_put_number(room, 1, string);
+        end = profile_put_number(end, 2, (uint64_t)profile.sample_type.unit.number);
+        out->size += (size_t)(end - room);
+        profile_bytes_wrap(out, content, PROFILE_SAMPLE_TYPE);
+        profile_bytes_wrap(out, begin, CHILDREN);
     }
-    if (copies->splices.inserts.size > begin)
-        splice_add_from(&copies->splices, walk->at + walk->field.whole.size, 0, begin);
+    if (out->size > before)
+        splice_add_from(&copies->splices, walk->at + walk->field.whole.size, 0, before);
 }
 
 /* True: the dictionary has all that was added to it. */

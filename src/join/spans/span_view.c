@@ -109,26 +109,12 @@ static const uint8_t *read_attributes(const struct span_keys *keys, const uint8_
     return at;
 }
 
-static void read_status(struct slice content, struct span_facts *facts)
-{
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field field;
-    while (wire_next_field(&reader, &field)) {
-        if (field.number != STATUS_CODE_FIELD)
-            continue;
-        facts->flags &= (uint16_t) ~(SPAN_IS_OK | SPAN_IS_ERROR);
-        if (field.number_value == STATUS_ERROR_CODE)
-            facts->flags |= SPAN_IS_ERROR;
-        else if (field.number_value == STATUS_OK_CODE)
-            facts->flags |= SPAN_IS_OK;
-    }
-    assert(reader.failure == NULL);
-}
-
 static void read_field(const struct span_keys *keys, const struct wire_field *field,
                        struct span_view *view)
 {
     struct span_facts *facts = &view->facts;
+    struct wire_reader status;
+    struct wire_field code;
     switch ((enum span_field)field->number) {
     case SPAN_TRACE_ID:
         if (field->bytes.size == TRACE_ID_BYTES) {
@@ -158,7 +144,17 @@ static void read_field(const struct span_keys *keys, const struct wire_field *fi
         read_attribute(keys, field->bytes, view);
         break;
     case SPAN_STATUS:
-        read_status(field->bytes, facts);
+        status = wire_reader_of(field->bytes);
+        while (wire_next_field(&status, &code)) {
+            if (code.number != STATUS_CODE_FIELD)
+                continue;
+            facts->flags &= (uint16_t) ~(SPAN_IS_OK | SPAN_IS_ERROR);
+            if (code.number_value == STATUS_ERROR_CODE)
+                facts->flags |= SPAN_IS_ERROR;
+            else if (code.number_value == STATUS_OK_CODE)
+                facts->flags |= SPAN_IS_OK;
+        }
+        assert(status.failure == NULL);
         break;
     case SPAN_FLAGS:
         view->flags = (uint32_t)field->number_value;
