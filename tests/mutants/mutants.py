@@ -611,7 +611,7 @@ MUTANTS = [
     Mutant("redirects: 302 is followed", "src/net/client/http_client.c",
            "{301, 302, 303, 307, 308}", "{301, 303, 307, 308}", ("test_http_client",)),
     Mutant("retry: RESOURCE_EXHAUSTED only with RetryInfo", "exporters/otlp_grpc/otlp_grpc_exporter.c",
-           "!(http_status == 429 && has_retry_info);", "http_status != 429;",
+           "http_status == 429 && has_retry_info", "http_status == 429 && (has_retry_info || true)",
            ("test_otlp_grpc_exporter",)),
     Mutant("retry: UNKNOWN is for good", "exporters/otlp_grpc/otlp_grpc_exporter.c",
            "bool is_permanent = http_status != 503 &&",
