@@ -232,14 +232,21 @@ static struct test_request *add_request(struct harness *harness, uint64_t items)
     return request;
 }
 
-struct test_request *harness_offer_bytes(struct harness *harness, unsigned lane,
-                                         enum signal_kind signal, struct slice bytes,
-                                         uint64_t items)
+struct test_request *harness_put_bytes(struct harness *harness, unsigned lane,
+                                       enum signal_kind signal, struct slice bytes, uint64_t items)
 {
     struct batch *batch = plain_request(NULL, signal, bytes, items);
     struct test_request *request = add_request(harness, items);
     test_receiver_offer(harness_receiver(harness, "test", lane), batch, request);
     batch_unref(batch);
+    return request;
+}
+
+struct test_request *harness_offer_bytes(struct harness *harness, unsigned lane,
+                                         enum signal_kind signal, struct slice bytes,
+                                         uint64_t items)
+{
+    struct test_request *request = harness_put_bytes(harness, lane, signal, bytes, items);
     harness_turn(harness);
     return request;
 }
@@ -334,6 +341,20 @@ struct test_exporter *harness_exporter_on(const struct harness *harness, const c
 struct test_exporter *harness_exporter(const struct harness *harness, const char *id)
 {
     return harness_exporter_on(harness, id, 0, TRACES);
+}
+
+struct component *harness_processor(const struct harness *harness, const char *id,
+                                    enum signal_kind signal)
+{
+    const struct config *config = harness->config;
+    for (size_t i = 0; i < config->pipelines_count; i++)
+        for (size_t k = 0; k < config->pipelines[i].processors_count; k++) {
+            struct component *processor = harness->service->lanes[0].processors[i][k];
+            if (processor->signal == signal && strcmp(processor->id, id) == 0)
+                return processor;
+        }
+    fail_msg("no processor %s", id);
+    return NULL;
 }
 
 struct component *harness_connector(const struct harness *harness, const char *id,

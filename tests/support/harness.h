@@ -73,7 +73,10 @@ void harness_abandon(struct harness *harness);
 struct test_request *harness_send(struct harness *harness, uint64_t items);
 /* NULL when memory for it was refused. */
 struct test_request *harness_offer(struct harness *harness, struct harness_offer offer);
-/* A request of those bytes to receiver "test" on that lane, then harness_turn. */
+/* A request of those bytes to receiver "test" on that lane, without a turn. */
+struct test_request *harness_put_bytes(struct harness *harness, unsigned lane,
+                                       enum signal_kind signal, struct slice bytes, uint64_t items);
+/* harness_put_bytes, then harness_turn. */
 struct test_request *harness_offer_bytes(struct harness *harness, unsigned lane,
                                          enum signal_kind signal, struct slice bytes,
                                          uint64_t items);
@@ -96,6 +99,9 @@ struct component *harness_receiver(const struct harness *harness, const char *id
 struct test_exporter *harness_exporter(const struct harness *harness, const char *id);
 struct test_exporter *harness_exporter_on(const struct harness *harness, const char *id,
                                           unsigned lane, enum signal_kind signal);
+/* The instance of lane 0 in the first pipeline of that signal. */
+struct component *harness_processor(const struct harness *harness, const char *id,
+                                    enum signal_kind signal);
 /* The instance of lane 0 for that pair of signals. */
 struct component *harness_connector(const struct harness *harness, const char *id,
                                     enum signal_kind taken, enum signal_kind given);

@@ -18,8 +18,6 @@
 #include "tests/support/profile_oracle.h"
 #include "tests/support/random_otlp.h"
 
-enum { ROOM = 4096 };
-
 static void put_attribute(struct wire_writer *out, unsigned number, const char *key,
                           const char *text)
 {
@@ -33,7 +31,7 @@ static void put_attribute(struct wire_writer *out, unsigned number, const char *
     wire_write_bytes(out, number, wire_written(&attribute));
 }
 
-static void put_span(struct wire_writer *out, const struct sketch_span *span)
+void join_put_span(struct wire_writer *out, const struct sketch_span *span)
 {
     uint8_t room[1024];
     uint8_t status[8];
@@ -59,23 +57,36 @@ static void put_span(struct wire_writer *out, const struct sketch_span *span)
     wire_write_bytes(out, 2, wire_written(&message));
 }
 
-struct test_request *join_offer_spans(struct harness *h, unsigned lane, const char *const *resource,
-                                      const struct sketch_span *spans, size_t count)
+void join_put_resource(struct wire_writer *out, const char *const *resource)
 {
-    uint8_t rooms[4][ROOM];
-    struct wire_writer content = wire_writer_of(rooms[0], ROOM);
-    struct wire_writer scope = wire_writer_of(rooms[1], ROOM);
-    struct wire_writer message = wire_writer_of(rooms[2], ROOM);
-    struct wire_writer request = wire_writer_of(rooms[3], ROOM);
     for (; *resource != NULL; resource += 2)
-        put_attribute(&content, 1, resource[0], resource[1]);
+        put_attribute(out, 1, resource[0], resource[1]);
+}
+
+struct slice join_spans_request(void *room, const char *const *resource,
+                                const struct sketch_span *spans, size_t count)
+{
+    uint8_t rooms[3][JOIN_ROOM];
+    struct wire_writer content = wire_writer_of(rooms[0], JOIN_ROOM);
+    struct wire_writer scope = wire_writer_of(rooms[1], JOIN_ROOM);
+    struct wire_writer message = wire_writer_of(rooms[2], JOIN_ROOM);
+    struct wire_writer request = wire_writer_of(room, JOIN_ROOM);
+    join_put_resource(&content, resource);
     for (size_t i = 0; i < count; i++)
-        put_span(&scope, &spans[i]);
+        join_put_span(&scope, &spans[i]);
     wire_write_bytes(&message, 1, wire_written(&content));
     wire_write_bytes(&message, 2, wire_written(&scope));
     wire_write_bytes(&request, 1, wire_written(&message));
     assert_false(request.has_failed);
-    return harness_offer_bytes(h, lane, TRACES, wire_written(&request), count);
+    return wire_written(&request);
+}
+
+struct test_request *join_offer_spans(struct harness *h, unsigned lane, const char *const *resource,
+                                      const struct sketch_span *spans, size_t count)
+{
+    uint8_t room[JOIN_ROOM];
+    return harness_offer_bytes(h, lane, TRACES, join_spans_request(room, resource, spans, count),
+                               count);
 }
 
 const char *const join_shop[] = {"service.name", "shop", "container.id", "c1", NULL};

@@ -24,7 +24,10 @@
 #define TRACE_A "AAAAAAAAAAAAAAAA"
 #define TRACE_B "BBBBBBBBBBBBBBBB"
 
+enum { JOIN_ROOM = 4096 }; /* bytes of a request of spans */
+
 struct oracle_items;
+struct wire_writer;
 
 enum { KIND_INTERNAL = 1, KIND_SERVER = 2 };
 
@@ -51,6 +54,12 @@ struct harness *join_start_on(const char *yaml, unsigned lanes);
 struct harness *join_start(const char *yaml);
 /* With these keys of the processor, on one lane. */
 struct harness *join_start_with(const char *keys);
+/* Appends a field 1 for each attribute, and a field 2 that is the span. */
+void join_put_resource(struct wire_writer *out, const char *const *resource);
+void join_put_span(struct wire_writer *out, const struct sketch_span *span);
+/* A request of one resource and scope, in JOIN_ROOM bytes. */
+struct slice join_spans_request(void *room, const char *const *resource,
+                                const struct sketch_span *spans, size_t count);
 struct test_request *join_offer_spans(struct harness *h, unsigned lane, const char *const *resource,
                                       const struct sketch_span *spans, size_t count);
 /* The samples of all its profiles are its items. */
