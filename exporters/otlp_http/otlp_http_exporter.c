@@ -16,6 +16,7 @@
 #include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/stop_latch.h"
 #include "src/codec/codec.h"
 #include "src/config/shared/exporter_queue_config.h"
 #include "src/config/shared/tls_config.h"
@@ -316,6 +317,8 @@ struct otlp_http_exporter {
     struct profile_outgoing outgoing;
     struct otlp_delivery delivery;
     struct pyroscope_fallback *fallback; /* of profiles; NULL: none */
+    struct stop_latch users; /* held by the client, and while the helper works on an attempt */
+    bool is_stopping;
 };
 
 /* One request. */
@@ -471,8 +474,15 @@ static void on_help(struct helper_work *work)
 static void on_helped(struct helper_work *work)
 {
     struct attempt *attempt = attempt_of(work);
+    struct otlp_http_exporter *exporter = attempt->exporter;
     attempt->is_helped = false;
-    send_encoded(attempt, attempt->is_encoded);
+    if (exporter->is_stopping) {
+        struct outcome outcome = outcome_busy("the exporter is stopping");
+        attempt_end(attempt, &outcome);
+    } else {
+        send_encoded(attempt, attempt->is_encoded);
+    }
+    stop_latch_release(&exporter->users);
 }
 
 static void otlp_http_exporter_consume(struct component *self, struct batch *batch,
@@ -498,6 +508,7 @@ static void otlp_http_exporter_consume(struct component *self, struct batch *bat
         send_encoded(attempt, encode(attempt));
         return;
     }
+    stop_latch_hold(&exporter->users);
     attempt->work = (struct helper_work){.run = on_help, .done = on_helped};
     lane_help(self->lane, &attempt->work);
 }
@@ -585,16 +596,18 @@ static bool otlp_http_exporter_start(struct component *self, struct error *error
     };
     exporter->client =
         exporter_client_create(self, &settings, &config->tls, exporter->authenticator, error);
+    exporter_client_users(self, &exporter->users);
     if (exporter->client != NULL)
-        pyroscope_fallback_start(exporter->fallback, exporter->client);
+        pyroscope_fallback_start(exporter->fallback, exporter->client, &exporter->users);
     return exporter->client != NULL;
 }
 
 static void otlp_http_exporter_stop(struct component *self)
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
+    exporter->is_stopping = true;
     pyroscope_fallback_stop(exporter->fallback);
-    exporter_client_stop(self, exporter->client);
+    exporter_client_stop(self, exporter->client, &exporter->users);
 }
 
 static void otlp_http_exporter_destroy(struct component *self)

@@ -116,10 +116,13 @@ bool pyroscope_fallback_create(const struct component *owner,
     return true;
 }
 
-void pyroscope_fallback_start(struct pyroscope_fallback *fallback, struct http_client *client)
+void pyroscope_fallback_start(struct pyroscope_fallback *fallback, struct http_client *client,
+                              struct stop_latch *users)
 {
-    if (fallback != NULL)
-        fallback->exporter.client = client;
+    if (fallback == NULL)
+        return;
+    fallback->exporter.client = client;
+    fallback->exporter.users = users;
 }
 
 static bool contains(struct slice body, const char *words)

@@ -18,6 +18,7 @@ struct http_client;
 struct http_result;
 struct outcome;
 struct receipt;
+struct stop_latch;
 
 /* The section `pyroscope` of otlp_http. */
 struct pyroscope_fallback_config {
@@ -41,8 +42,9 @@ struct pyroscope_fallback;
 bool pyroscope_fallback_create(const struct component *owner,
                                const struct pyroscope_fallback_settings *settings,
                                struct pyroscope_fallback **ret_fallback, struct error *error);
-/* Before the first batch. The owner keeps the client. */
-void pyroscope_fallback_start(struct pyroscope_fallback *fallback, struct http_client *client);
+/* Before the first batch. The owner keeps the client and the latch of its users. */
+void pyroscope_fallback_start(struct pyroscope_fallback *fallback, struct http_client *client,
+                              struct stop_latch *users);
 /* True: sends the batch by Push and resolves the receipt. False: it must be sent as OTLP. */
 bool pyroscope_fallback_takes(struct pyroscope_fallback *fallback, struct batch *batch,
                               struct receipt *receipt);

@@ -15,6 +15,7 @@
 #include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/base/stop_latch.h"
 #include "src/core/batch.h"
 #include "src/core/client_info.h"
 #include "src/core/receipt.h"
@@ -525,10 +526,13 @@ static void on_help(struct helper_work *work)
 static void on_helped(struct helper_work *work)
 {
     struct attempt *attempt = (struct attempt *)((char *)work - offsetof(struct attempt, work));
+    struct stop_latch *users = attempt->exporter->users;
     attempt->is_helped = false;
-    if (!attempt->has_ended) /* a post may have broken it off meanwhile */
+    /* Meanwhile a post may have broken it off, or the exporter may have begun to stop. */
+    if (!attempt->has_ended && !attempt->exporter->is_stopping)
         take(attempt, attempt->found);
     pump(attempt);
+    stop_latch_release(users);
 }
 
 /* Posts until enough are in flight; ends the attempt after the last response. */
@@ -542,6 +546,7 @@ static void pump(struct attempt *attempt)
             continue;
         }
         attempt->is_helped = true;
+        stop_latch_hold(attempt->exporter->users);
         attempt->work = (struct helper_work){.run = on_help, .done = on_helped};
         lane_help(attempt->exporter->base.lane, &attempt->work);
     }

@@ -9,6 +9,7 @@
 
 #include "exporters/pyroscope/pyroscope_memory.h"
 #include "src/base/counter.h"
+#include "src/base/stop_latch.h"
 #include "src/core/component.h"
 #include "src/profiles/otlp/profile_remove.h"
 #include "src/profiles/pprof/otlp_to_pprof.h"
@@ -54,7 +55,9 @@ struct pyroscope_exporter {
     size_t headers_count;
     struct authenticator *authenticator; /* NULL: none */
     struct http_client *client;
-    struct gzip *gzip; /* NULL: bodies are not compressed */
+    struct stop_latch *users;    /* held while the helper works on an attempt */
+    struct stop_latch own_users; /* where users points to, but for otlp_http's */
+    struct gzip *gzip;           /* NULL: bodies are not compressed */
     struct otlp_to_pprof_rules rules;
     struct pyroscope_memory memory;
     uint64_t in_flight;   /* posts of all attempts */

@@ -178,6 +178,8 @@ static bool pyroscope_exporter_start(struct component *self, struct error *error
     };
     exporter->client =
         exporter_client_create(self, &settings, &config->tls, exporter->authenticator, error);
+    exporter->users = &exporter->own_users;
+    exporter_client_users(self, exporter->users);
     return exporter->client != NULL;
 }
 
@@ -185,7 +187,7 @@ static void pyroscope_exporter_stop(struct component *self)
 {
     struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
     exporter->is_stopping = true;
-    exporter_client_stop(self, exporter->client);
+    exporter_client_stop(self, exporter->client, exporter->users);
 }
 
 static void pyroscope_exporter_destroy(struct component *self)

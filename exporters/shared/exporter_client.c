@@ -3,6 +3,7 @@
 #include "exporters/shared/exporter_client.h"
 
 #include "exporters/shared/exporter_auth.h"
+#include "src/base/stop_latch.h"
 #include "src/config/shared/tls_config.h"
 #include "src/core/component.h"
 #include "src/net/client/http_client.h"
@@ -33,10 +34,21 @@ void exporter_client_closed(void *arg)
     component_stopped(arg);
 }
 
-void exporter_client_stop(struct component *exporter, struct http_client *client)
+void exporter_client_users(struct component *exporter, struct stop_latch *ret_users)
+{
+    *ret_users = (struct stop_latch){.fn = exporter_client_closed, .arg = exporter, .pending = 1};
+}
+
+static void release(void *arg)
+{
+    stop_latch_release(arg);
+}
+
+void exporter_client_stop(struct component *exporter, struct http_client *client,
+                          struct stop_latch *users)
 {
     if (client == NULL)
         component_stopped(exporter);
     else
-        http_client_close(client, exporter_client_closed, exporter);
+        http_client_close(client, release, users);
 }

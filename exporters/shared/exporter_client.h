@@ -10,6 +10,7 @@ struct component;
 struct error;
 struct http_client;
 struct http_client_settings;
+struct stop_latch;
 struct tls_client_config;
 
 /* "spanflame/1.2.3 (linux/amd64)". */
@@ -21,7 +22,11 @@ struct http_client *exporter_client_create(struct component *exporter,
                                            const struct tls_client_config *tls,
                                            struct authenticator *authenticator,
                                            struct error *error);
-/* Closes the client and reports that the exporter has stopped. client may be NULL. */
-void exporter_client_stop(struct component *exporter, struct http_client *client);
+/* The latch reports that the exporter has stopped. The client holds it from now on, and the
+ * exporter while the lane's helper works on one of its requests. */
+void exporter_client_users(struct component *exporter, struct stop_latch *ret_users);
+/* Closes the client, then releases the latch. client may be NULL: the exporter has stopped. */
+void exporter_client_stop(struct component *exporter, struct http_client *client,
+                          struct stop_latch *users);
 /* Reports it; for the close of other clients. arg is the component. */
 void exporter_client_closed(void *arg);

@@ -108,10 +108,8 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
              outcome->message == NULL ? "" : outcome->message);
 }
 
-void exporter_export(struct exporter_fixture *fixture, struct slice body, uint64_t items)
+void exporter_offer(struct exporter_fixture *fixture, struct slice body, uint64_t items)
 {
-    unsigned before = fixture->answers;
-    time_t end = time(NULL) + TEST_SECONDS_MAX;
     struct buffer *buffer = buffer_try_create(NULL, body.size + 1);
     assert_non_null(buffer);
     if (body.size > 0)
@@ -128,12 +126,24 @@ void exporter_export(struct exporter_fixture *fixture, struct slice body, uint64
     receipt_init(&fixture->receipt, on_receipt, fixture);
     fixture->component->factory->consume(fixture->component, batch, &fixture->receipt);
     batch_unref(batch);
-    while (fixture->answers == before) {
+}
+
+void exporter_wait(struct exporter_fixture *fixture, unsigned answers)
+{
+    time_t end = time(NULL) + TEST_SECONDS_MAX;
+    while (fixture->answers < answers) {
         lane_turn(fixture->lane);
         if (time(NULL) > end)
             fail_msg("no answer for %d seconds", TEST_SECONDS_MAX);
     }
-    assert_int_equal(fixture->answers, before + 1);
+    assert_int_equal(fixture->answers, answers);
+}
+
+void exporter_export(struct exporter_fixture *fixture, struct slice body, uint64_t items)
+{
+    unsigned before = fixture->answers;
+    exporter_offer(fixture, body, items);
+    exporter_wait(fixture, before + 1);
 }
 
 void exporter_close(struct exporter_fixture *fixture)

@@ -43,6 +43,10 @@ bool exporter_try_load(const struct component_factory *factory, const char *yaml
 void exporter_open(struct exporter_fixture *fixture, struct lane *lane,
                    const struct component_factory *factory, const char *yaml,
                    enum signal_kind signal);
-/* Hands over a batch of one part and turns the lane until it was answered. */
+/* Hands over a batch of one part. */
+void exporter_offer(struct exporter_fixture *fixture, struct slice body, uint64_t items);
+/* Turns the lane until so many have been answered. */
+void exporter_wait(struct exporter_fixture *fixture, unsigned answers);
+/* exporter_offer, then exporter_wait. */
 void exporter_export(struct exporter_fixture *fixture, struct slice body, uint64_t items);
 void exporter_close(struct exporter_fixture *fixture);

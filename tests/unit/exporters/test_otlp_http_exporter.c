@@ -5,6 +5,7 @@
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/codec/codec.h"
 #include "src/codec/gzip.h"
 #include "src/config/config.h"
@@ -103,6 +104,28 @@ static void every_compression_is_announced_and_applied(void **state)
         tear_down(&fixture);
     }
     codec_box_destroy(box);
+}
+
+/* Large bodies are written as JSON by the lane's helper. */
+static void stopping_waits_for_the_helper(void **state)
+{
+    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    struct buffer *body = buffer_try_create(NULL, HELPED_BYTES_MIN + 1);
+    struct fixture fixture;
+    (void)state;
+    /* Resources without content. */
+    for (body->size = 0; body->size < HELPED_BYTES_MIN; body->size += 2)
+        memcpy(body->data + body->size, "\x0a\x00", 2);
+    set_up(&fixture, steps, 1, "encoding: json", TRACES);
+    exporter_offer(&fixture.exporter, buffer_slice(body), 1);
+    exporter_close(&fixture.exporter);
+    assert_int_equal(fixture.exporter.answers, 1);
+    assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
+    assert_false(fixture.exporter.outcome.is_permanent);
+    scripted_backend_destroy(fixture.backend);
+    lane_destroy(fixture.lane);
+    clock_fake_stop();
+    buffer_unref(body);
 }
 
 static void bodies_may_be_json(void **state)
@@ -556,6 +579,7 @@ int main(void)
         cmocka_unit_test(bodies_are_gzipped_by_default),
         cmocka_unit_test(every_compression_is_announced_and_applied),
         cmocka_unit_test(bodies_may_be_json),
+        cmocka_unit_test(stopping_waits_for_the_helper),
         cmocka_unit_test(each_signal_has_its_path),
         cmocka_unit_test(answers_are_classified_as_the_contract_says),
         cmocka_unit_test(messages_hold_no_credentials),

@@ -6,6 +6,7 @@
 #include "src/base/budget.h"
 #include "src/base/clock.h"
 #include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/config/config.h"
 #include "src/core/client_info.h"
@@ -371,6 +372,108 @@ static void large_profiles_leave_in_parts_with_times_of_their_own(void **state)
         tear_down(&fixture);
         free_samples(samples, row->samples);
     }
+}
+
+enum { LARGE_PROFILES = 8, LARGE_SAMPLES = 1500 };
+
+/* Profiles of a batch that the lane's helper converts. */
+struct large {
+    struct sketch_sample *samples[LARGE_PROFILES];
+    struct sketch_profile profiles[LARGE_PROFILES];
+    struct sketch sketch;
+};
+
+static void large_init(struct large *large)
+{
+    large->sketch = (struct sketch){.resource = {"service.name=shop"},
+                                    .profiles_count = LARGE_PROFILES,
+                                    .profiles = large->profiles};
+    for (unsigned i = 0; i < LARGE_PROFILES; i++) {
+        char prefix[64];
+        snprintf(prefix, sizeof(prefix), "com.example.some.function_of_profile_%u_", i);
+        large->samples[i] = many_samples(LARGE_SAMPLES, prefix);
+        large->profiles[i] = (struct sketch_profile){.type = {"cpu", "nanoseconds"},
+                                                     .time_ns = NOW_NS + i,
+                                                     .samples_count = LARGE_SAMPLES,
+                                                     .samples = large->samples[i]};
+    }
+}
+
+static void large_fini(struct large *large)
+{
+    for (unsigned i = 0; i < LARGE_PROFILES; i++)
+        free_samples(large->samples[i], LARGE_SAMPLES);
+}
+
+/* Without a turn of the lane: what the helper converts has not been posted yet. */
+static void offer_large(struct fixture *fixture, const struct large *large)
+{
+    struct slice request = sketch_request(&large->sketch);
+    assert_true(request.size >= HELPED_PROFILES_BYTES_MIN);
+    exporter_offer(&fixture->exporter, request, LARGE_PROFILES * LARGE_SAMPLES);
+    assert_int_equal(counter_read(&counters(fixture)->posts), 0);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
+static void a_large_batch_arrives_as_its_profiles_do_alone(void **state)
+{
+    static const char *const options[] = {"mode: push, concurrency: 1",
+                                          "mode: ingest, concurrency: 1"};
+    struct large large;
+    (void)state;
+    large_init(&large);
+    for (size_t i = 0; i < 2; i++) {
+        struct fixture whole;
+        struct fixture alone;
+        set_up(&whole, options[i]);
+        offer_large(&whole, &large);
+        exporter_wait(&whole.exporter, 1);
+        set_up(&alone, options[i]);
+        for (unsigned k = 0; k < LARGE_PROFILES; k++) {
+            const struct sketch one = {.resource = {"service.name=shop"},
+                                       .profiles_count = 1,
+                                       .profiles = &large.profiles[k]};
+            export_sketch(&alone, &one);
+        }
+        assert_int_equal(whole.exporter.outcome.verdict, ACCEPTED);
+        assert_int_equal(whole.exporter.outcome.rejected_items, 0);
+        assert_string_equal(whole.server->last_error, "");
+        assert_int_equal(whole.server->stored_count, LARGE_PROFILES);
+        assert_int_equal(alone.server->stored_count, LARGE_PROFILES);
+        for (unsigned k = 0; k < LARGE_PROFILES; k++) {
+            const struct pyroscope_stored *stored = &whole.server->stored[k];
+            assert_string_equal(stored->labels, alone.server->stored[k].labels);
+            assert_string_equal(stored->profile, alone.server->stored[k].profile);
+            assert_int_equal(stored->samples, LARGE_SAMPLES);
+            assert_int_equal(stored->sum, LARGE_SAMPLES * (LARGE_SAMPLES + 1) / 2);
+        }
+        tear_down(&alone);
+        tear_down(&whole);
+    }
+    large_fini(&large);
+}
+
+/* At once, or while a post waits for its answer and the helper looks for the next one. */
+static void stopping_waits_for_the_helper(void **state)
+{
+    struct large large;
+    (void)state;
+    large_init(&large);
+    for (unsigned posts = 0; posts < 3; posts++) {
+        struct fixture fixture;
+        set_up(&fixture, "concurrency: 4");
+        offer_large(&fixture, &large);
+        while (counter_read(&counters(&fixture)->posts) < posts)
+            lane_turn(fixture.lane);
+        exporter_close(&fixture.exporter);
+        assert_int_equal(fixture.exporter.answers, 1);
+        assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
+        assert_false(fixture.exporter.outcome.is_permanent);
+        pyroscope_server_destroy(fixture.server);
+        lane_destroy(fixture.lane);
+        clock_fake_stop();
+    }
+    large_fini(&large);
 }
 
 static void limits_are_those_of_a_server_as_it_comes(void **state)
@@ -825,6 +928,8 @@ int main(void)
         cmocka_unit_test(trace_ids_can_be_left_out),
         cmocka_unit_test(each_service_of_the_samples_has_its_series),
         cmocka_unit_test(large_profiles_leave_in_parts_with_times_of_their_own),
+        cmocka_unit_test(a_large_batch_arrives_as_its_profiles_do_alone),
+        cmocka_unit_test(stopping_waits_for_the_helper),
         cmocka_unit_test(limits_are_those_of_a_server_as_it_comes),
         cmocka_unit_test(deep_stacks_lose_their_leaves),
         cmocka_unit_test(endless_stacks_are_dropped_and_counted),

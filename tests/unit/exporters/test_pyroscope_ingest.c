@@ -5,6 +5,7 @@
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_merge.h"
@@ -413,11 +414,11 @@ static void files_outside_the_window_are_dropped_and_counted(void **state)
     tear_down(&fixture);
 }
 
-/* A request with that many uploads and a profile with samples. */
-static struct buffer *mixed_request(unsigned uploads)
+/* A request with that many uploads and that profile. */
+static struct buffer *mixed_request(unsigned uploads, const struct sketch_profile *profile)
 {
     const struct sketch sketch = {
-        .resource = {"service.name=s"}, .profiles_count = 1, .profiles = &cpu_profile};
+        .resource = {"service.name=s"}, .profiles_count = 1, .profiles = profile};
     struct slice plain = sketch_request(&sketch);
     struct buffer *file = opaque_profile_write(&upload, NULL);
     struct profile_merge merge;
@@ -438,7 +439,7 @@ static struct buffer *mixed_request(unsigned uploads)
 /* In mode otlp what is no file goes as OTLP; a retry sends only what was not taken. */
 static void files_and_otlp_are_settled_each_by_itself(void **state)
 {
-    struct buffer *request = mixed_request(2);
+    struct buffer *request = mixed_request(2, &cpu_profile);
     struct fixture fixture;
     (void)state;
     set_up(&fixture, "mode: otlp, concurrency: 1");
@@ -456,13 +457,15 @@ static void files_and_otlp_are_settled_each_by_itself(void **state)
     buffer_unref(request);
 }
 
+enum { LARGE_SAMPLES = 6000 }; /* of a batch that the lane's helper converts */
+
 /* A profile of that many samples, each with a stack of its own. */
 static struct sketch_sample *many_samples(size_t count)
 {
     struct sketch_sample *samples = mem_zalloc(count * sizeof(samples[0]));
     for (size_t i = 0; i < count; i++) {
-        char *stack = mem_alloc(32);
-        snprintf(stack, 32, "f%zu;main", i);
+        char *stack = mem_alloc(96);
+        snprintf(stack, 96, "com.example.some.package.of.a.program.Class.function%zu;main", i);
         samples[i] =
             (struct sketch_sample){.stack = stack, .values_count = 1, .values = {(int64_t)i + 1}};
     }
@@ -490,19 +493,17 @@ static unsigned try_on(struct fixture *fixture, const struct sketch *sketch, uin
     return tries;
 }
 
-static void what_never_passes_alone_goes_in_pieces(void **state)
+static void pass_in_pieces(const char *options, size_t count, size_t samples_max)
 {
-    enum { SAMPLES = 100 };
-    struct sketch_sample *samples = many_samples(SAMPLES);
+    struct sketch_sample *samples = many_samples(count);
     const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
                                            .time_ns = NOW_NS,
-                                           .samples_count = SAMPLES,
+                                           .samples_count = count,
                                            .samples = samples};
     const struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
     struct fixture fixture;
     int64_t sum = 0;
-    (void)state;
-    set_up(&fixture, "");
+    set_up(&fixture, options);
     for (size_t i = 0; i < 4; i++)
         fixture.server->steps[i] = 429;
     assert_int_equal(try_on(&fixture, &sketch, 5 * (uint64_t)NS_PER_S), 5);
@@ -511,13 +512,57 @@ static void what_never_passes_alone_goes_in_pieces(void **state)
     assert_int_equal(fixture.server->stored_count, 16);
     for (size_t i = 0; i < 16; i++) {
         assert_int_equal(fixture.server->stored[i].time_ns, (int64_t)(NOW_NS + 1 + i));
-        assert_true(fixture.server->stored[i].samples <= 7);
+        assert_true(fixture.server->stored[i].samples <= samples_max);
         sum += fixture.server->stored[i].sum;
     }
-    assert_int_equal(sum, SAMPLES * (SAMPLES + 1) / 2);
+    assert_int_equal(sum, count * (count + 1) / 2);
     assert_int_equal(counter_read(&counters(&fixture)->cut_posts), 1);
     tear_down(&fixture);
-    free_samples(samples, SAMPLES);
+    free_samples(samples, count);
+}
+
+/* The second one is converted by the lane's helper. */
+static void what_never_passes_alone_goes_in_pieces(void **state)
+{
+    (void)state;
+    pass_in_pieces("", 100, 7);
+    pass_in_pieces("concurrency: 1", LARGE_SAMPLES, LARGE_SAMPLES / 16 + 1);
+}
+
+/* What goes as OTLP is looked for by the helper too. */
+static void files_and_otlp_of_a_large_batch_all_arrive(void **state)
+{
+    enum { UPLOADS = 3 };
+    struct sketch_sample *samples = many_samples(LARGE_SAMPLES);
+    const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
+                                           .period_type = {"cpu", "nanoseconds"},
+                                           .period = 1,
+                                           .time_ns = NOW_NS,
+                                           .samples_count = LARGE_SAMPLES,
+                                           .samples = samples};
+    struct buffer *request = mixed_request(UPLOADS, &profile);
+    struct fixture fixture;
+    char rest[128];
+    (void)state;
+    assert_true(request->size >= HELPED_PROFILES_BYTES_MIN);
+    set_up(&fixture, "mode: otlp, concurrency: 1");
+    fixture.server->steps[1] = 503;
+    exporter_export(&fixture.exporter, buffer_slice(request), UPLOADS + LARGE_SAMPLES);
+    assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
+    assert_int_equal(fixture.exporter.outcome.delivered_items, LARGE_SAMPLES);
+    exporter_export(&fixture.exporter, buffer_slice(request), UPLOADS + LARGE_SAMPLES);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(fixture.exporter.outcome.rejected_items, 0);
+    assert_int_equal(fixture.server->stored_count, UPLOADS + 1);
+    snprintf(rest, sizeof(rest), "otlp " NOW ", %d samples", LARGE_SAMPLES);
+    assert_string_equal(fixture.server->stored[0].profile, rest);
+    for (size_t i = 1; i <= UPLOADS; i++) {
+        assert_string_equal(fixture.server->stored[i].labels, UPLOAD_LABELS);
+        assert_memory_equal(fixture.server->stored[i].profile, "jfr=FLR and so on", 17);
+    }
+    tear_down(&fixture);
+    buffer_unref(request);
+    free_samples(samples, LARGE_SAMPLES);
 }
 
 static void what_cannot_be_cut_is_dropped_and_the_rest_goes_on(void **state)
@@ -655,6 +700,7 @@ int main(void)
         cmocka_unit_test(files_outside_the_window_are_dropped_and_counted),
         cmocka_unit_test(files_and_otlp_are_settled_each_by_itself),
         cmocka_unit_test(what_never_passes_alone_goes_in_pieces),
+        cmocka_unit_test(files_and_otlp_of_a_large_batch_all_arrive),
         cmocka_unit_test(what_cannot_be_cut_is_dropped_and_the_rest_goes_on),
         cmocka_unit_test(a_busy_server_is_given_time),
         cmocka_unit_test(old_servers_get_what_they_can_take),
