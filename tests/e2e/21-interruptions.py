@@ -2,13 +2,19 @@
 """Reloads and stops in the middle of everything: handshakes, requests, answers, streams of gRPC."""
 
 import contextlib
+import importlib
+import json
 import signal
 import socket
 import ssl
 import threading
+import time
 
 from support import case, certificates, client, otlp, process
 from support.ports import free_port
+
+bombs = importlib.import_module("61-memory-bombs")
+holds = importlib.import_module("62-lane-holds")
 
 TIMEOUT_S = 30
 SPANS = otlp.traces(1).SerializeToString()
@@ -208,6 +214,108 @@ class Interruptions(case.Case):
         self.tearDown()
         self.assert_serves()
         self.assertEqual(self.server.stop(), 0)
+
+
+# Every stage that the lane's helper works for: the receivers, JSON both ways, both processors, the
+# pyroscope exporter.
+HELPED = """receivers:
+  otlp: {{protocols: {{http: {{endpoint: '127.0.0.1:{http}'}}}}}}
+  pyroscope: {{endpoint: '127.0.0.1:{pyroscope}'}}
+processors:
+  resource: {{attributes: [{{action: upsert, key: added, value: text}}]}}
+  profile_limits: {{max_stack_depth: 100}}
+exporters:
+  otlp_http: {{endpoint: '{backend}', encoding: json}}
+  pyroscope: {{endpoint: '{backend}'}}
+service:
+  lanes: 2
+  drain_timeout: {drain}
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines:
+    traces: {{receivers: [otlp], processors: [resource], exporters: [otlp_http]}}
+    profiles: {{receivers: [pyroscope], processors: [profile_limits], exporters: [pyroscope]}}
+"""
+MANY_SPANS = bombs.message(1, bombs.message(2, bombs.message(2, b"\x2a\x05hello") * 300000))
+MANY_NAMES = json.dumps(
+    {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "hello"}] * 100000}]}]}
+).encode()
+
+
+class ForcedStops(case.Case):
+    """The end of the process does not wait for helpers, and comes at once and clean."""
+
+    def start(self, drain):
+        self.back_end = self.sink()
+        self.http, self.pyroscope = free_port(), free_port()
+        config = HELPED.format(
+            http=self.http, pyroscope=self.pyroscope, backend=self.back_end.url, drain=drain
+        )
+        return self.server(config).wait_until_ready()
+
+    def send_large_requests(self):
+        """Several of each kind; returns when every byte is on its way."""
+        now = int(time.time())
+        ingest = f"/ingest?name=app&from={now - 10}&until={now}&format="
+        stacks = b"".join(b"main;work;f%d 1\n" % i for i in range(100000))
+        for port, path, kind, body in (
+            (self.http, "/v1/traces", "application/x-protobuf", MANY_SPANS),
+            (self.http, "/v1/traces", "application/json", MANY_NAMES),
+            (self.pyroscope, ingest + "folded", "text/plain", stacks),
+            (self.pyroscope, ingest + "pprof", "text/plain", holds.pprof(300000)),
+        ):
+            for _ in range(2):
+                connection = socket.create_connection(("127.0.0.1", port), TIMEOUT_S)
+                self.addCleanup(connection.close)
+                head = f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Type: {kind}\r\n"
+                connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode())
+                connection.sendall(body)
+
+    def check_end(self, server):
+        self.assertEqual(server.wait(within=TIMEOUT_S), 0)
+        log = server.log()
+        self.assertIn("Shutdown was cut short", log)
+        self.assertNotIn("Sanitizer", log)
+        self.assertNotIn("runtime error", log)
+
+    def test_the_drain_ends_while_helpers_work(self):
+        for drain in ("1ms", "20ms", "100ms", "300ms"):
+            with self.subTest(drain=drain):
+                server = self.start(drain)
+                self.back_end.hold()
+                self.send_large_requests()
+                server.signal(signal.SIGTERM)
+                self.check_end(server)
+                self.back_end.release()
+
+    def test_a_later_interrupt_ends_it_while_helpers_work(self):
+        server = self.start("120s")
+        self.back_end.hold()
+        self.send_large_requests()
+        server.signal(signal.SIGTERM)
+        server.wait_for_line("Starting shutdown")
+
+        def has_ended():
+            if server.process.poll() is None:
+                server.signal(signal.SIGINT)
+            return server.process.poll() is not None
+
+        process.poll_until(has_ended, TIMEOUT_S, "the end after more interrupts")
+        self.check_end(server)
+        self.back_end.release()
+
+    def test_a_reload_cut_short_begins_anew(self):
+        server = self.start("20ms")
+        self.back_end.hold()
+        self.send_large_requests()
+        server.signal(signal.SIGHUP)
+        server.wait_for_line("Restarting the process", TIMEOUT_S)
+        process.poll_until(
+            lambda: server.log().count(process.READY) == 2, TIMEOUT_S, "the second start"
+        )
+        self.back_end.release()
+        self.assertEqual(client.post(self.http, "traces", SPANS).status, 200)
+        self.assertEqual(server.stop(), 0)
+        self.assertNotIn("Sanitizer", server.log())
 
 
 if __name__ == "__main__":
