@@ -44,6 +44,7 @@ struct join_counters {
     counter absent;
     counter ambiguous;
     counter enriched;
+    counter unenriched;
     counter timed;
     counter other_values;
     counter repaired;
@@ -96,6 +97,8 @@ static const struct counter_row join_counters[] = {
                     "Number of spans named by a request of profiles that were not in the index"),
     JOIN_COUNTER(enriched, COUNTER_SUM, "enriched_samples",
                  "Number of samples that got an attribute or a link from their span"),
+    JOIN_COUNTER(unenriched, COUNTER_SUM, "unenriched_samples",
+                 "Number of samples that got neither for want of memory budget"),
     JOIN_COUNTER(timed, COUNTER_SUM, "window_samples",
                  "Number of samples that got a span by their time (window_fallback)"),
     JOIN_COUNTER(other_values, COUNTER_SUM, "other_values",
@@ -208,12 +211,16 @@ static void join_unshare(void *shared)
     join_store_close(shared);
 }
 
-/* Opens and resolves the links of a batch in one part. False: no memory to index it. */
-static bool look_up(struct profile_enricher *enricher, const struct batch *batch,
-                    uint32_t *ret_missing)
+/* Opens and resolves the links of a batch in one part. False: no memory to index it; counts its
+ * samples. */
+static bool look_up(const struct component *owner, struct profile_enricher *enricher,
+                    const struct batch *batch, uint32_t *ret_missing)
 {
-    if (!profile_links_open(&enricher->links, batch->parts[0].bytes, clock_now_ns()))
+    struct join_counters *counters = owner->counters;
+    if (!profile_links_open(&enricher->links, batch->parts[0].bytes, clock_now_ns())) {
+        counter_add(&counters->unenriched, batch->items);
         return false;
+    }
     uint32_t missing = profile_links_resolve(&enricher->links);
     *ret_missing = missing + profile_keep_unsettled(&enricher->links);
     return true;
@@ -242,7 +249,7 @@ static struct finished finish(const struct component *owner, struct profile_enri
     struct finished finished = {.batch = kept,
                                 .lost = only_items(batch, batch->items - kept->items)};
     uint32_t missing;
-    if (kept != batch && (kept->items == 0 || !look_up(enricher, kept, &missing)))
+    if (kept != batch && (kept->items == 0 || !look_up(owner, enricher, kept, &missing)))
         return finished;
 
     if (profile_copies_are_on(&links->store->settings)) {
@@ -256,7 +263,7 @@ static struct finished finish(const struct component *owner, struct profile_enri
         counter_add(&counters->uncopied, copies.left_out);
         batch_unref(copied);
         batch_unref(kept);
-        if (!look_up(enricher, finished.batch, &missing))
+        if (!look_up(owner, enricher, finished.batch, &missing))
             return finished;
     }
 
@@ -270,6 +277,7 @@ static struct finished finish(const struct component *owner, struct profile_enri
     counter_add(&counters->unknown_services, figures.unknown_services);
     counter_add(&counters->ambiguous, figures.ambiguous);
     counter_add(&counters->enriched, figures.enriched_samples);
+    counter_add(&counters->unenriched, figures.unenriched_samples);
     counter_add(&counters->other_values, figures.other_values);
     counter_add(&counters->repaired, figures.repaired);
     counter_add(&counters->labelled, figures.labelled);
@@ -386,7 +394,7 @@ static void release(struct join *self, struct batch *batch, enum release why, st
     turn->bytes -= batch->bytes < turn->bytes ? batch->bytes : turn->bytes;
     released->held_bytes = batch->bytes;
     profile_enricher_init(&enricher, self->store, self->base.budget);
-    if (look_up(&enricher, batch, &missing)) {
+    if (look_up(&self->base, &enricher, batch, &missing)) {
         finished = finish(&self->base, &enricher, batch);
         batch_unref(batch);
     }
@@ -500,7 +508,7 @@ static void consume_profiles(struct join *self, struct batch *batch, struct rece
     struct finished finished = {.batch = NULL};
     uint32_t missing;
     profile_enricher_init(&enricher, self->store, self->base.budget);
-    if (!look_up(&enricher, whole, &missing)) {
+    if (!look_up(&self->base, &enricher, whole, &missing)) {
         finished.batch = batch_ref(whole);
     } else if (is_to_wait(self, &enricher.links, whole, missing, &pending)) {
         /* Accepted: from now on the join is responsible for it. */
@@ -608,6 +616,8 @@ static void join_consume(struct component *component, struct batch *batch, struc
         receipt_resolve(receipt, &outcome);
         return;
     }
+    if (is_short)
+        counter_add(&counters->unenriched, batch->items);
     if (batch->bytes == 0 || batch->bytes > UINT32_MAX / 2 || is_short)
         component_consume(component->next, batch, receipt);
     else if (batch->signal == TRACES)

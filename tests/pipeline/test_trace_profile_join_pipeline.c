@@ -35,6 +35,32 @@ static void a_sample_learns_its_span_at_once_when_the_span_is_there(void **state
     harness_destroy(h);
 }
 
+/* Whatever is left of the budget, a sample that is accepted gets what its span says, or is counted.
+ */
+static void samples_without_room_pass_and_are_counted(void **state)
+{
+    (void)state;
+    struct harness *h = join_start_with("hold: 0s");
+    struct budget *budget = harness_receiver(h, "test", 0)->budget;
+    uint64_t accepted = 0;
+    join_offer_spans(h, 0, join_shop, &join_checkout, 1);
+    for (uint64_t left = 0; left < 64 * 1024; left += 128) {
+        uint64_t taken = budget_limit(budget) - budget_used(budget) - left;
+        budget_take(budget, taken);
+        const struct test_request *request =
+            join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
+        budget_return(budget, taken);
+        assert_true(request->is_answered);
+        accepted += request->outcome.verdict == ACCEPTED;
+        assert_int_equal(join_metric(h, JOIN_METRIC "enriched_samples{") +
+                             join_metric(h, JOIN_METRIC "unenriched_samples{"),
+                         accepted);
+    }
+    assert_true(join_metric(h, JOIN_METRIC "enriched_samples{") > 0);
+    assert_true(join_metric(h, JOIN_METRIC "unenriched_samples{") > 0);
+    harness_destroy(h);
+}
+
 static uint64_t limit_with(const char *yaml)
 {
     struct harness *h = join_start(yaml);
@@ -262,6 +288,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_sample_learns_its_span_at_once_when_the_span_is_there),
+        cmocka_unit_test(samples_without_room_pass_and_are_counted),
         cmocka_unit_test(the_index_is_set_aside_from_the_budget),
         cmocka_unit_test(an_index_that_does_not_fit_is_smaller),
         cmocka_unit_test(labels_of_profilers_become_links),

@@ -215,8 +215,10 @@ static void edit_sample(struct profile_enricher *enricher, const struct named_sa
                   (size_t)2 * PROFILE_HEADER_BYTES_MAX;
     /* For this sample, and for the batch with all that have changed. */
     if (!budget_has_room(out->budget, splice_list_growth(splices, 2, most) + out->size + most +
-                                          enricher->links.from.request.size))
+                                          enricher->links.from.request.size)) {
+        enricher->figures.unenriched_samples++;
         return;
+    }
 
     size_t insert = out->size;
     uint8_t *begin = profile_bytes_room(out, most);

@@ -529,6 +529,14 @@ static void on_done_job(void *arg)
     server->done(server->done_arg);
 }
 
+static void on_refused(void *arg)
+{
+    struct http_server *server = arg;
+    assert(lane_is_current(server->settings.lane));
+    if (server->settings.counters != NULL)
+        counter_add(&server->settings.counters->connections_refused, 1);
+}
+
 static void on_left(void *arg)
 {
     check_done(arg);
@@ -545,6 +553,7 @@ struct http_server *http_server_create(const struct http_server_settings *settin
         server->settings.idle_ns = HTTP1_IDLE_NS;
     server->member.lane = settings->lane;
     server->member.adopt = adopt;
+    server->member.refused = on_refused;
     server->member.left = on_left;
     server->member.arg = server;
     server->done_job.fn = on_done_job;

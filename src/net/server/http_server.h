@@ -45,16 +45,21 @@ struct http_handler {
 
 /* Of the servers of one lane. */
 struct http_server_counters {
+    counter connections_refused;
     counter connections_aborted;
     counter streams_reset;
 };
 
 /* Rows of a table of counters; field is a struct http_server_counters of owner. */
 #define HTTP_SERVER_COUNTERS(owner, field)                                                         \
-    COUNTER(owner, field.connections_aborted, COUNTER_SUM,                                         \
-            "spanflame_receiver_connections_aborted",                                              \
-            "Number of connections that were closed because of malformed framing, abuse of the "   \
-            "protocol or slowness."),                                                              \
+    COUNTER(owner, field.connections_refused, COUNTER_SUM,                                         \
+            "spanflame_receiver_connections_refused",                                              \
+            "Number of connections that were closed at once because too many were open, or no "    \
+            "file descriptor was left."),                                                          \
+        COUNTER(owner, field.connections_aborted, COUNTER_SUM,                                     \
+                "spanflame_receiver_connections_aborted",                                          \
+                "Number of connections that were closed because of malformed framing, abuse of "   \
+                "the protocol or slowness."),                                                      \
         COUNTER(owner, field.streams_reset, COUNTER_SUM, "spanflame_receiver_streams_reset",       \
                 "Number of HTTP/2 streams that were reset because of a malformed request, a "      \
                 "header list that is too large, or one stream too many.")

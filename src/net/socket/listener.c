@@ -83,7 +83,10 @@ static uint64_t open_count(const struct listener *listener)
 static void refuse(struct listener *listener, int fd)
 {
     assert(fd >= 0);
+    const struct listener_member *first = listener->members[0];
     atomic_fetch_add_explicit(&listener->refused, 1, memory_order_relaxed);
+    if (first->refused != NULL)
+        first->refused(first->arg);
     close(fd);
 }
 

@@ -374,7 +374,7 @@ static void large_profiles_leave_in_parts_with_times_of_their_own(void **state)
     }
 }
 
-enum { LARGE_PROFILES = 8, LARGE_SAMPLES = 1500 };
+enum { LARGE_PROFILES = 4, LARGE_SAMPLES = 300, LARGE_NAME_BYTES = 500 };
 
 /* Profiles of a batch that the lane's helper converts. */
 struct large {
@@ -389,8 +389,8 @@ static void large_init(struct large *large)
                                     .profiles_count = LARGE_PROFILES,
                                     .profiles = large->profiles};
     for (unsigned i = 0; i < LARGE_PROFILES; i++) {
-        char prefix[64];
-        snprintf(prefix, sizeof(prefix), "com.example.some.function_of_profile_%u_", i);
+        char prefix[LARGE_NAME_BYTES + 32];
+        snprintf(prefix, sizeof(prefix), "%0*u_", LARGE_NAME_BYTES, i);
         large->samples[i] = many_samples(LARGE_SAMPLES, prefix);
         large->profiles[i] = (struct sketch_profile){.type = {"cpu", "nanoseconds"},
                                                      .time_ns = NOW_NS + i,

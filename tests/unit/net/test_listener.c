@@ -30,6 +30,7 @@ struct keeper {
     struct listener_member member;
     int sockets[SOCKETS_MAX];
     int count;
+    unsigned refused;
     bool has_left;
 };
 
@@ -44,6 +45,12 @@ static void adopt(void *arg, int fd, const struct sockaddr *peer)
     assert_int_equal(peer->sa_family, AF_INET);
     assert_true(keeper->count < SOCKETS_MAX);
     keeper->sockets[keeper->count++] = fd;
+}
+
+static void refused(void *arg)
+{
+    struct keeper *keeper = arg;
+    keeper->refused++;
 }
 
 static void left(void *arg)
@@ -68,6 +75,7 @@ static int start(void **state)
     for (int i = 0; i < MEMBERS; i++) {
         rig.keepers[i].member.lane = rig.lane;
         rig.keepers[i].member.adopt = adopt;
+        rig.keepers[i].member.refused = refused;
         rig.keepers[i].member.left = left;
         rig.keepers[i].member.arg = &rig.keepers[i];
         members[i] = &rig.keepers[i].member;
@@ -134,14 +142,16 @@ static void what_is_over_the_limit_is_closed_at_once(void **state)
     struct loopback *clients[OPEN_MAX];
     for (int i = 0; i < OPEN_MAX; i++)
         clients[i] = connect_and_expect(rig, i + 1);
-    struct loopback *refused = connect_and_expect(rig, OPEN_MAX);
-    loopback_expect_end(refused);
+    struct loopback *late = connect_and_expect(rig, OPEN_MAX);
+    loopback_expect_end(late);
     assert_int_equal(listener_refused(rig->keepers[0].member.listener), 1);
+    assert_int_equal(rig->keepers[0].refused, 1);
+    assert_int_equal(rig->keepers[1].refused, 0);
     let_go(&rig->keepers[1]);
     struct loopback *later = connect_and_expect(rig, OPEN_MAX);
     assert_false(later->has_ended);
     loopback_close(later);
-    loopback_close(refused);
+    loopback_close(late);
     for (int i = 0; i < OPEN_MAX; i++)
         loopback_close(clients[i]);
 }

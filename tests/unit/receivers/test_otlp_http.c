@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 #include <zlib.h>
@@ -658,6 +660,36 @@ static void origins_match_at_both_ends(void **state)
     }
 }
 
+/* The process has no file descriptor left for them. */
+static void refused_connections_are_counted(void **state)
+{
+    enum { WAITING = 3, TURNS_MAX = 1000 };
+    struct h2_peer *peers[WAITING];
+    struct rlimit before;
+    unsigned ended = 0;
+    (void)state;
+    for (unsigned i = 0; i < WAITING; i++)
+        peers[i] = h2_peer_connect_raw(fixture.http_address);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    int next_fd = dup(0);
+    close(next_fd);
+    const struct rlimit none = {.rlim_cur = (rlim_t)next_fd, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    for (unsigned turn = 0; turn < TURNS_MAX && ended < WAITING; turn++) {
+        ended = 0;
+        for (unsigned i = 0; i < WAITING; i++) {
+            fixture_turn(peers[i], 1);
+            ended += peers[i]->has_ended;
+        }
+    }
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(ended, WAITING);
+    assert_int_equal(fixture_count("spanflame_receiver_connections_refused", "", TRACES), WAITING);
+    assert_int_equal(fixture_count("spanflame_receiver_connections_aborted", "", TRACES), 0);
+    for (unsigned i = 0; i < WAITING; i++)
+        h2_peer_close(peers[i]);
+}
+
 int main(void)
 {
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -685,6 +717,7 @@ int main(void)
         ROW(each_response_has_all_response_headers),
         ROW(origins_match_at_both_ends),
         ROW(an_empty_list_of_compressions_leaves_bodies_alone),
+        ROW(refused_connections_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
