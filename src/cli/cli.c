@@ -9,97 +9,41 @@
 #include "src/base/error.h"
 #include "src/cli/profile/profile_arguments.h"
 
+enum flag_id {
+    FLAG_CONFIG,
+    FLAG_SET,
+    FLAG_GATES,
+    FLAG_MODE,
+    FLAG_FORMAT,
+    FLAG_VALIDATE,
+    FLAG_VERSION,
+    FLAG_HELP
+};
+
 struct flag {
     const char *name;
-    bool (*set)(struct cli *cli, const char *value, struct error *error);
+    enum flag_id id;
     bool is_switch;    /* takes no separate value: "--flag", "--flag=false" */
     const char *value; /* for shell completion: "FILE", "yaml|json"; NULL: none */
     const char *help;
 };
 
-static bool set_config(struct cli *cli, const char *value, struct error *error)
-{
-    if (cli->configs_count == CLI_VALUES_MAX)
-        return error_set(error, "more than %d --config flags", CLI_VALUES_MAX);
-    cli->configs[cli->configs_count++] = value;
-    return true;
-}
-
-static bool set_setting(struct cli *cli, const char *value, struct error *error)
-{
-    if (strchr(value, '=') == NULL)
-        return error_set(error, "invalid argument \"%s\" for \"--set\" flag: missing equal sign",
-                         value);
-    if (cli->settings_count == CLI_VALUES_MAX)
-        return error_set(error, "more than %d --set flags", CLI_VALUES_MAX);
-    cli->settings[cli->settings_count++] = value;
-    return true;
-}
-
-static bool set_gates(struct cli *cli, const char *value, struct error *error)
-{
-    if (feature_gates_parse(&cli->gates, value, error))
-        return true;
-    return error_prefix(error, "invalid argument \"%s\" for \"--feature-gates\" flag", value);
-}
-
-static bool set_mode(struct cli *cli, const char *value, struct error *error)
-{
-    cli->is_unredacted = strcmp(value, "unredacted") == 0;
-    if (cli->is_unredacted || strcmp(value, "redacted") == 0)
-        return true;
-    return error_set(error, "invalid mode \"%s\": expected redacted or unredacted", value);
-}
-
-static bool set_format(struct cli *cli, const char *value, struct error *error)
-{
-    cli->is_json = strcmp(value, "json") == 0;
-    if (cli->is_json || strcmp(value, "yaml") == 0)
-        return true;
-    return error_set(error, "invalid format \"%s\": expected yaml or json", value);
-}
-
-static bool set_validate(struct cli *cli, const char *value, struct error *error)
-{
-    cli->skips_validation = strcmp(value, "false") == 0;
-    if (cli->skips_validation || strcmp(value, "true") == 0)
-        return true;
-    return error_set(
-        error, "invalid argument \"%s\" for \"--validate\" flag: expected true or false", value);
-}
-
-static bool set_version(struct cli *cli, const char *value, struct error *error)
-{
-    (void)value;
-    (void)error;
-    cli->command = CLI_VERSION;
-    return true;
-}
-
-static bool set_help(struct cli *cli, const char *value, struct error *error)
-{
-    (void)value;
-    (void)error;
-    cli->command = CLI_HELP;
-    return true;
-}
-
 static const struct flag flags[] = {
-    {"--config", set_config, false, "FILE",
+    {"--config", FLAG_CONFIG, false, "FILE",
      "Location of a config file (path, file:, env:, yaml:); may be repeated, later ones win"},
-    {"--set", set_setting, false, "KEY=VALUE",
+    {"--set", FLAG_SET, false, "KEY=VALUE",
      "Set one property: --set=processors.batch.timeout=2s; applied after all config files"},
-    {"--feature-gates", set_gates, false, "GATES",
+    {"--feature-gates", FLAG_GATES, false, "GATES",
      "Comma-separated list of feature gate identifiers; prefix '-' disables"},
-    {"--mode", set_mode, false, "redacted|unredacted",
+    {"--mode", FLAG_MODE, false, "redacted|unredacted",
      "print-config: redacted (default) or unredacted"},
-    {"--format", set_format, false, "yaml|json", "print-config: yaml (default) or json"},
-    {"--validate", set_validate, true, NULL,
+    {"--format", FLAG_FORMAT, false, "yaml|json", "print-config: yaml (default) or json"},
+    {"--validate", FLAG_VALIDATE, true, NULL,
      "print-config: validate before printing (default true)"},
-    {"--version", set_version, true, NULL, "Print the version"},
-    {"-v", set_version, true, NULL, "Print the version"},
-    {"--help", set_help, true, NULL, "Print this text"},
-    {"-h", set_help, true, NULL, "Print this text"},
+    {"--version", FLAG_VERSION, true, NULL, "Print the version"},
+    {"-v", FLAG_VERSION, true, NULL, "Print the version"},
+    {"--help", FLAG_HELP, true, NULL, "Print this text"},
+    {"-h", FLAG_HELP, true, NULL, "Print this text"},
 };
 
 static const struct {
@@ -148,6 +92,49 @@ bool cli_flag_word(size_t index, struct command_word *word)
     return true;
 }
 
+static bool set_flag(struct cli *cli, enum flag_id id, const char *value, struct error *error)
+{
+    switch (id) {
+    case FLAG_CONFIG:
+        if (cli->configs_count == CLI_VALUES_MAX)
+            return error_set(error, "more than %d --config flags", CLI_VALUES_MAX);
+        cli->configs[cli->configs_count++] = value;
+        return true;
+    case FLAG_SET:
+        if (strchr(value, '=') == NULL)
+            return error_set(
+                error, "invalid argument \"%s\" for \"--set\" flag: missing equal sign", value);
+        if (cli->settings_count == CLI_VALUES_MAX)
+            return error_set(error, "more than %d --set flags", CLI_VALUES_MAX);
+        cli->settings[cli->settings_count++] = value;
+        return true;
+    case FLAG_GATES:
+        return feature_gates_parse(&cli->gates, value, error) ||
+               error_prefix(error, "invalid argument \"%s\" for \"--feature-gates\" flag", value);
+    case FLAG_MODE:
+        cli->is_unredacted = strcmp(value, "unredacted") == 0;
+        return cli->is_unredacted || strcmp(value, "redacted") == 0 ||
+               error_set(error, "invalid mode \"%s\": expected redacted or unredacted", value);
+    case FLAG_FORMAT:
+        cli->is_json = strcmp(value, "json") == 0;
+        return cli->is_json || strcmp(value, "yaml") == 0 ||
+               error_set(error, "invalid format \"%s\": expected yaml or json", value);
+    case FLAG_VALIDATE:
+        cli->skips_validation = strcmp(value, "false") == 0;
+        return cli->skips_validation || strcmp(value, "true") == 0 ||
+               error_set(error,
+                         "invalid argument \"%s\" for \"--validate\" flag: expected true or false",
+                         value);
+    case FLAG_VERSION:
+        cli->command = CLI_VERSION;
+        return true;
+    case FLAG_HELP:
+        cli->command = CLI_HELP;
+        return true;
+    }
+    return false;
+}
+
 /* Parses "--flag=value" or "--flag value"; advances *index past a separate value. */
 static bool parse_flag(struct cli *cli, int count, char **arguments, int *index,
                        struct error *error)
@@ -167,13 +154,14 @@ static bool parse_flag(struct cli *cli, int count, char **arguments, int *index,
         return error_set(error, "unknown flag: %.*s", (int)size, argument);
     if (flag == NULL)
         return error_set(error, "unknown shorthand flag: '%c' in %s", argument[1], argument);
-    if (equals != NULL)
-        return flag->set(cli, equals + 1, error);
-    if (flag->is_switch)
-        return flag->set(cli, "true", error);
-    if (*index + 1 >= count)
+    if (equals == NULL && !flag->is_switch && *index + 1 >= count)
         return error_set(error, "flag needs an argument: %s", argument);
-    return flag->set(cli, arguments[++*index], error);
+    const char *value = "true";
+    if (equals != NULL)
+        value = equals + 1;
+    else if (!flag->is_switch)
+        value = arguments[++*index];
+    return set_flag(cli, flag->id, value, error);
 }
 
 static bool parse_word(struct cli *cli, const char *word, struct error *error)

@@ -14,82 +14,26 @@ enum { ROWS_MAX = 1000000 };
 
 #define VERB(verb) (1u << (verb))
 
-typedef bool (*set_fn)(struct profile_arguments *parsed, const char *value, struct error *error);
-
-static bool set_json(struct profile_arguments *parsed, const char *value, struct error *error)
-{
-    assert(value == NULL);
-    (void)error;
-    parsed->is_json = true;
-    return true;
-}
-
-static bool set_top(struct profile_arguments *parsed, const char *value, struct error *error)
-{
-    char *end;
-    errno = 0;
-    long rows = strtol(value, &end, 10);
-    if (errno != 0 || end == value || *end != '\0' || rows < 0 || rows > ROWS_MAX)
-        return error_set(error, "--top: found \"%s\", expected a number of rows from 0 (all) to %d",
-                         value, ROWS_MAX);
-    parsed->rows_max = (size_t)rows;
-    parsed->has_rows_max = true;
-    return true;
-}
-
-static bool set_type(struct profile_arguments *parsed, const char *value, struct error *error)
-{
-    if (value[0] == '\0')
-        return error_set(error, "--type: expected a type of value, such as cpu or cpu:nanoseconds");
-    parsed->type = value;
-    return true;
-}
-
-static bool set_flamegraph(struct profile_arguments *parsed, const char *value, struct error *error)
-{
-    (void)error;
-    parsed->flamegraph = value;
-    return true;
-}
-
-static bool set_output(struct profile_arguments *parsed, const char *value, struct error *error)
-{
-    if (parsed->output != NULL)
-        return error_set(error, "-o: found twice, expected one file to write to");
-    parsed->output = value;
-    return true;
-}
-
-static bool set_to(struct profile_arguments *parsed, const char *value, struct error *error)
-{
-    static const char *const names[PROFILE_FORMATS] = {
-        [FORMAT_PPROF] = "pprof", [FORMAT_OTLP] = "otlp", [FORMAT_OTLP_JSON] = "otlp-json"};
-    for (unsigned i = 0; i < PROFILE_FORMATS; i++)
-        if (strcmp(value, names[i]) == 0) {
-            parsed->to = (enum profile_format)i;
-            return true;
-        }
-    return error_set(error, "--to: found \"%s\", expected pprof, otlp or otlp-json", value);
-}
+enum flag { FLAG_JSON, FLAG_TOP, FLAG_TYPE, FLAG_FLAMEGRAPH, FLAG_TO, FLAG_OUTPUT };
 
 static const struct {
     const char *name;
     const char *value; /* its name in the help; NULL: takes no value */
     unsigned verbs;
-    set_fn set;
     const char *help;
 } flags[] = {
-    {"--json", NULL, VERB(VERB_SHOW) | VERB(VERB_DIFF), set_json,
-     "Print one JSON document instead of tables"},
-    {"--top", "N", VERB(VERB_SHOW) | VERB(VERB_DIFF), set_top,
-     "Rows of each table; 0 prints all (tables: 20, JSON: all)"},
-    {"--type", "TYPE", VERB(VERB_SHOW) | VERB(VERB_DIFF), set_type,
-     "Only that type of value: cpu, or cpu:nanoseconds"},
-    {"--flamegraph", "FILE", VERB(VERB_SHOW), set_flamegraph,
-     "Also write a flame graph of one type as SVG (of the last one, without --type)"},
-    {"--to", "FORMAT", VERB(VERB_CONVERT) | VERB(VERB_MERGE), set_to,
-     "pprof, otlp or otlp-json; without it the name of the output decides"},
-    {"-o", "FILE", VERB(VERB_CONVERT) | VERB(VERB_MERGE), set_output, "Where to write to"},
+    [FLAG_JSON] = {"--json", NULL, VERB(VERB_SHOW) | VERB(VERB_DIFF),
+                   "Print one JSON document instead of tables"},
+    [FLAG_TOP] = {"--top", "N", VERB(VERB_SHOW) | VERB(VERB_DIFF),
+                  "Rows of each table; 0 prints all (tables: 20, JSON: all)"},
+    [FLAG_TYPE] = {"--type", "TYPE", VERB(VERB_SHOW) | VERB(VERB_DIFF),
+                   "Only that type of value: cpu, or cpu:nanoseconds"},
+    [FLAG_FLAMEGRAPH] = {"--flamegraph", "FILE", VERB(VERB_SHOW),
+                         "Also write a flame graph of one type as SVG (of the last one, without "
+                         "--type)"},
+    [FLAG_TO] = {"--to", "FORMAT", VERB(VERB_CONVERT) | VERB(VERB_MERGE),
+                 "pprof, otlp or otlp-json; without it the name of the output decides"},
+    [FLAG_OUTPUT] = {"-o", "FILE", VERB(VERB_CONVERT) | VERB(VERB_MERGE), "Where to write to"},
 };
 
 static const struct {
@@ -139,19 +83,51 @@ bool profile_arguments_flag(size_t index, struct command_word *word)
     return true;
 }
 
-static bool find_verb(struct profile_arguments *parsed, const char *word, struct error *error)
+/* value is NULL for flags that take none. */
+static bool set_flag(struct profile_arguments *parsed, enum flag flag, const char *value,
+                     struct error *error)
 {
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        word = verbs[VERB_HELP].name;
-    for (size_t i = 0; i < PROFILE_VERBS; i++)
-        if (strcmp(verbs[i].name, word) == 0) {
-            parsed->verb = (enum profile_verb)i;
-            return true;
-        }
-    return error_set(error,
-                     "unknown verb \"%s\" for \"profile\": expected show, convert, merge, "
-                     "diff or help",
-                     word);
+    static const char *const formats[PROFILE_FORMATS] = {
+        [FORMAT_PPROF] = "pprof", [FORMAT_OTLP] = "otlp", [FORMAT_OTLP_JSON] = "otlp-json"};
+    switch (flag) {
+    case FLAG_JSON:
+        parsed->is_json = true;
+        return true;
+    case FLAG_TOP: {
+        char *end;
+        errno = 0;
+        long rows = strtol(value, &end, 10);
+        if (errno != 0 || end == value || *end != '\0' || rows < 0 || rows > ROWS_MAX)
+            return error_set(error,
+                             "--top: found \"%s\", expected a number of rows from 0 (all) to %d",
+                             value, ROWS_MAX);
+        parsed->rows_max = (size_t)rows;
+        parsed->has_rows_max = true;
+        return true;
+    }
+    case FLAG_TYPE:
+        if (value[0] == '\0')
+            return error_set(error,
+                             "--type: expected a type of value, such as cpu or cpu:nanoseconds");
+        parsed->type = value;
+        return true;
+    case FLAG_FLAMEGRAPH:
+        parsed->flamegraph = value;
+        return true;
+    case FLAG_TO:
+        for (unsigned i = 0; i < PROFILE_FORMATS; i++)
+            if (strcmp(value, formats[i]) == 0) {
+                parsed->to = (enum profile_format)i;
+                return true;
+            }
+        return error_set(error, "--to: found \"%s\", expected pprof, otlp or otlp-json", value);
+    case FLAG_OUTPUT:
+        if (parsed->output != NULL)
+            return error_set(error, "-o: found twice, expected one file to write to");
+        parsed->output = value;
+        return true;
+    }
+    return false;
 }
 
 /* Parses "--flag=value" or "--flag value"; advances *index past a separate value. */
@@ -175,7 +151,7 @@ static bool parse_flag(struct profile_arguments *parsed, int count, char **argum
             value = arguments[++*index];
         if (flags[i].value != NULL && value == NULL)
             return error_set(error, "flag needs an argument: %s", argument);
-        return flags[i].set(parsed, value, error);
+        return set_flag(parsed, (enum flag)i, value, error);
     }
     return error_set(error, "unknown flag: %.*s; \"profile help\" lists them", (int)size, argument);
 }
@@ -187,8 +163,16 @@ bool profile_arguments_parse(struct profile_arguments *parsed, int count, char *
     *parsed = (struct profile_arguments){.to = PROFILE_FORMATS, .files = arguments};
     if (count == 0)
         return true;
-    if (!find_verb(parsed, arguments[0], error))
-        return false;
+    const char *word = arguments[0];
+    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+        word = verbs[VERB_HELP].name;
+    while (parsed->verb < PROFILE_VERBS && strcmp(verbs[parsed->verb].name, word) != 0)
+        parsed->verb++;
+    if (parsed->verb == PROFILE_VERBS)
+        return error_set(error,
+                         "unknown verb \"%s\" for \"profile\": expected show, convert, merge, "
+                         "diff or help",
+                         word);
     for (int i = 1; i < count; i++) {
         if (strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0) {
             parsed->verb = VERB_HELP;
@@ -200,7 +184,7 @@ bool profile_arguments_parse(struct profile_arguments *parsed, int count, char *
         if (!is_flag)
             parsed->files[parsed->files_count++] = arguments[i];
     }
-    /* Checks the number of files, and where the output goes. */
+    /* The number of files, and where the output goes. */
     static const struct {
         size_t min;
         size_t max;

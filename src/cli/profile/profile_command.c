@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/buffer.h"
 #include "src/base/error.h"
@@ -118,13 +119,6 @@ static bool diff_reports(const struct profile_arguments *arguments, const struct
     return true;
 }
 
-static bool ends_in_gz(const char *path)
-{
-    struct slice text = slice_of_text(path);
-    return text.size > 3 &&
-           slice_equal(slice_of(text.data + text.size - 3, 3), slice_of_text(".gz"));
-}
-
 /* Returns an empty buffer if there is nothing to write. NULL: error has the reason. */
 static struct buffer *merge_files(const struct profile_arguments *arguments,
                                   const struct profile_file *files, struct convert_losses *losses,
@@ -157,12 +151,13 @@ static bool write_merged(const struct profile_arguments *arguments,
         return error_set(error, "%s: no profile in it has samples, nothing is written",
                          arguments->files[0]);
     }
-    bool is_written = is_pprof || ends_in_gz(arguments->output)
+    size_t size = strlen(arguments->output);
+    bool ends_in_gz = size > 3 && strcmp(arguments->output + size - 3, ".gz") == 0;
+    bool is_written = is_pprof || ends_in_gz
                           ? profile_file_write_gzip(arguments->output, buffer_slice(merged), error)
                           : profile_file_write(arguments->output, buffer_slice(merged), error);
     buffer_unref(merged);
     if (is_written && is_pprof) {
-        assert(arguments->to == FORMAT_PPROF);
         if (losses.zero_samples > 0)
             fprintf(stderr, "Note: %" PRIu64 " samples whose value is 0 are left out\n",
                     losses.zero_samples);
@@ -220,14 +215,11 @@ static bool run(const struct profile_arguments *arguments, struct error *error)
         struct profile_file *files = mem_zalloc(count * sizeof(files[0]));
         for (size_t i = 0; is_read && i < count; i++) {
             is_read = profile_file_read(&files[i], arguments->files[i], error);
-            if (is_read) {
-                const struct profile_file *file = &files[i];
-                if (file->rejected_profiles > 0)
-                    fprintf(stderr,
-                            "Note: %s: %" PRIu64 " broken profiles are left out, the first because "
-                            "%s\n",
-                            file->path, file->rejected_profiles, file->reason);
-            }
+            if (is_read && files[i].rejected_profiles > 0)
+                fprintf(stderr,
+                        "Note: %s: %" PRIu64 " broken profiles are left out, the first because "
+                        "%s\n",
+                        files[i].path, files[i].rejected_profiles, files[i].reason);
         }
         bool is_written = is_read && write_merged(arguments, files, error);
         for (size_t i = 0; i < count; i++)

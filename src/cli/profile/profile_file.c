@@ -35,13 +35,6 @@ const char *profile_format_name(enum profile_format format)
     return names[format];
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t size = strlen(text);
-    size_t end_size = strlen(end);
-    return size > end_size && strcmp(text + size - end_size, end) == 0;
-}
-
 bool profile_format_of_name(const char *path, enum profile_format *ret_format)
 {
     static const struct {
@@ -53,23 +46,15 @@ bool profile_format_of_name(const char *path, enum profile_format *ret_format)
         {".otlp.pb", FORMAT_OTLP},      {".binpb", FORMAT_OTLP},     {".json", FORMAT_OTLP_JSON},
         {".json.gz", FORMAT_OTLP_JSON},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-        if (ends_with(path, rows[i].end)) {
+    size_t size = strlen(path);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        size_t end_size = strlen(rows[i].end);
+        if (size > end_size && strcmp(path + size - end_size, rows[i].end) == 0) {
             *ret_format = rows[i].format;
             return true;
         }
+    }
     return false;
-}
-
-/* A JSON object, maybe after white space. No protobuf begins with its bracket, but some with a line
- * end. */
-static bool looks_like_json(struct slice bytes)
-{
-    size_t at = 0;
-    assert(bytes.size > 0);
-    while (at < bytes.size && strchr(" \t\r\n", bytes.data[at]) != NULL && bytes.data[at] != '\0')
-        at++;
-    return at < bytes.size && bytes.data[at] == '{';
 }
 
 /* pprof and OTLP are both protobuf, but only pprof has strings in field 6 of the top message, and
@@ -88,7 +73,13 @@ bool profile_format_of(struct slice bytes, enum profile_format *ret_format, stru
     }
     bool is_protobuf = reader.failure == NULL && highest > 0 && highest < PPROF_FIELDS &&
                        (highest <= 2 || has_strings);
-    if (!is_protobuf && !looks_like_json(bytes))
+    /* A JSON object, maybe after white space. No protobuf begins with its bracket, but some with a
+     * line end. */
+    size_t at = 0;
+    while (at < bytes.size && strchr(" \t\r\n", bytes.data[at]) != NULL && bytes.data[at] != '\0')
+        at++;
+    bool is_json = at < bytes.size && bytes.data[at] == '{';
+    if (!is_protobuf && !is_json)
         return error_set(error,
                          "found %zu bytes that are no protobuf of a profile, expected pprof "
                          "(profile.proto, bare or gzip) or OTLP profiles (ExportProfilesService"
@@ -98,30 +89,27 @@ bool profile_format_of(struct slice bytes, enum profile_format *ret_format, stru
     return true;
 }
 
-static bool refuse_to_read(int code, struct error *error)
-{
-    assert(code < 0);
-    switch (code) {
-    case -EFBIG:
-        return error_set(error, "it is larger than %llu MiB, the most that is read; split it first",
-                         (unsigned long long)(PROFILE_FILE_BYTES_MAX / MIB));
-    case -EISDIR:
-        return error_set(error, "it is a directory, expected a file");
-    case -EINVAL:
-        return error_set(error, "it is not a regular file; save the profile to one first");
-    default:
-        return error_set(error, "cannot read: %s", strerror(-code));
-    }
-}
-
 /* The raw file, in a buffer. */
 static struct buffer *load(const char *path, struct error *error)
 {
     char *text;
     size_t size;
     int failed = file_read_whole(path, PROFILE_FILE_BYTES_MAX, &text, &size);
-    if (failed != 0) {
-        refuse_to_read(failed, error);
+    switch (failed) {
+    case 0:
+        break;
+    case -EFBIG:
+        error_set(error, "it is larger than %llu MiB, the most that is read; split it first",
+                  (unsigned long long)(PROFILE_FILE_BYTES_MAX / MIB));
+        return NULL;
+    case -EISDIR:
+        error_set(error, "it is a directory, expected a file");
+        return NULL;
+    case -EINVAL:
+        error_set(error, "it is not a regular file; save the profile to one first");
+        return NULL;
+    default:
+        error_set(error, "cannot read: %s", strerror(-failed));
         return NULL;
     }
     struct buffer *buffer = buffer_try_create(NULL, size);
@@ -238,22 +226,6 @@ static int write_all(int fd, struct slice bytes)
     return 0;
 }
 
-static int write_beside(const char *beside, const char *path, struct slice bytes)
-{
-    int fd = fileops()->open(beside, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (fd < 0)
-        return fd;
-    int failed = write_all(fd, bytes);
-    int closed = fileops()->close(fd);
-    if (failed == 0)
-        failed = closed;
-    if (failed == 0)
-        failed = fileops()->rename(beside, path);
-    if (failed != 0)
-        fileops()->unlink(beside);
-    return failed;
-}
-
 bool profile_file_write(const char *path, struct slice bytes, struct error *error)
 {
     char beside[PATH_BYTES_MAX];
@@ -261,10 +233,19 @@ bool profile_file_write(const char *path, struct slice bytes, struct error *erro
     int size = snprintf(beside, sizeof(beside), "%s.part", path);
     if (size < 0 || (size_t)size >= sizeof(beside))
         return error_set(error, "cannot write: the path is longer than %d bytes", PATH_BYTES_MAX);
-    int failed = write_beside(beside, path, bytes);
-    if (failed != 0)
-        return error_set(error, "%s: cannot write: %s", path, strerror(-failed));
-    return true;
+    int fd = fileops()->open(beside, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (fd < 0)
+        return error_set(error, "%s: cannot write: %s", path, strerror(-fd));
+    int failed = write_all(fd, bytes);
+    int closed = fileops()->close(fd);
+    if (failed == 0)
+        failed = closed;
+    if (failed == 0)
+        failed = fileops()->rename(beside, path);
+    if (failed == 0)
+        return true;
+    fileops()->unlink(beside);
+    return error_set(error, "%s: cannot write: %s", path, strerror(-failed));
 }
 
 bool profile_file_write_gzip(const char *path, struct slice bytes, struct error *error)
