@@ -6,13 +6,69 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "src/config/contrib_names.h"
 #include "src/config/decode.h"
 #include "src/config/identifier.h"
 #include "src/config/loader.h"
 #include "src/config/suggest.h"
 
-enum { VALID_VALUES_MAX = 512 };
+enum { VALID_VALUES_MAX = 512, CONTRIB_TYPE_MAX = 64 };
+
+/* The component types of the Go collector's distributions, to tell components that this build lacks
+ * from typing errors: one string per kind, with blanks between and around. */
+static const char *const contrib_types[] = {
+    [RECEIVER] =
+        " active_directory_ds activedirectoryds aerospike apache apachespark awscloudwatch "
+        "awscontainerinsightreceiver awsecscontainermetrics awsfirehose awslambda awss3 awsxray "
+        "azureblob azureeventhub azure_event_hub azuremonitor azure_monitor bigip carbon chrony "
+        "ciscoos cloudflare cloudfoundry collectd couchdb datadog docker_stats docker_observer "
+        "elasticsearch envoyals expvar faro file filelog file_log filestats flinkmetrics "
+        "fluentforward "
+        "github gitlab githubgen googlecloudmonitoring googlecloudpubsub googlecloudspanner "
+        "haproxy "
+        "hostmetrics httpcheck http_check huaweicloudcesreceiver iis influxdb jaeger jmx journald "
+        "k8s_cluster k8s_events k8sobjects k8slog kafka kafkametrics kubeletstats libhoney "
+        "loki memcached mongodb mongodbatlas mysql namedpipe netflow nginx nop nsxt ntp opencensus "
+        "oracledb osquery otelarrow otlp otlpjsonfile podman_stats postgresql pprof prometheus "
+        "prometheus_simple prometheusremotewrite pulsar purefa purefb pyroscope rabbitmq "
+        "receiver_creator redfish redis riak saphana signalfx simpleprometheus skywalking snmp "
+        "snowflake solace splunk_hec splunkenterprise sqlquery sqlserver sshcheck statsd stef "
+        "syslog "
+        "systemd tcpcheck tcplog tlscheck udplog vcenter vcr wavefront webhookevent "
+        "windowseventlog windowsperfcounters windowsservice yanggrpc zipkin zookeeper ",
+    [PROCESSOR] =
+        " attributes batch coralogix cumulativetodelta deltatocumulative deltatorate "
+        "dnslookup filter geoip groupbyattrs groupbytrace interval isolationforest k8sattributes "
+        "k8s_attributes log_dedup logdedup logstransform logs_transform memory_limiter "
+        "metricsgeneration metricstarttime "
+        "metricstransform probabilistic_sampler queuebatch redaction remotetap resource "
+        "resourcedetection routing schema span spanmetrics spanpruning servicegraph sumologic "
+        "tail_sampling "
+        "transform unroll ",
+    [EXPORTER] =
+        " alertmanager alibabacloud_logservice awscloudwatchlogs awsemf awskinesis awss3 "
+        "awsxray azureblob azuredataexplorer azuremonitor bmchelix carbon cassandra clickhouse "
+        "coralogix datadog dataset debug doris dynatrace elasticsearch faro file googlecloud "
+        "googlecloudpubsub googlecloudstorage googlemanagedprometheus honeycombmarker influxdb "
+        "instana jaeger jaeger_thrift kafka kinetica loadbalancing load_balancing logging "
+        "logicmonitor logzio loki mezmo nop opencensus opensearch oracleobservability otelarrow "
+        "otlp otlp_grpc otlp_http otlphttp parquet prometheus prometheusremotewrite "
+        "prometheus_remote_write pulsar rabbitmq sapm sematext sentry signalfx skywalking "
+        "splunk_hec "
+        "stef sumologic syslog tencentcloud_logservice tinybird topic wavefront zipkin ",
+    [CONNECTOR] = " count datadog exceptions failover forward grafanacloud metricsaslogs otlpjson "
+                  "roundrobin routing servicegraph signaltometrics slowsql spanmetrics sum ",
+    [EXTENSION] =
+        " ack asapclient avro_log_encoding awscloudwatchmetricstreams_encoding awslogs_encoding "
+        "awsproxy azure_auth azure_encoding basicauth bearertokenauth cgroupruntime datadog "
+        "db_storage "
+        "docker_observer ecs_observer ecs_task_observer file_storage googleclientauth "
+        "google_cloud_logentry_encoding headers_setter health_check healthcheckv2 host_observer "
+        "http_forwarder jaeger_encoding jaegerremotesampling json_log_encoding k8s_leader_elector "
+        "k8s_observer kafkatopics_observer memory_ballast memory_limiter oauth2client oidc opamp "
+        "otlp_encoding pprof redis_storage remotetap sigv4auth skywalking_encoding "
+        "solarwindsapmsettings sumologic "
+        "text_encoding zipkin_encoding zpages ",
+};
 
 const char *component_kind_name(enum component_kind kind)
 {
@@ -81,7 +137,17 @@ struct config_component *component_set_find(const struct component_set *set,
     return NULL;
 }
 
-/* Why the type is not there, for those who know it from elsewhere. */
+static bool is_contrib_type(enum component_kind kind, const char *type)
+{
+    char word[CONTRIB_TYPE_MAX + 3];
+    assert((size_t)kind < sizeof(contrib_types) / sizeof(contrib_types[0]));
+    if (strlen(type) > CONTRIB_TYPE_MAX)
+        return false;
+    snprintf(word, sizeof(word), " %s ", type);
+    return strstr(contrib_types[kind], word) != NULL;
+}
+
+/* Says why a type that users may know from elsewhere is not there. */
 static const char *known_elsewhere(const struct loader *loader, enum component_kind kind,
                                    const char *type)
 {
@@ -92,7 +158,7 @@ static const char *known_elsewhere(const struct loader *loader, enum component_k
             return "; there is such a component, but of another kind";
     if (kind == EXPORTER && strcmp(type, "logging") == 0)
         return "; the logging exporter has been deprecated, use the debug exporter instead";
-    if (contrib_names_has(kind, type))
+    if (is_contrib_type(kind, type))
         return "; the Go collector has such a component, this build does not";
     return "";
 }
@@ -118,23 +184,6 @@ static void report_unknown(struct loader *loader, const struct path *path,
                    "unknown type: \"%s\" for id: \"%s\" (valid values: [%s])%s%s", identifier->type,
                    identifier->id, values, known_elsewhere(loader, kind, identifier->type),
                    suggestion_to_text(&suggestion).text);
-}
-
-static void decode_component(struct loader *loader, const struct path *path,
-                             const struct node_entry *entry, struct config_component *component)
-{
-    const struct component_factory *factory = component->factory;
-    struct config_field section = {.type = CONFIG_TYPE_SECTION,
-                                   .presence = CONFIG_ALWAYS,
-                                   .fields = factory->fields,
-                                   .section_size = factory->config_size,
-                                   .check = factory->check};
-    struct site site = {.loader = loader, .path = path, .position = entry->position};
-    assert(component->factory != NULL);
-    void *config = loader_zalloc(loader, factory->config_size);
-    decode_defaults(loader, factory->fields, config);
-    decode_section(&site, &section, entry->value, config);
-    component->config = config;
 }
 
 void config_component_locate(const struct config_component *component, struct error *error)
@@ -190,48 +239,19 @@ static void load_component(struct loader *loader, const struct path *parent,
                       "\"%s\" alias is deprecated; use \"%s\" instead", component->alias,
                       factory->type);
     loader->component = component;
-    if (entry->value->kind != NODE_BROKEN)
-        decode_component(loader, &path, entry, component);
-    loader->component = NULL;
-}
-
-/* In a list of receivers or exporters the id of a connector would mean two things. */
-static void refuse_ambiguous(struct loader *loader, const struct component_set *set)
-{
-    static const enum component_kind others[] = {EXPORTER, RECEIVER};
-    struct path root = {.parent = NULL};
-    struct path section = {.parent = &root, .key = component_kind_section(CONNECTOR)};
-    for (size_t i = 0; i < set->count; i++) {
-        const char *id = set->items[i].id;
-        for (size_t j = 0; set->kinds[i] == CONNECTOR && j < 2; j++) {
-            if (component_set_find(set, others[j], id) == NULL || set->items[i].origin == NULL)
-                continue;
-            struct path path = {.parent = &section, .key = set->items[i].origin->key};
-            loader_problem(loader, set->items[i].origin->position, &path,
-                           "ambiguous ID: Found both \"%s\" %s and \"%s\" connector. Change one "
-                           "of the components' IDs to eliminate ambiguity (e.g. rename \"%s\" "
-                           "connector to \"%s/connector\")",
-                           id, component_kind_name(others[j]), id, id, id);
-            break;
-        }
+    if (entry->value->kind != NODE_BROKEN) {
+        const struct config_field section = {.type = CONFIG_TYPE_SECTION,
+                                             .presence = CONFIG_ALWAYS,
+                                             .fields = factory->fields,
+                                             .section_size = factory->config_size,
+                                             .check = factory->check};
+        const struct site site = {.loader = loader, .path = &path, .position = entry->position};
+        void *config = loader_zalloc(loader, factory->config_size);
+        decode_defaults(loader, factory->fields, config);
+        decode_section(&site, &section, entry->value, config);
+        component->config = config;
     }
-}
-
-static void load_section(struct loader *loader, const struct node_entry *section,
-                         struct component_set *set)
-{
-    assert(section->value != NULL);
-    enum component_kind kind = RECEIVER;
-    struct path root = {.parent = NULL};
-    struct path path = {.parent = &root, .key = section->key};
-    const struct node *node = section->value;
-    if (!component_kind_find(section->key, &kind))
-        return;
-    if (node->kind != NODE_MAP && node->kind != NODE_NULL && node->kind != NODE_BROKEN)
-        loader_problem(loader, node->position, &path, "found %s, expected a map of components",
-                       node_describe(node).text);
-    for (size_t i = 0; node->kind == NODE_MAP && i < node->count; i++)
-        load_component(loader, &path, &node->entries[i], kind, set);
+    loader->component = NULL;
 }
 
 void component_set_load(struct loader *loader, const struct node *root, struct component_set *set)
@@ -244,7 +264,35 @@ void component_set_load(struct loader *loader, const struct node *root, struct c
         set->capacity += root->entries[i].value->count;
     set->items = loader_zalloc(loader, set->capacity * sizeof(*set->items));
     set->kinds = loader_zalloc(loader, set->capacity * sizeof(*set->kinds));
-    for (size_t i = 0; i < root->count; i++)
-        load_section(loader, &root->entries[i], set);
-    refuse_ambiguous(loader, set);
+    struct path top = {.parent = NULL};
+    for (size_t i = 0; i < root->count; i++) {
+        const struct node_entry *section = &root->entries[i];
+        const struct node *node = section->value;
+        struct path path = {.parent = &top, .key = section->key};
+        enum component_kind kind;
+        if (!component_kind_find(section->key, &kind))
+            continue;
+        if (node->kind != NODE_MAP && node->kind != NODE_NULL && node->kind != NODE_BROKEN)
+            loader_problem(loader, node->position, &path, "found %s, expected a map of components",
+                           node_describe(node).text);
+        for (size_t j = 0; node->kind == NODE_MAP && j < node->count; j++)
+            load_component(loader, &path, &node->entries[j], kind, set);
+    }
+    /* In a list of receivers or exporters the id of a connector would mean two things. */
+    static const enum component_kind others[] = {EXPORTER, RECEIVER};
+    struct path connectors = {.parent = &top, .key = component_kind_section(CONNECTOR)};
+    for (size_t i = 0; i < set->count; i++) {
+        const char *id = set->items[i].id;
+        for (size_t j = 0; set->kinds[i] == CONNECTOR && j < 2; j++) {
+            if (component_set_find(set, others[j], id) == NULL || set->items[i].origin == NULL)
+                continue;
+            struct path path = {.parent = &connectors, .key = set->items[i].origin->key};
+            loader_problem(loader, set->items[i].origin->position, &path,
+                           "ambiguous ID: Found both \"%s\" %s and \"%s\" connector. Change one "
+                           "of the components' IDs to eliminate ambiguity (e.g. rename \"%s\" "
+                           "connector to \"%s/connector\")",
+                           id, component_kind_name(others[j]), id, id, id);
+            break;
+        }
+    }
 }

@@ -169,14 +169,6 @@ static void check_section_is_filled(struct loader *loader, const struct node *ro
                    "no %s configuration specified in config", component_kind_name(kind));
 }
 
-static bool is_listed(const struct config *config, const struct config_component *extension)
-{
-    for (size_t i = 0; i < config->extensions_count; i++)
-        if (config->extensions[i] == extension)
-            return true;
-    return false;
-}
-
 /* True when all is well; *ret_root is then the resolved tree. */
 static bool load(struct loader *loader, const struct config_request *request, struct config *config,
                  struct node **ret_root)
@@ -222,6 +214,9 @@ static bool load(struct loader *loader, const struct config_request *request, st
             struct error error = {.text = ""};
             const struct config_component *extension =
                 component_set_find(&set, EXTENSION, noted->name);
+            bool is_listed = false;
+            for (size_t i = 0; i < config->extensions_count; i++)
+                is_listed |= config->extensions[i] == extension;
             if (!noted->user->is_used)
                 continue;
             if (extension == NULL) {
@@ -233,7 +228,7 @@ static bool load(struct loader *loader, const struct config_request *request, st
                                "failed to resolve authenticator \"%s\": authenticator not found; "
                                "expected an extension that is defined below extensions%s",
                                noted->name, suggestion_to_text(&suggestion).text);
-            } else if (!is_listed(config, extension)) {
+            } else if (!is_listed) {
                 loader_problem(loader, noted->position, noted->path,
                                "failed to resolve authenticator \"%s\": authenticator not found; "
                                "the extension is defined but not started: add it to "

@@ -72,32 +72,6 @@ static bool is_name(struct slice name)
     return true;
 }
 
-static bool is_type(struct slice type)
-{
-    if (type.size == 0 || type.size > IDENTIFIER_TYPE_BYTES_MAX || !isalpha(type.data[0]))
-        return false;
-    for (size_t i = 0; i < type.size; i++)
-        if (!isalnum(type.data[i]) && type.data[i] != '_')
-            return false;
-    return true;
-}
-
-/* Identifiers in messages are cut: they come from outside and have no bound yet. */
-static bool check_name(const char *text, struct slice name, struct error *error)
-{
-    if (name.size == 0)
-        return error_set(error, "in \"%.80s\" id: the part after / should not be empty", text);
-    if (name.size > IDENTIFIER_NAME_BYTES_MAX)
-        return error_set(error, "in \"%.80s\" id: the name is longer than %d bytes", text,
-                         IDENTIFIER_NAME_BYTES_MAX);
-    if (!is_name(name))
-        return error_set(error,
-                         "in \"%.80s\" id: invalid character(s) in name \"%.*s\"; expected no "
-                         "blanks, control characters or symbols",
-                         text, name.size < 80 ? (int)name.size : 80, (const char *)name.data);
-    return true;
-}
-
 bool text_to_identifier(const char *text, struct identifier *ret_identifier, struct error *error)
 {
     const char *slash = strchr(text, '/');
@@ -108,9 +82,21 @@ bool text_to_identifier(const char *text, struct identifier *ret_identifier, str
         return error_set(error, "id must not be empty");
     if (type.size == 0)
         return error_set(error, "in \"%.80s\" id: the part before / should not be empty", text);
-    if (slash != NULL && !check_name(text, name, error))
-        return false;
-    if (!is_type(type))
+    /* Identifiers in messages are cut: they come from outside and have no bound yet. */
+    if (slash != NULL && name.size == 0)
+        return error_set(error, "in \"%.80s\" id: the part after / should not be empty", text);
+    if (name.size > IDENTIFIER_NAME_BYTES_MAX)
+        return error_set(error, "in \"%.80s\" id: the name is longer than %d bytes", text,
+                         IDENTIFIER_NAME_BYTES_MAX);
+    if (name.size > 0 && !is_name(name))
+        return error_set(error,
+                         "in \"%.80s\" id: invalid character(s) in name \"%.*s\"; expected no "
+                         "blanks, control characters or symbols",
+                         text, name.size < 80 ? (int)name.size : 80, (const char *)name.data);
+    bool is_type = type.size <= IDENTIFIER_TYPE_BYTES_MAX && isalpha(type.data[0]);
+    for (size_t i = 0; i < type.size; i++)
+        is_type &= isalnum(type.data[i]) || type.data[i] == '_';
+    if (!is_type)
         return error_set(error,
                          "in \"%.80s\" id: invalid character(s) in type \"%.*s\"; expected a "
                          "letter, then at most 62 letters, digits and \"_\"",

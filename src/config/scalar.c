@@ -55,39 +55,27 @@ static bool strip_underscores(const char *text, char *stripped)
     return true;
 }
 
-/* Go's base 0: the prefix decides, and a leading zero is octal. Advances past the prefix. */
-static unsigned take_base(const char **text)
-{
-    assert(*text != NULL);
-    const char *digits = *text;
-    if (digits[0] != '0' || digits[1] == '\0')
-        return 10;
-    char letter = (char)(digits[1] | 0x20);
-    if (letter == 'x' || letter == 'b' || letter == 'o') {
-        *text += 2;
-        return letter == 'x' ? 16 : letter == 'b' ? 2 : 8;
-    }
-    *text += 1;
-    return 8;
-}
-
-static unsigned digit_value(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return (unsigned)(digit - '0');
-    char letter = (char)(digit | 0x20);
-    return letter >= 'a' && letter <= 'f' ? (unsigned)(letter - 'a') + 10 : 99;
-}
-
 /* Integers beyond 64 bits become doubles, as in Go. */
 static bool text_to_magnitude(const char *text, uint64_t *ret_magnitude)
 {
     uint64_t magnitude = 0;
-    unsigned base = take_base(&text);
+    unsigned base = 10;
+    /* Go's base 0: the prefix decides, and a leading zero is octal. */
+    if (text[0] == '0' && text[1] != '\0') {
+        char letter = (char)(text[1] | 0x20);
+        bool is_named = letter == 'x' || letter == 'b' || letter == 'o';
+        base = letter == 'x' ? 16 : letter == 'b' ? 2 : 8;
+        text += is_named ? 2 : 1;
+    }
     if (*text == '\0')
         return false;
     for (; *text != '\0'; text++) {
-        unsigned digit = digit_value(*text);
+        char letter = (char)(*text | 0x20);
+        unsigned digit = 99;
+        if (*text >= '0' && *text <= '9')
+            digit = (unsigned)(*text - '0');
+        else if (letter >= 'a' && letter <= 'f')
+            digit = (unsigned)(letter - 'a') + 10;
         if (digit >= base || __builtin_mul_overflow(magnitude, (uint64_t)base, &magnitude) ||
             __builtin_add_overflow(magnitude, (uint64_t)digit, &magnitude))
             return false;
