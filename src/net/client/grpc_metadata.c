@@ -40,14 +40,6 @@ static bool is_binary(const char *name)
     return size > 4 && strcasecmp(name + size - 4, "-bin") == 0;
 }
 
-static bool is_name(const char *text)
-{
-    for (const char *at = text; *at != '\0'; at++)
-        if (!isalnum((unsigned char)*at) && strchr("-_.", *at) == NULL)
-            return false;
-    return text[0] != '\0';
-}
-
 static bool is_printable(const char *text)
 {
     for (const char *at = text; *at != '\0'; at++)
@@ -61,7 +53,10 @@ bool grpc_metadata_check(const struct config_pair *headers, size_t count, struct
     assert(headers != NULL || count == 0);
     for (size_t i = 0; i < count; i++) {
         const char *name = headers[i].key;
-        if (!is_name(name))
+        bool is_name = name[0] != '\0';
+        for (const char *at = name; *at != '\0'; at++)
+            is_name &= isalnum((unsigned char)*at) || strchr("-_.", *at) != NULL;
+        if (!is_name)
             return error_set(error,
                              "\"%s\" is no name of gRPC metadata; letters, digits, '-', '_' and "
                              "'.' are expected",
@@ -95,27 +90,6 @@ nghttp2_nv grpc_metadata_field(const char *name, const char *value)
     };
 }
 
-static char *lower_copy(const char *text)
-{
-    char *copy = mem_copy_text(text);
-    for (char *at = copy; *at != '\0'; at++)
-        *at = (char)tolower((unsigned char)*at);
-    return copy;
-}
-
-/* Without padding, as gRPC sends binary values. */
-static char *base64_copy(const char *text)
-{
-    struct slice bytes = slice_of_text(text);
-    size_t size = base64_size(bytes.size);
-    char *copy = mem_alloc(size + 1);
-    base64_encode(bytes, copy);
-    while (size > 0 && copy[size - 1] == '=')
-        size--;
-    copy[size] = '\0';
-    return copy;
-}
-
 void grpc_metadata_init(struct grpc_metadata *metadata, const struct config_pair *headers,
                         size_t count)
 {
@@ -125,9 +99,21 @@ void grpc_metadata_init(struct grpc_metadata *metadata, const struct config_pair
         const char *value = headers[i].value;
         if (is_reserved(headers[i].key))
             continue;
-        metadata->fields[metadata->count++] = grpc_metadata_field(
-            lower_copy(headers[i].key),
-            is_binary(headers[i].key) ? base64_copy(value) : mem_copy_text(value));
+        char *name = mem_copy_text(headers[i].key);
+        for (char *at = name; *at != '\0'; at++)
+            *at = (char)tolower((unsigned char)*at);
+        char *copy;
+        if (is_binary(name)) {
+            /* Without padding, as gRPC sends binary values. */
+            struct slice bytes = slice_of_text(value);
+            copy = mem_alloc(base64_size(bytes.size) + 1);
+            base64_encode(bytes, copy);
+            copy[base64_size(bytes.size)] = '\0';
+            copy[strcspn(copy, "=")] = '\0';
+        } else {
+            copy = mem_copy_text(value);
+        }
+        metadata->fields[metadata->count++] = grpc_metadata_field(name, copy);
     }
 }
 

@@ -58,86 +58,6 @@ static void status_line(struct http1_response *response, struct slice line)
     response->state = RESPONSE_HEADERS;
 }
 
-static void content_length_header(struct http1_response *response, struct slice value)
-{
-    assert(response->state == RESPONSE_HEADERS);
-    uint64_t length = 0;
-    if (value.size == 0 || value.size > 18)
-        return fail(response, "Content-Length is not a number");
-    for (size_t i = 0; i < value.size; i++) {
-        if (value.data[i] < '0' || value.data[i] > '9')
-            return fail(response, "Content-Length is not a number");
-        length = length * 10 + (uint64_t)(value.data[i] - '0');
-    }
-    if (response->has_length && response->left != length)
-        return fail(response, "two Content-Length headers contradict each other");
-    response->has_length = true;
-    response->left = length;
-}
-
-static void transfer_encoding_header(struct http1_response *response, struct slice value)
-{
-    assert(response->state == RESPONSE_HEADERS);
-    if (!response->is_http11 || response->is_chunked || !slice_equal_nocase(value, "chunked"))
-        return fail(response, "Transfer-Encoding is not one \"chunked\" in an HTTP/1.1 response");
-    response->is_chunked = true;
-}
-
-static void connection_header(struct http1_response *response, struct slice value)
-{
-    assert(response->state == RESPONSE_HEADERS);
-    while (value.size > 0) {
-        const uint8_t *comma = memchr(value.data, ',', value.size);
-        size_t size = comma == NULL ? value.size : (size_t)(comma - value.data);
-        size_t taken = comma == NULL ? size : size + 1;
-        struct slice option = http1_trim(slice_of(value.data, size));
-        value = slice_of(value.data + taken, value.size - taken);
-        if (slice_equal_nocase(option, "close"))
-            response->is_closing = true;
-        else if (!response->is_http11 && slice_equal_nocase(option, "keep-alive"))
-            response->is_closing = false;
-    }
-}
-
-static void retry_after_header(struct http1_response *response, struct slice value)
-{
-    assert(response->state == RESPONSE_HEADERS);
-    if (response->has_retry_after)
-        return;
-    response->has_retry_after = true;
-    if (value.size < sizeof(response->retry_after) && value.size > 0)
-        memcpy(response->retry_after, value.data, value.size);
-}
-
-static void content_type_header(struct http1_response *response, struct slice value)
-{
-    assert(response->state == RESPONSE_HEADERS);
-    if (response->content_type[0] != '\0' || value.size == 0)
-        return;
-    size_t size = value.size < sizeof(response->content_type) ? value.size
-                                                              : sizeof(response->content_type) - 1;
-    memcpy(response->content_type, value.data, size);
-}
-
-static void location_header(struct http1_response *response, struct slice value)
-{
-    assert(response->state == RESPONSE_HEADERS);
-    if (response->location != NULL || value.size == 0 || response->line_status / 100 != 3)
-        return;
-    response->location = mem_alloc(value.size + 1);
-    memcpy(response->location, value.data, value.size);
-    response->location[value.size] = '\0';
-}
-
-static const struct {
-    const char *name;
-    void (*fn)(struct http1_response *response, struct slice value);
-} headers[] = {
-    {"content-length", content_length_header}, {"transfer-encoding", transfer_encoding_header},
-    {"connection", connection_header},         {"retry-after", retry_after_header},
-    {"content-type", content_type_header},     {"location", location_header},
-};
-
 /* Splits a header or trailer at its colon. False: it is none, and the parser has failed. */
 static bool header_split(struct http1_response *response, struct slice line, struct slice *ret_name,
                          struct slice *ret_value)
@@ -156,6 +76,58 @@ static bool header_split(struct http1_response *response, struct slice line, str
         return false;
     }
     return true;
+}
+
+/* The headers of the protocol, and those that results hold; all others are ignored. */
+static void take_header(struct http1_response *response, struct slice name, struct slice value)
+{
+    assert(response->state == RESPONSE_HEADERS);
+    if (slice_equal_nocase(name, "content-length")) {
+        uint64_t length = 0;
+        if (value.size == 0 || value.size > 18)
+            return fail(response, "Content-Length is not a number");
+        for (size_t i = 0; i < value.size; i++) {
+            if (value.data[i] < '0' || value.data[i] > '9')
+                return fail(response, "Content-Length is not a number");
+            length = length * 10 + (uint64_t)(value.data[i] - '0');
+        }
+        if (response->has_length && response->left != length)
+            return fail(response, "two Content-Length headers contradict each other");
+        response->has_length = true;
+        response->left = length;
+    } else if (slice_equal_nocase(name, "transfer-encoding")) {
+        if (!response->is_http11 || response->is_chunked || !slice_equal_nocase(value, "chunked"))
+            return fail(response,
+                        "Transfer-Encoding is not one \"chunked\" in an HTTP/1.1 response");
+        response->is_chunked = true;
+    } else if (slice_equal_nocase(name, "connection")) {
+        while (value.size > 0) {
+            const uint8_t *comma = memchr(value.data, ',', value.size);
+            size_t size = comma == NULL ? value.size : (size_t)(comma - value.data);
+            size_t taken = comma == NULL ? size : size + 1;
+            struct slice option = http1_trim(slice_of(value.data, size));
+            value = slice_of(value.data + taken, value.size - taken);
+            if (slice_equal_nocase(option, "close"))
+                response->is_closing = true;
+            else if (!response->is_http11 && slice_equal_nocase(option, "keep-alive"))
+                response->is_closing = false;
+        }
+    } else if (slice_equal_nocase(name, "retry-after")) {
+        if (!response->has_retry_after && value.size > 0 &&
+            value.size < sizeof(response->retry_after))
+            memcpy(response->retry_after, value.data, value.size);
+        response->has_retry_after = true;
+    } else if (slice_equal_nocase(name, "content-type")) {
+        size_t max = sizeof(response->content_type) - 1;
+        if (response->content_type[0] == '\0' && value.size > 0)
+            memcpy(response->content_type, value.data, value.size < max ? value.size : max);
+    } else if (slice_equal_nocase(name, "location")) {
+        if (response->location != NULL || value.size == 0 || response->line_status / 100 != 3)
+            return;
+        response->location = mem_alloc(value.size + 1);
+        memcpy(response->location, value.data, value.size);
+        response->location[value.size] = '\0';
+    }
 }
 
 static void header_line(struct http1_response *response, struct slice line)
@@ -192,11 +164,8 @@ static void header_line(struct http1_response *response, struct slice line)
         }
         return;
     }
-    if (!header_split(response, line, &name, &value))
-        return;
-    for (size_t i = 0; i < sizeof(headers) / sizeof(headers[0]); i++)
-        if (slice_equal_nocase(name, headers[i].name))
-            return headers[i].fn(response, value);
+    if (header_split(response, line, &name, &value))
+        take_header(response, name, value);
 }
 
 static void chunk_size_line(struct http1_response *response, struct slice line)

@@ -93,17 +93,6 @@ static bool take_byte(struct http1_chunks *chunks, uint8_t byte)
     return false;
 }
 
-static struct slice take_payload(struct http1_chunks *chunks, const uint8_t *data, size_t size)
-{
-    assert(chunks->state == CHUNK_DATA);
-    assert(chunks->left > 0);
-    size_t taken = size < chunks->left ? size : (size_t)chunks->left;
-    chunks->left -= taken;
-    if (chunks->left == 0)
-        chunks->state = CHUNK_DATA_CR;
-    return slice_of(data, taken);
-}
-
 void http1_chunks_init(struct http1_chunks *chunks)
 {
     *chunks = (struct http1_chunks){.state = CHUNK_SIZE};
@@ -117,8 +106,12 @@ enum http1_result http1_chunks_feed(struct http1_chunks *chunks, const uint8_t *
     *ret_payload = slice_of(data, 0);
     for (size_t used = 0; used < size; used++) {
         if (chunks->state == CHUNK_DATA) {
-            *ret_payload = take_payload(chunks, data + used, size - used);
-            *ret_used = used + ret_payload->size;
+            size_t taken = size - used < chunks->left ? size - used : (size_t)chunks->left;
+            chunks->left -= taken;
+            if (chunks->left == 0)
+                chunks->state = CHUNK_DATA_CR;
+            *ret_payload = slice_of(data + used, taken);
+            *ret_used = used + taken;
             return HTTP1_MORE;
         }
         bool is_right = take_byte(chunks, data[used]);

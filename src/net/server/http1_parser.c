@@ -132,19 +132,6 @@ static bool parse_request_line(struct http1_parser *parser, const uint8_t *data,
     return true;
 }
 
-static bool parse_connection(struct http1_parser *parser, struct slice value)
-{
-    bool is_last = false;
-    while (!is_last) {
-        struct slice option = value;
-        is_last = !cut(&value, ',', &option);
-        option = http1_trim(option);
-        parser->wants_close |= slice_equal_nocase(option, "close");
-        parser->wants_keep_alive |= slice_equal_nocase(option, "keep-alive");
-    }
-    return true;
-}
-
 /* White space before the colon and folded lines are refused: they are no tokens. */
 static bool parse_header(struct http1_parser *parser, const uint8_t *data, struct slice line)
 {
@@ -202,30 +189,23 @@ static bool parse_header(struct http1_parser *parser, const uint8_t *data, struc
             parser->host = span_of(data, value);
         return true;
     }
-    if (slice_equal_nocase(name, "connection"))
-        return parse_connection(parser, value);
+    if (slice_equal_nocase(name, "connection")) {
+        bool is_last = false;
+        while (!is_last) {
+            struct slice option = value;
+            is_last = !cut(&value, ',', &option);
+            option = http1_trim(option);
+            parser->wants_close |= slice_equal_nocase(option, "close");
+            parser->wants_keep_alive |= slice_equal_nocase(option, "keep-alive");
+        }
+        return true;
+    }
     if (slice_equal_nocase(name, "expect")) {
         if (!slice_equal_nocase(value, "100-continue"))
             return refuse(parser, 417, "unknown expectation");
         parser->expects_continue = true;
         return true;
     }
-    return true;
-}
-
-/* The checks of the whole head (RFC 9112 §3.2, §6.1). */
-static bool check_head(struct http1_parser *parser)
-{
-    assert(parser->has_request_line);
-    bool is_1_0 = parser->version_minor == 0;
-    if (!parser->has_host && !is_1_0)
-        return refuse(parser, 400, "missing Host");
-    if (parser->is_chunked && parser->has_content_length)
-        return refuse(parser, 400, "both Content-Length and Transfer-Encoding");
-    if (parser->is_chunked && is_1_0)
-        return refuse(parser, 400, "Transfer-Encoding in HTTP/1.0");
-    if (is_1_0)
-        parser->expects_continue = false;
     return true;
 }
 
@@ -241,25 +221,20 @@ static enum http1_result end_line(struct http1_parser *parser, const uint8_t *da
         parser->has_request_line = true;
         return parse_request_line(parser, data, line) ? HTTP1_MORE : HTTP1_REFUSED;
     }
-    if (size == 0)
-        return check_head(parser) ? HTTP1_COMPLETE : HTTP1_REFUSED;
-    return parse_header(parser, data, line) ? HTTP1_MORE : HTTP1_REFUSED;
-}
-
-/* Refuses a CR without LF, and other control characters. */
-static bool take_byte(struct http1_parser *parser, uint8_t byte)
-{
-    if (parser->position == HTTP_HEADER_BLOCK_BYTES_MAX ||
-        parser->position - parser->line_at == HTTP_HEADER_BYTES_MAX)
-        return refuse(parser, 431, "request head too large");
-    parser->position++;
-    if (parser->has_cr != (byte == '\n'))
-        return refuse(parser, 400, "line does not end in CR LF");
-    if (byte == '\r')
-        parser->has_cr = true;
-    else if (byte != '\n' && !http1_is(byte, HTTP1_VALUE))
-        return refuse(parser, 400, "control character in request head");
-    return true;
+    if (size > 0)
+        return parse_header(parser, data, line) ? HTTP1_MORE : HTTP1_REFUSED;
+    /* The checks of the whole head (RFC 9112 §3.2, §6.1). */
+    bool is_1_0 = parser->version_minor == 0;
+    bool is_sound = true;
+    if (!parser->has_host && !is_1_0)
+        is_sound = refuse(parser, 400, "missing Host");
+    else if (parser->is_chunked && parser->has_content_length)
+        is_sound = refuse(parser, 400, "both Content-Length and Transfer-Encoding");
+    else if (parser->is_chunked && is_1_0)
+        is_sound = refuse(parser, 400, "Transfer-Encoding in HTTP/1.0");
+    if (is_1_0)
+        parser->expects_continue = false;
+    return is_sound ? HTTP1_COMPLETE : HTTP1_REFUSED;
 }
 
 void http1_parser_init(struct http1_parser *parser)
@@ -276,7 +251,21 @@ enum http1_result http1_parser_feed(struct http1_parser *parser, const uint8_t *
     enum http1_result result = HTTP1_MORE;
     while (result == HTTP1_MORE && parser->position < size) {
         uint8_t byte = data[parser->position];
-        if (!take_byte(parser, byte))
+        bool is_sound = true;
+        if (parser->position == HTTP_HEADER_BLOCK_BYTES_MAX ||
+            parser->position - parser->line_at == HTTP_HEADER_BYTES_MAX) {
+            refuse(parser, 431, "request head too large");
+            return HTTP1_REFUSED;
+        }
+        parser->position++;
+        /* Refuses a CR without LF, and other control characters. */
+        if (parser->has_cr != (byte == '\n'))
+            is_sound = refuse(parser, 400, "line does not end in CR LF");
+        else if (byte == '\r')
+            parser->has_cr = true;
+        else if (byte != '\n' && !http1_is(byte, HTTP1_VALUE))
+            is_sound = refuse(parser, 400, "control character in request head");
+        if (!is_sound)
             result = HTTP1_REFUSED;
         else if (byte == '\n')
             result = end_line(parser, data);
