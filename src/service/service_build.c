@@ -419,46 +419,6 @@ bool service_can_run(const struct config *config, struct lane *lane, struct erro
     return try_build(config, lane, false, error);
 }
 
-static void destroy_receivers(const struct service *service, struct service_lane *part)
-{
-    assert(part != NULL);
-    for (size_t i = 0; part->receivers != NULL && i < service->config->components_count; i++) {
-        if (part->receivers[i] == NULL)
-            continue;
-        for (int signal = 0; signal < SIGNAL_KINDS; signal++)
-            outlet_destroy(part->receivers[i]->outlets[signal]);
-        destroy(part->receivers[i]);
-    }
-    mem_free((void *)part->receivers);
-}
-
-static void destroy_pipelines(const struct service *service, struct service_lane *part)
-{
-    assert(part != NULL);
-    for (size_t i = 0; part->pipelines != NULL && i < service->config->pipelines_count; i++) {
-        pipeline_destroy(part->pipelines[i]);
-        if (part->processors[i] == NULL)
-            continue;
-        for (size_t j = 0; j < service->config->pipelines[i].processors_count; j++)
-            destroy(part->processors[i][j]);
-        mem_free((void *)part->processors[i]);
-    }
-    mem_free((void *)part->pipelines);
-    mem_free((void *)part->processors);
-}
-
-static void destroy_connectors(const struct service *service, struct service_lane *part)
-{
-    size_t slots = service->config->components_count * SIGNAL_PAIRS;
-    for (size_t i = 0; part->connectors != NULL && i < slots; i++) {
-        if (part->connectors[i] == NULL)
-            continue;
-        outlet_destroy(part->connectors[i]->outlets[part->connectors[i]->output]);
-        destroy(part->connectors[i]);
-    }
-    mem_free((void *)part->connectors);
-}
-
 static void destroy_exporters(const struct service *service, struct service_lane *part)
 {
     assert(part != NULL);
@@ -486,9 +446,32 @@ void service_destroy(struct service *service)
         for (size_t j = 0;
              part->queues != NULL && j < service->config->components_count * SIGNAL_KINDS; j++)
             is_shared[j] |= part->queues[j] != NULL;
-        destroy_receivers(service, part);
-        destroy_pipelines(service, part);
-        destroy_connectors(service, part);
+        for (size_t j = 0; part->receivers != NULL && j < service->config->components_count; j++) {
+            if (part->receivers[j] == NULL)
+                continue;
+            for (int signal = 0; signal < SIGNAL_KINDS; signal++)
+                outlet_destroy(part->receivers[j]->outlets[signal]);
+            destroy(part->receivers[j]);
+        }
+        mem_free((void *)part->receivers);
+        for (size_t k = 0; part->pipelines != NULL && k < service->config->pipelines_count; k++) {
+            pipeline_destroy(part->pipelines[k]);
+            if (part->processors[k] == NULL)
+                continue;
+            for (size_t j = 0; j < service->config->pipelines[k].processors_count; j++)
+                destroy(part->processors[k][j]);
+            mem_free((void *)part->processors[k]);
+        }
+        mem_free((void *)part->pipelines);
+        mem_free((void *)part->processors);
+        size_t slots = service->config->components_count * SIGNAL_PAIRS;
+        for (size_t j = 0; part->connectors != NULL && j < slots; j++) {
+            if (part->connectors[j] == NULL)
+                continue;
+            outlet_destroy(part->connectors[j]->outlets[part->connectors[j]->output]);
+            destroy(part->connectors[j]);
+        }
+        mem_free((void *)part->connectors);
         destroy_exporters(service, part);
     }
     for (size_t j = 0; j < service->config->components_count * SIGNAL_KINDS; j++)

@@ -73,39 +73,6 @@ static void release(void *arg)
     stop_latch_release(arg);
 }
 
-static void stop_receivers(const struct stop_run *run, struct stop_lane *share)
-{
-    assert(run->stage == STOP_RECEIVERS);
-    const struct config *config = run->service->config;
-    for (size_t i = 0; i < config->components_count * SIGNAL_KINDS; i++)
-        if (share->part->queues[i] != NULL)
-            exporter_queue_flush_retries(share->part->queues[i]);
-    for (size_t i = 0; i < config->components_count; i++)
-        stop_component(share->part->receivers[i], &share->latch);
-}
-
-static void drain_pipelines(const struct stop_run *run, struct stop_lane *share)
-{
-    assert(run->stage == STOP_RINGS || run->stage == STOP_FANOUTS);
-    const struct config *config = run->service->config;
-    for (size_t i = 0; i < config->pipelines_count; i++) {
-        if (config->pipelines[i].depth != run->depth)
-            continue;
-        stop_latch_hold(&share->latch);
-        pipeline_drain(share->part->pipelines[i], release, &share->latch);
-    }
-}
-
-static void stop_processors(const struct stop_run *run, struct stop_lane *share)
-{
-    assert(run->stage == STOP_PROCESSORS);
-    const struct config *config = run->service->config;
-    for (size_t i = 0; i < config->pipelines_count; i++)
-        if (config->pipelines[i].depth == run->depth &&
-            run->processor < config->pipelines[i].processors_count)
-            stop_component(share->part->processors[i][run->processor], &share->latch);
-}
-
 /* Of the deepest pipeline that exports to the connector: when that is drained, nothing comes any
  * more. */
 static size_t feeding_depth(const struct config *config, const struct component *connector)
@@ -122,54 +89,69 @@ static size_t feeding_depth(const struct config *config, const struct component 
     return depth;
 }
 
-static void stop_connectors(const struct stop_run *run, struct stop_lane *share)
+/* One lane's share of the present stage. */
+static void stop_share(const struct stop_run *run, struct stop_lane *share)
 {
-    assert(run->stage == STOP_CONNECTORS);
-    for (size_t i = 0; i < run->service->config->components_count * SIGNAL_PAIRS; i++) {
-        struct component *connector = share->part->connectors[i];
-        if (connector != NULL && feeding_depth(run->service->config, connector) == run->depth)
-            stop_component(connector, &share->latch);
-    }
-}
-
-static void stop_exporter_queues(const struct stop_run *run, struct stop_lane *share)
-{
-    assert(run->stage == STOP_EXPORTER_QUEUES);
-    for (size_t i = 0; i < run->service->config->components_count * SIGNAL_KINDS; i++) {
-        if (share->part->queues[i] == NULL)
-            continue;
-        stop_latch_hold(&share->latch);
-        exporter_queue_stop(share->part->queues[i], release, &share->latch);
-    }
-}
-
-static void stop_exporters(const struct stop_run *run, struct stop_lane *share)
-{
-    assert(run->stage == STOP_EXPORTERS);
-    for (size_t i = 0; i < run->service->config->components_count * SIGNAL_KINDS; i++)
-        stop_component(share->part->exporters[i], &share->latch);
-}
-
-static void stop_extensions(const struct stop_run *run, struct stop_lane *share)
-{
-    assert(run->stage == STOP_EXTENSIONS);
     struct service *service = run->service;
-    if (share->part != &service->lanes[0])
-        return;
-    for (size_t i = service->config->extensions_count; i > 0; i--)
-        stop_component(service->extensions[i - 1], &share->latch);
-    if (service->telemetry != NULL) {
-        stop_latch_hold(&share->latch);
-        telemetry_stop(service->telemetry, release, &share->latch);
+    const struct config *config = service->config;
+    const struct service_lane *part = share->part;
+    size_t exporters = config->components_count * SIGNAL_KINDS;
+    switch (run->stage) {
+    case STOP_RECEIVERS:
+        for (size_t i = 0; i < exporters; i++)
+            if (part->queues[i] != NULL)
+                exporter_queue_flush_retries(part->queues[i]);
+        for (size_t i = 0; i < config->components_count; i++)
+            stop_component(part->receivers[i], &share->latch);
+        break;
+    case STOP_RINGS:
+    case STOP_FANOUTS:
+        for (size_t i = 0; i < config->pipelines_count; i++) {
+            if (config->pipelines[i].depth != run->depth)
+                continue;
+            stop_latch_hold(&share->latch);
+            pipeline_drain(part->pipelines[i], release, &share->latch);
+        }
+        break;
+    case STOP_PROCESSORS:
+        for (size_t i = 0; i < config->pipelines_count; i++)
+            if (config->pipelines[i].depth == run->depth &&
+                run->processor < config->pipelines[i].processors_count)
+                stop_component(part->processors[i][run->processor], &share->latch);
+        break;
+    case STOP_CONNECTORS:
+        for (size_t i = 0; i < config->components_count * SIGNAL_PAIRS; i++) {
+            struct component *connector = part->connectors[i];
+            if (connector != NULL && feeding_depth(config, connector) == run->depth)
+                stop_component(connector, &share->latch);
+        }
+        break;
+    case STOP_EXPORTER_QUEUES:
+        for (size_t i = 0; i < exporters; i++) {
+            if (part->queues[i] == NULL)
+                continue;
+            stop_latch_hold(&share->latch);
+            exporter_queue_stop(part->queues[i], release, &share->latch);
+        }
+        break;
+    case STOP_EXPORTERS:
+        for (size_t i = 0; i < exporters; i++)
+            stop_component(part->exporters[i], &share->latch);
+        break;
+    case STOP_EXTENSIONS:
+        if (part != &service->lanes[0])
+            break;
+        for (size_t i = config->extensions_count; i > 0; i--)
+            stop_component(service->extensions[i - 1], &share->latch);
+        if (service->telemetry != NULL) {
+            stop_latch_hold(&share->latch);
+            telemetry_stop(service->telemetry, release, &share->latch);
+        }
+        break;
+    case STOP_DONE:
+        break;
     }
 }
-
-static void (*const stages[])(const struct stop_run *run, struct stop_lane *share) = {
-    [STOP_RECEIVERS] = stop_receivers,   [STOP_RINGS] = drain_pipelines,
-    [STOP_PROCESSORS] = stop_processors, [STOP_FANOUTS] = drain_pipelines,
-    [STOP_CONNECTORS] = stop_connectors, [STOP_EXPORTER_QUEUES] = stop_exporter_queues,
-    [STOP_EXPORTERS] = stop_exporters,   [STOP_EXTENSIONS] = stop_extensions,
-};
 
 static size_t most_processors(const struct config *config)
 {
@@ -243,7 +225,7 @@ static void on_share_begun(struct lane_task *task)
     assert(lane_is_current(share->part->lane));
     share->latch = (struct stop_latch){.fn = on_share_done, .arg = share};
     stop_latch_hold(&share->latch);
-    stages[share->run->stage](share->run, share);
+    stop_share(share->run, share);
     stop_latch_release(&share->latch);
 }
 
