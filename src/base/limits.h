@@ -35,7 +35,7 @@ enum {
     HTTP_HEADER_BLOCK_BYTES_MAX = 16384,
     HTTP_TRAILER_BYTES_MAX = 4096,
     HTTP_CHUNK_EXTENSION_BYTES_MAX = 256,
-    /* Of a body that came behind its answer: HTTP/1.1 keeps the connection, HTTP/2 the stream. */
+    /* Of a body that came after its response: HTTP/1.1 keeps the connection, HTTP/2 the stream. */
     HTTP_DISCARD_BYTES_MAX = 64 * 1024,
     HTTP1_LINGER_BYTES_MAX = 64 << 20,
     HTTP2_STREAMS_MAX = 100,
@@ -68,7 +68,7 @@ enum {
 #define HTTP_STOP_READ_NS          ((uint64_t)10 * NS_PER_S) /* for bodies, once the server stops */
 #define WRITE_STALL_NS             ((uint64_t)30 * NS_PER_S)
 #define HTTP2_PING_INTERVAL_MIN_NS ((uint64_t)10 * NS_PER_S)
-#define HTTP2_WINDOW_STALL_NS      ((uint64_t)5 * NS_PER_S) /* answers wait, no window comes */
+#define HTTP2_WINDOW_STALL_NS      ((uint64_t)5 * NS_PER_S) /* responses wait for window */
 #define HTTP2_DRAIN_PING_NS        ((uint64_t)1 * NS_PER_S) /* GOAWAY is awaited to arrive */
 #define HTTP2_DISCARD_NS           ((uint64_t)1 * NS_PER_S) /* an answered body may still come */
 #define HTTP2_REST_NS              ((uint64_t)1 * NS_PER_S) /* idle, then memory is returned */
@@ -81,7 +81,7 @@ enum {
     TLS_AUTHORITIES_MAX = 10000,  /* certificates of one file of authorities */
     TLS_DEPTH_MAX = 8,            /* authorities between a peer's certificate and a trusted one */
     TLS_READ_BYTES = 64 * 1024,   /* ciphertext that a lane reads at once */
-    TLS_REPLIES_BYTES_MAX = 256 * 1024,  /* what a peer makes us answer, without reading it */
+    TLS_REPLIES_BYTES_MAX = 256 * 1024,  /* replies that a peer does not read */
     TLS_HANDSHAKE_INPUT_MAX = 64 * 1024, /* what a client may send until hands are shaken */
     TLS_HANDSHAKES_PART = 4 /* of the budget, at most, for all that shake hands with a server */
 };
@@ -97,7 +97,7 @@ enum { INFLATE_RATIO_MAX = 200, ZSTD_WINDOW_LOG_MAX = 23 };
 
 /* exporters */
 enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };
-/* Of an answer's body so much is thrown away, for so long; then its connection is given up. */
+/* Bytes of a response body that are dropped, and for how long, before its connection is closed. */
 #define RESPONSE_DRAIN_BYTES_MAX  (4 * MIB)
 #define RESPONSE_BODY_DEADLINE_NS ((uint64_t)10 * NS_PER_S)
 #define CONNECT_TIMEOUT_NS        ((uint64_t)5 * NS_PER_S)

@@ -191,25 +191,6 @@ static void decode_double(const struct site *site, const struct config_field *fi
         report_mismatch(site, field, node, "a number");
 }
 
-/* problem may be NULL. */
-static void describe_durations(const struct config_field *field, const char *problem,
-                               char *expected, size_t size)
-{
-    size_t length;
-    assert(field->type == CONFIG_TYPE_DURATION);
-    if (field->max == INT64_MAX && field->min <= 0)
-        length = (size_t)snprintf(expected, size, "a duration such as \"200ms\" or \"1m30s\"");
-    else if (field->max == INT64_MAX)
-        length = (size_t)snprintf(expected, size, "a duration of at least %s",
-                                  duration_to_text(field->min).text);
-    else
-        length =
-            (size_t)snprintf(expected, size, "a duration from %s to %s",
-                             duration_to_text(field->min).text, duration_to_text(field->max).text);
-    if (problem != NULL && length < size)
-        snprintf(expected + length, size - length, " (%s)", problem);
-}
-
 /* Returns NULL, or what is wrong with the string. */
 static const char *take_duration(const struct site *site, const struct node *node,
                                  int64_t *ret_duration_ns)
@@ -242,8 +223,19 @@ static void decode_duration(const struct site *site, const struct config_field *
                            "found %s; a negative duration is taken as 0", node_describe(node).text);
         return;
     }
-    describe_durations(field, problem != NULL && *problem != '\0' ? problem : NULL, expected,
-                       sizeof(expected));
+    size_t size = sizeof(expected);
+    size_t length;
+    if (field->max == INT64_MAX && field->min <= 0)
+        length = (size_t)snprintf(expected, size, "a duration such as \"200ms\" or \"1m30s\"");
+    else if (field->max == INT64_MAX)
+        length = (size_t)snprintf(expected, size, "a duration of at least %s",
+                                  duration_to_text(field->min).text);
+    else
+        length =
+            (size_t)snprintf(expected, size, "a duration from %s to %s",
+                             duration_to_text(field->min).text, duration_to_text(field->max).text);
+    if (problem != NULL && *problem != '\0' && length < size)
+        snprintf(expected + length, size - length, " (%s)", problem);
     report_mismatch(site, field, node, expected);
 }
 
@@ -314,14 +306,6 @@ static void decode_choice(const struct site *site, const struct config_field *fi
     report_mismatch(site, field, node, expected);
 }
 
-static size_t count_commas(const char *text)
-{
-    size_t count = 0;
-    for (; *text != '\0'; text++)
-        count += *text == ',' ? 1u : 0u;
-    return count;
-}
-
 static void decode_texts(const struct site *site, const struct config_field *field,
                          const struct node *node, void *target)
 {
@@ -332,7 +316,9 @@ static void decode_texts(const struct site *site, const struct config_field *fie
         if (!loader_charge_expanded(loader, strlen(node->text))) {
             loader_problem(loader, node->position, site->path, "found too many long lists");
         } else {
-            size_t count = *node->text != '\0' ? count_commas(node->text) + 1 : 0;
+            size_t count = *node->text != '\0' ? 1 : 0;
+            for (const char *at = strchr(node->text, ','); at != NULL; at = strchr(at + 1, ','))
+                count++;
             const char **parts = loader_zalloc(loader, count * sizeof(*parts));
             char *rest = loader_copy_text(loader, node->text);
             for (size_t i = 0; i < count; i++) {
@@ -705,15 +691,6 @@ static void warn_of_key(const struct site *site, const struct config_field *fiel
         loader_warning(site->loader, node->position, site->path, "%s", warning);
 }
 
-/* Defaults of lists and other values that keep their nodes are parsed as YAML. */
-static struct node *parse_default(struct loader *loader, const struct config_field *field,
-                                  struct position position)
-{
-    struct yaml_origin origin = {.position = position, .reference = "default"};
-    struct yaml_failure failure;
-    return yaml_tree_parse(loader, slice_of_text(field->default_text), &origin, &failure);
-}
-
 void decode_defaults(struct loader *loader, const struct config_field *fields, void *target)
 {
     for (const struct config_field *field = fields; field != NULL && field->key != NULL; field++) {
@@ -748,7 +725,12 @@ void decode_defaults(struct loader *loader, const struct config_field *fields, v
             size_t problems = loader_problems(loader);
             loader->nodes_count = 0;
             loader->expanded_bytes = 0;
-            struct node *parsed = is_list ? parse_default(loader, field, position) : &node;
+            struct yaml_origin origin = {.position = position, .reference = "default"};
+            struct yaml_failure failure;
+            struct node *parsed =
+                is_list
+                    ? yaml_tree_parse(loader, slice_of_text(field->default_text), &origin, &failure)
+                    : &node;
             set_field(&site, field, parsed, target);
             loader->nodes_count = nodes;
             loader->expanded_bytes = bytes;
@@ -765,23 +747,6 @@ const struct config_field *decode_find_field(const struct config_field *fields, 
     return NULL;
 }
 
-static void report_unknown(const struct site *site, const struct config_field *section,
-                           const struct node_entry *entry)
-{
-    struct suggestion suggestion = suggestion_for(entry->key);
-    struct path path = {.parent = site->path, .key = entry->key};
-    for (const struct config_field *field = section->fields; field != NULL && field->key != NULL;
-         field++)
-        suggestion_consider(&suggestion, field->key);
-    if (section->fields == NULL)
-        loader_problem(site->loader, entry->position, &path,
-                       "found an unknown key, expected none at all here");
-    else
-        loader_problem(site->loader, entry->position, &path,
-                       "found an unknown key, expected one of this section%s",
-                       suggestion_to_text(&suggestion).text);
-}
-
 static void decode_map(const struct site *site, const struct config_field *section,
                        const struct node *map, void *target)
 {
@@ -792,11 +757,21 @@ static void decode_map(const struct site *site, const struct config_field *secti
         const struct config_field *field = decode_find_field(section->fields, entry->key);
         if (field == NULL && is_optional && strcmp(entry->key, "enabled") == 0)
             continue;
+        struct path path = {.parent = site->path, .key = entry->key};
         if (field == NULL) {
-            report_unknown(site, section, entry);
+            struct suggestion suggestion = suggestion_for(entry->key);
+            for (const struct config_field *known = section->fields;
+                 known != NULL && known->key != NULL; known++)
+                suggestion_consider(&suggestion, known->key);
+            if (section->fields == NULL)
+                loader_problem(site->loader, entry->position, &path,
+                               "found an unknown key, expected none at all here");
+            else
+                loader_problem(site->loader, entry->position, &path,
+                               "found an unknown key, expected one of this section%s",
+                               suggestion_to_text(&suggestion).text);
             continue;
         }
-        struct path path = {.parent = site->path, .key = entry->key};
         struct site inner = *site;
         inner.path = &path;
         inner.position = entry->position;

@@ -90,7 +90,6 @@ static void add_defaults(struct loader *loader, const struct config_field *field
     if (node->kind == NODE_NULL)
         node->kind = NODE_MAP;
     for (; node->kind == NODE_MAP && fields->key != NULL; fields++) {
-        assert(node->kind == NODE_MAP);
         struct node *value = node_value(node, fields->key);
         if (value == NULL && fields->type == CONFIG_TYPE_SECTION) {
             add(loader, node, fields->key, new_section(loader, node, fields));
@@ -305,15 +304,6 @@ static bool emit_scalar(yaml_emitter_t *emitter, const char *text, bool is_text)
     return yaml_emitter_emit(emitter, &event);
 }
 
-static bool emit_end(yaml_emitter_t *emitter, const struct node *node)
-{
-    yaml_event_t event;
-    int is_ready = node->kind == NODE_MAP ? yaml_mapping_end_event_initialize(&event)
-                                          : yaml_sequence_end_event_initialize(&event);
-    assert(node->kind == NODE_LIST || node->kind == NODE_MAP);
-    return is_ready && yaml_emitter_emit(emitter, &event);
-}
-
 static bool emit_node(yaml_emitter_t *emitter, const struct node *node)
 {
     if (node->kind == NODE_TEXT || node->kind == NODE_TIME)
@@ -335,7 +325,9 @@ static bool emit_node(yaml_emitter_t *emitter, const struct node *node)
         if (!emit_node(emitter, node->entries[i].value))
             return false;
     }
-    return emit_end(emitter, node);
+    is_ready = node->kind == NODE_MAP ? yaml_mapping_end_event_initialize(&event)
+                                      : yaml_sequence_end_event_initialize(&event);
+    return is_ready && yaml_emitter_emit(emitter, &event);
 }
 
 bool print_yaml(const struct node *root, FILE *out)

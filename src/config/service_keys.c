@@ -401,17 +401,6 @@ static void resolve_metrics(const struct site *site, const struct node *node,
     service->has_metrics_reader &= service->metrics_level != METRICS_NONE;
 }
 
-static void check_log_outputs(const struct site *site, const struct node *node,
-                              const struct telemetry_logs *logs)
-{
-    struct telemetry_key key;
-    find_key(&key, site, node, "logs", "output_paths");
-    if (logs->output_paths.count > LOG_OUTPUTS_MAX && key.node != NULL)
-        loader_problem(site->loader, key.node->position, &key.path,
-                       "found %zu paths, expected at most %d", logs->output_paths.count,
-                       LOG_OUTPUTS_MAX);
-}
-
 enum { DEFAULTS = 3, UUID_BYTES = 16, UUID_TEXT_BYTES = 37 };
 
 struct attributes {
@@ -524,20 +513,6 @@ static void check_kind(const struct site *site, const struct path *path,
                        node_describe(node).text, kind == NODE_MAP ? "a map" : "a text");
 }
 
-/* Keys of the declarative form besides attributes. */
-static void check_others(const struct site *site, const struct path *path,
-                         const struct node *resource)
-{
-    struct path inner = {.parent = path, .key = "attributes_list"};
-    const struct node *list = node_value(resource, inner.key);
-    check_kind(site, path, resource, "schema_url", NODE_TEXT);
-    check_kind(site, path, resource, "detectors", NODE_MAP);
-    if (list != NULL && list->kind != NODE_NULL && list->kind != NODE_BROKEN)
-        loader_problem(site->loader, list->position, &inner,
-                       "resource::attributes_list is not currently supported, please use "
-                       "resource::attributes");
-}
-
 static void resolve_telemetry(const struct site *site, const struct node *node,
                               const struct telemetry_keys *telemetry,
                               struct config_service *service)
@@ -553,7 +528,11 @@ static void resolve_telemetry(const struct site *site, const struct node *node,
     service->log_sampling_initial = logs->sampling.initial;
     service->log_sampling_thereafter = logs->sampling.thereafter;
     service->log_output_paths = logs->output_paths;
-    check_log_outputs(site, node, logs);
+    find_key(&key, site, node, "logs", "output_paths");
+    if (logs->output_paths.count > LOG_OUTPUTS_MAX && key.node != NULL)
+        loader_problem(site->loader, key.node->position, &key.path,
+                       "found %zu paths, expected at most %d", logs->output_paths.count,
+                       LOG_OUTPUTS_MAX);
     resolve_metrics(site, node, &telemetry->metrics, service);
     find_key(&key, site, node, "traces", "level");
     take_metrics_level(&key);
@@ -573,14 +552,19 @@ static void resolve_telemetry(const struct site *site, const struct node *node,
                                            "detectors", "detection/development"};
         bool is_declarative = false;
         for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-            if (node_find(resource, keys[i]) != NULL) {
-                is_declarative = true;
-                break;
-            }
+            is_declarative |= node_find(resource, keys[i]) != NULL;
         if (!is_declarative) {
             take_map(site, &path, resource, &attributes);
         } else {
-            check_others(site, &path, resource);
+            /* Keys of the declarative form besides attributes. */
+            struct path other = {.parent = &path, .key = "attributes_list"};
+            const struct node *others = node_value(resource, other.key);
+            check_kind(site, &path, resource, "schema_url", NODE_TEXT);
+            check_kind(site, &path, resource, "detectors", NODE_MAP);
+            if (others != NULL && others->kind != NODE_NULL && others->kind != NODE_BROKEN)
+                loader_problem(site->loader, others->position, &other,
+                               "resource::attributes_list is not currently supported, please use "
+                               "resource::attributes");
             if (list != NULL && list->kind != NODE_NULL && list->kind != NODE_BROKEN) {
                 if (list->kind == NODE_LIST)
                     take_list(site, &inner, list, &attributes);

@@ -17,16 +17,6 @@ enum { EMPTY_ELEMENTS_MAX = 16, NO_CONTENT = 204 };
 
 static const char any[] = "*";
 
-/* The canonical form of Go: "X-Trace-Id" for "x-trace-id". */
-static void canonicalise(char *name)
-{
-    bool begins_word = true;
-    for (; *name != '\0'; name++) {
-        *name = (char)(begins_word ? toupper((unsigned char)*name) : tolower((unsigned char)*name));
-        begins_word = *name == '-';
-    }
-}
-
 void server_cors_init(struct server_cors *cors, const struct server_cors_config *config)
 {
     assert(cors->config == NULL);
@@ -38,10 +28,14 @@ void server_cors_init(struct server_cors *cors, const struct server_cors_config 
         size_t size = 0;
         FILE *out = open_memstream(&text, &size);
         for (size_t i = 0; i < config->exposed_headers.count; i++) {
-            char *name = mem_copy_text(config->exposed_headers.texts[i]);
-            canonicalise(name);
-            fprintf(out, "%s%s", i > 0 ? ", " : "", name);
-            mem_free(name);
+            /* The canonical form of Go: "X-Trace-Id" for "x-trace-id". */
+            bool begins_word = true;
+            fputs(i > 0 ? ", " : "", out);
+            for (const char *at = config->exposed_headers.texts[i]; *at != '\0'; at++) {
+                unsigned char letter = (unsigned char)*at;
+                fputc(begins_word ? toupper(letter) : tolower(letter), out);
+                begins_word = letter == '-';
+            }
         }
         int failed = fclose(out);
         assert(failed == 0);
@@ -73,16 +67,6 @@ static bool origin_matches(const char *pattern, struct slice origin)
     size_t after = strlen(star + 1);
     return origin.size >= before + after && strncasecmp(pattern, origin_text, before) == 0 &&
            strncasecmp(star + 1, origin_text + origin.size - after, after) == 0;
-}
-
-static bool allows_any_origin(const struct server_cors *cors)
-{
-    const struct config_texts *origins = &cors->config->allowed_origins;
-    assert(origins->count > 0);
-    for (size_t i = 0; i < origins->count; i++)
-        if (strcmp(origins->texts[i], any) == 0)
-            return true;
-    return false;
 }
 
 static bool allows_origin(const struct server_cors *cors, struct slice origin)
@@ -187,8 +171,11 @@ static bool put(char *room, size_t size, struct slice text)
 static void add_origin(const struct server_cors *cors, const struct server_cors_room *room,
                        struct http_response *response)
 {
-    assert(room->origin[0] != '\0');
-    add(response, "access-control-allow-origin", allows_any_origin(cors) ? any : room->origin);
+    const struct config_texts *origins = &cors->config->allowed_origins;
+    bool allows_any = false;
+    for (size_t i = 0; i < origins->count; i++)
+        allows_any |= strcmp(origins->texts[i], any) == 0;
+    add(response, "access-control-allow-origin", allows_any ? any : room->origin);
 }
 
 bool server_cors_preflight(const struct server_cors *cors, const struct http_request *request,

@@ -65,7 +65,7 @@ static bool share_among(struct service *service, const struct config_component *
     return component->shared != NULL;
 }
 
-/* What is wrong with it is told with the place in the files. */
+/* Reports errors of the component with their place in the files. */
 static bool prepare(const struct config_component *from, struct component *component,
                     struct error *error)
 {

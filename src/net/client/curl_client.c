@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libcurl's multi interface on a lane: its sockets are uv_poll handles, its one timer is a lane
  * timer. In this order: the data, options from the settings and their tls section, one exchange,
- * and the client. Transfers are added outside of libcurl's callbacks, and ended in act()
- * only.
+ * and the client. Transfers are added outside of libcurl's callbacks, and ended in act() only.
  *
  * Results of setopt are not checked: they could only fail in a libcurl built without the option,
  * and version 7.88, the oldest supported, has them all. On the client's lane. */

@@ -468,7 +468,7 @@ static void on_bytes(void *owner, const uint8_t *data, size_t size)
         return;
     bool was_greeting = client->state == HTTP2_CLIENT_GREETING;
     const char *foreign = client->has_heard ? NULL : foreign_words(data, size);
-    /* Any byte counts as the answer to a keepalive ping. */
+    /* Any byte counts as the ACK of a keepalive ping. */
     client->has_heard = true;
     client->heard_ns = clock_now_ns();
     if (client->asked_ns != 0) {

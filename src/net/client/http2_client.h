@@ -97,7 +97,7 @@ struct http2_client_stream *http2_client_submit(struct http2_client *client,
                                                 const struct http2_request *request);
 /* Resets the stream; none of its events is called any more. */
 void http2_client_cancel(struct http2_client_stream *stream);
-/* Sends a ping unless one is unanswered; ends the connection if no answer arrives. */
+/* Sends a ping unless one is under way; ends the connection if no ACK arrives. */
 void http2_client_probe(struct http2_client *client);
 /* Takes no new requests, and ends after those under way; at once if not ready yet. */
 void http2_client_drain(struct http2_client *client);

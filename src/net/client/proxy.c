@@ -54,26 +54,6 @@ static bool in_block(const struct address *address, const char *block, long pref
     return rest == 0 || ((address->bytes[whole] ^ network.bytes[whole]) & mask) == 0;
 }
 
-/* Cuts ":port" off entry. Returns whether it allows the port. */
-static bool port_allows(char *entry, uint16_t port)
-{
-    assert(entry[0] != '\0');
-    char *colon = strrchr(entry, ':');
-    if (colon == NULL || (strchr(entry, ':') != colon && colon[-1] != ']'))
-        return true;
-    *colon = '\0';
-    return strtol(colon + 1, NULL, 10) == port;
-}
-
-static char *without_brackets(char *entry)
-{
-    size_t size = strlen(entry);
-    if (entry[0] != '[' || entry[size - 1] != ']')
-        return entry;
-    entry[size - 1] = '\0';
-    return entry + 1;
-}
-
 static bool entry_covers(char *entry, const struct http_url *url)
 {
     assert(entry[0] != '\0');
@@ -85,9 +65,17 @@ static bool entry_covers(char *entry, const struct http_url *url)
         *slash = '\0';
         return in_block(&address, entry, strtol(slash + 1, NULL, 10));
     }
-    if (!port_allows(entry, url->port))
-        return false;
-    entry = without_brackets(entry);
+    char *colon = strrchr(entry, ':');
+    if (colon != NULL && (strchr(entry, ':') == colon || colon[-1] == ']')) {
+        *colon = '\0';
+        if (strtol(colon + 1, NULL, 10) != url->port)
+            return false;
+    }
+    size_t entry_size = strlen(entry);
+    if (entry[0] == '[' && entry[entry_size - 1] == ']') {
+        entry[entry_size - 1] = '\0';
+        entry++;
+    }
     if (address.family != 0)
         return in_block(&address, entry, address.family == AF_INET ? 32 : 128);
     /* ".example.com" covers the domains below it, "example.com" that host, too. */

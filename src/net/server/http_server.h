@@ -69,7 +69,7 @@ struct http_server_settings {
     struct budget *budget;
     bool has_http1;
     bool has_http2;
-    bool has_keep_alive;              /* HTTP/1.1: false closes after each answer */
+    bool has_keep_alive;              /* HTTP/1.1: false closes after each response */
     uint64_t header_deadline_ns;      /* whole header block; 0: HTTP_HEADER_DEADLINE_NS */
     uint64_t read_deadline_ns;        /* whole request; 0: none but the minimum rate */
     uint64_t write_deadline_ns;       /* 0: WRITE_STALL_NS without progress */
