@@ -107,21 +107,16 @@ static void configure_log(const struct config_service *config)
 
 static const char no_loop[] = "cannot create an event loop: too many open files?";
 
-static unsigned lanes_wanted(const struct config *config)
-{
-    uint64_t wanted = config->service.lanes > 0 ? config->service.lanes : machine_cores();
-    assert(wanted > 0);
-    return wanted < LANES_MAX ? (unsigned)wanted : LANES_MAX;
-}
-
 static bool create_lanes(struct supervisor *self, struct error *error)
 {
-    unsigned wanted = lanes_wanted(self->config);
+    uint64_t lanes = self->config->service.lanes;
+    uint64_t wanted = lanes > 0 ? lanes : machine_cores();
     assert(self->lanes_count == 0);
-    for (; self->lanes_count < wanted; self->lanes_count++) {
+    while (self->lanes_count < wanted && self->lanes_count < LANES_MAX) {
         self->lanes[self->lanes_count] = lane_create(self->lanes_count);
         if (self->lanes[self->lanes_count] == NULL)
             return error_set(error, "%s", no_loop);
+        self->lanes_count++;
     }
     return true;
 }
@@ -213,20 +208,6 @@ static struct config *load(const struct config_request *request, enum load_purpo
     return NULL;
 }
 
-static void reload(struct supervisor *self)
-{
-    log_warn(NULL, "Config updated, restart service");
-    assert(self->next_config == NULL);
-    self->next_config = load(self->request, LOAD_TO_RELOAD);
-    if (self->next_config == NULL) {
-        log_error(NULL, "The new configuration is invalid; the old one keeps running.");
-        return;
-    }
-    inherited_listeners_begin();
-    reload_state_begin();
-    stop(self, END_RELOAD);
-}
-
 static void on_signal(uv_signal_t *handle, int number)
 {
     struct supervisor *self = handle->data;
@@ -252,7 +233,16 @@ static void on_signal(uv_signal_t *handle, int number)
                 self->end_reason = END_SIGNAL;
         }
     } else if (!self->is_stopping) {
-        reload(self);
+        log_warn(NULL, "Config updated, restart service");
+        assert(self->next_config == NULL);
+        self->next_config = load(self->request, LOAD_TO_RELOAD);
+        if (self->next_config == NULL) {
+            log_error(NULL, "The new configuration is invalid; the old one keeps running.");
+            return;
+        }
+        inherited_listeners_begin();
+        reload_state_begin();
+        stop(self, END_RELOAD);
     }
 }
 
@@ -306,7 +296,6 @@ static void run_once(struct supervisor *self)
     if (self->is_forced) {
         /* Requests, timers and sockets may still be active: the process ends around them. On a
          * reload it continues in a new process. */
-        assert(self->is_forced);
         log_warn(NULL, "Shutdown was cut short.",
                  log_int("dropped_items", (int64_t)service_abandoned_items(self->service)));
         if (self->end_reason == END_RELOAD) {

@@ -33,24 +33,22 @@ static const struct {
     {"byte", byte_steps, 1},        {"By", byte_steps, 1},
 };
 
-static struct value_unit_text scaled(double value, const struct step *step)
-{
-    struct value_unit_text text;
-    while (step[1].name != NULL && fabs(value) >= step[1].size)
-        step++;
-    double number = value / step->size;
-    bool is_whole = step->size <= 1 && number == floor(number);
-    snprintf(text.text, sizeof(text.text), "%.*f%s", is_whole ? 0 : 2, number, step->name);
-    return text;
-}
-
 struct value_unit_text value_unit_text(int64_t value, struct slice unit)
 {
     struct value_unit_text text;
     assert(unit.data != NULL || unit.size == 0);
-    for (size_t i = 0; value != 0 && i < sizeof(units) / sizeof(units[0]); i++)
-        if (slice_equal_text(unit, units[i].unit))
-            return scaled((double)value * units[i].size, units[i].steps);
     snprintf(text.text, sizeof(text.text), "%" PRId64, value);
+    for (size_t i = 0; value != 0 && i < sizeof(units) / sizeof(units[0]); i++) {
+        if (!slice_equal_text(unit, units[i].unit))
+            continue;
+        double scaled = (double)value * units[i].size;
+        const struct step *step = units[i].steps;
+        while (step[1].name != NULL && fabs(scaled) >= step[1].size)
+            step++;
+        double number = scaled / step->size;
+        bool is_whole = step->size <= 1 && number == floor(number);
+        snprintf(text.text, sizeof(text.text), "%.*f%s", is_whole ? 0 : 2, number, step->name);
+        break;
+    }
     return text;
 }

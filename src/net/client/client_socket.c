@@ -116,18 +116,9 @@ static void waiting_free(struct waiting_write *waiting)
 
 static void on_waiting_written(uv_write_t *request, int status);
 
-static size_t ownerless_bytes(const struct batch_part *parts, size_t count)
+static bool send_parts(struct client_socket *socket, const struct batch_part *parts, size_t count)
 {
-    size_t bytes = 0;
-    for (size_t i = 0; i < count; i++)
-        if (parts[i].owner == NULL)
-            bytes += parts[i].bytes.size;
-    return bytes;
-}
-
-/* Returns how many bytes the kernel took, or a libuv error. */
-static int write_now(struct client_socket *socket, const struct batch_part *parts, size_t count)
-{
+    assert(!socket->is_writing);
     assert(count > 0 && count <= WRITE_PARTS_MAX);
     uv_buf_t *buffers = mem_alloc(count * sizeof(*buffers));
     for (size_t i = 0; i < count; i++)
@@ -136,27 +127,22 @@ static int write_now(struct client_socket *socket, const struct batch_part *part
             uv_buf_init((char *)(uintptr_t)parts[i].bytes.data, (unsigned)parts[i].bytes.size);
     int written = uv_try_write(&socket->stream, buffers, (unsigned)count);
     mem_free(buffers);
-    return written == UV_EAGAIN ? 0 : written;
-}
-
-static bool send_parts(struct client_socket *socket, const struct batch_part *parts, size_t count)
-{
-    assert(!socket->is_writing);
-    int written = write_now(socket, parts, count);
-    if (written < 0)
+    if (written < 0 && written != UV_EAGAIN)
         return false;
-    size_t skip = (size_t)written;
+    size_t skip = written > 0 ? (size_t)written : 0;
     while (count > 0 && skip >= parts->bytes.size) {
         skip -= parts->bytes.size;
         parts++;
         count--;
     }
     if (count > 0) {
-        /* Leaves the parts, without the first skip bytes, to libuv. Errors are left to the reading
-         * side, which first gets what the peer has sent. */
-        assert(count > 0 && count <= WRITE_PARTS_MAX);
-        struct waiting_write *waiting = mem_alloc(sizeof(*waiting) + ownerless_bytes(parts, count));
-        uv_buf_t *buffers = mem_alloc(count * sizeof(*buffers));
+        /* The rest is libuv's. Errors are left to the reading side, which first gets what the peer
+         * has sent. */
+        size_t ownerless = 0;
+        for (size_t i = 0; i < count; i++)
+            ownerless += parts[i].owner == NULL ? parts[i].bytes.size : 0;
+        struct waiting_write *waiting = mem_alloc(sizeof(*waiting) + ownerless);
+        buffers = mem_alloc(count * sizeof(*buffers));
         size_t copied = 0;
         waiting->socket = socket;
         waiting->owners_count = 0;
@@ -393,26 +379,6 @@ bool client_socket_write(struct client_socket *socket, const struct batch_part *
     return is_sent;
 }
 
-static int connect_unix(struct client_socket *socket)
-{
-    int error = uv_pipe_init(lane_loop(socket->lane), &socket->pipe, 0);
-    assert(error == 0);
-    (void)error;
-    uv_pipe_connect(&socket->connect, &socket->pipe,
-                    ((const struct sockaddr_un *)&socket->address)->sun_path, on_connect);
-    return 0;
-}
-
-static int connect_tcp(struct client_socket *socket)
-{
-    int error = uv_tcp_init(lane_loop(socket->lane), &socket->tcp);
-    assert(error == 0);
-    (void)uv_tcp_nodelay(&socket->tcp, 1);
-    error = uv_tcp_connect(&socket->connect, &socket->tcp,
-                           (const struct sockaddr *)&socket->address, on_connect);
-    return error;
-}
-
 struct client_socket *client_socket_create(const struct client_socket_settings *settings)
 {
     assert(lane_is_current(settings->lane));
@@ -429,8 +395,21 @@ struct client_socket *client_socket_create(const struct client_socket_settings *
     assert(size <= sizeof(socket->address));
     memcpy(&socket->address, settings->address, size);
     timer_init(&socket->timer, on_timer, socket);
-    socket->connect_error =
-        settings->address->sa_family == AF_UNIX ? connect_unix(socket) : connect_tcp(socket);
+    uv_loop_t *loop = lane_loop(socket->lane);
+    if (settings->address->sa_family == AF_UNIX) {
+        int error = uv_pipe_init(loop, &socket->pipe, 0);
+        assert(error == 0);
+        (void)error;
+        uv_pipe_connect(&socket->connect, &socket->pipe,
+                        ((const struct sockaddr_un *)&socket->address)->sun_path, on_connect);
+    } else {
+        int error = uv_tcp_init(loop, &socket->tcp);
+        assert(error == 0);
+        (void)uv_tcp_nodelay(&socket->tcp, 1);
+        error = uv_tcp_connect(&socket->connect, &socket->tcp,
+                               (const struct sockaddr *)&socket->address, on_connect);
+        socket->connect_error = error;
+    }
     socket->handle.data = socket;
     /* Immediate failures are reported by the timer, too: one path for the owner. */
     lane_timer_start(socket->lane, &socket->timer,

@@ -12,17 +12,6 @@
 
 enum { METADATA_ROWS_MAX = HTTP_HEADERS_MAX + 2 };
 
-/* Headers that grpc-go does not pass on. */
-static bool is_of_protocol(struct slice name)
-{
-    static const char *const names[] = {"te",           "grpc-encoding", "grpc-timeout",
-                                        "grpc-message", "grpc-status",   "grpc-message-type"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (slice_equal_text(name, names[i]))
-            return true;
-    return false;
-}
-
 static char *put_row(struct client_metadata *row, const char *name, struct slice value, char *text)
 {
     *row = (struct client_metadata){name, text};
@@ -33,12 +22,18 @@ static char *put_row(struct client_metadata *row, const char *name, struct slice
 static size_t collect_metadata(const struct http_request *request, bool is_grpc,
                                struct client_metadata *rows, char *text)
 {
+    /* Headers that grpc-go does not pass on. */
+    static const char *const own[] = {"te",           "grpc-encoding", "grpc-timeout",
+                                      "grpc-message", "grpc-status",   "grpc-message-type"};
     struct slice name;
     struct slice value;
     size_t count = 0;
     for (size_t i = 0;
          count < METADATA_ROWS_MAX - 2 && http_request_header_at(request, i, &name, &value); i++) {
-        if (slice_equal_text(name, "host") || (is_grpc && is_of_protocol(name)))
+        bool is_own = slice_equal_text(name, "host");
+        for (size_t j = 0; is_grpc && j < sizeof(own) / sizeof(own[0]); j++)
+            is_own |= slice_equal_text(name, own[j]);
+        if (is_own)
             continue;
         const char *key = text;
         text += sprintf(text, "%.*s", (int)name.size, (const char *)name.data) + 1;
@@ -52,20 +47,15 @@ static size_t collect_metadata(const struct http_request *request, bool is_grpc,
     return count;
 }
 
-static size_t metadata_bytes(const struct http_request *request)
+struct client_info *http_request_client(const struct http_request *request, bool is_grpc)
 {
+    struct client_metadata rows[METADATA_ROWS_MAX];
     struct slice name;
     struct slice value;
     size_t size = 2 * (http_request_host(request).size + 1);
     for (size_t i = 0; http_request_header_at(request, i, &name, &value); i++)
         size += name.size + value.size + 2;
-    return size;
-}
-
-struct client_info *http_request_client(const struct http_request *request, bool is_grpc)
-{
-    struct client_metadata rows[METADATA_ROWS_MAX];
-    char *text = mem_alloc(metadata_bytes(request));
+    char *text = mem_alloc(size);
     size_t count = collect_metadata(request, is_grpc, rows, text);
     struct client_info *client =
         client_info_create(http_request_peer_address(request), rows, count);
