@@ -19,7 +19,7 @@ static const struct gate_row rows[FEATURE_GATES] = {
                            "Appends lists of extensions, receivers and exporters when "
                            "configurations are merged, instead of replacing them."},
     [GATE_QUEUE_BATCH] = {"pkg.exporterhelper.queueBatchEnabled", "Alpha", false,
-                          "No effect here: queues batch whenever they are told to."},
+                          "No effect here: a queue batches if sending_queue::batch is set."},
     [GATE_PROTO_POOLING] = {"pdata.useProtoPooling", "Alpha", false,
                             "No effect here: messages are not decoded into objects."},
     [GATE_RECEIVER_METRICS] = {"receiverhelper.newReceiverMetrics", "Alpha", false,

@@ -52,21 +52,6 @@ static bool decode(struct slice text, char to[HTTP_PATH_MAX])
     return http_percent_decode(slice_of(blanks, text.size), to);
 }
 
-/* Whether "name=value" is this parameter; decodes its value. Pairs with a broken escape or a
- * semicolon are ignored, as in Go. */
-static bool read_pair(struct asked *asked, struct slice pair, const char *name)
-{
-    const uint8_t *equals = memchr(pair.data, '=', pair.size);
-    size_t name_size = equals != NULL ? (size_t)(equals - pair.data) : pair.size;
-    struct slice value =
-        equals != NULL ? slice_of(equals + 1, pair.size - name_size - 1) : slice_of("", 0);
-    assert(name[0] != '\0');
-    if (memchr(pair.data, ';', pair.size) != NULL ||
-        !decode(slice_of(pair.data, name_size), asked->value))
-        return false;
-    return strcmp(asked->value, name) == 0 && decode(value, asked->value);
-}
-
 /* The first parameter of this name. */
 static bool find_parameter(struct asked *asked, const char *name)
 {
@@ -74,7 +59,14 @@ static bool find_parameter(struct asked *asked, const char *name)
     while (query.size > 0) {
         const uint8_t *end = memchr(query.data, '&', query.size);
         size_t size = end != NULL ? (size_t)(end - query.data) : query.size;
-        if (read_pair(asked, slice_of(query.data, size), name))
+        struct slice pair = slice_of(query.data, size);
+        const uint8_t *equals = memchr(pair.data, '=', pair.size);
+        size_t name_size = equals != NULL ? (size_t)(equals - pair.data) : pair.size;
+        struct slice value =
+            equals != NULL ? slice_of(equals + 1, pair.size - name_size - 1) : slice_of("", 0);
+        if (memchr(pair.data, ';', pair.size) == NULL &&
+            decode(slice_of(pair.data, name_size), asked->value) &&
+            strcmp(asked->value, name) == 0 && decode(value, asked->value))
             return true;
         query = end != NULL ? slice_of(end + 1, query.size - size - 1) : slice_of(NULL, 0);
     }

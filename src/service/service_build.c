@@ -128,15 +128,6 @@ static bool build_processors(struct service *service, struct service_lane *part,
     return true;
 }
 
-static bool names(const struct config_component *const *components, size_t count,
-                  const struct config_component *component)
-{
-    for (size_t i = 0; i < count; i++)
-        if (components[i] == component)
-            return true;
-    return false;
-}
-
 /* NULL: no pipeline takes that signal from it. */
 static struct outlet *build_outlet(struct service *service, struct service_lane *part,
                                    const struct config_component *from, enum signal_kind signal)
@@ -146,10 +137,14 @@ static struct outlet *build_outlet(struct service *service, struct service_lane 
     size_t count = 0;
     struct pipeline **fed =
         (struct pipeline **)mem_alloc(config->pipelines_count * sizeof(struct pipeline *));
-    for (size_t i = 0; i < config->pipelines_count; i++)
-        if (config->pipelines[i].signal == signal &&
-            names(config->pipelines[i].receivers, config->pipelines[i].receivers_count, from))
+    for (size_t i = 0; i < config->pipelines_count; i++) {
+        const struct config_pipeline *pipeline = &config->pipelines[i];
+        bool is_fed = false;
+        for (size_t j = 0; j < pipeline->receivers_count; j++)
+            is_fed |= pipeline->receivers[j] == from;
+        if (is_fed && pipeline->signal == signal)
             fed[count++] = part->pipelines[i];
+    }
     struct outlet *outlet = count > 0 ? outlet_create(fed, count) : NULL;
     mem_free((void *)fed);
     return outlet;
@@ -256,30 +251,6 @@ static void link_over_lanes(struct component *first, struct component *before,
         before->next_lane = component;
 }
 
-static bool build_extensions(struct service *service, struct error *error)
-{
-    assert(service->extensions == NULL);
-    const struct config *config = service->config;
-    service->extensions =
-        (struct component **)mem_zalloc(config->extensions_count * sizeof(struct component *));
-    for (size_t i = 0; i < config->extensions_count; i++) {
-        service->extensions[i] = allocate(service, &service->lanes[0], config->extensions[i]);
-        if (!prepare(config->extensions[i], service->extensions[i], error))
-            return error_prefix(error, "failed to create extension \"%s\"",
-                                config->extensions[i]->id);
-    }
-    return true;
-}
-
-/* Half of the memory there is, unless the user says otherwise: the other half is the application's
- * and the kernel's. */
-static uint64_t budget_bytes(const struct config *config)
-{
-    assert(config != NULL);
-    uint64_t mib = config->service.budget_mib;
-    return mib > 0 ? mib * MIB : machine_memory_bytes() / 2;
-}
-
 static const struct config_component *find_extension(const struct service_view *view,
                                                      const char *id)
 {
@@ -359,8 +330,18 @@ static bool build(struct service *service, struct lane *const *lanes, struct err
             }
         }
     }
-    if (!build_extensions(service, error))
-        return error_prefix(error, "failed to build extensions");
+    assert(service->extensions == NULL);
+    const struct config *config = service->config;
+    service->extensions =
+        (struct component **)mem_zalloc(config->extensions_count * sizeof(struct component *));
+    for (size_t i = 0; i < config->extensions_count; i++) {
+        service->extensions[i] = allocate(service, &service->lanes[0], config->extensions[i]);
+        if (!prepare(config->extensions[i], service->extensions[i], error))
+            return error_prefix(error,
+                                "failed to build extensions: failed to create extension "
+                                "\"%s\"",
+                                config->extensions[i]->id);
+    }
     return true;
 }
 
@@ -383,7 +364,10 @@ static struct service *create(const struct config *config, struct lane *const *l
         mem_zalloc(config->components_count * SIGNAL_KINDS * sizeof(service->shared[0]));
     service->commons = (void **)mem_zalloc(config->components_count * sizeof(void *));
     service->started_ns = clock_now_ns();
-    budget_init(&service->budget, budget_bytes(config));
+    /* Half of the memory there is, unless the user says otherwise: the other half is the
+     * application's and the kernel's. */
+    uint64_t budget_mib = config->service.budget_mib;
+    budget_init(&service->budget, budget_mib > 0 ? budget_mib * MIB : machine_memory_bytes() / 2);
     budget_count_memory(&service->budget);
     if (build(service, lanes, error))
         return service;

@@ -214,19 +214,6 @@ static void read_stack(struct adding *adding, struct profile_index index)
         }
 }
 
-/* Sums the values; without values each timestamp counts one. */
-static int64_t value_of(const struct profile_sample *sample)
-{
-    struct profile_numbers_reader reader = profile_numbers_read(&sample->values);
-    int64_t value = 0;
-    uint64_t one;
-    bool has_values = false;
-    assert(sample->bytes.data != NULL || sample->bytes.size == 0);
-    for (; profile_numbers_next(&reader, &one); has_values = true)
-        value = saturated_sum(value, (int64_t)one);
-    return has_values ? value : (int64_t)profile_numbers_count(&sample->timestamps);
-}
-
 static void count_functions(struct adding *adding, int64_t value)
 {
     struct report_type *type = adding->type;
@@ -308,7 +295,15 @@ static bool add_profile(struct adding *adding, const struct profile *profile, st
         (type->time_unix_ns == 0 || profile->time_unix_ns < type->time_unix_ns))
         type->time_unix_ns = profile->time_unix_ns;
     while (profile_next_sample(&samples, &sample)) {
-        int64_t value = value_of(&sample);
+        /* The sum of its values; without values each timestamp counts one. */
+        struct profile_numbers_reader values = profile_numbers_read(&sample.values);
+        int64_t value = 0;
+        uint64_t one;
+        bool has_values = false;
+        for (; profile_numbers_next(&values, &one); has_values = true)
+            value = saturated_sum(value, (int64_t)one);
+        if (!has_values)
+            value = (int64_t)profile_numbers_count(&sample.timestamps);
         adding->report->samples++;
         adding->type->samples++;
         adding->type->total = saturated_sum(adding->type->total, value);

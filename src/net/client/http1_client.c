@@ -142,9 +142,12 @@ static void exchange_fail(struct exchange *exchange, const char *reason)
     exchange_fail_with(exchange, &(struct http_result){.error = reason});
 }
 
-static struct http_result result_of(const struct http1_response *response)
+static void on_response(struct http1_client_conn *connection)
 {
-    assert(response->status != 0);
+    struct http1_client *client = connection->owner;
+    struct exchange *exchange = connection->exchange;
+    const struct http_client_settings *settings = client->settings;
+    const struct http1_response *response = &connection->response;
     struct http_result result = {
         .status = response->status,
         .content_type = slice_of_text(response->content_type),
@@ -155,17 +158,8 @@ static struct http_result result_of(const struct http1_response *response)
     if ((response->status == 429 || response->status == 503) && response->has_retry_after)
         result.has_retry_after =
             retry_after_parse(response->retry_after, clock_wall_ns(), &result.retry_after_ns);
-    return result;
-}
-
-static void on_response(struct http1_client_conn *connection)
-{
-    struct http1_client *client = connection->owner;
-    struct exchange *exchange = connection->exchange;
-    const struct http_client_settings *settings = client->settings;
-    struct http_result result = result_of(&connection->response);
-    bool is_kept = connection->response.keeps_alive && connection->is_written &&
-                   settings->has_keep_alive && client->idle_count < settings->idle_connections_max;
+    bool is_kept = response->keeps_alive && connection->is_written && settings->has_keep_alive &&
+                   client->idle_count < settings->idle_connections_max;
     exchange_detach(exchange);
     if (is_kept) {
         http1_client_conn_rest(connection, settings->idle_timeout_ns);
@@ -214,29 +208,24 @@ static void on_closed(struct http1_client_conn *connection)
         lane_defer(client->lane, &client->job);
 }
 
-/* Method, target and the constant headers. Returns the number of buffers. */
-static size_t fill_head(const struct exchange *exchange, uv_buf_t buffers[HEAD_BUFFERS])
-{
-    static char method[] = "POST ";
-    const struct http1_client *client = exchange->client;
-    const char *target = exchange->post.target;
-    if (target == NULL) {
-        buffers[0] = (uv_buf_t){.base = client->head, .len = client->head_size};
-        return 1;
-    }
-    assert(target[0] == '/');
-    buffers[0] = (uv_buf_t){.base = method, .len = sizeof(method) - 1};
-    buffers[1] = (uv_buf_t){.base = (char *)(uintptr_t)target, .len = strlen(target)};
-    buffers[2] = (uv_buf_t){.base = client->head + client->line_size,
-                            .len = client->head_size - client->line_size};
-    return HEAD_BUFFERS;
-}
-
 static void exchange_send(struct exchange *exchange)
 {
     const struct http_post *post = &exchange->post;
     uv_buf_t *buffers = mem_alloc((HEAD_BUFFERS + 2 + post->parts_count) * sizeof(*buffers));
-    size_t count = fill_head(exchange, buffers);
+    /* Method, target and the constant headers. */
+    static char method[] = "POST ";
+    const struct http1_client *client = exchange->client;
+    size_t count = 0;
+    if (post->target == NULL) {
+        buffers[count++] = (uv_buf_t){.base = client->head, .len = client->head_size};
+    } else {
+        assert(post->target[0] == '/');
+        buffers[count++] = (uv_buf_t){.base = method, .len = sizeof(method) - 1};
+        buffers[count++] =
+            (uv_buf_t){.base = (char *)(uintptr_t)post->target, .len = strlen(post->target)};
+        buffers[count++] = (uv_buf_t){.base = client->head + client->line_size,
+                                      .len = client->head_size - client->line_size};
+    }
     if (exchange->credentials != NULL)
         buffers[count++] =
             (uv_buf_t){.base = exchange->credentials, .len = strlen(exchange->credentials)};
@@ -291,19 +280,6 @@ static void exchange_run(struct exchange *exchange, struct http1_client_conn *co
     connection->exchange = exchange;
 }
 
-static void exchange_connect(struct exchange *exchange)
-{
-    assert(exchange->connection == NULL);
-    struct http1_client *client = exchange->client;
-    size_t last = client->addresses.count - 1;
-    size_t tried = exchange->tried < last ? exchange->tried : last;
-    struct http1_client_conn *connection = http1_client_conn_create(
-        client->lane, backend_address(&client->addresses, tried), &connection_events);
-    connection->owner = client;
-    client->open_count++;
-    exchange_run(exchange, connection);
-}
-
 static void on_resolved(int result, void *arg)
 {
     struct http1_client *client = arg;
@@ -341,7 +317,13 @@ static bool serve_first(struct http1_client *client)
     if ((max != 0 && client->open_count >= max) || client->addresses.is_resolving)
         return false;
     if (backend_addresses_are_fresh(&client->addresses)) {
-        exchange_connect(exchange);
+        size_t last = client->addresses.count - 1;
+        size_t tried = exchange->tried < last ? exchange->tried : last;
+        connection = http1_client_conn_create(
+            client->lane, backend_address(&client->addresses, tried), &connection_events);
+        connection->owner = client;
+        client->open_count++;
+        exchange_run(exchange, connection);
         return true;
     }
     int error = backend_addresses_resolve(&client->addresses, on_resolved, client);

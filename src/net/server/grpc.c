@@ -89,17 +89,6 @@ static bool refuse_type(struct http_request *request, struct slice type)
     return false;
 }
 
-/* "application/grpc", then nothing, "+subtype" or ";parameters". */
-static bool is_grpc_type(struct slice type, bool *ret_is_proto_named)
-{
-    const size_t size = sizeof(content_type) - 1;
-    if (type.size < size || memcmp(type.data, content_type, size) != 0)
-        return false;
-    struct slice rest = slice_of(type.data + size, type.size - size);
-    *ret_is_proto_named = slice_equal_text(rest, "+proto");
-    return rest.size == 0 || rest.data[0] == '+' || rest.data[0] == ';';
-}
-
 /* "100m": up to eight digits and a unit. */
 static bool read_timeout(struct slice text, uint64_t *ret_ns)
 {
@@ -164,11 +153,15 @@ bool grpc_accept(struct http_request *request, struct grpc_call *ret_call)
 {
     *ret_call = (struct grpc_call){.timeout_ns = GRPC_NO_TIMEOUT};
     /* The checks that grpc-go makes before the method. */
-    assert(ret_call->timeout_ns == GRPC_NO_TIMEOUT);
     struct slice type = http_request_header(request, "content-type");
     struct slice timeout = http_request_header(request, "grpc-timeout");
-    if (!is_grpc_type(type, &ret_call->is_proto_named))
+    const size_t size = sizeof(content_type) - 1;
+    if (type.size < size || memcmp(type.data, content_type, size) != 0)
         return refuse_type(request, type);
+    struct slice rest = slice_of(type.data + size, type.size - size);
+    if (rest.size > 0 && rest.data[0] != '+' && rest.data[0] != ';')
+        return refuse_type(request, type);
+    ret_call->is_proto_named = slice_equal_text(rest, "+proto");
     if (timeout.data != NULL && !read_timeout(timeout, &ret_call->timeout_ns))
         return refuse_showing(
             request, ret_call,
