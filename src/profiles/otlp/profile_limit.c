@@ -33,7 +33,7 @@ enum {
 /* Messages around a Profile: request, resource, scope. */
 enum { PROFILE_LEVEL = 3 };
 
-struct shaping {
+struct limiter {
     const struct profile_limit_rules *rules;
     struct profile_limit_figures *figures;
     struct arena arena;
@@ -51,29 +51,29 @@ struct shaping {
 };
 
 /* Replacements may be longer. Beyond the limit nothing is added, and profile_limit fails. */
-static uint32_t add_string(struct shaping *shaping, struct slice string)
+static uint32_t add_string(struct limiter *limiter, struct slice string)
 {
-    shaping->has_long_names |=
-        shaping->strings.size + string.size > shaping->from.request.size + PROFILE_NAMES_GROWTH_MAX;
-    if (shaping->has_long_names)
+    limiter->has_long_names |=
+        limiter->strings.size + string.size > limiter->from.request.size + PROFILE_NAMES_GROWTH_MAX;
+    if (limiter->has_long_names)
         return 0;
-    profile_bytes_field(&shaping->strings, PROFILE_STRINGS + 1, string);
-    return shaping->strings_count++;
+    profile_bytes_field(&limiter->strings, PROFILE_STRINGS + 1, string);
+    return limiter->strings_count++;
 }
 
 /* The index of the string after all replacements. */
-static uint32_t rename_string(struct shaping *shaping, struct profile_index index)
+static uint32_t rename_string(struct limiter *limiter, struct profile_index index)
 {
-    const struct profile_limit_rules *rules = shaping->rules;
+    const struct profile_limit_rules *rules = limiter->rules;
     uint8_t rooms[2][PROFILE_NAME_BYTES_MAX];
     unsigned next = 0;
     size_t size;
-    uint32_t place = profile_place(&shaping->from, PROFILE_STRINGS, index);
+    uint32_t place = profile_place(&limiter->from, PROFILE_STRINGS, index);
     if (place == 0)
         return 0;
-    if (shaping->renamed[place] != 0)
-        return shaping->renamed[place] - 1;
-    struct slice old = profile_string_at(&shaping->from, index);
+    if (limiter->renamed[place] != 0)
+        return limiter->renamed[place] - 1;
+    struct slice old = profile_string_at(&limiter->from, index);
     struct slice new = old;
     for (size_t i = 0; i < rules->renames_count; i++)
         if (pattern_replace(rules->renames[i].pattern, rules->renames[i].replacement, new,
@@ -83,28 +83,28 @@ static uint32_t rename_string(struct shaping *shaping, struct profile_index inde
         }
     uint32_t found = place;
     if (!slice_equal(old, new)) {
-        found = add_string(shaping, new);
-        shaping->figures->renamed++;
+        found = add_string(limiter, new);
+        limiter->figures->renamed++;
     }
     assert(found < UINT32_MAX);
-    shaping->renamed[place] = found + 1;
+    limiter->renamed[place] = found + 1;
     return found;
 }
 
 /* Whether frames of the function are dropped. */
-static bool is_dropped(struct shaping *shaping, struct profile_index index)
+static bool is_dropped(struct limiter *limiter, struct profile_index index)
 {
-    uint32_t place = profile_place(&shaping->from, PROFILE_FUNCTIONS, index);
+    uint32_t place = profile_place(&limiter->from, PROFILE_FUNCTIONS, index);
     if (place == 0)
         return false;
-    if (shaping->drops[place] != 0)
-        return shaping->drops[place] == 2;
-    struct profile_function function = profile_function_at(&shaping->from, index);
+    if (limiter->drops[place] != 0)
+        return limiter->drops[place] == 2;
+    struct profile_function function = profile_function_at(&limiter->from, index);
     bool drops = false;
-    for (size_t i = 0; !drops && i < shaping->rules->drops_count; i++)
-        drops = pattern_matches(shaping->rules->drops[i],
-                                profile_string_at(&shaping->from, function.name));
-    shaping->drops[place] = drops ? 2 : 1;
+    for (size_t i = 0; !drops && i < limiter->rules->drops_count; i++)
+        drops = pattern_matches(limiter->rules->drops[i],
+                                profile_string_at(&limiter->from, function.name));
+    limiter->drops[place] = drops ? 2 : 1;
     return drops;
 }
 
@@ -115,22 +115,22 @@ struct renamed_field {
 };
 
 /* Copies a message with those fields renamed; their numbers are consecutive. */
-static void put_renamed(struct shaping *shaping, struct slice content,
+static void put_renamed(struct limiter *limiter, struct slice content,
                         const struct renamed_field *fields, size_t count)
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
     for (size_t i = 0; i < count; i++) {
-        uint32_t name = rename_string(shaping, fields[i].index);
+        uint32_t name = rename_string(limiter, fields[i].index);
         if (name != 0)
-            profile_bytes_number(&shaping->out, fields[i].number, name);
+            profile_bytes_number(&limiter->out, fields[i].number, name);
     }
     while (wire_read_field(&reader, &field))
         if (field.number < fields[0].number || field.number > fields[count - 1].number)
-            profile_bytes_add(&shaping->out, field.whole);
+            profile_bytes_add(&limiter->out, field.whole);
 }
 
-static void put_location(struct shaping *shaping, struct slice content, uint32_t place)
+static void put_location(struct limiter *limiter, struct slice content, uint32_t place)
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
@@ -140,43 +140,43 @@ static void put_location(struct shaping *shaping, struct slice content, uint32_t
         struct profile_line line = {.line = 0};
         struct wire_reader one = wire_reader_of(field.whole);
         bool is_line = field.number == LOCATION_LINES && profile_next_line(&one, &line);
-        bool drops = is_line && is_dropped(shaping, line.function);
+        bool drops = is_line && is_dropped(limiter, line.function);
         has_dropped |= drops;
         has_lines |= is_line && !drops;
-        shaping->figures->dropped_frames += drops;
+        limiter->figures->dropped_frames += drops;
         if (!drops)
-            profile_bytes_add(&shaping->out, field.whole);
+            profile_bytes_add(&limiter->out, field.whole);
     }
-    shaping->gone[place] = has_dropped && !has_lines;
+    limiter->gone[place] = has_dropped && !has_lines;
 }
 
-static bool is_gone(const struct shaping *shaping, struct profile_index location)
+static bool is_gone(const struct limiter *limiter, struct profile_index location)
 {
-    return shaping->gone[profile_place(&shaping->from, PROFILE_LOCATIONS, location)] != 0;
+    return limiter->gone[profile_place(&limiter->from, PROFILE_LOCATIONS, location)] != 0;
 }
 
 /* Copies the locations that are kept, leaf first; beyond the limit a marker replaces the leaves. */
-static void put_stack(struct shaping *shaping, struct slice content, struct profile_index index)
+static void put_stack(struct limiter *limiter, struct slice content, struct profile_index index)
 {
-    struct profile_stack stack = profile_stack_at(&shaping->from, index);
+    struct profile_stack stack = profile_stack_at(&limiter->from, index);
     struct profile_indices_reader reader = profile_indices_read(&stack.locations);
-    uint64_t depth_max = shaping->rules->depth_max;
+    uint64_t depth_max = limiter->rules->depth_max;
     uint64_t depth = 0;
     struct profile_index location;
-    size_t begin = shaping->out.size;
+    size_t begin = limiter->out.size;
     while (profile_indices_next(&reader, &location))
-        depth += !is_gone(shaping, location);
+        depth += !is_gone(limiter, location);
     bool is_cut = depth_max > 0 && depth > depth_max;
     uint64_t skipped = is_cut ? depth - depth_max + 1 : 0;
-    shaping->figures->cut_stacks += is_cut;
+    limiter->figures->cut_stacks += is_cut;
     size_t room = content.size + WIRE_SHORT_VARINT_BYTES_MAX; /* indices stay as they are */
-    uint8_t *at = profile_bytes_room(&shaping->out, room);
+    uint8_t *at = profile_bytes_room(&limiter->out, room);
     uint8_t *end = at;
     if (is_cut)
-        end = profile_put_varint(end, shaping->marker);
+        end = profile_put_varint(end, limiter->marker);
     reader = profile_indices_read(&stack.locations);
     while (profile_indices_next(&reader, &location)) {
-        if (is_gone(shaping, location))
+        if (is_gone(limiter, location))
             continue;
         if (skipped > 0)
             skipped--;
@@ -184,111 +184,111 @@ static void put_stack(struct shaping *shaping, struct slice content, struct prof
             end = profile_put_varint(end, (uint64_t)location.number);
     }
     assert((size_t)(end - at) <= room);
-    shaping->out.size += (size_t)(end - at);
+    limiter->out.size += (size_t)(end - at);
     if (end > at)
-        profile_bytes_wrap(&shaping->out, begin, 1);
+        profile_bytes_wrap(&limiter->out, begin, 1);
 }
 
 /* Replaces values of a label beyond the limit, in the order of the table. */
-static void put_attribute(struct shaping *shaping, struct slice content, uint32_t place)
+static void put_attribute(struct limiter *limiter, struct slice content, uint32_t place)
 {
     struct profile_attribute attribute =
-        profile_attribute_at(&shaping->from, profile_index_of(place));
-    uint32_t key = profile_place(&shaping->from, PROFILE_STRINGS, attribute.key);
-    uint64_t values_max = shaping->rules->label_values_max;
-    bool is_label = values_max > 0 && !shaping->is_protected[place];
-    if (!is_label || shaping->label_values[key]++ < values_max) {
-        profile_bytes_add(&shaping->out, content);
+        profile_attribute_at(&limiter->from, profile_index_of(place));
+    uint32_t key = profile_place(&limiter->from, PROFILE_STRINGS, attribute.key);
+    uint64_t values_max = limiter->rules->label_values_max;
+    bool is_label = values_max > 0 && !limiter->is_protected[place];
+    if (!is_label || limiter->label_values[key]++ < values_max) {
+        profile_bytes_add(&limiter->out, content);
         return;
     }
-    shaping->figures->other_values++;
-    profile_bytes_number(&shaping->out, 1, key);
-    size_t begin = shaping->out.size;
-    profile_bytes_field(&shaping->out, 1, slice_of_text(PROFILE_OTHER_VALUE));
-    profile_bytes_wrap(&shaping->out, begin, 2);
+    limiter->figures->other_values++;
+    profile_bytes_number(&limiter->out, 1, key);
+    size_t begin = limiter->out.size;
+    profile_bytes_field(&limiter->out, 1, slice_of_text(PROFILE_OTHER_VALUE));
+    profile_bytes_wrap(&limiter->out, begin, 2);
 }
 
 /* Entry 0 of each table becomes empty. */
-static void put_entry(struct shaping *shaping, enum profile_table table, uint32_t place)
+static void put_entry(struct limiter *limiter, enum profile_table table, uint32_t place)
 {
     struct profile_index index = profile_index_of(place);
-    struct slice content = profile_entry_at(&shaping->from, table, index);
-    size_t begin = shaping->out.size;
+    struct slice content = profile_entry_at(&limiter->from, table, index);
+    size_t begin = limiter->out.size;
     if (place == 0) {
         /* nothing */
     } else if (table == PROFILE_FUNCTIONS) {
-        struct profile_function function = profile_function_at(&shaping->from, index);
+        struct profile_function function = profile_function_at(&limiter->from, index);
         const struct renamed_field fields[] = {{FUNCTION_NAME, function.name},
                                                {FUNCTION_SYSTEM_NAME, function.system_name},
                                                {FUNCTION_FILENAME, function.filename}};
-        put_renamed(shaping, content, fields, 3);
+        put_renamed(limiter, content, fields, 3);
     } else if (table == PROFILE_MAPPINGS) {
-        struct profile_mapping mapping = profile_mapping_at(&shaping->from, index);
+        struct profile_mapping mapping = profile_mapping_at(&limiter->from, index);
         const struct renamed_field fields[] = {{MAPPING_FILENAME, mapping.filename}};
-        put_renamed(shaping, content, fields, 1);
+        put_renamed(limiter, content, fields, 1);
     } else if (table == PROFILE_LOCATIONS) {
-        put_location(shaping, content, place);
+        put_location(limiter, content, place);
     } else if (table == PROFILE_STACKS) {
-        put_stack(shaping, content, index);
+        put_stack(limiter, content, index);
     } else if (table == PROFILE_ATTRIBUTES) {
-        put_attribute(shaping, content, place);
+        put_attribute(limiter, content, place);
     } else {
-        profile_bytes_add(&shaping->out, content);
+        profile_bytes_add(&limiter->out, content);
     }
-    profile_bytes_wrap(&shaping->out, begin, (uint32_t)table + 1);
+    profile_bytes_wrap(&limiter->out, begin, (uint32_t)table + 1);
 }
 
 /* Every table gets a zero element. The marker for frames that were cut, a location with a function
  * of its own, is appended to these tables. Strings come last, as the other tables add some. */
-static void put_dictionary(struct shaping *shaping)
+static void put_dictionary(struct limiter *limiter)
 {
     static const enum profile_table order[] = {
         PROFILE_MAPPINGS,   PROFILE_FUNCTIONS, PROFILE_LOCATIONS, PROFILE_LINKS,
         PROFILE_ATTRIBUTES, PROFILE_STACKS,    PROFILE_STRINGS,
     };
-    struct profile_bytes *out = &shaping->out;
+    struct profile_bytes *out = &limiter->out;
     size_t begin = out->size;
     for (size_t i = 0; i < PROFILE_TABLES; i++) {
-        uint32_t count = shaping->from.counts[order[i]];
+        uint32_t count = limiter->from.counts[order[i]];
         for (uint32_t k = 0; k < count || k == 0; k++)
-            put_entry(shaping, order[i], k);
+            put_entry(limiter, order[i], k);
         size_t marker = out->size;
         if (order[i] == PROFILE_FUNCTIONS) {
-            profile_bytes_number(out, 1, add_string(shaping, slice_of_text(PROFILE_CUT_FRAME)));
+            profile_bytes_number(out, 1, add_string(limiter, slice_of_text(PROFILE_CUT_FRAME)));
             profile_bytes_wrap(out, marker, PROFILE_FUNCTIONS + 1);
         } else if (order[i] == PROFILE_LOCATIONS) {
-            uint32_t functions = shaping->from.counts[PROFILE_FUNCTIONS];
+            uint32_t functions = limiter->from.counts[PROFILE_FUNCTIONS];
             profile_bytes_number(out, 1, functions > 0 ? functions : 1);
             profile_bytes_wrap(out, marker, LOCATION_LINES);
             profile_bytes_wrap(out, marker, PROFILE_LOCATIONS + 1);
         }
     }
-    profile_bytes_add(out, profile_bytes_slice(&shaping->strings));
+    profile_bytes_add(out, profile_bytes_slice(&limiter->strings));
     profile_bytes_wrap(out, begin, REQUEST_DICTIONARY);
 }
 
-static void protect(struct shaping *shaping, const struct profile_indices *attributes)
+static void protect(struct limiter *limiter, const struct profile_indices *attributes)
 {
     struct profile_indices_reader reader = profile_indices_read(attributes);
     struct profile_index index;
     while (profile_indices_next(&reader, &index))
-        shaping->is_protected[profile_place(&shaping->from, PROFILE_ATTRIBUTES, index)] = 1;
+        limiter->is_protected[profile_place(&limiter->from, PROFILE_ATTRIBUTES, index)] = 1;
 }
 
 /* Drops the payload, which has what is removed here. An opaque profile is kept where only sizes are
  * limited; with rules on names it is dropped as well, as nobody knows what names are in it. Drops
  * the id when samples are dropped. */
-static void put_profile(struct shaping *shaping, struct slice content)
+static void put_profile(struct limiter *limiter, struct slice content)
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
     struct profile profile = profile_of(content);
-    uint64_t samples_max = shaping->rules->samples_max;
+    uint64_t samples_max = limiter->rules->samples_max;
     bool is_cut = samples_max > 0 && profile.samples_count > samples_max;
-    bool keeps_payload = profile_is_opaque(&profile) && shaping->rules->renames_count == 0 &&
-                         shaping->rules->drops_count == 0;
+    bool keeps_payload = profile_is_opaque(&profile) && limiter->rules->renames_count == 0 &&
+                         limiter->rules->drops_count == 0;
     uint64_t samples = 0;
-    protect(shaping, &profile.attributes);
+    protect(limiter, &profile.attributes);
     while (wire_read_field(&reader, &field)) {
         bool is_sample = field.number == PROFILE_SAMPLES;
         bool is_payload = field.number == PROFILE_PAYLOAD_FORMAT || field.number == PROFILE_PAYLOAD;
@@ -296,30 +296,30 @@ static void put_profile(struct shaping *shaping, struct slice content)
                      (!is_cut || !is_sample || samples < samples_max);
         samples += is_sample;
         if (stays)
-            profile_bytes_add(&shaping->out, field.whole);
+            profile_bytes_add(&limiter->out, field.whole);
     }
 }
 
 /* Copies a request, resource or scope. The recursion ends at PROFILE_LEVEL. */
-static void put_level(struct shaping *shaping, struct slice content, unsigned level)
+static void put_level(struct limiter *limiter, struct slice content, unsigned level)
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
     uint32_t child = level == 0 ? 1 : 2;
     assert(level < PROFILE_LEVEL);
     while (wire_read_field(&reader, &field)) {
-        size_t begin = shaping->out.size;
+        size_t begin = limiter->out.size;
         bool is_child = field.number == child && field.type == WIRE_BYTES;
         if (level == 0 && field.number == REQUEST_DICTIONARY)
             continue;
         if (!is_child)
-            profile_bytes_add(&shaping->out, field.whole);
+            profile_bytes_add(&limiter->out, field.whole);
         else if (level + 1 == PROFILE_LEVEL)
-            put_profile(shaping, field.bytes);
+            put_profile(limiter, field.bytes);
         else
-            put_level(shaping, field.bytes, level + 1);
+            put_level(limiter, field.bytes, level + 1);
         if (is_child)
-            profile_bytes_wrap(&shaping->out, begin, child);
+            profile_bytes_wrap(&limiter->out, begin, child);
     }
 }
 
@@ -345,19 +345,19 @@ uint64_t profile_limit_bytes(struct slice request)
 }
 
 /* What is used of the request, within its bytes. */
-static struct buffer *collect(struct shaping *shaping, struct budget *budget)
+static struct buffer *collect(struct limiter *limiter, struct budget *budget)
 {
     struct profile_merge merge;
     struct profile_source source;
     struct buffer *buffer = NULL;
-    const struct slice request = slice_of(shaping->out.data, shaping->out.size);
-    uint64_t bytes_max = shaping->rules->bytes_max;
+    const struct slice request = slice_of(limiter->out.data, limiter->out.size);
+    uint64_t bytes_max = limiter->rules->bytes_max;
     const struct otlp_limit limit = {.bytes_max = bytes_max > 0 ? bytes_max : UINT64_MAX};
     assert(request.size > 0);
     profile_merge_init(&merge, budget);
     if (profile_source_open(&source, request, &merge)) {
         profile_merge_take(&merge, &source, limit);
-        shaping->figures->samples = merge.items;
+        limiter->figures->samples = merge.items;
         buffer = profile_merge_finish(&merge, NULL);
         if (buffer == NULL)
             buffer = buffer_create(budget, 0);
@@ -370,43 +370,43 @@ static struct buffer *collect(struct shaping *shaping, struct budget *budget)
 struct buffer *profile_limit(const struct profile_limit_rules *rules, struct slice request,
                              struct budget *budget, struct profile_limit_figures *ret_figures)
 {
-    struct shaping shaping = {.rules = rules, .figures = ret_figures};
-    struct arena *arena = &shaping.arena;
-    const uint32_t *counts = shaping.from.counts;
+    struct limiter limiter = {.rules = rules, .figures = ret_figures};
+    struct arena *arena = &limiter.arena;
+    const uint32_t *counts = limiter.from.counts;
     struct buffer *buffer = NULL;
     *ret_figures = (struct profile_limit_figures){.samples = 0};
-    shaping.out.budget = budget;
-    shaping.strings.budget = budget;
+    limiter.out.budget = budget;
+    limiter.strings.budget = budget;
     arena_init_charged(arena, PROFILE_INDEX_BYTES_MAX, budget);
-    bool is_open = profile_dictionary_open(&shaping.from, arena, request);
+    bool is_open = profile_dictionary_open(&limiter.from, arena, request);
     if (is_open) {
-        shaping.renamed = zeroed(arena, counts[PROFILE_STRINGS], sizeof(uint32_t));
-        shaping.label_values = zeroed(arena, counts[PROFILE_STRINGS], sizeof(uint32_t));
-        shaping.drops = zeroed(arena, counts[PROFILE_FUNCTIONS], 1);
-        shaping.gone = zeroed(arena, counts[PROFILE_LOCATIONS], 1);
-        shaping.is_protected = zeroed(arena, counts[PROFILE_ATTRIBUTES], 1);
-        shaping.strings_count = counts[PROFILE_STRINGS] > 0 ? counts[PROFILE_STRINGS] : 1;
-        shaping.marker = counts[PROFILE_LOCATIONS] > 0 ? counts[PROFILE_LOCATIONS] : 1;
-        is_open = shaping.renamed != NULL && shaping.label_values != NULL &&
-                  shaping.drops != NULL && shaping.gone != NULL && shaping.is_protected != NULL;
+        limiter.renamed = zeroed(arena, counts[PROFILE_STRINGS], sizeof(uint32_t));
+        limiter.label_values = zeroed(arena, counts[PROFILE_STRINGS], sizeof(uint32_t));
+        limiter.drops = zeroed(arena, counts[PROFILE_FUNCTIONS], 1);
+        limiter.gone = zeroed(arena, counts[PROFILE_LOCATIONS], 1);
+        limiter.is_protected = zeroed(arena, counts[PROFILE_ATTRIBUTES], 1);
+        limiter.strings_count = counts[PROFILE_STRINGS] > 0 ? counts[PROFILE_STRINGS] : 1;
+        limiter.marker = counts[PROFILE_LOCATIONS] > 0 ? counts[PROFILE_LOCATIONS] : 1;
+        is_open = limiter.renamed != NULL && limiter.label_values != NULL &&
+                  limiter.drops != NULL && limiter.gone != NULL && limiter.is_protected != NULL;
     }
     if (is_open) {
         for (uint32_t i = 1; i < counts[PROFILE_MAPPINGS]; i++) {
-            struct profile_mapping mapping = profile_mapping_at(&shaping.from, profile_index_of(i));
-            protect(&shaping, &mapping.attributes);
+            struct profile_mapping mapping = profile_mapping_at(&limiter.from, profile_index_of(i));
+            protect(&limiter, &mapping.attributes);
         }
         for (uint32_t i = 1; i < counts[PROFILE_LOCATIONS]; i++) {
             struct profile_location location =
-                profile_location_at(&shaping.from, profile_index_of(i));
-            protect(&shaping, &location.attributes);
+                profile_location_at(&limiter.from, profile_index_of(i));
+            protect(&limiter, &location.attributes);
         }
-        put_level(&shaping, request, 0);
-        put_dictionary(&shaping);
-        if (!shaping.has_long_names)
-            buffer = collect(&shaping, budget);
+        put_level(&limiter, request, 0);
+        put_dictionary(&limiter);
+        if (!limiter.has_long_names)
+            buffer = collect(&limiter, budget);
     }
     arena_clear(arena);
-    profile_bytes_fini(&shaping.out);
-    profile_bytes_fini(&shaping.strings);
+    profile_bytes_fini(&limiter.out);
+    profile_bytes_fini(&limiter.strings);
     return buffer;
 }
