@@ -137,16 +137,6 @@ struct config_component *component_set_find(const struct component_set *set,
     return NULL;
 }
 
-static bool is_contrib_type(enum component_kind kind, const char *type)
-{
-    char word[CONTRIB_TYPE_MAX + 3];
-    assert((size_t)kind < sizeof(contrib_types) / sizeof(contrib_types[0]));
-    if (strlen(type) > CONTRIB_TYPE_MAX)
-        return false;
-    snprintf(word, sizeof(word), " %s ", type);
-    return strstr(contrib_types[kind], word) != NULL;
-}
-
 /* Says why a type that users may know from elsewhere is not there. */
 static const char *known_elsewhere(const struct loader *loader, enum component_kind kind,
                                    const char *type)
@@ -158,7 +148,9 @@ static const char *known_elsewhere(const struct loader *loader, enum component_k
             return "; there is such a component, but of another kind";
     if (kind == EXPORTER && strcmp(type, "logging") == 0)
         return "; the logging exporter has been deprecated, use the debug exporter instead";
-    if (is_contrib_type(kind, type))
+    char word[CONTRIB_TYPE_MAX + 3];
+    snprintf(word, sizeof(word), " %.*s ", CONTRIB_TYPE_MAX, type);
+    if (strstr(contrib_types[kind], word) != NULL)
         return "; the Go collector has such a component, this build does not";
     return "";
 }

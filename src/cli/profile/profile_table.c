@@ -78,23 +78,6 @@ uint32_t *report_links_ranked(const struct report *report, size_t *ret_count)
     return ranked;
 }
 
-static void print_links(FILE *out, const struct report *report, size_t rows_max)
-{
-    size_t count;
-    uint32_t *ranked = report_links_ranked(report, &count);
-    if (count > 0)
-        fprintf(out, "\nLinks, %zu of %zu\n%14s  %-32s  %s\n", report_rows(count, rows_max), count,
-                "SAMPLES", "TRACE", "SPAN");
-    for (size_t i = 0; i < report_rows(count, rows_max); i++) {
-        struct slice ids = profile_set_at(&report->links, ranked[i]);
-        fprintf(out, "%14" PRIu64 "  ", report->link_samples[ranked[i]]);
-        for (size_t k = 0; k < ids.size; k++)
-            fprintf(out, "%s%02x", k == 16 ? "  " : "", ids.data[k]);
-        fputc('\n', out);
-    }
-    mem_free(ranked);
-}
-
 void profile_table_show(FILE *out, const struct profile_file *file, const struct report *report,
                         struct report_scope scope)
 {
@@ -145,7 +128,19 @@ void profile_table_show(FILE *out, const struct profile_file *file, const struct
             fputs(")\n", out);
         }
     }
-    print_links(out, report, scope.rows_max);
+    size_t links;
+    uint32_t *ranked = report_links_ranked(report, &links);
+    if (links > 0)
+        fprintf(out, "\nLinks, %zu of %zu\n%14s  %-32s  %s\n", report_rows(links, scope.rows_max),
+                links, "SAMPLES", "TRACE", "SPAN");
+    for (size_t i = 0; i < report_rows(links, scope.rows_max); i++) {
+        struct slice ids = profile_set_at(&report->links, ranked[i]);
+        fprintf(out, "%14" PRIu64 "  ", report->link_samples[ranked[i]]);
+        for (size_t k = 0; k < ids.size; k++)
+            fprintf(out, "%s%02x", k == 16 ? "  " : "", ids.data[k]);
+        fputc('\n', out);
+    }
+    mem_free(ranked);
 }
 
 /* "+1.50s". */

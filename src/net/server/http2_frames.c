@@ -111,17 +111,6 @@ static struct http2_fault take_head(struct http2_frames *frames, const uint8_t *
     return fault_of(NGHTTP2_NO_ERROR, 0, NULL);
 }
 
-/* Takes bytes of the header; returns how many. */
-static size_t collect(struct http2_frames *frames, const uint8_t *data, size_t size)
-{
-    size_t wanted = frames->head_size < HTTP2_HEAD_BYTES ? HTTP2_HEAD_BYTES : HTTP2_HEAD_BYTES_MAX;
-    size_t missing = wanted - frames->head_size;
-    size_t taken = size < missing ? size : missing;
-    memcpy(frames->head + frames->head_size, data, taken);
-    frames->head_size += (uint8_t)taken;
-    return taken;
-}
-
 void http2_frames_init(struct http2_frames *frames)
 {
     *frames = (struct http2_frames){.skip = NGHTTP2_CLIENT_MAGIC_LEN};
@@ -143,7 +132,14 @@ size_t http2_frames_read(struct http2_frames *frames, const uint8_t *data, size_
         }
         if (frames->head_size == 0)
             head_at = at;
-        at += collect(frames, data + at, size - at);
+        /* Bytes of the header. */
+        size_t wanted =
+            frames->head_size < HTTP2_HEAD_BYTES ? HTTP2_HEAD_BYTES : HTTP2_HEAD_BYTES_MAX;
+        size_t missing = wanted - frames->head_size;
+        size_t taken = size - at < missing ? size - at : missing;
+        memcpy(frames->head + frames->head_size, data + at, taken);
+        frames->head_size += (uint8_t)taken;
+        at += taken;
         if (frames->head_size != HTTP2_HEAD_BYTES_MAX &&
             (frames->head_size != HTTP2_HEAD_BYTES || names_parent(frames->head)))
             continue;

@@ -33,7 +33,7 @@ enum {
     SETTINGS_ID_BYTES = 2,
     /* nghttp2 ends the connection of a client that opens one stream too many; we reset the stream
      * (stream_create), as RFC 9113 §5.1.2 allows and grpc-go does. So nghttp2 gets a limit that
-     * is never reached, and the client gets the real one (write_output). */
+     * is never reached, and the client gets the real one (flush). */
     STREAMS_UNLIMITED = INT32_MAX,
     JITTER_PERCENT = 10,
 };
@@ -540,24 +540,6 @@ static void stream_end(struct http2_stream *stream)
     http_connection_unref(session->connection);
 }
 
-static bool stream_is_slow(const struct http2_stream *stream, uint64_t now_ns)
-{
-    assert(now_ns >= stream->reading_ns);
-    if (!stream->base.is_reading)
-        return false;
-    uint64_t deadline_ns = http_connection_settings(stream->base.connection)->read_deadline_ns;
-    uint64_t waited_ns = now_ns - stream->reading_ns;
-    uint64_t until_ns = stream->session->read_until_ns;
-    if (until_ns > 0 && now_ns >= until_ns)
-        return true;
-    if (deadline_ns > 0 && waited_ns >= deadline_ns)
-        return true;
-    if (waited_ns < BODY_GRACE_NS)
-        return false;
-    uint64_t seconds = (waited_ns - BODY_GRACE_NS) / NS_PER_S;
-    return http_body_size(&stream->base.body) < seconds * BODY_RATE_MIN_BYTES_PER_S;
-}
-
 /* Sends GOAWAY and ignores further input. Not from inside a callback of nghttp2: it must not be fed
  * again after that (CVE-2026-27135). */
 static void doom(struct http2_session *session, uint32_t code, const char *reason)
@@ -686,37 +668,6 @@ static bool is_as_expected(const struct http2_session *session, const struct iov
     unsigned flags = is_last ? NGHTTP2_FLAG_PADDED : NGHTTP2_FLAG_PADDED | NGHTTP2_FLAG_END_STREAM;
     return size == row[1].iov_len && head[3] == NGHTTP2_DATA && (head[4] & flags) == 0 &&
            id == (uint32_t)session->data_run.stream_id;
-}
-
-/* Passes what was read to nghttp2, piece by piece, until it takes no more. */
-static void feed_placed(struct http2_session *session, const struct placed_read *plan, size_t size)
-{
-    const struct iovec *row = plan->rows;
-    const struct iovec *tail = row + plan->count - 1;
-    size_t placed = plan->size - tail->iov_len;
-    size_t tail_size = size > placed ? size - placed : 0;
-    size -= tail_size;
-    for (; size > 0; row++) {
-        bool is_head = (row - plan->rows) % 2 == 1;
-        if (is_head && (size < HTTP2_HEAD_BYTES || !is_as_expected(session, row, row + 2 == tail)))
-            break;
-        size_t piece = size < row->iov_len ? size : row->iov_len;
-        if (piece > 0 && !feed(session, row->iov_base, piece))
-            return;
-        size -= piece;
-    }
-    /* The rest is not as expected: it is copied into one piece. */
-    uint8_t *buffer = session->connection->server->read_buffer;
-    size_t joined = 0;
-    for (; joined < size; row++) {
-        size_t piece = size - joined < row->iov_len ? size - joined : row->iov_len;
-        memcpy(buffer + joined, row->iov_base, piece);
-        joined += piece;
-    }
-    if (size > 0 && !feed(session, buffer, size))
-        return;
-    if (tail_size > 0)
-        feed(session, tail->iov_base, tail_size);
 }
 
 /* Mostly the stream of the previous call. */
@@ -987,50 +938,6 @@ static void finish_drain(struct http2_session *session)
     flush_later(session);
 }
 
-/* True: the socket has taken all of nghttp2's output. */
-static bool write_output(struct http2_session *session)
-{
-    /* Free to use: nothing is read at the end of a turn. */
-    uint8_t *room = session->connection->server->read_buffer;
-    bool is_taken = !http_connection_is_blocked(session->connection);
-    while (is_taken) {
-        /* As many frames as fit into the buffer. */
-        struct http2_frame_buffer *buffer = &session->frame_buffer;
-        size_t used = 0;
-        while (used + FRAME_BYTES_MAX <= LANE_READ_BYTES) {
-            const uint8_t *data = NULL;
-            ssize_t size = nghttp2_session_mem_send(session->nghttp2, &data);
-            if (size <= 0)
-                break;
-            assert((size_t)size <= FRAME_BYTES_MAX);
-            session->is_rested = false;
-            /* The first frame shows whether nghttp2_session.c guessed the right allocation. */
-            if (buffer->data != NULL &&
-                (data < buffer->data || data >= buffer->data + buffer->size))
-                buffer->data = NULL;
-            memcpy(room + used, data, (size_t)size);
-            used += (size_t)size;
-        }
-        if (used == 0)
-            break;
-        if (!session->has_advertised) {
-            /* Writes the real limit into the SETTINGS frame that begins our output. */
-            uint64_t limit = http_connection_settings(session->connection)->streams_max;
-            uint8_t *value = room + HTTP2_HEAD_BYTES + SETTINGS_ID_BYTES;
-            if (limit == 0)
-                limit = HTTP2_STREAMS_MAX;
-            assert(used >= HTTP2_HEAD_BYTES + SETTINGS_ID_BYTES + sizeof(uint32_t));
-            assert(value[-1] == NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
-            for (unsigned i = 0; i < sizeof(uint32_t); i++)
-                value[i] = (uint8_t)(limit >> (24 - 8 * i));
-            session->has_advertised = true;
-        }
-        uv_buf_t part = uv_buf_init((char *)room, (unsigned)used);
-        is_taken = http_connection_write(session->connection, &part, 1);
-    }
-    return is_taken;
-}
-
 static uint64_t earlier(uint64_t a, uint64_t b)
 {
     return a < b ? a : b;
@@ -1100,7 +1007,45 @@ static void flush(void *arg)
     if (http_connection_is_closing(session->connection))
         return;
     session->now_ns = clock_now_ns();
-    bool is_written = !session->is_lingering && write_output(session);
+    /* True: the socket has taken all of nghttp2's output. */
+    bool is_written = !session->is_lingering && !http_connection_is_blocked(session->connection);
+    /* Free to use: nothing is read at the end of a turn. */
+    uint8_t *room = session->connection->server->read_buffer;
+    while (is_written) {
+        /* As many frames as fit into the buffer. */
+        struct http2_frame_buffer *buffer = &session->frame_buffer;
+        size_t used = 0;
+        while (used + FRAME_BYTES_MAX <= LANE_READ_BYTES) {
+            const uint8_t *data = NULL;
+            ssize_t size = nghttp2_session_mem_send(session->nghttp2, &data);
+            if (size <= 0)
+                break;
+            assert((size_t)size <= FRAME_BYTES_MAX);
+            session->is_rested = false;
+            /* The first frame shows whether nghttp2_session.c guessed the right allocation. */
+            if (buffer->data != NULL &&
+                (data < buffer->data || data >= buffer->data + buffer->size))
+                buffer->data = NULL;
+            memcpy(room + used, data, (size_t)size);
+            used += (size_t)size;
+        }
+        if (used == 0)
+            break;
+        if (!session->has_advertised) {
+            /* Writes the real limit into the SETTINGS frame that begins our output. */
+            uint64_t limit = http_connection_settings(session->connection)->streams_max;
+            uint8_t *value = room + HTTP2_HEAD_BYTES + SETTINGS_ID_BYTES;
+            if (limit == 0)
+                limit = HTTP2_STREAMS_MAX;
+            assert(used >= HTTP2_HEAD_BYTES + SETTINGS_ID_BYTES + sizeof(uint32_t));
+            assert(value[-1] == NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
+            for (unsigned i = 0; i < sizeof(uint32_t); i++)
+                value[i] = (uint8_t)(limit >> (24 - 8 * i));
+            session->has_advertised = true;
+        }
+        uv_buf_t part = uv_buf_init((char *)room, (unsigned)used);
+        is_written = http_connection_write(session->connection, &part, 1);
+    }
     if (session->abuse != HTTP2_NO_ABUSE && !session->is_doomed) {
         doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
     } else if (is_written) {
@@ -1132,12 +1077,6 @@ static uint64_t jitter(uint64_t delay_ns)
     return (uint64_t)(random_uniform() * (double)(delay_ns / 100 * JITTER_PERCENT));
 }
 
-static void uncharge(struct budget *budget)
-{
-    if (budget != NULL)
-        budget_return(budget, HTTP2_SESSION_BYTES);
-}
-
 static void *create(struct http_connection *connection)
 {
     const struct http_server_settings *settings = http_connection_settings(connection);
@@ -1163,7 +1102,7 @@ static void *create(struct http_connection *connection)
                      settings->ping_interval_min_ns > 0 ? settings->ping_interval_min_ns
                                                         : HTTP2_PING_INTERVAL_MIN_NS,
                      now_ns);
-    /* MAX_CONCURRENT_STREAMS comes first: write_output() looks for it there. */
+    /* MAX_CONCURRENT_STREAMS comes first: flush() looks for it there. */
     const nghttp2_settings_entry entries[] = {
         {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, STREAMS_UNLIMITED},
         {NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, HTTP2_STREAM_WINDOW_BYTES},
@@ -1177,7 +1116,8 @@ static void *create(struct http_connection *connection)
         nghttp2_session_set_local_window_size(session->nghttp2, NGHTTP2_FLAG_NONE, 0,
                                               HTTP2_CONNECTION_WINDOW_BYTES) != 0) {
         nghttp2_session_del(session->nghttp2);
-        uncharge(session->budget);
+        if (session->budget != NULL)
+            budget_return(session->budget, HTTP2_SESSION_BYTES);
         mem_free(session);
         return NULL;
     }
@@ -1221,8 +1161,31 @@ static ssize_t read_expected(void *state, int fd)
     while (size < 0 && errno == EINTR);
     if (size < 0)
         size = -errno;
-    else
-        feed_placed(session, &plan, (size_t)size);
+    /* Passes what was read to nghttp2, piece by piece, until it takes no more. */
+    const struct iovec *row = plan.rows;
+    const struct iovec *tail = row + plan.count - 1;
+    size_t placed = plan.size - tail->iov_len;
+    size_t left = size > 0 ? (size_t)size : 0;
+    size_t tail_size = left > placed ? left - placed : 0;
+    bool goes_on = true;
+    for (left -= tail_size; goes_on && left > 0; row++) {
+        bool is_head = (row - plan.rows) % 2 == 1;
+        if (is_head && (left < HTTP2_HEAD_BYTES || !is_as_expected(session, row, row + 2 == tail)))
+            break;
+        size_t piece = left < row->iov_len ? left : row->iov_len;
+        goes_on = piece == 0 || feed(session, row->iov_base, piece);
+        left -= piece;
+    }
+    /* The rest is not as expected: it is copied into one piece. */
+    uint8_t *buffer = session->connection->server->read_buffer;
+    for (size_t joined = 0; goes_on && joined < left; row++) {
+        size_t piece = left - joined < row->iov_len ? left - joined : row->iov_len;
+        memcpy(buffer + joined, row->iov_base, piece);
+        joined += piece;
+    }
+    goes_on = goes_on && (left == 0 || feed(session, buffer, left));
+    if (goes_on && tail_size > 0)
+        (void)feed(session, tail->iov_base, tail_size);
     follow_up(session);
     return size;
 }
@@ -1263,8 +1226,15 @@ static void expire(void *state)
         return;
     }
     /* Responses are written, and streams end, later in this turn. */
+    uint64_t read_deadline_ns = http_connection_settings(session->connection)->read_deadline_ns;
     for (struct http2_stream *stream = session->open; stream != NULL; stream = stream->next) {
-        if (stream_is_slow(stream, now_ns))
+        uint64_t waited_ns = now_ns - stream->reading_ns;
+        uint64_t graced_ns = waited_ns > BODY_GRACE_NS ? waited_ns - BODY_GRACE_NS : 0;
+        bool is_slow =
+            http_body_size(&stream->base.body) < graced_ns / NS_PER_S * BODY_RATE_MIN_BYTES_PER_S;
+        bool is_late = (session->read_until_ns > 0 && now_ns >= session->read_until_ns) ||
+                       (read_deadline_ns > 0 && waited_ns >= read_deadline_ns);
+        if (stream->base.is_reading && (is_slow || is_late))
             http_exchange_fail_body(&stream->base, HTTP_BODY_TOO_SLOW);
         else if (stream->discard_ns > 0 && now_ns >= stream->discard_ns + HTTP2_DISCARD_NS)
             end_discard(stream);
@@ -1310,7 +1280,8 @@ static void destroy(void *state)
     struct http2_session *session = state;
     assert(session->nghttp2 == NULL);
     assert(session->requests == 0);
-    uncharge(session->budget);
+    if (session->budget != NULL)
+        budget_return(session->budget, HTTP2_SESSION_BYTES);
     mem_free(session);
 }
 

@@ -35,16 +35,6 @@ static bool grow(struct http_body *body, uint64_t capacity, enum http_failure *r
     return true;
 }
 
-/* Doubling keeps the copies linear; max_bytes caps it. */
-static uint64_t grown_capacity(const struct http_body *body, uint64_t needed)
-{
-    assert(needed <= body->plan.max_bytes);
-    uint64_t doubled =
-        body->buffer == NULL ? FIRST_PEEK_BYTES : (uint64_t)body->buffer->capacity * 2;
-    uint64_t capacity = doubled > needed ? doubled : needed;
-    return capacity < body->plan.max_bytes ? capacity : body->plan.max_bytes;
-}
-
 bool http_body_begin(struct http_body *body, struct budget *budget,
                      const struct http_body_plan *plan, uint64_t size_declared,
                      enum http_failure *ret_failure)
@@ -74,8 +64,14 @@ bool http_body_append(struct http_body *body, const uint8_t *data, size_t size,
     if (needed > body->plan.max_bytes)
         return fail(ret_failure, HTTP_BODY_TOO_LARGE);
     bool has_room = body->buffer != NULL && needed <= body->buffer->capacity;
-    if (!has_room && !grow(body, grown_capacity(body, needed), ret_failure))
-        return false;
+    if (!has_room) {
+        uint64_t doubled =
+            body->buffer == NULL ? FIRST_PEEK_BYTES : (uint64_t)body->buffer->capacity * 2;
+        uint64_t capacity = doubled > needed ? doubled : needed;
+        if (!grow(body, capacity < body->plan.max_bytes ? capacity : body->plan.max_bytes,
+                  ret_failure))
+            return false;
+    }
     /* The bytes may have been read there. */
     uint8_t *room = body->buffer->data + body->buffer->size;
     if (size > 0 && data != room)

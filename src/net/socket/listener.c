@@ -102,20 +102,6 @@ static void rest(struct listener *listener)
     lane_timer_start(listener->lane, &listener->rest, ACCEPT_REST_NS);
 }
 
-/* No file descriptor is left: a refused client can retry, a waiting one cannot. */
-static void refuse_with_spare(struct listener *listener)
-{
-    assert(listener->fd >= 0);
-    if (listener->spare_fd >= 0)
-        close(listener->spare_fd);
-    int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
-    if (fd >= 0)
-        refuse(listener, fd);
-    listener->spare_fd = open_spare();
-    if (fd < 0 || listener->spare_fd < 0)
-        rest(listener);
-}
-
 /* False: no more connections for now. */
 static bool accept_one(struct listener *listener)
 {
@@ -144,10 +130,19 @@ static bool accept_one(struct listener *listener)
     }
     if (errno == ECONNABORTED || errno == EINTR)
         return true;
-    if (errno == EMFILE || errno == ENFILE)
-        refuse_with_spare(listener);
-    else if (errno != EAGAIN)
+    if (errno == EMFILE || errno == ENFILE) {
+        /* No file descriptor is left: a refused client can retry, a waiting one cannot. */
+        if (listener->spare_fd >= 0)
+            close(listener->spare_fd);
+        fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+        if (fd >= 0)
+            refuse(listener, fd);
+        listener->spare_fd = open_spare();
+        if (fd < 0 || listener->spare_fd < 0)
+            rest(listener);
+    } else if (errno != EAGAIN) {
         rest(listener);
+    }
     return false;
 }
 
@@ -222,20 +217,6 @@ static bool open_endpoint(const char *transport, const char *text, int *ret_fd, 
     return true;
 }
 
-static void print_address(struct listener *listener)
-{
-    struct sockaddr_storage address;
-    socklen_t size = sizeof(address);
-    if (strcmp(listener->transport, "unix") == 0) {
-        snprintf(listener->address, sizeof(listener->address), "%s", listener->endpoint);
-        return;
-    }
-    int failed = getsockname(listener->fd, (struct sockaddr *)&address, &size);
-    assert(failed == 0);
-    (void)failed;
-    endpoint_print((const struct sockaddr *)&address, listener->address);
-}
-
 bool listener_open(struct listener_member *const *members, size_t count, uint64_t open_max,
                    const char *transport, const char *endpoint, struct error *error)
 {
@@ -259,7 +240,16 @@ bool listener_open(struct listener_member *const *members, size_t count, uint64_
         listener->members[i] = members[i];
         members[i]->listener = listener;
     }
-    print_address(listener);
+    if (strcmp(transport, "unix") == 0) {
+        snprintf(listener->address, sizeof(listener->address), "%s", endpoint);
+    } else {
+        struct sockaddr_storage address;
+        socklen_t size = sizeof(address);
+        int failed = getsockname(fd, (struct sockaddr *)&address, &size);
+        assert(failed == 0);
+        (void)failed;
+        endpoint_print((const struct sockaddr *)&address, listener->address);
+    }
     timer_init(&listener->rest, on_rested, listener);
     listener->poll.data = listener;
     int failed = uv_poll_init(lane_loop(listener->lane), &listener->poll, fd);
