@@ -24,16 +24,6 @@ static const struct {
     {"", 1},
 };
 
-static bool find_unit(const char *name, uint64_t *ret_bytes)
-{
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-        if (strcmp(units[i].name, name) == 0) {
-            *ret_bytes = units[i].bytes;
-            return true;
-        }
-    return false;
-}
-
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
@@ -44,7 +34,6 @@ bool text_to_bytes(const char *text, uint64_t *ret_bytes)
     uint64_t whole = 0;
     uint64_t part = 0;  /* the digits behind the point */
     uint64_t parts = 1; /* and their denominator */
-    uint64_t unit;
     if (!is_digit(*text))
         return false;
     for (; is_digit(*text); text++)
@@ -60,10 +49,15 @@ bool text_to_bytes(const char *text, uint64_t *ret_bytes)
         }
     while (*text == ' ')
         text++;
-    if (!find_unit(text, &unit) || __builtin_mul_overflow(whole, unit, &whole))
-        return false;
-    return !__builtin_add_overflow(whole, (uint64_t)((double)part * (double)unit / (double)parts),
-                                   ret_bytes);
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        uint64_t unit = units[i].bytes;
+        if (strcmp(units[i].name, text) != 0)
+            continue;
+        uint64_t fraction = (uint64_t)((double)part * (double)unit / (double)parts);
+        return !__builtin_mul_overflow(whole, unit, &whole) &&
+               !__builtin_add_overflow(whole, fraction, ret_bytes);
+    }
+    return false;
 }
 
 struct bytes_text bytes_to_text(uint64_t bytes)

@@ -153,14 +153,6 @@ static bool take_byte(const char **text, char byte)
     return true;
 }
 
-static unsigned days_of(unsigned year, unsigned month)
-{
-    static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    bool is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-    assert(month >= 1 && month <= 12);
-    return days[month - 1] + (month == 2 && is_leap ? 1u : 0u);
-}
-
 /* The forms that Go's YAML takes for a time: a date; with a time behind a blank, without a zone; or
  * behind a T, with one. */
 static bool is_time(const char *text)
@@ -172,8 +164,11 @@ static bool is_time(const char *text)
         return false;
     unsigned year = (unsigned)strtoul(text, NULL, 10);
     text += 5;
-    if (!take_part(&text, 1, 12, &month) || !take_byte(&text, '-') ||
-        !take_part(&text, 1, days_of(year, month), &day))
+    if (!take_part(&text, 1, 12, &month) || !take_byte(&text, '-'))
+        return false;
+    static const unsigned char days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+    if (!take_part(&text, 1, days[month - 1] + (month == 2 && is_leap ? 1u : 0u), &day))
         return false;
     if (*text == '\0')
         return true;
@@ -187,10 +182,10 @@ static bool is_time(const char *text)
         return false;
     if (*text == '.' && count_digits(text + 1) > 0)
         text += 1 + count_digits(text + 1);
-    return has_zone ? (strcmp(text, "Z") == 0 ||
-                       ((text[0] == '+' || text[0] == '-') && count_digits(text + 1) == 2 &&
-                        text[3] == ':' && count_digits(text + 4) == 2 && text[6] == '\0'))
-                    : *text == '\0';
+    if (!has_zone || strcmp(text, "Z") == 0)
+        return has_zone || *text == '\0';
+    return (text[0] == '+' || text[0] == '-') && count_digits(text + 1) == 2 && text[3] == ':' &&
+           count_digits(text + 4) == 2 && text[6] == '\0';
 }
 
 struct scalar text_to_scalar(const char *text)

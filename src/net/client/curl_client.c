@@ -202,20 +202,6 @@ static struct curl_slist *apply_headers(const struct curl_library *library, CURL
     return list;
 }
 
-static struct curl_slist *apply_connect_to(const struct curl_library *library, CURL *easy,
-                                           const struct http_client_settings *settings,
-                                           const struct http_url *url)
-{
-    if (!url->is_https || !is_set(name_override(settings)))
-        return NULL;
-    bool is_v6 = strchr(url->host, ':') != NULL;
-    struct curl_slist *list = NULL;
-    add_header(library, &list, "%s:%u:%s%s%s:%u", name_override(settings), (unsigned)url->port,
-               is_v6 ? "[" : "", url->host, is_v6 ? "]" : "", (unsigned)url->port);
-    library->easy_setopt(easy, CURLOPT_CONNECT_TO, list);
-    return list;
-}
-
 static size_t on_upload(char *data, size_t size, size_t count, void *arg)
 {
     struct exchange *exchange = arg;
@@ -416,7 +402,14 @@ static void exchange_set_up(struct exchange *exchange)
     library->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, tls->insecure_skip_verify ? 0L : 2L);
     exchange->headers =
         apply_headers(library, easy, exchange->settings, exchange->url, &exchange->post);
-    exchange->connect_to = apply_connect_to(library, easy, exchange->settings, exchange->url);
+    const struct http_url *url = exchange->url;
+    const char *override = name_override(exchange->settings);
+    if (url->is_https && is_set(override)) {
+        bool is_v6 = strchr(url->host, ':') != NULL;
+        add_header(library, &exchange->connect_to, "%s:%u:%s%s%s:%u", override, (unsigned)url->port,
+                   is_v6 ? "[" : "", url->host, is_v6 ? "]" : "", (unsigned)url->port);
+        library->easy_setopt(easy, CURLOPT_CONNECT_TO, exchange->connect_to);
+    }
     library->easy_setopt(easy, CURLOPT_PRIVATE, exchange);
     library->easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->words);
     library->easy_setopt(easy, CURLOPT_POST, 1L);

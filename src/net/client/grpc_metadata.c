@@ -13,17 +13,6 @@
 #include <string.h>
 #include <strings.h>
 
-/* RFC 9113 §8.2.2: a request with one of these is malformed. */
-static bool is_of_connection(const char *name)
-{
-    static const char *const names[] = {"connection", "keep-alive", "proxy-connection",
-                                        "transfer-encoding", "upgrade"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcasecmp(name, names[i]) == 0)
-            return true;
-    return false;
-}
-
 /* Headers of the protocol; grpc-go drops these, too. */
 static bool is_reserved(const char *name)
 {
@@ -50,6 +39,9 @@ static bool is_printable(const char *text)
 
 bool grpc_metadata_check(const struct config_pair *headers, size_t count, struct error *error)
 {
+    /* RFC 9113 §8.2.2: a request with one of these is malformed. */
+    static const char *const connection_names[] = {"connection", "keep-alive", "proxy-connection",
+                                                   "transfer-encoding", "upgrade"};
     assert(headers != NULL || count == 0);
     for (size_t i = 0; i < count; i++) {
         const char *name = headers[i].key;
@@ -62,7 +54,10 @@ bool grpc_metadata_check(const struct config_pair *headers, size_t count, struct
                              "'.' are expected",
                              name) ||
                    error_at_index(error, i);
-        if (is_of_connection(name))
+        bool is_of_connection = false;
+        for (size_t j = 0; j < sizeof(connection_names) / sizeof(connection_names[0]); j++)
+            is_of_connection |= strcasecmp(name, connection_names[j]) == 0;
+        if (is_of_connection)
             return error_set(error,
                              "\"%s\" belongs to HTTP/1.1 connections and cannot be sent over "
                              "HTTP/2; remove it",

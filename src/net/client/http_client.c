@@ -46,15 +46,6 @@ struct exchange {
 
 static void on_done(const struct http_result *result, void *arg);
 
-static bool is_redirect(const struct http_result *result)
-{
-    static const unsigned statuses[] = {301, 302, 303, 307, 308};
-    for (size_t i = 0; i < sizeof(statuses) / sizeof(statuses[0]); i++)
-        if (result->status == statuses[i])
-            return result->location != NULL;
-    return false;
-}
-
 static void redirect_free(struct redirect *redirect)
 {
     if (redirect == NULL)
@@ -143,7 +134,11 @@ static void on_done(const struct http_result *result, void *arg)
     struct exchange *exchange = arg;
     assert(exchange->requests > 0);
     struct http_client *client = exchange->client;
-    if (!is_redirect(result) || client->is_closing) {
+    static const unsigned redirects[] = {301, 302, 303, 307, 308};
+    bool is_redirect = false;
+    for (size_t i = 0; i < sizeof(redirects) / sizeof(redirects[0]); i++)
+        is_redirect |= result->status == redirects[i];
+    if (!is_redirect || result->location == NULL || client->is_closing) {
         exchange_end(exchange, result);
         return;
     }
@@ -185,28 +180,24 @@ static void on_part_closed(void *arg)
         client->closed(client->closed_arg);
 }
 
-static bool client_set_up(struct http_client *client, struct error *error)
-{
-    bool has_proxy = proxy_find(&client->url, client->settings.proxy_url) != NULL;
-    if (!client->url.is_https && !has_proxy)
-        client->http1 = http1_client_create(&client->settings, &client->url);
-    else
-        client->curl = curl_client_create(&client->settings, &client->url, error);
-    return client->http1 != NULL || client->curl != NULL;
-}
-
 struct http_client *http_client_create(const struct http_client_settings *settings,
                                        struct error *error)
 {
     struct http_client *client = mem_zalloc(sizeof(*client));
     client->settings = *settings;
     client->job = (struct lane_job){.fn = on_part_closed, .arg = client};
-    if (!http_url_parse(settings->url, &client->url, error) ||
-        !request_headers_check(settings, error) || !client_set_up(client, error)) {
-        http_client_destroy(client);
-        return NULL;
+    if (http_url_parse(settings->url, &client->url, error) &&
+        request_headers_check(settings, error)) {
+        bool has_proxy = proxy_find(&client->url, client->settings.proxy_url) != NULL;
+        if (!client->url.is_https && !has_proxy)
+            client->http1 = http1_client_create(&client->settings, &client->url);
+        else
+            client->curl = curl_client_create(&client->settings, &client->url, error);
     }
-    return client;
+    if (client->http1 != NULL || client->curl != NULL)
+        return client;
+    http_client_destroy(client);
+    return NULL;
 }
 
 void http_client_post(struct http_client *client, const struct http_post *post)
