@@ -317,33 +317,10 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
     return exchange->body_seen > RESPONSE_DRAIN_BYTES_MAX ? 0 : bytes;
 }
 
-static void exchange_set_up(struct exchange *exchange)
+/* tls NULL: all defaults. */
+static void apply_tls(const struct curl_library *library, CURL *easy,
+                      const struct tls_client_config *tls)
 {
-    struct curl_client *client = exchange->client;
-    const struct curl_library *library = client->library;
-    CURL *easy = exchange->easy;
-    apply_url(library, easy, exchange->settings, exchange->url,
-              exchange->post.target != NULL ? exchange->post.target : exchange->url->target);
-    library->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    /* http_client.c follows them: it knows which headers each host may get. */
-    library->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    const char *proxy = proxy_find(exchange->url, exchange->settings->proxy_url);
-    long idle_s = to_ms(exchange->settings->idle_timeout_ns) / 1000;
-    library->easy_setopt(easy, CURLOPT_PROXY, proxy == NULL ? "" : proxy);
-    library->easy_setopt(easy, CURLOPT_NOPROXY, "");
-    /* The proxy's response to CONNECT is not the back-end's. */
-    library->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    library->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    library->easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
-    library->easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(exchange->settings->timeout_ns));
-    library->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, to_ms(CONNECT_TIMEOUT_NS));
-    library->easy_setopt(easy, CURLOPT_MAXAGE_CONN, idle_s);
-    library->easy_setopt(easy, CURLOPT_FORBID_REUSE, exchange->settings->has_keep_alive ? 0L : 1L);
-    library->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
-    library->easy_setopt(easy, CURLOPT_HTTP_VERSION,
-                         exchange->settings->forbids_http2 ? (long)CURL_HTTP_VERSION_1_1
-                                                           : (long)CURL_HTTP_VERSION_2TLS);
-    const struct tls_client_config *tls = exchange->settings->tls;
     static const struct tls_client_config defaults;
     if (tls == NULL)
         tls = &defaults;
@@ -400,6 +377,35 @@ static void exchange_set_up(struct exchange *exchange)
         set_blob(library, easy, CURLOPT_SSLKEY_BLOB, tls->common.key_pem);
     library->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, tls->insecure_skip_verify ? 0L : 1L);
     library->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, tls->insecure_skip_verify ? 0L : 2L);
+}
+
+static void exchange_set_up(struct exchange *exchange)
+{
+    struct curl_client *client = exchange->client;
+    const struct curl_library *library = client->library;
+    CURL *easy = exchange->easy;
+    apply_url(library, easy, exchange->settings, exchange->url,
+              exchange->post.target != NULL ? exchange->post.target : exchange->url->target);
+    library->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    /* http_client.c follows them: it knows which headers each host may get. */
+    library->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    const char *proxy = proxy_find(exchange->url, exchange->settings->proxy_url);
+    long idle_s = to_ms(exchange->settings->idle_timeout_ns) / 1000;
+    library->easy_setopt(easy, CURLOPT_PROXY, proxy == NULL ? "" : proxy);
+    library->easy_setopt(easy, CURLOPT_NOPROXY, "");
+    /* The proxy's response to CONNECT is not the back-end's. */
+    library->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    library->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    library->easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+    library->easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(exchange->settings->timeout_ns));
+    library->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, to_ms(CONNECT_TIMEOUT_NS));
+    library->easy_setopt(easy, CURLOPT_MAXAGE_CONN, idle_s);
+    library->easy_setopt(easy, CURLOPT_FORBID_REUSE, exchange->settings->has_keep_alive ? 0L : 1L);
+    library->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+    library->easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                         exchange->settings->forbids_http2 ? (long)CURL_HTTP_VERSION_1_1
+                                                           : (long)CURL_HTTP_VERSION_2TLS);
+    apply_tls(library, easy, exchange->settings->tls);
     exchange->headers =
         apply_headers(library, easy, exchange->settings, exchange->url, &exchange->post);
     const struct http_url *url = exchange->url;
