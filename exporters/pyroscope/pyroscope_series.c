@@ -133,13 +133,15 @@ static void find_labels(struct pyroscope_origin *origin, const struct pyroscope_
     const struct pyroscope_labels_config *config = source->config;
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
+    struct slice were_labels[PROFILE_LABEL_NAMES_MAX];
+    size_t were_labels_count = profile_label_names_list(source->label_names, were_labels);
     while (wire_read_field(&reader, &field)) {
         if (field.number != number || field.type != WIRE_BYTES)
             continue;
         struct otlp_pair pair = otlp_text_pair(source->dictionary, field.bytes);
         struct slice key = pair.key;
         const char *other = pyroscope_config_find(config->names, (const char *)key.data, key.size);
-        bool was_label = profile_label_names_has(source->label_names, key);
+        bool was_label = has_name(were_labels, were_labels_count, key);
         bool is_service =
             slice_equal_text(key, "service.name") || slice_equal_text(key, "service_name");
         bool is_allowed = was_label;

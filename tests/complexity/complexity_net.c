@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* HTTP: heads and chunked bodies, whole and a byte at a time, paths, locations of redirects. Limits
- * of HTTP keep these inputs small, so that n is. */
+/* HTTP: heads and chunked bodies, whole and a byte at a time, paths, locations of redirects; blocks
+ * of headers of HTTP/2 through a server on loopback. Limits of HTTP keep these inputs small, so
+ * that n is. */
+#include <arpa/inet.h>
 #include <assert.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include "src/base/budget.h"
+#include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/net/server/http1_chunks.h"
 #include "src/net/server/http1_parser.h"
+#include "src/net/server/http_server.h"
 #include "src/net/syntax/http_path.h"
 #include "src/net/syntax/http_url.h"
 #include "src/net/syntax/media_type.h"
@@ -234,6 +244,256 @@ static void run_type(struct slice type)
 static const struct work_stage type_stages[] = {
     {.name = "content type", .run = run_type, .per_byte_max = 7}};
 
+/* HTTP/2, RFC 9113 and 7541. What the server reads is there before it is counted, so that the
+ * kernel has no say in it. */
+enum {
+    H2_HEADERS = 1,
+    H2_SETTINGS = 4,
+    H2_CONTINUATION = 9,
+    H2_END_STREAM = 1,
+    H2_END_HEADERS = 4
+};
+enum { H2_N = 45, H2_STREAMS = 50, H2_BLOCK_MAX = 16000, H2_TURNS = 64, H2_NOISE_TURNS = 8 };
+
+static void put_frame(struct profile_bytes *out, uint8_t type, uint8_t flags, size_t stream,
+                      struct slice payload)
+{
+    const uint8_t head[] = {(uint8_t)(payload.size >> 16),
+                            (uint8_t)(payload.size >> 8),
+                            (uint8_t)payload.size,
+                            type,
+                            flags,
+                            (uint8_t)(stream >> 24),
+                            (uint8_t)(stream >> 16),
+                            (uint8_t)(stream >> 8),
+                            (uint8_t)stream};
+    profile_bytes_add(out, slice_of(head, sizeof(head)));
+    profile_bytes_add(out, payload);
+}
+
+/* A string of HPACK as it stands; its length has a prefix of seven bits. */
+static void put_h2_text(struct profile_bytes *out, struct slice text)
+{
+    uint8_t size[8];
+    size_t count = 1;
+    size[0] = text.size < 127 ? (uint8_t)text.size : 127;
+    if (text.size >= 127) {
+        size_t left = text.size - 127;
+        for (; left >= 128; left >>= 7)
+            size[count++] = (uint8_t)(left | 128);
+        size[count++] = (uint8_t)left;
+    }
+    profile_bytes_add(out, slice_of(size, count));
+    profile_bytes_add(out, text);
+}
+
+/* `kind`: 0x00 is not remembered, 0x40 goes into the table. */
+static void put_h2_field(struct profile_bytes *out, uint8_t kind, const char *name,
+                         struct slice value)
+{
+    profile_bytes_add(out, slice_of(&kind, 1));
+    put_h2_text(out, slice_of_text(name));
+    put_h2_text(out, value);
+}
+
+/* Streams with the same block: `head` before the fields of the request, `tail` behind them, cut
+ * into so many frames. */
+static struct slice h2_streams(size_t streams, struct profile_bytes *head,
+                               struct profile_bytes *tail, size_t frames)
+{
+    struct profile_bytes out = {0};
+    struct profile_bytes block = {0};
+    profile_bytes_add(&out, slice_of_text("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
+    put_frame(&out, H2_SETTINGS, 0, 0, slice_of(NULL, 0));
+    profile_bytes_add(&block, slice_of(head->data, head->size));
+    profile_bytes_add(&block, slice_of_text("\x82\x86\x84\x01\x01h")); /* GET http / h */
+    profile_bytes_add(&block, slice_of(tail->data, tail->size));
+    assert(block.size <= H2_BLOCK_MAX);
+    for (size_t i = 0; i < streams; i++)
+        for (size_t k = 0; k < frames; k++) {
+            size_t from = block.size * k / frames;
+            size_t until = block.size * (k + 1) / frames;
+            uint8_t flags =
+                (uint8_t)((k == 0 ? H2_END_STREAM : 0) | (k + 1 == frames ? H2_END_HEADERS : 0));
+            put_frame(&out, k == 0 ? H2_HEADERS : H2_CONTINUATION, flags, 2 * i + 1,
+                      slice_of(block.data + from, until - from));
+        }
+    profile_bytes_fini(&block);
+    profile_bytes_fini(head);
+    profile_bytes_fini(tail);
+    return message_done(&out);
+}
+
+static struct slice h2_fields(size_t n, uint8_t kind, bool is_numbered, const char *name,
+                              const char *value)
+{
+    struct profile_bytes none = {0};
+    struct profile_bytes tail = {0};
+    char text[32];
+    for (size_t i = 0; i < n; i++)
+        put_h2_field(&tail, kind, is_numbered ? name_of(text, i) : name, slice_of_text(value));
+    return h2_streams(H2_STREAMS, &none, &tail, 1);
+}
+
+static struct slice h2_headers(size_t n)
+{
+    return h2_fields(n, 0x00, true, NULL, "value");
+}
+
+static struct slice h2_remembered_headers(size_t n)
+{
+    return h2_fields(n, 0x40, true, NULL, "value");
+}
+
+static struct slice h2_empty_headers(size_t n)
+{
+    return h2_fields(n, 0x00, false, "x", "");
+}
+
+static struct slice h2_cookies(size_t n)
+{
+    return h2_fields(n, 0x00, false, "cookie", "a=b");
+}
+
+/* Of the table: twenty bytes of text each, by one byte. */
+static struct slice h2_indexed_headers(size_t n)
+{
+    struct profile_bytes none = {0};
+    struct profile_bytes tail = {0};
+    for (size_t i = 0; i < n; i++)
+        profile_bytes_add(&tail, slice_of_text("\x90")); /* accept-encoding: gzip, deflate */
+    return h2_streams(H2_STREAMS, &none, &tail, 1);
+}
+
+static struct slice h2_long_header(size_t n)
+{
+    struct profile_bytes none = {0};
+    struct profile_bytes tail = {0};
+    struct slice value = repeat("", "0123456789abcdef0123456789abcdef", n, "");
+    put_h2_field(&tail, 0x00, "x", value);
+    mem_free((void *)(uintptr_t)value.data);
+    return h2_streams(H2_STREAMS, &none, &tail, 1);
+}
+
+static struct slice h2_table_sizes(size_t n)
+{
+    struct profile_bytes head = {0};
+    struct profile_bytes none = {0};
+    for (size_t i = 0; i < n; i++)
+        profile_bytes_add(&head, slice_of_text("\x3f\xe1\x1f")); /* 4096 */
+    return h2_streams(H2_STREAMS, &head, &none, 1);
+}
+
+static struct slice h2_many_streams(size_t n)
+{
+    struct profile_bytes none = {0};
+    struct profile_bytes nothing = {0};
+    return h2_streams(n, &none, &nothing, 1);
+}
+
+static struct slice h2_continuations(size_t n)
+{
+    struct profile_bytes none = {0};
+    struct profile_bytes tail = {0};
+    for (size_t i = 0; i < 10; i++)
+        put_h2_field(&tail, 0x00, "x", slice_of_text("value"));
+    return h2_streams(n, &none, &tail, 5);
+}
+
+static const struct work_shape h2_blocks[] = {
+    {"headers", h2_headers},
+    {"remembered headers", h2_remembered_headers},
+    {"indexed headers", h2_indexed_headers},
+    {"empty headers", h2_empty_headers},
+    {"cookies", h2_cookies},
+    {"a long header", h2_long_header},
+    {"table sizes", h2_table_sizes},
+    {"many streams", h2_many_streams},
+    {"CONTINUATION frames", h2_continuations},
+};
+
+static unsigned h2_requests;
+
+static void on_h2_request(struct http_request *request, void *arg)
+{
+    (void)arg;
+    h2_requests++;
+    http_respond(request, &(struct http_response){.status = 200});
+}
+
+static void on_h2_end(struct http_request *request, void *arg)
+{
+    (void)request;
+    (void)arg;
+}
+
+static void on_h2_stopped(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+static size_t streams_of(struct slice bytes)
+{
+    size_t count = 0;
+    for (size_t at = 24; at + 9 <= bytes.size;) {
+        const uint8_t *head = bytes.data + at;
+        count += head[3] == H2_HEADERS;
+        at += 9 + ((size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2]);
+    }
+    return count;
+}
+
+static void run_h2(struct slice bytes)
+{
+    static const struct http_handler handler = {.on_request = on_h2_request, .on_end = on_h2_end};
+    struct lane *lane = lane_create(0);
+    struct budget budget;
+    struct error error;
+    bool has_stopped = false;
+    clock_fake_start((uint64_t)1000 * NS_PER_S, (uint64_t)1790000000 * NS_PER_S);
+    budget_init(&budget, 64 << 20);
+    struct http_server *server = http_server_create(&(struct http_server_settings){
+        .lane = lane,
+        .budget = &budget,
+        .has_http2 = true,
+        .streams_max = 100,
+        .handler = &handler,
+    });
+    bool is_open = http_server_listen(&server, 1, "tcp", "127.0.0.1:0", &error);
+    assert(is_open);
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    const char *port = strrchr(http_server_address(server), ':') + 1;
+    address.sin_port = htons((uint16_t)atoi(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    /* What is sent fits into the buffers of the sockets. */
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){4 << 20}, sizeof(int));
+    int failed = connect(fd, (const struct sockaddr *)&address, sizeof(address));
+    assert(failed == 0);
+    for (unsigned i = 0; i < H2_NOISE_TURNS; i++)
+        lane_turn(lane);
+    h2_requests = 0;
+    ssize_t sent = send(fd, bytes.data, bytes.size, MSG_NOSIGNAL);
+    assert(sent == (ssize_t)bytes.size);
+    work_begin();
+    for (unsigned i = 0; i < H2_TURNS; i++)
+        lane_turn(lane);
+    work_end();
+    assert(h2_requests == streams_of(bytes));
+    close(fd);
+    http_server_stop(server, on_h2_stopped, &has_stopped);
+    http_server_abort(server);
+    while (!has_stopped)
+        lane_turn(lane);
+    http_server_destroy(server);
+    lane_destroy(lane);
+    budget_fini(&budget);
+    clock_fake_stop();
+}
+
+static const struct work_stage h2_stages[] = {
+    {.name = "HTTP/2", .run = run_h2, .n = H2_N, .per_byte_max = 45}};
+
 #define CHECK(stages, shapes)                                                                      \
     work_check(stages, sizeof(stages) / sizeof((stages)[0]), shapes,                               \
                sizeof(shapes) / sizeof((shapes)[0]), argc, argv)
@@ -245,5 +505,6 @@ int main(int argc, char **argv)
     failed += CHECK(path_stages, paths);
     failed += CHECK(location_stages, paths);
     failed += CHECK(type_stages, types);
+    failed += CHECK(h2_stages, h2_blocks);
     return failed > 0;
 }

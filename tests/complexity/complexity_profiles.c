@@ -851,7 +851,7 @@ static void run_pprof(struct slice request)
 }
 
 /* What the pyroscope exporter does up to the bodies that it posts. */
-static void run_pyroscope(struct slice request)
+static void make_forms(struct slice request, bool is_ingest)
 {
     static const char *allowed[] = {"a", "service.name"};
     static const struct pyroscope_config config = {
@@ -890,14 +890,30 @@ static void run_pyroscope(struct slice request)
         pyroscope_form_init(&form, NULL, NULL);
         pyroscope_series_build(&series, &source);
         struct buffer *profile = otlp_to_pprof_take(&walk.conversion, 1);
-        pyroscope_form_push(&form, &series, profile);
-        work_produced(pyroscope_form_bytes(&form));
+        const struct pyroscope_ingest ingest = {
+            .path = "/ingest", .series = &series, .walk = &walk, .time_ns = 1};
+        uint64_t changed = 0;
+        if (is_ingest)
+            pyroscope_form_ingest(&form, &ingest, profile, &changed);
+        else
+            pyroscope_form_push(&form, &series, profile);
+        work_produced(pyroscope_form_bytes(&form) + (is_ingest ? form.target->size : 0));
         pyroscope_form_fini(&form);
     }
     pyroscope_walk_close(&walk);
     pyroscope_series_fini(&series);
     work_end();
     buffer_unref(normalized.owner);
+}
+
+static void run_pyroscope(struct slice request)
+{
+    make_forms(request, false);
+}
+
+static void run_pyroscope_ingest(struct slice request)
+{
+    make_forms(request, true);
 }
 
 static const struct work_stage stages[] = {
@@ -921,6 +937,7 @@ static const struct work_stage stages[] = {
     {.name = "join, awaits", .run = run_awaits, .per_byte_max = 29},
     {.name = "pprof, written", .run = run_pprof, .per_byte_max = 53},
     {.name = "pyroscope exporter", .run = run_pyroscope, .per_byte_max = 50},
+    {.name = "pyroscope exporter, ingest", .run = run_pyroscope_ingest, .per_byte_max = 50},
 };
 
 int main(int argc, char **argv)

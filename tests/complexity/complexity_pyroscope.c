@@ -4,11 +4,17 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "exporters/pyroscope/pyroscope_config.h"
+#include "exporters/pyroscope/pyroscope_form.h"
+#include "exporters/pyroscope/pyroscope_memory.h"
+#include "exporters/pyroscope/pyroscope_series.h"
+#include "exporters/pyroscope/pyroscope_walk.h"
 #include "src/base/arena.h"
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
+#include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/pprof/heap_profile.h"
@@ -609,6 +615,129 @@ static void run_push_json(struct slice text)
 static const struct work_stage json_stages[] = {
     {.name = "Push, JSON", .run = run_push_json, .per_byte_max = 20}};
 
+/* Files of JFR on their way to /ingest, with labels of names and values like these. */
+struct label_shape {
+    const char *name;
+    const char *value;
+    size_t repeats; /* of the value */
+};
+
+static struct slice opaque_request(size_t labels, const struct label_shape *shape, size_t payload)
+{
+    struct opaque_profile_pair *pairs = mem_zalloc((labels + 1) * sizeof(pairs[0]));
+    struct slice value = repeat("", shape->value, shape->repeats, "");
+    struct slice file = repeat("FLR", "x", payload, "");
+    char(*names)[48] = mem_zalloc((labels + 1) * sizeof(names[0]));
+    for (size_t i = 0; i < labels; i++) {
+        snprintf(names[i], sizeof(names[i]), "%s%06zu", shape->name, i);
+        pairs[i] = (struct opaque_profile_pair){slice_of_text(names[i]), value};
+    }
+    pairs[labels] =
+        (struct opaque_profile_pair){slice_of_text("service.name"), slice_of_text("shop")};
+    const struct opaque_profile profile = {.format = slice_of_text("jfr"),
+                                           .payload = file,
+                                           .labels_part = value,
+                                           .labels = pairs,
+                                           .labels_count = labels + 1,
+                                           .parameters = pairs,
+                                           .parameters_count = labels < 8 ? labels : 8};
+    struct buffer *written = opaque_profile_write(&profile, NULL);
+    struct profile_bytes out = {0};
+    profile_bytes_add(&out, buffer_slice(written));
+    buffer_unref(written);
+    mem_free((void *)(uintptr_t)value.data);
+    mem_free((void *)(uintptr_t)file.data);
+    mem_free(names);
+    mem_free(pairs);
+    return message_done(&out);
+}
+
+static struct slice jfr_payload(size_t n)
+{
+    return opaque_request(1, &(struct label_shape){"k", "v", 1}, 8 * n);
+}
+
+static struct slice jfr_labels(size_t n)
+{
+    return opaque_request(n, &(struct label_shape){"k", "v", 1}, 0);
+}
+
+static struct slice jfr_changed_names(size_t n)
+{
+    return opaque_request(n, &(struct label_shape){"a b=,{}", "v", 1}, 0);
+}
+
+static struct slice jfr_long_value(size_t n)
+{
+    return opaque_request(1, &(struct label_shape){"k", "0123456789abcdef", n}, 0);
+}
+
+static struct slice jfr_escaped_value(size_t n)
+{
+    return opaque_request(1, &(struct label_shape){"k", "\xc3\xa4/ ", n}, 0);
+}
+
+static struct slice jfr_changed_value(size_t n)
+{
+    return opaque_request(1, &(struct label_shape){"k", ",}{ ", n}, 0);
+}
+
+static const struct work_shape uploads[] = {
+    {"a long file", jfr_payload},
+    {"labels", jfr_labels},
+    {"names to change", jfr_changed_names},
+    {"a long value", jfr_long_value},
+    {"a value to escape", jfr_escaped_value},
+    {"a value to change", jfr_changed_value},
+};
+
+static void run_upload(struct slice request)
+{
+    static const struct pyroscope_config config = {
+        .labels = {.dots_to_underscores = true, .max_names = 60, .max_value_bytes = 1 << 20},
+        .limits = {.max_samples = 1000, .max_bytes = 1 << 20, .max_stack_depth = 64},
+    };
+    static const struct otlp_to_pprof_rules rules = {
+        .labels = {.names_max = 16, .value_bytes_max = 100},
+        .samples_max = 1000,
+        .bytes_max = 1 << 20,
+        .depth_max = 64,
+    };
+    static const struct number_set uncut;
+    struct pyroscope_walk walk;
+    struct pyroscope_series series;
+    struct pyroscope_form form;
+    uint64_t changed = 0;
+    work_begin();
+    pyroscope_series_init(&series, NULL);
+    bool is_open = pyroscope_walk_open(&walk, &config, &rules, request, NULL);
+    assert(is_open);
+    enum pyroscope_found found = pyroscope_walk_next(&walk, &uncut);
+    assert(found == PYROSCOPE_FILE);
+    const struct pyroscope_source source = {
+        .config = &config.labels,
+        .dictionary = &walk.dictionary,
+        .type = &walk.type,
+        .resource = walk.resource.resource,
+        .scope = walk.scope.scope,
+        .label_names = profile_label_names(&walk.dictionary, &walk.profile),
+        .private_labels = &walk.profile,
+    };
+    const struct pyroscope_ingest ingest = {.path = "/ingest", .series = &series, .walk = &walk};
+    pyroscope_form_init(&form, NULL, NULL);
+    pyroscope_series_build(&series, &source);
+    bool is_made = pyroscope_form_upload(&form, &ingest, &changed);
+    assert(is_made);
+    work_produced(pyroscope_form_bytes(&form) + form.target->size);
+    pyroscope_form_fini(&form);
+    pyroscope_walk_close(&walk);
+    pyroscope_series_fini(&series);
+    work_end();
+}
+
+static const struct work_stage upload_stages[] = {
+    {.name = "pyroscope exporter, files", .run = run_upload, .n = 600, .per_byte_max = 50}};
+
 #define CHECK(stages, shapes)                                                                      \
     work_check(stages, sizeof(stages) / sizeof((stages)[0]), shapes,                               \
                sizeof(shapes) / sizeof((shapes)[0]), argc, argv)
@@ -623,5 +752,6 @@ int main(int argc, char **argv)
     failed += CHECK(query_stages, queries);
     failed += CHECK(push_stages, pushes);
     failed += CHECK(json_stages, jsons);
+    failed += CHECK(upload_stages, uploads);
     return failed > 0;
 }

@@ -190,13 +190,23 @@ struct slice profile_label_names(const struct profile_dictionary *dictionary,
     return content_of(find_attribute(dictionary, profile, PROFILE_LABEL_NAMES), VALUE_ARRAY, 0);
 }
 
-bool profile_label_names_has(struct slice names, struct slice key)
+size_t profile_label_names_list(struct slice names, struct slice list[PROFILE_LABEL_NAMES_MAX])
 {
     struct wire_reader reader = wire_reader_of(names);
     struct wire_field field;
-    while (wire_next_field(&reader, &field))
-        if (field.number == 1 && field.type == WIRE_BYTES &&
-            slice_equal(content_of(field.bytes, VALUE_STRING, 0), key))
+    size_t count = 0;
+    while (count < PROFILE_LABEL_NAMES_MAX && wire_next_field(&reader, &field))
+        if (field.number == 1 && field.type == WIRE_BYTES)
+            list[count++] = content_of(field.bytes, VALUE_STRING, 0);
+    return count;
+}
+
+bool profile_label_names_has(struct slice names, struct slice key)
+{
+    struct slice list[PROFILE_LABEL_NAMES_MAX];
+    size_t count = profile_label_names_list(names, list);
+    for (size_t i = 0; i < count; i++)
+        if (slice_equal(list[i], key))
             return true;
     return false;
 }

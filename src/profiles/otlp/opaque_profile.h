@@ -28,6 +28,9 @@ struct profile_dictionary;
 #define OPAQUE_PROFILE_PREFIX "pyroscope.ingest."
 #define OPAQUE_PROFILE_LABELS "labels" /* a parameter whose value is bytes */
 #define PROFILE_LABEL_NAMES   "pyroscope.label_names"
+/* A series has no more labels. Without a limit each attribute of a resource would be compared with
+ * as many names as a sender likes. */
+enum { PROFILE_LABEL_NAMES_MAX = 100 };
 
 enum { OPAQUE_PROFILE_PARAMETER_BYTES_MAX = 64 };
 
@@ -70,4 +73,7 @@ struct slice opaque_profile_parameter(const struct profile_dictionary *dictionar
 /* "pyroscope.label_names": an encoded ArrayValue; no data: none. */
 struct slice profile_label_names(const struct profile_dictionary *dictionary,
                                  const struct profile *profile);
+/* The first of these names. Returns how many. */
+size_t profile_label_names_list(struct slice names, struct slice list[PROFILE_LABEL_NAMES_MAX]);
+/* Whether the key is one of them. */
 bool profile_label_names_has(struct slice names, struct slice key);
