@@ -161,7 +161,11 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
             keep_worst(&exchange->worst, outcome);
             delivery->is_refused = true;
         }
+        /* The next pipeline may resolve the receipt at once, which would free the exchange. */
+        bool was_running = exchange->is_running;
+        exchange->is_running = true;
         pass_pipeline(delivery);
+        exchange->is_running = was_running;
     }
     run(exchange);
 }

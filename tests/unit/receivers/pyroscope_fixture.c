@@ -68,7 +68,7 @@ static void keep(const struct batch *batch)
 size_t outlet_pipelines(const struct outlet *outlet)
 {
     assert_ptr_equal(outlet, &profiles);
-    return 1;
+    return pyroscope.pipelines;
 }
 
 /* Of receivers in the same library. */
@@ -117,14 +117,14 @@ void outlet_offer_deferred(struct outlet *outlet, size_t place, struct batch *ba
 {
     struct outcome busy = outcome_busy("the pipeline is busy");
     assert_ptr_equal(outlet, &profiles);
-    assert_int_equal(place, 0);
+    assert_in_range(place, 0, pyroscope.pipelines - 1);
     pyroscope.offers++;
     pyroscope.received += !is_again;
     keep(batch);
     bool is_busy = pyroscope.busy_times > 0;
     pyroscope.busy_times -= is_busy;
     pyroscope.accepted += !is_busy && pyroscope.outcome.verdict == ACCEPTED;
-    if (!is_busy && pyroscope.delay_ns > 0)
+    if (!is_busy && place == 0 && pyroscope.delay_ns > 0)
         hold(receipt);
     else
         receipt_resolve(receipt, is_busy ? &busy : &pyroscope.outcome);
@@ -164,6 +164,7 @@ void pyroscope_start(const char *options)
     memset(&pyroscope, 0, sizeof(pyroscope));
     clock_fake_start(1000 * (uint64_t)NS_PER_S, 1790000000 * (uint64_t)NS_PER_S);
     random_fix(0.5);
+    pyroscope.pipelines = 1;
     pyroscope.outcome = outcome_accepted;
     pyroscope.lane = lane_create(0);
     timer_init(&pyroscope.delay, on_delay, NULL);

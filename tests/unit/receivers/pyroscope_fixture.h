@@ -22,6 +22,7 @@ struct pyroscope_fixture {
     struct ledger ledger;
     struct config *config;
     struct component *receiver;
+    size_t pipelines;       /* the first may have a delay; the others respond at once */
     struct outcome outcome; /* what the pipeline answers … */
     unsigned busy_times;    /* … after it was busy so often */
     uint64_t delay_ns; /* not 0: it answers all that it has together, so long after the first */

@@ -492,6 +492,22 @@ static void a_slow_pipeline_gets_many_profiles_at_a_time(void **state)
     pyroscope_stop();
 }
 
+/* The first pipeline takes the batch after the client has gone, the second one at once: inside of
+ * that receipt the request is done. */
+static void the_last_of_several_pipelines_ends_a_request_without_client(void **state)
+{
+    struct slice body = BYTES(PUSH);
+    (void)state;
+    pyroscope.pipelines = 2;
+    pyroscope.delay_ns = 500 * (uint64_t)NS_PER_MS;
+    pyroscope_ask(push_line, PROTO, body, 10);
+    assert_string_equal(pyroscope.answer, "");
+    assert_int_equal(pyroscope.received, 1);
+    for (unsigned i = 0; i < PATIENT_TURNS && pyroscope.received < 2; i++)
+        pyroscope_ask("GET /ready", "", slice_of_text(""), TURNS);
+    assert_int_equal(pyroscope.received, 2);
+}
+
 /* Files that begin as gzip and are none: they may have been inflated to the limit before they
  * failed. */
 static void what_a_request_inflates_to_is_bounded(void **state)
@@ -539,6 +555,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_spent_budget_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_never_fits_is_told_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_has_gone_loses_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_last_of_several_pipelines_ends_a_request_without_client,
+                                        set_up, tear_down),
         cmocka_unit_test(a_request_of_many_profiles_gives_others_their_turn),
         cmocka_unit_test(a_slow_pipeline_gets_many_profiles_at_a_time),
         cmocka_unit_test(what_a_request_inflates_to_is_bounded),
