@@ -84,16 +84,29 @@ static struct node *new_section(struct loader *loader, const struct node *map,
     return section != NULL && section->count > 0 ? section : NULL;
 }
 
+/* Whether the map has the field under another name: its default would overrule that. */
+static bool has_other_name(const struct config_field *table, const struct config_field *field,
+                           const struct node *map)
+{
+    for (; field->type != CONFIG_TYPE_IGNORED && table->key != NULL; table++)
+        if (table != field && table->type == field->type && table->offset == field->offset &&
+            node_value(map, table->key) != NULL)
+            return true;
+    return false;
+}
+
 static void add_defaults(struct loader *loader, const struct config_field *fields,
                          struct node *node)
 {
+    const struct config_field *table = fields;
     if (node->kind == NODE_NULL)
         node->kind = NODE_MAP;
     for (; node->kind == NODE_MAP && fields->key != NULL; fields++) {
         struct node *value = node_value(node, fields->key);
         if (value == NULL && fields->type == CONFIG_TYPE_SECTION) {
             add(loader, node, fields->key, new_section(loader, node, fields));
-        } else if (value == NULL && fields->default_text != NULL) {
+        } else if (value == NULL && fields->default_text != NULL &&
+                   !has_other_name(table, fields, node)) {
             add(loader, node, fields->key, new_leaf(loader, node, fields));
         } else if (value != NULL && fields->type == CONFIG_TYPE_SECTION) {
             const struct node *enabled = node_value(value, "enabled");

@@ -154,6 +154,8 @@ static const struct config_field probe_fields[] = {
     CONFIG_BOOL(struct probe_config, flag, "flag", "true", "A flag."),
     CONFIG_COUNT_OR(struct probe_config, count, "count", "8192", 0, 65535, count_words, "A count."),
     CONFIG_INT(struct probe_config, number, "number", "-5", -100, 5000000000, "A number."),
+    CONFIG_INT(struct probe_config, number, "amount", "-5", -100, 5000000000,
+               "The old name of number."),
     CONFIG_DOUBLE(struct probe_config, ratio, "ratio", "0.5", "A ratio."),
     CONFIG_DURATION(struct probe_config, timeout_ns, "timeout", "200ms", 0, 3600000000000,
                     "A time."),

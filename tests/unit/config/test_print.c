@@ -127,6 +127,35 @@ static void defaults_are_written_out(void **state)
     assert_null(strstr(output, "enabling:"));
 }
 
+/* Read back, the default under the other name would overrule the value. */
+static void a_field_with_two_names_is_printed_once(void **state)
+{
+    static const struct {
+        const char *given;
+        const char *printed;
+        const char *absent;
+    } cases[] = {
+        {"number: 7", "        number: 7\n", "amount:"},
+        {"amount: 7", "        amount: 7\n", "number:"},
+        {"flag: true", "        number: -5\n", "amount:"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char text[512];
+        snprintf(text, sizeof(text),
+                 "receivers: {nop: }\n"
+                 "processors: {probe: {%s}}\n"
+                 "exporters: {nop: }\n"
+                 "service: {pipelines: {traces: {receivers: [nop], processors: [probe], "
+                 "exporters: [nop]}}}\n",
+                 cases[i].given);
+        assert_true(print(true, false, text));
+        assert_printed(cases[i].printed);
+        if (strstr(output, cases[i].absent) != NULL)
+            fail_msg("%s: found %s in\n%s", cases[i].given, cases[i].absent, output);
+    }
+}
+
 static void nothing_is_printed_of_what_does_not_load(void **state)
 {
     (void)state;
@@ -200,6 +229,7 @@ int main(void)
         cmocka_unit_test(unredacted_output_reads_back_as_the_same),
         cmocka_unit_test(json_has_the_same_values),
         cmocka_unit_test(defaults_are_written_out),
+        cmocka_unit_test(a_field_with_two_names_is_printed_once),
         cmocka_unit_test(nothing_is_printed_of_what_does_not_load),
         cmocka_unit_test(without_checks_it_is_printed_and_redacted),
         cmocka_unit_test(the_reference_has_every_key),
