@@ -280,7 +280,8 @@ static void conclude_step(struct pyroscope_exchange *exchange, enum pyroscope_st
         uint64_t own = exchange->body != NULL ? buffer_charge(exchange->body) : 0;
         uint64_t others = used - (own < used ? own : used);
         if (others < budget_limit(receiver->base.budget) / OTHERS_PART) {
-            exchange->http_status = PAYLOAD_TOO_LARGE;
+            if (!exchange->worst.outcome.is_permanent) /* the response will be about this one */
+                exchange->http_status = PAYLOAD_TOO_LARGE;
             outcome = outcome_too_large("converting the profile takes more than the whole memory "
                                         "budget (service::budget_mib); send less at a time");
         } else if (pyroscope_wait(exchange, exchange->message.size, walk_on)) {

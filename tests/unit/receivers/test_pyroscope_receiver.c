@@ -420,6 +420,19 @@ static void what_never_fits_is_told_at_once(void **state)
     assert_int_equal(counter_read(&counters->waits), 0);
 }
 
+/* The first refusal has its own status, although the second profile never fits. */
+static void the_status_is_that_of_the_refusal_that_is_told(void **state)
+{
+    struct slice body = BYTES(NO_NAME PUSH);
+    struct slice large = BYTES(PUSH);
+    (void)state;
+    budget_lower(&pyroscope.budget, (uint64_t)60 * 1024);
+    pyroscope_ask(push_line, PROTO, large, PATIENT_TURNS);
+    pyroscope_assert_answer("too large", 413, "service::budget_mib");
+    pyroscope_ask(push_line, PROTO, body, PATIENT_TURNS);
+    pyroscope_assert_answer("refused before", 400, "invalid_argument");
+}
+
 static void a_client_that_has_gone_loses_nothing(void **state)
 {
     struct slice body = BYTES(PUSH);
@@ -554,6 +567,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(http2_waits_for_a_short_budget_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_spent_budget_is_told, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_never_fits_is_told_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_status_is_that_of_the_refusal_that_is_told, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_has_gone_loses_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_last_of_several_pipelines_ends_a_request_without_client,
                                         set_up, tear_down),
