@@ -536,7 +536,7 @@ static bool read_spans(struct join *self, struct span_reader *reader, uint64_t s
     struct join_counters *counters = self->base.counters;
     const struct span_shard *shard = &self->store->index.shards[lane_index(self->base.lane)];
     uint64_t evictions = atomic_load_explicit(&shard->evictions, memory_order_relaxed);
-    bool is_read = span_reader_step(reader, spans_max);
+    bool is_read = span_reader_step(reader, spans_max, clock_now_ns());
     counter_add(&counters->evicted,
                 atomic_load_explicit(&shard->evictions, memory_order_relaxed) - evictions);
     return is_read;
@@ -586,7 +586,7 @@ static void consume_traces(struct join *self, struct batch *batch, struct receip
 {
     struct span_reader *reader = &self->reader;
     if (batch->items <= JOIN_TURN_SPANS_MAX) {
-        span_reader_begin(reader, batch, clock_now_ns());
+        span_reader_begin(reader, batch);
         bool is_read = read_spans(self, reader, UINT64_MAX);
         assert(is_read);
         pass_traces_on(self, reader, receipt);
@@ -597,7 +597,7 @@ static void consume_traces(struct join *self, struct batch *batch, struct receip
     large->receipt = receipt;
     large->job = (struct lane_job){.fn = on_large_request, .arg = large};
     span_reader_init(&large->reader, self->store, reader->shard, reader->budget);
-    span_reader_begin(&large->reader, batch, clock_now_ns());
+    span_reader_begin(&large->reader, batch);
     self->large_requests++;
     lane_defer(self->base.lane, &large->job);
 }

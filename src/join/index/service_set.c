@@ -100,7 +100,8 @@ bool service_set_is_linked(const struct service_set *set, uint64_t key)
 bool service_set_is_warm(const struct service_set *set, uint64_t now_ns)
 {
     uint64_t first_ns = atomic_load_explicit(&set->first_ns, memory_order_relaxed);
-    return first_ns != 0 && now_ns - first_ns >= JOIN_WARM_UP_NS &&
+    /* Another thread's profile may be the first, and later than this one's now_ns. */
+    return first_ns != 0 && now_ns > first_ns && now_ns - first_ns >= JOIN_WARM_UP_NS &&
            atomic_load_explicit(&set->unmatched, memory_order_relaxed) == 0 &&
            !atomic_load_explicit(&set->has_strangers, memory_order_relaxed);
 }
@@ -128,8 +129,10 @@ bool recent_services_has(struct recent_services *recent_services, uint64_t key, 
     uint64_t first_s = word >> FIRST_SHIFT & TIME_MASK;
     uint64_t last_s = word & TIME_MASK;
     assert(key != 0);
-    if (word == 0 || word >> KEY_SHIFT != key >> KEY_SHIFT ||
-        ((now_s - last_s) & TIME_MASK) > WARM_UP_S)
+    bool is_known = word != 0 && word >> KEY_SHIFT == key >> KEY_SHIFT;
+    if (is_known && ((last_s - now_s) & TIME_MASK) <= WARM_UP_S)
+        now_s = last_s; /* another thread has seen the service later than this one's now_ns */
+    if (!is_known || ((now_s - last_s) & TIME_MASK) > WARM_UP_S)
         first_s = now_s;
     uint64_t seen = key >> KEY_SHIFT << KEY_SHIFT | first_s << FIRST_SHIFT | now_s;
     if (seen != word)
@@ -168,7 +171,7 @@ bool pending_services_has(struct pending_services *pending_services, uint64_t ke
     if (entry->key != key || now_ns > entry->last_ns + JOIN_WARM_UP_NS)
         *entry = (struct pending_service){.key = key, .first_ns = now_ns};
     entry->last_ns = now_ns;
-    bool lasts = now_ns - entry->first_ns <= JOIN_WARM_UP_NS;
+    bool lasts = now_ns <= entry->first_ns + JOIN_WARM_UP_NS;
     pthread_mutex_unlock(&pending_services->lock);
     return lasts;
 }

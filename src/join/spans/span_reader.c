@@ -320,13 +320,12 @@ static void finish_run(struct span_reader *reader)
     reader->run_count = 0;
 }
 
-void span_reader_begin(struct span_reader *reader, struct batch *batch, uint64_t now_ns)
+void span_reader_begin(struct span_reader *reader, struct batch *batch)
 {
     assert(batch->signal == TRACES);
     assert(reader->walk.batch == NULL);
     reader->figures = (struct span_figures){.indexed = 0};
     reader->batch_bytes = batch->bytes;
-    reader->now_ns = now_ns;
     reader->walk = (struct span_walk){.batch = batch_ref(batch), .resources = rope_of(batch)};
     splice_list_clear(&reader->splices);
 }
@@ -422,10 +421,11 @@ static bool read_spans(struct span_reader *reader, uint64_t *left)
     return is_more;
 }
 
-bool span_reader_step(struct span_reader *reader, uint64_t spans_max)
+bool span_reader_step(struct span_reader *reader, uint64_t spans_max, uint64_t now_ns)
 {
     struct span_walk *walk = &reader->walk;
     uint64_t left = spans_max;
+    reader->now_ns = now_ns;
     /* Other readers may have begun another resource meanwhile. */
     if (walk->is_in_resource)
         begin_resource(reader, walk->resource_content);
@@ -467,8 +467,8 @@ struct batch *span_reader_end(struct span_reader *reader, struct span_figures *r
 struct batch *span_reader_read(struct span_reader *reader, struct batch *batch, uint64_t now_ns,
                                struct span_figures *ret_figures)
 {
-    span_reader_begin(reader, batch, now_ns);
-    bool is_read = span_reader_step(reader, UINT64_MAX);
+    span_reader_begin(reader, batch);
+    bool is_read = span_reader_step(reader, UINT64_MAX, now_ns);
     assert(is_read);
     return span_reader_end(reader, ret_figures);
 }

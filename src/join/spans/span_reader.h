@@ -62,7 +62,7 @@ struct span_reader {
     struct span_keys keys; /* wanted attributes of spans */
     struct span_in_run run[SPAN_RUN_MAX];
     unsigned run_count;
-    uint64_t now_ns;
+    uint64_t now_ns; /* of the step */
     struct span_walk walk;
     struct span_figures figures; /* of the batch */
     uint64_t batch_bytes;
@@ -86,7 +86,8 @@ struct batch *span_reader_read(struct span_reader *reader, struct batch *batch, 
 
 /* The same in steps, between which the lane may do other work, also with other readers: begin once,
  * step until the batch is read, then end. */
-void span_reader_begin(struct span_reader *reader, struct batch *batch, uint64_t now_ns);
-/* Reads about so many spans. True: the whole batch is read. */
-bool span_reader_step(struct span_reader *reader, uint64_t spans_max);
+void span_reader_begin(struct span_reader *reader, struct batch *batch);
+/* Reads about so many spans. now_ns: of this step, as the store keeps what others did since the
+ * last one. True: the whole batch is read. */
+bool span_reader_step(struct span_reader *reader, uint64_t spans_max, uint64_t now_ns);
 struct batch *span_reader_end(struct span_reader *reader, struct span_figures *ret_figures);

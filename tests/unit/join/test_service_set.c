@@ -136,6 +136,31 @@ static void wrapping_seconds_do_not_make_a_service_recent(void **state)
         assert_false(recent_services_has(&set, 99, now));
 }
 
+/* Threads take the time before they look: the other's may be the later one. */
+static void times_just_before_what_another_thread_wrote_are_as_good(void **state)
+{
+    static struct service_set set;
+    static struct recent_services recent;
+    struct pending_services pending = {.entries = NULL};
+    uint64_t now = (uint64_t)1000 * NS_PER_S;
+    (void)state;
+    memset(&set, 0, sizeof(set));
+    memset(&recent, 0, sizeof(recent));
+    service_set_add(&set, 100, false, now);
+    assert_false(service_set_is_warm(&set, now - 1));
+
+    assert_true(pending_services_init(&pending));
+    assert_true(pending_services_has(&pending, 5, now));
+    assert_true(pending_services_has(&pending, 5, now - 1));
+    pending_services_fini(&pending);
+
+    for (uint64_t until = now + 2 * JOIN_WARM_UP_NS; now < until; now += NS_PER_S)
+        recent_services_has(&recent, 99, now);
+    assert_false(recent_services_has(&recent, 99, now));
+    assert_false(recent_services_has(&recent, 99, now - NS_PER_S));
+    assert_false(recent_services_has(&recent, 99, now + NS_PER_S));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +170,7 @@ int main(void)
         cmocka_unit_test(with_too_many_services_all_spans_may_have_profiles),
         cmocka_unit_test(a_pending_service_is_new_for_a_while_and_again_after_a_silence),
         cmocka_unit_test(the_pending_service_not_asked_for_the_longest_is_evicted),
+        cmocka_unit_test(times_just_before_what_another_thread_wrote_are_as_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

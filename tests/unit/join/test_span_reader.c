@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Marks are larger than small spans: they are made within the budget, and spans for which it has no
- * room go on without. */
+ * room go on without. Steps of a large batch see what has changed since the last one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -85,8 +85,44 @@ static void marks_stay_within_the_budget(void **state)
     batch_unref(batch);
 }
 
+static void each_step_is_read_at_its_own_time(void **state)
+{
+    enum { STEP = 100 };
+    const struct join_settings settings = {
+        .values_max = 1000,
+        .index_entries = 1000,
+        .index_bytes = 4 * MIB,
+    };
+    const uint64_t first_profile_ns = 2 * NS_PER_S;
+    struct join_store *store = join_store_create(&settings, 1);
+    struct batch *batch = small_spans();
+    struct span_figures figures;
+    struct span_reader reader;
+    (void)state;
+    span_reader_init(&reader, store, 0, NULL);
+    span_reader_begin(&reader, batch);
+    assert_false(span_reader_step(&reader, STEP, NS_PER_S));
+    assert_int_equal(reader.figures.skipped, 0);
+    service_set_add(&store->services, 100, false, first_profile_ns);
+    assert_false(span_reader_step(&reader, STEP, first_profile_ns + 1));
+    assert_int_equal(reader.figures.skipped, 0); /* another service may have profiles soon */
+    uint64_t indexed = reader.figures.indexed;
+    assert_true(indexed > STEP);
+    assert_true(span_reader_step(&reader, UINT64_MAX, first_profile_ns + JOIN_WARM_UP_NS));
+    struct batch *read = span_reader_end(&reader, &figures);
+    assert_int_equal(figures.indexed, indexed);
+    assert_int_equal(figures.skipped, SPANS - indexed);
+    batch_unref(read);
+    batch_unref(batch);
+    span_reader_fini(&reader);
+    join_store_destroy(store);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(marks_stay_within_the_budget)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(marks_stay_within_the_budget),
+        cmocka_unit_test(each_step_is_read_at_its_own_time),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
