@@ -3,14 +3,14 @@
  * JFR. Such a file is a Profile without samples, with the file as its original_payload and "jfr" as
  * its original_payload_format; merging and splitting keep it whole, and it counts as one item.
  *  - The labels of its series are resource attributes: "service.name" is the application's name,
- * the others keep their names. So edits of the resource change the labels.
+ *    the others keep their names. So edits of the resource change the labels.
  *  - The other query parameters are attributes of the Profile, strings named
  *    "pyroscope.ingest.<parameter>": from and until as sent, units, aggregationType, sampleRate,
  *    spyName. The optional part `labels` of the form is "pyroscope.ingest.labels", bytes.
  *  - "pyroscope.label_names", an array of strings and an attribute of the Profile, names the
- * resource attributes that came as labels: the pyroscope exporter turns these into labels of the
- * same names, whatever its allow-list says. Any Profile may have it. The pyroscope receiver writes
- * them, the exporters read them. Pure functions; any thread. */
+ *    resource attributes that came as labels: the pyroscope exporter turns these into labels of the
+ *    same names, whatever its allow-list says. Any Profile may have it.
+ * The pyroscope receiver writes them, the exporters read them. Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Iterates over a profiles request, layout 1.10: resources, scopes, profiles, samples. Each level
- * is a reader over the bytes of the one above: struct wire_reader reader =
- * wire_reader_of(profile.bytes); while (profile_next_sample(&reader, &sample)) … The request has
- * passed otlp_check. Nothing is allocated. Plain values, any thread. */
+ * is a reader over the bytes of the one above:
+ *     struct wire_reader reader = wire_reader_of(profile.bytes);
+ *     while (profile_next_sample(&reader, &sample)) …
+ * The request has passed otlp_check. Nothing is allocated. Plain values, any thread. */
 #pragma once
 
 #include <stdbool.h>
