@@ -154,8 +154,11 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
         delivery->deferral = *outcome;
         snprintf(delivery->message, sizeof(delivery->message), "%s", outcome->message);
         delivery->deferral.message = delivery->message;
-        delivery->next = exchange->deferred;
-        exchange->deferred = delivery;
+        delivery->next = NULL;
+        struct pyroscope_delivery **end = &exchange->deferred; /* in the order of the request */
+        while (*end != NULL)
+            end = &(*end)->next;
+        *end = delivery;
     } else {
         if (outcome->verdict != ACCEPTED) {
             keep_worst(&exchange->worst, outcome);
