@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "src/base/budget.h"
+#include "src/base/clock.h"
 
 #define ON "window_fallback: true, hold: 2s"
 
@@ -170,6 +171,38 @@ static void samples_that_name_a_span_keep_it(void **state)
     harness_destroy(h);
 }
 
+/* At times of today, which are far beyond those of the monotonic clock. */
+static void an_evicted_span_may_have_been_the_one(void **state)
+{
+    enum { FILLERS = 50, BATCHES = 30 };
+    static struct sketch_span fillers[FILLERS];
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct harness *h = join_start(JOIN(ON ", index: {entries: 1000}"));
+        const uint64_t begin_ns = clock_wall_ns() - 100 * S;
+        struct sketch_span first = span_on("span---1", "alpha-op", NULL);
+        struct sketch_span second = span_on("span---2", "beta-op", NULL);
+        struct sketch_sample sample = timed;
+        first.start_ns = second.start_ns = begin_ns;
+        first.end_ns = second.end_ns = begin_ns + 10 * S;
+        sample.time_ns = begin_ns + 5 * S;
+        for (unsigned k = 0; k < FILLERS; k++) {
+            fillers[k] = span_on("span---3", "filler", NULL);
+            fillers[k].start_ns = begin_ns - 50 * S;
+            fillers[k].end_ns = begin_ns - 49 * S;
+        }
+        if (i == 1)
+            join_offer_spans(h, 0, join_shop, &first, 1);
+        for (unsigned k = 0; k < BATCHES; k++)
+            join_offer_spans(h, 0, join_shop, fillers, FILLERS);
+        struct test_exporter *exporter = join_by_time(h, &second, 1, &sample);
+        assert_int_equal(join_says(exporter, 0, 0, "beta-op"), i == 0);
+        assert_int_equal(join_metric(h, JOIN_METRIC "window_samples{"), i == 0);
+        join_let_go(exporter);
+        harness_destroy(h);
+    }
+}
+
 static void its_memory_is_set_aside_too(void **state)
 {
     uint64_t limits[2];
@@ -192,6 +225,7 @@ int main(void)
         cmocka_unit_test(the_thread_decides_where_both_sides_name_it),
         cmocka_unit_test(what_is_not_sure_stays_as_it_came),
         cmocka_unit_test(samples_that_name_a_span_keep_it),
+        cmocka_unit_test(an_evicted_span_may_have_been_the_one),
         cmocka_unit_test(its_memory_is_set_aside_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

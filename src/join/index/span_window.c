@@ -97,12 +97,12 @@ static uint64_t alias_in(const struct window_alias *alias, uint64_t name)
 }
 
 void span_window_begin(struct span_window *window, unsigned shard_index,
-                       const struct resource_facts *resource, uint64_t now_ns)
+                       const struct resource_facts *resource, uint64_t wall_ns)
 {
     struct window_shard *shard = &window->shards[shard_index];
     assert(shard_index < window->shards_count);
     shard->process = 0;
-    shard->now_ns = now_ns;
+    shard->wall_ns = wall_ns;
     for (unsigned i = 0; i < RESOURCE_NAMES; i++) {
         uint64_t name = resource->processes[i];
         if (name == 0)
@@ -159,8 +159,8 @@ void span_window_add(struct span_window *window, unsigned shard_index,
     if (seqlock_own_word(entry, NUMBER) != 0) {
         /* Evicted. Clocks may be years ahead: no span has ended after now. */
         uint64_t gone_ns = seqlock_own_word(entry, END);
-        if (gone_ns > shard->now_ns)
-            gone_ns = shard->now_ns;
+        if (gone_ns > shard->wall_ns)
+            gone_ns = shard->wall_ns;
         if (gone_ns > atomic_load_explicit(&shard->gone_until_ns, memory_order_relaxed))
             atomic_store_explicit(&shard->gone_until_ns, gone_ns, memory_order_release);
     }

@@ -50,7 +50,7 @@ struct window_shard {
     struct window_alias *aliases;
     uint64_t number;  /* of the newest span; for the writer alone, as the next three */
     uint64_t process; /* of the resource at hand */
-    uint64_t now_ns;
+    uint64_t wall_ns;
     uint32_t victim;                /* alias that is evicted next, in any line */
     _Atomic uint32_t levels;        /* a bit for each level that has spans */
     _Atomic uint64_t gone_until_ns; /* spans that ended by then may have been evicted */
@@ -67,9 +67,9 @@ uint64_t span_window_bytes(unsigned shards, uint64_t entries);
 bool span_window_init(struct span_window *window, unsigned shards, uint64_t entries);
 void span_window_fini(struct span_window *window);
 
-/* The shard's lane: spans of this resource follow. */
+/* The shard's lane: spans of this resource follow. wall_ns: Unix time, as spans have. */
 void span_window_begin(struct span_window *window, unsigned shard,
-                       const struct resource_facts *resource, uint64_t now_ns);
+                       const struct resource_facts *resource, uint64_t wall_ns);
 void span_window_add(struct span_window *window, unsigned shard, const struct window_span *span);
 /* Any thread: the only innermost span at that place, within JOIN_SKEW_NS. False: there is none, or
  * it is ambiguous. */

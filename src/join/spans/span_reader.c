@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "src/base/budget.h"
+#include "src/base/clock.h"
 #include "src/base/hex.h"
 #include "src/core/batch.h"
 #include "src/join/index/join_store.h"
@@ -148,7 +149,7 @@ static void begin_resource(struct span_reader *reader, struct slice content)
     reader->resource_place = string_ring_put(span_index_ring(&store->index, reader->shard), record,
                                              STRING_KEEP_THREE_QUARTERS);
     if (settings->uses_window)
-        span_window_begin(&store->window, reader->shard, &reader->resource, now_ns);
+        span_window_begin(&store->window, reader->shard, &reader->resource, clock_wall_ns());
 }
 
 /* The first digit of an HTTP status; 0: the value is none. */
