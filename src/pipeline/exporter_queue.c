@@ -53,11 +53,10 @@ struct exporter_queue {
     struct component *exporter;
     const struct exporter_queue_config *config;
     struct exporter_queue_shared *shared;
-    struct ring *ring; /* NULL without a queue */
-    bool has_batch;    /* sending_queue::batch */
-    struct partitions
-        partitions;         /* with it: a batcher for each client of partition::metadata_keys */
-    struct export *exports; /* under way */
+    struct ring *ring;            /* NULL without a queue */
+    bool has_batch;               /* sending_queue::batch */
+    struct partitions partitions; /* with it: a batcher for each client of metadata_keys */
+    struct export *exports;       /* under way */
     uint64_t exports_count;
     uint64_t requests_count; /* taken and not done */
     struct lane_job job;
