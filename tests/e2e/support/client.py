@@ -28,10 +28,10 @@ class Answer:
     body: bytes = b""
 
 
-def request(port, method, path, body=b"", headers=None):
+def request(port, method, path, body=b"", headers=None, timeout_s=TIMEOUT_S):
     """One HTTP/1.1 request with these headers and no others but Host and Content-Length. A header
     `Transfer-Encoding: chunked` sends the body as one chunk instead."""
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=TIMEOUT_S)
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=timeout_s)
     try:
         connection.putrequest(method, path, skip_accept_encoding=True)
         for name, value in (headers or {}).items():
