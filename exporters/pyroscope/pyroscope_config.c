@@ -131,7 +131,7 @@ static bool check_map(const struct config_value *map, const char *key, bool valu
                error_at(error, "labels");
     for (size_t i = 0; i < map->count; i++) {
         if (map->items[i].type != CONFIG_VALUE_TEXT || map->items[i].text[0] == '\0')
-            return error_set(error, "labels::%s::%s must be a text; put it in quotes", key,
+            return error_set(error, "labels::%s::%s must be a string; put it in quotes", key,
                              map->keys[i]) ||
                    error_at_index(error, i) || error_at(error, key) || error_at(error, "labels");
         const char *label = values_are_labels ? map->items[i].text : map->keys[i];

@@ -115,14 +115,14 @@ static bool read_string(struct json_scan *scan, char room[STRING_BYTES_MAX + 1],
     struct json_string string;
     json_scan_space(scan);
     if (json_scan_peek(scan) != '"' || !json_scan_string(scan, &string))
-        return fail(scan, "a text in quotes", error);
+        return fail(scan, "a string in quotes", error);
     if (string.raw.size > STRING_BYTES_MAX)
-        return fail(scan, "a shorter text before this", error);
+        return fail(scan, "a shorter string before this", error);
     size_t size = json_unescape(&string, (uint8_t *)room);
     assert(size <= STRING_BYTES_MAX);
     room[size] = '\0';
     if (strlen(room) != size)
-        return fail(scan, "a text without \\u0000 before this", error);
+        return fail(scan, "a string without \\u0000 before this", error);
     json_scan_space(scan);
     return true;
 }

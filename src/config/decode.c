@@ -267,14 +267,14 @@ static void decode_text(const struct site *site, const struct config_field *fiel
     const char **text = target;
     const char *found = decode_text_of(node);
     if (field->refuses_empty && node->kind == NODE_TEXT && node->text[0] == '\0')
-        report_mismatch(site, field, node, "a text that is not empty, or no such key");
+        report_mismatch(site, field, node, "a string that is not empty, or no such key");
     else if (found != NULL)
         *text = field->refuses_empty && node->kind == NODE_NULL ? "" : found;
     else
         report_mismatch(site, field, node,
                         node->kind == NODE_LIST || node->kind == NODE_MAP
-                            ? "a text"
-                            : "a text (put it in quotes)");
+                            ? "a string"
+                            : "a string (put it in quotes)");
 }
 
 static void decode_choice(const struct site *site, const struct config_field *field,
@@ -336,7 +336,7 @@ static void decode_texts(const struct site *site, const struct config_field *fie
         return;
     }
     if (node->kind != NODE_LIST) {
-        report_mismatch(site, field, node, "a list of texts");
+        report_mismatch(site, field, node, "a list of strings");
         return;
     }
     const char **parts = loader_zalloc(site->loader, node->count * sizeof(*parts));
@@ -401,7 +401,7 @@ static void decode_headers(const struct site *site, const struct config_field *f
     }
     bool is_list = node->kind == NODE_LIST;
     if (!is_list && node->kind != NODE_MAP) {
-        report_mismatch(site, field, node, "a map of texts, or a list of {name: …, value: …}");
+        report_mismatch(site, field, node, "a map of strings, or a list of {name: …, value: …}");
         return;
     }
     struct config_pair *pairs = loader_zalloc(site->loader, node->count * sizeof(*pairs));
@@ -453,7 +453,7 @@ static void refuse_times(const struct site *site, const struct node *node)
 {
     if (node->kind == NODE_TIME)
         loader_problem(site->loader, node->position, site->path,
-                       "found %s, expected any other value; put it in quotes to make it a text",
+                       "found %s, expected any other value; put it in quotes to make it a string",
                        node_describe(node).text);
     for (size_t i = 0; i < node->count; i++) {
         struct path path = {.parent = site->path, .key = node->entries[i].key, .index = i};
@@ -644,7 +644,7 @@ static void set_field(const struct site *site, const struct config_field *field,
         if (name[0] == '\0') {
             if (node->kind == NODE_TEXT && node->reference == NULL)
                 loader_problem(loader, node->position, site->path,
-                               "found an empty text, expected the id of an extension");
+                               "found an empty string, expected the id of an extension");
             return;
         }
         struct extension_name *noted = loader_zalloc(loader, sizeof(*noted));

@@ -15,7 +15,7 @@ struct site {
     bool is_off; /* below a section with enabled: false: ranges and rules are not checked */
 };
 
-/* The string that a text field takes from this node: its own, or the one beside a substituted
+/* The string that a string field takes from this node: its own, or the one beside a substituted
  * value; "" for null. NULL: the node is no string. */
 const char *decode_text_of(const struct node *node);
 /* The row of this key, or NULL. fields may be NULL. */

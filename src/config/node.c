@@ -110,7 +110,7 @@ static const char *kind_name(enum node_kind kind)
 {
     static const char *const names[] = {
         [NODE_NULL] = "null",       [NODE_BOOL] = "a boolean", [NODE_INT] = "a number",
-        [NODE_DOUBLE] = "a number", [NODE_TEXT] = "a text",    [NODE_TIME] = "a date",
+        [NODE_DOUBLE] = "a number", [NODE_TEXT] = "a string",  [NODE_TIME] = "a date",
         [NODE_LIST] = "a list",     [NODE_MAP] = "a map",      [NODE_BROKEN] = "nothing usable",
     };
     assert((size_t)kind < sizeof(names) / sizeof(names[0]));
@@ -145,7 +145,7 @@ struct node_description node_describe(const struct node *node)
     bool is_literal = node->reference == NULL && node->text != NULL;
     if (is_literal && node->kind == NODE_TEXT) {
         int shown = shown_bytes(node->text);
-        snprintf(description.text, sizeof(description.text), "the text \"%.*s%s\"", shown,
+        snprintf(description.text, sizeof(description.text), "the string \"%.*s%s\"", shown,
                  node->text, node->text[shown] != '\0' ? "…" : "");
         return description;
     }

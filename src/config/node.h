@@ -15,7 +15,7 @@ enum node_kind {
     NODE_INT,
     NODE_DOUBLE,
     NODE_TEXT,
-    NODE_TIME, /* 2001-01-01: YAML's timestamp, which no option takes; as a text it has quotes */
+    NODE_TIME, /* 2001-01-01: YAML's timestamp, which no option takes; as a string it has quotes */
     NODE_LIST,
     NODE_MAP,
     NODE_BROKEN, /* reported already: every step skips it silently */
@@ -74,7 +74,7 @@ enum { NODE_DESCRIPTION_MAX = 160 };
 struct node_description {
     char text[NODE_DESCRIPTION_MAX];
 };
-/* 'the text "abc"', "the number 5", "a list": the value as problems describe it. A substituted
+/* 'the string "abc"', "the number 5", "a list": the value as problems describe it. A substituted
  * value is described by its reference, since it may be a secret. */
 struct node_description node_describe(const struct node *node);
 /* The same without the value. */

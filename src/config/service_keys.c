@@ -194,9 +194,10 @@ static const struct config_field telemetry_fields[] = {
                    metrics_fields, NULL, "The daemon's own metrics."),
     CONFIG_SECTION(struct telemetry_keys, traces, struct telemetry_traces, "traces", traces_fields,
                    NULL, "No effect: the daemon emits no spans of its own."),
-    CONFIG_VALUE(struct telemetry_keys, resource, "resource",
-                 "Attributes of the daemon itself: attributes: [{name, value}], or a map of texts; "
-                 "null drops a default."),
+    CONFIG_VALUE(
+        struct telemetry_keys, resource, "resource",
+        "Attributes of the daemon itself: attributes: [{name, value}], or a map of strings; "
+        "null drops a default."),
     CONFIG_END,
 };
 
@@ -454,7 +455,7 @@ static bool take_text(const struct site *site, const struct path *path, const st
     *ret_text = node->verbatim != NULL ? node->verbatim : node->text;
     if (node->kind != NODE_LIST && node->kind != NODE_MAP)
         return true;
-    loader_problem(site->loader, node->position, path, "found %s, expected a text",
+    loader_problem(site->loader, node->position, path, "found %s, expected a string",
                    node_describe(node).text);
     return false;
 }
@@ -470,7 +471,7 @@ static void take_map(const struct site *site, const struct path *path, const str
         struct path inner = {.parent = path, .key = map->entries[i].key};
         if (decode_text_of(value) == NULL && value->kind != NODE_BROKEN)
             loader_problem(site->loader, value->position, &inner,
-                           "found %s, expected a text (put it in quotes) or null",
+                           "found %s, expected a string (put it in quotes) or null",
                            node_describe(value).text);
         else if (take_text(site, &inner, value, &text))
             set(attributes, map->entries[i].key, text);
@@ -510,7 +511,7 @@ static void check_kind(const struct site *site, const struct path *path,
                        "found a key that has no effect here: resources have attributes alone");
     else
         loader_problem(site->loader, node->position, &inner, "found %s, expected %s",
-                       node_describe(node).text, kind == NODE_MAP ? "a map" : "a text");
+                       node_describe(node).text, kind == NODE_MAP ? "a map" : "a string");
 }
 
 static void resolve_telemetry(const struct site *site, const struct node *node,

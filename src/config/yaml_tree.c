@@ -134,11 +134,11 @@ static bool take_key(struct builder *builder, struct frame *frame, const struct 
     assert(frame->node->kind == NODE_MAP);
     assert(!frame->has_key);
     if (node->kind == NODE_LIST || node->kind == NODE_MAP)
-        return fail(builder, node->position, false, "found %s as a key, expected a text",
+        return fail(builder, node->position, false, "found %s as a key, expected a string",
                     node_describe(node).text);
     if (node->kind == NODE_NULL || node->kind == NODE_BOOL)
         return fail(builder, node->position, false,
-                    "found %s as a key, expected a text (put it in quotes)",
+                    "found %s as a key, expected a string (put it in quotes)",
                     node_describe(node).text);
     frame->has_key = true;
     frame->key = node->text;
@@ -231,17 +231,17 @@ static bool decode_binary(struct builder *builder, struct node *node)
     size_t size = 0;
     char *text = loader_zalloc(builder->loader, strlen(node->text) + 1);
     if (!base64_decode(slice_of_text(node->text), (uint8_t *)text, &size))
-        return fail(builder, node->position, false, "the text of the tag !!binary is no base64");
+        return fail(builder, node->position, false, "the value of !!binary is not base64");
     text[size] = '\0';
     if (strlen(text) != size)
-        return fail(builder, node->position, false, "found a NUL character in a text");
+        return fail(builder, node->position, false, "found a NUL character in a string");
     node->text = text;
     return true;
 }
 
 /* A tag of YAML's own asks for a plain reading whose result must be what it names; any other tag,
  * as
- * !!str, makes a text. */
+ * !!str, makes a string. */
 static bool resolve_tag(struct builder *builder, struct node *node, const yaml_char_t *tag)
 {
     static const struct {
@@ -306,7 +306,7 @@ static bool on_event(struct builder *builder, const yaml_event_t *event)
         if (node == NULL)
             return false;
         if (strlen(text) != event->data.scalar.length)
-            return fail(builder, node->position, false, "found a NUL character in a text");
+            return fail(builder, node->position, false, "found a NUL character in a string");
         node->text = loader_copy_text(builder->loader, text);
         if (is_plain)
             set_scalar(node, text_to_scalar(node->text));

@@ -113,7 +113,7 @@ class Keep(case.Case):
             (b"[]", 400, b"byte 0: expected an object"),
             (b'{"keep": "error"}', 400, b"expected a list"),
             (b'{"keep": ["errors"]}', 400, b'found "errors"'),
-            (b'{"keep": [{"slow": 1}]}', 400, b"expected a text in quotes"),
+            (b'{"keep": [{"slow": 1}]}', 400, b"expected a string in quotes"),
             (b'{"keep": [{"slow": "-1s"}]}', 400, b"expected a duration above 0"),
             (b'{"keep": [], "unlinked": true}', 400, b'found "unlinked"'),
             (b'{"keep": []} x', 400, b"expected the end"),

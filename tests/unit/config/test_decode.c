@@ -125,12 +125,14 @@ static const struct {
     const char *yaml;
     const char *problem;
 } mistakes[] = {
-    {"flag: yes", "otel.yaml:6:13: processors::probe::flag: found the text \"yes\", expected true "
-                  "or false"},
+    {"flag: yes",
+     "otel.yaml:6:13: processors::probe::flag: found the string \"yes\", expected true "
+     "or false"},
     {"flag: 1", "found the number 1, expected true or false"},
     {"flag: 'true'", "expected true or false (without quotes)"},
-    {"count: '8192'", "otel.yaml:6:14: processors::probe::count: found the text \"8192\", expected "
-                      "\"auto\" or a whole number from 0 to 65535 (without quotes)"},
+    {"count: '8192'",
+     "otel.yaml:6:14: processors::probe::count: found the string \"8192\", expected "
+     "\"auto\" or a whole number from 0 to 65535 (without quotes)"},
     {"count: 65536", "found the number 65536, expected \"auto\" or a whole number from 0 to 65535"},
     {"count: -1", "found the number -1"},
     {"count: 99999999999999999999", "found the number 99999999999999999999"},
@@ -139,27 +141,27 @@ static const struct {
     {"count: true", "found the boolean true"},
     {"count: [1]", "found a list"},
     {"number: {}", "found a map, expected a whole number from -100 to 5000000000"},
-    {"ratio: much", "found the text \"much\", expected a number"},
+    {"ratio: much", "found the string \"much\", expected a number"},
     {"timeout: 5", NULL},
-    {"timeout: -5s", "found the text \"-5s\", expected a duration from 0s to 1h"},
+    {"timeout: -5s", "found the string \"-5s\", expected a duration from 0s to 1h"},
     {"timeout: 2h", "expected a duration from 0s to 1h"},
-    {"timeout: 5d", "found the text \"5d\", expected a duration from 0s to 1h (time: unknown "
+    {"timeout: 5d", "found the string \"5d\", expected a duration from 0s to 1h (time: unknown "
                     "unit)"},
     {"timeout: soon", "(time: invalid duration)"},
     {"timeout: '5'", "(time: missing unit in duration)"},
     {"timeout: true", "found the boolean true, expected a duration"},
-    {"text: 5", "found the number 5, expected a text (put it in quotes)"},
-    {"text: 1.3", "found the number 1.3, expected a text"},
-    {"text: true", "found the boolean true, expected a text"},
-    {"text: [a]", "found a list, expected a text"},
-    {"secret: 12345", "processors::probe::secret: found a number, expected a text"},
-    {"choice: gzpi", "found the text \"gzpi\", expected one of \"gzip\", \"none\", \"\" (did you "
+    {"text: 5", "found the number 5, expected a string (put it in quotes)"},
+    {"text: 1.3", "found the number 1.3, expected a string"},
+    {"text: true", "found the boolean true, expected a string"},
+    {"text: [a]", "found a list, expected a string"},
+    {"secret: 12345", "processors::probe::secret: found a number, expected a string"},
+    {"choice: gzpi", "found the string \"gzpi\", expected one of \"gzip\", \"none\", \"\" (did you "
                      "mean \"gzip\"?)"},
     {"choice: GZIP", "did you mean \"gzip\"?"},
-    {"texts: {}", "found a map, expected a list of texts"},
-    {"texts: [a, 5]", "processors::probe::texts::1: found the number 5, expected a text"},
-    {"headers: {a: 5}", "processors::probe::headers::a: found a number, expected a text"},
-    {"headers: x", "found a text, expected a map of texts, or a list"},
+    {"texts: {}", "found a map, expected a list of strings"},
+    {"texts: [a, 5]", "processors::probe::texts::1: found the number 5, expected a string"},
+    {"headers: {a: 5}", "processors::probe::headers::a: found a number, expected a string"},
+    {"headers: x", "found a string, expected a map of strings, or a list"},
     {"headers: [{name: a, value: x}, {name: a, value: y}]",
      "processors::probe::headers::1: duplicate keys in map-style list: [a]"},
     {"headers: [{name: a, valu: x}]", "expected a map with the keys name and value"},
@@ -170,30 +172,30 @@ static const struct {
     {"always: {enabled: true}", "processors::probe::always::enabled: found an unknown key"},
     {"always: {sise: 1}", "otel.yaml:6:16: processors::probe::always::sise: found an unknown key, "
                           "expected one of this section (did you mean \"size\"?)"},
-    {"on: {enabled: x}", "processors::probe::on::enabled: found the text \"x\", expected true or "
+    {"on: {enabled: x}", "processors::probe::on::enabled: found the string \"x\", expected true or "
                          "false"},
     {"on: {enabled: }", "processors::probe::on::enabled: found null, expected true or false"},
     {"on: {enabled: '${env:CONFIG_TEST_UNSET}'}", "processors::probe::on::enabled: found null"},
     {"off: {enabled: false, sise: 1}", "processors::probe::off::sise: found an unknown key"},
-    {"off: {enabled: false, size: x}", "processors::probe::off::size: found the text"},
+    {"off: {enabled: false, size: x}", "processors::probe::off::size: found the string"},
     {"parts: {}", "found a map, expected a list of maps"},
-    {"parts: [{}, {size: x}]", "processors::probe::parts::1::size: found the text \"x\""},
+    {"parts: [{}, {size: x}]", "processors::probe::parts::1::size: found the string \"x\""},
     {"parts: [{size: 13}]", "otel.yaml:6:15: processors::probe::parts::0: found size 13"},
     {"parts: [null]", "processors::probe::parts::0: found null, expected a map"},
     {"count: 666", "otel.yaml:5:5: processors::probe: found count 666, expected another"},
     {"foo: 1", "otel.yaml:6:7: processors::probe::foo: found an unknown key"},
     {"old_flag: 3", "otel.yaml:6:17: processors::probe::old_flag: found the number 3, expected "
                     "true or false"},
-    {"old_number: x", "found the text \"x\", expected a whole number"},
+    {"old_number: x", "found the string \"x\", expected a whole number"},
     {"old_number: '5'", "expected a whole number (without quotes)"},
     {"old_timeout: []", "found a list, expected a duration such as"},
     {"old_timeout: 5", NULL},
-    {"old_text: {}", "found a map, expected a text"},
+    {"old_text: {}", "found a map, expected a string"},
     {"old_map: {a: [b]}", NULL},
     {"old_map: 3", "old_map: found the number 3, expected a map"},
     {"old_list: [a, {b: c}]", NULL},
     {"old_list: {}", "old_list: found a map, expected a list"},
-    {"old_texts: [a, 1]", "old_texts::1: found the number 1, expected a text"},
+    {"old_texts: [a, 1]", "old_texts::1: found the number 1, expected a string"},
     {"Timeout: 5s", "(did you mean \"timeout\"?)"},
 };
 

@@ -197,16 +197,16 @@ static const struct {
     {"text", "${}", "environment variable \"\" has invalid name"},
     {"text", "${env:A$B}", "the uri \"env:A$B\" contains unsupported characters ('$')"},
     {"text", "a ${env:CT_COMMENT} b", "environment variable \"bad.name\" has invalid name"},
-    {"text", "${env:CT_COMMENT}", "found a boolean from ${env:CT_COMMENT}, expected a text"},
+    {"text", "${env:CT_COMMENT}", "found a boolean from ${env:CT_COMMENT}, expected a string"},
     {"text", "${env:CT_SELF}", "too many recursive expansions"},
     {"text", "${env:CT_GROW}", "too many recursive expansions"},
     {"value", "${env:CT_SELF_LIST}", "nest deeper than"},
     {"text", "${file:missing.yaml}", "unable to read the file missing.yaml: No such file"},
-    {"count", "${env:CT_QUOTED}", "found a text from ${env:CT_QUOTED}, expected"},
-    {"count", "1${env:CT_INT}", "found a text from 1${env:CT_INT}, expected"},
-    {"count", "${env:CT_SECRET}", "found a text from ${env:CT_SECRET}, expected"},
+    {"count", "${env:CT_QUOTED}", "found a string from ${env:CT_QUOTED}, expected"},
+    {"count", "1${env:CT_INT}", "found a string from 1${env:CT_INT}, expected"},
+    {"count", "${env:CT_SECRET}", "found a string from ${env:CT_SECRET}, expected"},
     {"flag", "${env:CT_INT}", "found a number from ${env:CT_INT}, expected true or false"},
-    {"timeout", "${file:part.yaml}", "found a text from ${file:part.yaml}, expected a duration"},
+    {"timeout", "${file:part.yaml}", "found a string from ${file:part.yaml}, expected a duration"},
 };
 
 static void mistakes_point_at_the_reference_and_keep_values_secret(void **state)

@@ -186,15 +186,16 @@ static const struct {
 } mistakes[] = {
     {"  lanes: 65", "otel.yaml:5:10: service::lanes: found the number 65, expected \"auto\" or a "
                     "whole number from 1 to 64"},
-    {"  lanes: many", "service::lanes: found the text \"many\""},
-    {"  telemetry: {logs: {level: verbose}}", "service::telemetry::logs::level: found the text "
+    {"  lanes: many", "service::lanes: found the string \"many\""},
+    {"  telemetry: {logs: {level: verbose}}", "service::telemetry::logs::level: found the string "
                                               "\"verbose\", expected debug, info, warn or error"},
     {"  telemetry: {logs: {level: 9}}", "service::telemetry::logs::level: found the number 9"},
     {"  telemetry: {logs: {encoding: }}", "service::telemetry::logs::encoding: found null"},
     {"  telemetry: {logs: {encodin: json}}", "did you mean \"encoding\"?"},
-    {"  telemetry: {metrics: {level: norml}}", "service::telemetry::metrics::level: found the text "
-                                               "\"norml\", expected none, basic, normal or "
-                                               "detailed (did you mean \"normal\"?)"},
+    {"  telemetry: {metrics: {level: norml}}",
+     "service::telemetry::metrics::level: found the string "
+     "\"norml\", expected none, basic, normal or "
+     "detailed (did you mean \"normal\"?)"},
     {"  telemetry: {metrics: {readers: []}}",
      "service::telemetry::metrics::readers: collector telemetry metrics reader should exist when "
      "metric level is not none"},
@@ -202,8 +203,9 @@ static const struct {
      "service::telemetry::metrics::readers::0: found a pull reader without exporter"},
     {"  telemetry: {metrics: {views: [{}]}}", "service::telemetry::metrics::views: found views"},
     {"  telemetry: {metrics: {views: []}}", "service::telemetry::metrics::views: found views"},
-    {"  telemetry: {metrics: {level: \"\"}}", "service::telemetry::metrics::level: found the text"},
-    {"  telemetry: {metrics: {address: here}}", "found the text \"here\", expected host:port"},
+    {"  telemetry: {metrics: {level: \"\"}}",
+     "service::telemetry::metrics::level: found the string"},
+    {"  telemetry: {metrics: {address: here}}", "found the string \"here\", expected host:port"},
     {"  telemetry: {resource: [a]}", "service::telemetry::resource: found a list"},
     {"  telemetry: {resource: {attributes: [x]}}", "service::telemetry::resource::attributes::0"},
     {"  telemetry: {resource: {a: {b: c}}}", "service::telemetry::resource::a: found a map"},

@@ -279,7 +279,7 @@ static const char *const bad_configs[][2] = {
     {"{endpoint: 'h:1', authority: 'a b'}", "authority: \"a b\" is no host:port"},
     {"{endpoint: 'h:1', timeout: -1s}", "timeout"},
     {"{endpoint: 'h:1', middlewares: [{id: x}]}", "middlewares are not supported"},
-    {"{endpoint: 'h:1', read_buffer_size: x}", "read_buffer_size: found the text \"x\""},
+    {"{endpoint: 'h:1', read_buffer_size: x}", "read_buffer_size: found the string \"x\""},
     {"{endpoint: 'h:1', traces_endpoint: x}", "traces_endpoint"},
 };
 

@@ -497,8 +497,8 @@ static const struct config_case configs[] = {
      " http2_ping_timeout: 8s, compression_params: {level: 3}, middlewares: [], encoding: proto,"
      " sending_queue: {batch: }, retry_on_failure: {max_elapsed_time: 0}}",
      NULL},
-    {"{endpoint: 'http://h', read_buffer_size: '1'}", "read_buffer_size: found the text \"1\""},
-    {"{endpoint: 'http://h', http2_ping_timeout: x}", "http2_ping_timeout: found the text \"x\""},
+    {"{endpoint: 'http://h', read_buffer_size: '1'}", "read_buffer_size: found the string \"1\""},
+    {"{endpoint: 'http://h', http2_ping_timeout: x}", "http2_ping_timeout: found the string \"x\""},
     {"{}", "at least one endpoint must be specified"},
     {"{endpoint: 'localhost:4318'}", NULL},
     {"{endpoint: //localhost:4318/x}", NULL},

@@ -345,9 +345,9 @@ static void configurations_are_checked(void **state)
          "only one of `htpasswd` or `client_auth` can be specified"},
         {"basicauth", "{client_auth: {username: 'a:b'}}", "colon"},
         {"bearertokenauth", "{tokens: [{a: canary}]}", "found a map"},
-        {"bearertokenauth", "{tokens: 'canary,canary'}", "expected a list of texts"},
-        {"bearertokenauth", "canary", "found a text, expected a map"},
-        {"basicauth", "{client_auth: canary}", "found a text, expected a map"},
+        {"bearertokenauth", "{tokens: 'canary,canary'}", "expected a list of strings"},
+        {"bearertokenauth", "canary", "found a string, expected a map"},
+        {"basicauth", "{client_auth: canary}", "found a string, expected a map"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -366,7 +366,7 @@ static void names_of_authenticators_are_looked_up_at_load(void **state)
         const char *problem; /* NULL: it loads */
     } rows[] = {
         {"{pipe: {authenticator: basicauth}}", "basicauth", NULL},
-        {"{pipe: {authenticator: ''}}", "", "found an empty text, expected the id"},
+        {"{pipe: {authenticator: ''}}", "", "found an empty string, expected the id"},
         {"{pipe: {authenticator: }}", "", NULL},
         {"{pipe: , pipe/unused: {authenticator: nobody}}", "", NULL},
         {"{pipe: {authenticator: basicaut}}", "basicauth",

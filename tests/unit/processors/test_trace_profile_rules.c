@@ -69,13 +69,13 @@ static void anything_else_is_refused_and_changes_nothing(void **state)
     static const char *const rows[][2] = {
         {"", "byte 0: expected an object"},
         {"null", "byte 0: expected an object"},
-        {"{}", "byte 1: expected a text in quotes"},
+        {"{}", "byte 1: expected a string in quotes"},
         {"{\"keep\"", "byte 7: expected \":\""},
         {"{\"keep\":", "byte 8: expected a list"},
-        {"{\"keep\": [", "byte 10: expected a text in quotes"},
+        {"{\"keep\": [", "byte 10: expected a string in quotes"},
         {"{\"keep\": [\"error\"", "byte 17: expected \",\" or \"]\""},
-        {"{\"keep\": [\"error\",]}", "byte 18: expected a text in quotes"},
-        {"{\"keep\": [], }", "byte 13: expected a text in quotes"},
+        {"{\"keep\": [\"error\",]}", "byte 18: expected a string in quotes"},
+        {"{\"keep\": [], }", "byte 13: expected a string in quotes"},
         {"{\"keep\": []", "byte 11: expected \",\" or \"}\""},
         {"{\"keep\": []}{", "byte 12: expected the end"},
         {"{\"keep\": [], \"keep\": []}", "\"keep\" stands there twice"},
@@ -87,9 +87,9 @@ static void anything_else_is_refused_and_changes_nothing(void **state)
         {"{\"keep\": [{\"fast\": \"1s\"}]}", "found \"fast\", expected slow"},
         {"{\"keep\": [{\"slow\": \"0\"}]}", "expected a duration above 0"},
         {"{\"keep\": [{\"slow\": \"1s\", \"error\": 1}]}", "expected \"}\""},
-        {"{\"keep\": [{}]}", "expected a text in quotes"},
-        {"{\"keep\": [\"error\\u0000\"]}", "expected a text without \\u0000"},
-        {"{\"keep\": [[]]}", "expected a text in quotes"},
+        {"{\"keep\": [{}]}", "expected a string in quotes"},
+        {"{\"keep\": [\"error\\u0000\"]}", "expected a string without \\u0000"},
+        {"{\"keep\": [[]]}", "expected a string in quotes"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -83,10 +83,10 @@ static void these_are_refused(void **state)
         {"{protocols: {http: {traces_url_path: '%zz'}}}", "invalid HTTP URL path set for signal"},
         {"{protocols: {http: {max_body: 1}}}", "max_body"},
         {"{protocols: {grpc: {keepalive: {server_parameters: {time: x}}}}}",
-         "server_parameters::time: found the text \"x\", expected a duration"},
+         "server_parameters::time: found the string \"x\", expected a duration"},
         {"{protocols: {grpc: {keepalive: {enforcement_policy: {permit_without_stream: 3}}}}}",
          "permit_without_stream: found the number 3, expected true or false"},
-        {"{protocols: {grpc: {dialer: {timeout: x}}}}", "dialer::timeout: found the text \"x\""},
+        {"{protocols: {grpc: {dialer: {timeout: x}}}}", "dialer::timeout: found the string \"x\""},
         {"{protocols: {grpc: {auth: {authenticator: a, request_params: [b]}}}}",
          "request_params: found an unknown key"},
     };
