@@ -11,42 +11,26 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool literal_take(struct backend_addresses *addresses)
-{
-    assert(addresses->count == 0);
-    struct sockaddr_storage *address = &addresses->list[0];
-    if (uv_ip4_addr(addresses->host, addresses->port, (struct sockaddr_in *)address) != 0 &&
-        uv_ip6_addr(addresses->host, addresses->port, (struct sockaddr_in6 *)address) != 0)
-        return false;
-    addresses->count = 1;
-    addresses->expires_ns = UINT64_MAX;
-    return true;
-}
-
-/* False: there is none that fits. The old ones stay, as a connection to one may be under way. */
-static bool take_addresses(struct backend_addresses *addresses, const struct addrinfo *found)
-{
-    assert(!addresses->is_resolving);
-    size_t count = 0;
-    for (; found != NULL && count < BACKEND_ADDRESSES_MAX; found = found->ai_next) {
-        if (found->ai_addrlen <= sizeof(addresses->list[0]))
-            memcpy(&addresses->list[count++], found->ai_addr, found->ai_addrlen);
-    }
-    if (count == 0)
-        return false;
-    addresses->count = count;
-    addresses->good = 0;
-    addresses->expires_ns = clock_now_ns() + BACKEND_ADDRESSES_KEEP_NS;
-    return true;
-}
-
 static void on_addresses(uv_getaddrinfo_t *request, int status, struct addrinfo *found)
 {
     struct backend_addresses *addresses = request->data;
     assert(addresses->is_resolving);
     addresses->is_resolving = false;
-    if (status == 0 && !take_addresses(addresses, found))
-        status = UV_EAI_NODATA;
+    if (status == 0) {
+        size_t count = 0;
+        for (const struct addrinfo *at = found; at != NULL && count < BACKEND_ADDRESSES_MAX;
+             at = at->ai_next)
+            if (at->ai_addrlen <= sizeof(addresses->list[0]))
+                memcpy(&addresses->list[count++], at->ai_addr, at->ai_addrlen);
+        if (count > 0) {
+            addresses->count = count;
+            addresses->good = 0;
+            addresses->expires_ns = clock_now_ns() + BACKEND_ADDRESSES_KEEP_NS;
+        } else {
+            /* The old addresses stay: a connection to one of them may be under way. */
+            status = UV_EAI_NODATA;
+        }
+    }
     uv_freeaddrinfo(found);
     addresses->done(status, addresses->arg);
 }
@@ -55,7 +39,13 @@ void backend_addresses_init(struct backend_addresses *addresses, struct lane *la
                             const char *host, uint16_t port)
 {
     *addresses = (struct backend_addresses){.lane = lane, .host = host, .port = port};
-    (void)literal_take(addresses);
+    /* An IP address needs no look-up. */
+    struct sockaddr_storage *address = &addresses->list[0];
+    if (uv_ip4_addr(host, port, (struct sockaddr_in *)address) != 0 &&
+        uv_ip6_addr(host, port, (struct sockaddr_in6 *)address) != 0)
+        return;
+    addresses->count = 1;
+    addresses->expires_ns = UINT64_MAX;
 }
 
 bool backend_addresses_are_fresh(const struct backend_addresses *addresses)

@@ -242,33 +242,6 @@ static void tls_receive(struct client_socket *socket, struct slice ciphertext)
         socket_end(socket, "no memory left for TLS");
 }
 
-/* Fills records, whatever the sizes of the parts. */
-static bool tls_write(struct client_socket *socket, const struct batch_part *parts, size_t count)
-{
-    uint8_t *room = mem_alloc(RECORD_BYTES);
-    size_t used = 0;
-    bool is_well = true;
-    assert(socket->state == SOCKET_OPEN);
-    for (size_t i = 0; i < count && is_well; i++) {
-        struct slice left = parts[i].bytes;
-        while (left.size > 0 && is_well) {
-            size_t step = RECORD_BYTES - used < left.size ? RECORD_BYTES - used : left.size;
-            memcpy(room + used, left.data, step);
-            left = slice_of(left.data + step, left.size - step);
-            used += step;
-            if (used < RECORD_BYTES)
-                continue;
-            is_well = tls_channel_write(socket->channel, slice_of(room, used));
-            used = 0;
-        }
-    }
-    if (is_well && used > 0)
-        is_well = tls_channel_write(socket->channel, slice_of(room, used));
-    mem_free(room);
-    /* The reading side reports a failed channel. */
-    return tls_flush(socket) && is_well;
-}
-
 static void end_reading(struct client_socket *socket, const char *reason)
 {
     if (socket->state == SOCKET_HANDSHAKE)
@@ -373,8 +346,33 @@ bool client_socket_write(struct client_socket *socket, const struct batch_part *
     assert(!socket->has_waiting_writer);
     if (socket->state != SOCKET_OPEN)
         return false;
-    bool is_sent = socket->channel != NULL ? tls_write(socket, parts, count)
-                                           : send_parts(socket, parts, count);
+    if (socket->channel == NULL) {
+        bool is_sent = send_parts(socket, parts, count);
+        socket->has_waiting_writer = !is_sent;
+        return is_sent;
+    }
+    /* Fills TLS records, whatever the sizes of the parts. */
+    uint8_t *room = mem_alloc(RECORD_BYTES);
+    size_t used = 0;
+    bool is_well = true;
+    for (size_t i = 0; i < count && is_well; i++) {
+        struct slice left = parts[i].bytes;
+        while (left.size > 0 && is_well) {
+            size_t step = RECORD_BYTES - used < left.size ? RECORD_BYTES - used : left.size;
+            memcpy(room + used, left.data, step);
+            left = slice_of(left.data + step, left.size - step);
+            used += step;
+            if (used < RECORD_BYTES)
+                continue;
+            is_well = tls_channel_write(socket->channel, slice_of(room, used));
+            used = 0;
+        }
+    }
+    if (is_well && used > 0)
+        is_well = tls_channel_write(socket->channel, slice_of(room, used));
+    mem_free(room);
+    /* The reading side reports a failed channel. */
+    bool is_sent = tls_flush(socket) && is_well;
     socket->has_waiting_writer = !is_sent;
     return is_sent;
 }

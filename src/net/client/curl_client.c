@@ -123,24 +123,6 @@ static const char *name_override(const struct http_client_settings *settings)
     return settings->tls == NULL ? NULL : settings->tls->server_name_override;
 }
 
-static void apply_url(const struct curl_library *library, CURL *easy,
-                      const struct http_client_settings *settings, const struct http_url *url,
-                      const char *target)
-{
-    assert(target[0] == '/');
-    char *text = NULL;
-    int size;
-    if (url->is_https && is_set(name_override(settings)))
-        size = asprintf(&text, "https://%s:%u%s", name_override(settings), (unsigned)url->port,
-                        target);
-    else
-        size =
-            asprintf(&text, "%s://%s%s", url->is_https ? "https" : "http", url->authority, target);
-    assert(size > 0);
-    library->easy_setopt(easy, CURLOPT_URL, text);
-    free(text);
-}
-
 static void __attribute__((format(printf, 3, 4)))
 add_header(const struct curl_library *library, struct curl_slist **list, const char *format, ...)
 {
@@ -281,34 +263,29 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
     return bytes;
 }
 
-static size_t body_room(struct exchange *exchange, size_t size)
-{
-    assert(exchange->body_size <= exchange->body_capacity);
-    size_t wanted = exchange->body_size + size;
-    if (wanted > RESPONSE_BYTES_MAX)
-        wanted = RESPONSE_BYTES_MAX;
-    if (wanted > exchange->body_capacity) {
-        size_t capacity = exchange->body_capacity == 0 ? 1024 : exchange->body_capacity;
-        while (capacity < wanted)
-            capacity *= 2;
-        uint8_t *body = mem_try_alloc(capacity);
-        if (body == NULL)
-            return 0;
-        if (exchange->body_size > 0)
-            memcpy(body, exchange->body, exchange->body_size);
-        mem_free(exchange->body);
-        exchange->body = body;
-        exchange->body_capacity = capacity;
-    }
-    return wanted - exchange->body_size;
-}
-
 static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
     struct exchange *exchange = arg;
-    assert(exchange->body_size <= RESPONSE_BYTES_MAX);
     size_t bytes = size * count;
-    size_t kept = exchange->is_cut ? 0 : body_room(exchange, bytes);
+    assert(exchange->body_size <= RESPONSE_BYTES_MAX);
+    assert(exchange->body_size <= exchange->body_capacity);
+    size_t room = RESPONSE_BYTES_MAX - exchange->body_size;
+    size_t kept = exchange->is_cut ? 0 : bytes < room ? bytes : room;
+    if (exchange->body_size + kept > exchange->body_capacity) {
+        size_t capacity = exchange->body_capacity == 0 ? 1024 : exchange->body_capacity;
+        while (capacity < exchange->body_size + kept)
+            capacity *= 2;
+        uint8_t *body = mem_try_alloc(capacity);
+        if (body != NULL) {
+            if (exchange->body_size > 0)
+                memcpy(body, exchange->body, exchange->body_size);
+            mem_free(exchange->body);
+            exchange->body = body;
+            exchange->body_capacity = capacity;
+        } else {
+            kept = 0;
+        }
+    }
     if (kept > 0)
         memcpy(exchange->body + exchange->body_size, data, kept);
     exchange->body_size += kept;
@@ -377,57 +354,6 @@ static void apply_tls(const struct curl_library *library, CURL *easy,
         set_blob(library, easy, CURLOPT_SSLKEY_BLOB, tls->common.key_pem);
     library->easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, tls->insecure_skip_verify ? 0L : 1L);
     library->easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, tls->insecure_skip_verify ? 0L : 2L);
-}
-
-static void exchange_set_up(struct exchange *exchange)
-{
-    struct curl_client *client = exchange->client;
-    const struct curl_library *library = client->library;
-    CURL *easy = exchange->easy;
-    apply_url(library, easy, exchange->settings, exchange->url,
-              exchange->post.target != NULL ? exchange->post.target : exchange->url->target);
-    library->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
-    /* http_client.c follows them: it knows which headers each host may get. */
-    library->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    const char *proxy = proxy_find(exchange->url, exchange->settings->proxy_url);
-    long idle_s = to_ms(exchange->settings->idle_timeout_ns) / 1000;
-    library->easy_setopt(easy, CURLOPT_PROXY, proxy == NULL ? "" : proxy);
-    library->easy_setopt(easy, CURLOPT_NOPROXY, "");
-    /* The proxy's response to CONNECT is not the back-end's. */
-    library->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
-    library->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    library->easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
-    library->easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(exchange->settings->timeout_ns));
-    library->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, to_ms(CONNECT_TIMEOUT_NS));
-    library->easy_setopt(easy, CURLOPT_MAXAGE_CONN, idle_s);
-    library->easy_setopt(easy, CURLOPT_FORBID_REUSE, exchange->settings->has_keep_alive ? 0L : 1L);
-    library->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
-    library->easy_setopt(easy, CURLOPT_HTTP_VERSION,
-                         exchange->settings->forbids_http2 ? (long)CURL_HTTP_VERSION_1_1
-                                                           : (long)CURL_HTTP_VERSION_2TLS);
-    apply_tls(library, easy, exchange->settings->tls);
-    exchange->headers =
-        apply_headers(library, easy, exchange->settings, exchange->url, &exchange->post);
-    const struct http_url *url = exchange->url;
-    const char *override = name_override(exchange->settings);
-    if (url->is_https && is_set(override)) {
-        bool is_v6 = strchr(url->host, ':') != NULL;
-        add_header(library, &exchange->connect_to, "%s:%u:%s%s%s:%u", override, (unsigned)url->port,
-                   is_v6 ? "[" : "", url->host, is_v6 ? "]" : "", (unsigned)url->port);
-        library->easy_setopt(easy, CURLOPT_CONNECT_TO, exchange->connect_to);
-    }
-    library->easy_setopt(easy, CURLOPT_PRIVATE, exchange);
-    library->easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->words);
-    library->easy_setopt(easy, CURLOPT_POST, 1L);
-    library->easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)exchange->post.bytes);
-    library->easy_setopt(easy, CURLOPT_READFUNCTION, on_upload);
-    library->easy_setopt(easy, CURLOPT_READDATA, exchange);
-    library->easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
-    library->easy_setopt(easy, CURLOPT_SEEKDATA, exchange);
-    library->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
-    library->easy_setopt(easy, CURLOPT_HEADERDATA, exchange);
-    library->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
-    library->easy_setopt(easy, CURLOPT_WRITEDATA, exchange);
 }
 
 /* A response counts once its head is complete, however its body ended. Everything else, including
@@ -550,24 +476,6 @@ static void watch_close(struct watch *watch)
     uv_close((uv_handle_t *)&watch->poll, on_watch_closed);
 }
 
-static struct watch *watch_create(struct curl_client *client, curl_socket_t socket)
-{
-    struct watch *watch = mem_zalloc(sizeof(*watch));
-    if (uv_poll_init_socket(lane_loop(client->lane), &watch->poll, socket) != 0) {
-        mem_free(watch);
-        return NULL;
-    }
-    watch->client = client;
-    watch->socket = socket;
-    watch->poll.data = watch;
-    watch->next = client->watches;
-    if (watch->next != NULL)
-        watch->next->prev = watch;
-    client->watches = watch;
-    client->library->multi_assign(client->multi, socket, watch);
-    return watch;
-}
-
 static int on_socket_change(CURL *easy, curl_socket_t socket, int what, void *arg, void *socket_arg)
 {
     struct curl_client *client = arg;
@@ -578,10 +486,21 @@ static int on_socket_change(CURL *easy, curl_socket_t socket, int what, void *ar
             watch_close(watch);
         return 0;
     }
-    if (watch == NULL)
-        watch = watch_create(client, socket);
-    if (watch == NULL)
-        return -1;
+    if (watch == NULL) {
+        watch = mem_zalloc(sizeof(*watch));
+        if (uv_poll_init_socket(lane_loop(client->lane), &watch->poll, socket) != 0) {
+            mem_free(watch);
+            return -1;
+        }
+        watch->client = client;
+        watch->socket = socket;
+        watch->poll.data = watch;
+        watch->next = client->watches;
+        if (watch->next != NULL)
+            watch->next->prev = watch;
+        client->watches = watch;
+        client->library->multi_assign(client->multi, socket, watch);
+    }
     int events = 0;
     if (what != CURL_POLL_OUT)
         events |= UV_READABLE;
@@ -644,20 +563,73 @@ void curl_client_post(struct curl_client *client, const struct http_client_setti
 {
     assert(lane_is_current(client->lane));
     assert(!client->is_closing);
+    const struct curl_library *library = client->library;
     struct exchange *exchange = mem_zalloc(sizeof(*exchange));
     exchange->client = client;
     exchange->settings = settings;
     exchange->url = url;
     exchange->post = *post;
-    exchange->easy = client->spares_count > 0 ? client->spares[--client->spares_count]
-                                              : client->library->easy_init();
+    exchange->easy =
+        client->spares_count > 0 ? client->spares[--client->spares_count] : library->easy_init();
     exchange->next = client->exchanges;
     if (exchange->next != NULL)
         exchange->next->prev = exchange;
     client->exchanges = exchange;
-    exchange_set_up(exchange);
+
+    /* tls::server_name_override takes the place of the host; its connections go to that host. */
+    CURL *easy = exchange->easy;
+    const char *target = post->target != NULL ? post->target : url->target;
+    const char *override = url->is_https ? name_override(settings) : NULL;
+    char *text = NULL;
+    assert(target[0] == '/');
+    int size = is_set(override)
+                   ? asprintf(&text, "https://%s:%u%s", override, (unsigned)url->port, target)
+                   : asprintf(&text, "%s://%s%s", url->is_https ? "https" : "http", url->authority,
+                              target);
+    assert(size > 0);
+    library->easy_setopt(easy, CURLOPT_URL, text);
+    free(text);
+    if (is_set(override)) {
+        bool is_v6 = strchr(url->host, ':') != NULL;
+        add_header(library, &exchange->connect_to, "%s:%u:%s%s%s:%u", override, (unsigned)url->port,
+                   is_v6 ? "[" : "", url->host, is_v6 ? "]" : "", (unsigned)url->port);
+        library->easy_setopt(easy, CURLOPT_CONNECT_TO, exchange->connect_to);
+    }
+    library->easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
+    /* http_client.c follows redirects: it knows which headers each host may get. */
+    library->easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
+    const char *proxy = proxy_find(url, settings->proxy_url);
+    library->easy_setopt(easy, CURLOPT_PROXY, proxy == NULL ? "" : proxy);
+    library->easy_setopt(easy, CURLOPT_NOPROXY, "");
+    /* The proxy's response to CONNECT is not the back-end's. */
+    library->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+    library->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    library->easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
+    library->easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(settings->timeout_ns));
+    library->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, to_ms(CONNECT_TIMEOUT_NS));
+    library->easy_setopt(easy, CURLOPT_MAXAGE_CONN, to_ms(settings->idle_timeout_ns) / 1000);
+    library->easy_setopt(easy, CURLOPT_FORBID_REUSE, settings->has_keep_alive ? 0L : 1L);
+    library->easy_setopt(easy, CURLOPT_PIPEWAIT, 1L);
+    library->easy_setopt(easy, CURLOPT_HTTP_VERSION,
+                         settings->forbids_http2 ? (long)CURL_HTTP_VERSION_1_1
+                                                 : (long)CURL_HTTP_VERSION_2TLS);
+    apply_tls(library, easy, settings->tls);
+    exchange->headers = apply_headers(library, easy, settings, url, post);
+    library->easy_setopt(easy, CURLOPT_PRIVATE, exchange);
+    library->easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->words);
+    library->easy_setopt(easy, CURLOPT_POST, 1L);
+    library->easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->bytes);
+    library->easy_setopt(easy, CURLOPT_READFUNCTION, on_upload);
+    library->easy_setopt(easy, CURLOPT_READDATA, exchange);
+    library->easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
+    library->easy_setopt(easy, CURLOPT_SEEKDATA, exchange);
+    library->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
+    library->easy_setopt(easy, CURLOPT_HEADERDATA, exchange);
+    library->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
+    library->easy_setopt(easy, CURLOPT_WRITEDATA, exchange);
+
     /* The timer starts it, so nothing ends before this returns. */
-    CURLMcode code = client->library->multi_add_handle(client->multi, exchange->easy);
+    CURLMcode code = library->multi_add_handle(client->multi, easy);
     assert(code == CURLM_OK);
 }
 

@@ -237,28 +237,29 @@ static void print_timeout(uint64_t timeout_ns, char text[TIMEOUT_TEXT_MAX])
     snprintf(text, TIMEOUT_TEXT_MAX, "%" PRIu64 "%c", number, units[at].unit);
 }
 
-/* Returns the number of fields. */
-static size_t fill_fields(const struct grpc_call *call, nghttp2_nv *fields,
-                          char timeout[TIMEOUT_TEXT_MAX])
+/* Sends a call, which is in no list, on this connection. */
+static void call_start(struct grpc_call *call, struct http2_client *http2)
 {
-    const struct grpc_client *client = call->client;
+    struct grpc_client *client = call->client;
+    const struct grpc_client_settings *settings = &client->settings;
+    const struct request_credentials *credentials = &settings->credentials;
+    nghttp2_nv *fields = mem_alloc((OWN_FIELDS_MAX + client->metadata.count) * sizeof(nghttp2_nv));
+    char timeout[TIMEOUT_TEXT_MAX];
     size_t count = 0;
     fields[count++] = grpc_metadata_field(":method", "POST");
-    fields[count++] =
-        grpc_metadata_field(":scheme", client->settings.tls != NULL ? "https" : "http");
+    fields[count++] = grpc_metadata_field(":scheme", settings->tls != NULL ? "https" : "http");
     fields[count++] = grpc_metadata_field(":path", call->post.path);
-    fields[count++] = grpc_metadata_field(":authority", client->settings.authority);
+    fields[count++] = grpc_metadata_field(":authority", settings->authority);
     fields[count++] = grpc_metadata_field("content-type", "application/grpc");
-    fields[count++] = grpc_metadata_field("user-agent", client->settings.user_agent);
+    fields[count++] = grpc_metadata_field("user-agent", settings->user_agent);
     fields[count++] = grpc_metadata_field("te", "trailers");
     if (call->post.is_compressed)
-        fields[count++] = grpc_metadata_field("grpc-encoding", client->settings.encoding);
+        fields[count++] = grpc_metadata_field("grpc-encoding", settings->encoding);
     fields[count++] = grpc_metadata_field("grpc-accept-encoding", "gzip");
     if (call->deadline_ns != 0) {
         print_timeout(call->deadline_ns - clock_now_ns(), timeout);
         fields[count++] = grpc_metadata_field("grpc-timeout", timeout);
     }
-    const struct request_credentials *credentials = &client->settings.credentials;
     if (credentials->name != NULL)
         fields[count++] =
             grpc_metadata_field(credentials->name, credentials->value(credentials->arg));
@@ -267,23 +268,15 @@ static size_t fill_fields(const struct grpc_call *call, nghttp2_nv *fields,
         if (credentials->name == NULL ||
             !grpc_metadata_is(&client->metadata.fields[i], credentials->name))
             fields[count++] = client->metadata.fields[i];
-    return count;
-}
 
-/* Sends a call, which is in no list, on this connection. */
-static void call_start(struct grpc_call *call, struct http2_client *http2)
-{
-    struct grpc_client *client = call->client;
     uint64_t size = call->post.bytes;
     assert(size <= UINT32_MAX);
     const uint8_t prefix[GRPC_PREFIX_BYTES] = {call->post.is_compressed, (uint8_t)(size >> 24),
                                                (uint8_t)(size >> 16), (uint8_t)(size >> 8),
                                                (uint8_t)size};
-    char timeout[TIMEOUT_TEXT_MAX];
-    nghttp2_nv *fields = mem_alloc((OWN_FIELDS_MAX + client->metadata.count) * sizeof(nghttp2_nv));
     const struct http2_request request = {
         .headers = fields,
-        .headers_count = fill_fields(call, fields, timeout),
+        .headers_count = count,
         .prefix = slice_of(prefix, sizeof(prefix)),
         .parts = call->post.parts,
         .parts_count = call->post.parts_count,
@@ -573,17 +566,6 @@ static struct http2_client *pick(struct grpc_client *client)
     return NULL;
 }
 
-/* True when every connection has failed since it was last ready. */
-static bool is_failing(const struct grpc_client *client)
-{
-    if (client->links_count == 0)
-        return client->failed_lookups > 0;
-    for (size_t i = 0; i < client->links_count; i++)
-        if (!client->links[i]->has_failed)
-            return false;
-    return true;
-}
-
 static void on_job(void *arg)
 {
     struct grpc_client *client = arg;
@@ -603,9 +585,15 @@ static void on_job(void *arg)
         list_remove(&client->waiting, call);
         call_start(call, http2);
     }
-    if (client->waiting.first == NULL || client->settings.waits_for_ready || !is_failing(client))
+    if (client->waiting.first == NULL || client->settings.waits_for_ready)
         return;
-    /* Fails the calls that wait now; calls posted meanwhile wait for the next turn. */
+    bool has_failed = client->links_count > 0 || client->failed_lookups > 0;
+    for (size_t i = 0; i < client->links_count; i++)
+        has_failed &= client->links[i]->has_failed;
+    if (!has_failed)
+        return;
+    /* No connection can be had. Fails the calls that wait now; calls posted meanwhile wait for the
+     * next turn. */
     struct grpc_call *last = client->waiting.last;
     bool is_last = false;
     while (!is_last && !client->is_closing) {

@@ -13,28 +13,10 @@
 #include <string.h>
 #include <strings.h>
 
-/* Headers of the protocol; grpc-go drops these, too. */
-static bool is_reserved(const char *name)
-{
-    static const char *const names[] = {"content-type", "user-agent", "te", "content-length"};
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-        if (strcasecmp(name, names[i]) == 0)
-            return true;
-    return strncasecmp(name, "grpc-", strlen("grpc-")) == 0;
-}
-
 static bool is_binary(const char *name)
 {
     size_t size = strlen(name);
     return size > 4 && strcasecmp(name + size - 4, "-bin") == 0;
-}
-
-static bool is_printable(const char *text)
-{
-    for (const char *at = text; *at != '\0'; at++)
-        if (*at < ' ' || *at > '~')
-            return false;
-    return true;
 }
 
 bool grpc_metadata_check(const struct config_pair *headers, size_t count, struct error *error)
@@ -63,7 +45,10 @@ bool grpc_metadata_check(const struct config_pair *headers, size_t count, struct
                              "HTTP/2; remove it",
                              name) ||
                    error_at_index(error, i);
-        if (!is_binary(name) && !is_printable(headers[i].value))
+        bool is_printable = true;
+        for (const char *at = headers[i].value; *at != '\0'; at++)
+            is_printable &= *at >= ' ' && *at <= '~';
+        if (!is_binary(name) && !is_printable)
             return error_set(error,
                              "the value of \"%s\" holds a line end or another character that is "
                              "no printable ASCII; a file read with ${file:…} keeps its final "
@@ -88,11 +73,16 @@ nghttp2_nv grpc_metadata_field(const char *name, const char *value)
 void grpc_metadata_init(struct grpc_metadata *metadata, const struct config_pair *headers,
                         size_t count)
 {
+    /* Headers of the protocol, and all "grpc-…"; grpc-go drops these, too. */
+    static const char *const reserved[] = {"content-type", "user-agent", "te", "content-length"};
     assert(headers != NULL || count == 0);
     *metadata = (struct grpc_metadata){.fields = mem_alloc(count * sizeof(nghttp2_nv))};
     for (size_t i = 0; i < count; i++) {
         const char *value = headers[i].value;
-        if (is_reserved(headers[i].key))
+        bool is_reserved = strncasecmp(headers[i].key, "grpc-", strlen("grpc-")) == 0;
+        for (size_t j = 0; j < sizeof(reserved) / sizeof(reserved[0]); j++)
+            is_reserved |= strcasecmp(headers[i].key, reserved[j]) == 0;
+        if (is_reserved)
             continue;
         char *name = mem_copy_text(headers[i].key);
         for (char *at = name; *at != '\0'; at++)

@@ -57,15 +57,34 @@ static void on_allocate(uv_handle_t *handle, size_t suggested, uv_buf_t *ret_buf
     *ret_buffer = uv_buf_init(read_buffer, sizeof(read_buffer));
 }
 
-static void take_bytes(struct http1_client_conn *connection, const char *data, size_t size)
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
 {
-    assert(size > 0);
+    struct http1_client_conn *connection = stream->data;
     struct http1_response *response = &connection->response;
+    if (connection->state == HTTP1_CLOSING || size == 0)
+        return;
+    if (connection->state != HTTP1_BUSY) {
+        connection->events->on_broken(connection, size > 0 ? "unexpected bytes" : "closed by peer");
+        return;
+    }
+    if (size < 0) {
+        if (size == UV_EOF)
+            http1_response_end(response);
+        if (response->status != 0) {
+            response->is_cut |= response->state != RESPONSE_DONE;
+            response->keeps_alive = false;
+            connection->events->on_response(connection);
+        } else {
+            connection->events->on_broken(connection,
+                                          size == UV_EOF ? "EOF" : uv_strerror((int)size));
+        }
+        return;
+    }
     bool had_head = response->status != 0;
     connection->has_heard = true;
-    size_t taken = http1_response_feed(response, (const uint8_t *)data, size);
+    size_t taken = http1_response_feed(response, (const uint8_t *)buffer->base, (size_t)size);
     /* More than the response: what follows cannot be trusted. */
-    if (taken < size)
+    if (taken < (size_t)size)
         response->keeps_alive = false;
     if (response->state == RESPONSE_DONE ||
         (response->state == RESPONSE_FAILED && response->status != 0))
@@ -76,32 +95,6 @@ static void take_bytes(struct http1_client_conn *connection, const char *data, s
         lane_timer_start(connection->lane, &connection->timer, RESPONSE_BODY_DEADLINE_NS);
 }
 
-static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
-{
-    struct http1_client_conn *connection = stream->data;
-    if (connection->state == HTTP1_CLOSING || size == 0)
-        return;
-    if (connection->state != HTTP1_BUSY) {
-        connection->events->on_broken(connection, size > 0 ? "unexpected bytes" : "closed by peer");
-    } else if (size > 0) {
-        take_bytes(connection, buffer->base, (size_t)size);
-    } else {
-        int status = (int)size;
-        assert(status < 0);
-        struct http1_response *response = &connection->response;
-        if (status == UV_EOF)
-            http1_response_end(response);
-        if (response->status != 0) {
-            response->is_cut |= response->state != RESPONSE_DONE;
-            response->keeps_alive = false;
-            connection->events->on_response(connection);
-        } else {
-            connection->events->on_broken(connection,
-                                          status == UV_EOF ? "EOF" : uv_strerror(status));
-        }
-    }
-}
-
 static void on_closed(uv_handle_t *handle)
 {
     struct http1_client_conn *connection = handle->data;
@@ -109,20 +102,6 @@ static void on_closed(uv_handle_t *handle)
     connection->events->on_closed(connection);
     http1_response_fini(&connection->response);
     mem_free(connection);
-}
-
-/* Takes size bytes off the front of the buffers; returns how many buffers are used up. */
-static size_t skip_bytes(uv_buf_t *buffers, size_t count, size_t size)
-{
-    size_t done = 0;
-    while (done < count && size >= buffers[done].len)
-        size -= buffers[done++].len;
-    if (size > 0) {
-        assert(done < count);
-        buffers[done].base += size;
-        buffers[done].len -= size;
-    }
-    return done;
 }
 
 struct http1_client_conn *http1_client_conn_create(struct lane *lane,
@@ -172,9 +151,14 @@ int http1_client_conn_send(struct http1_client_conn *connection, uv_buf_t *buffe
             return uv_write(&connection->write, stream, buffers, (unsigned)count, on_write);
         if (written < 0)
             return 0;
-        size_t done = skip_bytes(buffers, count, (size_t)written);
-        buffers += done;
-        count -= done;
+        size_t left = (size_t)written;
+        for (; count > 0 && left >= buffers->len; count--)
+            left -= buffers++->len;
+        assert(left == 0 || count > 0);
+        if (count > 0) {
+            buffers->base += left;
+            buffers->len -= left;
+        }
     }
     connection->is_written = true;
     return 0;

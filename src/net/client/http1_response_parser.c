@@ -168,22 +168,7 @@ static void header_line(struct http1_response *response, struct slice line)
         take_header(response, name, value);
 }
 
-static void chunk_size_line(struct http1_response *response, struct slice line)
-{
-    assert(response->is_chunked);
-    uint64_t size = 0;
-    size_t digits = 0;
-    while (digits < line.size && http1_hex_digit(line.data[digits]) >= 0) {
-        size = size << 4 | (uint64_t)http1_hex_digit(line.data[digits]);
-        digits++;
-    }
-    struct slice rest = http1_trim(slice_of(line.data + digits, line.size - digits));
-    if (digits == 0 || digits > 15 || (rest.size > 0 && rest.data[0] != ';'))
-        return fail(response, "a chunk's size is not a hexadecimal number");
-    response->left = size;
-    response->state = size == 0 ? RESPONSE_TRAILERS : RESPONSE_CHUNK_DATA;
-}
-
+/* Takes the line that was gathered, without its end. */
 static void take_line(struct http1_response *response)
 {
     assert(response->line_size > 0);
@@ -197,7 +182,16 @@ static void take_line(struct http1_response *response)
     } else if (response->state == RESPONSE_HEADERS) {
         header_line(response, line);
     } else if (response->state == RESPONSE_CHUNK_SIZE) {
-        chunk_size_line(response, line);
+        assert(response->is_chunked);
+        uint64_t length = 0;
+        size_t digits = 0;
+        for (; digits < line.size && http1_hex_digit(line.data[digits]) >= 0; digits++)
+            length = length << 4 | (uint64_t)http1_hex_digit(line.data[digits]);
+        struct slice rest = http1_trim(slice_of(line.data + digits, line.size - digits));
+        if (digits == 0 || digits > 15 || (rest.size > 0 && rest.data[0] != ';'))
+            return fail(response, "a chunk's size is not a hexadecimal number");
+        response->left = length;
+        response->state = length == 0 ? RESPONSE_TRAILERS : RESPONSE_CHUNK_DATA;
     } else if (response->state == RESPONSE_CHUNK_END) {
         if (line.size > 0)
             fail(response, "a chunk is longer than its size");
@@ -214,64 +208,7 @@ static void take_line(struct http1_response *response)
     }
 }
 
-/* Limits lines: head and trailers together, and each line of a chunk's size. */
-static bool line_charge(struct http1_response *response, size_t size)
-{
-    assert(response->line_size <= response->line_capacity);
-    if (response->state == RESPONSE_CHUNK_SIZE || response->state == RESPONSE_CHUNK_END) {
-        response->body_seen += size;
-        if (response->line_size + size <= HTTP_CHUNK_EXTENSION_BYTES_MAX)
-            return true;
-        fail(response, "a chunk's size line is too long");
-        return false;
-    }
-    response->head_bytes += size;
-    if (response->head_bytes <= RESPONSE_HEADER_BYTES_MAX)
-        return true;
-    fail(response, "the response's headers are larger than 64 KiB");
-    return false;
-}
-
-static size_t feed_line(struct http1_response *response, const uint8_t *data, size_t size)
-{
-    assert(size > 0);
-    const uint8_t *end = memchr(data, '\n', size);
-    size_t taken = end == NULL ? size : (size_t)(end - data) + 1;
-    if (!line_charge(response, taken))
-        return 0;
-    if (response->line_size + taken > response->line_capacity) {
-        size_t capacity = response->line_capacity == 0 ? 256 : response->line_capacity;
-        while (capacity < response->line_size + taken)
-            capacity *= 2;
-        response->line = mem_resize(response->line, capacity);
-        response->line_capacity = capacity;
-    }
-    memcpy(response->line + response->line_size, data, taken);
-    response->line_size += taken;
-    if (end != NULL)
-        take_line(response);
-    return taken;
-}
-
-static bool body_reserve(struct http1_response *response, size_t size)
-{
-    assert(response->body_size <= response->body_capacity);
-    if (response->body_size + size <= response->body_capacity)
-        return true;
-    size_t capacity = response->body_capacity == 0 ? 512 : response->body_capacity;
-    while (capacity < response->body_size + size)
-        capacity *= 2;
-    uint8_t *body = mem_try_alloc(capacity);
-    if (body == NULL)
-        return false;
-    if (response->body_size > 0)
-        memcpy(body, response->body, response->body_size);
-    mem_free(response->body);
-    response->body = body;
-    response->body_capacity = capacity;
-    return true;
-}
-
+/* Keeps up to RESPONSE_BYTES_MAX of the body and discards the rest. Returns the bytes taken. */
 static size_t feed_body(struct http1_response *response, const uint8_t *data, size_t size)
 {
     assert(size > 0);
@@ -282,8 +219,24 @@ static size_t feed_body(struct http1_response *response, const uint8_t *data, si
     assert(response->body_size <= RESPONSE_BYTES_MAX);
     size_t room = RESPONSE_BYTES_MAX - response->body_size;
     size_t kept = taken < room ? taken : room;
-    if (response->is_cut || !body_reserve(response, kept))
+    if (response->is_cut)
         kept = 0;
+    assert(response->body_size <= response->body_capacity);
+    if (response->body_size + kept > response->body_capacity) {
+        size_t capacity = response->body_capacity == 0 ? 512 : response->body_capacity;
+        while (capacity < response->body_size + kept)
+            capacity *= 2;
+        uint8_t *body = mem_try_alloc(capacity);
+        if (body != NULL) {
+            if (response->body_size > 0)
+                memcpy(body, response->body, response->body_size);
+            mem_free(response->body);
+            response->body = body;
+            response->body_capacity = capacity;
+        } else {
+            kept = 0;
+        }
+    }
     if (kept > 0)
         memcpy(response->body + response->body_size, data, kept);
     response->body_size += kept;
@@ -345,10 +298,37 @@ size_t http1_response_feed(struct http1_response *response, const uint8_t *data,
     size_t taken = 0;
     while (taken < size && !is_over(response)) {
         if (response->state == RESPONSE_LENGTH_BODY || response->state == RESPONSE_CLOSE_BODY ||
-            response->state == RESPONSE_CHUNK_DATA)
+            response->state == RESPONSE_CHUNK_DATA) {
             taken += feed_body(response, data + taken, size - taken);
-        else
-            taken += feed_line(response, data + taken, size - taken);
+            continue;
+        }
+        const uint8_t *end = memchr(data + taken, '\n', size - taken);
+        size_t step = end == NULL ? size - taken : (size_t)(end + 1 - (data + taken));
+        /* Limits lines: head and trailers together, and each line of a chunk's size. */
+        assert(response->line_size <= response->line_capacity);
+        if (response->state == RESPONSE_CHUNK_SIZE || response->state == RESPONSE_CHUNK_END) {
+            response->body_seen += step;
+            if (response->line_size + step > HTTP_CHUNK_EXTENSION_BYTES_MAX)
+                fail(response, "a chunk's size line is too long");
+        } else {
+            response->head_bytes += step;
+            if (response->head_bytes > RESPONSE_HEADER_BYTES_MAX)
+                fail(response, "the response's headers are larger than 64 KiB");
+        }
+        if (is_over(response))
+            break;
+        if (response->line_size + step > response->line_capacity) {
+            size_t capacity = response->line_capacity == 0 ? 256 : response->line_capacity;
+            while (capacity < response->line_size + step)
+                capacity *= 2;
+            response->line = mem_resize(response->line, capacity);
+            response->line_capacity = capacity;
+        }
+        memcpy(response->line + response->line_size, data + taken, step);
+        response->line_size += step;
+        taken += step;
+        if (end != NULL)
+            take_line(response);
     }
     return taken;
 }

@@ -114,40 +114,6 @@ static void append_copy(struct http2_output *output, const uint8_t *data, size_t
     output->parts[output->parts_count++] = (struct batch_part){.bytes = slice_of(room, size)};
 }
 
-static int output_data(struct http2_client_stream *stream, const uint8_t *head, size_t size)
-{
-    struct http2_output *output = stream->client->output;
-    assert(size <= stream->left);
-    if (!has_room(output)) {
-        output->is_full = true;
-        stream->client->stalled = stream;
-        return NGHTTP2_ERR_WOULDBLOCK;
-    }
-    stream->client->stalled = NULL;
-    append_copy(output, head, FRAME_HEAD_BYTES);
-    stream->left -= size;
-    while (size > 0) {
-        const struct batch_part *part = &stream->parts[stream->at];
-        assert(stream->at < stream->parts_count);
-        size_t left = part->bytes.size - stream->offset;
-        size_t step = left < size ? left : size;
-        const uint8_t *data = part->bytes.data + stream->offset;
-        bool has_parts = output->parts_count + 2 < OUTPUT_PARTS;
-        if (part->owner != NULL && step > COPY_BYTES_MAX && has_parts)
-            output->parts[output->parts_count++] =
-                (struct batch_part){.owner = part->owner, .bytes = slice_of(data, step)};
-        else if (step > 0)
-            append_copy(output, data, step);
-        size -= step;
-        stream->offset += step;
-        if (step == left) {
-            stream->at++;
-            stream->offset = 0;
-        }
-    }
-    return 0;
-}
-
 static struct http2_client_stream *find_stream(nghttp2_session *nghttp2, int32_t id)
 {
     return id == 0 ? NULL : nghttp2_session_get_stream_user_data(nghttp2, id);
@@ -301,14 +267,45 @@ static ssize_t on_body_due(nghttp2_session *nghttp2, int32_t id, uint8_t *room, 
     return (ssize_t)(stream->left < size ? stream->left : size);
 }
 
+/* Puts a DATA frame into the output; large parts are pointed to, not copied. */
 static int on_body_frame(nghttp2_session *nghttp2, nghttp2_frame *frame, const uint8_t *head,
                          size_t size, nghttp2_data_source *source, void *arg)
 {
+    struct http2_client_stream *stream = source->ptr;
+    struct http2_output *output = stream->client->output;
     assert(frame->data.padlen == 0);
+    assert(size <= stream->left);
     (void)nghttp2;
     (void)frame;
     (void)arg;
-    return output_data(source->ptr, head, size);
+    if (!has_room(output)) {
+        output->is_full = true;
+        stream->client->stalled = stream;
+        return NGHTTP2_ERR_WOULDBLOCK;
+    }
+    stream->client->stalled = NULL;
+    append_copy(output, head, FRAME_HEAD_BYTES);
+    stream->left -= size;
+    while (size > 0) {
+        const struct batch_part *part = &stream->parts[stream->at];
+        assert(stream->at < stream->parts_count);
+        size_t left = part->bytes.size - stream->offset;
+        size_t step = left < size ? left : size;
+        const uint8_t *data = part->bytes.data + stream->offset;
+        bool has_parts = output->parts_count + 2 < OUTPUT_PARTS;
+        if (part->owner != NULL && step > COPY_BYTES_MAX && has_parts)
+            output->parts[output->parts_count++] =
+                (struct batch_part){.owner = part->owner, .bytes = slice_of(data, step)};
+        else if (step > 0)
+            append_copy(output, data, step);
+        size -= step;
+        stream->offset += step;
+        if (step == left) {
+            stream->at++;
+            stream->offset = 0;
+        }
+    }
+    return 0;
 }
 
 static void fill_callbacks(nghttp2_session_callbacks *callbacks)
@@ -448,18 +445,6 @@ static void start_keepalive(struct http2_client *client)
         lane_timer_stop(client->lane, &client->timer);
 }
 
-/* Recognises servers of other protocols by their first bytes; NULL: HTTP/2, perhaps. */
-static const char *foreign_words(const uint8_t *data, size_t size)
-{
-    if (size >= 5 && memcmp(data, "HTTP/", 5) == 0)
-        return "the server speaks HTTP/1.1 where gRPC (HTTP/2) is expected: is this the port of "
-               "OTLP over HTTP (4318)? Its exporter is otlp_http";
-    if (size >= 2 && data[0] == 0x15 && data[1] == 0x03)
-        return "the server expects TLS, and tls::insecure is true: remove that key, and give "
-               "tls::ca_file when its certificate is your own";
-    return NULL;
-}
-
 static void on_bytes(void *owner, const uint8_t *data, size_t size)
 {
     struct http2_client *client = owner;
@@ -467,7 +452,7 @@ static void on_bytes(void *owner, const uint8_t *data, size_t size)
     if (!is_talking(client))
         return;
     bool was_greeting = client->state == HTTP2_CLIENT_GREETING;
-    const char *foreign = client->has_heard ? NULL : foreign_words(data, size);
+    bool is_first = !client->has_heard;
     /* Any byte counts as the ACK of a keepalive ping. */
     client->has_heard = true;
     client->heard_ns = clock_now_ns();
@@ -475,8 +460,15 @@ static void on_bytes(void *owner, const uint8_t *data, size_t size)
         client->asked_ns = 0;
         start_keepalive(client);
     }
-    if (foreign != NULL) {
-        end(client, foreign);
+    /* Servers of other protocols are recognised by their first bytes. */
+    if (is_first && size >= 5 && memcmp(data, "HTTP/", 5) == 0) {
+        end(client, "the server speaks HTTP/1.1 where gRPC (HTTP/2) is expected: is this the port "
+                    "of OTLP over HTTP (4318)? Its exporter is otlp_http");
+        return;
+    }
+    if (is_first && size >= 2 && data[0] == 0x15 && data[1] == 0x03) {
+        end(client, "the server expects TLS, and tls::insecure is true: remove that key, and give "
+                    "tls::ca_file when its certificate is your own");
         return;
     }
     ssize_t taken = nghttp2_session_mem_recv(client->nghttp2, data, size);

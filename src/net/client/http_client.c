@@ -105,17 +105,6 @@ static bool redirect_parse(const struct exchange *exchange, const char *location
     return true;
 }
 
-/* Subtracts the time since the first request. False: the timeout has passed. */
-static bool cut_timeout(const struct exchange *exchange, struct redirect *redirect)
-{
-    uint64_t *timeout_ns = &redirect->settings.timeout_ns;
-    uint64_t passed_ns = clock_now_ns() - exchange->started_ns;
-    if (*timeout_ns == 0)
-        return true;
-    *timeout_ns = passed_ns < *timeout_ns ? *timeout_ns - passed_ns : 0;
-    return *timeout_ns > 0;
-}
-
 static void post_by_curl(struct exchange *exchange)
 {
     struct http_client *client = exchange->client;
@@ -158,7 +147,11 @@ static void on_done(const struct http_result *result, void *arg)
         exchange_fail(exchange, error.text);
         return;
     }
-    bool is_in_time = cut_timeout(exchange, redirect);
+    /* The timeout covers all requests of the exchange; 0: none. */
+    uint64_t timeout_ns = redirect->settings.timeout_ns;
+    uint64_t passed_ns = clock_now_ns() - exchange->started_ns;
+    bool is_in_time = timeout_ns == 0 || passed_ns < timeout_ns;
+    redirect->settings.timeout_ns = timeout_ns != 0 && is_in_time ? timeout_ns - passed_ns : 0;
     redirect_free(exchange->redirect);
     exchange->redirect = redirect;
     exchange->post.target = NULL; /* the redirect's URL has it */

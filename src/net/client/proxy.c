@@ -29,17 +29,6 @@ static struct address address_parse(const char *text)
     return address;
 }
 
-static bool is_this_machine(const struct http_url *url)
-{
-    static const uint8_t loopback6[16] = {[15] = 1};
-    struct address address = address_parse(url->host);
-    if (address.family == AF_INET)
-        return address.bytes[0] == 127;
-    if (address.family == AF_INET6)
-        return memcmp(address.bytes, loopback6, sizeof(loopback6)) == 0;
-    return strcasecmp(url->host, "localhost") == 0;
-}
-
 static bool in_block(const struct address *address, const char *block, long prefix)
 {
     struct address network = address_parse(block);
@@ -125,7 +114,15 @@ const char *proxy_find(const struct http_url *url, const char *configured)
         return configured;
     const char *proxy = url->is_https ? environment("HTTPS_PROXY", "https_proxy")
                                       : environment("HTTP_PROXY", "http_proxy");
-    if (proxy == NULL || is_this_machine(url))
+    if (proxy == NULL)
+        return NULL;
+    /* This machine is reached without a proxy. */
+    static const uint8_t loopback6[16] = {[15] = 1};
+    struct address address = address_parse(url->host);
+    bool is_local = address.family == AF_INET    ? address.bytes[0] == 127
+                    : address.family == AF_INET6 ? memcmp(address.bytes, loopback6, 16) == 0
+                                                 : strcasecmp(url->host, "localhost") == 0;
+    if (is_local)
         return NULL;
     const char *no_proxy = environment("NO_PROXY", "no_proxy");
     return no_proxy != NULL && proxy_is_excluded(url, no_proxy) ? NULL : proxy;
