@@ -136,19 +136,6 @@ static bool is_base64(struct slice text)
     return digits % 4 != 1;
 }
 
-/* The first "-bin" header that is not base64; data is NULL when all are. */
-static struct slice find_bad_binary(const struct http_request *request)
-{
-    struct slice name;
-    struct slice value;
-    for (size_t i = 0; http_request_header_at(request, i, &name, &value); i++) {
-        bool is_binary = name.size > 4 && memcmp(name.data + name.size - 4, "-bin", 4) == 0;
-        if (is_binary && !is_base64(value))
-            return name;
-    }
-    return (struct slice){.data = NULL};
-}
-
 bool grpc_accept(struct http_request *request, struct grpc_call *ret_call)
 {
     *ret_call = (struct grpc_call){.timeout_ns = GRPC_NO_TIMEOUT};
@@ -168,14 +155,18 @@ bool grpc_accept(struct http_request *request, struct grpc_call *ret_call)
             &(struct refusal){
                 400, {.code = STATUS_INTERNAL, .message = "malformed grpc-timeout: found"}},
             timeout);
-    struct slice binary = find_bad_binary(request);
-    if (binary.data != NULL)
-        return refuse_showing(
-            request, ret_call,
-            &(struct refusal){400,
-                              {.code = STATUS_INTERNAL,
-                               .message = "malformed binary metadata: not base64: header"}},
-            binary);
+    struct slice name;
+    struct slice value;
+    for (size_t i = 0; http_request_header_at(request, i, &name, &value); i++) {
+        bool is_binary = name.size > 4 && memcmp(name.data + name.size - 4, "-bin", 4) == 0;
+        if (is_binary && !is_base64(value))
+            return refuse_showing(
+                request, ret_call,
+                &(struct refusal){400,
+                                  {.code = STATUS_INTERNAL,
+                                   .message = "malformed binary metadata: not base64: header"}},
+                name);
+    }
     struct slice method = http_request_method(request);
     if (!slice_equal_text(method, "POST"))
         return refuse_showing(

@@ -44,32 +44,6 @@ static bool is_digit(uint8_t byte)
     return byte >= '0' && byte <= '9';
 }
 
-/* A host, or an address in brackets, and maybe a port (RFC 9110 §4.2). No user name. */
-static bool is_authority(struct slice text)
-{
-    const uint8_t *bracket = text.size == 0 ? NULL : memchr(text.data, ']', text.size);
-    struct slice port = text;
-    struct slice host = text;
-    if (text.size == 0 || !http1_is_all(text, HTTP1_HOST) || memchr(text.data, '@', text.size))
-        return false;
-    if ((text.data[0] == '[') != (bracket != NULL))
-        return false;
-    if (bracket != NULL) {
-        size_t size = (size_t)(bracket + 1 - text.data);
-        port = slice_of(bracket + 1, text.size - size);
-        if (port.size == 0)
-            return true;
-    }
-    if (!cut(&port, ':', &host))
-        return bracket == NULL;
-    if (bracket == NULL ? host.size == 0 : host.size > 0)
-        return false;
-    for (size_t i = 0; i < port.size; i++)
-        if (!is_digit(port.data[i]))
-            return false;
-    return true;
-}
-
 /* "http://host/path" leaves "/path"; its host replaces the header's (RFC 9112 §3.2.2).
  * False: the target has another form. */
 static bool take_authority(struct http1_parser *parser, const uint8_t *data, struct slice *target)
@@ -85,11 +59,29 @@ static bool take_authority(struct http1_parser *parser, const uint8_t *data, str
     size_t size = 0;
     while (size < rest.size && rest.data[size] != '/' && rest.data[size] != '?')
         size++;
-    struct slice host = slice_of(rest.data, size);
-    if (!is_authority(host))
+    /* A host, or an address in brackets, and maybe a port (RFC 9110 §4.2). No user name. */
+    struct slice authority = slice_of(rest.data, size);
+    if (size == 0 || !http1_is_all(authority, HTTP1_HOST) || memchr(rest.data, '@', size) != NULL)
         return false;
+    const uint8_t *bracket = memchr(rest.data, ']', size);
+    if ((rest.data[0] == '[') != (bracket != NULL))
+        return false;
+    struct slice port = authority;
+    struct slice host;
+    if (bracket != NULL)
+        port = slice_of(bracket + 1, size - (size_t)(bracket + 1 - rest.data));
+    if (cut(&port, ':', &host)) {
+        /* After a bracket, the port follows at once. */
+        if ((bracket != NULL) != (host.size == 0))
+            return false;
+        for (size_t i = 0; i < port.size; i++)
+            if (!is_digit(port.data[i]))
+                return false;
+    } else if (bracket != NULL && port.size > 0) {
+        return false;
+    }
     parser->has_authority = true;
-    parser->host = span_of(data, host);
+    parser->host = span_of(data, authority);
     *target = slice_of(rest.data + size, rest.size - size);
     return true;
 }
@@ -209,34 +201,6 @@ static bool parse_header(struct http1_parser *parser, const uint8_t *data, struc
     return true;
 }
 
-/* At the LF of a line; its CR and LF are not part of line. */
-static enum http1_result end_line(struct http1_parser *parser, const uint8_t *data)
-{
-    assert(parser->position >= parser->line_at + 2);
-    size_t size = parser->position - parser->line_at - 2;
-    struct slice line = slice_of(data + parser->line_at, size);
-    parser->line_at = parser->position;
-    parser->has_cr = false;
-    if (!parser->has_request_line) {
-        parser->has_request_line = true;
-        return parse_request_line(parser, data, line) ? HTTP1_MORE : HTTP1_REFUSED;
-    }
-    if (size > 0)
-        return parse_header(parser, data, line) ? HTTP1_MORE : HTTP1_REFUSED;
-    /* The checks of the whole head (RFC 9112 §3.2, §6.1). */
-    bool is_1_0 = parser->version_minor == 0;
-    bool is_sound = true;
-    if (!parser->has_host && !is_1_0)
-        is_sound = refuse(parser, 400, "missing Host");
-    else if (parser->is_chunked && parser->has_content_length)
-        is_sound = refuse(parser, 400, "both Content-Length and Transfer-Encoding");
-    else if (parser->is_chunked && is_1_0)
-        is_sound = refuse(parser, 400, "Transfer-Encoding in HTTP/1.0");
-    if (is_1_0)
-        parser->expects_continue = false;
-    return is_sound ? HTTP1_COMPLETE : HTTP1_REFUSED;
-}
-
 void http1_parser_init(struct http1_parser *parser)
 {
     /* The header table is written before it is read. */
@@ -248,8 +212,7 @@ enum http1_result http1_parser_feed(struct http1_parser *parser, const uint8_t *
     assert(data != NULL || size == 0);
     assert(parser->status == 0);
     assert(size >= parser->position);
-    enum http1_result result = HTTP1_MORE;
-    while (result == HTTP1_MORE && parser->position < size) {
+    while (parser->position < size) {
         uint8_t byte = data[parser->position];
         bool is_sound = true;
         if (parser->position == HTTP_HEADER_BLOCK_BYTES_MAX ||
@@ -266,9 +229,35 @@ enum http1_result http1_parser_feed(struct http1_parser *parser, const uint8_t *
         else if (byte != '\n' && !http1_is(byte, HTTP1_VALUE))
             is_sound = refuse(parser, 400, "control character in request head");
         if (!is_sound)
-            result = HTTP1_REFUSED;
-        else if (byte == '\n')
-            result = end_line(parser, data);
+            return HTTP1_REFUSED;
+        if (byte != '\n')
+            continue;
+        /* A line is complete; its CR and LF are not part of it. */
+        assert(parser->position >= parser->line_at + 2);
+        struct slice line =
+            slice_of(data + parser->line_at, parser->position - parser->line_at - 2);
+        parser->line_at = parser->position;
+        parser->has_cr = false;
+        if (!parser->has_request_line) {
+            parser->has_request_line = true;
+            is_sound = parse_request_line(parser, data, line);
+        } else if (line.size > 0) {
+            is_sound = parse_header(parser, data, line);
+        } else {
+            /* The checks of the whole head (RFC 9112 §3.2, §6.1). */
+            bool is_1_0 = parser->version_minor == 0;
+            if (!parser->has_host && !is_1_0)
+                is_sound = refuse(parser, 400, "missing Host");
+            else if (parser->is_chunked && parser->has_content_length)
+                is_sound = refuse(parser, 400, "both Content-Length and Transfer-Encoding");
+            else if (parser->is_chunked && is_1_0)
+                is_sound = refuse(parser, 400, "Transfer-Encoding in HTTP/1.0");
+            if (is_1_0)
+                parser->expects_continue = false;
+            return is_sound ? HTTP1_COMPLETE : HTTP1_REFUSED;
+        }
+        if (!is_sound)
+            return HTTP1_REFUSED;
     }
-    return result;
+    return HTTP1_MORE;
 }

@@ -122,11 +122,6 @@ static const char *reason_of(unsigned status)
     return "";
 }
 
-static bool is_bodiless(unsigned status)
-{
-    return status == 204 || status == 304;
-}
-
 static char *room(struct response_head *head, size_t size)
 {
     assert(head->size <= head->capacity);
@@ -172,33 +167,6 @@ static void append_header(struct response_head *head, const char *name, const ch
     append(head, "\r\n");
 }
 
-/* connection: "close", "keep-alive", or NULL. */
-static void response_head_init(struct response_head *head, struct http_server *server,
-                               const struct http_response *response, const char *connection)
-{
-    head->data = head->inlined;
-    head->size = 0;
-    head->capacity = sizeof(head->inlined);
-    char line[64];
-    snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", response->status,
-             reason_of(response->status));
-    append(head, line);
-    size_t headers_max = sizeof(response->headers) / sizeof(response->headers[0]);
-    for (size_t i = 0; i < headers_max && response->headers[i].name != NULL; i++)
-        append_header(head, response->headers[i].name, response->headers[i].value);
-    for (size_t i = 0; i < response->common.count; i++)
-        if (http_response_sends_common(response, i))
-            append_header(head, response->common.rows[i].name, response->common.rows[i].value);
-    append_header(head, "date", http_server_date(server));
-    if (!is_bodiless(response->status)) {
-        snprintf(line, sizeof(line), "%zu", response->body.size);
-        append_header(head, "content-length", line);
-    }
-    if (connection != NULL)
-        append_header(head, "connection", connection);
-    append(head, "\r\n");
-}
-
 static enum http1_result refuse_busy(struct http1_exchange *exchange)
 {
     exchange->parser.status = 503;
@@ -224,19 +192,6 @@ static void exchange_destroy(struct http1_exchange *exchange)
 {
     buffer_unref(exchange->head);
     mem_free(exchange);
-}
-
-/* Parses the head where it lies, and copies it once. */
-static enum http1_result feed_first(struct http1_exchange *exchange, struct budget *budget,
-                                    const uint8_t *data, size_t size, size_t *ret_used)
-{
-    assert(exchange->head == NULL);
-    enum http1_result result = http1_parser_feed(&exchange->parser, data, size);
-    *ret_used = exchange->parser.position;
-    if (result == HTTP1_REFUSED)
-        return result;
-    exchange->head = keep(budget, data, *ret_used);
-    return exchange->head == NULL ? refuse_busy(exchange) : result;
 }
 
 static enum http1_result feed_more(struct http1_exchange *exchange, struct budget *budget,
@@ -391,11 +346,32 @@ static void send_response(struct http1 *http1, const struct http_response *respo
         (has_rest(http1) &&
          (http1->is_chunked || !http1->has_continued || http1->body_left > HTTP_DISCARD_BYTES_MAX));
     http1->state = HTTP1_RESPONDING;
-    bool is_1_0 = exchange->parser.version_minor == 0;
-    const char *option = http1->closes ? "close" : is_1_0 ? "keep-alive" : NULL;
     struct response_head head;
-    response_head_init(&head, connection->server, response, option);
-    bool has_body = response->body.size > 0 && !is_bodiless(response->status) &&
+    head.data = head.inlined;
+    head.size = 0;
+    head.capacity = sizeof(head.inlined);
+    char line[64];
+    snprintf(line, sizeof(line), "HTTP/1.1 %u %s\r\n", response->status,
+             reason_of(response->status));
+    append(&head, line);
+    size_t headers_max = sizeof(response->headers) / sizeof(response->headers[0]);
+    for (size_t i = 0; i < headers_max && response->headers[i].name != NULL; i++)
+        append_header(&head, response->headers[i].name, response->headers[i].value);
+    for (size_t i = 0; i < response->common.count; i++)
+        if (http_response_sends_common(response, i))
+            append_header(&head, response->common.rows[i].name, response->common.rows[i].value);
+    append_header(&head, "date", http_server_date(connection->server));
+    bool is_bodiless = response->status == 204 || response->status == 304;
+    if (!is_bodiless) {
+        snprintf(line, sizeof(line), "%zu", response->body.size);
+        append_header(&head, "content-length", line);
+    }
+    if (http1->closes)
+        append_header(&head, "connection", "close");
+    else if (exchange->parser.version_minor == 0)
+        append_header(&head, "connection", "keep-alive");
+    append(&head, "\r\n");
+    bool has_body = response->body.size > 0 && !is_bodiless &&
                     !(exchange->has_begun && slice_equal_text(exchange->request.method, "HEAD"));
     uv_buf_t parts[2] = {
         uv_buf_init(head.data, (unsigned)head.size),
@@ -500,31 +476,6 @@ static const struct http_request_ops http1_request_ops = {
     .destroy = destroy_request,
 };
 
-static bool begin_head(struct http1 *http1)
-{
-    assert(http1->state == HTTP1_HEAD);
-    const struct http_server_settings *settings = http_connection_settings(http1->connection);
-    struct http1_exchange *exchange = mem_try_alloc(sizeof(*exchange));
-    if (exchange == NULL) {
-        http_connection_abort(http1->connection);
-        return false;
-    }
-    exchange->http1 = http1;
-    exchange->head = NULL;
-    exchange->has_begun = false;
-    http1_parser_init(&exchange->parser);
-    http1->exchange = exchange;
-    http1->read_until_ns =
-        settings->read_deadline_ns == 0 ? UINT64_MAX : clock_now_ns() + settings->read_deadline_ns;
-    uint64_t delay_ns = settings->header_deadline_ns;
-    if (settings->read_deadline_ns != 0 && settings->read_deadline_ns < delay_ns)
-        delay_ns = settings->read_deadline_ns;
-    /* The deadline of the first head runs since the connection was opened. */
-    if (http1->has_served)
-        http_connection_set_deadline(http1->connection, delay_ns);
-    return true;
-}
-
 static void begin_request(struct http1 *http1)
 {
     struct http1_exchange *exchange = http1->exchange;
@@ -566,16 +517,44 @@ static void begin_request(struct http1 *http1)
 static size_t take_head(struct http1 *http1, const uint8_t *data, size_t size)
 {
     assert(http1->state == HTTP1_HEAD);
-    if (http1->exchange == NULL && !begin_head(http1))
-        return size;
-    size_t used;
-    struct budget *budget = http_connection_settings(http1->connection)->budget;
+    const struct http_server_settings *settings = http_connection_settings(http1->connection);
     struct http1_exchange *exchange = http1->exchange;
+    if (exchange == NULL) {
+        exchange = mem_try_alloc(sizeof(*exchange));
+        if (exchange == NULL) {
+            http_connection_abort(http1->connection);
+            return size;
+        }
+        exchange->http1 = http1;
+        exchange->head = NULL;
+        exchange->has_begun = false;
+        http1_parser_init(&exchange->parser);
+        http1->exchange = exchange;
+        uint64_t read_ns = settings->read_deadline_ns;
+        uint64_t delay_ns = settings->header_deadline_ns;
+        http1->read_until_ns = read_ns == 0 ? UINT64_MAX : clock_now_ns() + read_ns;
+        if (read_ns != 0 && read_ns < delay_ns)
+            delay_ns = read_ns;
+        /* The deadline of the first head runs since the connection was opened. */
+        if (http1->has_served)
+            http_connection_set_deadline(http1->connection, delay_ns);
+    }
     assert(!exchange->has_begun);
-    enum http1_result result = exchange->head == NULL
-                                   ? feed_first(exchange, budget, data, size, &used)
-                                   : feed_more(exchange, budget, data, size, &used);
     const struct http1_parser *parser = &exchange->parser;
+    enum http1_result result;
+    size_t used;
+    if (exchange->head == NULL) {
+        /* Parses the head where it lies, and copies it once. */
+        result = http1_parser_feed(&exchange->parser, data, size);
+        used = parser->position;
+        if (result != HTTP1_REFUSED) {
+            exchange->head = keep(settings->budget, data, used);
+            if (exchange->head == NULL)
+                result = refuse_busy(exchange);
+        }
+    } else {
+        result = feed_more(exchange, settings->budget, data, size, &used);
+    }
     if (result == HTTP1_REFUSED)
         respond_plain(http1, parser->status, parser->reason);
     else if (result == HTTP1_COMPLETE)
@@ -630,40 +609,39 @@ static size_t take_body(struct http1 *http1, const uint8_t *data, size_t size)
     return used;
 }
 
-/* Returns how many bytes the present state has used; 0: it must wait. */
-static size_t take_some(struct http1 *http1, const uint8_t *data, size_t size)
-{
-    switch (http1->state) {
-    case HTTP1_HEAD:
-        return take_head(http1, data, size);
-    case HTTP1_BODY:
-        return take_body(http1, data, size);
-    case HTTP1_DISCARD: {
-        size_t taken = size < http1->body_left ? size : (size_t)http1->body_left;
-        http1->body_left -= taken;
-        if (http1->body_left == 0)
-            go_idle(http1);
-        return taken;
-    }
-    case HTTP1_LINGER:
-        http1->dropped_bytes += size;
-        if (http1->dropped_bytes > HTTP1_LINGER_BYTES_MAX)
-            http_connection_abort(http1->connection);
-        return size;
-    case HTTP1_HELD:
-    case HTTP1_RESPONDING:
-        break;
-    }
-    return 0;
-}
-
+/* Offers input to one state after the other. Returns how much they have used; the rest must wait.
+ */
 static size_t take_all(struct http1 *http1, const uint8_t *data, size_t size)
 {
     assert(size > 0);
     size_t used = 0;
     while (used < size && !http_connection_is_closing(http1->connection)) {
-        size_t taken = take_some(http1, data + used, size - used);
-        assert(taken <= size - used);
+        size_t left = size - used;
+        size_t taken = 0;
+        switch (http1->state) {
+        case HTTP1_HEAD:
+            taken = take_head(http1, data + used, left);
+            break;
+        case HTTP1_BODY:
+            taken = take_body(http1, data + used, left);
+            break;
+        case HTTP1_DISCARD:
+            taken = left < http1->body_left ? left : (size_t)http1->body_left;
+            http1->body_left -= taken;
+            if (http1->body_left == 0)
+                go_idle(http1);
+            break;
+        case HTTP1_LINGER:
+            taken = left;
+            http1->dropped_bytes += left;
+            if (http1->dropped_bytes > HTTP1_LINGER_BYTES_MAX)
+                http_connection_abort(http1->connection);
+            break;
+        case HTTP1_HELD:
+        case HTTP1_RESPONDING:
+            break;
+        }
+        assert(taken <= left);
         if (taken == 0)
             break;
         used += taken;

@@ -656,20 +656,6 @@ static bool expects(const void *state)
     return plan_read(state, &plan);
 }
 
-/* Whether the content of the frame with this header was read to the right place. Only the last one
- * may end the stream: that hands the body to the handler. */
-static bool is_as_expected(const struct http2_session *session, const struct iovec *row,
-                           bool is_last)
-{
-    const uint8_t *head = row->iov_base;
-    size_t size = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
-    uint32_t id =
-        (uint32_t)head[5] << 24 | (uint32_t)head[6] << 16 | (uint32_t)head[7] << 8 | head[8];
-    unsigned flags = is_last ? NGHTTP2_FLAG_PADDED : NGHTTP2_FLAG_PADDED | NGHTTP2_FLAG_END_STREAM;
-    return size == row[1].iov_len && head[3] == NGHTTP2_DATA && (head[4] & flags) == 0 &&
-           id == (uint32_t)session->data_run.stream_id;
-}
-
 /* Mostly the stream of the previous call. */
 static struct http2_stream *find_stream(struct http2_session *session, int32_t id)
 {
@@ -1170,8 +1156,20 @@ static ssize_t read_expected(void *state, int fd)
     bool goes_on = true;
     for (left -= tail_size; goes_on && left > 0; row++) {
         bool is_head = (row - plan.rows) % 2 == 1;
-        if (is_head && (left < HTTP2_HEAD_BYTES || !is_as_expected(session, row, row + 2 == tail)))
+        if (is_head && left < HTTP2_HEAD_BYTES)
             break;
+        if (is_head) {
+            /* The content must be of the expected size and stream. Only the last frame may end the
+             * stream: that hands the body to the handler. */
+            const uint8_t *head = row->iov_base;
+            size_t length = (size_t)head[0] << 16 | (size_t)head[1] << 8 | head[2];
+            uint32_t id = (uint32_t)head[5] << 24 | (uint32_t)head[6] << 16 |
+                          (uint32_t)head[7] << 8 | head[8];
+            unsigned flags = NGHTTP2_FLAG_PADDED | (row + 2 == tail ? 0 : NGHTTP2_FLAG_END_STREAM);
+            if (length != row[1].iov_len || head[3] != NGHTTP2_DATA || (head[4] & flags) != 0 ||
+                id != (uint32_t)session->data_run.stream_id)
+                break;
+        }
         size_t piece = left < row->iov_len ? left : row->iov_len;
         goes_on = piece == 0 || feed(session, row->iov_base, piece);
         left -= piece;

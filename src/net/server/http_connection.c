@@ -207,27 +207,6 @@ static void on_closed(uv_handle_t *handle)
     http_connection_unref(connection);
 }
 
-static size_t parts_size(const uv_buf_t *parts, unsigned count)
-{
-    size_t size = 0;
-    for (unsigned i = 0; i < count; i++)
-        size += parts[i].len;
-    return size;
-}
-
-/* Copies what follows the first skip bytes. */
-static void copy_parts(char *target, const uv_buf_t *parts, unsigned count, size_t skip)
-{
-    for (unsigned i = 0; i < count; i++) {
-        size_t skipped = skip < parts[i].len ? skip : parts[i].len;
-        size_t rest = parts[i].len - skipped;
-        if (rest > 0)
-            memcpy(target, parts[i].base + skipped, rest);
-        target += rest;
-        skip -= skipped;
-    }
-}
-
 const struct http_server_settings *http_connection_settings(
     const struct http_connection *connection)
 {
@@ -247,30 +226,41 @@ bool http_connection_send(struct http_connection *connection, uv_buf_t *parts, u
         http_connection_close(connection);
         return false;
     }
-    if ((size_t)written == parts_size(parts, count))
-        return true;
     size_t skip = (size_t)written;
-    assert(!connection->is_closing);
-    assert(skip < parts_size(parts, count));
-    size_t size = parts_size(parts, count) - skip;
+    size_t size = 0;
+    for (unsigned i = 0; i < count; i++)
+        size += parts[i].len;
+    assert(skip <= size);
+    if (skip == size)
+        return true;
+    /* libuv writes a copy of the rest. */
+    size -= skip;
     struct late_write *late = mem_try_alloc(sizeof(*late) + size);
     if (late == NULL) {
         http_connection_close(connection);
-    } else {
-        late->connection = connection;
-        late->size = size;
-        late->request.data = late;
-        copy_parts(late->data, parts, count, skip);
-        uv_buf_t rest = uv_buf_init(late->data, (unsigned)size);
-        if (uv_write(&late->request, stream_of(connection), &rest, 1, on_late_write) != 0) {
-            mem_free(late);
-            http_connection_close(connection);
-        } else {
-            connection->writes_waiting++;
-            if (connection->writes_waiting == 1)
-                start_write_deadline(connection);
-        }
+        return false;
     }
+    late->connection = connection;
+    late->size = size;
+    late->request.data = late;
+    char *target = late->data;
+    for (unsigned i = 0; i < count; i++) {
+        size_t skipped = skip < parts[i].len ? skip : parts[i].len;
+        size_t rest = parts[i].len - skipped;
+        if (rest > 0)
+            memcpy(target, parts[i].base + skipped, rest);
+        target += rest;
+        skip -= skipped;
+    }
+    uv_buf_t rest = uv_buf_init(late->data, (unsigned)size);
+    if (uv_write(&late->request, stream_of(connection), &rest, 1, on_late_write) != 0) {
+        mem_free(late);
+        http_connection_close(connection);
+        return false;
+    }
+    connection->writes_waiting++;
+    if (connection->writes_waiting == 1)
+        start_write_deadline(connection);
     return false;
 }
 

@@ -18,15 +18,20 @@ static char *put_row(struct client_metadata *row, const char *name, struct slice
     return text + sprintf(text, "%.*s", (int)value.size, (const char *)value.data) + 1;
 }
 
-/* Fills rows, and text with their zero-terminated strings. Returns the number of rows. */
-static size_t collect_metadata(const struct http_request *request, bool is_grpc,
-                               struct client_metadata *rows, char *text)
+struct client_info *http_request_client(const struct http_request *request, bool is_grpc)
 {
     /* Headers that grpc-go does not pass on. */
     static const char *const own[] = {"te",           "grpc-encoding", "grpc-timeout",
                                       "grpc-message", "grpc-status",   "grpc-message-type"};
+    struct client_metadata rows[METADATA_ROWS_MAX];
+    struct slice host = http_request_host(request);
     struct slice name;
     struct slice value;
+    size_t size = 2 * (host.size + 1);
+    for (size_t i = 0; http_request_header_at(request, i, &name, &value); i++)
+        size += name.size + value.size + 2;
+    char *strings = mem_alloc(size);
+    char *at = strings;
     size_t count = 0;
     for (size_t i = 0;
          count < METADATA_ROWS_MAX - 2 && http_request_header_at(request, i, &name, &value); i++) {
@@ -35,30 +40,16 @@ static size_t collect_metadata(const struct http_request *request, bool is_grpc,
             is_own |= slice_equal_text(name, own[j]);
         if (is_own)
             continue;
-        const char *key = text;
-        text += sprintf(text, "%.*s", (int)name.size, (const char *)name.data) + 1;
-        text = put_row(&rows[count++], key, value, text);
+        const char *key = at;
+        at += sprintf(at, "%.*s", (int)name.size, (const char *)name.data) + 1;
+        at = put_row(&rows[count++], key, value, at);
     }
-    struct slice host = http_request_host(request);
     if (host.size > 0)
-        text = put_row(&rows[count++], "host", host, text);
+        at = put_row(&rows[count++], "host", host, at);
     if (host.size > 0 && is_grpc)
-        put_row(&rows[count++], ":authority", host, text);
-    return count;
-}
-
-struct client_info *http_request_client(const struct http_request *request, bool is_grpc)
-{
-    struct client_metadata rows[METADATA_ROWS_MAX];
-    struct slice name;
-    struct slice value;
-    size_t size = 2 * (http_request_host(request).size + 1);
-    for (size_t i = 0; http_request_header_at(request, i, &name, &value); i++)
-        size += name.size + value.size + 2;
-    char *text = mem_alloc(size);
-    size_t count = collect_metadata(request, is_grpc, rows, text);
+        put_row(&rows[count++], ":authority", host, at);
     struct client_info *client =
         client_info_create(http_request_peer_address(request), rows, count);
-    mem_free(text);
+    mem_free(strings);
     return client;
 }

@@ -184,29 +184,24 @@ void server_tls_begin(struct http_connection *connection)
     http_connection_resume(connection);
 }
 
-/* Input during the handshake. False: the connection is closed. */
-static bool admit(struct http_connection *connection, size_t size)
-{
-    assert(!tls_channel_is_open(connection->tls));
-    if (connection->tls_input > TLS_HANDSHAKE_INPUT_MAX) {
-        report(connection, "the client sends more than a handshake needs");
-        http_connection_abort(connection);
-        return false;
-    }
-    bool is_first = connection->tls_input == 0;
-    connection->tls_input += size;
-    const char *reason = charge_handshake(connection, TLS_HANDSHAKE_BYTES + connection->tls_input);
-    if (reason == NULL)
-        return true;
-    refuse(connection, reason, is_first);
-    return false;
-}
-
 void server_tls_receive(struct http_connection *connection, const uint8_t *data, size_t size)
 {
     assert(size > 0);
-    if (!tls_channel_is_open(connection->tls) && !admit(connection, size))
-        return;
+    if (!tls_channel_is_open(connection->tls)) {
+        if (connection->tls_input > TLS_HANDSHAKE_INPUT_MAX) {
+            report(connection, "the client sends more than a handshake needs");
+            http_connection_abort(connection);
+            return;
+        }
+        bool is_first = connection->tls_input == 0;
+        connection->tls_input += size;
+        const char *reason =
+            charge_handshake(connection, TLS_HANDSHAKE_BYTES + connection->tls_input);
+        if (reason != NULL) {
+            refuse(connection, reason, is_first);
+            return;
+        }
+    }
     tls_channel_feed(connection->tls, (struct slice){.data = data, .size = size});
     pump(connection);
 }
