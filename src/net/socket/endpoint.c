@@ -96,49 +96,22 @@ static bool resolve_port(const char *port, uint16_t *ret_port, struct error *err
     return true;
 }
 
-static bool is_wildcard(const char *host)
-{
-    struct in_addr v4;
-    struct in6_addr v6;
-    if (host[0] == '\0')
-        return true;
-    if (inet_pton(AF_INET, host, &v4) == 1)
-        return v4.s_addr == htonl(INADDR_ANY);
-    return inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
-}
-
-static struct endpoint_address any_ipv4(uint16_t port)
+static struct endpoint_address any_address(int family, uint16_t port)
 {
     struct endpoint_address any = {.size = sizeof(struct sockaddr_in)};
-    struct sockaddr_in *address = (struct sockaddr_in *)&any.address;
-    address->sin_family = AF_INET;
-    address->sin_port = htons(port);
-    address->sin_addr.s_addr = htonl(INADDR_ANY);
+    struct sockaddr_in *v4 = (struct sockaddr_in *)&any.address;
+    struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)&any.address;
+    if (family == AF_INET) {
+        v4->sin_family = AF_INET;
+        v4->sin_port = htons(port);
+        v4->sin_addr.s_addr = htonl(INADDR_ANY);
+    } else {
+        any.size = sizeof(struct sockaddr_in6);
+        v6->sin6_family = AF_INET6;
+        v6->sin6_port = htons(port);
+        v6->sin6_addr = in6addr_any;
+    }
     return any;
-}
-
-static struct endpoint_address any_ipv6(uint16_t port, bool is_dual)
-{
-    struct endpoint_address any = {.size = sizeof(struct sockaddr_in6), .is_dual = is_dual};
-    struct sockaddr_in6 *address = (struct sockaddr_in6 *)&any.address;
-    address->sin6_family = AF_INET6;
-    address->sin6_port = htons(port);
-    address->sin6_addr = in6addr_any;
-    return any;
-}
-
-/* Containers may have no IPv6, or no IPv4-mapped addresses. */
-static bool can_listen_dual(void)
-{
-    struct endpoint_address any = any_ipv6(0, true);
-    int off = 0;
-    int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return false;
-    bool can = setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0 &&
-               bind(fd, (const struct sockaddr *)&any.address, any.size) == 0;
-    close(fd);
-    return can;
 }
 
 static bool lookup(const char *host, const char *transport, struct endpoint_address *ret_address,
@@ -174,31 +147,44 @@ static bool lookup(const char *host, const char *transport, struct endpoint_addr
 bool endpoint_resolve(const struct endpoint *endpoint, const char *transport,
                       struct endpoint_address *ret_address, struct error *error)
 {
+    const char *host = endpoint->host;
+    struct endpoint_address address = {.size = 0};
     uint16_t port = 0;
     if (!resolve_port(endpoint->port, &port, error))
         return false;
-    if (is_wildcard(endpoint->host)) {
-        bool has_colon = strchr(endpoint->host, ':') != NULL;
-        if (strcmp(transport, "tcp4") == 0)
-            *ret_address = any_ipv4(port);
-        else if (strcmp(transport, "tcp6") == 0)
-            *ret_address = any_ipv6(port, false);
+    struct in_addr v4;
+    struct in6_addr v6;
+    bool is_any_v4 = inet_pton(AF_INET, host, &v4) == 1 && v4.s_addr == htonl(INADDR_ANY);
+    bool is_any_v6 = inet_pton(AF_INET6, host, &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
+    if (host[0] != '\0' && !is_any_v4 && !is_any_v6) {
+        if (!lookup(host, transport, &address, error))
+            return false;
+        assert(address.address.ss_family == AF_INET || address.address.ss_family == AF_INET6);
+        if (address.address.ss_family == AF_INET)
+            ((struct sockaddr_in *)&address.address)->sin_port = htons(port);
         else
-            *ret_address = can_listen_dual() ? any_ipv6(port, true) : any_ipv4(port);
-        snprintf(ret_address->text, sizeof(ret_address->text), "%s%.64s%s:%u", has_colon ? "[" : "",
-                 endpoint->host, has_colon ? "]" : "", port);
+            ((struct sockaddr_in6 *)&address.address)->sin6_port = htons(port);
+        endpoint_print((const struct sockaddr *)&address.address, address.text);
+        *ret_address = address;
         return true;
     }
-    struct endpoint_address address = {.size = 0};
-    if (!lookup(endpoint->host, transport, &address, error))
-        return false;
-    assert(address.address.ss_family == AF_INET || address.address.ss_family == AF_INET6);
-    if (address.address.ss_family == AF_INET)
-        ((struct sockaddr_in *)&address.address)->sin_port = htons(port);
-    else
-        ((struct sockaddr_in6 *)&address.address)->sin6_port = htons(port);
-    endpoint_print((const struct sockaddr *)&address.address, address.text);
-    *ret_address = address;
+    bool is_dual = false;
+    if (strcmp(transport, "tcp4") != 0 && strcmp(transport, "tcp6") != 0) {
+        /* IPv4 and IPv6, unless this is a container without IPv6 or IPv4-mapped addresses. */
+        int off = 0;
+        int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        address = any_address(AF_INET6, 0);
+        is_dual = fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off)) == 0 &&
+                  bind(fd, (const struct sockaddr *)&address.address, address.size) == 0;
+        if (fd >= 0)
+            close(fd);
+    }
+    bool is_v6 = is_dual || strcmp(transport, "tcp6") == 0;
+    bool has_colon = strchr(host, ':') != NULL;
+    *ret_address = any_address(is_v6 ? AF_INET6 : AF_INET, port);
+    ret_address->is_dual = is_dual;
+    snprintf(ret_address->text, sizeof(ret_address->text), "%s%.64s%s:%u", has_colon ? "[" : "",
+             host, has_colon ? "]" : "", port);
     return true;
 }
 
@@ -226,30 +212,23 @@ void endpoint_forget(const char *transport, const char *endpoint)
         unlink(endpoint);
 }
 
-static void print_ipv6(const struct sockaddr_in6 *address, char text[ENDPOINT_HOST_TEXT_MAX])
-{
-    assert(address->sin6_family == AF_INET6);
-    char host[INET6_ADDRSTRLEN];
-    if (IN6_IS_ADDR_V4MAPPED(&address->sin6_addr)) {
-        inet_ntop(AF_INET, &address->sin6_addr.s6_addr[12], text, ENDPOINT_HOST_TEXT_MAX);
-        return;
-    }
-    inet_ntop(AF_INET6, &address->sin6_addr, host, sizeof(host));
-    char zone[IF_NAMESIZE];
-    bool has_zone =
-        address->sin6_scope_id != 0 && if_indextoname(address->sin6_scope_id, zone) != NULL;
-    snprintf(text, ENDPOINT_HOST_TEXT_MAX, "%s%s%s", host, has_zone ? "%" : "",
-             has_zone ? zone : "");
-}
-
 void endpoint_print_host(const struct sockaddr *address, char text[ENDPOINT_HOST_TEXT_MAX])
 {
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)address;
+    const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
     text[0] = '\0';
-    if (address->sa_family == AF_INET)
-        inet_ntop(AF_INET, &((const struct sockaddr_in *)address)->sin_addr, text,
-                  ENDPOINT_HOST_TEXT_MAX);
-    else if (address->sa_family == AF_INET6)
-        print_ipv6((const struct sockaddr_in6 *)address, text);
+    if (address->sa_family == AF_INET) {
+        inet_ntop(AF_INET, &v4->sin_addr, text, ENDPOINT_HOST_TEXT_MAX);
+    } else if (address->sa_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+        inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], text, ENDPOINT_HOST_TEXT_MAX);
+    } else if (address->sa_family == AF_INET6) {
+        char host[INET6_ADDRSTRLEN];
+        char zone[IF_NAMESIZE];
+        inet_ntop(AF_INET6, &v6->sin6_addr, host, sizeof(host));
+        bool has_zone = v6->sin6_scope_id != 0 && if_indextoname(v6->sin6_scope_id, zone) != NULL;
+        snprintf(text, ENDPOINT_HOST_TEXT_MAX, "%s%s%s", host, has_zone ? "%" : "",
+                 has_zone ? zone : "");
+    }
 }
 
 void endpoint_print(const struct sockaddr *address, char text[ENDPOINT_TEXT_MAX])

@@ -199,33 +199,25 @@ static bool open_socket(const struct endpoint_address *address, int *ret_fd, str
     return false;
 }
 
-static bool open_endpoint(const char *transport, const char *text, int *ret_fd, struct error *error)
-{
-    struct endpoint endpoint;
-    struct endpoint_address address;
-    *ret_fd = inherited_listeners_take(transport, text);
-    if (*ret_fd >= 0)
-        return true;
-    bool is_unix = strcmp(transport, "unix") == 0;
-    bool is_fine = is_unix ? endpoint_of_path(text, &address, error)
-                           : endpoint_parse(text, &endpoint, error) &&
-                                 endpoint_resolve(&endpoint, transport, &address, error);
-    if (!is_fine)
-        return error_prefix(error, "listen %s", transport);
-    if (!open_socket(&address, ret_fd, error))
-        return error_prefix(error, "listen %s %s", transport, address.text);
-    return true;
-}
-
 bool listener_open(struct listener_member *const *members, size_t count, uint64_t open_max,
                    const char *transport, const char *endpoint, struct error *error)
 {
     assert(open_max > 0);
     assert(count > 0 && count <= LANES_MAX);
     assert(lane_is_current(members[0]->lane));
-    int fd;
-    if (!open_endpoint(transport, endpoint, &fd, error))
-        return false;
+    int fd = inherited_listeners_take(transport, endpoint);
+    if (fd < 0) {
+        struct endpoint parsed;
+        struct endpoint_address address;
+        bool is_fine = strcmp(transport, "unix") == 0
+                           ? endpoint_of_path(endpoint, &address, error)
+                           : endpoint_parse(endpoint, &parsed, error) &&
+                                 endpoint_resolve(&parsed, transport, &address, error);
+        if (!is_fine)
+            return error_prefix(error, "listen %s", transport);
+        if (!open_socket(&address, &fd, error))
+            return error_prefix(error, "listen %s %s", transport, address.text);
+    }
     struct listener *listener = mem_zalloc(sizeof(*listener));
     listener->lane = members[0]->lane;
     listener->fd = fd;

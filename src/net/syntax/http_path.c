@@ -46,15 +46,6 @@ bool http_path_decode(struct slice path, char room[HTTP_PATH_MAX])
     return decode(path, true, room);
 }
 
-/* Removes the last segment; the root stays. */
-static size_t without_last_segment(const char *room, size_t used)
-{
-    assert(used < HTTP_PATH_MAX);
-    while (used > 0 && room[used - 1] != '/')
-        used--;
-    return used > 0 ? used - 1 : 0;
-}
-
 /* room[0, used) never ends in a slash: each segment begins with one. */
 void http_path_clean(const char *path, char room[HTTP_PATH_MAX])
 {
@@ -63,7 +54,10 @@ void http_path_clean(const char *path, char room[HTTP_PATH_MAX])
     for (const char *at = path; *at != '\0';) {
         size_t size = strcspn(at, "/");
         if (size == 2 && memcmp(at, "..", 2) == 0) {
-            used = without_last_segment(room, used);
+            /* Removes the last segment; the root stays. */
+            while (used > 0 && room[used - 1] != '/')
+                used--;
+            used -= used > 0;
         } else if (size > 0 && !(size == 1 && *at == '.') && used + size + 2 < HTTP_PATH_MAX) {
             room[used++] = '/';
             memcpy(room + used, at, size);

@@ -43,28 +43,6 @@ static bool percent_decode(char *text)
     return true;
 }
 
-static bool port_parse(const char *begin, const char *end, struct http_url *url,
-                       struct error *error)
-{
-    assert(begin <= end);
-    unsigned port = 0;
-    for (const char *c = begin; c < end; c++) {
-        if (*c < '0' || *c > '9')
-            return error_set(error, "the URL's port \"%.*s\" is not a number", (int)(end - begin),
-                             begin);
-        port = port * 10 + (unsigned)(*c - '0');
-        if (port > UINT16_MAX)
-            return error_set(error, "the URL's port %.*s is above 65535", (int)(end - begin),
-                             begin);
-    }
-    if (begin == end)
-        port = url->is_https ? 443 : 80;
-    if (port == 0)
-        return error_set(error, "the URL's port is 0; give the port that the server listens on");
-    url->port = (uint16_t)port;
-    return true;
-}
-
 /* Whether each percent sign in [begin, end) begins an escape. */
 static bool escapes_check(const char *begin, const char *end, const char *part, struct error *error)
 {
@@ -124,21 +102,20 @@ static bool host_parse(const char *begin, const char *end, struct http_url *url,
         port++;
     url->authority = copy_range(is_bracketed ? begin - 1 : begin,
                                 port < end ? end : host_end + (is_bracketed ? 1 : 0));
-    return port_parse(port, end, url, error);
-}
-
-static bool userinfo_parse(const char *begin, const char *end, struct http_url *url,
-                           struct error *error)
-{
-    assert(url->credentials == NULL);
-    url->credentials = copy_range(begin, end);
-    if (strchr(url->credentials, ':') == NULL) {
-        size_t size = strlen(url->credentials);
-        url->credentials = mem_resize(url->credentials, size + 2);
-        memcpy(url->credentials + size, ":", 2);
+    unsigned number = 0;
+    for (const char *c = port; c < end; c++) {
+        if (*c < '0' || *c > '9')
+            return error_set(error, "the URL's port \"%.*s\" is not a number", (int)(end - port),
+                             port);
+        number = number * 10 + (unsigned)(*c - '0');
+        if (number > UINT16_MAX)
+            return error_set(error, "the URL's port %.*s is above 65535", (int)(end - port), port);
     }
-    if (!percent_decode(url->credentials))
-        return error_set(error, "the URL's user and password are not percent-encoded properly");
+    if (port == end)
+        number = url->is_https ? 443 : 80;
+    if (number == 0)
+        return error_set(error, "the URL's port is 0; give the port that the server listens on");
+    url->port = (uint16_t)number;
     return true;
 }
 
@@ -168,8 +145,18 @@ bool http_url_parse(const char *text, struct http_url *ret_url, struct error *er
     const char *end = rest + strcspn(rest, "#");
     const char *authority_end = rest + strcspn(rest, "/?#");
     const char *at = memrchr(rest, '@', (size_t)(authority_end - rest));
-    if (at != NULL && !userinfo_parse(rest, at, &url, error))
-        goto fail;
+    if (at != NULL) {
+        url.credentials = copy_range(rest, at);
+        if (strchr(url.credentials, ':') == NULL) {
+            size_t size = strlen(url.credentials);
+            url.credentials = mem_resize(url.credentials, size + 2);
+            memcpy(url.credentials + size, ":", 2);
+        }
+        if (!percent_decode(url.credentials)) {
+            error_set(error, "the URL's user and password are not percent-encoded properly");
+            goto fail;
+        }
+    }
     if (!host_parse(at == NULL ? rest : at + 1, authority_end, &url, error))
         goto fail;
     if (!escapes_check(authority_end, authority_end + strcspn(authority_end, "?#"), "path",
@@ -242,27 +229,21 @@ static void remove_dot_segments(char *path)
     memmove(out, path_end, strlen(path_end) + 1);
 }
 
-/* Drops the fragment; escapes blanks and bytes beyond ASCII. */
-static char *escape_reference(const char *reference)
+char *http_url_resolve(const struct http_url *base, const char *target, const char *location)
 {
-    size_t size = strcspn(reference, "#");
-    char *escaped = mem_alloc(3 * size + 1);
-    char *out = escaped;
-    for (size_t i = 0; i < size; i++) {
-        unsigned char byte = (unsigned char)reference[i];
+    assert(target[0] == '/');
+    /* Drops the fragment; escapes blanks and bytes beyond ASCII. */
+    size_t location_size = strcspn(location, "#");
+    char *reference = mem_alloc(3 * location_size + 1);
+    char *out = reference;
+    for (size_t i = 0; i < location_size; i++) {
+        unsigned char byte = (unsigned char)location[i];
         if (byte == ' ' || byte >= 0x80)
             out += sprintf(out, "%%%02X", byte);
         else
             *out++ = (char)byte;
     }
     *out = '\0';
-    return escaped;
-}
-
-char *http_url_resolve(const struct http_url *base, const char *target, const char *location)
-{
-    assert(target[0] == '/');
-    char *reference = escape_reference(location);
     /* [A-Za-z][A-Za-z0-9+.-]*: */
     size_t prefix = 0;
     while (isalnum((unsigned char)reference[prefix]) ||

@@ -16,23 +16,6 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-static bool seconds_parse(const char *text, uint64_t *ret_after_ns)
-{
-    if (*text == '+')
-        text++;
-    uint64_t seconds = 0;
-    const char *c = text;
-    for (; is_digit(*c); c++) {
-        seconds = seconds * 10 + (uint64_t)(*c - '0');
-        if (seconds > RETRY_AFTER_MAX_NS / NS_PER_S)
-            seconds = RETRY_AFTER_MAX_NS / NS_PER_S;
-    }
-    if (c == text || *c != '\0')
-        return false;
-    *ret_after_ns = seconds * NS_PER_S;
-    return true;
-}
-
 static int number_at(const char *text, size_t digits)
 {
     assert(digits <= 4);
@@ -81,14 +64,25 @@ static bool date_parse(const char *text, time_t *ret_date)
 
 bool retry_after_parse(const char *text, uint64_t wall_ns, uint64_t *ret_after_ns)
 {
-    if (seconds_parse(text, ret_after_ns))
+    const uint64_t max_s = RETRY_AFTER_MAX_NS / NS_PER_S;
+    const char *digits = text + (*text == '+');
+    const char *at = digits;
+    uint64_t seconds = 0;
+    for (; is_digit(*at); at++) {
+        seconds = seconds * 10 + (uint64_t)(*at - '0');
+        if (seconds > max_s)
+            seconds = max_s;
+    }
+    if (at > digits && *at == '\0') {
+        *ret_after_ns = seconds * NS_PER_S;
         return true;
+    }
     time_t date;
     if (!date_parse(text, &date) || (uint64_t)date <= wall_ns / NS_PER_S)
         return false;
     uint64_t after_s = (uint64_t)date - wall_ns / NS_PER_S;
-    if (after_s > RETRY_AFTER_MAX_NS / NS_PER_S)
-        after_s = RETRY_AFTER_MAX_NS / NS_PER_S;
+    if (after_s > max_s)
+        after_s = max_s;
     *ret_after_ns = after_s * NS_PER_S - wall_ns % NS_PER_S;
     return true;
 }

@@ -29,28 +29,18 @@ static void copy_plain(const char *message, char *room)
     room[size] = '\0';
 }
 
-static size_t pack_retry_info(uint64_t retry_after_ns, uint8_t *room, size_t room_size)
-{
-    Google__Protobuf__Duration delay;
-    Google__Rpc__RetryInfo info;
-    google__protobuf__duration__init(&delay);
-    google__rpc__retry_info__init(&info);
-    delay.seconds = (int64_t)(retry_after_ns / NS_PER_S);
-    delay.nanos = (int32_t)(retry_after_ns % NS_PER_S);
-    info.retry_delay = &delay;
-    assert(google__rpc__retry_info__get_packed_size(&info) <= room_size);
-    (void)room_size;
-    return google__rpc__retry_info__pack(&info, room);
-}
-
 size_t rpc_status_to_protobuf(const struct rpc_status *status, uint8_t *room)
 {
     char message[RPC_MESSAGE_MAX + 1];
-    uint8_t info[32];
+    uint8_t packed[32];
     char url[sizeof(retry_info_url)];
+    Google__Protobuf__Duration delay;
+    Google__Rpc__RetryInfo info;
     Google__Protobuf__Any detail;
     Google__Protobuf__Any *details[] = {&detail};
     Google__Rpc__Status row;
+    google__protobuf__duration__init(&delay);
+    google__rpc__retry_info__init(&info);
     google__protobuf__any__init(&detail);
     google__rpc__status__init(&row);
     copy_plain(status->message, message);
@@ -58,10 +48,14 @@ size_t rpc_status_to_protobuf(const struct rpc_status *status, uint8_t *room)
     row.message = message;
     bool has_details = status->details.size > 0 && status->details.size <= RPC_DETAILS_MAX;
     if (status->retry_after_ns > 0 && !has_details) {
+        delay.seconds = (int64_t)(status->retry_after_ns / NS_PER_S);
+        delay.nanos = (int32_t)(status->retry_after_ns % NS_PER_S);
+        info.retry_delay = &delay;
+        assert(google__rpc__retry_info__get_packed_size(&info) <= sizeof(packed));
         memcpy(url, retry_info_url, sizeof(url));
         detail.type_url = url;
-        detail.value.data = info;
-        detail.value.len = pack_retry_info(status->retry_after_ns, info, sizeof(info));
+        detail.value.data = packed;
+        detail.value.len = google__rpc__retry_info__pack(&info, packed);
         row.details = details;
         row.n_details = 1;
     }
