@@ -60,41 +60,34 @@ static int on_bio_read(BIO *bio, char *room, int size)
     return (int)count;
 }
 
-/* False: out of memory. */
-static bool reserve_output(struct tls_channel *channel, size_t size)
-{
-    assert(channel->output_begin + channel->output_size <= channel->output_capacity);
-    if (channel->output_begin > 0) {
-        memmove(channel->output, channel->output + channel->output_begin, channel->output_size);
-        channel->output_begin = 0;
-    }
-    size_t capacity = channel->output_capacity == 0 ? OUTPUT_BYTES_MIN : channel->output_capacity;
-    while (capacity - channel->output_size < size)
-        capacity *= 2;
-    if (capacity == channel->output_capacity)
-        return true;
-    uint8_t *output = mem_try_resize(channel->output, capacity);
-    if (output == NULL)
-        return false;
-    channel->output = output;
-    channel->output_capacity = capacity;
-    return true;
-}
-
 static int on_bio_write(BIO *bio, const char *data, int size)
 {
     struct tls_channel *channel = method_library->BIO_get_data(bio);
     size_t count = (size_t)size;
     assert(size >= 0);
-    size_t end = channel->output_begin + channel->output_size;
     if (channel->is_reading)
         channel->replies += count;
     if (channel->replies > TLS_REPLIES_BYTES_MAX)
         return -1;
+    size_t end = channel->output_begin + channel->output_size;
+    assert(end <= channel->output_capacity);
     if (channel->output_capacity - end < count) {
-        if (!reserve_output(channel, count))
-            return -1;
+        /* Makes room: what waits moves to the front, and the buffer grows. */
+        if (channel->output_begin > 0)
+            memmove(channel->output, channel->output + channel->output_begin, channel->output_size);
+        channel->output_begin = 0;
         end = channel->output_size;
+        size_t capacity =
+            channel->output_capacity == 0 ? OUTPUT_BYTES_MIN : channel->output_capacity;
+        while (capacity - end < count)
+            capacity *= 2;
+        if (capacity != channel->output_capacity) {
+            uint8_t *output = mem_try_resize(channel->output, capacity);
+            if (output == NULL)
+                return -1;
+            channel->output = output;
+            channel->output_capacity = capacity;
+        }
     }
     memcpy(channel->output + end, data, count);
     channel->output_size += count;

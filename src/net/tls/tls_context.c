@@ -185,30 +185,16 @@ static bool set_trust(const struct tls_context *context, SSL_CTX *ssl,
     return true;
 }
 
-static bool set_pair(const struct tls_context *context, SSL_CTX *ssl, const struct tls_texts *texts,
-                     struct error *error)
-{
-    assert((texts->certificate == NULL) == (texts->key == NULL));
-    if (texts->certificate == NULL)
-        return true;
-    if (!tls_pem_use_certificate(context->library, ssl, texts->certificate, error))
-        return name_key(error, "cert", context->config->cert_file);
-    if (!tls_pem_use_key(context->library, ssl, texts->key, error))
-        return name_key(error, "key", context->config->key_file);
-    return true;
-}
-
-static SSL_CTX *build(const struct tls_context *context, const struct tls_texts *texts,
-                      struct error *error)
+/* Uses these texts from now on. False: they cannot be used, and the old ones stay. */
+static bool adopt(struct tls_context *context, const struct tls_texts *texts, struct error *error)
 {
     const struct tls_library *library = context->library;
     library->ERR_clear_error();
     SSL_CTX *ssl = library->SSL_CTX_new(context->is_server ? library->TLS_server_method()
                                                            : library->TLS_client_method());
-    if (ssl == NULL) {
-        error_set(error, "tls: OpenSSL cannot create a context; is its configuration broken?");
-        return NULL;
-    }
+    if (ssl == NULL)
+        return error_set(error,
+                         "tls: OpenSSL cannot create a context; is its configuration broken?");
     library->SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                           SSL_OP_NO_TICKET | SSL_OP_CIPHER_SERVER_PREFERENCE |
                                           SSL_OP_PRIORITIZE_CHACHA);
@@ -219,8 +205,8 @@ static SSL_CTX *build(const struct tls_context *context, const struct tls_texts 
                           SSL_MODE_RELEASE_BUFFERS | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER, NULL);
     if (context->settings.protocols != NULL) {
         if (context->is_server) {
-            context->library->SSL_CTX_set_alpn_select_cb(
-                ssl, on_protocols_offered, (void *)(uintptr_t)context->settings.protocols);
+            library->SSL_CTX_set_alpn_select_cb(ssl, on_protocols_offered,
+                                                (void *)(uintptr_t)context->settings.protocols);
         } else {
             unsigned char wire[PROTOCOLS_BYTES_MAX];
             unsigned used = 0;
@@ -231,18 +217,27 @@ static SSL_CTX *build(const struct tls_context *context, const struct tls_texts 
                 memcpy(wire + used + 1, *name, size);
                 used += 1 + (unsigned)size;
             }
-            int failed = context->library->SSL_CTX_set_alpn_protos(ssl, wire, used);
+            int failed = library->SSL_CTX_set_alpn_protos(ssl, wire, used);
             assert(failed == 0);
             (void)failed;
         }
     }
-    bool is_fine = set_suites(context, ssl, error) && set_trust(context, ssl, texts, error) &&
-                   set_pair(context, ssl, texts, error);
+    bool is_fine = set_suites(context, ssl, error) && set_trust(context, ssl, texts, error);
+    assert((texts->certificate == NULL) == (texts->key == NULL));
+    if (is_fine && texts->certificate != NULL) {
+        if (!tls_pem_use_certificate(library, ssl, texts->certificate, error))
+            is_fine = name_key(error, "cert", context->config->cert_file);
+        else if (!tls_pem_use_key(library, ssl, texts->key, error))
+            is_fine = name_key(error, "key", context->config->key_file);
+    }
     library->ERR_clear_error();
-    if (is_fine)
-        return ssl;
-    library->SSL_CTX_free(ssl);
-    return NULL;
+    if (!is_fine) {
+        library->SSL_CTX_free(ssl);
+        return false;
+    }
+    library->SSL_CTX_free(context->ssl);
+    context->ssl = ssl;
+    return true;
 }
 
 static void free_text(char **text)
@@ -298,30 +293,24 @@ static bool read_authorities(const struct tls_context *context, char **ret_text,
     return read_text("ca_file", config->ca_file, config->ca_pem, ret_text, error);
 }
 
-/* Uses these texts from now on. False: they cannot be used, and the old ones stay. */
-static bool adopt(struct tls_context *context, const struct tls_texts *texts, struct error *error)
-{
-    SSL_CTX *ssl = build(context, texts, error);
-    if (ssl == NULL)
-        return false;
-    context->library->SSL_CTX_free(context->ssl);
-    context->ssl = ssl;
-    return true;
-}
-
-static void report(const struct tls_context *context, const struct error *error)
-{
-    if (context->settings.on_reload != NULL)
-        context->settings.on_reload(context->settings.arg, error);
-}
-
-static void refresh_pair(struct tls_context *context)
+/* Reads the pair or the authorities again, and adopts them when they have changed. False: they are
+ * broken, and the old ones stay. */
+static bool refresh(struct tls_context *context, bool is_pair)
 {
     struct error error;
-    struct tls_texts fresh = {.authorities = context->texts.authorities};
-    bool is_fine = read_pair(context, &fresh, &error);
-    bool is_new = is_fine && (!same(fresh.certificate, context->texts.certificate) ||
-                              !same(fresh.key, context->texts.key));
+    struct tls_texts fresh = context->texts;
+    bool is_fine;
+    bool is_new;
+    if (is_pair) {
+        fresh.certificate = NULL;
+        fresh.key = NULL;
+        is_fine = read_pair(context, &fresh, &error);
+        is_new = is_fine && (!same(fresh.certificate, context->texts.certificate) ||
+                             !same(fresh.key, context->texts.key));
+    } else {
+        is_fine = read_authorities(context, &fresh.authorities, &error);
+        is_new = is_fine && !same(fresh.authorities, context->texts.authorities);
+    }
     if (is_new)
         is_fine = adopt(context, &fresh, &error);
     if (is_new && is_fine) {
@@ -329,65 +318,53 @@ static void refresh_pair(struct tls_context *context)
         context->texts = fresh;
         fresh = old;
     }
-    free_text(&fresh.certificate);
-    free_text(&fresh.key);
-    /* A broken file may be half-written: it is read again soon. */
-    assert(context->config->reload_interval_ns > 0);
-    uint64_t delay_ns = is_fine || context->config->reload_interval_ns < TLS_CLIENT_CA_LOOK_NS
-                            ? context->config->reload_interval_ns
-                            : TLS_CLIENT_CA_LOOK_NS;
-    context->pair_due_ns = clock_now_ns() + delay_ns;
-    if (is_new || !is_fine)
-        report(context, is_fine ? NULL : &error);
-}
-
-static void refresh_client_ca(struct tls_context *context)
-{
-    struct error error;
-    struct tls_texts fresh = context->texts;
-    bool is_fine = read_authorities(context, &fresh.authorities, &error);
-    bool is_new = is_fine && !same(fresh.authorities, context->texts.authorities);
-    if (is_new)
-        is_fine = adopt(context, &fresh, &error);
-    if (is_new && is_fine) {
-        char *old = context->texts.authorities;
-        context->texts.authorities = fresh.authorities;
-        fresh.authorities = old;
+    /* Frees what is replaced, or was read in vain. */
+    if (is_pair) {
+        free_text(&fresh.certificate);
+        free_text(&fresh.key);
+    } else {
+        free_text(&fresh.authorities);
     }
-    free_text(&fresh.authorities);
-    context->client_ca_due_ns = clock_now_ns() + TLS_CLIENT_CA_LOOK_NS;
-    if (is_new || !is_fine)
-        report(context, is_fine ? NULL : &error);
-}
-
-/* The name that the server's certificate must have; SNI carries names only (RFC 6066 §3). */
-static bool set_server_name(const struct tls_context *context, SSL *ssl, const char *name)
-{
-    const struct tls_library *library = context->library;
-    const char *server =
-        is_set(context->server_name_override) ? context->server_name_override : name;
-    X509_VERIFY_PARAM *rules = library->SSL_get0_param(ssl);
-    struct in6_addr address;
-    if (inet_pton(AF_INET, server, &address) == 1 || inet_pton(AF_INET6, server, &address) == 1)
-        return library->X509_VERIFY_PARAM_set1_ip_asc(rules, server) == 1;
-    char *text = (char *)(uintptr_t)server;
-    return library->X509_VERIFY_PARAM_set1_host(rules, server, 0) == 1 &&
-           library->SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, text) ==
-               1;
+    if ((is_new || !is_fine) && context->settings.on_reload != NULL)
+        context->settings.on_reload(context->settings.arg, is_fine ? NULL : &error);
+    return is_fine;
 }
 
 SSL *tls_context_connection(struct tls_context *context, const char *server_name)
 {
     assert(context->is_server == (server_name == NULL));
+    const struct tls_library *library = context->library;
     uint64_t now_ns = clock_now_ns();
-    if (now_ns >= context->pair_due_ns)
-        refresh_pair(context);
-    if (now_ns >= context->client_ca_due_ns)
-        refresh_client_ca(context);
-    SSL *ssl = context->library->SSL_new(context->ssl);
-    if (ssl == NULL || context->is_server || set_server_name(context, ssl, server_name))
+    if (now_ns >= context->pair_due_ns) {
+        /* A broken file may be half-written: it is read again soon. */
+        uint64_t delay_ns = context->config->reload_interval_ns;
+        assert(delay_ns > 0);
+        if (!refresh(context, true) && delay_ns > TLS_CLIENT_CA_LOOK_NS)
+            delay_ns = TLS_CLIENT_CA_LOOK_NS;
+        context->pair_due_ns = now_ns + delay_ns;
+    }
+    if (now_ns >= context->client_ca_due_ns) {
+        (void)refresh(context, false);
+        context->client_ca_due_ns = now_ns + TLS_CLIENT_CA_LOOK_NS;
+    }
+    SSL *ssl = library->SSL_new(context->ssl);
+    if (ssl == NULL || context->is_server)
         return ssl;
-    context->library->SSL_free(ssl);
+    /* The name that the server's certificate must have; SNI carries names only (RFC 6066 §3). */
+    const char *name =
+        is_set(context->server_name_override) ? context->server_name_override : server_name;
+    X509_VERIFY_PARAM *rules = library->SSL_get0_param(ssl);
+    struct in6_addr address;
+    bool is_named;
+    if (inet_pton(AF_INET, name, &address) == 1 || inet_pton(AF_INET6, name, &address) == 1)
+        is_named = library->X509_VERIFY_PARAM_set1_ip_asc(rules, name) == 1;
+    else
+        is_named = library->X509_VERIFY_PARAM_set1_host(rules, name, 0) == 1 &&
+                   library->SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                                     (char *)(uintptr_t)name) == 1;
+    if (is_named)
+        return ssl;
+    library->SSL_free(ssl);
     return NULL;
 }
 

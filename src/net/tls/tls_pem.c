@@ -116,17 +116,6 @@ static int on_passphrase(char *room, int size, int is_writing, void *arg)
     return -1;
 }
 
-static bool explain_key(const struct tls_library *library, const char *text, struct error *error)
-{
-    if (strstr(text, "ENCRYPTED") != NULL)
-        return error_set(error, "its key is encrypted; a key without a passphrase is expected");
-    if (strstr(text, "PRIVATE KEY-----") != NULL)
-        return error_set(error, "its key cannot be read: %s", reason_of(library));
-    if (strstr(text, "-----BEGIN CERTIFICATE-----") != NULL)
-        return error_set(error, "it holds a certificate rather than a key");
-    return error_set(error, "it holds no key (-----BEGIN PRIVATE KEY-----)");
-}
-
 bool tls_pem_use_key(const struct tls_library *library, SSL_CTX *context, const char *text,
                      struct error *error)
 {
@@ -135,13 +124,20 @@ bool tls_pem_use_key(const struct tls_library *library, SSL_CTX *context, const 
         return error_set(error, "out of memory");
     EVP_PKEY *key = library->PEM_read_bio_PrivateKey(bio, NULL, on_passphrase, NULL);
     library->BIO_free(bio);
-    bool is_fine = true;
-    if (key == NULL)
-        is_fine = explain_key(library, text, error);
+    bool is_fine = false;
+    if (key == NULL && strstr(text, "ENCRYPTED") != NULL)
+        error_set(error, "its key is encrypted; a key without a passphrase is expected");
+    else if (key == NULL && strstr(text, "PRIVATE KEY-----") != NULL)
+        error_set(error, "its key cannot be read: %s", reason_of(library));
+    else if (key == NULL && strstr(text, "-----BEGIN CERTIFICATE-----") != NULL)
+        error_set(error, "it holds a certificate rather than a key");
+    else if (key == NULL)
+        error_set(error, "it holds no key (-----BEGIN PRIVATE KEY-----)");
     else if (library->SSL_CTX_use_PrivateKey(context, key) != 1 ||
              library->SSL_CTX_check_private_key(context) != 1)
-        is_fine =
-            error_set(error, "its key does not belong to the certificate: %s", reason_of(library));
+        error_set(error, "its key does not belong to the certificate: %s", reason_of(library));
+    else
+        is_fine = true;
     library->EVP_PKEY_free(key);
     library->ERR_clear_error();
     return is_fine;
