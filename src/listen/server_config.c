@@ -55,14 +55,6 @@ const struct config_field server_cors_fields[] = {
     CONFIG_END,
 };
 
-static bool check_supported(const struct server_config *listen, struct error *error)
-{
-    if (listen->middlewares.count > 0)
-        return error_set(error, "middlewares are not supported by this build: remove the key") ||
-               error_at(error, "middlewares");
-    return true;
-}
-
 bool server_config_check(const struct server_config *listen, struct error *error)
 {
     static const char *const supported[] = {"tcp", "tcp4", "tcp6", "unix"};
@@ -74,8 +66,9 @@ bool server_config_check(const struct server_config *listen, struct error *error
                          "unsupported transport type \"%s\", expected tcp, tcp4, tcp6 or unix",
                          listen->transport) ||
                error_at(error, "transport");
-    if (!check_supported(listen, error))
-        return false;
+    if (listen->middlewares.count > 0)
+        return error_set(error, "middlewares are not supported by this build: remove the key") ||
+               error_at(error, "middlewares");
     struct endpoint endpoint;
     struct endpoint_address address;
     if (strcmp(listen->transport, "unix") == 0)
@@ -147,21 +140,17 @@ uint64_t http_server_config_body_max(const struct http_server_config *http, uint
     return http->body_bytes_max < UINT32_MAX ? (uint64_t)http->body_bytes_max : UINT32_MAX;
 }
 
-static char *lower_case(const char *text)
-{
-    char *copy = mem_copy_text(text);
-    for (char *at = copy; *at != '\0'; at++)
-        *at = (char)tolower((unsigned char)*at);
-    return copy;
-}
-
 struct http_common_headers http_server_config_headers(const struct http_server_config *http)
 {
     const struct config_pairs *pairs = &http->response_headers;
     assert(pairs->count <= HTTP_COMMON_HEADERS_MAX);
     struct http_header *rows = mem_alloc(pairs->count * sizeof(*rows));
-    for (size_t i = 0; i < pairs->count; i++)
-        rows[i] = (struct http_header){lower_case(pairs->pairs[i].key), pairs->pairs[i].value};
+    for (size_t i = 0; i < pairs->count; i++) {
+        char *name = mem_copy_text(pairs->pairs[i].key);
+        for (char *at = name; *at != '\0'; at++)
+            *at = (char)tolower((unsigned char)*at);
+        rows[i] = (struct http_header){name, pairs->pairs[i].value};
+    }
     return (struct http_common_headers){.rows = rows, .count = pairs->count};
 }
 

@@ -55,27 +55,22 @@ void server_cors_fini(struct server_cors *cors)
     cors->config = NULL;
 }
 
-/* One "*" matches any text, or none. */
-static bool origin_matches(const char *pattern, struct slice origin)
-{
-    const char *origin_text = (const char *)origin.data;
-    const char *star = strchr(pattern, '*');
-    if (star == NULL)
-        return strlen(pattern) == origin.size &&
-               strncasecmp(pattern, origin_text, origin.size) == 0;
-    size_t before = (size_t)(star - pattern);
-    size_t after = strlen(star + 1);
-    return origin.size >= before + after && strncasecmp(pattern, origin_text, before) == 0 &&
-           strncasecmp(star + 1, origin_text + origin.size - after, after) == 0;
-}
-
 static bool allows_origin(const struct server_cors *cors, struct slice origin)
 {
     const struct config_texts *origins = &cors->config->allowed_origins;
+    const char *origin_text = (const char *)origin.data;
     assert(origin.size > 0);
-    for (size_t i = 0; i < origins->count; i++)
-        if (origin_matches(origins->texts[i], origin))
+    for (size_t i = 0; i < origins->count; i++) {
+        /* One "*" matches any text, or none. */
+        const char *pattern = origins->texts[i];
+        const char *star = strchr(pattern, '*');
+        size_t before = star == NULL ? strlen(pattern) : (size_t)(star - pattern);
+        size_t after = star == NULL ? 0 : strlen(star + 1);
+        bool has_size = star == NULL ? origin.size == before : origin.size >= before + after;
+        if (has_size && strncasecmp(pattern, origin_text, before) == 0 &&
+            (star == NULL || strncasecmp(star + 1, origin_text + origin.size - after, after) == 0))
             return true;
+    }
     return false;
 }
 
