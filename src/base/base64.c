@@ -21,25 +21,18 @@ void base64_encode(struct slice bytes, char *room)
     }
 }
 
-enum { NO_DIGIT = 64, PADDING = 65, LINE_END = 66 };
+enum { NO_DIGIT = 64, PADDING = 65 };
 
-static unsigned digit_of(uint8_t byte)
-{
-    static const uint8_t digits['z' - '+' + 1] = {
-        62,      NO_DIGIT, NO_DIGIT, NO_DIGIT, 63,       52,       53,       54,       55,
-        56,      57,       58,       59,       60,       61,       NO_DIGIT, NO_DIGIT, NO_DIGIT,
-        PADDING, NO_DIGIT, NO_DIGIT, NO_DIGIT, 0,        1,        2,        3,        4,
-        5,       6,        7,        8,        9,        10,       11,       12,       13,
-        14,      15,       16,       17,       18,       19,       20,       21,       22,
-        23,      24,       25,       NO_DIGIT, NO_DIGIT, NO_DIGIT, NO_DIGIT, NO_DIGIT, NO_DIGIT,
-        26,      27,       28,       29,       30,       31,       32,       33,       34,
-        35,      36,       37,       38,       39,       40,       41,       42,       43,
-        44,      45,       46,       47,       48,       49,       50,       51};
-    unsigned index = (unsigned)byte - '+';
-    if (index < sizeof(digits))
-        return digits[index];
-    return byte == '\r' || byte == '\n' ? LINE_END : NO_DIGIT;
-}
+/* Of the bytes from '+' to 'z'. */
+static const uint8_t digits_of['z' - '+' + 1] = {
+    62,       NO_DIGIT, NO_DIGIT, NO_DIGIT, 63, 52,       53,       54,       55,       56,
+    57,       58,       59,       60,       61, NO_DIGIT, NO_DIGIT, NO_DIGIT, PADDING,  NO_DIGIT,
+    NO_DIGIT, NO_DIGIT, 0,        1,        2,  3,        4,        5,        6,        7,
+    8,        9,        10,       11,       12, 13,       14,       15,       16,       17,
+    18,       19,       20,       21,       22, 23,       24,       25,       NO_DIGIT, NO_DIGIT,
+    NO_DIGIT, NO_DIGIT, NO_DIGIT, NO_DIGIT, 26, 27,       28,       29,       30,       31,
+    32,       33,       34,       35,       36, 37,       38,       39,       40,       41,
+    42,       43,       44,       45,       46, 47,       48,       49,       50,       51};
 
 bool base64_decode(struct slice text, uint8_t *room, size_t *ret_size)
 {
@@ -48,9 +41,11 @@ bool base64_decode(struct slice text, uint8_t *room, size_t *ret_size)
     size_t padding = 0;
     size_t used = 0;
     for (size_t i = 0; i < text.size; i++) {
-        unsigned digit = digit_of(text.data[i]);
-        if (digit == LINE_END)
+        uint8_t byte = text.data[i];
+        if (byte == '\r' || byte == '\n')
             continue;
+        unsigned index = (unsigned)byte - '+';
+        unsigned digit = index < sizeof(digits_of) ? digits_of[index] : NO_DIGIT;
         padding += digit == PADDING;
         if (digit == NO_DIGIT || (padding > 0 && digit != PADDING))
             return false;

@@ -11,38 +11,34 @@ enum { UNTRIED, LOADED, FAILED };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static bool find_symbols(struct dynlib *library)
-{
-    void *handle = dlopen(library->name, RTLD_NOW | RTLD_LOCAL);
-    if (handle == NULL) {
-        const char *words = dlerror();
-        snprintf(library->failure, sizeof(library->failure), "%s",
-                 words == NULL ? "unknown error" : words);
-        return false;
-    }
-    for (const struct dynlib_symbol *row = library->symbols; row->name != NULL; row++) {
-        void *symbol = dlsym(handle, row->name);
-        if (symbol == NULL) {
-            snprintf(library->failure, sizeof(library->failure), "%s has no %s", library->name,
-                     row->name);
-            return false;
-        }
-        memcpy((char *)library->functions + row->offset, &symbol, sizeof(symbol));
-    }
-    return true;
-}
-
 bool dynlib_load(struct dynlib *library)
 {
     int state = atomic_load_explicit(&library->state, memory_order_acquire);
+    if (state != UNTRIED)
+        return state == LOADED;
+    pthread_mutex_lock(&lock);
+    state = atomic_load_explicit(&library->state, memory_order_relaxed);
     if (state == UNTRIED) {
-        pthread_mutex_lock(&lock);
-        state = atomic_load_explicit(&library->state, memory_order_relaxed);
-        if (state == UNTRIED) {
-            state = find_symbols(library) ? LOADED : FAILED;
-            atomic_store_explicit(&library->state, state, memory_order_release);
+        void *handle = dlopen(library->name, RTLD_NOW | RTLD_LOCAL);
+        state = handle != NULL ? LOADED : FAILED;
+        if (handle == NULL) {
+            const char *words = dlerror();
+            snprintf(library->failure, sizeof(library->failure), "%s",
+                     words == NULL ? "unknown error" : words);
         }
-        pthread_mutex_unlock(&lock);
+        const struct dynlib_symbol *row = library->symbols;
+        for (; state == LOADED && row->name != NULL; row++) {
+            void *symbol = dlsym(handle, row->name);
+            if (symbol == NULL) {
+                snprintf(library->failure, sizeof(library->failure), "%s has no %s", library->name,
+                         row->name);
+                state = FAILED;
+                break;
+            }
+            memcpy((char *)library->functions + row->offset, &symbol, sizeof(symbol));
+        }
+        atomic_store_explicit(&library->state, state, memory_order_release);
     }
+    pthread_mutex_unlock(&lock);
     return state == LOADED;
 }

@@ -102,8 +102,7 @@ void fileops_replace(const struct fileops *ops)
     current = ops != NULL ? ops : &real_ops;
 }
 
-/* Whether it may be read whole: a regular file of at most max_size. */
-static int check_file(const char *path, size_t max_size, size_t *ret_size)
+int file_read_whole(const char *path, size_t max_size, char **ret_text, size_t *ret_size)
 {
     struct stat info;
     int failed = current->stat(path, &info);
@@ -115,46 +114,28 @@ static int check_file(const char *path, size_t max_size, size_t *ret_size)
         return -EINVAL;
     if (info.st_size < 0 || (uintmax_t)info.st_size > max_size)
         return -EFBIG;
-    *ret_size = (size_t)info.st_size;
-    return 0;
-}
-
-/* Reads until the end; a file that grew past capacity meanwhile is too large. */
-static ssize_t read_all(int fd, char *text, size_t capacity)
-{
-    assert(fd >= 0);
-    assert(capacity > 0);
-    size_t filled = 0;
-    for (;;) {
-        ssize_t got = current->read(fd, text + filled, capacity - filled);
-        if (got == -EINTR)
-            continue;
-        if (got <= 0)
-            return got < 0 ? got : (ssize_t)filled;
-        filled += (size_t)got;
-        if (filled == capacity)
-            return -EFBIG;
-    }
-}
-
-int file_read_whole(const char *path, size_t max_size, char **ret_text, size_t *ret_size)
-{
-    size_t size = 0;
-    int failed = check_file(path, max_size, &size);
-    if (failed != 0)
-        return failed;
     int fd = current->open(path, O_RDONLY, 0);
     if (fd < 0)
         return fd;
-    char *text = mem_alloc(size + 2);
-    ssize_t got = read_all(fd, text, size + 2);
+    /* One byte more than the file: one that has grown meanwhile is too large. */
+    size_t capacity = (size_t)info.st_size + 2;
+    char *text = mem_alloc(capacity);
+    size_t size = 0;
+    ssize_t got = 1;
+    while (got > 0 || got == -EINTR) {
+        got = current->read(fd, text + size, capacity - size);
+        if (got > 0)
+            size += (size_t)got;
+        if (size == capacity)
+            got = -EFBIG;
+    }
     current->close(fd);
     if (got < 0) {
         mem_free(text);
         return (int)got;
     }
-    text[got] = '\0';
+    text[size] = '\0';
     *ret_text = text;
-    *ret_size = (size_t)got;
+    *ret_size = size;
     return 0;
 }

@@ -57,31 +57,25 @@ static void on_work_done(struct lane_task *task)
     work->done(work);
 }
 
-/* Waits for the next work; NULL: the end. */
-static struct helper_work *take_work(struct helper *helper)
-{
-    pthread_mutex_lock(&helper->lock);
-    while (helper->first == NULL && !helper->is_ending)
-        pthread_cond_wait(&helper->changed, &helper->lock);
-    struct helper_work *work = helper->first;
-    if (work != NULL) {
-        helper->first = work->next;
-        if (helper->first == NULL)
-            helper->last = &helper->first;
-    }
-    pthread_mutex_unlock(&helper->lock);
-    return work;
-}
-
 static void *helper_main(void *arg)
 {
     struct helper *helper = arg;
-    struct helper_work *work;
-    while ((work = take_work(helper)) != NULL) {
+    for (;;) {
+        pthread_mutex_lock(&helper->lock);
+        while (helper->first == NULL && !helper->is_ending)
+            pthread_cond_wait(&helper->changed, &helper->lock);
+        struct helper_work *work = helper->first;
+        if (work != NULL) {
+            helper->first = work->next;
+            if (helper->first == NULL)
+                helper->last = &helper->first;
+        }
+        pthread_mutex_unlock(&helper->lock);
+        if (work == NULL)
+            return NULL;
         work->run(work);
         lane_post(helper->lane, &work->task);
     }
-    return NULL;
 }
 
 static struct helper *helper_create(struct lane *lane)

@@ -100,27 +100,22 @@ static size_t room_for_text(const struct line *line)
     return line->size < end ? end - line->size : 0;
 }
 
-/* Escapes one character as in JSON, so that control characters cannot forge a line. The line has
- * room for it. Returns the bytes of text used. */
-static size_t put_escaped(struct line *line, const char *text)
-{
-    uint8_t first = (uint8_t)*text;
-    size_t size = utf8_size(slice_of(text, strnlen(text, 4)));
-    if (size == 0)
-        put(line, "\\ufffd");
-    else if (first == '"' || first == '\\' || first < 0x20 || first == 0x7f)
-        line->size += json_escape_byte(first, line->text + line->size);
-    else
-        put(line, "%.*s", (int)size, text);
-    return size > 0 ? size : 1;
-}
-
-/* Cuts text that is longer than max or than the line has room for. */
+/* Escapes as in JSON, so that control characters cannot forge a line. Cuts text that is longer than
+ * max or than the line has room for. */
 static void put_quoted(struct line *line, const char *text, size_t max)
 {
     put_char(line, '"');
-    for (size_t i = 0; text[i] != '\0' && i < max && room_for_text(line) > JSON_ESCAPE_BYTES_MAX;)
-        i += put_escaped(line, text + i);
+    for (size_t i = 0; text[i] != '\0' && i < max && room_for_text(line) > JSON_ESCAPE_BYTES_MAX;) {
+        uint8_t first = (uint8_t)text[i];
+        size_t size = utf8_size(slice_of(text + i, strnlen(text + i, 4)));
+        if (size == 0)
+            put(line, "\\ufffd");
+        else if (first == '"' || first == '\\' || first < 0x20 || first == 0x7f)
+            line->size += json_escape_byte(first, line->text + line->size);
+        else
+            put(line, "%.*s", (int)size, text + i);
+        i += size > 0 ? size : 1;
+    }
     put_char(line, '"');
 }
 

@@ -31,37 +31,24 @@ static bool read_text(const char *path, char text[static MACHINE_FILE_BYTES_MAX]
     return true;
 }
 
-/* "max", and v1's huge number for "no limit", count as none; so does 0, with which nothing runs. */
-static uint64_t read_limit(const char *path)
-{
-    char text[MACHINE_FILE_BYTES_MAX];
-    uint64_t limit = 0;
-    if (!read_text(path, text) || sscanf(text, "%" SCNu64, &limit) != 1 || limit == 0)
-        return UINT64_MAX;
-    return limit;
-}
-
-static uint64_t read_total(void)
-{
-    char text[MACHINE_FILE_BYTES_MAX];
-    uint64_t kib = 0;
-    if (!read_text("/proc/meminfo", text) || sscanf(text, "MemTotal: %" SCNu64, &kib) != 1 ||
-        kib == 0 || kib > UINT64_MAX / 1024)
-        return UINT64_MAX;
-    return kib * 1024;
-}
-
 uint64_t machine_memory_bytes(void)
 {
-    uint64_t least = read_total();
-    const char *const limits[] = {"/sys/fs/cgroup/memory.max",
-                                  "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    static const char *const limits[] = {"/sys/fs/cgroup/memory.max",
+                                         "/sys/fs/cgroup/memory/memory.limit_in_bytes"};
+    char text[MACHINE_FILE_BYTES_MAX];
+    uint64_t least = UINT64_MAX;
+    uint64_t kib = 0;
+    if (read_text("/proc/meminfo", text) && sscanf(text, "MemTotal: %" SCNu64, &kib) == 1 &&
+        kib > 0 && kib <= UINT64_MAX / 1024)
+        least = kib * 1024;
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-        uint64_t limit = read_limit(limits[i]);
-        if (limit < least)
+        /* "max" is no number; v1's huge number for "no limit" is above the total; 0, with which
+         * nothing runs, counts as none. */
+        uint64_t limit = 0;
+        if (read_text(limits[i], text) && sscanf(text, "%" SCNu64, &limit) == 1 && limit > 0 &&
+            limit < least)
             least = limit;
     }
-    assert(least > 0);
     return least;
 }
 
