@@ -551,25 +551,9 @@ static void on_lookup_timer(struct timer *timer, void *arg)
         on_resolved(error, client);
 }
 
-/* A ready connection with room for one more stream, round robin; NULL: none. */
-static struct http2_client *pick(struct grpc_client *client)
-{
-    assert(!client->is_closing);
-    for (size_t i = 0; i < client->links_count; i++) {
-        size_t index = (client->next_link + i) % client->links_count;
-        const struct grpc_link *link = client->links[index];
-        if (link->state != LINK_READY || !http2_client_has_room(link->http2))
-            continue;
-        client->next_link = index + 1;
-        return link->http2;
-    }
-    return NULL;
-}
-
 static void on_job(void *arg)
 {
     struct grpc_client *client = arg;
-    struct http2_client *http2 = NULL;
     assert(lane_is_current(client->lane));
     if (client->is_closing) {
         bool is_gone = client->http2 == NULL && !client->addresses.is_resolving;
@@ -580,10 +564,19 @@ static void on_job(void *arg)
         }
         return;
     }
-    while (client->waiting.first != NULL && (http2 = pick(client)) != NULL) {
+    /* Waiting calls go round robin to the ready connections with room for one more stream. */
+    size_t passed = 0; /* connections in a row that take none */
+    while (client->waiting.first != NULL && passed < client->links_count) {
+        size_t index = client->next_link % client->links_count;
+        const struct grpc_link *link = client->links[index];
+        client->next_link = index + 1;
+        passed++;
+        if (link->state != LINK_READY || !http2_client_has_room(link->http2))
+            continue;
         struct grpc_call *call = client->waiting.first;
         list_remove(&client->waiting, call);
-        call_start(call, http2);
+        call_start(call, link->http2);
+        passed = 0;
     }
     if (client->waiting.first == NULL || client->settings.waits_for_ready)
         return;

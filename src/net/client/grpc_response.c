@@ -129,26 +129,15 @@ bool grpc_response_add_data(struct grpc_response *response, struct slice data)
     return response->data_bytes <= RESPONSE_DRAIN_BYTES_MAX;
 }
 
-static enum status_code code_of_http(unsigned status)
-{
-    switch (status) {
-    case 400:
-        return STATUS_INTERNAL;
-    case 401:
-        return STATUS_UNAUTHENTICATED;
-    case 403:
-        return STATUS_PERMISSION_DENIED;
-    case 404:
-        return STATUS_UNIMPLEMENTED;
-    case 429:
-    case 502:
-    case 503:
-    case 504:
-        return STATUS_UNAVAILABLE;
-    default:
-        return STATUS_UNKNOWN;
-    }
-}
+/* All others are UNKNOWN. */
+static const struct {
+    unsigned status;
+    enum status_code code;
+} codes_of_http[] = {
+    {400, STATUS_INTERNAL},      {401, STATUS_UNAUTHENTICATED}, {403, STATUS_PERMISSION_DENIED},
+    {404, STATUS_UNIMPLEMENTED}, {429, STATUS_UNAVAILABLE},     {502, STATUS_UNAVAILABLE},
+    {503, STATUS_UNAVAILABLE},   {504, STATUS_UNAVAILABLE},
+};
 
 void grpc_response_result(struct grpc_response *response, struct grpc_result *ret_result)
 {
@@ -168,7 +157,9 @@ void grpc_response_result(struct grpc_response *response, struct grpc_result *re
             snprintf(response->words, sizeof(response->words),
                      "unexpected HTTP status code received from server: %u%s%s",
                      response->http_status, separator, type);
-        ret_result->code = code_of_http(response->http_status);
+        for (size_t i = 0; i < sizeof(codes_of_http) / sizeof(codes_of_http[0]); i++)
+            if (codes_of_http[i].status == response->http_status)
+                ret_result->code = codes_of_http[i].code;
         ret_result->message = response->words;
     } else if (!response->has_status) {
         ret_result->code = STATUS_INTERNAL;
