@@ -90,52 +90,45 @@ bool server_tls_flush(struct http_connection *connection)
     return is_written;
 }
 
-/* One step. Returns what tls_channel_read returns. */
-static ptrdiff_t read_some(struct http_connection *connection)
-{
-    uv_buf_t room;
-    assert(connection->is_reading);
-    bool was_open = tls_channel_is_open(connection->tls);
-    http_connection_room(connection, &room);
-    ptrdiff_t count = tls_channel_read(connection->tls, room.base, room.len);
-    if (!was_open && tls_channel_is_open(connection->tls)) {
-        end_handshake(connection);
-        charge(connection, TLS_CONNECTION_BYTES);
-        /* Like grpc-go, a server without HTTP/1 requires that ALPN has chosen h2. */
-        const char *name = tls_channel_protocol(connection->tls);
-        const struct http_server_settings *settings = &connection->server->settings;
-        assert(connection->protocol == NULL);
-        if (strcmp(name, "h2") == 0) {
-            http_connection_begin(connection, &http2_protocol);
-        } else if (strcmp(name, "http/1.1") == 0) {
-            http_connection_begin(connection, &http1_protocol);
-        } else if (settings->has_http1) {
-            http_connection_begin(connection, NULL);
-        } else {
-            report(connection,
-                   "the client does not offer the protocol h2 (ALPN), which gRPC needs");
-            http_connection_abort(connection);
-        }
-    }
-    if (count > 0 && !connection->is_closing)
-        http_connection_take(connection, (const uint8_t *)room.base, (size_t)count);
-    return count;
-}
-
+/* Decrypts what was fed and hands it to the protocol, which the handshake chooses. */
 static void pump(struct http_connection *connection)
 {
+    struct tls_channel *tls = connection->tls;
+    bool has_http1 = connection->server->settings.has_http1;
     ptrdiff_t count = 1;
     assert(!connection->is_closing);
-    while (count > 0 && !connection->is_closing && connection->is_reading)
-        count = read_some(connection);
+    while (count > 0 && !connection->is_closing && connection->is_reading) {
+        uv_buf_t room;
+        bool was_open = tls_channel_is_open(tls);
+        http_connection_room(connection, &room);
+        count = tls_channel_read(tls, room.base, room.len);
+        if (!was_open && tls_channel_is_open(tls)) {
+            end_handshake(connection);
+            charge(connection, TLS_CONNECTION_BYTES);
+            /* Like grpc-go, a server without HTTP/1 requires that ALPN has chosen h2. */
+            const char *name = tls_channel_protocol(tls);
+            assert(connection->protocol == NULL);
+            if (strcmp(name, "h2") == 0) {
+                http_connection_begin(connection, &http2_protocol);
+            } else if (strcmp(name, "http/1.1") == 0) {
+                http_connection_begin(connection, &http1_protocol);
+            } else if (has_http1) {
+                http_connection_begin(connection, NULL);
+            } else {
+                report(connection,
+                       "the client does not offer the protocol h2 (ALPN), which gRPC needs");
+                http_connection_abort(connection);
+            }
+        }
+        if (count > 0 && !connection->is_closing)
+            http_connection_take(connection, (const uint8_t *)room.base, (size_t)count);
+    }
     if (connection->is_closing)
         return;
     if (count == TLS_FAILED) {
-        struct tls_channel *tls = connection->tls;
-        assert(!connection->is_closing);
         if (!tls_channel_is_open(tls))
             report(connection, tls_channel_error(tls));
-        if (tls_channel_met_http(tls) && connection->server->settings.has_http1) {
+        if (tls_channel_met_http(tls) && has_http1) {
             uv_buf_t part =
                 uv_buf_init((char *)(uintptr_t)cleartext_response, sizeof(cleartext_response) - 1);
             http_connection_send(connection, &part, 1);
@@ -148,7 +141,7 @@ static void pump(struct http_connection *connection)
     }
     if (!connection->is_closing)
         server_tls_flush(connection);
-    if (!connection->is_closing && !tls_channel_keep(connection->tls))
+    if (!connection->is_closing && !tls_channel_keep(tls))
         http_connection_abort(connection);
 }
 
