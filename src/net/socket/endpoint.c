@@ -26,30 +26,6 @@ static bool copy_part(char *target, size_t capacity, const char *from, size_t si
     return true;
 }
 
-/* Returns what is wrong with text, or NULL and the host in *ret_host and *ret_size. */
-static const char *split_host(const char *text, const char *colon, const char **ret_host,
-                              size_t *ret_size)
-{
-    assert(*colon == ':');
-    if (text[0] != '[') {
-        *ret_host = text;
-        *ret_size = (size_t)(colon - text);
-        if (memchr(text, ':', *ret_size) != NULL)
-            return "too many colons in address";
-        return strpbrk(text, "[]") == NULL ? NULL : "unexpected bracket in address";
-    }
-    const char *end = strchr(text, ']');
-    if (end == NULL)
-        return "missing ']' in address";
-    if (end + 1 != colon)
-        return end[1] == ':' ? "too many colons in address" : "missing port in address";
-    *ret_host = text + 1;
-    *ret_size = (size_t)(end - *ret_host);
-    return strpbrk(*ret_host, "[") == NULL && strchr(colon, ']') == NULL
-               ? NULL
-               : "unexpected bracket in address";
-}
-
 bool endpoint_parse(const char *text, struct endpoint *ret_endpoint, struct error *error)
 {
     if (text[0] == '\0') {
@@ -59,13 +35,22 @@ bool endpoint_parse(const char *text, struct endpoint *ret_endpoint, struct erro
     const char *colon = strrchr(text, ':');
     if (colon == NULL)
         return error_set(error, "address %s: missing port in address", text);
-    const char *host;
-    size_t host_size;
-    const char *fault = split_host(text, colon, &host, &host_size);
+    bool is_bracketed = text[0] == '[';
+    const char *host = is_bracketed ? text + 1 : text;
+    const char *host_end = is_bracketed ? strchr(text, ']') : colon;
+    const char *fault = NULL;
+    if (host_end == NULL)
+        fault = "missing ']' in address";
+    else if (is_bracketed && host_end + 1 != colon)
+        fault = host_end[1] == ':' ? "too many colons in address" : "missing port in address";
+    else if (!is_bracketed && memchr(text, ':', (size_t)(colon - text)) != NULL)
+        fault = "too many colons in address";
+    else if (strchr(host, '[') != NULL || strchr(is_bracketed ? colon : text, ']') != NULL)
+        fault = "unexpected bracket in address";
     if (fault != NULL)
         return error_set(error, "address %s: %s", text, fault);
     struct endpoint endpoint;
-    if (!copy_part(endpoint.host, sizeof(endpoint.host), host, host_size))
+    if (!copy_part(endpoint.host, sizeof(endpoint.host), host, (size_t)(host_end - host)))
         return error_set(error, "address %s: host name too long, at most %d characters", text,
                          ENDPOINT_HOST_MAX - 1);
     if (!copy_part(endpoint.port, sizeof(endpoint.port), colon + 1, strlen(colon + 1)))

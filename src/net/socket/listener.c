@@ -102,59 +102,52 @@ static void rest(struct listener *listener)
     lane_timer_start(listener->lane, &listener->rest, ACCEPT_REST_NS);
 }
 
-/* False: no more connections for now. */
-static bool accept_one(struct listener *listener)
-{
-    assert(listener->fd >= 0);
-    struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
-    socklen_t size = sizeof(peer);
-    int fd = accept4(listener->fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd >= 0) {
-        assert(listener->member_count > 0);
-        if (open_count(listener) >= listener->open_max) {
-            refuse(listener, fd);
-        } else {
-            struct listener_member *member =
-                listener->members[listener->next_member++ % listener->member_count];
-            atomic_fetch_add_explicit(&member->open_count, 1, memory_order_relaxed);
-            if (member->lane == listener->lane) {
-                member->adopt(member->arg, fd, (const struct sockaddr *)&peer);
-            } else {
-                struct deal *deal = mem_alloc(sizeof(*deal));
-                *deal = (struct deal){
-                    .task = {.fn = on_deal}, .member = member, .fd = fd, .peer = peer};
-                lane_post(member->lane, &deal->task);
-            }
-        }
-        return true;
-    }
-    if (errno == ECONNABORTED || errno == EINTR)
-        return true;
-    if (errno == EMFILE || errno == ENFILE) {
-        /* No file descriptor is left: a refused client can retry, a waiting one cannot. */
-        if (listener->spare_fd >= 0)
-            close(listener->spare_fd);
-        fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
-        if (fd >= 0)
-            refuse(listener, fd);
-        listener->spare_fd = open_spare();
-        if (fd < 0 || listener->spare_fd < 0)
-            rest(listener);
-    } else if (errno != EAGAIN) {
-        rest(listener);
-    }
-    return false;
-}
-
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     (void)status;
     (void)events;
     struct listener *listener = poll->data;
     assert(lane_is_current(listener->lane));
-    for (int i = 0; i < ACCEPTS_PER_TURN_MAX && !listener->is_closing; i++)
-        if (!accept_one(listener))
+    for (int i = 0; i < ACCEPTS_PER_TURN_MAX && !listener->is_closing; i++) {
+        struct sockaddr_storage peer = {.ss_family = AF_UNSPEC};
+        socklen_t size = sizeof(peer);
+        assert(listener->fd >= 0);
+        int fd =
+            accept4(listener->fd, (struct sockaddr *)&peer, &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && (errno == ECONNABORTED || errno == EINTR))
+            continue;
+        if (fd < 0) {
+            bool rests = errno != EAGAIN;
+            if (errno == EMFILE || errno == ENFILE) {
+                /* No file descriptor is left: a refused client can retry, a waiting one cannot. */
+                if (listener->spare_fd >= 0)
+                    close(listener->spare_fd);
+                fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+                if (fd >= 0)
+                    refuse(listener, fd);
+                listener->spare_fd = open_spare();
+                rests = fd < 0 || listener->spare_fd < 0;
+            }
+            if (rests)
+                rest(listener);
             return;
+        }
+        assert(listener->member_count > 0);
+        if (open_count(listener) >= listener->open_max) {
+            refuse(listener, fd);
+            continue;
+        }
+        struct listener_member *member =
+            listener->members[listener->next_member++ % listener->member_count];
+        atomic_fetch_add_explicit(&member->open_count, 1, memory_order_relaxed);
+        if (member->lane == listener->lane) {
+            member->adopt(member->arg, fd, (const struct sockaddr *)&peer);
+            continue;
+        }
+        struct deal *deal = mem_alloc(sizeof(*deal));
+        *deal = (struct deal){.task = {.fn = on_deal}, .member = member, .fd = fd, .peer = peer};
+        lane_post(member->lane, &deal->task);
+    }
 }
 
 static void on_rested(struct timer *timer, void *arg)

@@ -37,31 +37,6 @@ static int name_at(const char *text, const char *names)
     return -1;
 }
 
-/* "Mon, 02 Jan 2006 15:04:05 GMT" */
-static bool date_parse(const char *text, time_t *ret_date)
-{
-    static const char shape[] = "aaa, 00 aaa 0000 00:00:00 GMT";
-    if (strlen(text) != sizeof(shape) - 1)
-        return false;
-    for (size_t i = 0; i < sizeof(shape) - 1; i++)
-        if (shape[i] != 'a' && shape[i] != '0' && shape[i] != text[i])
-            return false;
-    struct tm date = {
-        .tm_mday = number_at(text + 5, 2),
-        .tm_mon = name_at(text + 8, "JanFebMarAprMayJunJulAugSepOctNovDec"),
-        .tm_year = number_at(text + 12, 4) - 1900,
-        .tm_hour = number_at(text + 17, 2),
-        .tm_min = number_at(text + 20, 2),
-        .tm_sec = number_at(text + 23, 2),
-    };
-    if (name_at(text, "MonTueWedThuFriSatSun") < 0 || date.tm_mon < 0 || date.tm_year < 70 ||
-        date.tm_mday < 1 || date.tm_mday > 31 || date.tm_hour < 0 || date.tm_hour > 23 ||
-        date.tm_min < 0 || date.tm_min > 59 || date.tm_sec < 0 || date.tm_sec > 60)
-        return false;
-    *ret_date = timegm(&date);
-    return true;
-}
-
 bool retry_after_parse(const char *text, uint64_t wall_ns, uint64_t *ret_after_ns)
 {
     const uint64_t max_s = RETRY_AFTER_MAX_NS / NS_PER_S;
@@ -77,8 +52,27 @@ bool retry_after_parse(const char *text, uint64_t wall_ns, uint64_t *ret_after_n
         *ret_after_ns = seconds * NS_PER_S;
         return true;
     }
-    time_t date;
-    if (!date_parse(text, &date) || (uint64_t)date <= wall_ns / NS_PER_S)
+    /* "Mon, 02 Jan 2006 15:04:05 GMT" */
+    static const char shape[] = "aaa, 00 aaa 0000 00:00:00 GMT";
+    if (strlen(text) != sizeof(shape) - 1)
+        return false;
+    for (size_t i = 0; i < sizeof(shape) - 1; i++)
+        if (shape[i] != 'a' && shape[i] != '0' && shape[i] != text[i])
+            return false;
+    struct tm parts = {
+        .tm_mday = number_at(text + 5, 2),
+        .tm_mon = name_at(text + 8, "JanFebMarAprMayJunJulAugSepOctNovDec"),
+        .tm_year = number_at(text + 12, 4) - 1900,
+        .tm_hour = number_at(text + 17, 2),
+        .tm_min = number_at(text + 20, 2),
+        .tm_sec = number_at(text + 23, 2),
+    };
+    if (name_at(text, "MonTueWedThuFriSatSun") < 0 || parts.tm_mon < 0 || parts.tm_year < 70 ||
+        parts.tm_mday < 1 || parts.tm_mday > 31 || parts.tm_hour < 0 || parts.tm_hour > 23 ||
+        parts.tm_min < 0 || parts.tm_min > 59 || parts.tm_sec < 0 || parts.tm_sec > 60)
+        return false;
+    time_t date = timegm(&parts);
+    if ((uint64_t)date <= wall_ns / NS_PER_S)
         return false;
     uint64_t after_s = (uint64_t)date - wall_ns / NS_PER_S;
     if (after_s > max_s)
