@@ -78,29 +78,6 @@ static void *helper_main(void *arg)
     }
 }
 
-static struct helper *helper_create(struct lane *lane)
-{
-    assert(lane_is_current(lane));
-    struct helper *helper = mem_zalloc(sizeof(*helper));
-    helper->lane = lane;
-    helper->last = &helper->first;
-    pthread_mutex_init(&helper->lock, NULL);
-    pthread_cond_init(&helper->changed, NULL);
-    /* Signals go to the main thread. */
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    bool is_started = pthread_create(&helper->thread, NULL, helper_main, helper) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (is_started)
-        return helper;
-    pthread_cond_destroy(&helper->changed);
-    pthread_mutex_destroy(&helper->lock);
-    mem_free(helper);
-    return NULL;
-}
-
 static void run_inbox(struct lane *lane)
 {
     pthread_mutex_lock(&lane->inbox_lock);
@@ -380,24 +357,41 @@ static void run_here(struct lane_task *task)
 void lane_help(struct lane *lane, struct helper_work *work)
 {
     assert(lane_is_current(lane));
-    if (lane->helper == NULL)
-        lane->helper = helper_create(lane);
-    if (lane->helper != NULL) {
-        struct helper *helper = lane->helper;
-        assert(lane_is_current(helper->lane));
-        work->helper = helper;
-        work->next = NULL;
-        work->task = (struct lane_task){.fn = on_work_done};
-        helper->works++;
-        pthread_mutex_lock(&helper->lock);
-        *helper->last = work;
-        helper->last = &work->next;
-        pthread_cond_signal(&helper->changed);
-        pthread_mutex_unlock(&helper->lock);
+    if (lane->helper == NULL) {
+        struct helper *helper = mem_zalloc(sizeof(*helper));
+        helper->lane = lane;
+        helper->last = &helper->first;
+        pthread_mutex_init(&helper->lock, NULL);
+        pthread_cond_init(&helper->changed, NULL);
+        /* Signals go to the main thread. */
+        sigset_t all;
+        sigset_t before;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        if (pthread_create(&helper->thread, NULL, helper_main, helper) == 0) {
+            lane->helper = helper;
+        } else {
+            pthread_cond_destroy(&helper->changed);
+            pthread_mutex_destroy(&helper->lock);
+            mem_free(helper);
+        }
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    struct helper *helper = lane->helper;
+    if (helper == NULL) {
+        work->task = (struct lane_task){.fn = run_here};
+        lane_post(lane, &work->task);
         return;
     }
-    work->task = (struct lane_task){.fn = run_here};
-    lane_post(lane, &work->task);
+    work->helper = helper;
+    work->next = NULL;
+    work->task = (struct lane_task){.fn = on_work_done};
+    helper->works++;
+    pthread_mutex_lock(&helper->lock);
+    *helper->last = work;
+    helper->last = &work->next;
+    pthread_cond_signal(&helper->changed);
+    pthread_mutex_unlock(&helper->lock);
 }
 
 void lane_timer_start(struct lane *lane, struct timer *timer, uint64_t delay_ns)

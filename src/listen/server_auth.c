@@ -73,24 +73,21 @@ static bool find_parameter(struct asked *asked, const char *name)
     return false;
 }
 
-/* Whether the name is in the canonical form of Go: X-Scope-Orgid. */
-static bool is_canonical(const char *name)
-{
-    bool begins = true;
-    for (; *name != '\0'; name++) {
-        if (begins ? islower((unsigned char)*name) : isupper((unsigned char)*name))
-            return false;
-        begins = *name == '-';
-    }
-    return true;
-}
-
+/* The parameters whose names are, or are not, in the canonical form of Go: X-Scope-Orgid. */
 static bool find_among_parameters(struct asked *asked, const char *name, bool canonical)
 {
     for (size_t i = 0; i < asked->params->count; i++) {
         const char *param = asked->params->texts[i];
-        if (strcasecmp(param, name) == 0 && is_canonical(param) == canonical &&
-            find_parameter(asked, param))
+        if (strcasecmp(param, name) != 0)
+            continue;
+        bool is_canonical = true;
+        bool begins = true;
+        for (const char *at = param; *at != '\0'; at++) {
+            unsigned char letter = (unsigned char)*at;
+            is_canonical &= begins ? !islower(letter) : !isupper(letter);
+            begins = letter == '-';
+        }
+        if (is_canonical == canonical && find_parameter(asked, param))
             return true;
     }
     return false;
