@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations. The arithmetic is on unsigned nanoseconds; what passes 2^63 is invalid, as in Go. Pure
- * functions. */
+/* Durations. The arithmetic is on unsigned nanoseconds; anything of 2^63 or more is invalid, as in
+ * Go. Pure functions. */
 #include "src/config/duration.h"
 
 #include <assert.h>
@@ -16,8 +16,7 @@ struct unit {
     uint64_t ns;
 };
 
-/* Longer names first, so that "ms" is not read as minutes. Both spellings of micro are in use:
- * U+00B5 and U+03BC. */
+/* Both spellings of micro are in use: U+00B5 and U+03BC. */
 static const struct unit units[] = {
     {"ns", 1},
     {"us", NS_PER_US},
@@ -58,36 +57,6 @@ static bool take_number(const char **text, uint64_t *ret_whole, uint64_t *ret_bi
     return has_digits;
 }
 
-static const char *add_part(const char **text, uint64_t *total)
-{
-    uint64_t whole;
-    uint64_t billionths;
-    if (!take_number(text, &whole, &billionths))
-        return invalid;
-    if (**text == '\0' || **text == '.' || is_digit(**text))
-        return "time: missing unit in duration";
-    assert(**text != '\0');
-    size_t size = strcspn(*text, ".0123456789");
-    const struct unit *unit = NULL;
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-        if (strlen(units[i].name) == size && memcmp(units[i].name, *text, size) == 0) {
-            *text += size;
-            unit = &units[i];
-            break;
-        }
-    }
-    if (unit == NULL)
-        return "time: unknown unit";
-    /* Units from a second on are whole seconds, which keeps the product within 64 bits. */
-    uint64_t fraction = unit->ns >= NS_PER_S ? billionths * (unit->ns / NS_PER_S)
-                                             : billionths * unit->ns / NS_PER_S;
-    if (__builtin_mul_overflow(whole, unit->ns, &whole) ||
-        __builtin_add_overflow(whole, fraction, &whole) ||
-        __builtin_add_overflow(*total, whole, total) || *total > INT64_MAX)
-        return invalid;
-    return NULL;
-}
-
 const char *text_to_duration_ns(const char *text, int64_t *ret_duration_ns)
 {
     uint64_t total = 0;
@@ -99,9 +68,27 @@ const char *text_to_duration_ns(const char *text, int64_t *ret_duration_ns)
     if (strcmp(text, "0") == 0)
         text++;
     while (*text != '\0') {
-        const char *problem = add_part(&text, &total);
-        if (problem != NULL)
-            return problem;
+        uint64_t whole;
+        uint64_t billionths;
+        if (!take_number(&text, &whole, &billionths))
+            return invalid;
+        size_t size = strcspn(text, ".0123456789");
+        if (size == 0)
+            return "time: missing unit in duration";
+        const struct unit *unit = units;
+        const struct unit *end = units + sizeof(units) / sizeof(units[0]);
+        while (unit < end && (strlen(unit->name) != size || memcmp(unit->name, text, size) != 0))
+            unit++;
+        if (unit == end)
+            return "time: unknown unit";
+        text += size;
+        /* Units from a second on are whole seconds, which keeps the product within 64 bits. */
+        uint64_t fraction = unit->ns >= NS_PER_S ? billionths * (unit->ns / NS_PER_S)
+                                                 : billionths * unit->ns / NS_PER_S;
+        if (__builtin_mul_overflow(whole, unit->ns, &whole) ||
+            __builtin_add_overflow(whole, fraction, &whole) ||
+            __builtin_add_overflow(total, whole, &total) || total > INT64_MAX)
+            return invalid;
     }
     *ret_duration_ns = is_negative ? -(int64_t)total : (int64_t)total;
     return NULL;
