@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feature gates by id, and the flag that sets them, with the Go collector's texts. Main thread. */
+/* Feature gates by id, and the flag that sets them, with the Go collector's messages. Main thread.
+ */
 #include "src/config/feature_gates.h"
 
 #include <assert.h>
@@ -49,7 +50,7 @@ bool feature_gate_is_enabled(const struct feature_gates *gates, enum feature_gat
     return gates != NULL ? gates->is_enabled[gate] : rows[gate].is_enabled;
 }
 
-/* Adds "; " and the text. */
+/* Appends the formatted text, after "; " if there is text already. */
 __attribute__((format(printf, 2, 3))) static void add_error(struct error *error, const char *format,
                                                             ...)
 {
@@ -64,42 +65,35 @@ __attribute__((format(printf, 2, 3))) static void add_error(struct error *error,
     va_end(arguments);
 }
 
-static void apply(struct feature_gates *gates, const char *element, int size, struct error *error)
-{
-    assert(size > 0);
-    bool is_enabled = element[0] != '-';
-    if (element[0] == '-' || element[0] == '+') {
-        element++;
-        size--;
-    }
-    for (size_t i = 0; i < FEATURE_GATES; i++) {
-        if (strlen(rows[i].id) == (size_t)size && memcmp(rows[i].id, element, (size_t)size) == 0) {
-            gates->is_enabled[i] = is_enabled;
-            return;
-        }
-    }
-    assert(size >= 0);
-    char ids[512] = "";
-    size_t length = 0;
-    for (size_t i = 0; i < FEATURE_GATES; i++)
-        length += (size_t)snprintf(ids + length, sizeof(ids) - length, "%s%s", i > 0 ? " " : "",
-                                   rows[i].id);
-    assert(length < sizeof(ids));
-    add_error(error, "no such feature gate \"%.*s\". valid gates: [%s]", size, element, ids);
-}
-
 bool feature_gates_parse(struct feature_gates *gates, const char *list, struct error *error)
 {
     struct error problems = {.text = ""};
     if (*list == '\0')
         return true;
-    size_t index = 0;
-    for (const char *element = list;; index++) {
+    const char *element = list;
+    for (size_t index = 0;; index++) {
         size_t size = strcspn(element, ",");
-        if (size == 0)
+        bool is_signed = *element == '-' || *element == '+';
+        const char *id = element + is_signed;
+        size_t id_size = size - is_signed;
+        size_t gate = 0;
+        while (gate < FEATURE_GATES &&
+               (strlen(rows[gate].id) != id_size || memcmp(rows[gate].id, id, id_size) != 0))
+            gate++;
+        if (size == 0) {
             add_error(&problems, "empty feature gate identifier at index %zu", index);
-        else
-            apply(gates, element, (int)size, &problems);
+        } else if (gate < FEATURE_GATES) {
+            gates->is_enabled[gate] = *element != '-';
+        } else {
+            char ids[512] = "";
+            size_t length = 0;
+            for (size_t i = 0; i < FEATURE_GATES; i++)
+                length += (size_t)snprintf(ids + length, sizeof(ids) - length, "%s%s",
+                                           i > 0 ? " " : "", rows[i].id);
+            assert(length < sizeof(ids));
+            add_error(&problems, "no such feature gate \"%.*s\". valid gates: [%s]", (int)id_size,
+                      id, ids);
+        }
         if (element[size] == '\0')
             break;
         element += size + 1;
