@@ -3,14 +3,14 @@
  * separators, control characters or symbols (Unicode categories Z, C and S). Pure functions. */
 #include "src/config/identifier.h"
 
-#include "src/base/slice.h"
-
-#include <assert.h>
 #include <ctype.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "src/base/slice.h"
+#include "src/base/utf8.h"
 
 struct range {
     uint32_t first;
@@ -35,45 +35,9 @@ static const struct range forbidden[] = {
     {0xff1c, 0xff1e}, {0xffe0, 0xffff}, {0x1f000, 0x1faff}, {0xe0000, 0x10ffff},
 };
 
-/* The code point at text, whose size is returned; bytes that are not UTF-8 are one symbol each. */
-static size_t take_character(const char *text, uint32_t *ret_character)
-{
-    static const uint32_t minimum[] = {0, 0, 0x80, 0x800, 0x10000};
-    const uint8_t *bytes = (const uint8_t *)text;
-    size_t size = bytes[0] < 0x80   ? 1
-                  : bytes[0] < 0xc0 ? 0
-                  : bytes[0] < 0xe0 ? 2
-                  : bytes[0] < 0xf0 ? 3
-                  : bytes[0] < 0xf8 ? 4
-                                    : 0;
-    uint32_t character = size > 1 ? bytes[0] & (0x7fu >> size) : bytes[0];
-    for (size_t i = 1; i < size; i++) {
-        if ((bytes[i] & 0xc0) != 0x80)
-            size = 0;
-        else
-            character = character << 6 | (bytes[i] & 0x3fu);
-    }
-    if (size == 0 || character < minimum[size])
-        character = 0xfffd;
-    *ret_character = character;
-    return size == 0 ? 1 : size;
-}
-
-static bool is_name(struct slice name)
-{
-    assert(name.size > 0);
-    for (size_t i = 0; i < name.size;) {
-        uint32_t character;
-        i += take_character((const char *)name.data + i, &character);
-        for (size_t j = 0; j < sizeof(forbidden) / sizeof(forbidden[0]); j++)
-            if (character >= forbidden[j].first && character <= forbidden[j].last)
-                return false;
-    }
-    return true;
-}
-
 bool text_to_identifier(const char *text, struct identifier *ret_identifier, struct error *error)
 {
+    /* Messages cut the identifier, whose size is not checked yet. */
     const char *slash = strchr(text, '/');
     struct slice type =
         slice_trim(slice_of(text, slash != NULL ? (size_t)(slash - text) : strlen(text)));
@@ -82,13 +46,24 @@ bool text_to_identifier(const char *text, struct identifier *ret_identifier, str
         return error_set(error, "id must not be empty");
     if (type.size == 0)
         return error_set(error, "in \"%.80s\" id: the part before / should not be empty", text);
-    /* Identifiers in messages are cut: they come from outside and have no bound yet. */
     if (slash != NULL && name.size == 0)
         return error_set(error, "in \"%.80s\" id: the part after / should not be empty", text);
     if (name.size > IDENTIFIER_NAME_BYTES_MAX)
         return error_set(error, "in \"%.80s\" id: the name is longer than %d bytes", text,
                          IDENTIFIER_NAME_BYTES_MAX);
-    if (name.size > 0 && !is_name(name))
+    bool is_name = true;
+    for (size_t at = 0; is_name && at < name.size;) {
+        const uint8_t *bytes = name.data + at;
+        size_t size = utf8_size(slice_of(bytes, name.size - at));
+        uint32_t character = size > 1 ? bytes[0] & (0x7fu >> size) : bytes[0];
+        for (size_t i = 1; i < size; i++)
+            character = character << 6 | (bytes[i] & 0x3fu);
+        is_name = size > 0; /* 0: not UTF-8 */
+        for (size_t i = 0; i < sizeof(forbidden) / sizeof(forbidden[0]); i++)
+            is_name &= character < forbidden[i].first || character > forbidden[i].last;
+        at += size;
+    }
+    if (!is_name)
         return error_set(error,
                          "in \"%.80s\" id: invalid character(s) in name \"%.*s\"; expected no "
                          "blanks, control characters or symbols",
