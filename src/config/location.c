@@ -44,15 +44,6 @@ char *location_of_reference(struct loader *loader, struct slice reference)
     return join(loader, has_scheme ? "" : "env:", reference);
 }
 
-static bool is_variable_name(const char *name)
-{
-    if (!isalpha((unsigned char)*name) && *name != '_')
-        return false;
-    while (isalnum((unsigned char)*name) || *name == '_')
-        name++;
-    return *name == '\0';
-}
-
 static bool retrieve_env(struct loader *loader, const char *rest, struct retrieved *retrieved,
                          struct error *error)
 {
@@ -62,7 +53,10 @@ static bool retrieve_env(struct loader *loader, const char *rest, struct retriev
         *fallback = '\0';
         fallback += strlen(":-");
     }
-    if (!is_variable_name(name))
+    size_t name_size = 0;
+    while (isalnum((unsigned char)name[name_size]) || name[name_size] == '_')
+        name_size++;
+    if (name_size == 0 || name[name_size] != '\0' || isdigit((unsigned char)name[0]))
         return error_set(error,
                          "environment variable \"%s\" has invalid name: must match regex "
                          "^[a-zA-Z_][a-zA-Z0-9_]*$",
@@ -134,10 +128,11 @@ bool location_retrieve(struct loader *loader, const char *uri, struct retrieved 
 {
     struct retrieved retrieved = {.owned = NULL};
     size_t size = scheme_size(uri);
+    const char *hint = strstr(uri, ":-") != NULL ? " (a default needs ${env:NAME:-default})" : "";
     if (size == 0)
-        return error_set(
-            error, "invalid uri: \"%s\"; expected a file or one of env:, file:, yaml:%s", uri,
-            strstr(uri, ":-") != NULL ? " (a default needs ${env:NAME:-default})" : "");
+        return error_set(error,
+                         "invalid uri: \"%s\"; expected a file or one of env:, file:, yaml:%s", uri,
+                         hint);
     for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
         if (strlen(schemes[i].name) != size || memcmp(schemes[i].name, uri, size) != 0)
             continue;
@@ -149,8 +144,7 @@ bool location_retrieve(struct loader *loader, const char *uri, struct retrieved 
     return error_set(error,
                      "scheme \"%.*s\" is not supported for uri \"%s\"; expected env:, file: or "
                      "yaml:%s",
-                     (int)size, uri, uri,
-                     strstr(uri, ":-") != NULL ? " (a default needs ${env:NAME:-default})" : "");
+                     (int)size, uri, uri, hint);
 }
 
 void retrieved_release(struct retrieved *retrieved)
