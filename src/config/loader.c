@@ -192,16 +192,6 @@ bool loader_charge_expanded(struct loader *loader, size_t bytes)
     return true;
 }
 
-static const struct node_entry *find_entry(const struct node *node, struct error_step step)
-{
-    if (node == NULL)
-        return NULL;
-    if (step.key != NULL)
-        return node_find(node, step.key);
-    bool has_elements = node->kind == NODE_MAP || node->kind == NODE_LIST;
-    return has_elements && step.index < node->count ? &node->entries[step.index] : NULL;
-}
-
 void place_find(const struct error *error, const struct node *section, struct position position,
                 const struct path *path, struct place *ret_place)
 {
@@ -211,7 +201,12 @@ void place_find(const struct error *error, const struct node *section, struct po
     ret_place->path = path;
     for (size_t i = error->steps_count; i > 0; i--) {
         struct error_step step = error->steps[i - 1];
-        const struct node_entry *entry = find_entry(node, step);
+        const struct node_entry *entry = NULL;
+        if (step.key != NULL)
+            entry = node_find(node, step.key);
+        else if (node != NULL && (node->kind == NODE_MAP || node->kind == NODE_LIST) &&
+                 step.index < node->count)
+            entry = &node->entries[step.index];
         /* Elements of a string that was split at commas have no position of their own. */
         if (step.key == NULL && entry == NULL)
             break;
