@@ -24,26 +24,21 @@ static bool is_appended(const struct loader *loader, const struct path *path)
     return strcmp(path->key, "receivers") == 0 || strcmp(path->key, "exporters") == 0;
 }
 
-static bool has_text(const struct node *list, const struct node *value)
-{
-    assert(list->kind == NODE_LIST);
-    for (size_t i = 0; i < list->count; i++) {
-        const struct node *element = list->entries[i].value;
-        if (element->kind == NODE_TEXT && value->kind == NODE_TEXT &&
-            strcmp(element->text, value->text) == 0)
-            return true;
-    }
-    return false;
-}
-
 static struct node *merge_at(struct loader *loader, struct node *base, struct node *over,
                              const struct path *path)
 {
     if (base->kind == NODE_LIST && over->kind == NODE_LIST && is_appended(loader, path)) {
-        assert(base->kind == NODE_LIST && over->kind == NODE_LIST);
-        for (size_t i = 0; i < over->count && base->count < CONFIG_REFERENCES_MAX; i++)
-            if (!has_text(base, over->entries[i].value))
-                node_append(&loader->arena, base, over->entries[i].value);
+        for (size_t i = 0; i < over->count && base->count < CONFIG_REFERENCES_MAX; i++) {
+            struct node *value = over->entries[i].value;
+            bool is_present = false;
+            for (size_t j = 0; j < base->count; j++) {
+                const struct node *element = base->entries[j].value;
+                is_present |= element->kind == NODE_TEXT && value->kind == NODE_TEXT &&
+                              strcmp(element->text, value->text) == 0;
+            }
+            if (!is_present)
+                node_append(&loader->arena, base, value);
+        }
         return base;
     }
     if (base->kind != NODE_MAP || over->kind != NODE_MAP)
@@ -91,31 +86,6 @@ static bool wrap_entry(struct loader *loader, struct node_entry *entry)
     return true;
 }
 
-/* Adds the entries one by one, since each may merge with an earlier one. */
-static void unfold(struct loader *loader, struct node *map)
-{
-    struct node_entry *entries = map->entries;
-    size_t count = map->count;
-    assert(map->kind == NODE_MAP);
-    map->entries = NULL;
-    map->count = 0;
-    map->capacity = 0;
-    map->slots = NULL;
-    map->slots_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        if (!wrap_entry(loader, &entries[i])) {
-            loader_problem(loader, entries[i].position, NULL,
-                           "the configuration has more than %d values", CONFIG_NODES_MAX);
-            return;
-        }
-        struct node_entry *twin = node_find(map, entries[i].key);
-        if (twin != NULL)
-            twin->value = merge_trees(loader, twin->value, entries[i].value);
-        else
-            node_add(&loader->arena, map, entries[i]);
-    }
-}
-
 struct node *merge_nested_keys(struct loader *loader, struct node *node, size_t depth)
 {
     if (node->kind != NODE_MAP)
@@ -126,15 +96,31 @@ struct node *merge_nested_keys(struct loader *loader, struct node *node, size_t 
         node->kind = NODE_BROKEN;
         return node;
     }
-    assert(node->kind == NODE_MAP);
     bool has_nested_keys = false;
     for (size_t i = 0; i < node->count; i++)
-        if (strstr(node->entries[i].key, "::") != NULL) {
-            has_nested_keys = true;
-            break;
+        has_nested_keys |= strstr(node->entries[i].key, "::") != NULL;
+    if (has_nested_keys) {
+        /* Adds the entries again one by one, since each may merge with an earlier one. */
+        struct node_entry *entries = node->entries;
+        size_t count = node->count;
+        node->entries = NULL;
+        node->count = 0;
+        node->capacity = 0;
+        node->slots = NULL;
+        node->slots_count = 0;
+        for (size_t i = 0; i < count; i++) {
+            if (!wrap_entry(loader, &entries[i])) {
+                loader_problem(loader, entries[i].position, NULL,
+                               "the configuration has more than %d values", CONFIG_NODES_MAX);
+                break;
+            }
+            struct node_entry *twin = node_find(node, entries[i].key);
+            if (twin != NULL)
+                twin->value = merge_trees(loader, twin->value, entries[i].value);
+            else
+                node_add(&loader->arena, node, entries[i]);
         }
-    if (has_nested_keys)
-        unfold(loader, node);
+    }
     for (size_t i = 0; i < node->count; i++)
         node->entries[i].value = merge_nested_keys(loader, node->entries[i].value, depth + 1);
     return node;
