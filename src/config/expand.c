@@ -107,58 +107,57 @@ static const char *find_occurrence(const char *text, struct slice reference)
     return at;
 }
 
-/* text with every occurrence of the reference replaced, or NULL. */
-static char *replace_all(const struct expansion *expansion, const char *text,
-                         struct slice reference, struct slice replacement)
-{
-    size_t count = 0;
-    size_t text_size = strlen(text);
-    const char *end = text + text_size;
-    assert(reference.size > 0);
-    for (const char *at = text; (at = find_occurrence(at, reference)) != NULL; at += reference.size)
-        count++;
-    size_t size = text_size - count * reference.size + count * replacement.size;
-    if (!charge(expansion, text_size) || !charge(expansion, size))
-        return NULL;
-    char *result = loader_zalloc(expansion->loader, size + 1);
-    char *to = result;
-    for (const char *from = text;;) {
-        const char *at = find_occurrence(from, reference);
-        size_t kept = (size_t)((at != NULL ? at : end) - from);
-        memcpy(to, from, kept);
-        to += kept;
-        if (at == NULL)
-            return result;
-        memcpy(to, replacement.data, replacement.size);
-        to += replacement.size;
-        from = at + reference.size;
-    }
-}
-
-/* Replaces one reference within other text. NULL: reported. */
+/* Replaces every occurrence of the reference within other text. NULL: reported. */
 static const char *replace_reference(const struct expansion *expansion, const char *text,
                                      struct slice reference)
 {
-    assert(reference.size >= 3);
     struct retrieved retrieved;
     if (!retrieve(expansion, reference, &retrieved))
         return NULL;
-    const char *result = replace_all(expansion, text, reference, retrieved.bytes);
+    struct slice replacement = retrieved.bytes;
+    size_t count = 0;
+    size_t text_size = strlen(text);
+    const char *end = text + text_size;
+    for (const char *at = text; (at = find_occurrence(at, reference)) != NULL; at += reference.size)
+        count++;
+    size_t size = text_size - count * reference.size + count * replacement.size;
+    if (!charge(expansion, text_size) || !charge(expansion, size)) {
+        retrieved_release(&retrieved);
+        return NULL;
+    }
+    char *result = loader_zalloc(expansion->loader, size + 1);
+    char *to = result;
+    const char *from = text;
+    for (const char *at; (at = find_occurrence(from, reference)) != NULL;) {
+        to = mempcpy(to, from, (size_t)(at - from));
+        to = mempcpy(to, replacement.data, replacement.size);
+        from = at + reference.size;
+    }
+    memcpy(to, from, (size_t)(end - from));
     retrieved_release(&retrieved);
     return result;
 }
 
-/* Parses the text as YAML. Strings, and invalid YAML, are taken verbatim, quotes included. NULL:
- * reported. */
-static struct node *parse_value(const struct expansion *expansion, struct slice bytes)
+/* Replaces a scalar that is one reference as a whole by the value of the retrieved YAML. Strings,
+ * and invalid YAML, are taken verbatim, quotes included. NULL: reported. */
+static struct node *replace_scalar(const struct expansion *expansion, struct slice reference)
 {
     struct loader *loader = expansion->loader;
+    struct retrieved retrieved;
+    if (!retrieve(expansion, reference, &retrieved))
+        return NULL;
+    if (!charge(expansion, retrieved.bytes.size)) {
+        retrieved_release(&retrieved);
+        return NULL;
+    }
     struct yaml_failure failure;
     struct yaml_origin origin = {.position = expansion->position,
                                  .reference = expansion->reference,
                                  .depth = expansion->depth};
-    const char *verbatim = arena_copy_text(&loader->arena, (const char *)bytes.data, bytes.size);
-    struct node *node = yaml_tree_parse(loader, bytes, &origin, &failure);
+    const char *verbatim =
+        arena_copy_text(&loader->arena, (const char *)retrieved.bytes.data, retrieved.bytes.size);
+    struct node *node = yaml_tree_parse(loader, retrieved.bytes, &origin, &failure);
+    retrieved_release(&retrieved);
     if (node == NULL && failure.is_limit) {
         report(expansion, failure.error.text);
         return NULL;
@@ -176,54 +175,31 @@ static struct node *parse_value(const struct expansion *expansion, struct slice 
     return merge_nested_keys(loader, node, expansion->depth);
 }
 
-/* Replaces a scalar that is one reference as a whole. NULL: reported. */
-static struct node *replace_scalar(const struct expansion *expansion, struct slice reference)
+/* Replaces references until none is left. When one fails, the node itself becomes broken. */
+static struct node *expand_text(const struct expansion *expansion, struct node *original)
 {
-    assert(reference.size >= 3);
-    struct retrieved retrieved;
-    struct node *node = NULL;
-    if (!retrieve(expansion, reference, &retrieved))
-        return NULL;
-    if (charge(expansion, retrieved.bytes.size))
-        node = parse_value(expansion, retrieved.bytes);
-    retrieved_release(&retrieved);
-    return node;
-}
-
-/* One round. False: nothing to replace, or it failed and *node is NULL. */
-static bool expand_once(const struct expansion *expansion, struct node **node)
-{
-    assert(*node != NULL);
-    struct slice reference;
-    const char *text = (*node)->text;
-    if ((*node)->kind != NODE_TEXT || !find_reference(text, &reference))
-        return false;
-    if (reference.size == strlen(text)) {
-        *node = replace_scalar(expansion, reference);
-        return *node != NULL;
-    }
-    const char *replaced = replace_reference(expansion, text, reference);
-    struct node *result = NULL;
-    if (replaced != NULL)
-        result = loader_try_node(expansion->loader, NODE_TEXT, expansion->position);
-    if (result != NULL) {
-        result->text = replaced;
-        result->reference = expansion->reference;
-    }
-    *node = result;
-    return result != NULL;
-}
-
-static struct node *expand_text(const struct expansion *expansion, struct node *node)
-{
-    struct node *original = node;
+    struct node *node = original;
     assert(node->kind == NODE_TEXT);
     for (int round = 0; round < CONFIG_EXPANSIONS_MAX; round++) {
-        if (expand_once(expansion, &node))
-            continue;
-        if (node == NULL)
+        struct slice reference;
+        if (node->kind != NODE_TEXT || !find_reference(node->text, &reference))
+            return node;
+        if (reference.size == strlen(node->text)) {
+            node = replace_scalar(expansion, reference);
+        } else {
+            const char *text = replace_reference(expansion, node->text, reference);
+            node = NULL;
+            if (text != NULL)
+                node = loader_try_node(expansion->loader, NODE_TEXT, expansion->position);
+            if (node != NULL) {
+                node->text = text;
+                node->reference = expansion->reference;
+            }
+        }
+        if (node == NULL) {
             original->kind = NODE_BROKEN;
-        return node != NULL ? node : original;
+            return original;
+        }
     }
     report(expansion, "too many recursive expansions");
     original->kind = NODE_BROKEN;
