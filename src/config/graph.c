@@ -186,9 +186,10 @@ static const struct edge *edge_to(const struct graph *graph, size_t node)
     return edge;
 }
 
-/* Follows edges backwards among the nodes that no order was found for: each of them has another
- * one before it, so that the walk ends up on a cycle. Returns the first pair on it. */
-static size_t find_cycle(const struct graph *graph)
+/* Nodes that are not in order have another such node before them, so that a walk backwards among
+ * them ends up on a cycle. Reports it from its first pair on, in the direction of the data, to the
+ * same pair again. */
+static void report_cycle(const struct graph *graph)
 {
     size_t node = 0;
     while (graph->nodes[node].waits_for == 0)
@@ -201,15 +202,9 @@ static size_t find_cycle(const struct graph *graph)
             first = node;
         node = edge_to(graph, node)->from;
     }
-    return first;
-}
-
-/* From that pair on, in the direction of the data, to the same pair again. */
-static void report_cycle(const struct graph *graph, size_t first)
-{
     size_t *cycle = loader_zalloc(graph->loader, (graph->nodes_count + 1) * sizeof(cycle[0]));
     size_t count = 0;
-    size_t node = first;
+    node = first;
     do {
         cycle[count++] = node;
         node = edge_to(graph, node)->from;
@@ -333,7 +328,7 @@ void graph_load(struct loader *loader, const struct component_set *set, const st
     }
     sort(&graph);
     if (graph.ordered < graph.nodes_count) {
-        report_cycle(&graph, find_cycle(&graph));
+        report_cycle(&graph);
         return;
     }
     count_destinations(&graph);
