@@ -24,65 +24,7 @@ struct references {
     const struct config_component **items;
 };
 
-/* A connector stands among the exporters of one pipeline and the receivers of another. */
-static bool takes_connectors(enum component_kind kind)
-{
-    return kind == RECEIVER || kind == EXPORTER;
-}
-
-static void load_reference(struct loader *loader, const struct component_set *set,
-                           const struct path *path, const struct node *node,
-                           struct references *references)
-{
-    struct identifier identifier;
-    struct error error;
-    const char *text = node->kind == NODE_NULL ? NULL : decode_text_of(node);
-    assert(references->items != NULL);
-    if (node->kind == NODE_BROKEN)
-        return;
-    if (text == NULL) {
-        loader_problem(loader, node->position, path, "found %s, expected the name of a component",
-                       node_describe(node).text);
-        return;
-    }
-    if (!text_to_identifier(text, &identifier, &error)) {
-        loader_problem(loader, node->position, path, "%s", error.text);
-        return;
-    }
-    struct config_component *component = component_set_find(set, references->kind, identifier.id);
-    if (component == NULL && takes_connectors(references->kind))
-        component = component_set_find(set, CONNECTOR, identifier.id);
-    if (component == NULL) {
-        enum component_kind kind = references->kind;
-        struct suggestion suggestion = suggestion_for(identifier.id);
-        assert(references->blamed != NULL);
-        for (size_t i = 0; i < set->count; i++)
-            if (set->kinds[i] == kind || (set->kinds[i] == CONNECTOR && takes_connectors(kind)))
-                suggestion_consider(&suggestion, set->items[i].id);
-        loader_problem(loader, node->position, references->blamed,
-                       "references %s \"%s\" which is not configured; expected one of those below "
-                       "%s%s%s",
-                       component_kind_name(kind), identifier.id, component_kind_section(kind),
-                       takes_connectors(kind) ? " or connectors" : "",
-                       suggestion_to_text(&suggestion).text);
-        return;
-    }
-    component->is_used = true;
-    bool has_reference = false;
-    for (size_t i = 0; i < references->count; i++)
-        if (references->items[i] == component) {
-            has_reference = true;
-            break;
-        }
-    if (!has_reference)
-        references->items[references->count++] = component;
-    else if (references->is_strict)
-        loader_problem(loader, node->position, references->blamed,
-                       "references processor \"%s\" multiple times; expected each once",
-                       identifier.id);
-}
-
-/* node may be NULL. False: it is not a list, which is reported. */
+/* node may be NULL. False: it is not a list, which is reported; wrong elements are left out. */
 static bool load_references(struct loader *loader, const struct component_set *set,
                             const struct path *path, const struct node *node,
                             struct references *references)
@@ -100,8 +42,51 @@ static bool load_references(struct loader *loader, const struct component_set *s
     }
     references->items = loader_zalloc(loader, node->count * sizeof(*references->items));
     for (size_t i = 0; i < node->count; i++) {
+        const struct node *value = node->entries[i].value;
+        const char *text = value->kind == NODE_NULL ? NULL : decode_text_of(value);
         struct path element = {.parent = path, .index = i};
-        load_reference(loader, set, &element, node->entries[i].value, references);
+        struct identifier identifier;
+        struct error error;
+        if (value->kind == NODE_BROKEN)
+            continue;
+        if (text == NULL) {
+            loader_problem(loader, value->position, &element,
+                           "found %s, expected the name of a component", node_describe(value).text);
+            continue;
+        }
+        if (!text_to_identifier(text, &identifier, &error)) {
+            loader_problem(loader, value->position, &element, "%s", error.text);
+            continue;
+        }
+        enum component_kind kind = references->kind;
+        /* A connector stands among the exporters of one pipeline and the receivers of another. */
+        bool takes_connectors = kind == RECEIVER || kind == EXPORTER;
+        struct config_component *component = component_set_find(set, kind, identifier.id);
+        if (component == NULL && takes_connectors)
+            component = component_set_find(set, CONNECTOR, identifier.id);
+        if (component == NULL) {
+            struct suggestion suggestion = suggestion_for(identifier.id);
+            for (size_t j = 0; j < set->count; j++)
+                if (set->kinds[j] == kind || (set->kinds[j] == CONNECTOR && takes_connectors))
+                    suggestion_consider(&suggestion, set->items[j].id);
+            loader_problem(loader, value->position, references->blamed,
+                           "references %s \"%s\" which is not configured; expected one of those "
+                           "below %s%s%s",
+                           component_kind_name(kind), identifier.id, component_kind_section(kind),
+                           takes_connectors ? " or connectors" : "",
+                           suggestion_to_text(&suggestion).text);
+            continue;
+        }
+        component->is_used = true;
+        bool is_repeated = false;
+        for (size_t j = 0; j < references->count; j++)
+            is_repeated |= references->items[j] == component;
+        if (!is_repeated)
+            references->items[references->count++] = component;
+        else if (references->is_strict)
+            loader_problem(loader, value->position, references->blamed,
+                           "references processor \"%s\" multiple times; expected each once",
+                           identifier.id);
     }
     return true;
 }
@@ -150,39 +135,29 @@ static void find_misfits(const struct config_component *const *items, size_t cou
     }
 }
 
-static bool find_signal(const char *type, enum signal_kind *ret_signal)
-{
-    assert(ret_signal != NULL);
-    for (unsigned i = 0; i < SIGNAL_KINDS; i++) {
-        if (strcmp(type, signal_name((enum signal_kind)i)) != 0)
-            continue;
-        *ret_signal = (enum signal_kind)i;
-        return true;
-    }
-    return false;
-}
-
 /* False: reported. */
 static bool load_pipeline(const struct pipeline_site *site, struct config_pipeline *pipeline)
 {
+    struct loader *loader = site->loader;
+    struct position position = site->entry->position;
     const struct node *node = site->entry->value;
-    assert(site->entry->value != NULL);
     if (node->kind != NODE_MAP && node->kind != NODE_NULL) {
         if (node->kind != NODE_BROKEN)
-            loader_problem(site->loader, node->position, site->path, "found %s, expected a map",
+            loader_problem(loader, node->position, site->path, "found %s, expected a map",
                            node_describe(node).text);
         return false;
     }
     struct identifier identifier;
     struct error error;
-    struct loader *loader = site->loader;
-    struct position position = site->entry->position;
-    assert(site->entry->key != NULL);
     if (!text_to_identifier(site->entry->key, &identifier, &error)) {
         loader_problem(loader, position, site->path, "%s", error.text);
         return false;
     }
-    if (!find_signal(identifier.type, &pipeline->signal)) {
+    unsigned signal = 0;
+    while (signal < SIGNAL_KINDS &&
+           strcmp(identifier.type, signal_name((enum signal_kind)signal)) != 0)
+        signal++;
+    if (signal == SIGNAL_KINDS) {
         struct suggestion suggestion = suggestion_for(identifier.type);
         for (unsigned i = 0; i < SIGNAL_KINDS; i++)
             suggestion_consider(&suggestion, signal_name((enum signal_kind)i));
@@ -192,6 +167,7 @@ static bool load_pipeline(const struct pipeline_site *site, struct config_pipeli
                        identifier.type, suggestion_to_text(&suggestion).text);
         return false;
     }
+    pipeline->signal = (enum signal_kind)signal;
     pipeline->id = loader_copy_text(loader, identifier.id);
     if (pipeline->signal == PROFILES &&
         !feature_gate_is_enabled(loader->gates, GATE_PROFILES_SUPPORT)) {
@@ -202,11 +178,9 @@ static bool load_pipeline(const struct pipeline_site *site, struct config_pipeli
             pipeline->id);
         return false;
     }
-    const struct node *map = site->entry->value;
-    assert(site->path != NULL);
-    for (size_t i = 0; i < map->count; i++) {
+    for (size_t i = 0; i < node->count; i++) {
         bool is_known = false;
-        const struct node_entry *entry = &map->entries[i];
+        const struct node_entry *entry = &node->entries[i];
         struct path path = {.parent = site->path, .key = entry->key};
         struct suggestion suggestion = suggestion_for(entry->key);
         for (enum component_kind kind = RECEIVER; kind <= EXPORTER; kind++) {
@@ -214,7 +188,7 @@ static bool load_pipeline(const struct pipeline_site *site, struct config_pipeli
             suggestion_consider(&suggestion, component_kind_section(kind));
         }
         if (!is_known)
-            loader_problem(site->loader, entry->position, &path,
+            loader_problem(loader, entry->position, &path,
                            "found an unknown key, expected receivers, processors or exporters%s",
                            suggestion_to_text(&suggestion).text);
     }
@@ -225,7 +199,6 @@ static bool load_pipeline(const struct pipeline_site *site, struct config_pipeli
     char signals[64];
     char others[96] = "";
     struct misfit misfit = {.first = NULL};
-    assert(pipeline->id != NULL);
     find_misfits(pipeline->receivers, pipeline->receivers_count, pipeline->signal, &misfit);
     find_misfits(pipeline->processors, pipeline->processors_count, pipeline->signal, &misfit);
     find_misfits(pipeline->exporters, pipeline->exporters_count, pipeline->signal, &misfit);
@@ -235,48 +208,63 @@ static bool load_pipeline(const struct pipeline_site *site, struct config_pipeli
         if (misfit.count > 1)
             snprintf(others, sizeof(others), " (%zu components of this pipeline do not handle it)",
                      misfit.count);
-        loader_problem(site->loader, site->entry->position, site->path,
+        loader_problem(loader, position, site->path,
                        "failed to create \"%s\" %s, in pipeline \"%s\": telemetry type is not "
                        "supported: found %s, expected %s%s",
                        misfit.first->id, component_kind_name(factory->kind), pipeline->id,
                        signal_name(pipeline->signal), signals, others);
     }
-    /* What its exporters have to say about a configuration without problems. */
+    /* Advice of the exporters, if the configuration has no problems. */
     struct error advice;
-    if (loader_problems(site->loader) == 0) {
-        for (size_t i = 0; i < pipeline->exporters_count; i++) {
-            const struct config_component *exporter = pipeline->exporters[i];
-            if (exporter->factory != NULL && exporter->factory->advise != NULL &&
-                exporter->factory->advise(exporter->config, pipeline->signal, &advice))
-                loader_warning(site->loader, site->entry->position, site->path,
-                               "exporter \"%s\": %s", exporter->id, advice.text);
-        }
+    for (size_t i = 0; loader_problems(loader) == 0 && i < pipeline->exporters_count; i++) {
+        const struct config_component *exporter = pipeline->exporters[i];
+        if (exporter->factory != NULL && exporter->factory->advise != NULL &&
+            exporter->factory->advise(exporter->config, pipeline->signal, &advice))
+            loader_warning(loader, position, site->path, "exporter \"%s\": %s", exporter->id,
+                           advice.text);
     }
     return true;
 }
 
-static void load_all(struct loader *loader, const struct node *node, const struct path *path,
-                     const struct component_set *set, struct config *config)
+void pipelines_load(struct loader *loader, const struct node *service, struct position position,
+                    const struct component_set *set, struct config *config)
 {
+    struct path root = {.parent = NULL};
+    struct path section = {.parent = &root, .key = "service"};
+    struct path extensions = {.parent = &section, .key = "extensions"};
+    struct path path = {.parent = &section, .key = "pipelines"};
+    struct references references = {.kind = EXTENSION, .blamed = &extensions};
+    load_references(loader, set, &extensions, node_value(service, "extensions"), &references);
+    config->extensions = references.items;
+    config->extensions_count = references.count;
+    const struct node *node = node_value(service, "pipelines");
+    if (node != NULL && node->kind == NODE_BROKEN)
+        return;
+    if (node != NULL && node->kind != NODE_MAP && node->kind != NODE_NULL) {
+        loader_problem(loader, node->position, &path, "found %s, expected a map of pipelines",
+                       node_describe(node).text);
+        return;
+    }
+    if (node == NULL || node->count == 0) {
+        if (!feature_gate_is_enabled(loader->gates, GATE_ALLOW_NO_PIPELINES))
+            loader_problem(loader, node != NULL ? node->position : position, &path,
+                           "service must have at least one pipeline");
+        return;
+    }
     struct config_pipeline *pipelines = loader_zalloc(loader, node->count * sizeof(*pipelines));
     size_t count = 0;
     size_t problems = loader_problems(loader);
-    assert(node->kind == NODE_MAP);
     for (size_t i = 0; i < node->count; i++) {
-        struct path inner = {.parent = path, .key = node->entries[i].key};
-        struct pipeline_site site = {
-            .loader = loader, .set = set, .path = &inner, .entry = &node->entries[i]};
+        const struct node_entry *entry = &node->entries[i];
+        struct path inner = {.parent = &path, .key = entry->key};
+        struct pipeline_site site = {.loader = loader, .set = set, .path = &inner, .entry = entry};
         if (!load_pipeline(&site, &pipelines[count]))
             continue;
-        assert(pipelines[count].id != NULL);
-        bool has_pipeline = false;
+        bool is_repeated = false;
         for (size_t j = 0; j < count; j++)
-            if (strcmp(pipelines[j].id, pipelines[count].id) == 0) {
-                has_pipeline = true;
-                break;
-            }
-        if (has_pipeline)
-            loader_problem(loader, site.entry->position, &inner,
+            is_repeated |= strcmp(pipelines[j].id, pipelines[count].id) == 0;
+        if (is_repeated)
+            loader_problem(loader, entry->position, &inner,
                            "duplicate name \"%s\" after blanks are removed; expected each name "
                            "once",
                            pipelines[count].id);
@@ -289,30 +277,4 @@ static void load_all(struct loader *loader, const struct node *node, const struc
         graph_load(loader, set, node, pipelines, count);
     for (size_t i = 0; i < count; i++)
         config->depth = pipelines[i].depth > config->depth ? pipelines[i].depth : config->depth;
-}
-
-void pipelines_load(struct loader *loader, const struct node *service, struct position position,
-                    const struct component_set *set, struct config *config)
-{
-    struct path root = {.parent = NULL};
-    struct path path = {.parent = &root, .key = "service"};
-    struct path extensions = {.parent = &path, .key = "extensions"};
-    struct path pipelines = {.parent = &path, .key = "pipelines"};
-    struct references references = {.kind = EXTENSION, .blamed = &extensions};
-    assert(loader != NULL);
-    assert(set != NULL && config != NULL);
-    load_references(loader, set, &extensions, node_value(service, "extensions"), &references);
-    config->extensions = references.items;
-    config->extensions_count = references.count;
-    const struct node *node = node_value(service, "pipelines");
-    if (node != NULL && node->kind == NODE_MAP && node->count > 0)
-        load_all(loader, node, &pipelines, set, config);
-    else if (node != NULL && node->kind == NODE_BROKEN)
-        return;
-    else if (node != NULL && node->kind != NODE_MAP && node->kind != NODE_NULL)
-        loader_problem(loader, node->position, &pipelines, "found %s, expected a map of pipelines",
-                       node_describe(node).text);
-    else if (!feature_gate_is_enabled(loader->gates, GATE_ALLOW_NO_PIPELINES))
-        loader_problem(loader, node != NULL ? node->position : position, &pipelines,
-                       "service must have at least one pipeline");
 }
