@@ -21,9 +21,6 @@
 
 enum { NUMBER_TEXT_MAX = 40, INDENT = 4 };
 
-static void add_defaults(struct loader *loader, const struct config_field *fields,
-                         struct node *node);
-
 /* New nodes take the position of the map that they complete. */
 static struct node *new_scalar(struct loader *loader, const struct node *map, const char *text,
                                bool is_text)
@@ -42,6 +39,7 @@ static struct node *new_scalar(struct loader *loader, const struct node *map, co
     return node;
 }
 
+/* The default of a field that is no section. */
 static struct node *new_leaf(struct loader *loader, const struct node *map,
                              const struct config_field *field)
 {
@@ -69,22 +67,7 @@ static void add(struct loader *loader, struct node *map, const char *key, struct
                  (struct node_entry){.key = key, .hash = node_key_hash(key), .value = value});
 }
 
-/* An absent section that is on, in full. */
-static struct node *new_section(struct loader *loader, const struct node *map,
-                                const struct config_field *field)
-{
-    assert(field->type == CONFIG_TYPE_SECTION);
-    bool is_optional = field->presence != CONFIG_ALWAYS;
-    bool is_on = field->presence != CONFIG_NULL_ENABLES && field->presence != CONFIG_NULL_IS_OFF;
-    struct node *section = is_on ? loader_try_node(loader, NODE_MAP, map->position) : NULL;
-    if (section != NULL && is_optional)
-        add(loader, section, "enabled", new_scalar(loader, map, "true", false));
-    if (section != NULL)
-        add_defaults(loader, field->fields, section);
-    return section != NULL && section->count > 0 ? section : NULL;
-}
-
-/* Whether the map has the field under another name: its default would overrule that. */
+/* Whether the map has the field under another name, which its default would overrule. */
 static bool has_other_name(const struct config_field *table, const struct config_field *field,
                            const struct node *map)
 {
@@ -104,21 +87,31 @@ static void add_defaults(struct loader *loader, const struct config_field *field
     for (; node->kind == NODE_MAP && fields->key != NULL; fields++) {
         struct node *value = node_value(node, fields->key);
         if (value == NULL && fields->type == CONFIG_TYPE_SECTION) {
-            add(loader, node, fields->key, new_section(loader, node, fields));
-        } else if (value == NULL && fields->default_text != NULL &&
-                   !has_other_name(table, fields, node)) {
-            add(loader, node, fields->key, new_leaf(loader, node, fields));
-        } else if (value != NULL && fields->type == CONFIG_TYPE_SECTION) {
+            /* An absent section is written in full if it is on. */
+            bool is_on =
+                fields->presence != CONFIG_NULL_ENABLES && fields->presence != CONFIG_NULL_IS_OFF;
+            value = is_on ? loader_try_node(loader, NODE_MAP, node->position) : NULL;
+            if (value == NULL)
+                continue;
+            if (fields->presence != CONFIG_ALWAYS)
+                add(loader, value, "enabled", new_scalar(loader, node, "true", false));
+            add_defaults(loader, fields->fields, value);
+            if (value->count > 0)
+                add(loader, node, fields->key, value);
+        } else if (value == NULL) {
+            if (fields->default_text != NULL && !has_other_name(table, fields, node))
+                add(loader, node, fields->key, new_leaf(loader, node, fields));
+        } else if (fields->type == CONFIG_TYPE_SECTION) {
             const struct node *enabled = node_value(value, "enabled");
             bool is_off = value->kind == NODE_NULL &&
                           (fields->presence == CONFIG_NULL_IS_OFF || value->reference != NULL);
             is_off |= fields->presence != CONFIG_ALWAYS && enabled != NULL && !enabled->boolean;
             if (!is_off)
                 add_defaults(loader, fields->fields, value);
+        } else if (fields->type == CONFIG_TYPE_SECTIONS) {
+            for (size_t i = 0; i < value->count; i++)
+                add_defaults(loader, fields->fields, value->entries[i].value);
         }
-        for (size_t i = 0;
-             value != NULL && fields->type == CONFIG_TYPE_SECTIONS && i < value->count; i++)
-            add_defaults(loader, fields->fields, value->entries[i].value);
     }
 }
 
@@ -129,7 +122,7 @@ static void redact_text(struct node *node)
     node->count = 0;
 }
 
-/* Numbers and booleans stay: they are no secrets. */
+/* Keeps numbers and booleans: they are not secrets. */
 static void redact_all(struct node *node)
 {
     if (node->kind == NODE_TEXT || node->kind == NODE_TIME)
@@ -158,40 +151,6 @@ static bool has_userinfo(const struct node *node)
     return memchr(authority, '@', strcspn(authority, "/?#")) != NULL;
 }
 
-static void prepare_leaf(const struct config_field *field, struct node *node, bool is_unredacted)
-{
-    bool is_text = field->type == CONFIG_TYPE_TEXT || field->type == CONFIG_TYPE_SECRET ||
-                   field->type == CONFIG_TYPE_CHOICE;
-    assert(field->type != CONFIG_TYPE_SECTION);
-    if (is_text)
-        adapt_text(node);
-    if (field->type == CONFIG_TYPE_HEADERS || field->type == CONFIG_TYPE_TEXTS ||
-        field->type == CONFIG_TYPE_SECRETS) {
-        /* Values of headers, in both forms, and elements of lists are strings whatever they look
-         * like. */
-        for (size_t i = 0; i < node->count; i++) {
-            struct node *element = node->entries[i].value;
-            struct node *value = node->kind == NODE_LIST ? node_value(element, "value") : NULL;
-            adapt_text(value != NULL ? value : element);
-        }
-    }
-    if (is_unredacted)
-        return;
-    if (field->type == CONFIG_TYPE_SECRET || has_userinfo(node)) {
-        redact_text(node);
-    } else if (field->type == CONFIG_TYPE_HEADERS) {
-        for (size_t i = 0; i < node->count; i++) {
-            struct node *element = node->entries[i].value;
-            if (node->kind == NODE_LIST)
-                element = node_value(element, "value");
-            if (element != NULL)
-                redact_text(element);
-        }
-    } else if (field->type == CONFIG_TYPE_IGNORED || field->type == CONFIG_TYPE_SECRETS) {
-        redact_all(node);
-    }
-}
-
 /* No table says which strings are secrets, so all may be. */
 static void prepare_unknown(struct node *node, bool is_unredacted)
 {
@@ -208,33 +167,41 @@ static void prepare_map(const struct config_field *fields, struct node *map, boo
             prepare_unknown(node, is_unredacted);
             continue;
         }
-        if (field->type == CONFIG_TYPE_SECTION)
+        if (field->type == CONFIG_TYPE_SECTION) {
             prepare_map(field->fields, node, is_unredacted);
-        else if (field->type != CONFIG_TYPE_SECTIONS)
-            prepare_leaf(field, node, is_unredacted);
-        for (size_t j = 0; field->type == CONFIG_TYPE_SECTIONS && j < node->count; j++)
-            prepare_map(field->fields, node->entries[j].value, is_unredacted);
-    }
-}
-
-static void prepare_components(struct loader *loader, struct node *section,
-                               enum component_kind kind, bool is_unredacted)
-{
-    assert(section->kind == NODE_MAP);
-    for (size_t i = 0; i < section->count; i++) {
-        struct identifier identifier;
-        struct error error;
-        struct node *node = section->entries[i].value;
-        const struct component_factory *factory = NULL;
-        if (text_to_identifier(section->entries[i].key, &identifier, &error))
-            factory = component_factory_find(loader, kind, identifier.type, NULL);
-        if (factory == NULL) {
-            prepare_unknown(node, is_unredacted);
             continue;
         }
-        prepare_map(factory->fields, node, is_unredacted);
-        if (factory->fields != NULL)
-            add_defaults(loader, factory->fields, node);
+        if (field->type == CONFIG_TYPE_SECTIONS) {
+            for (size_t j = 0; j < node->count; j++)
+                prepare_map(field->fields, node->entries[j].value, is_unredacted);
+            continue;
+        }
+        if (field->type == CONFIG_TYPE_TEXT || field->type == CONFIG_TYPE_SECRET ||
+            field->type == CONFIG_TYPE_CHOICE)
+            adapt_text(node);
+        bool is_headers = field->type == CONFIG_TYPE_HEADERS;
+        bool is_many =
+            is_headers || field->type == CONFIG_TYPE_TEXTS || field->type == CONFIG_TYPE_SECRETS;
+        /* Values of headers, in both forms, and elements of lists are strings whatever they look
+         * like. */
+        for (size_t j = 0; is_many && j < node->count; j++) {
+            struct node *element = node->entries[j].value;
+            struct node *value = node->kind == NODE_LIST ? node_value(element, "value") : NULL;
+            adapt_text(value != NULL ? value : element);
+        }
+        if (is_unredacted)
+            continue;
+        if (field->type == CONFIG_TYPE_SECRET || has_userinfo(node))
+            redact_text(node);
+        else if (field->type == CONFIG_TYPE_IGNORED || field->type == CONFIG_TYPE_SECRETS)
+            redact_all(node);
+        for (size_t j = 0; is_headers && j < node->count; j++) {
+            struct node *element = node->entries[j].value;
+            if (node->kind == NODE_LIST)
+                element = node_value(element, "value");
+            if (element != NULL)
+                redact_text(element);
+        }
     }
 }
 
@@ -246,10 +213,26 @@ void print_prepare(struct loader *loader, struct node *root, bool is_unredacted)
         if (strcmp(root->entries[i].key, "service") == 0) {
             prepare_map(service_keys_fields, section, is_unredacted);
             add_defaults(loader, service_keys_fields, section);
-        } else if (section->kind == NODE_MAP && component_kind_find(root->entries[i].key, &kind)) {
-            prepare_components(loader, section, kind, is_unredacted);
-        } else {
+            continue;
+        }
+        if (section->kind != NODE_MAP || !component_kind_find(root->entries[i].key, &kind)) {
             prepare_unknown(section, is_unredacted);
+            continue;
+        }
+        for (size_t j = 0; j < section->count; j++) {
+            struct identifier identifier;
+            struct error error;
+            struct node *node = section->entries[j].value;
+            const struct component_factory *factory = NULL;
+            if (text_to_identifier(section->entries[j].key, &identifier, &error))
+                factory = component_factory_find(loader, kind, identifier.type, NULL);
+            if (factory == NULL) {
+                prepare_unknown(node, is_unredacted);
+                continue;
+            }
+            prepare_map(factory->fields, node, is_unredacted);
+            if (factory->fields != NULL)
+                add_defaults(loader, factory->fields, node);
         }
     }
 }
@@ -258,35 +241,27 @@ struct number_text {
     char text[NUMBER_TEXT_MAX];
 };
 
-/* The shortest digits that read back as the same double. */
-static struct number_text double_to_text(double real)
-{
-    struct number_text result;
-    if (isnan(real) || isinf(real)) {
-        snprintf(result.text, sizeof(result.text), "%s",
-                 isnan(real) ? ".nan"
-                 : real > 0  ? ".inf"
-                             : "-.inf");
-        return result;
-    }
-    for (int digits = 15; digits <= 17; digits++) {
-        snprintf(result.text, sizeof(result.text), "%.*g", digits, real);
-        if (strtod(result.text, NULL) == real)
-            break;
-    }
-    return result;
-}
-
 static struct number_text scalar_to_text(const struct node *node)
 {
     struct number_text result = {.text = "null"};
     assert(node->kind != NODE_LIST && node->kind != NODE_MAP);
     if (node->kind == NODE_BOOL)
         snprintf(result.text, sizeof(result.text), "%s", node->boolean ? "true" : "false");
-    else if (node->kind == NODE_INT)
+    if (node->kind == NODE_INT)
         snprintf(result.text, sizeof(result.text), "%" PRIi64, node->integer);
-    else if (node->kind == NODE_DOUBLE)
-        result = double_to_text(node->real);
+    if (node->kind != NODE_DOUBLE)
+        return result;
+    if (isnan(node->real))
+        return (struct number_text){.text = ".nan"};
+    if (isinf(node->real))
+        return node->real > 0 ? (struct number_text){.text = ".inf"}
+                              : (struct number_text){.text = "-.inf"};
+    /* The shortest digits that read back as the same double. */
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(result.text, sizeof(result.text), "%.*g", digits, node->real);
+        if (strtod(result.text, NULL) == node->real)
+            break;
+    }
     return result;
 }
 
