@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config/reference.md and the `components` command, both from the factories alone. Main thread. */
+/* Writes config/reference.md and the output of `components`, from the factories alone. Main thread.
+ */
 #include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
@@ -15,31 +16,33 @@
 
 enum { KEY_PATH_MAX = 256, DEPTH_MAX = 16 };
 
-static const char *type_name(enum config_type type)
-{
-    static const char *const names[] = {
-        [CONFIG_TYPE_BOOL] = "true or false",
-        [CONFIG_TYPE_COUNT] = "whole number",
-        [CONFIG_TYPE_INT] = "whole number",
-        [CONFIG_TYPE_DOUBLE] = "number",
-        [CONFIG_TYPE_BYTES] = "bytes",
-        [CONFIG_TYPE_DURATION] = "duration",
-        [CONFIG_TYPE_TEXT] = "string",
-        [CONFIG_TYPE_SECRET] = "string (secret)",
-        [CONFIG_TYPE_CHOICE] = "one of",
-        [CONFIG_TYPE_TEXTS] = "list of strings",
-        [CONFIG_TYPE_SECRETS] = "list of strings (secret)",
-        [CONFIG_TYPE_HEADERS] = "map of strings (secret)",
-        [CONFIG_TYPE_VALUE] = "any",
-        [CONFIG_TYPE_SECTION] = "section",
-        [CONFIG_TYPE_SECTIONS] = "list of sections",
-        [CONFIG_TYPE_IGNORED] = "accepted, no effect",
-    };
-    assert(type > CONFIG_TYPE_END && (size_t)type < sizeof(names) / sizeof(names[0]));
-    return names[type];
-}
+static const char *const type_names[] = {
+    [CONFIG_TYPE_BOOL] = "true or false",
+    [CONFIG_TYPE_COUNT] = "whole number",
+    [CONFIG_TYPE_INT] = "whole number",
+    [CONFIG_TYPE_DOUBLE] = "number",
+    [CONFIG_TYPE_BYTES] = "bytes",
+    [CONFIG_TYPE_DURATION] = "duration",
+    [CONFIG_TYPE_TEXT] = "string",
+    [CONFIG_TYPE_SECRET] = "string (secret)",
+    [CONFIG_TYPE_CHOICE] = "one of",
+    [CONFIG_TYPE_TEXTS] = "list of strings",
+    [CONFIG_TYPE_SECRETS] = "list of strings (secret)",
+    [CONFIG_TYPE_HEADERS] = "map of strings (secret)",
+    [CONFIG_TYPE_VALUE] = "any",
+    [CONFIG_TYPE_SECTION] = "section",
+    [CONFIG_TYPE_SECTIONS] = "list of sections",
+    [CONFIG_TYPE_IGNORED] = "accepted, no effect",
+};
+static const char *const presences[] = {
+    [CONFIG_ALWAYS] = "",
+    [CONFIG_DEFAULT_ON] = "on",
+    [CONFIG_NULL_ENABLES] = "off; the bare key turns it on",
+    [CONFIG_NULL_IS_OFF] = "off",
+    [CONFIG_ON_UNLESS_UNSET] = "on",
+};
 
-/* A text inside a table's cell. */
+/* Escapes the text for a cell of a table. */
 static void write_cell(const char *text, FILE *out)
 {
     for (; *text != '\0'; text++) {
@@ -67,16 +70,9 @@ static void write_rows(const struct config_field *fields, const char *prefix, un
     for (; fields != NULL && fields->key != NULL; fields++) {
         bool is_list = fields->type == CONFIG_TYPE_SECTIONS;
         snprintf(key, sizeof(key), "%s%s%s", prefix, fields->key, is_list ? "[]" : "");
-        fprintf(out, "| `%s` | %s", key, type_name(fields->type));
-        fputs(" | ", out);
-        static const char *const presences[] = {
-            [CONFIG_ALWAYS] = "",
-            [CONFIG_DEFAULT_ON] = "on",
-            [CONFIG_NULL_ENABLES] = "off; the bare key turns it on",
-            [CONFIG_NULL_IS_OFF] = "off",
-            [CONFIG_ON_UNLESS_UNSET] = "on",
-        };
+        assert((size_t)fields->type < sizeof(type_names) / sizeof(type_names[0]));
         assert((size_t)fields->presence < sizeof(presences) / sizeof(presences[0]));
+        fprintf(out, "| `%s` | %s | ", key, type_names[fields->type]);
         if (fields->type == CONFIG_TYPE_SECTION) {
             fputs(presences[fields->presence], out);
         } else if (fields->default_text != NULL && fields->default_text[0] != '\0') {
@@ -193,7 +189,7 @@ static void write_kind(const struct component_factory *const *factories, enum co
             enum signal_kind in = order[j / SIGNAL_KINDS];
             enum signal_kind to = order[j % SIGNAL_KINDS];
             bool is_supported = (factory->connects[in] & 1u << to) != 0;
-            /* Which has a row for each pair, but none with profiles. */
+            /* It lists unsupported pairs as well, except those with profiles. */
             if (is_supported || (in != PROFILES && to != PROFILES))
                 fprintf(out, "        %s-to-%s: %c%s\n", signal_name(in), signal_name(to),
                         is_supported ? toupper((unsigned char)stability[0]) : 'U',
