@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Resolves plain scalars by trying each form in turn: this is not on a hot path. Pure functions. */
+/* Resolves plain scalars by trying each form in turn; not on a hot path. Pure functions. */
 #include "src/config/scalar.h"
 
 #include <assert.h>
@@ -40,27 +40,16 @@ static const struct word words[] = {
     {"-.INF", {.kind = NODE_DOUBLE, .real = -INFINITY}},
 };
 
-/* False when the text is longer than any number. */
-static bool strip_underscores(const char *text, char *stripped)
-{
-    size_t length = 0;
-    for (; *text != '\0'; text++) {
-        if (*text == '_')
-            continue;
-        if (length == NUMBER_BYTES_MAX - 1)
-            return false;
-        stripped[length++] = *text;
-    }
-    stripped[length] = '\0';
-    return true;
-}
-
-/* Integers beyond 64 bits become doubles, as in Go. */
-static bool text_to_magnitude(const char *text, uint64_t *ret_magnitude)
+/* A whole number as Go reads it with base 0: the prefix decides, and a leading zero is octal. Those
+ * above INT64_MAX become doubles; no option takes them. */
+static bool text_to_integer(const char *text, struct scalar *ret_scalar)
 {
     uint64_t magnitude = 0;
     unsigned base = 10;
-    /* Go's base 0: the prefix decides, and a leading zero is octal. */
+    bool is_negative = text[0] == '-';
+    bool has_sign = is_negative || text[0] == '+';
+    if (has_sign)
+        text++;
     if (text[0] == '0' && text[1] != '\0') {
         char letter = (char)(text[1] | 0x20);
         bool is_named = letter == 'x' || letter == 'b' || letter == 'o';
@@ -80,18 +69,6 @@ static bool text_to_magnitude(const char *text, uint64_t *ret_magnitude)
             __builtin_add_overflow(magnitude, (uint64_t)digit, &magnitude))
             return false;
     }
-    *ret_magnitude = magnitude;
-    return true;
-}
-
-/* Also numbers above INT64_MAX, which become doubles here: no option takes them. */
-static bool text_to_integer(const char *text, struct scalar *ret_scalar)
-{
-    uint64_t magnitude = 0;
-    bool is_negative = text[0] == '-';
-    bool has_sign = is_negative || text[0] == '+';
-    if (!text_to_magnitude(has_sign ? text + 1 : text, &magnitude))
-        return false;
     if (is_negative && magnitude <= (uint64_t)INT64_MAX + 1)
         *ret_scalar = (struct scalar){.kind = NODE_INT, .integer = (int64_t)(0 - magnitude)};
     else if (!is_negative && magnitude <= INT64_MAX)
@@ -134,7 +111,7 @@ static bool is_float(const char *text)
     return *text == '\0';
 }
 
-/* One or two digits, "2006-1-2T15:4:5"; a number up to max. */
+/* One or two digits, as in "2006-1-2T15:4:5", that are a number from min to max. */
 static bool take_part(const char **text, unsigned min, unsigned max, unsigned *ret_part)
 {
     size_t digits = count_digits(*text);
@@ -153,8 +130,8 @@ static bool take_byte(const char **text, char byte)
     return true;
 }
 
-/* The forms that Go's YAML takes for a time: a date; with a time behind a blank, without a zone; or
- * behind a T, with one. */
+/* The forms that Go's YAML takes for a time: a date alone; with a time after a blank, without a
+ * zone; with a time after a T, with a zone. */
 static bool is_time(const char *text)
 {
     unsigned month = 0;
@@ -196,8 +173,17 @@ struct scalar text_to_scalar(const char *text)
         if (strcmp(words[i].text, text) == 0)
             return words[i].scalar;
     bool is_candidate = strchr("0123456789+-.", text[0]) != NULL;
-    if (!is_candidate || !strip_underscores(text, number))
+    if (!is_candidate)
         return scalar;
+    size_t length = 0;
+    for (const char *at = text; *at != '\0'; at++) {
+        if (*at == '_')
+            continue;
+        if (length == sizeof(number) - 1) /* longer than any number */
+            return scalar;
+        number[length++] = *at;
+    }
+    number[length] = '\0';
     if (is_time(text))
         return (struct scalar){.kind = NODE_TIME};
     if (text[0] != '.' && text_to_integer(number, &scalar))
