@@ -263,56 +263,46 @@ static void find_key(struct telemetry_key *ret_key, const struct site *site,
     ret_key->node = node_value(ret_key->section, key);
 }
 
-static bool find_word(const struct word *words, const char *text, int *ret_value)
+/* The level that the key's word stands for; usual, after a problem is reported, for anything else.
+ */
+static int take_level(const struct telemetry_key *key, const struct word *words, int usual,
+                      const char *expected)
 {
-    for (; words->text != NULL; words++) {
-        if (strcasecmp(words->text, text) != 0)
-            continue;
-        *ret_value = words->value;
-        return true;
-    }
-    return false;
-}
-
-static void report_level(const struct telemetry_key *key, const char *expected)
-{
-    struct suggestion suggestion =
-        suggestion_for(key->node->kind == NODE_TEXT ? key->node->text : "");
-    const struct word *words = strstr(expected, "detailed") ? metrics_levels : log_levels;
-    for (; words->text != NULL; words++)
-        suggestion_consider(&suggestion, words->text);
-    loader_problem(key->site->loader, key->node->position, &key->path, "found %s, expected %s%s",
-                   node_describe(key->node).text, expected, suggestion_to_text(&suggestion).text);
-}
-
-/* Integers are zap's: -1 is debug, 2 and above are errors. */
-static int take_log_level(const struct telemetry_key *key)
-{
-    int level = LOG_INFO;
     const struct node *node = key->node;
-    if (node == NULL || node->kind == NODE_BROKEN || node->kind == NODE_NULL)
-        return level;
-    if (node->kind == NODE_INT && node->integer >= -1 && node->integer <= 5)
-        return node->integer + 1 < LOG_ERROR ? (int)node->integer + 1 : LOG_ERROR;
-    if (node->kind != NODE_TEXT || !find_word(log_levels, node->text, &level))
-        report_level(key, "debug, info, warn or error");
-    return level;
+    const char *text = node->kind == NODE_TEXT ? node->text : NULL;
+    struct suggestion suggestion = suggestion_for(text != NULL ? text : "");
+    for (; words->text != NULL; words++) {
+        if (text != NULL && strcasecmp(words->text, text) == 0)
+            return words->value;
+        suggestion_consider(&suggestion, words->text);
+    }
+    loader_problem(key->site->loader, node->position, &key->path, "found %s, expected %s%s",
+                   node_describe(node).text, expected, suggestion_to_text(&suggestion).text);
+    return usual;
 }
 
 /* Integers are the Go collector's: -1 is none, 2 detailed. */
 static int take_metrics_level(const struct telemetry_key *key)
 {
-    int level = METRICS_NORMAL;
     const struct node *node = key->node;
     if (node == NULL || node->kind == NODE_BROKEN)
-        return level;
+        return METRICS_NORMAL;
     if (node->kind == NODE_NULL)
         return METRICS_NONE;
     if (node->kind == NODE_INT && node->integer >= -1 && node->integer <= 2)
         return (int)node->integer + 1;
-    if (node->kind != NODE_TEXT || !find_word(metrics_levels, node->text, &level))
-        report_level(key, "none, basic, normal or detailed");
-    return level;
+    return take_level(key, metrics_levels, METRICS_NORMAL, "none, basic, normal or detailed");
+}
+
+/* Integers are zap's: -1 is debug, 2 and above are errors. */
+static int take_log_level(const struct telemetry_key *key)
+{
+    const struct node *node = key->node;
+    if (node == NULL || node->kind == NODE_BROKEN || node->kind == NODE_NULL)
+        return LOG_INFO;
+    if (node->kind == NODE_INT && node->integer >= -1 && node->integer <= 5)
+        return node->integer + 1 < LOG_ERROR ? (int)node->integer + 1 : LOG_ERROR;
+    return take_level(key, log_levels, LOG_INFO, "debug, info, warn or error");
 }
 
 /* host:port, [host]:port, :port */
@@ -460,45 +450,6 @@ static bool take_text(const struct site *site, const struct path *path, const st
     return false;
 }
 
-/* Legacy: the attributes themselves, texts or null. */
-static void take_map(const struct site *site, const struct path *path, const struct node *map,
-                     struct attributes *attributes)
-{
-    assert(map->kind == NODE_MAP);
-    for (size_t i = 0; i < map->count; i++) {
-        const char *text;
-        const struct node *value = map->entries[i].value;
-        struct path inner = {.parent = path, .key = map->entries[i].key};
-        if (decode_text_of(value) == NULL && value->kind != NODE_BROKEN)
-            loader_problem(site->loader, value->position, &inner,
-                           "found %s, expected a string (put it in quotes) or null",
-                           node_describe(value).text);
-        else if (take_text(site, &inner, value, &text))
-            set(attributes, map->entries[i].key, text);
-    }
-}
-
-static void take_list(const struct site *site, const struct path *path, const struct node *list,
-                      struct attributes *attributes)
-{
-    assert(list->kind == NODE_LIST);
-    for (size_t i = 0; i < list->count; i++) {
-        const char *text;
-        const struct node *element = list->entries[i].value;
-        const struct node *name = node_value(element, "name");
-        struct path inner = {.parent = path, .index = i};
-        if (name == NULL || decode_text_of(name) == NULL) {
-            if (element->kind != NODE_BROKEN)
-                loader_problem(site->loader, element->position, &inner,
-                               "found %s, expected a map with the keys name and value",
-                               node_describe(element).text);
-            continue;
-        }
-        if (take_text(site, &inner, node_value(element, "value"), &text))
-            set(attributes, decode_text_of(name), text);
-    }
-}
-
 static void check_kind(const struct site *site, const struct path *path,
                        const struct node *resource, const char *key, enum node_kind kind)
 {
@@ -514,70 +465,72 @@ static void check_kind(const struct site *site, const struct path *path,
                        node_describe(node).text, kind == NODE_MAP ? "a map" : "a string");
 }
 
-static void resolve_telemetry(const struct site *site, const struct node *node,
-                              const struct telemetry_keys *telemetry,
-                              struct config_service *service)
+/* Attributes are written as attributes: [{name, value}], or in the older form as a map of strings.
+ */
+static void resolve_resource(const struct site *site, const struct node *telemetry,
+                             struct config_service *service)
 {
-    struct telemetry_key key;
-    const struct telemetry_logs *logs = &telemetry->logs;
-    find_key(&key, site, node, "logs", "level");
-    service->log_level = take_log_level(&key);
-    service->log_encoding = logs->encoding;
-    service->log_disable_caller = logs->disable_caller;
-    service->log_is_sampled = logs->is_sampled;
-    service->log_sampling_tick_ns = logs->sampling.tick_ns;
-    service->log_sampling_initial = logs->sampling.initial;
-    service->log_sampling_thereafter = logs->sampling.thereafter;
-    service->log_output_paths = logs->output_paths;
-    find_key(&key, site, node, "logs", "output_paths");
-    if (logs->output_paths.count > LOG_OUTPUTS_MAX && key.node != NULL)
-        loader_problem(site->loader, key.node->position, &key.path,
-                       "found %zu paths, expected at most %d", logs->output_paths.count,
-                       LOG_OUTPUTS_MAX);
-    resolve_metrics(site, node, &telemetry->metrics, service);
-    find_key(&key, site, node, "traces", "level");
-    take_metrics_level(&key);
-    const struct node *resource = node_value(node, "resource");
-    struct path path = {.parent = site->path, .key = "resource"};
-    size_t written = resource != NULL ? resource->count : 0;
+    const struct node *resource = node_value(telemetry, "resource");
     const struct node *list = node_value(resource, "attributes");
+    struct path path = {.parent = site->path, .key = "resource"};
+    struct path list_path = {.parent = &path, .key = "attributes"};
+    size_t written = (resource != NULL ? resource->count : 0) + (list != NULL ? list->count : 0);
     struct attributes attributes = {.loader = site->loader};
-    written += DEFAULTS + (list != NULL ? list->count : 0);
-    attributes.pairs = loader_zalloc(site->loader, written * sizeof(*attributes.pairs));
+    attributes.pairs =
+        loader_zalloc(site->loader, (DEFAULTS + written) * sizeof(*attributes.pairs));
     set(&attributes, "service.name", "spanflame");
     set(&attributes, "service.version", SPANFLAME_VERSION);
     set(&attributes, "service.instance.id", random_uuid(site->loader));
-    if (resource != NULL && resource->kind == NODE_MAP) {
-        struct path inner = {.parent = &path, .key = "attributes"};
-        static const char *const keys[] = {"attributes", "attributes_list", "schema_url",
-                                           "detectors", "detection/development"};
-        bool is_declarative = false;
-        for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-            is_declarative |= node_find(resource, keys[i]) != NULL;
-        if (!is_declarative) {
-            take_map(site, &path, resource, &attributes);
-        } else {
-            /* Keys of the declarative form besides attributes. */
-            struct path other = {.parent = &path, .key = "attributes_list"};
-            const struct node *others = node_value(resource, other.key);
-            check_kind(site, &path, resource, "schema_url", NODE_TEXT);
-            check_kind(site, &path, resource, "detectors", NODE_MAP);
-            if (others != NULL && others->kind != NODE_NULL && others->kind != NODE_BROKEN)
-                loader_problem(site->loader, others->position, &other,
-                               "resource::attributes_list is not currently supported, please use "
-                               "resource::attributes");
-            if (list != NULL && list->kind != NODE_NULL && list->kind != NODE_BROKEN) {
-                if (list->kind == NODE_LIST)
-                    take_list(site, &inner, list, &attributes);
-                else
-                    loader_problem(site->loader, list->position, &inner,
-                                   "found %s, expected a list of {name: …, value: …}",
-                                   node_describe(list).text);
-            }
-        }
-    } else if (resource != NULL && resource->kind != NODE_NULL && resource->kind != NODE_BROKEN) {
+    static const char *const keys[] = {"attributes", "attributes_list", "schema_url", "detectors",
+                                       "detection/development"};
+    bool is_declarative = false;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        is_declarative |= node_find(resource, keys[i]) != NULL;
+    if (is_declarative) {
+        struct path other = {.parent = &path, .key = "attributes_list"};
+        const struct node *others = node_value(resource, other.key);
+        check_kind(site, &path, resource, "schema_url", NODE_TEXT);
+        check_kind(site, &path, resource, "detectors", NODE_MAP);
+        if (others != NULL && others->kind != NODE_NULL && others->kind != NODE_BROKEN)
+            loader_problem(site->loader, others->position, &other,
+                           "resource::attributes_list is not currently supported, please use "
+                           "resource::attributes");
+        if (list != NULL && list->kind != NODE_LIST && list->kind != NODE_NULL &&
+            list->kind != NODE_BROKEN)
+            loader_problem(site->loader, list->position, &list_path,
+                           "found %s, expected a list of {name: …, value: …}",
+                           node_describe(list).text);
+    } else if (resource != NULL && resource->kind != NODE_MAP && resource->kind != NODE_NULL &&
+               resource->kind != NODE_BROKEN) {
         loader_problem(site->loader, resource->position, &path, "found %s, expected a map",
                        node_describe(resource).text);
+    }
+    for (size_t i = 0; list != NULL && list->kind == NODE_LIST && i < list->count; i++) {
+        const char *text;
+        const struct node *element = list->entries[i].value;
+        const struct node *name = node_value(element, "name");
+        struct path inner = {.parent = &list_path, .index = i};
+        if (name == NULL || decode_text_of(name) == NULL) {
+            if (element->kind != NODE_BROKEN)
+                loader_problem(site->loader, element->position, &inner,
+                               "found %s, expected a map with the keys name and value",
+                               node_describe(element).text);
+            continue;
+        }
+        if (take_text(site, &inner, node_value(element, "value"), &text))
+            set(&attributes, decode_text_of(name), text);
+    }
+    bool is_map = !is_declarative && resource != NULL && resource->kind == NODE_MAP;
+    for (size_t i = 0; is_map && i < resource->count; i++) {
+        const char *text;
+        const struct node *value = resource->entries[i].value;
+        struct path inner = {.parent = &path, .key = resource->entries[i].key};
+        if (decode_text_of(value) == NULL && value->kind != NODE_BROKEN)
+            loader_problem(site->loader, value->position, &inner,
+                           "found %s, expected a string (put it in quotes) or null",
+                           node_describe(value).text);
+        else if (take_text(site, &inner, value, &text))
+            set(&attributes, resource->entries[i].key, text);
     }
     service->resource = (struct config_pairs){.count = attributes.count, .pairs = attributes.pairs};
 }
@@ -592,7 +545,10 @@ void service_keys_load(struct loader *loader, const struct node_entry *service,
         .type = CONFIG_TYPE_SECTION, .presence = CONFIG_ALWAYS, .fields = service_keys_fields};
     struct site site = {.loader = loader, .path = &path};
     struct service_section section = {.lanes = 0};
+    struct telemetry_key key;
+    const struct telemetry_logs *logs = &section.telemetry.logs;
     const struct node *node = service != NULL ? service->value : NULL;
+    const struct node *telemetry = node_value(node, "telemetry");
     decode_defaults(loader, service_keys_fields, &section);
     if (service != NULL && node->kind != NODE_BROKEN) {
         site.position = service->position;
@@ -603,5 +559,22 @@ void service_keys_load(struct loader *loader, const struct node_entry *service,
     ret_service->drain_timeout_ns = section.drain_timeout_ns;
     ret_service->core_dumps = section.core_dumps;
     site.path = &telemetry_path;
-    resolve_telemetry(&site, node_value(node, "telemetry"), &section.telemetry, ret_service);
+    find_key(&key, &site, telemetry, "logs", "level");
+    ret_service->log_level = take_log_level(&key);
+    ret_service->log_encoding = logs->encoding;
+    ret_service->log_disable_caller = logs->disable_caller;
+    ret_service->log_is_sampled = logs->is_sampled;
+    ret_service->log_sampling_tick_ns = logs->sampling.tick_ns;
+    ret_service->log_sampling_initial = logs->sampling.initial;
+    ret_service->log_sampling_thereafter = logs->sampling.thereafter;
+    ret_service->log_output_paths = logs->output_paths;
+    find_key(&key, &site, telemetry, "logs", "output_paths");
+    if (logs->output_paths.count > LOG_OUTPUTS_MAX && key.node != NULL)
+        loader_problem(loader, key.node->position, &key.path,
+                       "found %zu paths, expected at most %d", logs->output_paths.count,
+                       LOG_OUTPUTS_MAX);
+    resolve_metrics(&site, telemetry, &section.telemetry.metrics, ret_service);
+    find_key(&key, &site, telemetry, "traces", "level");
+    take_metrics_level(&key);
+    resolve_resource(&site, telemetry, ret_service);
 }
