@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the tree from libyaml's events with a stack of its own: nothing recurses on input but the
- * copying of aliases, which CONFIG_DEPTH_MAX bounds. Main thread. */
+/* Builds the tree from libyaml's events with a stack of its own. Only the copying of aliases is
+ * recursive, which CONFIG_DEPTH_MAX bounds. Main thread. */
 #include "src/config/yaml_tree.h"
 
 #include <assert.h>
@@ -31,7 +31,7 @@ struct frame {
 struct anchor {
     const char *name;
     struct node *node;
-    bool is_open; /* its end has not come yet */
+    bool is_open; /* its end is not read yet */
 };
 
 struct builder {
@@ -83,23 +83,6 @@ static struct node *new_node(struct builder *builder, enum node_kind kind, yaml_
     return node;
 }
 
-static bool copy_entries(struct loader *loader, const struct node *from, struct node *to,
-                         size_t depth)
-{
-    assert(from->kind == to->kind);
-    for (size_t i = 0; i < from->count; i++) {
-        struct node_entry entry = from->entries[i];
-        entry.value = yaml_tree_try_copy(loader, entry.value, depth + 1);
-        if (entry.value == NULL)
-            return false;
-        if (to->kind == NODE_LIST)
-            node_append(&loader->arena, to, entry.value);
-        else
-            node_add(&loader->arena, to, entry);
-    }
-    return true;
-}
-
 struct node *yaml_tree_try_copy(struct loader *loader, const struct node *node, size_t depth)
 {
     if (depth > CONFIG_DEPTH_MAX)
@@ -113,7 +96,17 @@ struct node *yaml_tree_try_copy(struct loader *loader, const struct node *node, 
     copy->slots = NULL;
     copy->slots_count = 0;
     copy->entries = NULL;
-    return copy_entries(loader, node, copy, depth) ? copy : NULL;
+    for (size_t i = 0; i < node->count; i++) {
+        struct node_entry entry = node->entries[i];
+        entry.value = yaml_tree_try_copy(loader, entry.value, depth + 1);
+        if (entry.value == NULL)
+            return NULL;
+        if (copy->kind == NODE_LIST)
+            node_append(&loader->arena, copy, entry.value);
+        else
+            node_add(&loader->arena, copy, entry);
+    }
+    return copy;
 }
 
 static bool is_open_map(const struct frame *frame)
@@ -127,7 +120,7 @@ static struct frame *top(struct builder *builder)
     return builder->depth > 0 ? &builder->frames[builder->depth - 1] : NULL;
 }
 
-/* The node is the key of the entry to come. */
+/* The node is the key of the next entry. */
 static bool take_key(struct builder *builder, struct frame *frame, const struct node *node,
                      bool is_plain)
 {
@@ -147,50 +140,39 @@ static bool take_key(struct builder *builder, struct frame *frame, const struct 
     return true;
 }
 
-static bool refuse_duplicate(struct builder *builder, const struct frame *frame,
-                             struct position first)
-{
-    if (builder->origin->reference != NULL)
-        return fail(builder, frame->key_position, false, "the key \"%s\" stands twice in one map",
-                    frame->key);
-    loader_problem(builder->loader, frame->key_position, NULL,
-                   "found the key \"%s\" a second time in the same map (first in line %zu), "
-                   "expected each key once",
-                   frame->key, first.line);
-    return true;
-}
-
-static bool take_value(struct builder *builder, struct frame *frame, struct node *value)
-{
-    assert(frame->has_key);
-    frame->has_key = false;
-    if (!frame->is_merge) {
-        struct node *map = frame->node;
-        struct node_entry *twin = node_find(map, frame->key);
-        if (twin != NULL)
-            return refuse_duplicate(builder, frame, twin->position);
-        node_add(&builder->loader->arena, map,
-                 (struct node_entry){
-                     .key = frame->key, .position = frame->key_position, .value = value});
-        return true;
-    }
-    if (frame->merged != NULL)
-        return refuse_duplicate(builder, frame, frame->merged->position);
-    frame->merged = value;
-    return true;
-}
-
+/* Adds the node to the innermost open list or map, as an element, a key or a value. */
 static bool attach(struct builder *builder, struct node *node, bool is_plain)
 {
     struct frame *frame = top(builder);
-    if (frame == NULL)
+    if (frame == NULL) {
         builder->root = node;
-    else if (!is_open_map(frame))
+        return true;
+    }
+    if (!is_open_map(frame)) {
         node_append(&builder->loader->arena, frame->node, node);
-    else if (frame->has_key)
-        return take_value(builder, frame, node);
-    else
+        return true;
+    }
+    if (!frame->has_key)
         return take_key(builder, frame, node, is_plain);
+    frame->has_key = false;
+    const struct node_entry *twin = frame->is_merge ? NULL : node_find(frame->node, frame->key);
+    if (twin != NULL || (frame->is_merge && frame->merged != NULL)) {
+        if (builder->origin->reference != NULL)
+            return fail(builder, frame->key_position, false,
+                        "the key \"%s\" stands twice in one map", frame->key);
+        loader_problem(builder->loader, frame->key_position, NULL,
+                       "found the key \"%s\" a second time in the same map (first in line %zu), "
+                       "expected each key once",
+                       frame->key,
+                       twin != NULL ? twin->position.line : frame->merged->position.line);
+        return true;
+    }
+    if (frame->is_merge)
+        frame->merged = node;
+    else
+        node_add(
+            &builder->loader->arena, frame->node,
+            (struct node_entry){.key = frame->key, .position = frame->key_position, .value = node});
     return true;
 }
 
@@ -226,22 +208,8 @@ static void set_scalar(struct node *node, struct scalar scalar)
     node->real = scalar.real;
 }
 
-static bool decode_binary(struct builder *builder, struct node *node)
-{
-    size_t size = 0;
-    char *text = loader_zalloc(builder->loader, strlen(node->text) + 1);
-    if (!base64_decode(slice_of_text(node->text), (uint8_t *)text, &size))
-        return fail(builder, node->position, false, "the value of !!binary is not base64");
-    text[size] = '\0';
-    if (strlen(text) != size)
-        return fail(builder, node->position, false, "found a NUL character in a string");
-    node->text = text;
-    return true;
-}
-
-/* A tag of YAML's own asks for a plain reading whose result must be what it names; any other tag,
- * as
- * !!str, makes a string. */
+/* A scalar with a tag of YAML's own must read as that type; any other tag, as !!str, makes it a
+ * string. */
 static bool resolve_tag(struct builder *builder, struct node *node, const yaml_char_t *tag)
 {
     static const struct {
@@ -264,32 +232,35 @@ static bool resolve_tag(struct builder *builder, struct node *node, const yaml_c
                         node_describe(node).text, (const char *)tag);
         set_scalar(node, scalar);
     }
-    return !is_tag(tag, "tag:yaml.org,2002:binary") || decode_binary(builder, node);
-}
-
-/* Keys of the map itself win over merged ones, and earlier merges over later ones. */
-static bool merge_map(struct builder *builder, struct node *map, const struct node *from)
-{
-    assert(map->kind == NODE_MAP);
-    if (from->kind != NODE_MAP)
-        return fail(builder, from->position, false,
-                    "found %s as the value of \"<<\", expected a map or a list of maps",
-                    node_describe(from).text);
-    for (size_t i = 0; i < from->count; i++) {
-        if (node_find(map, from->entries[i].key) != NULL)
-            continue;
-        node_add(&builder->loader->arena, map, from->entries[i]);
-    }
+    if (!is_tag(tag, "tag:yaml.org,2002:binary"))
+        return true;
+    size_t size = 0;
+    char *text = loader_zalloc(builder->loader, strlen(node->text) + 1);
+    if (!base64_decode(slice_of_text(node->text), (uint8_t *)text, &size))
+        return fail(builder, node->position, false, "the value of !!binary is not base64");
+    text[size] = '\0';
+    if (strlen(text) != size)
+        return fail(builder, node->position, false, "found a NUL character in a string");
+    node->text = text;
     return true;
 }
 
-static bool merge_all(struct builder *builder, struct node *map, const struct node *merged)
+/* The value of "<<" is a map or a list of maps. Keys of the map itself win over merged ones, and
+ * earlier maps over later ones. */
+static bool merge(struct builder *builder, struct node *map, const struct node *merged)
 {
-    if (merged->kind != NODE_LIST)
-        return merge_map(builder, map, merged);
-    for (size_t i = 0; i < merged->count; i++)
-        if (!merge_map(builder, map, merged->entries[i].value))
-            return false;
+    bool is_list = merged->kind == NODE_LIST;
+    assert(map->kind == NODE_MAP);
+    for (size_t i = 0; i < (is_list ? merged->count : 1); i++) {
+        const struct node *from = is_list ? merged->entries[i].value : merged;
+        if (from->kind != NODE_MAP)
+            return fail(builder, from->position, false,
+                        "found %s as the value of \"<<\", expected a map or a list of maps",
+                        node_describe(from).text);
+        for (size_t j = 0; j < from->count; j++)
+            if (node_find(map, from->entries[j].key) == NULL)
+                node_add(&builder->loader->arena, map, from->entries[j]);
+    }
     return true;
 }
 
@@ -364,7 +335,7 @@ static bool on_event(struct builder *builder, const yaml_event_t *event)
     case YAML_MAPPING_END_EVENT: {
         assert(builder->depth > 0);
         struct frame frame = builder->frames[--builder->depth];
-        if (frame.merged != NULL && !merge_all(builder, frame.node, frame.merged))
+        if (frame.merged != NULL && !merge(builder, frame.node, frame.merged))
             return false;
         if (frame.anchor > 0)
             builder->anchors[frame.anchor - 1].is_open = false;
@@ -380,59 +351,37 @@ static bool on_event(struct builder *builder, const yaml_event_t *event)
     return true;
 }
 
-/* The reader's errors carry a byte offset instead of a mark. */
-static yaml_mark_t mark_of_offset(struct slice bytes, size_t offset)
+/* What libyaml found, with a hint at common mistakes. */
+static bool refuse_syntax(struct builder *builder, const yaml_parser_t *parser)
 {
-    yaml_mark_t mark = {.index = offset};
-    for (size_t i = 0; i < offset && i < bytes.size; i++) {
-        mark.column++;
-        if (bytes.data[i] == '\n') {
-            mark.line++;
-            mark.column = 0;
+    const char *problem = parser->problem != NULL ? parser->problem : "not enough memory";
+    struct slice bytes = builder->bytes;
+    if (parser->error == YAML_READER_ERROR || parser->problem == NULL) {
+        /* The reader's errors carry a byte offset instead of a mark. */
+        yaml_mark_t mark = {.index = parser->problem_offset};
+        for (size_t i = 0; i < parser->problem_offset && i < bytes.size; i++) {
+            mark.column++;
+            if (bytes.data[i] == '\n') {
+                mark.line++;
+                mark.column = 0;
+            }
         }
+        return fail(builder, position_of(builder, mark), false, "this is not valid YAML: %s",
+                    problem);
     }
-    return mark;
-}
-
-static const char *hint_of(const yaml_parser_t *parser, struct slice bytes)
-{
+    struct position position = position_of(builder, parser->problem_mark);
     size_t at = parser->problem_mark.index;
-    if (strstr(parser->problem, "cannot start any token") != NULL && at < bytes.size &&
+    const char *hint = "";
+    if (strstr(problem, "cannot start any token") != NULL && at < bytes.size &&
         bytes.data[at] == '\t')
-        return " (tabs cannot indent; use blanks)";
-    if (strstr(parser->problem, "did not find expected ','") != NULL &&
-        memmem(bytes.data, bytes.size, "${", 2) != NULL)
-        return " (inside {…} and […] a ${…} must stand in quotes)";
-    return "";
-}
-
-static bool build(struct builder *builder, yaml_parser_t *parser)
-{
-    bool is_done = false;
-    while (!is_done) {
-        yaml_event_t event;
-        if (!yaml_parser_parse(parser, &event)) {
-            const char *problem = parser->problem != NULL ? parser->problem : "not enough memory";
-            if (parser->error == YAML_READER_ERROR || parser->problem == NULL)
-                return fail(
-                    builder,
-                    position_of(builder, mark_of_offset(builder->bytes, parser->problem_offset)),
-                    false, "this is not valid YAML: %s", problem);
-            struct position position = position_of(builder, parser->problem_mark);
-            const char *hint = hint_of(parser, builder->bytes);
-            if (parser->context == NULL)
-                return fail(builder, position, false, "this is not valid YAML: %s%s", problem,
-                            hint);
-            return fail(builder, position, false, "this is not valid YAML: %s, %s from line %zu%s",
-                        problem, parser->context, parser->context_mark.line + 1, hint);
-        }
-        bool is_fine = on_event(builder, &event);
-        is_done = event.type == YAML_DOCUMENT_END_EVENT || event.type == YAML_STREAM_END_EVENT;
-        yaml_event_delete(&event);
-        if (!is_fine)
-            return false;
-    }
-    return true;
+        hint = " (tabs cannot indent; use blanks)";
+    else if (strstr(problem, "did not find expected ','") != NULL &&
+             memmem(bytes.data, bytes.size, "${", 2) != NULL)
+        hint = " (inside {…} and […] a ${…} must stand in quotes)";
+    if (parser->context == NULL)
+        return fail(builder, position, false, "this is not valid YAML: %s%s", problem, hint);
+    return fail(builder, position, false, "this is not valid YAML: %s, %s from line %zu%s", problem,
+                parser->context, parser->context_mark.line + 1, hint);
 }
 
 struct node *yaml_tree_parse(struct loader *loader, struct slice bytes,
@@ -449,7 +398,19 @@ struct node *yaml_tree_parse(struct loader *loader, struct slice bytes,
         fail(builder, origin->position, true, "not enough memory to parse YAML");
     } else {
         yaml_parser_set_input_string(&parser, bytes.data, bytes.size);
-        if (build(builder, &parser))
+        bool is_fine = true;
+        bool is_done = false;
+        while (is_fine && !is_done) {
+            yaml_event_t event;
+            if (!yaml_parser_parse(&parser, &event)) {
+                is_fine = refuse_syntax(builder, &parser);
+                break;
+            }
+            is_fine = on_event(builder, &event);
+            is_done = event.type == YAML_DOCUMENT_END_EVENT || event.type == YAML_STREAM_END_EVENT;
+            yaml_event_delete(&event);
+        }
+        if (is_fine)
             root = builder->root != NULL ? builder->root
                                          : new_node(builder, NODE_NULL, (yaml_mark_t){.line = 0});
         yaml_parser_delete(&parser);
