@@ -82,27 +82,6 @@ static void append_name(char list[TLS_LIST_BYTES_MAX], const char *name)
     memcpy(list + used, name, size + 1);
 }
 
-static bool check_suite(const struct tls_name *suite, const char *name, bool takes_insecure,
-                        struct error *error)
-{
-    if (suite == NULL)
-        return error_set(error,
-                         "invalid TLS cipher suite: \"%s\"; Go's names are expected, such as "
-                         "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-                         name);
-    if (suite->is_insecure && !takes_insecure)
-        return error_set(error,
-                         "invalid TLS cipher suite: \"%s\" is insecure; remove it, or set "
-                         "include_insecure_cipher_suites: true",
-                         name);
-    if (suite->openssl == NULL)
-        return error_set(error,
-                         "invalid TLS cipher suite: OpenSSL has no \"%s\" any more; "
-                         "remove it",
-                         name);
-    return true;
-}
-
 bool tls_suites_translate(const struct config_texts *names, bool takes_insecure,
                           char ret_list[TLS_LIST_BYTES_MAX], struct error *error)
 {
@@ -112,8 +91,23 @@ bool tls_suites_translate(const struct config_texts *names, bool takes_insecure,
             append_name(ret_list, row->openssl);
     for (size_t i = 0; i < names->count; i++) {
         const struct tls_name *suite = find_name(suites, names->texts[i]);
-        if (!check_suite(suite, names->texts[i], takes_insecure, error))
-            return error_at_index(error, i);
+        if (suite == NULL)
+            return error_set(error,
+                             "invalid TLS cipher suite: \"%s\"; Go's names are expected, such as "
+                             "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+                             names->texts[i]) ||
+                   error_at_index(error, i);
+        if (suite->is_insecure && !takes_insecure)
+            return error_set(error,
+                             "invalid TLS cipher suite: \"%s\" is insecure; remove it, or set "
+                             "include_insecure_cipher_suites: true",
+                             names->texts[i]) ||
+                   error_at_index(error, i);
+        if (suite->openssl == NULL)
+            return error_set(error,
+                             "invalid TLS cipher suite: OpenSSL has no \"%s\" any more; remove it",
+                             names->texts[i]) ||
+                   error_at_index(error, i);
         if (suite->openssl[0] != '\0')
             append_name(ret_list, suite->openssl);
     }
@@ -160,31 +154,6 @@ int tls_config_version(const char *text)
     return text[2] - '0' + 1;
 }
 
-static bool versions_check(const struct tls_config *tls, struct error *error)
-{
-    int min = tls_config_version(tls->min_version);
-    int max = tls_config_version(tls->max_version);
-    if (min < 0)
-        return error_set(error,
-                         "invalid TLS min_version: unsupported TLS version: \"%s\"; \"1.0\" to "
-                         "\"1.3\" are expected",
-                         tls->min_version) ||
-               error_at(error, "min_version");
-    if (max < 0)
-        return error_set(error,
-                         "invalid TLS max_version: unsupported TLS version: \"%s\"; \"1.0\" to "
-                         "\"1.3\" are expected",
-                         tls->max_version) ||
-               error_at(error, "max_version");
-    if (max != 0 && (min == 0 ? 3 : min) > max)
-        return error_set(error,
-                         "invalid TLS configuration: min_version (\"%s\") cannot be greater "
-                         "than max_version (\"%s\")",
-                         min == 0 ? "1.2" : tls->min_version, tls->max_version) ||
-               error_at(error, min == 0 ? "max_version" : "min_version");
-    return true;
-}
-
 /* Names the key that is set. */
 static const char *given(const char *file, const char *file_key, const char *pem_key)
 {
@@ -215,13 +184,32 @@ static bool sources_check(const struct tls_config *tls, struct error *error)
 
 static bool check_common(const struct tls_config *tls, struct error *error)
 {
-    if (!sources_check(tls, error) || !versions_check(tls, error))
+    if (!sources_check(tls, error))
         return false;
+    int min = tls_config_version(tls->min_version);
+    int max = tls_config_version(tls->max_version);
+    if (min < 0)
+        return error_set(error,
+                         "invalid TLS min_version: unsupported TLS version: \"%s\"; \"1.0\" to "
+                         "\"1.3\" are expected",
+                         tls->min_version) ||
+               error_at(error, "min_version");
+    if (max < 0)
+        return error_set(error,
+                         "invalid TLS max_version: unsupported TLS version: \"%s\"; \"1.0\" to "
+                         "\"1.3\" are expected",
+                         tls->max_version) ||
+               error_at(error, "max_version");
+    if (max != 0 && (min == 0 ? 3 : min) > max)
+        return error_set(error,
+                         "invalid TLS configuration: min_version (\"%s\") cannot be greater "
+                         "than max_version (\"%s\")",
+                         min == 0 ? "1.2" : tls->min_version, tls->max_version) ||
+               error_at(error, min == 0 ? "max_version" : "min_version");
     char list[TLS_LIST_BYTES_MAX];
     if (!tls_suites_translate(&tls->cipher_suites, tls->include_insecure_cipher_suites, list,
                               error))
         return error_at(error, "cipher_suites");
-    int max = tls_config_version(tls->max_version);
     if (tls->cipher_suites.count > 0 && list[0] == '\0' && max != 0 && max < 4)
         return error_set(error,
                          "all of them are of TLS 1.3, which max_version \"%s\" forbids; name "
