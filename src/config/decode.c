@@ -38,26 +38,19 @@ const char *decode_text_of(const struct node *node)
     return node->kind == NODE_TEXT ? node->text : NULL;
 }
 
-/* Whether the value may be a secret. Users also write one in the place of its section. */
-static bool may_be_secret(const struct config_field *field)
-{
-    if (field->type != CONFIG_TYPE_SECTION)
-        return field->type == CONFIG_TYPE_SECRET || field->type == CONFIG_TYPE_SECRETS ||
-               field->type == CONFIG_TYPE_HEADERS;
-    for (const struct config_field *inner = field->fields; inner != NULL && inner->key != NULL;
-         inner++)
-        if (inner->type == CONFIG_TYPE_SECRET || inner->type == CONFIG_TYPE_SECRETS)
-            return true;
-    return false;
-}
-
 static void report_mismatch(const struct site *site, const struct config_field *field,
                             const struct node *node, const char *expected)
 {
     if (node->kind == NODE_BROKEN)
         return;
+    bool may_be_secret = field->type == CONFIG_TYPE_SECRET || field->type == CONFIG_TYPE_SECRETS ||
+                         field->type == CONFIG_TYPE_HEADERS;
+    /* Users also write a secret in the place of its section. */
+    const struct config_field *inner = field->type == CONFIG_TYPE_SECTION ? field->fields : NULL;
+    for (; inner != NULL && inner->key != NULL; inner++)
+        may_be_secret |= inner->type == CONFIG_TYPE_SECRET || inner->type == CONFIG_TYPE_SECRETS;
     struct node_description found =
-        may_be_secret(field) ? node_describe_secret(node) : node_describe(node);
+        may_be_secret ? node_describe_secret(node) : node_describe(node);
     loader_problem(site->loader, node->position, site->path, "found %s, expected %s", found.text,
                    expected);
 }
@@ -112,29 +105,20 @@ static void describe_words(const struct config_field *field, char *text, size_t 
                                    field->choices[i]);
 }
 
-/* A word of the row stands for its index. */
-static bool take_word(const struct config_field *field, const struct node *node, int64_t *ret_index)
-{
-    if (field->choices == NULL || node->kind != NODE_TEXT)
-        return false;
-    for (size_t i = 0; field->choices[i] != NULL; i++) {
-        if (strcmp(field->choices[i], node->text) != 0)
-            continue;
-        *ret_index = (int64_t)i;
-        return true;
-    }
-    return false;
-}
-
-/* False: reported. */
+/* A word of the row stands for its index. False: reported. */
 static bool take_in_range(const struct site *site, const struct config_field *field,
                           const struct node *node, int64_t *ret_integer)
 {
     char expected[EXPECTED_TEXT_MAX];
     int64_t integer = 0;
     assert(field->min <= field->max);
-    if (take_word(field, node, ret_integer))
+    bool may_be_word = field->choices != NULL && node->kind == NODE_TEXT;
+    for (int64_t i = 0; may_be_word && field->choices[i] != NULL; i++) {
+        if (strcmp(field->choices[i], node->text) != 0)
+            continue;
+        *ret_integer = i;
         return true;
+    }
     /* -0.5 is not truncated to a count of 0. */
     bool is_signed = field->type == CONFIG_TYPE_INT || node->kind != NODE_DOUBLE || node->real >= 0;
     bool is_fitting = is_signed && take_whole(site, node, &integer) &&
@@ -191,29 +175,22 @@ static void decode_double(const struct site *site, const struct config_field *fi
         report_mismatch(site, field, node, "a number");
 }
 
-/* Returns NULL, or what is wrong with the string. */
-static const char *take_duration(const struct site *site, const struct node *node,
-                                 int64_t *ret_duration_ns)
-{
-    if (node->kind == NODE_TEXT)
-        return text_to_duration_ns(node->text, ret_duration_ns);
-    if (!take_whole(site, node, ret_duration_ns))
-        return "";
-    if (*ret_duration_ns != 0)
-        loader_warning(site->loader, node->position, site->path,
-                       "found %s, which is taken as nanoseconds; expected a duration with its "
-                       "unit, such as \"%" PRIi64 "s\"",
-                       node_describe(node).text, *ret_duration_ns);
-    return NULL;
-}
-
 static void decode_duration(const struct site *site, const struct config_field *field,
                             const struct node *node, void *target)
 {
     char expected[EXPECTED_TEXT_MAX];
     int64_t duration_ns = 0;
     uint64_t *field_ns = target;
-    const char *problem = take_duration(site, node, &duration_ns);
+    const char *problem = NULL; /* "": the wrong type */
+    if (node->kind == NODE_TEXT)
+        problem = text_to_duration_ns(node->text, &duration_ns);
+    else if (!take_whole(site, node, &duration_ns))
+        problem = "";
+    else if (duration_ns != 0)
+        loader_warning(site->loader, node->position, site->path,
+                       "found %s, which is taken as nanoseconds; expected a duration with its "
+                       "unit, such as \"%" PRIi64 "s\"",
+                       node_describe(node).text, duration_ns);
     bool is_fitting = site->is_off || (duration_ns >= field->min && duration_ns <= field->max);
     assert(field->min <= field->max);
     if (problem == NULL && is_fitting) {
@@ -350,46 +327,6 @@ static void decode_texts(const struct site *site, const struct config_field *fie
     *texts = (struct config_texts){.count = node->count, .texts = parts};
 }
 
-static void decode_header_list(const struct site *site, const struct config_field *field,
-                               const struct node *list, struct config_pair *pairs)
-{
-    struct node names = {.kind = NODE_MAP};
-    assert(list->kind == NODE_LIST);
-    for (size_t i = 0; i < list->count; i++) {
-        struct path path = {.parent = site->path, .index = i};
-        struct site element = *site;
-        struct node *node = list->entries[i].value;
-        element.path = &path;
-        /* One element {name: …, value: …}. */
-        struct config_pair *pair = &pairs[i];
-        *pair = (struct config_pair){.key = "", .value = ""};
-        const struct node *name = node_value(node, "name");
-        const struct node *value = node_value(node, "value");
-        size_t known = (name != NULL ? 1u : 0u) + (value != NULL ? 1u : 0u);
-        if (node->kind != NODE_MAP || node->count != known || name == NULL) {
-            report_mismatch(&element, field, node, "a map with the keys name and value");
-        } else {
-            struct path name_path = {.parent = element.path, .key = "name"};
-            struct path value_path = {.parent = element.path, .key = "value"};
-            struct site inner = element;
-            inner.path = &name_path;
-            decode_text(&inner, field, name, &pair->key);
-            inner.path = &value_path;
-            if (value != NULL)
-                decode_text(&inner, field, value, &pair->value);
-        }
-        if (pairs[i].key[0] == '\0')
-            continue;
-        if (node_find(&names, pairs[i].key) == NULL)
-            node_add(&site->loader->arena, &names,
-                     (struct node_entry){.key = pairs[i].key, .value = node});
-        else
-            loader_problem(site->loader, node->position, &path,
-                           "duplicate keys in map-style list: [%s]; expected each name once",
-                           pairs[i].key);
-    }
-}
-
 static void decode_headers(const struct site *site, const struct config_field *field,
                            const struct node *node, void *target)
 {
@@ -399,25 +336,46 @@ static void decode_headers(const struct site *site, const struct config_field *f
             *headers = (struct config_pairs){.count = 0};
         return;
     }
-    bool is_list = node->kind == NODE_LIST;
-    if (!is_list && node->kind != NODE_MAP) {
+    if (node->kind != NODE_LIST && node->kind != NODE_MAP) {
         report_mismatch(site, field, node, "a map of strings, or a list of {name: …, value: …}");
         return;
     }
     struct config_pair *pairs = loader_zalloc(site->loader, node->count * sizeof(*pairs));
-    if (is_list) {
-        decode_header_list(site, field, node, pairs);
-    } else {
-        assert(node->count == 0 || pairs != NULL);
-        assert(node->kind == NODE_MAP);
-        for (size_t i = 0; i < node->count; i++) {
-            const struct node_entry *entry = &node->entries[i];
-            struct path path = {.parent = site->path, .key = entry->key};
-            struct site element = *site;
-            element.path = &path;
+    struct node names = {.kind = NODE_MAP}; /* those of a list so far */
+    for (size_t i = 0; i < node->count; i++) {
+        const struct node_entry *entry = &node->entries[i];
+        struct path path = {.parent = site->path, .key = entry->key, .index = i};
+        struct site inner = *site;
+        inner.path = &path;
+        if (node->kind == NODE_MAP) {
             pairs[i] = (struct config_pair){.key = entry->key, .value = ""};
-            decode_text(&element, field, entry->value, &pairs[i].value);
+            decode_text(&inner, field, entry->value, &pairs[i].value);
+            continue;
         }
+        pairs[i] = (struct config_pair){.key = "", .value = ""};
+        const struct node *name = node_value(entry->value, "name");
+        const struct node *value = node_value(entry->value, "value");
+        size_t known = (name != NULL ? 1u : 0u) + (value != NULL ? 1u : 0u);
+        if (entry->value->kind != NODE_MAP || entry->value->count != known || name == NULL) {
+            report_mismatch(&inner, field, entry->value, "a map with the keys name and value");
+            continue;
+        }
+        struct path name_path = {.parent = &path, .key = "name"};
+        struct path value_path = {.parent = &path, .key = "value"};
+        inner.path = &name_path;
+        decode_text(&inner, field, name, &pairs[i].key);
+        inner.path = &value_path;
+        if (value != NULL)
+            decode_text(&inner, field, value, &pairs[i].value);
+        if (pairs[i].key[0] == '\0')
+            continue;
+        if (node_find(&names, pairs[i].key) == NULL)
+            node_add(&site->loader->arena, &names,
+                     (struct node_entry){.key = pairs[i].key, .value = entry->value});
+        else
+            loader_problem(site->loader, entry->value->position, &path,
+                           "duplicate keys in map-style list: [%s]; expected each name once",
+                           pairs[i].key);
     }
     *headers = (struct config_pairs){.count = node->count, .pairs = pairs};
 }
@@ -486,26 +444,6 @@ static bool *enabled_at(const struct config_field *field, void *target)
     return (bool *)((char *)target + field->enabled_offset);
 }
 
-/* "enabled" of an optional section. */
-static bool take_enabled(const struct site *site, const struct config_field *field,
-                         const struct node *map)
-{
-    assert(map->kind == NODE_MAP);
-    struct path path = {.parent = site->path, .key = "enabled"};
-    const struct node *enabled = node_value(map, "enabled");
-    if (enabled == NULL || enabled->kind == NODE_BROKEN)
-        return true;
-    if (enabled->kind == NODE_BOOL)
-        return enabled->boolean;
-    /* A plain boolean in the Go collector. */
-    if (enabled->kind == NODE_NULL && field->presence == CONFIG_ON_UNLESS_UNSET)
-        return false;
-    loader_problem(site->loader, enabled->position, &path, "found %s, expected true or false%s",
-                   node_describe(enabled).text,
-                   enabled->kind == NODE_NULL ? " (or no such key)" : "");
-    return true;
-}
-
 static void check_section(const struct site *site, const struct config_field *field,
                           const struct node *node, const void *section)
 {
@@ -524,7 +462,18 @@ void decode_section(const struct site *site, const struct config_field *field,
     struct node empty = {.kind = NODE_MAP, .position = node->position};
     bool is_on = true;
     if (node->kind == NODE_MAP && field->presence != CONFIG_ALWAYS) {
-        is_on = take_enabled(site, field, node);
+        struct path path = {.parent = site->path, .key = "enabled"};
+        const struct node *enabled = node_value(node, path.key);
+        /* The Go collector has a plain boolean there. */
+        bool may_be_null = field->presence == CONFIG_ON_UNLESS_UNSET;
+        if (enabled != NULL && enabled->kind == NODE_BOOL)
+            is_on = enabled->boolean;
+        else if (enabled != NULL && enabled->kind == NODE_NULL && may_be_null)
+            is_on = false;
+        else if (enabled != NULL && enabled->kind != NODE_BROKEN)
+            loader_problem(site->loader, enabled->position, &path,
+                           "found %s, expected true or false%s", node_describe(enabled).text,
+                           enabled->kind == NODE_NULL ? " (or no such key)" : "");
     } else if (node->kind == NODE_NULL && field->presence != CONFIG_ALWAYS) {
         if (field->presence == CONFIG_ON_UNLESS_UNSET)
             is_on = node->reference == NULL;
@@ -584,7 +533,7 @@ static const decode_setter_fn setters[] = {
     [CONFIG_TYPE_VALUE] = decode_value,   [CONFIG_TYPE_SECTIONS] = decode_sections,
 };
 
-/* Copies a path, which is a chain on the stack. */
+/* Copies a path from the stack to the arena. */
 static const struct path *copy_path(struct loader *loader, const struct path *path)
 {
     struct path *copy = loader_zalloc(loader, sizeof(*copy));
