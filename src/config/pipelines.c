@@ -273,7 +273,7 @@ void pipelines_load(struct loader *loader, const struct node *service, struct po
     config->pipelines = pipelines;
     config->pipelines_count = count;
     /* A pipeline that is missing would make connectors look as if one end of them was loose. */
-    if (loader_problems(loader) == problems)
+    if (loader_problems(loader) == problems && count == node->count)
         graph_load(loader, set, node, pipelines, count);
     for (size_t i = 0; i < count; i++)
         config->depth = pipelines[i].depth > config->depth ? pipelines[i].depth : config->depth;

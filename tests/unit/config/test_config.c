@@ -141,6 +141,8 @@ static const struct {
      "service::pipelines::traces::receivers::1: found null, expected the name of a component"},
     {PIPELINE("traces: {receivers: [5], exporters: [nop]}"), "found the number 5, expected"},
     {PIPELINE("traces: x"), "service::pipelines::traces: found the string \"x\", expected a map"},
+    {PIPELINE("traces: '${nope:x}'"),
+     "service::pipelines::traces: scheme \"nope\" is not supported"},
     {PIPELINE("traces: {receivers: [nop], exporters: [nop], recievers: [nop]}"),
      "service::pipelines::traces::recievers: found an unknown key"},
     {PIPELINE("trace: {receivers: [nop], exporters: [nop]}"),
