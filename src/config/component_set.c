@@ -92,8 +92,6 @@ const char *component_kind_section(enum component_kind kind)
 
 bool component_kind_find(const char *section, enum component_kind *ret_kind)
 {
-    assert(section != NULL);
-    assert(ret_kind != NULL);
     for (size_t i = 0; i < COMPONENT_KINDS; i++) {
         if (strcmp(section, component_kind_section((enum component_kind)i)) != 0)
             continue;
@@ -107,16 +105,12 @@ const struct component_factory *component_factory_find(const struct loader *load
                                                        enum component_kind kind, const char *type,
                                                        const char **ret_alias)
 {
-    assert(loader != NULL && loader->factories != NULL);
-    assert(type != NULL);
     for (size_t i = 0; loader->factories[i] != NULL; i++) {
         const struct component_factory *factory = loader->factories[i];
         const char *alias = NULL;
         for (size_t j = 0; factory->aliases != NULL && factory->aliases[j] != NULL; j++)
-            if (strcmp(factory->aliases[j], type) == 0) {
+            if (strcmp(factory->aliases[j], type) == 0)
                 alias = factory->aliases[j];
-                break;
-            }
         if (factory->kind != kind || (alias == NULL && strcmp(factory->type, type) != 0))
             continue;
         if (ret_alias != NULL)
@@ -129,39 +123,20 @@ const struct component_factory *component_factory_find(const struct loader *load
 struct config_component *component_set_find(const struct component_set *set,
                                             enum component_kind kind, const char *id)
 {
-    assert(set != NULL);
-    assert(id != NULL);
     for (size_t i = 0; i < set->count; i++)
         if (set->kinds[i] == kind && strcmp(set->items[i].id, id) == 0)
             return &set->items[i];
     return NULL;
 }
 
-/* Says why a type that users may know from elsewhere is not there. */
-static const char *known_elsewhere(const struct loader *loader, enum component_kind kind,
-                                   const char *type)
-{
-    assert(type != NULL);
-    for (size_t i = 0; i < COMPONENT_KINDS; i++)
-        if (i != (size_t)kind &&
-            component_factory_find(loader, (enum component_kind)i, type, NULL) != NULL)
-            return "; there is such a component, but of another kind";
-    if (kind == EXPORTER && strcmp(type, "logging") == 0)
-        return "; the logging exporter has been deprecated, use the debug exporter instead";
-    char word[CONTRIB_TYPE_MAX + 3];
-    snprintf(word, sizeof(word), " %.*s ", CONTRIB_TYPE_MAX, type);
-    if (strstr(contrib_types[kind], word) != NULL)
-        return "; the Go collector has such a component, this build does not";
-    return "";
-}
-
+/* Lists the types that there are, and says why one that users know from elsewhere is missing. */
 static void report_unknown(struct loader *loader, const struct path *path,
                            const struct node_entry *entry, enum component_kind kind,
                            const struct identifier *identifier)
 {
-    assert(entry->key != NULL);
     char values[VALID_VALUES_MAX] = "";
     size_t length = 0;
+    bool is_other_kind = false;
     struct suggestion suggestion = suggestion_for(identifier->type);
     for (size_t i = 0; loader->factories[i] != NULL; i++) {
         const struct component_factory *factory = loader->factories[i];
@@ -172,16 +147,25 @@ static void report_unknown(struct loader *loader, const struct path *path,
             length += (size_t)snprintf(values + length, sizeof(values) - length, "%s%s",
                                        length > 0 ? " " : "", factory->type);
     }
+    for (unsigned i = 0; i < COMPONENT_KINDS; i++)
+        is_other_kind |=
+            component_factory_find(loader, (enum component_kind)i, identifier->type, NULL) != NULL;
+    char word[CONTRIB_TYPE_MAX + 3];
+    snprintf(word, sizeof(word), " %.*s ", CONTRIB_TYPE_MAX, identifier->type);
+    const char *reason = "";
+    if (is_other_kind)
+        reason = "; there is such a component, but of another kind";
+    else if (kind == EXPORTER && strcmp(identifier->type, "logging") == 0)
+        reason = "; the logging exporter has been deprecated, use the debug exporter instead";
+    else if (strstr(contrib_types[kind], word) != NULL)
+        reason = "; the Go collector has such a component, this build does not";
     loader_problem(loader, entry->position, path,
                    "unknown type: \"%s\" for id: \"%s\" (valid values: [%s])%s%s", identifier->type,
-                   identifier->id, values, known_elsewhere(loader, kind, identifier->type),
-                   suggestion_to_text(&suggestion).text);
+                   identifier->id, values, reason, suggestion_to_text(&suggestion).text);
 }
 
 void config_component_locate(const struct config_component *component, struct error *error)
 {
-    assert(component != NULL && component->factory != NULL);
-    assert(error != NULL);
     const struct node_entry *origin = component->origin;
     if (origin == NULL)
         return;
@@ -202,7 +186,6 @@ static void load_component(struct loader *loader, const struct path *parent,
     struct identifier identifier;
     struct error error;
     struct path path = {.parent = parent, .key = entry->key};
-    assert(entry->value != NULL);
     if (!text_to_identifier(entry->key, &identifier, &error)) {
         loader_problem(loader, entry->position, &path, "%s", error.text);
         return;
@@ -248,9 +231,7 @@ static void load_component(struct loader *loader, const struct path *parent,
 
 void component_set_load(struct loader *loader, const struct node *root, struct component_set *set)
 {
-    assert(loader != NULL);
-    assert(root != NULL && root->kind == NODE_MAP);
-    assert(set != NULL);
+    assert(root->kind == NODE_MAP);
     *set = (struct component_set){.count = 0};
     for (size_t i = 0; i < root->count; i++)
         set->capacity += root->entries[i].value->count;
