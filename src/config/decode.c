@@ -536,15 +536,11 @@ static const decode_setter_fn setters[] = {
 /* Copies a path from the stack to the arena. */
 static const struct path *copy_path(struct loader *loader, const struct path *path)
 {
+    if (path == NULL)
+        return NULL;
     struct path *copy = loader_zalloc(loader, sizeof(*copy));
-    struct path *last = copy;
-    *last = *path;
-    while (last->parent != NULL) {
-        struct path *parent = loader_zalloc(loader, sizeof(*parent));
-        *parent = *last->parent;
-        last->parent = parent;
-        last = parent;
-    }
+    *copy = *path;
+    copy->parent = copy_path(loader, path->parent);
     return copy;
 }
 
