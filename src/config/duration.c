@@ -35,28 +35,6 @@ static bool is_digit(char letter)
     return letter >= '0' && letter <= '9';
 }
 
-/* digits ['.' digits]: whole part, and the fraction in parts of 10^9, further digits being ignored.
- * False: no digit at all, or too large. */
-static bool take_number(const char **text, uint64_t *ret_whole, uint64_t *ret_billionths)
-{
-    uint64_t whole = 0;
-    uint64_t billionths = 0;
-    uint64_t scale = NS_PER_S;
-    bool has_digits = false;
-    for (; is_digit(**text); (*text)++, has_digits = true)
-        if (__builtin_mul_overflow(whole, (uint64_t)10, &whole) ||
-            __builtin_add_overflow(whole, (uint64_t)(**text - '0'), &whole))
-            return false;
-    if (**text == '.')
-        for ((*text)++; is_digit(**text); (*text)++, has_digits = true) {
-            scale /= 10;
-            billionths += (uint64_t)(**text - '0') * scale;
-        }
-    *ret_whole = whole;
-    *ret_billionths = billionths;
-    return has_digits;
-}
-
 const char *text_to_duration_ns(const char *text, int64_t *ret_duration_ns)
 {
     uint64_t total = 0;
@@ -68,9 +46,21 @@ const char *text_to_duration_ns(const char *text, int64_t *ret_duration_ns)
     if (strcmp(text, "0") == 0)
         text++;
     while (*text != '\0') {
-        uint64_t whole;
-        uint64_t billionths;
-        if (!take_number(&text, &whole, &billionths))
+        uint64_t whole = 0;
+        uint64_t billionths = 0; /* the fraction; further digits are ignored */
+        bool has_digits = is_digit(*text) || (*text == '.' && is_digit(text[1]));
+        for (; is_digit(*text); text++)
+            if (__builtin_mul_overflow(whole, (uint64_t)10, &whole) ||
+                __builtin_add_overflow(whole, (uint64_t)(*text - '0'), &whole))
+                return invalid;
+        if (*text == '.') {
+            uint64_t scale = NS_PER_S;
+            for (text++; is_digit(*text); text++) {
+                scale /= 10;
+                billionths += (uint64_t)(*text - '0') * scale;
+            }
+        }
+        if (!has_digits)
             return invalid;
         size_t size = strcspn(text, ".0123456789");
         if (size == 0)
