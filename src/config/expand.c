@@ -206,20 +206,6 @@ static struct node *expand_text(const struct expansion *expansion, struct node *
     return original;
 }
 
-/* Expands the text beside a parsed value, which has references only in its comments. NULL: one of
- * them failed. */
-static const char *expand_verbatim(const struct expansion *expansion, const char *text)
-{
-    struct slice reference;
-    assert(expansion->is_quiet);
-    for (int round = 0; round < CONFIG_EXPANSIONS_MAX; round++) {
-        if (text == NULL || !find_reference(text, &reference))
-            return text;
-        text = replace_reference(expansion, text, reference);
-    }
-    return NULL;
-}
-
 static const char *unescape(const struct expansion *expansion, const char *text)
 {
     if (text == NULL || strstr(text, "$$") == NULL)
@@ -259,8 +245,16 @@ static struct node *expand_node(struct loader *loader, struct node *node, const 
     if (loader_problems(loader) > problems)
         return node; /* a broken node needs no text */
     if (node->verbatim != NULL && node->kind != NODE_TEXT) {
+        /* Only comments beside a parsed value still have references. NULL: one of them failed. */
+        struct slice reference;
+        const char *text = node->verbatim;
         expansion.is_quiet = true;
-        node->verbatim = unescape(&expansion, expand_verbatim(&expansion, node->verbatim));
+        for (int round = 1; text != NULL && find_reference(text, &reference); round++) {
+            text = replace_reference(&expansion, text, reference);
+            if (round == CONFIG_EXPANSIONS_MAX)
+                text = NULL;
+        }
+        node->verbatim = unescape(&expansion, text);
     }
     if (node->kind == NODE_TEXT) {
         node->text = unescape(&expansion, node->text);
