@@ -265,22 +265,17 @@ static struct number_text scalar_to_text(const struct node *node)
     return result;
 }
 
-/* Quotes strings that some other YAML reader takes for another type. */
-static bool needs_quotes(const char *text)
-{
-    static const char *const words[] = {"yes", "no", "on", "off", "y", "n"};
-    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-        if (strcasecmp(words[i], text) == 0)
-            return true;
-    bool is_date = strspn(text, "0123456789") == 4 && text[4] == '-';
-    return is_date || text_to_scalar(text).kind != NODE_TEXT;
-}
-
 static bool emit_scalar(yaml_emitter_t *emitter, const char *text, bool is_text)
 {
     yaml_event_t event;
     yaml_char_t bytes[] = "(not UTF-8)";
-    int is_plain = !is_text || !needs_quotes(text);
+    /* Strings that another YAML reader may take for another type get quotes. */
+    static const char *const words[] = {"yes", "no", "on", "off", "y", "n"};
+    bool is_ambiguous = text_to_scalar(text).kind != NODE_TEXT ||
+                        (strspn(text, "0123456789") == 4 && text[4] == '-');
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        is_ambiguous |= strcasecmp(words[i], text) == 0;
+    int is_plain = !is_text || !is_ambiguous;
     size_t size = strlen(text);
     /* libyaml copies the value, though its parameter is not const. */
     yaml_char_t *value = (yaml_char_t *)(uintptr_t)text;
