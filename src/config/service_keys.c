@@ -228,20 +228,44 @@ struct word {
     int value;
 };
 
-static const struct word log_levels[] = {
-    {"", LOG_INFO},        {"debug", LOG_DEBUG},
-    {"info", LOG_INFO},    {"warn", LOG_WARN},
-    {"error", LOG_ERROR},  {"warning", LOG_WARN},
-    {"dpanic", LOG_ERROR}, {"panic", LOG_ERROR},
-    {"fatal", LOG_ERROR},  {NULL, 0},
+struct levels {
+    const struct word *words;
+    int usual;
+    int of_null;
+    int highest;
+    int integer_max; /* integers above highest - 1 stand for highest */
+    const char *expected;
 };
 
-static const struct word metrics_levels[] = {
-    {"none", METRICS_NONE},
-    {"basic", METRICS_BASIC},
-    {"normal", METRICS_NORMAL},
-    {"detailed", METRICS_DETAILED},
-    {NULL, 0},
+static const struct levels log_levels = {
+    .words = (const struct word[]){{"", LOG_INFO},
+                                   {"debug", LOG_DEBUG},
+                                   {"info", LOG_INFO},
+                                   {"warn", LOG_WARN},
+                                   {"error", LOG_ERROR},
+                                   {"warning", LOG_WARN},
+                                   {"dpanic", LOG_ERROR},
+                                   {"panic", LOG_ERROR},
+                                   {"fatal", LOG_ERROR},
+                                   {NULL, 0}},
+    .usual = LOG_INFO,
+    .of_null = LOG_INFO,
+    .highest = LOG_ERROR,
+    .integer_max = 5,
+    .expected = "debug, info, warn or error",
+};
+
+static const struct levels metrics_levels = {
+    .words = (const struct word[]){{"none", METRICS_NONE},
+                                   {"basic", METRICS_BASIC},
+                                   {"normal", METRICS_NORMAL},
+                                   {"detailed", METRICS_DETAILED},
+                                   {NULL, 0}},
+    .usual = METRICS_NORMAL,
+    .of_null = METRICS_NONE,
+    .highest = METRICS_DETAILED,
+    .integer_max = 2,
+    .expected = "none, basic, normal or detailed",
 };
 
 /* A key of a section below telemetry. */
@@ -263,46 +287,27 @@ static void find_key(struct telemetry_key *ret_key, const struct site *site,
     ret_key->node = node_value(ret_key->section, key);
 }
 
-/* The level that the key's word stands for; usual, after a problem is reported, for anything else.
- */
-static int take_level(const struct telemetry_key *key, const struct word *words, int usual,
-                      const char *expected)
-{
-    const struct node *node = key->node;
-    const char *text = node->kind == NODE_TEXT ? node->text : NULL;
-    struct suggestion suggestion = suggestion_for(text != NULL ? text : "");
-    for (; words->text != NULL; words++) {
-        if (text != NULL && strcasecmp(words->text, text) == 0)
-            return words->value;
-        suggestion_consider(&suggestion, words->text);
-    }
-    loader_problem(key->site->loader, node->position, &key->path, "found %s, expected %s%s",
-                   node_describe(node).text, expected, suggestion_to_text(&suggestion).text);
-    return usual;
-}
-
-/* Integers are the Go collector's: -1 is none, 2 detailed. */
-static int take_metrics_level(const struct telemetry_key *key)
+/* Words as in levels; integers count from -1, the lowest level, as in the Go collector and zap. */
+static int take_level(const struct telemetry_key *key, const struct levels *levels)
 {
     const struct node *node = key->node;
     if (node == NULL || node->kind == NODE_BROKEN)
-        return METRICS_NORMAL;
+        return levels->usual;
     if (node->kind == NODE_NULL)
-        return METRICS_NONE;
-    if (node->kind == NODE_INT && node->integer >= -1 && node->integer <= 2)
-        return (int)node->integer + 1;
-    return take_level(key, metrics_levels, METRICS_NORMAL, "none, basic, normal or detailed");
-}
-
-/* Integers are zap's: -1 is debug, 2 and above are errors. */
-static int take_log_level(const struct telemetry_key *key)
-{
-    const struct node *node = key->node;
-    if (node == NULL || node->kind == NODE_BROKEN || node->kind == NODE_NULL)
-        return LOG_INFO;
-    if (node->kind == NODE_INT && node->integer >= -1 && node->integer <= 5)
-        return node->integer + 1 < LOG_ERROR ? (int)node->integer + 1 : LOG_ERROR;
-    return take_level(key, log_levels, LOG_INFO, "debug, info, warn or error");
+        return levels->of_null;
+    if (node->kind == NODE_INT && node->integer >= -1 && node->integer <= levels->integer_max)
+        return node->integer + 1 < levels->highest ? (int)node->integer + 1 : levels->highest;
+    const char *text = node->kind == NODE_TEXT ? node->text : NULL;
+    struct suggestion suggestion = suggestion_for(text != NULL ? text : "");
+    for (const struct word *word = levels->words; word->text != NULL; word++) {
+        if (text != NULL && strcasecmp(word->text, text) == 0)
+            return word->value;
+        suggestion_consider(&suggestion, word->text);
+    }
+    loader_problem(key->site->loader, node->position, &key->path, "found %s, expected %s%s",
+                   node_describe(node).text, levels->expected,
+                   suggestion_to_text(&suggestion).text);
+    return levels->usual;
 }
 
 /* host:port, [host]:port, :port */
@@ -344,7 +349,7 @@ static void resolve_metrics(const struct site *site, const struct node *node,
     static const struct telemetry_prometheus standard = {
         .host = "localhost", .port = 8888, .without_units = true, .without_type_suffix = true};
     find_key(&key, site, node, "metrics", "level");
-    service->metrics_level = take_metrics_level(&key);
+    service->metrics_level = take_level(&key, &metrics_levels);
     use_reader(&standard, service);
     find_key(&key, site, node, "metrics", "address");
     struct loader *loader = key.site->loader;
@@ -560,7 +565,7 @@ void service_keys_load(struct loader *loader, const struct node_entry *service,
     ret_service->core_dumps = section.core_dumps;
     site.path = &telemetry_path;
     find_key(&key, &site, telemetry, "logs", "level");
-    ret_service->log_level = take_log_level(&key);
+    ret_service->log_level = take_level(&key, &log_levels);
     ret_service->log_encoding = logs->encoding;
     ret_service->log_disable_caller = logs->disable_caller;
     ret_service->log_is_sampled = logs->is_sampled;
@@ -575,6 +580,6 @@ void service_keys_load(struct loader *loader, const struct node_entry *service,
                        LOG_OUTPUTS_MAX);
     resolve_metrics(&site, telemetry, &section.telemetry.metrics, ret_service);
     find_key(&key, &site, telemetry, "traces", "level");
-    take_metrics_level(&key);
+    take_level(&key, &metrics_levels);
     resolve_resource(&site, telemetry, ret_service);
 }
