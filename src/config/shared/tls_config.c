@@ -160,7 +160,7 @@ static const char *given(const char *file, const char *file_key, const char *pem
     return is_set(file) ? file_key : pem_key;
 }
 
-static bool sources_check(const struct tls_config *tls, struct error *error)
+static bool check_common(const struct tls_config *tls, struct error *error)
 {
     bool has_cert = is_set(tls->cert_file) || is_set(tls->cert_pem);
     bool has_key = is_set(tls->key_file) || is_set(tls->key_pem);
@@ -179,13 +179,6 @@ static bool sources_check(const struct tls_config *tls, struct error *error)
                                 "(CertFile/CertPem and KeyFile/KeyPem)") ||
                error_at(error, has_cert ? given(tls->cert_file, "cert_file", "cert_pem")
                                         : given(tls->key_file, "key_file", "key_pem"));
-    return true;
-}
-
-static bool check_common(const struct tls_config *tls, struct error *error)
-{
-    if (!sources_check(tls, error))
-        return false;
     int min = tls_config_version(tls->min_version);
     int max = tls_config_version(tls->max_version);
     if (min < 0)
