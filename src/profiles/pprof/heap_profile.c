@@ -99,25 +99,6 @@ static int compare_addresses(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* Adds the addresses of a stack. False: there are too many. */
-static bool add_addresses(struct heap_dump *dump, struct slice line)
-{
-    uint64_t address;
-    size_t depth = 0;
-    while (take_address(&line, &address) && depth++ < HEAP_PROFILE_DEPTH_MAX) {
-        if (dump->addresses_count == HEAP_PROFILE_ADDRESSES_MAX)
-            return false;
-        if (dump->addresses_count == dump->addresses_capacity) {
-            dump->addresses_capacity =
-                dump->addresses_capacity > 0 ? 2 * dump->addresses_capacity : 1024;
-            dump->addresses = (uint64_t *)mem_resize(
-                dump->addresses, dump->addresses_capacity * sizeof(dump->addresses[0]));
-        }
-        dump->addresses[dump->addresses_count++] = address;
-    }
-    return true;
-}
-
 /* Reads addresses and libraries: first stacks, then a copy of /proc/self/maps. */
 static bool read_tables(struct heap_dump *dump, struct error *error)
 {
@@ -128,18 +109,30 @@ static bool read_tables(struct heap_dump *dump, struct error *error)
         !take_number(&line, 10, &dump->sample_bytes) || dump->sample_bytes == 0)
         return error_set(error,
                          "found no heap profile of jemalloc, expected heap_v2/ and a number");
-    while (next_line(&rest, &line)) {
-        struct library library;
-        if (!is_in_libraries) {
-            is_in_libraries = slice_begins_with(line, "MAPPED_LIBRARIES:");
-            if (take_text(&line, "@") && !add_addresses(dump, line))
-                return error_set(error, "found more than %d addresses", HEAP_PROFILE_ADDRESSES_MAX);
+    while (!is_in_libraries && next_line(&rest, &line)) {
+        uint64_t address;
+        size_t depth = 0;
+        is_in_libraries = slice_begins_with(line, "MAPPED_LIBRARIES:");
+        if (!take_text(&line, "@"))
             continue;
+        while (take_address(&line, &address) && depth++ < HEAP_PROFILE_DEPTH_MAX) {
+            if (dump->addresses_count == HEAP_PROFILE_ADDRESSES_MAX)
+                return error_set(error, "found more than %d addresses", HEAP_PROFILE_ADDRESSES_MAX);
+            if (dump->addresses_count == dump->addresses_capacity) {
+                dump->addresses_capacity =
+                    dump->addresses_capacity > 0 ? 2 * dump->addresses_capacity : 1024;
+                dump->addresses = (uint64_t *)mem_resize(
+                    dump->addresses, dump->addresses_capacity * sizeof(dump->addresses[0]));
+            }
+            dump->addresses[dump->addresses_count++] = address;
         }
+    }
+    while (dump->libraries_count < LIBRARIES_MAX && next_line(&rest, &line)) {
+        struct library library;
         /* Only code in files counts. */
-        if (dump->libraries_count == LIBRARIES_MAX || !take_number(&line, 16, &library.start) ||
-            !take_text(&line, "-") || !take_number(&line, 16, &library.limit) ||
-            !take_text(&line, " r-xp ") || !take_number(&line, 16, &library.offset))
+        if (!take_number(&line, 16, &library.start) || !take_text(&line, "-") ||
+            !take_number(&line, 16, &library.limit) || !take_text(&line, " r-xp ") ||
+            !take_number(&line, 16, &library.offset))
             continue;
         const uint8_t *path = memchr(line.data, '/', line.size);
         if (path == NULL || library.limit <= library.start)
@@ -156,33 +149,6 @@ static bool read_tables(struct heap_dump *dump, struct error *error)
             dump->addresses[++kept] = dump->addresses[i];
     dump->addresses_count = kept + 1;
     return true;
-}
-
-static void write_tables(const struct heap_dump *dump, struct pprof_writer *writer)
-{
-    for (size_t i = 0; i < dump->libraries_count; i++) {
-        const struct library *library = &dump->libraries[i];
-        pprof_writer_mapping(writer, &(struct pprof_mapping){
-                                         .id = i + 1,
-                                         .memory_start = library->start,
-                                         .memory_limit = library->limit,
-                                         .file_offset = library->offset,
-                                         .filename = pprof_writer_string(writer, library->path),
-                                     });
-    }
-    for (size_t i = 0; i < dump->addresses_count; i++) {
-        uint64_t address = dump->addresses[i];
-        uint32_t library = 0;
-        while (library < dump->libraries_count && (address < dump->libraries[library].start ||
-                                                   address >= dump->libraries[library].limit))
-            library++;
-        pprof_writer_location(writer,
-                              &(struct pprof_location){
-                                  .id = i + 1,
-                                  .mapping = library < dump->libraries_count ? library + 1 : 0,
-                                  .address = address,
-                              });
-    }
 }
 
 static int64_t scaled(uint64_t number, double scale)
@@ -239,26 +205,50 @@ static void write_type(struct pprof_writer *writer, enum pprof_field field, cons
 struct buffer *heap_profile_to_pprof(struct slice text, uint64_t wall_ns, struct error *error)
 {
     struct heap_dump dump = {.text = text};
-    struct buffer *profile = NULL;
     dump.libraries = mem_alloc(LIBRARIES_MAX * sizeof(dump.libraries[0]));
-    if (read_tables(&dump, error)) {
-        struct pprof_writer writer;
-        pprof_writer_init(&writer, NULL, PROFILE_FILE_BYTES_MAX);
-        write_type(&writer, PPROF_SAMPLE_TYPE, "inuse_objects", "count");
-        write_type(&writer, PPROF_SAMPLE_TYPE, "inuse_space", "bytes");
-        write_type(&writer, PPROF_PERIOD_TYPE, "space", "bytes");
-        pprof_writer_number(&writer, PPROF_PERIOD, dump.sample_bytes);
-        pprof_writer_number(&writer, PPROF_TIME, wall_ns);
-        pprof_writer_number(&writer, PPROF_DEFAULT_SAMPLE_TYPE,
-                            pprof_writer_string(&writer, slice_of_text("inuse_space")));
-        write_tables(&dump, &writer);
-        write_samples(&dump, &writer);
-        profile = pprof_writer_take(&writer);
-        pprof_writer_fini(&writer);
-        if (profile == NULL)
-            error_set(error, "the profile is larger than %" PRIu64 " bytes",
-                      (uint64_t)PROFILE_FILE_BYTES_MAX);
+    if (!read_tables(&dump, error)) {
+        mem_free(dump.addresses);
+        mem_free(dump.libraries);
+        return NULL;
     }
+    struct pprof_writer writer;
+    pprof_writer_init(&writer, NULL, PROFILE_FILE_BYTES_MAX);
+    write_type(&writer, PPROF_SAMPLE_TYPE, "inuse_objects", "count");
+    write_type(&writer, PPROF_SAMPLE_TYPE, "inuse_space", "bytes");
+    write_type(&writer, PPROF_PERIOD_TYPE, "space", "bytes");
+    pprof_writer_number(&writer, PPROF_PERIOD, dump.sample_bytes);
+    pprof_writer_number(&writer, PPROF_TIME, wall_ns);
+    pprof_writer_number(&writer, PPROF_DEFAULT_SAMPLE_TYPE,
+                        pprof_writer_string(&writer, slice_of_text("inuse_space")));
+    for (size_t i = 0; i < dump.libraries_count; i++) {
+        const struct pprof_mapping mapping = {
+            .id = i + 1,
+            .memory_start = dump.libraries[i].start,
+            .memory_limit = dump.libraries[i].limit,
+            .file_offset = dump.libraries[i].offset,
+            .filename = pprof_writer_string(&writer, dump.libraries[i].path),
+        };
+        pprof_writer_mapping(&writer, &mapping);
+    }
+    for (size_t i = 0; i < dump.addresses_count; i++) {
+        uint64_t address = dump.addresses[i];
+        uint32_t library = 0;
+        while (library < dump.libraries_count && (address < dump.libraries[library].start ||
+                                                  address >= dump.libraries[library].limit))
+            library++;
+        const struct pprof_location location = {
+            .id = i + 1,
+            .mapping = library < dump.libraries_count ? library + 1 : 0,
+            .address = address,
+        };
+        pprof_writer_location(&writer, &location);
+    }
+    write_samples(&dump, &writer);
+    struct buffer *profile = pprof_writer_take(&writer);
+    pprof_writer_fini(&writer);
+    if (profile == NULL)
+        error_set(error, "the profile is larger than %" PRIu64 " bytes",
+                  (uint64_t)PROFILE_FILE_BYTES_MAX);
     mem_free(dump.addresses);
     mem_free(dump.libraries);
     return profile;

@@ -152,43 +152,35 @@ static struct attribute_slot *slot_of(struct otlp_labels *labels, struct profile
     return slot;
 }
 
-/* The least string of a list, as a value; no data: it is no list, or has none. */
-static struct slice least_of(struct slice encoded)
-{
-    struct value list = value_read(encoded);
-    struct slice least = {.data = NULL};
-    struct slice text = {.size = 0};
-    struct wire_reader reader = wire_reader_of(list.type == VALUE_LIST ? list.bytes : text);
-    struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
-        struct value value = value_read(field.type == WIRE_BYTES ? field.bytes : text);
-        if (value.type != VALUE_STRING || value.bytes.size == 0)
-            continue;
-        size_t shared = value.bytes.size < text.size ? value.bytes.size : text.size;
-        int order = shared > 0 ? memcmp(value.bytes.data, text.data, shared) : 0;
-        bool is_less = order < 0 || (order == 0 && value.bytes.size < text.size);
-        if (least.data != NULL && !is_less)
-            continue;
-        least = field.bytes;
-        text = value.bytes;
-    }
-    return least;
-}
-
 /* Writes the strings of an attribute's label, once per profile. */
 static void write_label(struct otlp_labels *labels, struct profile_index index,
                         struct attribute_slot *slot, struct pprof_writer *writer)
 {
     const struct profile_dictionary *dictionary = labels->dictionary;
     struct profile_attribute attribute = profile_attribute_at(dictionary, index);
-    struct slice text;
-    struct slice least = labels->rules->takes_least ? least_of(attribute.value) : slice_of(NULL, 0);
+    struct value value = value_read(attribute.value);
+    struct slice text = {.size = 0};
     assert(slot->kind == KIND_LABEL);
-    if (least.data != NULL)
-        attribute.value = least;
     slot->generation = labels->generation;
     slot->label = (struct pprof_label){.key = 0};
-    struct value value = value_read(attribute.value);
+    if (labels->rules->takes_least && value.type == VALUE_LIST) {
+        /* Takes the least string of the list instead of the list, if it has any. */
+        struct wire_reader reader = wire_reader_of(value.bytes);
+        struct wire_field field;
+        while (wire_read_field(&reader, &field)) {
+            if (field.type != WIRE_BYTES)
+                continue;
+            struct value element = value_read(field.bytes);
+            if (element.type != VALUE_STRING || element.bytes.size == 0)
+                continue;
+            size_t shared = element.bytes.size < text.size ? element.bytes.size : text.size;
+            int order = shared > 0 ? memcmp(element.bytes.data, text.data, shared) : 0;
+            if (text.size > 0 && (order > 0 || (order == 0 && element.bytes.size >= text.size)))
+                continue;
+            attribute.value = field.bytes;
+            text = element.bytes;
+        }
+    }
     if (labels->rules->has_numbers && value.type == VALUE_INT) {
         slot->label.number = value.integer;
         if (profile_has(dictionary, PROFILE_STRINGS, attribute.unit))
@@ -217,12 +209,18 @@ static struct pprof_label id_label(struct pprof_writer *writer, const char *key,
     };
 }
 
-/* Writes the ids of the sample's link, else those of its attributes: never both, since they might
- * not belong together. */
-static size_t write_ids(struct otlp_labels *labels, const struct profile_sample *sample,
-                        struct pprof_writer *writer, struct pprof_label *to)
+size_t otlp_labels_write(struct otlp_labels *labels, const struct profile_sample *sample,
+                         struct pprof_writer *writer, const struct pprof_label **ret_labels)
 {
     const struct profile_dictionary *dictionary = labels->dictionary;
+    size_t most = profile_numbers_count(&sample->attributes.numbers) + ID_LABELS_MAX;
+    struct pprof_label *to = scratch_room(&labels->labels, labels->budget, most * sizeof(to[0]));
+    if (to == NULL) {
+        labels->has_failed = true;
+        return 0;
+    }
+    /* The ids of the sample's link, else those of its attributes: never both, since they might not
+     * belong together. */
     struct correlation ids = {.has_span = false};
     if (profile_index_is_set(sample->link) && profile_has(dictionary, PROFILE_LINKS, sample->link))
         correlation_take_link(&ids, dictionary, sample->link);
@@ -239,21 +237,8 @@ static size_t write_ids(struct otlp_labels *labels, const struct profile_sample 
         to[count++] = id_label(writer, "span_id", ids.span_id, sizeof(ids.span_id));
     if (ids.has_trace && labels->rules->has_trace_id)
         to[count++] = id_label(writer, "trace_id", ids.trace_id, sizeof(ids.trace_id));
-    return count;
-}
 
-size_t otlp_labels_write(struct otlp_labels *labels, const struct profile_sample *sample,
-                         struct pprof_writer *writer, const struct pprof_label **ret_labels)
-{
-    size_t most = profile_numbers_count(&sample->attributes.numbers) + ID_LABELS_MAX;
-    struct pprof_label *to = scratch_room(&labels->labels, labels->budget, most * sizeof(to[0]));
-    if (to == NULL) {
-        labels->has_failed = true;
-        return 0;
-    }
-    size_t count = write_ids(labels, sample, writer, to);
-    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
-    struct profile_index index;
+    reader = profile_indices_read(&sample->attributes);
     while (profile_indices_next(&reader, &index)) {
         struct attribute_slot *slot = slot_of(labels, index);
         if (slot == NULL || slot->kind != KIND_LABEL)

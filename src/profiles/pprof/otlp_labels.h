@@ -71,7 +71,7 @@ enum otlp_name_form {
     OTLP_NAME_PLAIN, /* letters, digits and underscores, no digit in front: all that old servers
                         take */
 };
-/* Makes a label name of an attribute key. False: it is empty, too long, no UTF-8, or begins with
+/* Makes a label name of an attribute key. False: it is empty, too long, not UTF-8, or begins with
  * "__", which is reserved for the server. */
 bool otlp_label_name(struct arena *arena, struct slice key, enum otlp_name_form form,
                      struct slice *ret_name);

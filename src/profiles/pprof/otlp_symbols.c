@@ -123,49 +123,6 @@ static uint32_t write_function(struct otlp_symbols *symbols, struct profile_inde
     return symbols->nameless;
 }
 
-static void read_mapping_attributes(struct otlp_symbols *symbols,
-                                    const struct profile_indices *attributes,
-                                    struct pprof_mapping *mapping)
-{
-    /* Of several build ids gnu, then go, then htlhash: most back-ends look symbols up by gnu's. */
-    static const char *const build_ids[] = {"process.executable.build_id.htlhash",
-                                            "process.executable.build_id.go",
-                                            "process.executable.build_id.gnu"};
-    const struct {
-        const char *key;
-        bool *flag;
-    } flags[] = {
-        {"pprof.mapping.has_functions", &mapping->has_functions},
-        {"pprof.mapping.has_filenames", &mapping->has_filenames},
-        {"pprof.mapping.has_line_numbers", &mapping->has_line_numbers},
-        {"pprof.mapping.has_inline_frames", &mapping->has_inline_frames},
-    };
-    const struct profile_dictionary *dictionary = symbols->dictionary;
-    struct profile_indices_reader reader = profile_indices_read(attributes);
-    size_t best = 0;
-    struct profile_index index;
-    while (profile_indices_next(&reader, &index)) {
-        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
-            continue;
-        struct profile_attribute attribute = profile_attribute_at(dictionary, index);
-        if (!profile_has(dictionary, PROFILE_STRINGS, attribute.key))
-            continue;
-        struct slice key = profile_string_at(dictionary, attribute.key);
-        struct value value = value_read(attribute.value);
-        size_t rank = sizeof(build_ids) / sizeof(build_ids[0]);
-        while (rank > 0 && !slice_equal_text(key, build_ids[rank - 1]))
-            rank--;
-        if (rank > best && value.type == VALUE_STRING &&
-            otlp_text_valid(value.bytes) == value.bytes.size) {
-            mapping->build_id = pprof_writer_string(symbols->writer, value.bytes);
-            best = rank;
-        }
-        for (size_t i = 0; value.type == VALUE_BOOL && i < sizeof(flags) / sizeof(flags[0]); i++)
-            if (slice_equal_text(key, flags[i].key))
-                *flags[i].flag = value.boolean;
-    }
-}
-
 /* Gives the mapping an id; it is written at the end. */
 static uint32_t add_mapping(struct otlp_symbols *symbols, struct profile_index index)
 {
@@ -176,7 +133,8 @@ static uint32_t add_mapping(struct otlp_symbols *symbols, struct profile_index i
     struct pprof_mapping *mappings = room(symbols, &symbols->mappings, count * sizeof(mappings[0]));
     if (mappings == NULL)
         return 0;
-    struct profile_mapping from = profile_mapping_at(symbols->dictionary, index);
+    const struct profile_dictionary *dictionary = symbols->dictionary;
+    struct profile_mapping from = profile_mapping_at(dictionary, index);
     struct pprof_mapping *to = &mappings[count - 1];
     *to = (struct pprof_mapping){
         .id = give_id(symbols, PROFILE_MAPPINGS, slot),
@@ -185,7 +143,44 @@ static uint32_t add_mapping(struct otlp_symbols *symbols, struct profile_index i
         .file_offset = from.file_offset,
         .filename = otlp_symbols_string(symbols, from.filename),
     };
-    read_mapping_attributes(symbols, &from.attributes, to);
+
+    /* The attributes: the flags, and of several build ids gnu, then go, then htlhash, since most
+     * back-ends look symbols up by gnu's. */
+    static const char *const build_ids[] = {"process.executable.build_id.htlhash",
+                                            "process.executable.build_id.go",
+                                            "process.executable.build_id.gnu"};
+    const struct {
+        const char *key;
+        bool *flag;
+    } flags[] = {
+        {"pprof.mapping.has_functions", &to->has_functions},
+        {"pprof.mapping.has_filenames", &to->has_filenames},
+        {"pprof.mapping.has_line_numbers", &to->has_line_numbers},
+        {"pprof.mapping.has_inline_frames", &to->has_inline_frames},
+    };
+    struct profile_indices_reader reader = profile_indices_read(&from.attributes);
+    struct profile_index place;
+    size_t best = 0;
+    while (profile_indices_next(&reader, &place)) {
+        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, place))
+            continue;
+        struct profile_attribute attribute = profile_attribute_at(dictionary, place);
+        if (!profile_has(dictionary, PROFILE_STRINGS, attribute.key))
+            continue;
+        struct slice key = profile_string_at(dictionary, attribute.key);
+        struct value value = value_read(attribute.value);
+        size_t rank = sizeof(build_ids) / sizeof(build_ids[0]);
+        while (rank > 0 && !slice_equal_text(key, build_ids[rank - 1]))
+            rank--;
+        if (rank > best && value.type == VALUE_STRING &&
+            otlp_text_valid(value.bytes) == value.bytes.size) {
+            to->build_id = pprof_writer_string(symbols->writer, value.bytes);
+            best = rank;
+        }
+        for (size_t i = 0; value.type == VALUE_BOOL && i < sizeof(flags) / sizeof(flags[0]); i++)
+            if (slice_equal_text(key, flags[i].key))
+                *flags[i].flag = value.boolean;
+    }
     return slot->id;
 }
 
@@ -262,46 +257,41 @@ static bool is_bulky(const struct otlp_symbols *symbols, enum profile_table tabl
     return profile_entry_at(symbols->dictionary, table, index).size > ENTRY_BYTES_MAX;
 }
 
-/* Counts all bytes of a mapping's attributes, since they are few. */
-static uint64_t mapping_cost(struct otlp_symbols *symbols, struct profile_index index)
-{
-    const struct slot *slot = slot_of(symbols, PROFILE_MAPPINGS, index);
-    if (slot == NULL || is_written(symbols, slot))
-        return 0;
-    if (is_bulky(symbols, PROFILE_MAPPINGS, index))
-        return OTLP_SYMBOLS_TOO_LARGE;
-    const struct profile_dictionary *dictionary = symbols->dictionary;
-    struct profile_mapping mapping = profile_mapping_at(dictionary, index);
-    struct profile_indices_reader reader = profile_indices_read(&mapping.attributes);
-    uint64_t cost = MAPPING_BYTES_MAX + string_cost(symbols, mapping.filename);
-    struct profile_index attribute;
-    while (profile_indices_next(&reader, &attribute))
-        if (profile_has(dictionary, PROFILE_ATTRIBUTES, attribute))
-            cost += STRING_BYTES_MAX + profile_attribute_at(dictionary, attribute).value.size;
-    return cost;
-}
-
 uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, struct profile_index index)
 {
     assert(symbols->writer != NULL);
+    const struct profile_dictionary *dictionary = symbols->dictionary;
     const struct slot *slot = slot_of(symbols, PROFILE_LOCATIONS, index);
     if (slot == NULL || is_written(symbols, slot))
         return 0;
     if (is_bulky(symbols, PROFILE_LOCATIONS, index))
         return OTLP_SYMBOLS_TOO_LARGE;
-    struct profile_location location = profile_location_at(symbols->dictionary, index);
+    struct profile_location location = profile_location_at(dictionary, index);
+    uint64_t cost = LOCATION_BYTES_MAX;
+    slot = slot_of(symbols, PROFILE_MAPPINGS, location.mapping);
+    if (slot != NULL && !is_written(symbols, slot)) {
+        if (is_bulky(symbols, PROFILE_MAPPINGS, location.mapping))
+            return OTLP_SYMBOLS_TOO_LARGE;
+        struct profile_mapping mapping = profile_mapping_at(dictionary, location.mapping);
+        cost += MAPPING_BYTES_MAX + string_cost(symbols, mapping.filename);
+        /* All bytes of its attributes count, since they are few. */
+        struct profile_indices_reader attributes = profile_indices_read(&mapping.attributes);
+        struct profile_index attribute;
+        while (profile_indices_next(&attributes, &attribute))
+            if (profile_has(dictionary, PROFILE_ATTRIBUTES, attribute))
+                cost += STRING_BYTES_MAX + profile_attribute_at(dictionary, attribute).value.size;
+    }
     struct wire_reader reader = wire_reader_of(location.bytes);
     struct profile_line line;
-    uint64_t cost = LOCATION_BYTES_MAX + mapping_cost(symbols, location.mapping);
     while (profile_next_line(&reader, &line)) {
         cost += LINE_BYTES_MAX;
-        const struct slot *known = slot_of(symbols, PROFILE_FUNCTIONS, line.function);
-        if (known == NULL ? symbols->nameless != 0 : is_written(symbols, known))
+        slot = slot_of(symbols, PROFILE_FUNCTIONS, line.function);
+        if (slot == NULL ? symbols->nameless != 0 : is_written(symbols, slot))
             continue;
         cost += FUNCTION_BYTES_MAX;
-        if (known == NULL)
+        if (slot == NULL)
             continue;
-        struct profile_function function = profile_function_at(symbols->dictionary, line.function);
+        struct profile_function function = profile_function_at(dictionary, line.function);
         cost += string_cost(symbols, function.name) + string_cost(symbols, function.system_name) +
                 string_cost(symbols, function.filename);
     }

@@ -159,31 +159,29 @@ static uint8_t *large_mark(struct otlp_to_pprof *conversion, struct profile_inde
                          : NULL;
 }
 
-/* Counts samples that are not written. */
-static bool is_wanted(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
-{
-    if (conversion->services_count > 1 &&
-        service_of(conversion, sample, false) != conversion->source.service)
-        return false;
-    int64_t value = value_of(conversion, sample);
-    conversion->figures.zero += value == 0;
-    conversion->figures.negative += value < 0;
-    if (value <= 0)
-        return false;
-    const uint8_t *mark = large_mark(conversion, sample->stack);
-    bool is_large = mark != NULL &&
-                    (*mark != 0 ||
-                     profile_entry_at(conversion->dictionary, PROFILE_STACKS, sample->stack).size >
-                         STACK_ENTRY_BYTES_MAX);
-    conversion->figures.too_large += is_large;
-    return !is_large;
-}
-
+/* Finds the next sample that is written and counts those that are not. False: there is none. */
 static bool next_sample(struct otlp_to_pprof *conversion)
 {
+    const struct profile_dictionary *dictionary = conversion->dictionary;
+    const struct profile_sample *sample = &conversion->pending;
     while (!conversion->has_pending &&
-           profile_next_sample(&conversion->reader, &conversion->pending))
-        conversion->has_pending = is_wanted(conversion, &conversion->pending);
+           profile_next_sample(&conversion->reader, &conversion->pending)) {
+        if (conversion->services_count > 1 &&
+            service_of(conversion, sample, false) != conversion->source.service)
+            continue;
+        int64_t value = value_of(conversion, sample);
+        conversion->figures.zero += value == 0;
+        conversion->figures.negative += value < 0;
+        if (value <= 0)
+            continue;
+        const uint8_t *mark = large_mark(conversion, sample->stack);
+        bool is_large = mark != NULL && *mark != 0;
+        if (mark != NULL)
+            is_large |= profile_entry_at(dictionary, PROFILE_STACKS, sample->stack).size >
+                        STACK_ENTRY_BYTES_MAX;
+        conversion->figures.too_large += is_large;
+        conversion->has_pending = !is_large;
+    }
     return conversion->has_pending;
 }
 
@@ -244,42 +242,6 @@ static struct profile_indices_reader read_root(struct otlp_to_pprof *conversion,
     return reader;
 }
 
-/* An upper bound of the bytes that a stack adds to the part; counting ends beyond the limit. */
-static uint64_t stack_cost(struct otlp_to_pprof *conversion, struct profile_index stack_index)
-{
-    struct stack_root root;
-    struct profile_indices_reader reader = read_root(conversion, stack_index, &root);
-    uint64_t cost = 0;
-    struct profile_index index;
-    while (cost <= conversion->rules->bytes_max && profile_indices_next(&reader, &index))
-        cost += LOCATION_ID_BYTES_MAX + otlp_symbols_location_cost(&conversion->symbols, index);
-    return cost;
-}
-
-static void write_sample(struct otlp_to_pprof *conversion, const struct profile_sample *sample)
-{
-    int64_t value = value_of(conversion, sample);
-    struct pprof_sample to = {.values = &value};
-    struct stack_root root;
-    struct profile_indices_reader reader = read_root(conversion, sample->stack, &root);
-    uint32_t *ids = scratch_room(&conversion->stack, conversion->budget,
-                                 (conversion->rules->depth_max + 1) * sizeof(ids[0]));
-    struct profile_index location;
-    conversion->figures.cut += root.skipped > 0;
-    conversion->symbols.has_failed |= ids == NULL;
-    while (ids != NULL && profile_indices_next(&reader, &location)) {
-        uint32_t id = otlp_symbols_location(&conversion->symbols, location);
-        if (id != 0)
-            ids[to.locations_count++] = id;
-    }
-    assert(to.locations_count <= conversion->rules->depth_max);
-    to.locations = ids;
-    to.labels_count =
-        otlp_labels_write(&conversion->labels, sample, &conversion->writer, &to.labels);
-    pprof_writer_sample(&conversion->writer, &to, 1);
-    conversion->samples++;
-}
-
 static uint32_t word(struct otlp_to_pprof *conversion, const char *text)
 {
     return pprof_writer_string(&conversion->writer, slice_of_text(text));
@@ -289,20 +251,47 @@ static uint32_t word(struct otlp_to_pprof *conversion, const char *text)
 static bool add_pending(struct otlp_to_pprof *conversion)
 {
     const struct profile_sample *pending = &conversion->pending;
-    uint64_t stack = stack_cost(conversion, pending->stack);
+    struct pprof_writer *writer = &conversion->writer;
+    struct stack_root root;
+    struct profile_index location;
+
+    /* An upper bound of the bytes that the stack adds; counting ends beyond the limit. */
+    const struct profile_indices_reader locations = read_root(conversion, pending->stack, &root);
+    struct profile_indices_reader reader = locations;
+    uint64_t stack = 0;
+    while (stack <= conversion->rules->bytes_max && profile_indices_next(&reader, &location))
+        stack += LOCATION_ID_BYTES_MAX + otlp_symbols_location_cost(&conversion->symbols, location);
     uint64_t cost = SAMPLE_BYTES_MAX + stack + otlp_labels_cost(&conversion->labels, pending) +
                     PROFILE_TEXTS_BYTES_MAX + otlp_symbols_end_cost(&conversion->symbols);
-    bool fits = pprof_writer_has_room(&conversion->writer, cost);
-    if (!fits && conversion->samples > 0)
-        return false;
-    if (fits) {
-        write_sample(conversion, pending);
-    } else { /* not even an empty part has room for it */
+    if (!pprof_writer_has_room(writer, cost)) {
+        if (conversion->samples > 0)
+            return false;
+        /* Not even an empty part has room for it. */
         uint8_t *mark = large_mark(conversion, pending->stack);
         conversion->figures.too_large++;
         if (mark != NULL && stack > conversion->rules->bytes_max / 2)
             *mark = 1;
+        conversion->has_pending = false;
+        return true;
     }
+
+    int64_t value = value_of(conversion, pending);
+    struct pprof_sample to = {.values = &value};
+    uint32_t *ids = scratch_room(&conversion->stack, conversion->budget,
+                                 (conversion->rules->depth_max + 1) * sizeof(ids[0]));
+    reader = locations;
+    conversion->figures.cut += root.skipped > 0;
+    conversion->symbols.has_failed |= ids == NULL;
+    while (ids != NULL && profile_indices_next(&reader, &location)) {
+        uint32_t id = otlp_symbols_location(&conversion->symbols, location);
+        if (id != 0)
+            ids[to.locations_count++] = id;
+    }
+    assert(to.locations_count <= conversion->rules->depth_max);
+    to.locations = ids;
+    to.labels_count = otlp_labels_write(&conversion->labels, pending, writer, &to.labels);
+    pprof_writer_sample(writer, &to, 1);
+    conversion->samples++;
     conversion->has_pending = false;
     return true;
 }

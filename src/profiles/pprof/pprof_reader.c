@@ -148,7 +148,7 @@ static void *take(struct reading *reading, size_t count, size_t size)
 /* Returns false: the reader's failure as an error. */
 static bool malformed(struct reading *reading, const char *what, const struct wire_reader *reader)
 {
-    return error_set(reading->error, "%s: %s; this is no pprof profile, or it is damaged", what,
+    return error_set(reading->error, "%s: %s; this is not a pprof profile, or it is damaged", what,
                      reader->failure);
 }
 
@@ -162,7 +162,7 @@ static bool read_scalar(struct reading *reading, const struct wire_field *field,
     if (row->kind == SCALARS_END)
         return true;
     if (field->type != WIRE_VARINT)
-        return error_set(reading->error, "field %u is no number", field->number);
+        return error_set(reading->error, "field %u is not a number", field->number);
     uint64_t number = field->number_value;
     uint8_t *at = (uint8_t *)to + row->offset;
     if (row->kind == SCALAR_NUMBER) {
@@ -239,8 +239,7 @@ static bool ids_find(struct reading *reading, const struct id_map *map, uint64_t
     }
     size_t slot = ids_slot(map, id);
     if (map->ids[slot] != id)
-        return error_set(reading->error, "id %" PRIu64 " is used, but the profile has no such one",
-                         id);
+        return error_set(reading->error, "id %" PRIu64 " is used but not defined", id);
     *ret_place = map->places[slot] + 1;
     return true;
 }
@@ -255,7 +254,7 @@ static bool read_numbers(struct reading *reading, const struct wire_field *field
         return true;
     }
     if (field->type != WIRE_BYTES)
-        return error_set(reading->error, "field %u holds no numbers", field->number);
+        return error_set(reading->error, "field %u does not hold numbers", field->number);
     struct wire_reader reader = wire_reader_of(field->bytes);
     while (reader.at < reader.end) {
         uint64_t number = wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
@@ -268,9 +267,12 @@ static bool read_numbers(struct reading *reading, const struct wire_field *field
     return true;
 }
 
-/* First pass: counts everything and checks the top level. */
-static bool count_fields(struct reading *reading, struct slice bytes)
+/* First pass: counts everything, checks the top level, reads the strings and makes room for the
+ * other tables. */
+static bool open_tables(struct reading *reading, struct slice bytes)
 {
+    struct pprof *pprof = reading->pprof;
+    size_t *counts = reading->counts;
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
     while (wire_read_field(&reader, &field)) {
@@ -287,24 +289,18 @@ static bool count_fields(struct reading *reading, struct slice bytes)
             for (size_t i = 0; i < field.bytes.size; i++)
                 count += field.bytes.data[i] < 0x80;
         }
-        reading->counts[field.number] += count;
+        counts[field.number] += count;
     }
     for (size_t i = 0; i < PPROF_FIELDS; i++)
-        if (reading->counts[i] >= INT32_MAX)
+        if (counts[i] >= INT32_MAX)
             return error_set(reading->error, "the profile has too many entries");
-    return reader.failure == NULL || malformed(reading, "the profile", &reader);
-}
+    if (reader.failure != NULL)
+        return malformed(reading, "the profile", &reader);
 
-/* Reads the strings and makes room for the other tables. */
-static bool open_tables(struct reading *reading, struct slice bytes)
-{
-    struct pprof *pprof = reading->pprof;
-    const size_t *counts = reading->counts;
-    struct wire_reader reader = wire_reader_of(bytes);
-    struct wire_field field;
     pprof->strings = take(reading, counts[PPROF_STRING] + 1, sizeof(pprof->strings[0]));
     if (pprof->strings == NULL)
         return false;
+    reader = wire_reader_of(bytes);
     while (wire_read_field(&reader, &field))
         if (field.number == PPROF_STRING)
             pprof->strings[pprof->strings_count++] = field.bytes;
@@ -312,6 +308,7 @@ static bool open_tables(struct reading *reading, struct slice bytes)
         pprof->strings_count = 1;
     if (pprof->strings[0].size > 0)
         return error_set(reading->error, "the first string of the string table is not empty");
+
     pprof->sample_types = take(reading, counts[PPROF_SAMPLE_TYPE], sizeof(pprof->sample_types[0]));
     pprof->samples = take(reading, counts[PPROF_SAMPLE], sizeof(pprof->samples[0]));
     pprof->mappings = take(reading, counts[PPROF_MAPPING], sizeof(pprof->mappings[0]));
@@ -323,24 +320,6 @@ static bool open_tables(struct reading *reading, struct slice bytes)
            ids_open(reading, &reading->mapping_ids, counts[PPROF_MAPPING]) &&
            ids_open(reading, &reading->location_ids, counts[PPROF_LOCATION]) &&
            ids_open(reading, &reading->function_ids, counts[PPROF_FUNCTION]);
-}
-
-static bool add_comments(struct reading *reading, const struct wire_field *field)
-{
-    struct pprof *pprof = reading->pprof;
-    struct numbers numbers = {.count = 0};
-    if (!read_numbers(reading, field, &numbers))
-        return false;
-    numbers.items = take(reading, numbers.count + 1, sizeof(numbers.items[0]));
-    numbers.count = 0;
-    if (numbers.items == NULL || !read_numbers(reading, field, &numbers))
-        return false;
-    for (size_t i = 0; i < numbers.count; i++) {
-        if (numbers.items[i] >= pprof->strings_count)
-            return error_set(reading->error, "a comment is not in the string table");
-        pprof->comments[pprof->comments_count++] = (uint32_t)numbers.items[i];
-    }
-    return true;
 }
 
 /* Second pass: reads what refers to nothing but strings. */
@@ -366,8 +345,21 @@ static bool read_plain(struct reading *reading, const struct wire_field *field)
                 ids_add(reading, &reading->function_ids, function->id, pprof->functions_count++)) ||
                error_prefix(reading->error, "a function");
     }
-    case PPROF_COMMENT:
-        return add_comments(reading, field);
+    case PPROF_COMMENT: {
+        struct numbers numbers = {.count = 0};
+        if (!read_numbers(reading, field, &numbers))
+            return false;
+        numbers.items = take(reading, numbers.count + 1, sizeof(numbers.items[0]));
+        numbers.count = 0;
+        if (numbers.items == NULL || !read_numbers(reading, field, &numbers))
+            return false;
+        for (size_t i = 0; i < numbers.count; i++) {
+            if (numbers.items[i] >= pprof->strings_count)
+                return error_set(reading->error, "a comment is not in the string table");
+            pprof->comments[pprof->comments_count++] = (uint32_t)numbers.items[i];
+        }
+        return true;
+    }
     default:
         return read_scalar(reading, field, profile_rows, pprof);
     }
@@ -383,7 +375,7 @@ static bool add_location(struct reading *reading, struct slice message)
     assert(pprof->locations_count < reading->counts[PPROF_LOCATION]);
     while (wire_read_field(&reader, &field)) {
         if (field.number == 4 && field.type != WIRE_BYTES)
-            return error_set(reading->error, "a line is no message");
+            return error_set(reading->error, "a line is not a message");
         location->lines_count += field.number == 4;
     }
     struct pprof_line *lines = take(reading, location->lines_count, sizeof(lines[0]));
@@ -435,7 +427,7 @@ static bool read_sample_parts(struct reading *reading, struct slice message,
         else if (field.number == 2)
             is_fine = read_numbers(reading, &field, &parts->values);
         else if (field.number == 3 && field.type != WIRE_BYTES)
-            is_fine = error_set(reading->error, "a label is no message");
+            is_fine = error_set(reading->error, "a label is not a message");
         else if (field.number == 3 && parts->labels == NULL)
             parts->labels_count++;
         else if (field.number == 3)
@@ -456,7 +448,7 @@ static bool add_sample(struct reading *reading, struct slice message)
         return error_set(reading->error, "%zu values for %zu sample types", parts.values.count,
                          pprof->sample_types_count);
     if (parts.labels_count > PPROF_LABELS_MAX)
-        return error_set(reading->error, "%zu labels; at most %d are taken", parts.labels_count,
+        return error_set(reading->error, "%zu labels, expected at most %d", parts.labels_count,
                          PPROF_LABELS_MAX);
     uint32_t *places = take(reading, parts.locations.count, sizeof(places[0]));
     parts.values.items = take(reading, parts.values.count, sizeof(uint64_t));
@@ -518,7 +510,7 @@ bool pprof_read(struct arena *arena, struct slice bytes, struct pprof *ret_pprof
     struct reading reading = {.arena = arena, .pprof = &pprof, .error = error};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    if (!count_fields(&reading, bytes) || !open_tables(&reading, bytes))
+    if (!open_tables(&reading, bytes))
         return false;
     while (wire_read_field(&reader, &field))
         if (!read_plain(&reading, &field))

@@ -205,35 +205,11 @@ static uint32_t at(const struct scratch *indices, uint32_t place)
     return place > 0 ? ((const uint32_t *)indices->memory)[place - 1] : 0;
 }
 
-static uint32_t add_location(struct conversion *conversion, const struct pprof_location *location)
-{
-    enum { LINE_BYTES_MAX = HEADER_BYTES_MAX + 3 * NUMBER_BYTES_MAX };
-    uint32_t folded = 0;
-    if (location->is_folded)
-        folded = add_flag_attribute(conversion, "pprof.location.is_folded");
-    size_t bytes = SMALL_BYTES_MAX + location->lines_count * LINE_BYTES_MAX;
-    void *memory = room(conversion, &conversion->content, bytes);
-    if (memory == NULL)
-        return 0;
-    struct wire_writer writer = wire_writer_of(memory, bytes);
-    put(&writer, 1, at(&conversion->mappings, location->mapping));
-    put(&writer, 2, location->address);
-    for (size_t i = 0; i < location->lines_count; i++) {
-        uint8_t content[3 * NUMBER_BYTES_MAX];
-        struct wire_writer line = wire_writer_of(content, sizeof(content));
-        put(&line, 1, at(&conversion->functions, location->lines[i].function));
-        put(&line, 2, (uint64_t)location->lines[i].line);
-        put(&line, 3, (uint64_t)location->lines[i].column);
-        wire_write_bytes(&writer, 3, wire_written(&line));
-    }
-    put_indices(&writer, 4, &folded, location->is_folded);
-    return add_entry(conversion, PROFILE_LOCATIONS, &writer);
-}
-
 /* Adds all mappings, functions and locations of the profile. An empty one becomes entry 0, which
  * stands for none. */
 static void add_symbols(struct conversion *conversion)
 {
+    enum { LINE_BYTES_MAX = HEADER_BYTES_MAX + 3 * NUMBER_BYTES_MAX };
     const struct pprof *pprof = conversion->pprof;
     size_t bytes = sizeof(uint32_t);
     uint32_t *mappings =
@@ -256,8 +232,29 @@ static void add_symbols(struct conversion *conversion)
         put(&writer, 4, (uint64_t)function->start_line);
         functions[i] = add_entry(conversion, PROFILE_FUNCTIONS, &writer);
     }
-    for (size_t i = 0; i < pprof->locations_count; i++)
-        locations[i] = add_location(conversion, &pprof->locations[i]);
+    for (size_t i = 0; i < pprof->locations_count; i++) {
+        const struct pprof_location *location = &pprof->locations[i];
+        uint32_t folded = 0;
+        if (location->is_folded)
+            folded = add_flag_attribute(conversion, "pprof.location.is_folded");
+        bytes = SMALL_BYTES_MAX + location->lines_count * LINE_BYTES_MAX;
+        void *memory = room(conversion, &conversion->content, bytes);
+        if (memory == NULL)
+            return;
+        struct wire_writer writer = wire_writer_of(memory, bytes);
+        put(&writer, 1, at(&conversion->mappings, location->mapping));
+        put(&writer, 2, location->address);
+        for (size_t k = 0; k < location->lines_count; k++) {
+            uint8_t content[3 * NUMBER_BYTES_MAX];
+            struct wire_writer line = wire_writer_of(content, sizeof(content));
+            put(&line, 1, at(&conversion->functions, location->lines[k].function));
+            put(&line, 2, (uint64_t)location->lines[k].line);
+            put(&line, 3, (uint64_t)location->lines[k].column);
+            wire_write_bytes(&writer, 3, wire_written(&line));
+        }
+        put_indices(&writer, 4, &folded, location->is_folded);
+        locations[i] = add_entry(conversion, PROFILE_LOCATIONS, &writer);
+    }
 }
 
 /* ---- samples ---- */
@@ -286,32 +283,9 @@ static void append_value(struct conversion *conversion, struct byte_run *values,
         append(conversion, values, string);
 }
 
-/* Adds one attribute for all labels with the key of the first, at that place: a list if there are
- * several. */
-static uint32_t add_label(struct conversion *conversion, const struct pprof_sample *sample,
-                          const struct label_groups *groups, size_t place)
-{
-    const struct pprof_label *label = &sample->labels[place];
-    struct byte_run values = {.size = 0};
-    struct byte_run list = {.size = 0};
-    bool is_list = groups->next[place] != LABEL_GROUP_END;
-    assert(groups->is_first[place]);
-    for (size_t i = place; i != LABEL_GROUP_END; i = groups->next[i])
-        append_value(conversion, &values, &sample->labels[i], is_list);
-    if (is_list) /* AnyValue { array_value { values … } } */
-        append_message(conversion, &list, VALUE_LIST_FIELD, byte_run_slice(&values));
-    uint32_t index =
-        add_attribute(conversion, add_source_string(conversion, label->key),
-                      byte_run_slice(is_list ? &list : &values),
-                      label->text == 0 ? add_source_string(conversion, label->unit) : 0);
-    scratch_fini(&values.scratch, conversion->budget);
-    scratch_fini(&list.scratch, conversion->budget);
-    return index;
-}
-
-/* Adds the attributes of the sample to indices, which has room for its labels and one more. Returns
- * the link: the ids of trace and span when both are known; one of them alone becomes an attribute
- * under its common name. */
+/* Adds the attributes of the sample to indices, which has room for its labels and one more. Labels
+ * with the same key become one attribute with a list. Returns the link: the ids of trace and span
+ * when both are known; one of them alone becomes an attribute under its common name. */
 static uint32_t add_labels(struct conversion *conversion, const struct pprof_sample *sample,
                            uint32_t *indices, size_t *ret_count)
 {
@@ -332,8 +306,21 @@ static uint32_t add_labels(struct conversion *conversion, const struct pprof_sam
         bool is_id = label->text == 0
                          ? correlation_take_number(&ids, key, label->number)
                          : correlation_take(&ids, key, source_string(conversion, label->text));
-        if (!is_empty && !is_id && label->key != 0 && groups.is_first[i])
-            indices[count++] = add_label(conversion, sample, &groups, i);
+        if (is_empty || is_id || label->key == 0 || !groups.is_first[i])
+            continue;
+        struct byte_run values = {.size = 0};
+        struct byte_run list = {.size = 0};
+        bool is_list = groups.next[i] != LABEL_GROUP_END;
+        for (size_t k = i; k != LABEL_GROUP_END; k = groups.next[k])
+            append_value(conversion, &values, &sample->labels[k], is_list);
+        if (is_list) /* AnyValue { array_value { values … } } */
+            append_message(conversion, &list, VALUE_LIST_FIELD, byte_run_slice(&values));
+        indices[count++] =
+            add_attribute(conversion, add_source_string(conversion, label->key),
+                          byte_run_slice(is_list ? &list : &values),
+                          label->text == 0 ? add_source_string(conversion, label->unit) : 0);
+        scratch_fini(&values.scratch, conversion->budget);
+        scratch_fini(&list.scratch, conversion->budget);
     }
     uint32_t link = 0;
     if (ids.has_span && ids.has_trace) {
@@ -353,33 +340,30 @@ static uint32_t add_labels(struct conversion *conversion, const struct pprof_sam
     return link;
 }
 
-static uint32_t add_stack(struct conversion *conversion, const struct pprof_sample *sample)
-{
-    size_t bytes = HEADER_BYTES_MAX + sample->locations_count * INDEX_BYTES_MAX;
-    size_t content = 0;
-    void *memory = room(conversion, &conversion->content, bytes);
-    if (memory == NULL || sample->locations_count == 0)
-        return 0;
-    struct wire_writer writer = wire_writer_of(memory, bytes);
-    for (size_t i = 0; i < sample->locations_count; i++)
-        content += wire_varint_size(at(&conversion->locations, sample->locations[i]));
-    wire_write_header(&writer, 1, content);
-    for (size_t i = 0; i < sample->locations_count; i++)
-        wire_write_varint(&writer, at(&conversion->locations, sample->locations[i]));
-    return add_entry(conversion, PROFILE_STACKS, &writer);
-}
-
 static void add_sample(struct conversion *conversion, const struct pprof_sample *sample)
 {
+    const struct scratch *locations = &conversion->locations;
     size_t count = 0;
     uint32_t *attributes = room(conversion, &conversion->attributes,
                                 (sample->labels_count + 1) * sizeof(attributes[0]));
     if (attributes == NULL)
         return;
     uint32_t link = add_labels(conversion, sample, attributes, &count);
-    uint32_t stack = add_stack(conversion, sample);
-    size_t bytes = SMALL_BYTES_MAX + count * INDEX_BYTES_MAX;
+    uint32_t stack = 0;
+    size_t bytes = HEADER_BYTES_MAX + sample->locations_count * INDEX_BYTES_MAX;
     void *memory = room(conversion, &conversion->content, bytes);
+    if (memory != NULL && sample->locations_count > 0) {
+        struct wire_writer writer = wire_writer_of(memory, bytes);
+        size_t content = 0;
+        for (size_t i = 0; i < sample->locations_count; i++)
+            content += wire_varint_size(at(locations, sample->locations[i]));
+        wire_write_header(&writer, 1, content);
+        for (size_t i = 0; i < sample->locations_count; i++)
+            wire_write_varint(&writer, at(locations, sample->locations[i]));
+        stack = add_entry(conversion, PROFILE_STACKS, &writer);
+    }
+    bytes = SMALL_BYTES_MAX + count * INDEX_BYTES_MAX;
+    memory = room(conversion, &conversion->content, bytes);
     for (size_t i = 0; memory != NULL && i < conversion->pprof->sample_types_count; i++) {
         struct wire_writer writer = wire_writer_of(memory, bytes);
         uint64_t value = (uint64_t)sample->values[i];
@@ -406,11 +390,12 @@ static void put_value_type(struct conversion *conversion, struct wire_writer *wr
     wire_write_bytes(writer, number, wire_written(&content));
 }
 
-/* Adds the attributes that every Profile has: those of the pprof profile and of the source. */
-static size_t add_profile_attributes(struct conversion *conversion, uint32_t *indices)
+/* Appends one Profile: what all columns share, and the column's samples. */
+static void append_profile(struct conversion *conversion, size_t column, struct byte_run *profiles)
 {
     const struct pprof *pprof = conversion->pprof;
     const struct pprof_to_otlp_source *source = conversion->source;
+    const struct byte_run *samples = &conversion->columns[column];
     const struct {
         const char *key;
         uint32_t string;
@@ -419,11 +404,25 @@ static size_t add_profile_attributes(struct conversion *conversion, uint32_t *in
         {"pprof.profile.drop_frames", pprof->drop_frames},
         {"pprof.profile.keep_frames", pprof->keep_frames},
     };
+    uint32_t attributes[ATTRIBUTES_MAX];
     size_t count = 0;
+    uint8_t memory[SMALL_BYTES_MAX + ATTRIBUTES_BYTES_MAX];
+    uint8_t header[HEADER_BYTES_MAX];
+    struct wire_writer head = wire_writer_of(memory, sizeof(memory));
+    struct wire_writer outer = wire_writer_of(header, sizeof(header));
+    put_value_type(conversion, &head, 1, pprof->sample_types[column]);
+    if (pprof->time_ns > 0)
+        wire_write_fixed64(&head, 3, (uint64_t)pprof->time_ns);
+    if (pprof->duration_ns > 0)
+        wire_write_number(&head, 4, (uint64_t)pprof->duration_ns);
+    if (pprof->has_period_type)
+        put_value_type(conversion, &head, 5, pprof->period_type);
+    put(&head, 6, (uint64_t)pprof->period);
+
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct slice string = source_string(conversion, rows[i].string);
         if (string.size > 0 && otlp_text_valid(string) == string.size)
-            indices[count++] = add_string_attribute(conversion, rows[i].key, string);
+            attributes[count++] = add_string_attribute(conversion, rows[i].key, string);
     }
     if (pprof->comments_count > 0) { /* one attribute with a list */
         struct byte_run comments = {.size = 0};
@@ -434,61 +433,21 @@ static size_t add_profile_attributes(struct conversion *conversion, uint32_t *in
                 append_value(conversion, &comments, &comment, true);
         }
         append_message(conversion, &list, VALUE_LIST_FIELD, byte_run_slice(&comments));
-        indices[count++] = add_attribute(
+        attributes[count++] = add_attribute(
             conversion, add_string(conversion, slice_of_text("pprof.profile.comment")),
             byte_run_slice(&list), 0);
         scratch_fini(&comments.scratch, conversion->budget);
         scratch_fini(&list.scratch, conversion->budget);
     }
     for (size_t i = 0; i < source->attributes_count; i++)
-        indices[count++] =
+        attributes[count++] =
             add_attribute(conversion, add_string(conversion, source->attributes[i].key),
                           source->attributes[i].value, 0);
-    return count;
-}
-
-/* Appends one Profile: what all columns share, and the column's samples. */
-static void append_profile(struct conversion *conversion, size_t column, struct byte_run *profiles)
-{
-    const struct pprof *pprof = conversion->pprof;
-    uint8_t memory[SMALL_BYTES_MAX + ATTRIBUTES_BYTES_MAX];
-    uint8_t header[HEADER_BYTES_MAX];
-    uint32_t attributes[ATTRIBUTES_MAX];
-    struct wire_writer head = wire_writer_of(memory, sizeof(memory));
-    struct wire_writer outer = wire_writer_of(header, sizeof(header));
-    const struct byte_run *samples = &conversion->columns[column];
-    put_value_type(conversion, &head, 1, pprof->sample_types[column]);
-    if (pprof->time_ns > 0)
-        wire_write_fixed64(&head, 3, (uint64_t)pprof->time_ns);
-    if (pprof->duration_ns > 0)
-        wire_write_number(&head, 4, (uint64_t)pprof->duration_ns);
-    if (pprof->has_period_type)
-        put_value_type(conversion, &head, 5, pprof->period_type);
-    put(&head, 6, (uint64_t)pprof->period);
-    put_indices(&head, 11, attributes, add_profile_attributes(conversion, attributes));
+    put_indices(&head, 11, attributes, count);
     wire_write_header(&outer, 2, wire_written(&head).size + samples->size);
     append(conversion, profiles, wire_written(&outer));
     append(conversion, profiles, wire_written(&head));
     append(conversion, profiles, byte_run_slice(samples));
-}
-
-/* Appends InstrumentationScope { attributes { key, value } }, if the profile has a default type. */
-static void append_scope(struct conversion *conversion, struct byte_run *scope)
-{
-    struct slice type = source_string(conversion, conversion->pprof->default_sample_type);
-    struct byte_run value = {.size = 0};
-    struct byte_run pair = {.size = 0};
-    struct byte_run attributes = {.size = 0};
-    if (type.size == 0 || otlp_text_valid(type) < type.size)
-        return;
-    append_message(conversion, &value, VALUE_STRING_FIELD, type);
-    append_message(conversion, &pair, 1, slice_of_text("pprof.scope.default_sample_type"));
-    append_message(conversion, &pair, 2, byte_run_slice(&value));
-    append_message(conversion, &attributes, 3, byte_run_slice(&pair));
-    append_message(conversion, scope, 1, byte_run_slice(&attributes));
-    scratch_fini(&value.scratch, conversion->budget);
-    scratch_fini(&pair.scratch, conversion->budget);
-    scratch_fini(&attributes.scratch, conversion->budget);
 }
 
 /* Appends ResourceProfiles { resource, scope_profiles { scope, profiles … } }, then the
@@ -496,10 +455,21 @@ static void append_scope(struct conversion *conversion, struct byte_run *scope)
 static void append_request(struct conversion *conversion, struct byte_run *request)
 {
     struct slice resource = conversion->source->resource;
+    struct slice default_type = source_string(conversion, conversion->pprof->default_sample_type);
+    struct byte_run value = {.size = 0};
+    struct byte_run pair = {.size = 0};
+    struct byte_run attributes = {.size = 0};
     struct byte_run scope = {.size = 0};
     struct byte_run resources = {.size = 0};
     struct byte_run dictionary = {.size = 0};
-    append_scope(conversion, &scope);
+    if (default_type.size > 0 && otlp_text_valid(default_type) == default_type.size) {
+        /* InstrumentationScope { attributes { key, value } } */
+        append_message(conversion, &value, VALUE_STRING_FIELD, default_type);
+        append_message(conversion, &pair, 1, slice_of_text("pprof.scope.default_sample_type"));
+        append_message(conversion, &pair, 2, byte_run_slice(&value));
+        append_message(conversion, &attributes, 3, byte_run_slice(&pair));
+        append_message(conversion, &scope, 1, byte_run_slice(&attributes));
+    }
     for (size_t i = 0; i < conversion->pprof->sample_types_count; i++)
         if (conversion->columns[i].size > 0)
             append_profile(conversion, i, &scope);
@@ -507,8 +477,9 @@ static void append_request(struct conversion *conversion, struct byte_run *reque
         append_message(conversion, &resources, 1, resource);
     append_message(conversion, &resources, 2, byte_run_slice(&scope));
     append_message(conversion, request, 1, byte_run_slice(&resources));
-    scratch_fini(&scope.scratch, conversion->budget);
-    scratch_fini(&resources.scratch, conversion->budget);
+    struct byte_run *const runs[] = {&value, &pair, &attributes, &scope, &resources};
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+        scratch_fini(&runs[i]->scratch, conversion->budget);
     for (unsigned i = 0; i < PROFILE_TABLES; i++) {
         conversion->has_failed |= conversion->entries[i].has_failed;
         append(conversion, &dictionary, byte_run_slice(&conversion->entries[i].bytes));
