@@ -137,7 +137,7 @@ static bool read_number(const char **at, uint64_t *ret_number)
     return true;
 }
 
-/* "1h30min" in nanoseconds; text that is no number, or no unit, is ignored. */
+/* "1h30min" in nanoseconds; text that is neither number nor unit is ignored. */
 static bool read_offset(const char *at, uint64_t *ret_ns)
 {
     uint64_t total = 0;
@@ -263,7 +263,7 @@ static bool split(struct ingest_query *query, struct slice text, struct error *e
     }
     for (unsigned i = 0; i < INGEST_PARAMETERS; i++)
         if (otlp_text_valid(query->values[i]) < query->values[i].size)
-            return error_set(error, "%s: found bytes that are no UTF-8", names[i]);
+            return error_set(error, "%s: found bytes that are not UTF-8", names[i]);
     return true;
 }
 
@@ -282,21 +282,6 @@ static bool read_time(const struct ingest_query *query, enum ingest_parameter pa
                      (const char *)text.data);
 }
 
-/* A text that is no number counts as the default; of larger numbers the lower 32 bits count, as on
- * the server. */
-static uint64_t read_rate(struct slice text)
-{
-    uint64_t rate = 0;
-    if (text.size == 0 || text.size > NUMBER_DIGITS_MAX)
-        return SAMPLE_RATE_DEFAULT;
-    for (size_t i = 0; i < text.size; i++) {
-        if (text.data[i] < '0' || text.data[i] > '9')
-            return SAMPLE_RATE_DEFAULT;
-        rate = rate * 10 + (uint64_t)(text.data[i] - '0');
-    }
-    return (uint32_t)rate;
-}
-
 bool ingest_query_parse(struct ingest_query *query, struct slice text, uint64_t now_ns,
                         struct error *error)
 {
@@ -312,7 +297,18 @@ bool ingest_query_parse(struct ingest_query *query, struct slice text, uint64_t 
         ingest_query_fini(query);
         return false;
     }
-    query->sample_rate = read_rate(query->values[INGEST_SAMPLE_RATE]);
+    /* As on the server: a rate that is not a number counts as the default; of larger numbers the
+     * lower 32 bits count. */
+    struct slice rate = query->values[INGEST_SAMPLE_RATE];
+    uint64_t number = 0;
+    size_t digits = 0;
+    for (; digits < rate.size && digits < NUMBER_DIGITS_MAX; digits++) {
+        if (rate.data[digits] < '0' || rate.data[digits] > '9')
+            break;
+        number = number * 10 + (uint64_t)(rate.data[digits] - '0');
+    }
+    bool is_number = digits > 0 && digits == rate.size;
+    query->sample_rate = is_number ? (uint32_t)number : SAMPLE_RATE_DEFAULT;
     query->spy_name = query->values[INGEST_SPY_NAME];
     if (query->spy_name.size == 0)
         query->spy_name = slice_of_text("unknown");

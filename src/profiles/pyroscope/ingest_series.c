@@ -158,35 +158,6 @@ bool ingest_type_of_text(struct slice app, uint64_t sample_rate, struct ingest_t
                      (const char *)ending.data);
 }
 
-/* Puts each function's file before its name; new strings follow those that are there. */
-static bool name_by_file(struct pprof_upload *upload, bool keeps_absolute)
-{
-    struct pprof *pprof = &upload->pprof;
-    size_t most = pprof->strings_count + pprof->functions_count;
-    struct slice *strings = arena_try_alloc(&upload->arena, most * sizeof(strings[0]));
-    if (strings == NULL)
-        return false;
-    memcpy(strings, pprof->strings, pprof->strings_count * sizeof(strings[0]));
-    pprof->strings = strings;
-    for (size_t i = 0; i < pprof->functions_count; i++) {
-        struct pprof_function *function = &pprof->functions[i];
-        struct slice file = strings[function->filename];
-        struct slice name = strings[function->name];
-        if (keeps_absolute && file.size > 0 && file.data[0] == '/')
-            continue;
-        size_t size = file.size + 1 + name.size;
-        uint8_t *text = arena_try_alloc(&upload->arena, size);
-        if (text == NULL)
-            return false;
-        memcpy(text, file.data, file.size);
-        text[file.size] = ' ';
-        memcpy(text + file.size + 1, name.data, name.size);
-        function->name = (uint32_t)pprof->strings_count;
-        strings[pprof->strings_count++] = slice_of(text, size);
-    }
-    return true;
-}
-
 bool ingest_pprof_mend(struct pprof_upload *upload, const struct ingest_query *query)
 {
     struct pprof *pprof = &upload->pprof;
@@ -206,9 +177,32 @@ bool ingest_pprof_mend(struct pprof_upload *upload, const struct ingest_query *q
         type->data = text;
     }
     bool is_python = slice_equal_text(spy, "pyspy");
-    bool is_scripting =
-        is_python || slice_equal_text(spy, "rbspy") || slice_equal_text(spy, "scripting");
-    return !is_scripting || name_by_file(upload, is_python);
+    if (!is_python && !slice_equal_text(spy, "rbspy") && !slice_equal_text(spy, "scripting"))
+        return true;
+    /* Puts each function's file before its name; new strings follow those that are there. */
+    size_t most = pprof->strings_count + pprof->functions_count;
+    struct slice *strings = arena_try_alloc(&upload->arena, most * sizeof(strings[0]));
+    if (strings == NULL)
+        return false;
+    memcpy(strings, pprof->strings, pprof->strings_count * sizeof(strings[0]));
+    pprof->strings = strings;
+    for (size_t i = 0; i < pprof->functions_count; i++) {
+        struct pprof_function *function = &pprof->functions[i];
+        struct slice file = strings[function->filename];
+        struct slice name = strings[function->name];
+        if (is_python && file.size > 0 && file.data[0] == '/')
+            continue;
+        size_t size = file.size + 1 + name.size;
+        uint8_t *text = arena_try_alloc(&upload->arena, size);
+        if (text == NULL)
+            return false;
+        memcpy(text, file.data, file.size);
+        text[file.size] = ' ';
+        memcpy(text + file.size + 1, name.data, name.size);
+        function->name = (uint32_t)pprof->strings_count;
+        strings[pprof->strings_count++] = slice_of(text, size);
+    }
+    return true;
 }
 
 static bool add_missing(struct series *series, const char *name, struct slice value)

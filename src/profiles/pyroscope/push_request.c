@@ -23,18 +23,6 @@ static bool is_field(const struct wire_field *field, uint32_t number)
     return field->number == number && field->type == WIRE_BYTES;
 }
 
-/* A message without messages in it. */
-static bool check_leaf(struct slice message, const char **ret_reason)
-{
-    struct wire_reader reader = wire_reader_of(message);
-    struct wire_field field;
-    while (wire_read_field(&reader, &field))
-        continue;
-    if (reader.failure != NULL)
-        *ret_reason = reader.failure;
-    return reader.failure == NULL;
-}
-
 bool push_request_check(struct slice request, struct push_figures *ret_figures,
                         const char **ret_reason)
 {
@@ -48,9 +36,15 @@ bool push_request_check(struct slice request, struct push_figures *ret_figures,
         struct wire_reader series = wire_reader_of(field.bytes);
         while (wire_read_field(&series, &inner)) {
             bool is_sample = is_field(&inner, SERIES_SAMPLE);
-            if ((is_sample || is_field(&inner, SERIES_LABEL)) &&
-                !check_leaf(inner.bytes, ret_reason))
+            if (!is_sample && !is_field(&inner, SERIES_LABEL))
+                continue;
+            struct wire_reader leaf = wire_reader_of(inner.bytes); /* no messages in it */
+            while (wire_read_field(&leaf, &field))
+                continue;
+            if (leaf.failure != NULL) {
+                *ret_reason = leaf.failure;
                 return false;
+            }
             figures.profiles += is_sample;
         }
         if (series.failure != NULL) {

@@ -66,23 +66,6 @@ static uint32_t location_of(struct stack_profile *profile, struct slice name)
     return ids[text];
 }
 
-/* Fills frames with the names between semicolons, the last one first. */
-static bool fill_frames(struct stack_profile *profile, struct slice stack, size_t count)
-{
-    uint32_t *frames =
-        scratch_room(&profile->frames, profile->budget, (count + 1) * sizeof(frames[0]));
-    size_t begin = 0;
-    profile->has_no_memory |= frames == NULL;
-    for (size_t i = count; i > 0 && frames != NULL; i--) {
-        const uint8_t *end = memchr(stack.data + begin, ';', stack.size - begin);
-        size_t size = end != NULL ? (size_t)(end - stack.data) - begin : stack.size - begin;
-        frames[i - 1] = location_of(profile, slice_of(stack.data + begin, size));
-        profile->has_no_memory |= frames[i - 1] == 0;
-        begin += size + 1;
-    }
-    return !profile->has_no_memory;
-}
-
 bool stack_profile_add(struct stack_profile *profile, struct slice stack, uint64_t value)
 {
     assert(profile->failure == NULL);
@@ -98,17 +81,30 @@ bool stack_profile_add(struct stack_profile *profile, struct slice stack, uint64
         return fail(profile, "more than 4000000 stacks");
     profile->is_no_utf8 = otlp_text_valid(stack) < stack.size;
     if (profile->is_no_utf8)
-        return fail(profile, "a stack has bytes that are no UTF-8");
+        return fail(profile, "a stack has bytes that are not UTF-8");
     size_t count = stack.size > 0 && stack.data[stack.size - 1] != ';';
     for (size_t i = 0; i < stack.size; i++)
         count += stack.data[i] == ';';
     if (count > UPLOAD_DEPTH_MAX)
         return fail(profile, "a stack has more than 4096 frames");
-    if (!fill_frames(profile, stack, count))
+
+    /* The names between semicolons, the last one first. */
+    uint32_t *frames =
+        scratch_room(&profile->frames, profile->budget, (count + 1) * sizeof(frames[0]));
+    size_t begin = 0;
+    profile->has_no_memory |= frames == NULL;
+    for (size_t i = count; i > 0 && frames != NULL; i--) {
+        const uint8_t *end = memchr(stack.data + begin, ';', stack.size - begin);
+        size_t size = end != NULL ? (size_t)(end - stack.data) - begin : stack.size - begin;
+        frames[i - 1] = location_of(profile, slice_of(stack.data + begin, size));
+        profile->has_no_memory |= frames[i - 1] == 0;
+        begin += size + 1;
+    }
+    if (profile->has_no_memory)
         return false;
     const int64_t number = (int64_t)scaled;
     const struct pprof_sample sample = {
-        .locations = profile->frames.memory, .locations_count = count, .values = &number};
+        .locations = frames, .locations_count = count, .values = &number};
     pprof_writer_sample(&profile->writer, &sample, 1);
     profile->has_no_memory |= profile->writer.has_failed;
     return !profile->has_no_memory;

@@ -81,53 +81,18 @@ bool upload_check_time(int64_t time_ns, const struct upload_limits *limits, uint
                      is_old ? "limits::reject_older_than" : "limits::reject_newer_than");
 }
 
-struct label_rules {
-    const struct pprof *pprof;
-    const struct series *series;
-    const struct upload_limits *limits;
-    uint64_t series_names;
-};
-
 /* Whether a label of a sample adds a name to the series. Numbers, ids, empty keys and names that
  * the series has do not. */
-static bool adds_name(const struct label_rules *rules, const struct pprof_label *label)
+static bool adds_name(const struct pprof *pprof, const struct series *series,
+                      const struct pprof_label *label)
 {
-    struct slice key = rules->pprof->strings[label->key];
+    struct slice key = pprof->strings[label->key];
     if (label->text == 0 || key.size == 0 || correlation_is_key(key))
         return false;
-    for (size_t i = 0; i < rules->series->count; i++)
-        if (slice_equal(rules->series->labels[i].name, key))
+    for (size_t i = 0; i < series->count; i++)
+        if (slice_equal(series->labels[i].name, key))
             return false;
     return true;
-}
-
-static bool check_sample(const struct label_rules *rules, const struct pprof_sample *sample,
-                         struct error *error)
-{
-    const struct upload_limits *limits = rules->limits;
-    const struct pprof_label *labels = sample->labels;
-    if (is_beyond(sample->labels_count, limits->sample_labels))
-        return error_set(error, "a sample has %zu labels, expected at most %" PRIu64,
-                         sample->labels_count, limits->sample_labels);
-    for (size_t i = 0; i < sample->labels_count; i++) {
-        struct slice name = rules->pprof->strings[labels[i].key];
-        struct slice value = rules->pprof->strings[labels[i].text];
-        bool is_long = is_beyond(name.size, limits->label_name_bytes) ||
-                       is_beyond(value.size, limits->label_value_bytes);
-        if (is_long && adds_name(rules, &labels[i]))
-            return check_label(name, value, limits, error);
-    }
-    /* Few samples have so many labels that their names have to be counted. */
-    uint64_t names = rules->series_names;
-    if (!is_beyond(names + sample->labels_count, limits->label_names))
-        return true;
-    for (size_t i = 0; i < sample->labels_count; i++) {
-        bool is_first = adds_name(rules, &labels[i]);
-        for (size_t k = 0; is_first && k < i; k++)
-            is_first = labels[k].key != labels[i].key || labels[k].text == 0;
-        names += is_first;
-    }
-    return !is_beyond(names, limits->label_names) || refuse_names(names, limits, error);
 }
 
 bool upload_check_profile(const struct pprof *pprof, const struct series *series,
@@ -139,7 +104,7 @@ bool upload_check_profile(const struct pprof *pprof, const struct series *series
         return false;
     for (size_t i = 0; i < pprof->strings_count; i++)
         if (otlp_text_valid(pprof->strings[i]) < pprof->strings[i].size)
-            return error_set(error, "string %zu of the profile is no UTF-8", i);
+            return error_set(error, "string %zu of the profile is not UTF-8", i);
     for (size_t i = 0; i < pprof->sample_types_count; i++) {
         struct slice type = pprof->strings[pprof->sample_types[i].type];
         struct slice shown = otlp_text_cut(type, SHOWN_BYTES_MAX);
@@ -147,14 +112,33 @@ bool upload_check_profile(const struct pprof *pprof, const struct series *series
             return error_set(error, "sample type contains -: '%.*s'", (int)shown.size,
                              (const char *)shown.data);
     }
-    const struct label_rules rules = {
-        .pprof = pprof,
-        .series = series,
-        .limits = limits,
-        .series_names = count_names(series),
-    };
-    for (size_t i = 0; i < pprof->samples_count; i++)
-        if (!check_sample(&rules, &pprof->samples[i], error))
-            return false;
+    const uint64_t series_names = count_names(series);
+    for (size_t s = 0; s < pprof->samples_count; s++) {
+        const struct pprof_sample *sample = &pprof->samples[s];
+        const struct pprof_label *labels = sample->labels;
+        if (is_beyond(sample->labels_count, limits->sample_labels))
+            return error_set(error, "a sample has %zu labels, expected at most %" PRIu64,
+                             sample->labels_count, limits->sample_labels);
+        for (size_t i = 0; i < sample->labels_count; i++) {
+            struct slice name = pprof->strings[labels[i].key];
+            struct slice value = pprof->strings[labels[i].text];
+            bool is_long = is_beyond(name.size, limits->label_name_bytes) ||
+                           is_beyond(value.size, limits->label_value_bytes);
+            if (is_long && adds_name(pprof, series, &labels[i]))
+                return check_label(name, value, limits, error);
+        }
+        /* Few samples have so many labels that their names have to be counted. */
+        uint64_t names = series_names;
+        if (!is_beyond(names + sample->labels_count, limits->label_names))
+            continue;
+        for (size_t i = 0; i < sample->labels_count; i++) {
+            bool is_first = adds_name(pprof, series, &labels[i]);
+            for (size_t k = 0; is_first && k < i; k++)
+                is_first = labels[k].key != labels[i].key || labels[k].text == 0;
+            names += is_first;
+        }
+        if (is_beyond(names, limits->label_names))
+            return refuse_names(names, limits, error);
+    }
     return true;
 }

@@ -162,7 +162,7 @@ static void broken_queries_are_refused_in_words(void **state)
         {"name=a&from=23260921", "from: found \"23260921\", expected a time from 1970 to 2262: "
                                  "seconds, 13, 16 or 19 digits "
                                  "for milli-, micro- or nanoseconds, YYYYMMDD, or now-1h"},
-        {"name=a&spyName=%ff", "spyName: found bytes that are no UTF-8"},
+        {"name=a&spyName=%ff", "spyName: found bytes that are not UTF-8"},
     };
     struct ingest_query query;
     struct error error;

@@ -89,7 +89,7 @@ static void texts_become_samples(void **state)
          "! found \"99999999999999999999\" behind a stack, expected how often it was seen"},
         {TEXT_FOLDED, "main 9223372036854775807\n",
          "! a value is beyond 64 bits once multiplied by the period"},
-        {TEXT_FOLDED, "ma\xffin 1\n", "! a stack has bytes that are no UTF-8"},
+        {TEXT_FOLDED, "ma\xffin 1\n", "! a stack has bytes that are not UTF-8"},
         {TEXT_LINES, "main;work\nmain;work\n\nmain 2\r\n", "main;work 10|main;work 10|main 2 10|"},
     };
     char found[ERROR_TEXT_MAX + 2];

@@ -127,7 +127,7 @@ static void profiles_keep_the_rules_of_the_server(void **state)
         {"cpu", {{"a", "b"}, {"c", "d"}}, ""},
         {NULL, {{NULL}}, "empty profile"},
         {"cpu-time", {{NULL}}, "sample type contains -: 'cpu-time'"},
-        {"c\xffu", {{NULL}}, "string 1 of the profile is no UTF-8"},
+        {"c\xffu", {{NULL}}, "string 1 of the profile is not UTF-8"},
         {"cpu", {{"a", "b"}, {"c", "d"}, {"e", "f"}}, "the series has 5 label names, limit 4"},
         {"cpu", {{"a", "b"}, {"c", "d"}, {"region", "us"}, {"span_id", "5"}}, ""},
         {"cpu", {{"a", "b"}, {"c", "d"}, {"#e", "f"}, {"trace_id", "5"}}, ""},

@@ -203,7 +203,7 @@ static void refused_uploads_are_told_why(void **state)
         {"count", "POST /ingest?name=a", "", BYTES("main x\n"), 422, "found \\\"x\\\"", 0},
         {"ending", "POST /ingest?name=a.cats", "", BYTES("main 1\n"), 400,
          "{\"code\":\"invalid_argument\",\"message\":\"unknown profile type: cats", 0},
-        {"no text", "POST /ingest?name=a", "", BYTES("ma\xffin 1\n"), 400, "no UTF-8", 0},
+        {"no text", "POST /ingest?name=a", "", BYTES("ma\xffin 1\n"), 400, "not UTF-8", 0},
         {"old text", "POST /ingest?name=a&from=1", "", BYTES("main 1\n"), 400,
          "outside of the ingestion window", 0},
         {"long label", "POST /ingest?name=a%7Bb=" LONG "%7D", "", BYTES("main 1\n"), 400,
