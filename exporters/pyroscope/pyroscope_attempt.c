@@ -108,28 +108,8 @@ static uint64_t take_items(uint64_t *left, uint64_t items)
     return taken;
 }
 
-/* The outcome of all posts for the batch. Samples without a value count as delivered: the server
- * could show nothing of them. */
-static struct outcome joined_outcome(struct attempt *attempt)
-{
-    const struct pyroscope_walk *walk = &attempt->walk;
-    const struct otlp_to_pprof_figures *figures = &walk->conversion.figures;
-    uint64_t left = attempt->batch->items;
-    bool is_retryable = attempt->worst.verdict != ACCEPTED && !attempt->worst.is_permanent;
-    bool has_failed = attempt->worst.verdict != ACCEPTED && attempt->settled.stored == 0;
-    if (is_retryable || has_failed) {
-        struct outcome refused = attempt->worst;
-        refused.delivered_items = take_items(&left, attempt->settled.stored);
-        return refused;
-    }
-    struct outcome outcome = outcome_accepted;
-    outcome.invalid_items = take_items(&left, walk->too_old + walk->too_new + figures->negative);
-    outcome.too_large_items = take_items(&left, figures->too_large);
-    (void)take_items(&left, attempt->settled.rejected);
-    outcome.rejected_items = attempt->batch->items - left;
-    return outcome;
-}
-
+/* Resolves the receipt with the outcome of all posts and frees the attempt. Samples without a value
+ * count as delivered: the server could show nothing of them. */
 static void attempt_end(struct attempt *attempt)
 {
     assert(attempt->in_flight == 0);
@@ -137,14 +117,26 @@ static void attempt_end(struct attempt *attempt)
     struct pyroscope_exporter *exporter = attempt->exporter;
     struct pyroscope_counters *counters = exporter->base.counters;
     struct receipt *receipt = attempt->receipt;
-    struct outcome outcome = joined_outcome(attempt);
-    char text[HTTP_OUTCOME_TEXT_MAX];
-    if (outcome.verdict != ACCEPTED && !outcome.is_permanent) {
+    const struct pyroscope_walk *walk = &attempt->walk;
+    const struct otlp_to_pprof_figures *figures = &walk->conversion.figures;
+    struct outcome outcome = outcome_accepted;
+    uint64_t left = attempt->batch->items;
+    bool is_retryable = attempt->worst.verdict != ACCEPTED && !attempt->worst.is_permanent;
+    bool has_failed = attempt->worst.verdict != ACCEPTED && attempt->settled.stored == 0;
+    if (is_retryable || has_failed) {
+        outcome = attempt->worst;
+        outcome.delivered_items = take_items(&left, attempt->settled.stored);
+    } else {
+        outcome.invalid_items =
+            take_items(&left, walk->too_old + walk->too_new + figures->negative);
+        outcome.too_large_items = take_items(&left, figures->too_large);
+        (void)take_items(&left, attempt->settled.rejected);
+        outcome.rejected_items = attempt->batch->items - left;
+    }
+    if (is_retryable) {
         number_set_add_all(&attempt->settled.cut, &attempt->cut);
         pyroscope_memory_keep(&exporter->memory, &attempt->name, &attempt->settled);
     } else {
-        const struct pyroscope_walk *walk = &attempt->walk;
-        const struct otlp_to_pprof_figures *figures = &walk->conversion.figures;
         counter_add(&counters->zero, figures->zero);
         counter_add(&counters->negative, figures->negative);
         counter_add(&counters->too_large, figures->too_large);
@@ -162,6 +154,7 @@ static void attempt_end(struct attempt *attempt)
                      log_int("age_seconds", walk->odd_age_ns / NS_PER_S));
         }
     }
+    char text[HTTP_OUTCOME_TEXT_MAX]; /* outlives the attempt */
     if (outcome.message != NULL) {
         snprintf(text, sizeof(text), "%s", outcome.message);
         outcome.message = text;
@@ -237,32 +230,6 @@ static struct outcome outcome_of(const struct http_result *result,
     return outcome;
 }
 
-/* The server's limit is below ours: a post that it never accepts is sent in pieces at the next
- * attempt, or dropped. True: dropped. */
-static bool give_up_limited(struct post *post)
-{
-    struct pyroscope_exporter *exporter = post->attempt->exporter;
-    struct pyroscope_counters *counters = exporter->base.counters;
-    uint64_t plain_bytes = post->form.plain_bytes;
-    bool can_be_cut =
-        post->name != REST_NAME && post->samples > 1 && !pyroscope_walk_is_piece(post->name);
-    bool is_cut = can_be_cut && number_set_add(&post->attempt->settled.cut, post->name);
-    assert(post->attempt->settled.is_limited);
-    counter_add(is_cut ? &counters->cut_posts : &counters->never_taken, 1);
-    log_warn(&exporter->base.logger,
-             is_cut
-                 ? "The server responds with 429 to a profile again and again while nothing else "
-                   "is sent: it is larger than the server's burst. It is sent in pieces; "
-                   "lower limits::max_bytes, or raise distributor.ingestion-burst-size-mb there"
-                 : "The server responds with 429 to a profile again and again while nothing else "
-                   "is sent: it will never accept it. It is dropped; raise "
-                   "distributor.ingestion-burst-size-mb or the tenant's limit there",
-             log_int("bytes",
-                     (int64_t)(plain_bytes > 0 ? plain_bytes : pyroscope_form_bytes(&post->form))),
-             log_int("samples", (int64_t)post->samples));
-    return !is_cut;
-}
-
 /* A permanent refusal costs only its own series. It is counted, and the first one is logged. */
 static void post_refused(struct post *post, struct outcome *outcome)
 {
@@ -271,9 +238,27 @@ static void post_refused(struct post *post, struct outcome *outcome)
     struct pyroscope_counters *counters = exporter->base.counters;
     bool is_limited = outcome->code == STATUS_RESOURCE_EXHAUSTED && !outcome->is_permanent;
     bool is_idle = post->is_alone && exporter->sent_no == post->sent_no;
-    if (is_limited && settled_batch_limited(&attempt->settled, post->name, is_idle) &&
-        give_up_limited(post))
-        outcome->is_permanent = true;
+    if (is_limited && settled_batch_limited(&attempt->settled, post->name, is_idle)) {
+        /* The server's limit is below ours: a post that it never accepts is sent in pieces at the
+         * next attempt, or dropped. */
+        bool can_be_cut =
+            post->name != REST_NAME && post->samples > 1 && !pyroscope_walk_is_piece(post->name);
+        bool is_cut = can_be_cut && number_set_add(&attempt->settled.cut, post->name);
+        uint64_t plain_bytes = post->form.plain_bytes;
+        uint64_t bytes = plain_bytes > 0 ? plain_bytes : pyroscope_form_bytes(&post->form);
+        assert(attempt->settled.is_limited);
+        counter_add(is_cut ? &counters->cut_posts : &counters->never_taken, 1);
+        log_warn(&exporter->base.logger,
+                 is_cut ? "The server responds with 429 to a profile again and again while nothing "
+                          "else is sent: it is larger than the server's burst. It is sent in "
+                          "pieces; lower limits::max_bytes, or raise "
+                          "distributor.ingestion-burst-size-mb there"
+                        : "The server responds with 429 to a profile again and again while nothing "
+                          "else is sent: it will never accept it. It is dropped; raise "
+                          "distributor.ingestion-burst-size-mb or the tenant's limit there",
+                 log_int("bytes", (int64_t)bytes), log_int("samples", (int64_t)post->samples));
+        outcome->is_permanent = !is_cut;
+    }
     refuse(attempt, outcome);
     if (!outcome->is_permanent) {
         attempt->has_ended = true;
@@ -347,12 +332,121 @@ static struct post *post_create(struct attempt *attempt, uint64_t name, uint64_t
     return post;
 }
 
-/* Sends what the walk found, unless an earlier attempt settled it. */
-static void send_found(struct attempt *attempt, enum pyroscope_found found)
+/* Sends as OTLP what the walk passes over. */
+static void send_rest(struct attempt *attempt)
+{
+    struct slice rest = attempt->rest;
+    attempt->rest = slice_of(NULL, 0);
+    if (number_set_has(&attempt->settled.posts, REST_NAME))
+        return;
+    if (attempt->is_rest_delivered && number_set_add(&attempt->settled.posts, REST_NAME)) {
+        attempt->settled.stored += attempt->batch->items - attempt->wanted;
+        return;
+    }
+    struct post *post = post_create(attempt, REST_NAME, attempt->batch->items - attempt->wanted);
+    if (pyroscope_form_otlp(&post->form, rest)) {
+        post_send(post);
+    } else {
+        break_off(attempt, no_memory);
+        post_free(post);
+    }
+}
+
+static void pump(struct attempt *attempt);
+
+static void on_done(const struct http_result *result, void *arg)
+{
+    struct post *post = arg;
+    struct attempt *attempt = post->attempt;
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    assert(attempt->in_flight > 0);
+    assert(exporter->in_flight > 0);
+    attempt->in_flight--;
+    exporter->in_flight--;
+    if (result->status >= 200 && result->status < 300) {
+        /* As OTLP the server may have rejected some of the samples. */
+        struct otlp_partial_success partial = {.rejected = 0};
+        uint64_t rejected = 0;
+        if (post->name == REST_NAME && result->body.size > 0 &&
+            slice_equal_text(result->content_type, post->form.content_type) &&
+            otlp_response_partial_success(result->body, &partial) && partial.rejected > 0)
+            rejected = (uint64_t)partial.rejected;
+        if (rejected > post->samples)
+            rejected = post->samples;
+        exporter->accepted_ns = clock_now_ns();
+        attempt->has_news = true;
+        number_set_add(&attempt->settled.posts, post->name);
+        attempt->settled.rejected += rejected;
+        attempt->settled.stored += post->samples - rejected;
+    } else {
+        char text[HTTP_OUTCOME_TEXT_MAX];
+        const char *url =
+            post->form.target != NULL ? exporter->shown_ingest_url : exporter->shown_url;
+        const struct request_secrets secrets = http_client_secrets(exporter->client);
+        struct outcome outcome = post->name == REST_NAME
+                                     ? http_outcome_refused(result, &secrets, url, text)
+                                     : outcome_of(result, &secrets, url, text);
+        post_refused(post, &outcome);
+    }
+    post_free(post);
+    pump(attempt);
+}
+
+/* Finds the next part, on the lane or on its helper. The first time it joins the batch and opens
+ * the walk; in mode otlp it also finds what leaves as OTLP. */
+static enum pyroscope_found find(struct attempt *attempt)
+{
+    struct pyroscope_exporter *exporter = attempt->exporter;
+    const struct pyroscope_config *config = config_of(attempt);
+    struct budget *budget = exporter->base.budget;
+    profile_choice wants = exporter->wants;
+    bool is_otlp = config->mode == PYROSCOPE_OTLP;
+    if (!attempt->is_opened) {
+        attempt->is_opened = true;
+        bool is_joined = batch_join(attempt->batch, budget, &attempt->whole);
+        struct slice request = attempt->whole.bytes;
+        bool is_open =
+            pyroscope_walk_open(&attempt->walk, config, &exporter->rules, request, budget);
+        pyroscope_series_init(&attempt->series, budget);
+        if (!is_joined || !is_open)
+            return PYROSCOPE_NO_MEMORY;
+        attempt->has_wanted = is_otlp && profile_choice_has(request, wants);
+        if (is_otlp && !attempt->has_wanted)
+            attempt->rest = request;
+        if (attempt->has_wanted) {
+            attempt->walk.wants = wants;
+            attempt->wanted = profile_choice_items(request, wants);
+            attempt->stripped = profile_remove(request, wants, budget);
+            if (attempt->stripped == NULL)
+                return PYROSCOPE_NO_MEMORY;
+            if (attempt->stripped->size > 0)
+                attempt->rest = buffer_slice(attempt->stripped);
+        }
+    }
+    bool is_relayed = is_otlp && !attempt->has_wanted;
+    if (attempt->rest.data != NULL || is_relayed)
+        return PYROSCOPE_END;
+    return pyroscope_walk_next(&attempt->walk, &attempt->cut);
+}
+
+/* Sends the part that the walk found, or as OTLP what the walk passes over. */
+static void take(struct attempt *attempt, enum pyroscope_found found)
 {
     struct pyroscope_exporter *exporter = attempt->exporter;
     struct pyroscope_counters *counters = exporter->base.counters;
     struct pyroscope_walk *walk = &attempt->walk;
+    if (found == PYROSCOPE_NO_MEMORY) {
+        break_off(attempt, no_memory);
+        return;
+    }
+    if (attempt->rest.data != NULL) {
+        send_rest(attempt);
+        return;
+    }
+    if (found == PYROSCOPE_END) {
+        attempt->has_ended = true;
+        return;
+    }
     if (number_set_has(&attempt->settled.posts, attempt->walk.name)) {
         counter_add(&counters->repeated, 1);
         return;
@@ -396,127 +490,6 @@ static void send_found(struct attempt *attempt, enum pyroscope_found found)
     }
 }
 
-/* Sends as OTLP what the walk passes over. */
-static void send_rest(struct attempt *attempt)
-{
-    struct slice rest = attempt->rest;
-    attempt->rest = slice_of(NULL, 0);
-    if (number_set_has(&attempt->settled.posts, REST_NAME))
-        return;
-    if (attempt->is_rest_delivered && number_set_add(&attempt->settled.posts, REST_NAME)) {
-        attempt->settled.stored += attempt->batch->items - attempt->wanted;
-        return;
-    }
-    struct post *post = post_create(attempt, REST_NAME, attempt->batch->items - attempt->wanted);
-    if (pyroscope_form_otlp(&post->form, rest)) {
-        post_send(post);
-    } else {
-        break_off(attempt, no_memory);
-        post_free(post);
-    }
-}
-
-/* After a 429 one at a time, until the server accepts something. */
-static unsigned posts_max(const struct attempt *attempt)
-{
-    bool is_careful = attempt->settled.is_limited && !attempt->has_news;
-    return is_careful ? 1 : (unsigned)config_of(attempt)->concurrency;
-}
-
-static void pump(struct attempt *attempt);
-
-static void on_done(const struct http_result *result, void *arg)
-{
-    struct post *post = arg;
-    struct attempt *attempt = post->attempt;
-    struct pyroscope_exporter *exporter = attempt->exporter;
-    assert(attempt->in_flight > 0);
-    assert(exporter->in_flight > 0);
-    attempt->in_flight--;
-    exporter->in_flight--;
-    if (result->status >= 200 && result->status < 300) {
-        /* As OTLP the server may have rejected some of the samples. */
-        struct otlp_partial_success partial = {.rejected = 0};
-        uint64_t rejected = 0;
-        if (post->name == REST_NAME && result->body.size > 0 &&
-            slice_equal_text(result->content_type, post->form.content_type) &&
-            otlp_response_partial_success(result->body, &partial) && partial.rejected > 0)
-            rejected = (uint64_t)partial.rejected;
-        if (rejected > post->samples)
-            rejected = post->samples;
-        exporter->accepted_ns = clock_now_ns();
-        attempt->has_news = true;
-        number_set_add(&attempt->settled.posts, post->name);
-        attempt->settled.rejected += rejected;
-        attempt->settled.stored += post->samples - rejected;
-    } else {
-        char text[HTTP_OUTCOME_TEXT_MAX];
-        const char *url =
-            post->form.target != NULL ? exporter->shown_ingest_url : exporter->shown_url;
-        const struct request_secrets secrets = http_client_secrets(exporter->client);
-        struct outcome outcome = post->name == REST_NAME
-                                     ? http_outcome_refused(result, &secrets, url, text)
-                                     : outcome_of(result, &secrets, url, text);
-        post_refused(post, &outcome);
-    }
-    post_free(post);
-    pump(attempt);
-}
-
-/* Joins the batch and opens the walk. In mode otlp finds what leaves as OTLP. False: no memory. */
-static bool attempt_open(struct attempt *attempt)
-{
-    struct pyroscope_exporter *exporter = attempt->exporter;
-    struct budget *budget = exporter->base.budget;
-    profile_choice wants = exporter->wants;
-    bool is_joined = batch_join(attempt->batch, budget, &attempt->whole);
-    struct slice request = attempt->whole.bytes;
-    bool is_open =
-        pyroscope_walk_open(&attempt->walk, config_of(attempt), &exporter->rules, request, budget);
-    pyroscope_series_init(&attempt->series, budget);
-    if (!is_joined || !is_open)
-        return false;
-    if (config_of(attempt)->mode != PYROSCOPE_OTLP)
-        return true;
-    attempt->walk.wants = wants;
-    attempt->has_wanted = profile_choice_has(request, wants);
-    if (!attempt->has_wanted) {
-        attempt->rest = request;
-        return true;
-    }
-    attempt->wanted = profile_choice_items(request, wants);
-    attempt->stripped = profile_remove(request, wants, budget);
-    if (attempt->stripped != NULL && attempt->stripped->size > 0)
-        attempt->rest = buffer_slice(attempt->stripped);
-    return attempt->stripped != NULL;
-}
-
-/* Finds the next part, on the lane or on its helper. */
-static enum pyroscope_found find(struct attempt *attempt)
-{
-    if (!attempt->is_opened) {
-        attempt->is_opened = true;
-        if (!attempt_open(attempt))
-            return PYROSCOPE_NO_MEMORY;
-    }
-    bool is_relayed = config_of(attempt)->mode == PYROSCOPE_OTLP && !attempt->has_wanted;
-    if (attempt->rest.data != NULL || is_relayed)
-        return PYROSCOPE_END;
-    return pyroscope_walk_next(&attempt->walk, &attempt->cut);
-}
-
-static void take(struct attempt *attempt, enum pyroscope_found found)
-{
-    if (found == PYROSCOPE_NO_MEMORY)
-        break_off(attempt, no_memory);
-    else if (attempt->rest.data != NULL)
-        send_rest(attempt);
-    else if (found == PYROSCOPE_END)
-        attempt->has_ended = true;
-    else
-        send_found(attempt, found);
-}
-
 static void on_help(struct helper_work *work)
 {
     struct attempt *attempt = (struct attempt *)((char *)work - offsetof(struct attempt, work));
@@ -540,7 +513,11 @@ static void pump(struct attempt *attempt)
 {
     if (attempt->exporter->is_stopping && !attempt->has_ended)
         break_off(attempt, "the exporter is stopping");
-    while (!attempt->has_ended && !attempt->is_helped && attempt->in_flight < posts_max(attempt)) {
+    while (!attempt->has_ended && !attempt->is_helped) {
+        /* After a 429 one at a time, until the server accepts something. */
+        bool is_careful = attempt->settled.is_limited && !attempt->has_news;
+        if (attempt->in_flight >= (is_careful ? 1 : (unsigned)config_of(attempt)->concurrency))
+            break;
         if (attempt->batch->bytes < HELPED_PROFILES_BYTES_MIN) {
             take(attempt, find(attempt));
             continue;

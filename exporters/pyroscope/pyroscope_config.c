@@ -158,9 +158,18 @@ bool pyroscope_labels_check(const void *section, struct error *error)
            check_map(labels->add, "add", false, error);
 }
 
-/* At most one kind of credentials, and each of them well-formed. */
-static bool check_credentials(const struct pyroscope_config *config, struct error *error)
+bool pyroscope_config_check(const void *section, struct error *error)
 {
+    const struct pyroscope_config *config = section;
+    const struct pyroscope_labels_config *labels = &config->labels;
+    struct http_url url;
+    if (config->endpoint[0] == '\0')
+        return error_set(error, "endpoint must be specified, as in http://pyroscope:4040") ||
+               error_at(error, "endpoint");
+    if (!http_url_parse(config->endpoint, &url, error))
+        return error_prefix(error, "endpoint must be a valid URL") || error_at(error, "endpoint");
+    http_url_clear(&url);
+    /* At most one kind of credentials, and each of them well-formed. */
     bool has_bearer = config->bearer_token[0] != '\0';
     bool has_header = false;
     bool has_tenant = false;
@@ -179,8 +188,8 @@ static bool check_credentials(const struct pyroscope_config *config, struct erro
         return error_set(error, "basic_auth needs a username") || error_at(error, "username") ||
                error_at(error, "basic_auth");
     if (config->has_basic_auth && strchr(config->basic_auth.username, ':') != NULL)
-        return error_set(error, "a username has no colon") || error_at(error, "username") ||
-               error_at(error, "basic_auth");
+        return error_set(error, "the username must not contain a colon") ||
+               error_at(error, "username") || error_at(error, "basic_auth");
     bool is_bearer_broken = strpbrk(config->bearer_token, "\r\n") != NULL;
     if (is_bearer_broken || strpbrk(config->tenant, "\r\n") != NULL)
         return error_set(error, "bearer_token and tenant must not contain line breaks") ||
@@ -189,21 +198,7 @@ static bool check_credentials(const struct pyroscope_config *config, struct erro
         return error_set(error,
                          "tenant and an X-Scope-OrgID header exclude each other; keep one") ||
                error_at(error, "tenant");
-    return true;
-}
-
-bool pyroscope_config_check(const void *section, struct error *error)
-{
-    const struct pyroscope_config *config = section;
-    const struct pyroscope_labels_config *labels = &config->labels;
-    struct http_url url;
-    if (config->endpoint[0] == '\0')
-        return error_set(error, "endpoint must be specified, as in http://pyroscope:4040") ||
-               error_at(error, "endpoint");
-    if (!http_url_parse(config->endpoint, &url, error))
-        return error_prefix(error, "endpoint must be a valid URL") || error_at(error, "endpoint");
-    http_url_clear(&url);
-    if (!check_credentials(config, error) || !pyroscope_labels_check(labels, error))
+    if (!pyroscope_labels_check(labels, error))
         return false;
     if (config->mode == PYROSCOPE_OTLP && (labels->add != NULL || labels->names != NULL))
         return error_set(error,

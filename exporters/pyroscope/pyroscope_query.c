@@ -102,38 +102,6 @@ struct slice pyroscope_query_label(struct slice labels, const char *name)
     return slice_of(NULL, 0);
 }
 
-/* The service's name is the application's. If it has other characters, the label service_name is
- * sent too, which the server prefers. */
-static void put_name(struct writing *writing, struct slice labels)
-{
-    struct wire_reader reader = wire_reader_of(labels);
-    struct slice service = pyroscope_query_label(labels, "service_name");
-    bool is_app = service.size > 0;
-    for (size_t i = 0; is_app && i < service.size; i++)
-        is_app = is_app_byte(service.data[i]);
-    struct label label;
-    put_allowed(writing, service, is_app_byte);
-    size_t begin = writing->out->size;
-    while (next_label(&reader, &label)) {
-        struct slice name = label.name;
-        struct slice value = slice_trim(label.value);
-        bool is_internal = name.size >= 2 && name.data[0] == '_' && name.data[1] == '_';
-        if ((is_internal && !slice_equal_text(name, "__session_id__")) ||
-            slice_equal_text(name, PYROSCOPE_SPY_LABEL) ||
-            (is_app && slice_equal_text(name, "service_name")))
-            continue;
-        writing->changed += value.size < label.value.size;
-        if (value.size == 0)
-            continue;
-        put_text(writing, writing->out->size == begin ? "%7B" : "%2C");
-        put_allowed(writing, name, is_word);
-        put_text(writing, "%3D");
-        put_allowed(writing, value, is_value_byte);
-    }
-    if (writing->out->size > begin)
-        put_text(writing, "%7D");
-}
-
 void pyroscope_query_add(struct pyroscope_query *query, const char *key, struct slice value)
 {
     assert(strlen(key) <= NAME_BYTES_MAX);
@@ -157,7 +125,36 @@ struct buffer *pyroscope_query_target(const struct pyroscope_query *query, struc
         return NULL;
     put_text(&writing, query->path);
     put_text(&writing, strchr(query->path, '?') != NULL ? "&name=" : "?name=");
-    put_name(&writing, query->labels);
+
+    /* The service's name is the application's. If it has other characters, the label service_name
+     * is sent too, which the server prefers. */
+    struct slice service = pyroscope_query_label(query->labels, "service_name");
+    bool is_app = service.size > 0;
+    for (size_t i = 0; is_app && i < service.size; i++)
+        is_app = is_app_byte(service.data[i]);
+    put_allowed(&writing, service, is_app_byte);
+    size_t begin = writing.out->size;
+    struct wire_reader reader = wire_reader_of(query->labels);
+    struct label label;
+    while (next_label(&reader, &label)) {
+        struct slice name = label.name;
+        struct slice value = slice_trim(label.value);
+        bool is_internal = name.size >= 2 && name.data[0] == '_' && name.data[1] == '_';
+        if ((is_internal && !slice_equal_text(name, "__session_id__")) ||
+            slice_equal_text(name, PYROSCOPE_SPY_LABEL) ||
+            (is_app && slice_equal_text(name, "service_name")))
+            continue;
+        writing.changed += value.size < label.value.size;
+        if (value.size == 0)
+            continue;
+        put_text(&writing, writing.out->size == begin ? "%7B" : "%2C");
+        put_allowed(&writing, name, is_word);
+        put_text(&writing, "%3D");
+        put_allowed(&writing, value, is_value_byte);
+    }
+    if (writing.out->size > begin)
+        put_text(&writing, "%7D");
+
     for (size_t i = 0; i < query->count; i++) {
         const struct pyroscope_parameter *parameter = &query->parameters[i];
         put_text(&writing, "&");

@@ -103,28 +103,6 @@ static struct slice find_text(struct pyroscope_origin *origin,
     return slice_of(NULL, 0);
 }
 
-/* Adds service_name, which is never missing. */
-static void add_service(struct pyroscope_series *series, const struct pyroscope_source *source)
-{
-    static const char unknown[] = "unknown_service";
-    struct slice name = source->service;
-    if (name.size == 0)
-        name = series->origin.service;
-    if (name.size > 0) {
-        add(series, source, slice_of_text("service_name"), name);
-        return;
-    }
-    struct slice executable = series->origin.executable;
-    char *text = arena_try_alloc(&series->arena, sizeof(unknown) + 1 + executable.size);
-    if (executable.size == 0 || text == NULL) {
-        add_text(series, source, "service_name", unknown);
-        return;
-    }
-    size_t size = (size_t)snprintf(text, sizeof(unknown) + 1, "%s:", unknown);
-    memcpy(text + size, executable.data, executable.size);
-    add(series, source, slice_of_text("service_name"), slice_of(text, size + executable.size));
-}
-
 /* Finds the labels that attributes of a message become. What came as a label keeps its name; of
  * equal names the first counts. */
 static void find_labels(struct pyroscope_origin *origin, const struct pyroscope_source *source,
@@ -174,29 +152,6 @@ static bool is_same(struct slice a, struct slice b)
     return a.data == b.data && a.size == b.size;
 }
 
-/* Reads resource and scope, unless they are those of the previous series: a request may have a post
- * for each of many small profiles. */
-static void find_origin(struct pyroscope_origin *origin, const struct pyroscope_source *source)
-{
-    if (origin->is_known && is_same(origin->resource, source->resource) &&
-        is_same(origin->scope, source->scope) &&
-        slice_equal(origin->label_names, source->label_names))
-        return;
-    arena_clear(&origin->arena);
-    origin->is_known = true;
-    origin->resource = source->resource;
-    origin->scope = source->scope;
-    origin->label_names = source->label_names;
-    origin->count = 0;
-    origin->left_out = 0;
-    origin->service = find_text(origin, source, "service.name");
-    if (origin->service.size == 0)
-        origin->service = find_text(origin, source, "service_name");
-    origin->executable = find_text(origin, source, "process.executable.name");
-    find_labels(origin, source, source->resource, RESOURCE_ATTRIBUTES);
-    find_labels(origin, source, source->scope, SCOPE_ATTRIBUTES);
-}
-
 /* FNV-1a, 64 bits. */
 static uint64_t hash_on(uint64_t hash, struct slice bytes)
 {
@@ -207,10 +162,29 @@ static uint64_t hash_on(uint64_t hash, struct slice bytes)
 
 bool pyroscope_series_build(struct pyroscope_series *series, const struct pyroscope_source *source)
 {
+    static const char unknown[] = "unknown_service";
     assert(source->type != NULL);
     const struct config_value *more = source->config->add;
-    const struct pyroscope_origin *origin = &series->origin;
-    find_origin(&series->origin, source);
+    struct pyroscope_origin *origin = &series->origin;
+    /* A request may have a post for each of many small profiles: resource and scope are read again
+     * only if they are not those of the previous series. */
+    if (!origin->is_known || !is_same(origin->resource, source->resource) ||
+        !is_same(origin->scope, source->scope) ||
+        !slice_equal(origin->label_names, source->label_names)) {
+        arena_clear(&origin->arena);
+        origin->is_known = true;
+        origin->resource = source->resource;
+        origin->scope = source->scope;
+        origin->label_names = source->label_names;
+        origin->count = 0;
+        origin->left_out = 0;
+        origin->service = find_text(origin, source, "service.name");
+        if (origin->service.size == 0)
+            origin->service = find_text(origin, source, "service_name");
+        origin->executable = find_text(origin, source, "process.executable.name");
+        find_labels(origin, source, source->resource, RESOURCE_ATTRIBUTES);
+        find_labels(origin, source, source->scope, SCOPE_ATTRIBUTES);
+    }
     arena_clear(&series->arena);
     series->labels.size = 0;
     series->count = 0;
@@ -224,7 +198,20 @@ bool pyroscope_series_build(struct pyroscope_series *series, const struct pyrosc
         while (series_next_private(source->dictionary, &reader, &label))
             add(series, source, label.name, label.value);
     }
-    add_service(series, source);
+    /* service_name is never missing. */
+    struct slice service = source->service.size > 0 ? source->service : origin->service;
+    if (service.size == 0) {
+        size_t size = sizeof(unknown) + origin->executable.size;
+        char *text = origin->executable.size > 0 ? arena_try_alloc(&series->arena, size) : NULL;
+        service = slice_of_text(unknown);
+        if (text != NULL) {
+            memcpy(text, unknown, sizeof(unknown) - 1);
+            text[sizeof(unknown) - 1] = ':';
+            memcpy(text + sizeof(unknown), origin->executable.data, origin->executable.size);
+            service = slice_of(text, size);
+        }
+    }
+    add(series, source, slice_of_text("service_name"), service);
     for (size_t i = 0; more != NULL && more->type == CONFIG_VALUE_MAP && i < more->count; i++)
         add_text(series, source, more->keys[i], more->items[i].text);
     for (size_t i = 0; i < origin->count; i++)

@@ -74,26 +74,6 @@ static bool step_to_profile(struct pyroscope_walk *walk)
     return true;
 }
 
-/* Counts profiles of times that the server would refuse. */
-static bool is_wanted(struct pyroscope_walk *walk)
-{
-    const struct pyroscope_limits_config *limits = &walk->config->limits;
-    if (walk->wants != NULL && !walk->wants(&walk->profile))
-        return false;
-    uint64_t now_ns = clock_wall_ns();
-    uint64_t time_ns = walk->profile.time_unix_ns;
-    bool is_old = time_ns != 0 && limits->max_age_ns != 0 && time_ns < now_ns &&
-                  now_ns - time_ns > limits->max_age_ns;
-    bool is_new = time_ns > PPROF_TIME_NS_MAX || (limits->max_future_ns != 0 && time_ns > now_ns &&
-                                                  time_ns - now_ns > limits->max_future_ns);
-    if (!is_old && !is_new)
-        return true;
-    walk->odd_age_ns = (int64_t)(now_ns - time_ns);
-    walk->too_old += is_old ? profile_items(&walk->profile) : 0;
-    walk->too_new += is_new ? profile_items(&walk->profile) : 0;
-    return false;
-}
-
 static void begin_service(struct pyroscope_walk *walk, size_t service)
 {
     assert(service < walk->conversion.services_count);
@@ -105,13 +85,29 @@ static void begin_service(struct pyroscope_walk *walk, size_t service)
     otlp_to_pprof_begin(&walk->conversion, &source);
 }
 
+/* Begins the next profile that is wanted. Counts those of times that the server would refuse. */
 static bool begin_profile(struct pyroscope_walk *walk)
 {
-    do {
+    const struct pyroscope_limits_config *limits = &walk->config->limits;
+    const struct profile *profile = &walk->profile;
+    for (;;) {
         if (!step_to_profile(walk))
             return false;
-    } while (!is_wanted(walk));
-    const struct profile *profile = &walk->profile;
+        if (walk->wants != NULL && !walk->wants(profile))
+            continue;
+        uint64_t now_ns = clock_wall_ns();
+        uint64_t time_ns = profile->time_unix_ns;
+        bool is_old = time_ns != 0 && limits->max_age_ns != 0 && time_ns < now_ns &&
+                      now_ns - time_ns > limits->max_age_ns;
+        bool is_new =
+            time_ns > PPROF_TIME_NS_MAX || (limits->max_future_ns != 0 && time_ns > now_ns &&
+                                            time_ns - now_ns > limits->max_future_ns);
+        if (!is_old && !is_new)
+            break;
+        walk->odd_age_ns = (int64_t)(now_ns - time_ns);
+        walk->too_old += is_old ? profile_items(profile) : 0;
+        walk->too_new += is_new ? profile_items(profile) : 0;
+    }
     const struct profile_type_texts texts = {
         .type = text_at(walk, profile->sample_type.type),
         .unit = text_at(walk, profile->sample_type.unit),
@@ -130,7 +126,7 @@ static bool begin_profile(struct pyroscope_walk *walk)
     }
     walk->part_no = 0;
     walk->has_profile = true;
-    otlp_to_pprof_services(&walk->conversion, &walk->profile);
+    otlp_to_pprof_services(&walk->conversion, profile);
     begin_service(walk, 0);
     return true;
 }

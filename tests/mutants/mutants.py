@@ -323,7 +323,7 @@ MUTANTS = [
            "attempt->worst.verdict != ACCEPTED && attempt->settled.stored == 0;",
            "attempt->worst.verdict != ACCEPTED;", ("test_pyroscope_exporter",)),
     Mutant("pyroscope: after a 429 one at a time", "exporters/pyroscope/pyroscope_attempt.c",
-           "return is_careful ? 1 :", "return is_careful ? 2 :",
+           "(is_careful ? 1 :", "(is_careful ? 2 :",
            ("test_pyroscope_ingest", "test_pyroscope_exporter")),
     Mutant("pyroscope: two profiles of one time are moved apart", "exporters/pyroscope/pyroscope_attempt.c",
            "counter_add(&counters->moved, free_ns != time_ns);\n    return free_ns;",

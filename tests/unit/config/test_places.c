@@ -125,7 +125,7 @@ static const struct row rows[] = {
     {EXPORTER, PYRO "bearer_token: x\n    @basic_auth: {username: a}", "exclude each other"},
     {EXPORTER, PYRO "bearer_token: @x\n    headers: {authorization: y}", "exclude each other"},
     {EXPORTER, PYRO "@basic_auth: {}", "basic_auth needs a username"},
-    {EXPORTER, PYRO "basic_auth: {username: @'a:b'}", "has no colon"},
+    {EXPORTER, PYRO "basic_auth: {username: @'a:b'}", "must not contain a colon"},
     {EXPORTER, PYRO "tenant: @\"a\\nb\"", "line breaks"},
     {EXPORTER, PYRO "tenant: @a\n    headers: {x-scope-orgid: b}", "exclude each other"},
     {EXPORTER, PYRO "labels: {names: @x}", "must be a map"},
