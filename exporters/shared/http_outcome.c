@@ -35,48 +35,11 @@ void http_outcome_words(const struct http_result *result, const struct request_s
     snprintf(words, HTTP_OUTCOME_WORDS_MAX + 1, "%.*s", HTTP_OUTCOME_WORDS_MAX, text);
 }
 
-/* "error exporting items, request to URL responded with HTTP Status Code N", and what the back-end
- * said: a google.rpc.Status as the Go collector prints it, or its own words. */
-static void describe_response(const struct http_result *result,
-                              const struct request_secrets *secrets, const char *url,
-                              char text[HTTP_OUTCOME_TEXT_MAX])
-{
-    enum { MESSAGE_MAX = 3072, DETAILS_MAX = 512 };
-    char words[HTTP_OUTCOME_WORDS_MAX + 1];
-    char reason[JSON_REASON_BYTES_MAX];
-    struct otlp_status status;
-    struct buffer *encoded = NULL;
-    int size = snprintf(text, HTTP_OUTCOME_TEXT_MAX,
-                        "error exporting items, request to %s responded with HTTP Status Code %u",
-                        url, result->status);
-    size_t room = size < HTTP_OUTCOME_TEXT_MAX ? HTTP_OUTCOME_TEXT_MAX - (size_t)size : 0;
-    http_outcome_words(result, secrets, words);
-    bool has_status = false;
-    if (result->status >= 400 && !media_type_is(result->content_type, "application/json"))
-        has_status = otlp_response_status(result->body, &status);
-    else if (result->status >= 400)
-        has_status =
-            json_read(&otlp_rpc_status, result->body, NULL, &encoded, reason) == JSON_READ &&
-            otlp_response_status(buffer_slice(encoded), &status);
-    if (room > 0 && has_status && (status.message.size > 0 || words[0] == '\0')) {
-        char details[DETAILS_MAX];
-        char message[MESSAGE_MAX];
-        snprintf(message, sizeof(message), "%.*s", (int)status.message.size,
-                 (const char *)status.message.data);
-        request_secrets_redact(secrets, message, sizeof(message));
-        otlp_status_details_text(&status, details, sizeof(details));
-        request_secrets_redact(secrets, details, sizeof(details));
-        snprintf(text + size, room, ", Message=%s, Details=%s", message, details);
-    } else if (room > 0 && words[0] != '\0') {
-        snprintf(text + size, room, ": %s", words);
-    }
-    buffer_unref(encoded);
-}
-
 struct outcome http_outcome_refused(const struct http_result *result,
                                     const struct request_secrets *secrets, const char *url,
                                     char text[HTTP_OUTCOME_TEXT_MAX])
 {
+    enum { MESSAGE_MAX = 3072, DETAILS_MAX = 512 };
     /* As the Go collector maps them. */
     static const struct {
         unsigned status;
@@ -105,7 +68,38 @@ struct outcome http_outcome_refused(const struct http_result *result,
         if (codes[i].status == status)
             code = codes[i].code;
     bool is_retryable = status == 429 || status == 502 || status == 503 || status == 504;
-    describe_response(result, secrets, url, text);
+
+    /* "error exporting items, request to URL responded with HTTP Status Code N", and what the
+     * back-end said: a google.rpc.Status as the Go collector prints it, or its own words. */
+    char words[HTTP_OUTCOME_WORDS_MAX + 1];
+    char reason[JSON_REASON_BYTES_MAX];
+    struct otlp_status rpc;
+    struct buffer *encoded = NULL;
+    int size = snprintf(text, HTTP_OUTCOME_TEXT_MAX,
+                        "error exporting items, request to %s responded with HTTP Status Code %u",
+                        url, status);
+    size_t room = size < HTTP_OUTCOME_TEXT_MAX ? HTTP_OUTCOME_TEXT_MAX - (size_t)size : 0;
+    http_outcome_words(result, secrets, words);
+    bool has_status = false;
+    if (status >= 400 && !media_type_is(result->content_type, "application/json"))
+        has_status = otlp_response_status(result->body, &rpc);
+    else if (status >= 400)
+        has_status =
+            json_read(&otlp_rpc_status, result->body, NULL, &encoded, reason) == JSON_READ &&
+            otlp_response_status(buffer_slice(encoded), &rpc);
+    if (room > 0 && has_status && (rpc.message.size > 0 || words[0] == '\0')) {
+        char details[DETAILS_MAX];
+        char message[MESSAGE_MAX];
+        snprintf(message, sizeof(message), "%.*s", (int)rpc.message.size,
+                 (const char *)rpc.message.data);
+        request_secrets_redact(secrets, message, sizeof(message));
+        otlp_status_details_text(&rpc, details, sizeof(details));
+        request_secrets_redact(secrets, details, sizeof(details));
+        snprintf(text + size, room, ", Message=%s, Details=%s", message, details);
+    } else if (room > 0 && words[0] != '\0') {
+        snprintf(text + size, room, ": %s", words);
+    }
+    buffer_unref(encoded);
     return (struct outcome){
         .verdict = REFUSED,
         .code = code,
