@@ -65,11 +65,13 @@ static const struct {
     {"completion", CLI_COMPLETION, "Print completions for a shell; argument: bash, zsh or fish"},
 };
 
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
 void cli_print_help(const struct cli *cli)
 {
     printf("Usage:\n  %s --config FILE [flags]\n  %s COMMAND [flags]\n\nCommands:\n", cli->program,
            cli->program);
-    for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+    for (size_t i = 0; i < COMMANDS; i++)
         printf("  %-22s %s\n", commands[i].name, commands[i].help);
     printf("\nFlags:\n");
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
@@ -78,7 +80,7 @@ void cli_print_help(const struct cli *cli)
 
 bool cli_command_word(size_t index, struct command_word *word)
 {
-    if (index >= sizeof(commands) / sizeof(commands[0]))
+    if (index >= COMMANDS)
         return false;
     *word = (struct command_word){.name = commands[index].name, .help = commands[index].help};
     return true;
@@ -92,9 +94,31 @@ bool cli_flag_word(size_t index, struct command_word *word)
     return true;
 }
 
-static bool set_flag(struct cli *cli, enum flag_id id, const char *value, struct error *error)
+/* Parses "--flag=value" or "--flag value"; advances *index past a separate value. */
+static bool parse_flag(struct cli *cli, int count, char **arguments, int *index,
+                       struct error *error)
 {
-    switch (id) {
+    assert(*index < count);
+    assert(arguments[*index][0] == '-');
+    const char *argument = arguments[*index];
+    const char *equals = strchr(argument, '=');
+    size_t size = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
+    const struct flag *flag = NULL;
+    for (size_t i = 0; flag == NULL && i < sizeof(flags) / sizeof(flags[0]); i++)
+        if (strlen(flags[i].name) == size && strncmp(flags[i].name, argument, size) == 0)
+            flag = &flags[i];
+    if (flag == NULL && argument[1] == '-')
+        return error_set(error, "unknown flag: %.*s", (int)size, argument);
+    if (flag == NULL)
+        return error_set(error, "unknown shorthand flag: '%c' in %s", argument[1], argument);
+    if (equals == NULL && !flag->is_switch && *index + 1 >= count)
+        return error_set(error, "flag needs an argument: %s", argument);
+    const char *value = "true";
+    if (equals != NULL)
+        value = equals + 1;
+    else if (!flag->is_switch)
+        value = arguments[++*index];
+    switch (flag->id) {
     case FLAG_CONFIG:
         if (cli->configs_count == CLI_VALUES_MAX)
             return error_set(error, "more than %d --config flags", CLI_VALUES_MAX);
@@ -135,51 +159,6 @@ static bool set_flag(struct cli *cli, enum flag_id id, const char *value, struct
     return false;
 }
 
-/* Parses "--flag=value" or "--flag value"; advances *index past a separate value. */
-static bool parse_flag(struct cli *cli, int count, char **arguments, int *index,
-                       struct error *error)
-{
-    assert(*index < count);
-    assert(arguments[*index][0] == '-');
-    const char *argument = arguments[*index];
-    const char *equals = strchr(argument, '=');
-    size_t size = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
-    const struct flag *flag = NULL;
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
-        if (strlen(flags[i].name) == size && strncmp(flags[i].name, argument, size) == 0) {
-            flag = &flags[i];
-            break;
-        }
-    if (flag == NULL && argument[1] == '-')
-        return error_set(error, "unknown flag: %.*s", (int)size, argument);
-    if (flag == NULL)
-        return error_set(error, "unknown shorthand flag: '%c' in %s", argument[1], argument);
-    if (equals == NULL && !flag->is_switch && *index + 1 >= count)
-        return error_set(error, "flag needs an argument: %s", argument);
-    const char *value = "true";
-    if (equals != NULL)
-        value = equals + 1;
-    else if (!flag->is_switch)
-        value = arguments[++*index];
-    return set_flag(cli, flag->id, value, error);
-}
-
-static bool parse_word(struct cli *cli, const char *word, struct error *error)
-{
-    bool takes_argument = cli->command == CLI_FEATURE_GATE || cli->command == CLI_HEALTH_CHECK ||
-                          cli->command == CLI_COMPLETION;
-    if (takes_argument && cli->argument == NULL) {
-        cli->argument = word;
-        return true;
-    }
-    for (size_t i = 0; cli->command == CLI_RUN && i < sizeof(commands) / sizeof(commands[0]); i++)
-        if (strcmp(commands[i].name, word) == 0) {
-            cli->command = commands[i].command;
-            return true;
-        }
-    return error_set(error, "unknown command \"%s\" for \"%s\"", word, cli->program);
-}
-
 bool cli_parse(struct cli *cli, int count, char **arguments, struct error *error)
 {
     assert(count > 0);
@@ -187,10 +166,23 @@ bool cli_parse(struct cli *cli, int count, char **arguments, struct error *error
     *cli = (struct cli){.program = slash != NULL ? slash + 1 : arguments[0]};
     cli->gates = feature_gates_default();
     for (int i = 1; i < count; i++) {
-        bool is_flag = arguments[i][0] == '-' && arguments[i][1] != '\0';
-        if (is_flag ? !parse_flag(cli, count, arguments, &i, error)
-                    : !parse_word(cli, arguments[i], error))
-            return false;
+        const char *word = arguments[i];
+        bool is_flag = word[0] == '-' && word[1] != '\0';
+        bool takes_argument = cli->command == CLI_FEATURE_GATE ||
+                              cli->command == CLI_HEALTH_CHECK || cli->command == CLI_COMPLETION;
+        if (is_flag) {
+            if (!parse_flag(cli, count, arguments, &i, error))
+                return false;
+        } else if (takes_argument && cli->argument == NULL) {
+            cli->argument = word;
+        } else {
+            size_t place = 0;
+            while (place < COMMANDS && strcmp(commands[place].name, word) != 0)
+                place++;
+            if (cli->command != CLI_RUN || place == COMMANDS)
+                return error_set(error, "unknown command \"%s\" for \"%s\"", word, cli->program);
+            cli->command = commands[place].command;
+        }
         cli->rest = &arguments[i + 1];
         cli->rest_count = count - i - 1;
         if (cli->command == CLI_VERSION || cli->command == CLI_HELP || cli->command == CLI_PROFILE)

@@ -54,16 +54,23 @@ static bool parse(const char *url, struct target *target, struct error *error)
     return true;
 }
 
-static int connect_to(const struct target *target)
+enum health { HEALTHY, UNHEALTHY, UNREACHABLE };
+
+static enum health ask(const char *url, struct error *error)
 {
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     struct timeval limit = {.tv_sec = PROBE_TIMEOUT_S};
+    struct target target;
+    char text[3 * PROBE_TEXT_MAX];
+    unsigned status = 0;
     int fd = -1;
-    assert(target->host[0] != '\0');
+    if (!parse(url, &target, error))
+        return UNHEALTHY;
+    assert(target.host[0] != '\0');
     errno = EADDRNOTAVAIL; /* if the name resolves to no address */
-    if (getaddrinfo(target->host, target->port, &hints, &found) != 0)
-        return -1;
+    if (getaddrinfo(target.host, target.port, &hints, &found) != 0)
+        found = NULL;
     for (struct addrinfo *a = found; a != NULL && fd < 0; a = a->ai_next) {
         fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
@@ -75,23 +82,11 @@ static int connect_to(const struct target *target)
             fd = -1;
         }
     }
-    freeaddrinfo(found);
-    return fd;
-}
-
-enum answer { ANSWER_HEALTHY, ANSWER_UNHEALTHY, ANSWER_NONE };
-
-static enum answer ask(const char *url, struct error *error)
-{
-    struct target target;
-    char text[3 * PROBE_TEXT_MAX];
-    unsigned status = 0;
-    if (!parse(url, &target, error))
-        return ANSWER_UNHEALTHY;
-    int fd = connect_to(&target);
+    if (found != NULL)
+        freeaddrinfo(found);
     if (fd < 0) {
-        error_set(error, "healthcheck: nothing answers at %s: %s", url, strerror(errno));
-        return ANSWER_NONE;
+        error_set(error, "healthcheck: cannot connect to %s: %s", url, strerror(errno));
+        return UNREACHABLE;
     }
     int size =
         snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: %s\r\nConnection: close\r\n\r\n",
@@ -103,18 +98,18 @@ static enum answer ask(const char *url, struct error *error)
     close(fd);
     text[got > 0 ? got : 0] = '\0';
     if (sscanf(text, "HTTP/1.1 %u", &status) != 1)
-        error_set(error, "healthcheck: no HTTP answer from %s", url);
+        error_set(error, "healthcheck: no HTTP response from %s", url);
     else if (status != 200)
-        error_set(error, "healthcheck: %s answers %u, expected 200", url, status);
-    return status == 200 ? ANSWER_HEALTHY : ANSWER_UNHEALTHY;
+        error_set(error, "healthcheck: %s responds with %u, expected 200", url, status);
+    return status == 200 ? HEALTHY : UNHEALTHY;
 }
 
 bool health_probe(const char *url, struct error *error)
 {
     if (url != NULL)
-        return ask(url, error) == ANSWER_HEALTHY;
-    enum answer answer = ask("http://localhost:13133/", error);
-    if (answer == ANSWER_NONE)
-        answer = ask("http://localhost:8888/metrics", error);
-    return answer == ANSWER_HEALTHY;
+        return ask(url, error) == HEALTHY;
+    enum health health = ask("http://localhost:13133/", error);
+    if (health == UNREACHABLE)
+        health = ask("http://localhost:8888/metrics", error);
+    return health == HEALTHY;
 }

@@ -20,68 +20,6 @@ static int fail(const char *text)
     return 1;
 }
 
-static int run(const struct cli *cli)
-{
-    struct error error = {.text = ""};
-    switch (cli->command) {
-    case CLI_COMPONENTS:
-        config_print_components(components, stdout);
-        return 0;
-    case CLI_CONFIG_REFERENCE:
-        config_print_reference(components, stdout);
-        return 0;
-    case CLI_FEATURE_GATE: {
-        assert(cli->command == CLI_FEATURE_GATE);
-        if (feature_gates_print(&cli->gates, cli->argument, stdout))
-            return 0;
-        fprintf(stderr, "Error: feature \"%s\" not found\n", cli->argument);
-        return 1;
-    }
-    case CLI_HEALTH_CHECK:
-        return health_probe(cli->argument, &error) ? 0 : fail(error.text);
-    case CLI_COMPLETION:
-        return completion_print(cli->argument, stdout, &error) ? 0 : fail(error.text);
-    case CLI_PROFILE:
-        return profile_command(cli->program, cli->rest_count, cli->rest);
-    case CLI_VERSION:
-        printf("%s version %s\n", cli->program, SPANFLAME_VERSION);
-        return 0;
-    case CLI_HELP:
-        cli_print_help(cli);
-        return 0;
-    case CLI_RUN:
-    case CLI_VALIDATE:
-    case CLI_PRINT_CONFIG:
-        break;
-    }
-    const struct config_request request = {
-        .locations = cli->configs,
-        .locations_count = cli->configs_count,
-        .settings = cli->settings,
-        .settings_count = cli->settings_count,
-        .factories = components,
-        .gates = &cli->gates,
-        .skips_checks = cli->skips_validation,
-    };
-    if (cli->configs_count == 0 && cli->settings_count == 0)
-        return fail("at least one config flag must be provided");
-    if (cli->command == CLI_VALIDATE)
-        return supervisor_validate(&request);
-    if (cli->command == CLI_PRINT_CONFIG) {
-        struct config_problems problems = {0};
-        if (!cli->skips_validation && supervisor_validate(&request) != 0)
-            return 1;
-        bool is_printed =
-            config_print(&request, cli->is_unredacted, cli->is_json, stdout, &problems);
-        for (size_t i = 0; !is_printed && i < problems.count; i++)
-            fail(problems.texts[i]);
-        config_problems_clear(&problems);
-        return is_printed ? 0 : 1;
-    }
-    assert(cli->command == CLI_RUN);
-    return supervisor_run(&request);
-}
-
 int main(int count, char **arguments)
 {
     static struct cli cli;
@@ -90,7 +28,60 @@ int main(int count, char **arguments)
     core_dumps_allow(false); /* configurations hold secrets */
     if (!cli_parse(&cli, count, arguments, &error))
         return fail(error.text);
-    int result = run(&cli);
+    switch (cli.command) {
+    case CLI_COMPONENTS:
+        config_print_components(components, stdout);
+        return 0;
+    case CLI_CONFIG_REFERENCE:
+        config_print_reference(components, stdout);
+        return 0;
+    case CLI_FEATURE_GATE:
+        if (feature_gates_print(&cli.gates, cli.argument, stdout))
+            return 0;
+        fprintf(stderr, "Error: feature \"%s\" not found\n", cli.argument);
+        return 1;
+    case CLI_HEALTH_CHECK:
+        return health_probe(cli.argument, &error) ? 0 : fail(error.text);
+    case CLI_COMPLETION:
+        return completion_print(cli.argument, stdout, &error) ? 0 : fail(error.text);
+    case CLI_PROFILE:
+        return profile_command(cli.program, cli.rest_count, cli.rest);
+    case CLI_VERSION:
+        printf("%s version %s\n", cli.program, SPANFLAME_VERSION);
+        return 0;
+    case CLI_HELP:
+        cli_print_help(&cli);
+        return 0;
+    case CLI_RUN:
+    case CLI_VALIDATE:
+    case CLI_PRINT_CONFIG:
+        break;
+    }
+    const struct config_request request = {
+        .locations = cli.configs,
+        .locations_count = cli.configs_count,
+        .settings = cli.settings,
+        .settings_count = cli.settings_count,
+        .factories = components,
+        .gates = &cli.gates,
+        .skips_checks = cli.skips_validation,
+    };
+    if (cli.configs_count == 0 && cli.settings_count == 0)
+        return fail("at least one config flag must be provided");
+    if (cli.command == CLI_VALIDATE)
+        return supervisor_validate(&request);
+    if (cli.command == CLI_PRINT_CONFIG) {
+        struct config_problems problems = {0};
+        if (!cli.skips_validation && supervisor_validate(&request) != 0)
+            return 1;
+        bool is_printed = config_print(&request, cli.is_unredacted, cli.is_json, stdout, &problems);
+        for (size_t i = 0; !is_printed && i < problems.count; i++)
+            fail(problems.texts[i]);
+        config_problems_clear(&problems);
+        return is_printed ? 0 : 1;
+    }
+    assert(cli.command == CLI_RUN);
+    int result = supervisor_run(&request);
     if (result == SUPERVISOR_BEGIN_ANEW) {
         /* Re-executes the running image: the file on disk may have been replaced meanwhile. */
         execv("/proc/self/exe", arguments);

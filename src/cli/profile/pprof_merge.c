@@ -117,58 +117,6 @@ static bool add_columns(struct adding *adding, struct error *error)
     return true;
 }
 
-/* Flags say how much is known of a mapping, not which one it is: they are combined. */
-static void add_mappings(struct adding *adding)
-{
-    struct pprof_merge *merge = adding->merge;
-    bool is_new;
-    for (size_t i = 0; i < adding->from->mappings_count; i++) {
-        struct pprof_mapping mapping = adding->from->mappings[i];
-        mapping.filename = text_of(adding, mapping.filename);
-        mapping.build_id = text_of(adding, mapping.build_id);
-        const uint64_t key[] = {mapping.memory_start, mapping.memory_limit, mapping.file_offset,
-                                mapping.filename, mapping.build_id};
-        uint32_t id = add_key(&merge->mappings, key, 5, &is_new);
-        merge->mapping_rows = grown_array(merge->mapping_rows, &merge->mapping_rows_capacity,
-                                          id + 1, sizeof(merge->mapping_rows[0]));
-        const struct pprof_mapping *row = &merge->mapping_rows[id];
-        mapping.id = id;
-        mapping.has_functions |= row->has_functions;
-        mapping.has_filenames |= row->has_filenames;
-        mapping.has_line_numbers |= row->has_line_numbers;
-        mapping.has_inline_frames |= row->has_inline_frames;
-        merge->mapping_rows[id] = mapping;
-        adding->mappings[i + 1] = id;
-    }
-}
-
-static void add_location(struct adding *adding, size_t place)
-{
-    struct pprof_location location = adding->from->locations[place];
-    struct pprof_line *lines = mem_alloc(location.lines_count * sizeof(lines[0]));
-    uint64_t *key = key_room(adding->merge, 3 + 3 * location.lines_count);
-    size_t count = 0;
-    bool is_new;
-    assert(location.mapping <= adding->from->mappings_count);
-    location.mapping = adding->mappings[location.mapping];
-    key[count++] = location.mapping;
-    key[count++] = location.address;
-    key[count++] = location.is_folded;
-    for (size_t i = 0; i < location.lines_count; i++) {
-        lines[i] = location.lines[i];
-        lines[i].function = adding->functions[lines[i].function];
-        key[count++] = lines[i].function;
-        key[count++] = (uint64_t)lines[i].line;
-        key[count++] = (uint64_t)lines[i].column;
-    }
-    location.lines = lines;
-    location.id = add_key(&adding->merge->locations, key, count, &is_new);
-    adding->locations[place + 1] = (uint32_t)location.id;
-    if (is_new)
-        pprof_writer_location(&adding->merge->writer, &location);
-    mem_free(lines);
-}
-
 static int compare_labels(const void *left, const void *right)
 {
     const uint64_t *a = left;
@@ -256,27 +204,67 @@ static void add_head(struct adding *adding)
 bool pprof_merge_add(struct pprof_merge *merge, const struct pprof *pprof, struct error *error)
 {
     struct adding adding = {.merge = merge, .from = pprof};
+    bool is_new;
     if (!add_columns(&adding, error))
         return false;
     adding.functions = mem_zalloc((pprof->functions_count + 1) * sizeof(uint32_t));
     adding.mappings = mem_zalloc((pprof->mappings_count + 1) * sizeof(uint32_t));
     adding.locations = mem_zalloc((pprof->locations_count + 1) * sizeof(uint32_t));
-    bool is_new;
-    for (size_t i = 0; i < adding.from->functions_count; i++) {
-        struct pprof_function function = adding.from->functions[i];
+    for (size_t i = 0; i < pprof->functions_count; i++) {
+        struct pprof_function function = pprof->functions[i];
         function.name = text_of(&adding, function.name);
         function.system_name = text_of(&adding, function.system_name);
         function.filename = text_of(&adding, function.filename);
         const uint64_t key[] = {function.name, function.system_name, function.filename,
                                 (uint64_t)function.start_line};
-        function.id = add_key(&adding.merge->functions, key, 4, &is_new);
+        function.id = add_key(&merge->functions, key, 4, &is_new);
         adding.functions[i + 1] = (uint32_t)function.id;
         if (is_new)
-            pprof_writer_function(&adding.merge->writer, &function);
+            pprof_writer_function(&merge->writer, &function);
     }
-    add_mappings(&adding);
-    for (size_t i = 0; i < pprof->locations_count; i++)
-        add_location(&adding, i);
+    for (size_t i = 0; i < pprof->mappings_count; i++) {
+        struct pprof_mapping mapping = pprof->mappings[i];
+        mapping.filename = text_of(&adding, mapping.filename);
+        mapping.build_id = text_of(&adding, mapping.build_id);
+        const uint64_t key[] = {mapping.memory_start, mapping.memory_limit, mapping.file_offset,
+                                mapping.filename, mapping.build_id};
+        uint32_t id = add_key(&merge->mappings, key, 5, &is_new);
+        merge->mapping_rows = grown_array(merge->mapping_rows, &merge->mapping_rows_capacity,
+                                          id + 1, sizeof(merge->mapping_rows[0]));
+        /* Flags say how much is known of a mapping, not which one it is: they are combined. */
+        const struct pprof_mapping *row = &merge->mapping_rows[id];
+        mapping.id = id;
+        mapping.has_functions |= row->has_functions;
+        mapping.has_filenames |= row->has_filenames;
+        mapping.has_line_numbers |= row->has_line_numbers;
+        mapping.has_inline_frames |= row->has_inline_frames;
+        merge->mapping_rows[id] = mapping;
+        adding.mappings[i + 1] = id;
+    }
+    for (size_t i = 0; i < pprof->locations_count; i++) {
+        struct pprof_location location = pprof->locations[i];
+        struct pprof_line *lines = mem_alloc(location.lines_count * sizeof(lines[0]));
+        uint64_t *key = key_room(merge, 3 + 3 * location.lines_count);
+        size_t count = 0;
+        assert(location.mapping <= pprof->mappings_count);
+        location.mapping = adding.mappings[location.mapping];
+        key[count++] = location.mapping;
+        key[count++] = location.address;
+        key[count++] = location.is_folded;
+        for (size_t k = 0; k < location.lines_count; k++) {
+            lines[k] = location.lines[k];
+            lines[k].function = adding.functions[lines[k].function];
+            key[count++] = lines[k].function;
+            key[count++] = (uint64_t)lines[k].line;
+            key[count++] = (uint64_t)lines[k].column;
+        }
+        location.lines = lines;
+        location.id = add_key(&merge->locations, key, count, &is_new);
+        adding.locations[i + 1] = (uint32_t)location.id;
+        if (is_new)
+            pprof_writer_location(&merge->writer, &location);
+        mem_free(lines);
+    }
     add_samples(&adding);
     add_head(&adding);
     mem_free(adding.functions);

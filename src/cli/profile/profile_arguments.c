@@ -14,14 +14,14 @@ enum { ROWS_MAX = 1000000 };
 
 #define VERB(verb) (1u << (verb))
 
-enum flag { FLAG_JSON, FLAG_TOP, FLAG_TYPE, FLAG_FLAMEGRAPH, FLAG_TO, FLAG_OUTPUT };
+enum flag { FLAG_JSON, FLAG_TOP, FLAG_TYPE, FLAG_FLAMEGRAPH, FLAG_TO, FLAG_OUTPUT, FLAGS };
 
 static const struct {
     const char *name;
     const char *value; /* its name in the help; NULL: takes no value */
     unsigned verbs;
     const char *help;
-} flags[] = {
+} flags[FLAGS] = {
     [FLAG_JSON] = {"--json", NULL, VERB(VERB_SHOW) | VERB(VERB_DIFF),
                    "Print one JSON document instead of tables"},
     [FLAG_TOP] = {"--top", "N", VERB(VERB_SHOW) | VERB(VERB_DIFF),
@@ -62,7 +62,7 @@ void profile_arguments_help(FILE *out, const char *program)
     for (size_t i = 0; i < PROFILE_VERBS; i++)
         fprintf(out, "  %-22s %s\n", verbs[i].usage, verbs[i].help);
     fputs("\nFlags:\n", out);
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+    for (size_t i = 0; i < FLAGS; i++)
         fprintf(out, "  %-12s %-9s %s\n", flags[i].name,
                 flags[i].value != NULL ? flags[i].value : "", flags[i].help);
 }
@@ -77,19 +77,40 @@ bool profile_arguments_verb(size_t index, struct command_word *word)
 
 bool profile_arguments_flag(size_t index, struct command_word *word)
 {
-    if (index >= sizeof(flags) / sizeof(flags[0]))
+    if (index >= FLAGS)
         return false;
     *word = (struct command_word){flags[index].name, flags[index].value, flags[index].help};
     return true;
 }
 
-/* value is NULL for flags that take none. */
-static bool set_flag(struct profile_arguments *parsed, enum flag flag, const char *value,
-                     struct error *error)
+/* Parses "--flag=value" or "--flag value"; advances *index past a separate value. */
+static bool parse_flag(struct profile_arguments *parsed, int count, char **arguments, int *index,
+                       struct error *error)
 {
     static const char *const formats[PROFILE_FORMATS] = {
         [FORMAT_PPROF] = "pprof", [FORMAT_OTLP] = "otlp", [FORMAT_OTLP_JSON] = "otlp-json"};
-    switch (flag) {
+    const char *argument = arguments[*index];
+    const char *equals = strchr(argument, '=');
+    size_t size = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
+    const char *value = equals != NULL ? equals + 1 : NULL;
+    unsigned flag = 0;
+    assert(argument[0] == '-');
+    while (flag < FLAGS &&
+           (strlen(flags[flag].name) != size || strncmp(flags[flag].name, argument, size) != 0))
+        flag++;
+    if (flag == FLAGS)
+        return error_set(error, "unknown flag: %.*s; \"profile help\" lists them", (int)size,
+                         argument);
+    if ((flags[flag].verbs & VERB(parsed->verb)) == 0)
+        return error_set(error, "%s has no meaning for \"profile %s\"", flags[flag].name,
+                         verbs[parsed->verb].name);
+    if (flags[flag].value == NULL && value != NULL)
+        return error_set(error, "%s takes no value", flags[flag].name);
+    if (flags[flag].value != NULL && value == NULL && *index + 1 < count)
+        value = arguments[++*index];
+    if (flags[flag].value != NULL && value == NULL)
+        return error_set(error, "flag needs an argument: %s", argument);
+    switch ((enum flag)flag) {
     case FLAG_JSON:
         parsed->is_json = true;
         return true;
@@ -126,34 +147,10 @@ static bool set_flag(struct profile_arguments *parsed, enum flag flag, const cha
             return error_set(error, "-o: found twice, expected one file to write to");
         parsed->output = value;
         return true;
+    case FLAGS:
+        break;
     }
     return false;
-}
-
-/* Parses "--flag=value" or "--flag value"; advances *index past a separate value. */
-static bool parse_flag(struct profile_arguments *parsed, int count, char **arguments, int *index,
-                       struct error *error)
-{
-    const char *argument = arguments[*index];
-    const char *equals = strchr(argument, '=');
-    size_t size = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
-    const char *value = equals != NULL ? equals + 1 : NULL;
-    assert(argument[0] == '-');
-    for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-        if (strlen(flags[i].name) != size || strncmp(flags[i].name, argument, size) != 0)
-            continue;
-        if ((flags[i].verbs & VERB(parsed->verb)) == 0)
-            return error_set(error, "%s has no meaning for \"profile %s\"", flags[i].name,
-                             verbs[parsed->verb].name);
-        if (flags[i].value == NULL && value != NULL)
-            return error_set(error, "%s takes no value", flags[i].name);
-        if (flags[i].value != NULL && value == NULL && *index + 1 < count)
-            value = arguments[++*index];
-        if (flags[i].value != NULL && value == NULL)
-            return error_set(error, "flag needs an argument: %s", argument);
-        return set_flag(parsed, (enum flag)i, value, error);
-    }
-    return error_set(error, "unknown flag: %.*s; \"profile help\" lists them", (int)size, argument);
 }
 
 bool profile_arguments_parse(struct profile_arguments *parsed, int count, char **arguments,

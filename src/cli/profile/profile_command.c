@@ -83,67 +83,94 @@ static bool write_flamegraph(const struct profile_arguments *arguments, const st
     return is_whole && is_drawn;
 }
 
-static bool show_report(const struct profile_arguments *arguments, const struct profile_file *file,
-                        const struct report *report, struct error *error)
+static bool show(const struct profile_arguments *arguments, struct error *error)
 {
+    static struct report report;
     struct report_scope scope = {.rows_max = rows_max_of(arguments)};
+    struct profile_file file;
     assert(arguments->files_count == 1);
-    if (arguments->type != NULL) {
-        scope.type = report_find_type(report, arguments->type);
-        if (scope.type == NULL)
-            return no_such_type(file->path, arguments->type, report, error);
+    if (!profile_file_read(&file, arguments->files[0], error))
+        return false;
+    report_init(&report);
+    bool is_shown = make_report(&report, &file, error);
+    if (is_shown && arguments->type != NULL) {
+        scope.type = report_find_type(&report, arguments->type);
+        is_shown = scope.type != NULL || no_such_type(file.path, arguments->type, &report, error);
     }
-    if (arguments->is_json)
-        profile_json_show(stdout, file, report, scope);
-    else
-        profile_table_show(stdout, file, report, scope);
-    return arguments->flamegraph == NULL || write_flamegraph(arguments, report, error);
+    if (is_shown && arguments->is_json)
+        profile_json_show(stdout, &file, &report, scope);
+    else if (is_shown)
+        profile_table_show(stdout, &file, &report, scope);
+    if (is_shown && arguments->flamegraph != NULL)
+        is_shown = write_flamegraph(arguments, &report, error);
+    report_fini(&report);
+    profile_file_close(&file);
+    return is_shown;
 }
 
-static bool diff_reports(const struct profile_arguments *arguments, const struct report *before,
-                         const struct report *after, struct error *error)
+static bool diff(const struct profile_arguments *arguments, struct error *error)
 {
+    static struct report reports[2];
     struct report_scope scope = {.rows_max = rows_max_of(arguments)};
+    bool is_read = true;
     assert(arguments->files_count == 2);
-    if (arguments->type != NULL) {
-        scope.type = report_find_type(before, arguments->type);
-        if (scope.type == NULL)
-            scope.type = report_find_type(after, arguments->type);
-        if (scope.type == NULL)
-            return no_such_type(arguments->files[0], arguments->type, before, error);
+    for (size_t i = 0; i < 2; i++) {
+        struct profile_file file;
+        report_init(&reports[i]);
+        is_read = is_read && profile_file_read(&file, arguments->files[i], error);
+        if (!is_read)
+            continue;
+        is_read = make_report(&reports[i], &file, error);
+        profile_file_close(&file);
     }
-    if (arguments->is_json)
-        profile_json_diff(stdout, before, after, scope);
-    else
-        profile_table_diff(stdout, before, after, scope);
-    return true;
+    if (is_read && arguments->type != NULL) {
+        scope.type = report_find_type(&reports[0], arguments->type);
+        if (scope.type == NULL)
+            scope.type = report_find_type(&reports[1], arguments->type);
+        is_read = scope.type != NULL ||
+                  no_such_type(arguments->files[0], arguments->type, &reports[0], error);
+    }
+    if (is_read && arguments->is_json)
+        profile_json_diff(stdout, &reports[0], &reports[1], scope);
+    else if (is_read)
+        profile_table_diff(stdout, &reports[0], &reports[1], scope);
+    report_fini(&reports[0]);
+    report_fini(&reports[1]);
+    return is_read;
 }
 
-/* Returns an empty buffer if there is nothing to write. NULL: error has the reason. */
-static struct buffer *merge_files(const struct profile_arguments *arguments,
-                                  const struct profile_file *files, struct convert_losses *losses,
-                                  struct error *error)
-{
-    if (arguments->to == FORMAT_PPROF)
-        return profile_convert_to_pprof(files, arguments->files_count, losses, error);
-    struct buffer *merged = profile_convert_to_otlp(files, arguments->files_count, error);
-    assert(arguments->to < PROFILE_FORMATS);
-    if (merged == NULL || merged->size == 0 || arguments->to == FORMAT_OTLP)
-        return merged;
-    struct buffer *text = json_write(otlp_request(PROFILES), buffer_slice(merged), NULL);
-    buffer_unref(merged);
-    if (text == NULL)
-        error_set(error, "%s: no memory for it as JSON", arguments->output);
-    return text;
-}
-
-/* pprof is always compressed, as by its own tools. */
-static bool write_merged(const struct profile_arguments *arguments,
-                         const struct profile_file *files, struct error *error)
+/* Converts the files to one in the wanted format. pprof is always compressed, as by its own
+ * tools. */
+static bool merge(const struct profile_arguments *arguments, struct error *error)
 {
     struct convert_losses losses = {.resources = 0};
+    struct buffer *merged = NULL; /* empty: nothing to write */
     bool is_pprof = arguments->to == FORMAT_PPROF;
-    struct buffer *merged = merge_files(arguments, files, &losses, error);
+    bool is_read = true;
+    size_t count = arguments->files_count;
+    assert(count > 0);
+    assert(arguments->to < PROFILE_FORMATS);
+    struct profile_file *files = mem_zalloc(count * sizeof(files[0]));
+    for (size_t i = 0; is_read && i < count; i++) {
+        is_read = profile_file_read(&files[i], arguments->files[i], error);
+        if (is_read && files[i].rejected_profiles > 0)
+            fprintf(stderr,
+                    "Note: %s: %" PRIu64 " broken profiles are left out, the first because %s\n",
+                    files[i].path, files[i].rejected_profiles, files[i].reason);
+    }
+    if (is_read)
+        merged = is_pprof ? profile_convert_to_pprof(files, count, &losses, error)
+                          : profile_convert_to_otlp(files, count, error);
+    for (size_t i = 0; i < count; i++)
+        profile_file_close(&files[i]);
+    mem_free(files);
+    if (merged != NULL && merged->size > 0 && arguments->to == FORMAT_OTLP_JSON) {
+        struct buffer *text = json_write(otlp_request(PROFILES), buffer_slice(merged), NULL);
+        buffer_unref(merged);
+        merged = text;
+        if (text == NULL)
+            error_set(error, "%s: no memory for it as JSON", arguments->output);
+    }
     if (merged == NULL)
         return false;
     if (merged->size == 0) {
@@ -157,93 +184,43 @@ static bool write_merged(const struct profile_arguments *arguments,
                           ? profile_file_write_gzip(arguments->output, buffer_slice(merged), error)
                           : profile_file_write(arguments->output, buffer_slice(merged), error);
     buffer_unref(merged);
-    if (is_written && is_pprof) {
-        if (losses.zero_samples > 0)
-            fprintf(stderr, "Note: %" PRIu64 " samples whose value is 0 are left out\n",
-                    losses.zero_samples);
-        if (losses.negative_samples > 0)
-            fprintf(stderr, "Note: %" PRIu64 " samples whose value is negative are left out\n",
-                    losses.negative_samples);
-        if (losses.resources > 0)
-            fprintf(stderr,
-                    "Note: attributes of %" PRIu64 " resources are left out: pprof has no "
-                    "place for them\n",
-                    losses.resources);
-    }
+    if (is_written && losses.zero_samples > 0)
+        fprintf(stderr, "Note: %" PRIu64 " samples whose value is 0 are left out\n",
+                losses.zero_samples);
+    if (is_written && losses.negative_samples > 0)
+        fprintf(stderr, "Note: %" PRIu64 " samples whose value is negative are left out\n",
+                losses.negative_samples);
+    if (is_written && losses.resources > 0)
+        fprintf(stderr,
+                "Note: attributes of %" PRIu64 " resources are left out: pprof has no place for "
+                "them\n",
+                losses.resources);
     return is_written;
-}
-
-static bool run(const struct profile_arguments *arguments, struct error *error)
-{
-    switch (arguments->verb) {
-    case VERB_SHOW: {
-        struct profile_file file;
-        static struct report report;
-        assert(arguments->files_count == 1);
-        if (!profile_file_read(&file, arguments->files[0], error))
-            return false;
-        report_init(&report);
-        bool is_shown =
-            make_report(&report, &file, error) && show_report(arguments, &file, &report, error);
-        report_fini(&report);
-        profile_file_close(&file);
-        return is_shown;
-    }
-    case VERB_DIFF: {
-        static struct report reports[2];
-        bool is_read = true;
-        assert(arguments->files_count == 2);
-        for (size_t i = 0; i < 2; i++) {
-            struct profile_file file;
-            report_init(&reports[i]);
-            is_read = is_read && profile_file_read(&file, arguments->files[i], error);
-            if (!is_read)
-                continue;
-            is_read = make_report(&reports[i], &file, error);
-            profile_file_close(&file);
-        }
-        bool is_shown = is_read && diff_reports(arguments, &reports[0], &reports[1], error);
-        report_fini(&reports[0]);
-        report_fini(&reports[1]);
-        return is_shown;
-    }
-    case VERB_CONVERT:
-    case VERB_MERGE: {
-        bool is_read = true;
-        size_t count = arguments->files_count;
-        assert(count > 0);
-        struct profile_file *files = mem_zalloc(count * sizeof(files[0]));
-        for (size_t i = 0; is_read && i < count; i++) {
-            is_read = profile_file_read(&files[i], arguments->files[i], error);
-            if (is_read && files[i].rejected_profiles > 0)
-                fprintf(stderr,
-                        "Note: %s: %" PRIu64 " broken profiles are left out, the first because "
-                        "%s\n",
-                        files[i].path, files[i].rejected_profiles, files[i].reason);
-        }
-        bool is_written = is_read && write_merged(arguments, files, error);
-        for (size_t i = 0; i < count; i++)
-            profile_file_close(&files[i]);
-        mem_free(files);
-        return is_written;
-    }
-    case VERB_HELP:
-    case PROFILE_VERBS:
-        break;
-    }
-    return false;
 }
 
 int profile_command(const char *program, int count, char **arguments)
 {
     struct profile_arguments parsed;
     struct error error = {.text = ""};
-    bool is_parsed = profile_arguments_parse(&parsed, count, arguments, &error);
-    if (is_parsed && parsed.verb == VERB_HELP) {
-        profile_arguments_help(stdout, program);
-        return 0;
+    bool is_done = profile_arguments_parse(&parsed, count, arguments, &error);
+    if (is_done) {
+        switch (parsed.verb) {
+        case VERB_SHOW:
+            is_done = show(&parsed, &error);
+            break;
+        case VERB_DIFF:
+            is_done = diff(&parsed, &error);
+            break;
+        case VERB_CONVERT:
+        case VERB_MERGE:
+            is_done = merge(&parsed, &error);
+            break;
+        case VERB_HELP:
+        case PROFILE_VERBS:
+            profile_arguments_help(stdout, program);
+            return 0;
+        }
     }
-    bool is_done = is_parsed && run(&parsed, &error);
     if (is_done && (fflush(stdout) != 0 || ferror(stdout)))
         is_done = error_set(&error, "cannot write to standard output: %s", strerror(errno));
     if (!is_done)

@@ -33,36 +33,30 @@ static const struct otlp_to_pprof_rules whole = {
     .depth_max = REPORT_DEPTH_MAX,
 };
 
-/* Returns a reference to the file's request, or a new one. */
-static struct buffer *otlp_of(const struct profile_file *file, struct error *error)
-{
-    struct arena arena;
-    struct pprof pprof;
-    struct pprof_to_otlp_source source = {.pprof = &pprof};
-    struct buffer *request = NULL;
-    if (file->format == FORMAT_OTLP)
-        return buffer_ref(file->owner);
-    arena_init(&arena, 4 * PROFILE_FILE_BYTES_MAX);
-    if (!pprof_read(&arena, file->bytes, &pprof, error))
-        error_prefix(error, "%s: no sound pprof", file->path);
-    else if (!pprof_to_otlp(&source, NULL, &request))
-        error_set(error, "%s: more than %d sample types, or no memory for it as OTLP", file->path,
-                  PPROF_TO_OTLP_TYPES_MAX);
-    arena_clear(&arena);
-    return request;
-}
-
-/* False: error has the reason. */
+/* Merges the file as OTLP. False: error has the reason. */
 static bool merge_otlp(struct profile_merge *merge, const struct profile_file *file,
                        struct error *error)
 {
+    struct buffer *request = NULL;
+    struct slice bytes = file->bytes;
+    if (file->format == FORMAT_PPROF) {
+        struct arena arena;
+        struct pprof pprof;
+        const struct pprof_to_otlp_source source = {.pprof = &pprof};
+        arena_init(&arena, 4 * PROFILE_FILE_BYTES_MAX);
+        if (!pprof_read(&arena, file->bytes, &pprof, error))
+            error_prefix(error, "%s: invalid pprof", file->path);
+        else if (!pprof_to_otlp(&source, NULL, &request))
+            error_set(error, "%s: more than %d sample types, or no memory for it as OTLP",
+                      file->path, PPROF_TO_OTLP_TYPES_MAX);
+        arena_clear(&arena);
+        if (request == NULL)
+            return false;
+        bytes = buffer_slice(request);
+    }
     struct profile_source source;
     const struct otlp_limit limit = {.bytes_max = PROFILE_FILE_BYTES_MAX};
-    struct buffer *request = otlp_of(file, error);
-    if (request == NULL)
-        return false;
-    bool is_taken = profile_source_open(
-        &source, file->format == FORMAT_OTLP ? file->bytes : buffer_slice(request), merge);
+    bool is_taken = profile_source_open(&source, bytes, merge);
     if (!is_taken) {
         error_set(error, "%s: its dictionary takes more than %llu MiB to index", file->path,
                   (unsigned long long)(PROFILE_INDEX_BYTES_MAX / MIB));
@@ -130,45 +124,37 @@ static bool merge_profile(struct pprof_merge *merge, struct otlp_to_pprof *conve
     return is_merged;
 }
 
-static bool merge_profiles(struct pprof_merge *merge, struct otlp_to_pprof *conversion,
-                           struct slice request, struct convert_losses *losses, struct error *error)
-{
-    struct wire_reader resources = wire_reader_of(request);
-    struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
-    while (profile_next_resource(&resources, &resource)) {
-        struct wire_reader scopes = wire_reader_of(resource.bytes);
-        losses->resources += resource.resource.size > 0;
-        while (profile_next_scope(&scopes, &scope)) {
-            struct wire_reader profiles = wire_reader_of(scope.bytes);
-            while (profile_next_profile(&profiles, &profile))
-                if (!merge_profile(merge, conversion, &profile, error))
-                    return false;
-        }
-    }
-    return true;
-}
-
 static bool merge_otlp_as_pprof(struct pprof_merge *merge, const struct profile_file *file,
                                 struct convert_losses *losses, struct error *error)
 {
     struct arena arena;
     struct profile_dictionary dictionary;
     struct otlp_to_pprof conversion;
-    bool is_merged = false;
     assert(file->format == FORMAT_OTLP);
     arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
-    if (profile_dictionary_open(&dictionary, &arena, file->bytes)) {
-        otlp_to_pprof_init(&conversion, &whole, &dictionary, NULL);
-        is_merged = merge_profiles(merge, &conversion, file->bytes, losses, error);
-        losses->zero_samples += conversion.figures.zero;
-        losses->negative_samples += conversion.figures.negative;
-        otlp_to_pprof_fini(&conversion);
-    } else {
-        error_set(error, "its dictionary takes more than %llu MiB to index",
-                  (unsigned long long)(PROFILE_INDEX_BYTES_MAX / MIB));
+    if (!profile_dictionary_open(&dictionary, &arena, file->bytes)) {
+        arena_clear(&arena);
+        return error_set(error, "its dictionary takes more than %llu MiB to index",
+                         (unsigned long long)(PROFILE_INDEX_BYTES_MAX / MIB));
     }
+    struct wire_reader resources = wire_reader_of(file->bytes);
+    struct profile_resource resource;
+    struct profile_scope scope;
+    struct profile profile;
+    bool is_merged = true;
+    otlp_to_pprof_init(&conversion, &whole, &dictionary, NULL);
+    while (is_merged && profile_next_resource(&resources, &resource)) {
+        struct wire_reader scopes = wire_reader_of(resource.bytes);
+        losses->resources += resource.resource.size > 0;
+        while (is_merged && profile_next_scope(&scopes, &scope)) {
+            struct wire_reader profiles = wire_reader_of(scope.bytes);
+            while (is_merged && profile_next_profile(&profiles, &profile))
+                is_merged = merge_profile(merge, &conversion, &profile, error);
+        }
+    }
+    losses->zero_samples += conversion.figures.zero;
+    losses->negative_samples += conversion.figures.negative;
+    otlp_to_pprof_fini(&conversion);
     arena_clear(&arena);
     return is_merged;
 }

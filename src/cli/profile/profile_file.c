@@ -81,7 +81,7 @@ bool profile_format_of(struct slice bytes, enum profile_format *ret_format, stru
     bool is_json = at < bytes.size && bytes.data[at] == '{';
     if (!is_protobuf && !is_json)
         return error_set(error,
-                         "found %zu bytes that are no protobuf of a profile, expected pprof "
+                         "found %zu bytes that are not the protobuf of a profile, expected pprof "
                          "(profile.proto, bare or gzip) or OTLP profiles (ExportProfilesService"
                          "Request or ProfilesData, protobuf or JSON)",
                          bytes.size);
@@ -89,43 +89,34 @@ bool profile_format_of(struct slice bytes, enum profile_format *ret_format, stru
     return true;
 }
 
-/* The raw file, in a buffer. */
-static struct buffer *load(const char *path, struct error *error)
+/* Reads the file and decompresses it. */
+static bool load(struct profile_file *file, struct error *error)
 {
     char *text;
     size_t size;
-    int failed = file_read_whole(path, PROFILE_FILE_BYTES_MAX, &text, &size);
+    int failed = file_read_whole(file->path, PROFILE_FILE_BYTES_MAX, &text, &size);
     switch (failed) {
     case 0:
         break;
     case -EFBIG:
-        error_set(error, "it is larger than %llu MiB, the most that is read; split it first",
-                  (unsigned long long)(PROFILE_FILE_BYTES_MAX / MIB));
-        return NULL;
+        return error_set(error, "it is larger than %llu MiB, the most that is read; split it first",
+                         (unsigned long long)(PROFILE_FILE_BYTES_MAX / MIB));
     case -EISDIR:
-        error_set(error, "it is a directory, expected a file");
-        return NULL;
+        return error_set(error, "it is a directory, expected a file");
     case -EINVAL:
-        error_set(error, "it is not a regular file; save the profile to one first");
-        return NULL;
+        return error_set(error, "it is not a regular file; save the profile to one first");
     default:
-        error_set(error, "cannot read: %s", strerror(-failed));
-        return NULL;
+        return error_set(error, "cannot read: %s", strerror(-failed));
     }
-    struct buffer *buffer = buffer_try_create(NULL, size);
-    if (buffer != NULL) {
-        memcpy(buffer->data, text, size);
-        buffer->size = size;
-        assert(buffer->size <= buffer->capacity);
-    } else {
-        error_set(error, "no memory for its %zu bytes", size);
+    file->owner = buffer_try_create(NULL, size);
+    if (file->owner != NULL) {
+        memcpy(file->owner->data, text, size);
+        file->owner->size = size;
     }
     mem_free(text);
-    return buffer;
-}
+    if (file->owner == NULL)
+        return error_set(error, "no memory for its %zu bytes", size);
 
-static bool unpack(struct profile_file *file, struct error *error)
-{
     struct gzip *gzip = gzip_create();
     struct buffer *inflated = NULL;
     bool is_unpacked = pprof_unpack(gzip, NULL, buffer_slice(file->owner), PROFILE_FILE_BYTES_MAX,
@@ -140,29 +131,24 @@ static bool unpack(struct profile_file *file, struct error *error)
     return is_unpacked;
 }
 
-/* From JSON to protobuf. */
-static bool transcode(struct profile_file *file, struct error *error)
-{
-    struct buffer *encoded;
-    char reason[JSON_REASON_BYTES_MAX];
-    assert(file->format == FORMAT_OTLP_JSON);
-    enum json_result result =
-        json_read(otlp_request(PROFILES), file->bytes, NULL, &encoded, reason);
-    if (result == JSON_MALFORMED)
-        return error_set(error, "no sound OTLP/JSON: %s", reason);
-    if (result == JSON_NO_BUDGET)
-        return error_set(error, "no memory for its %zu bytes as protobuf", file->bytes.size);
-    buffer_unref(file->owner);
-    file->owner = encoded;
-    file->bytes = buffer_slice(encoded);
-    file->format = FORMAT_OTLP;
-    file->is_json = true;
-    return true;
-}
-
-/* The same checks as at the daemon's ingress. */
+/* Transcodes JSON, and does the same checks as the daemon's ingress. */
 static bool normalize(struct profile_file *file, struct error *error)
 {
+    if (file->format == FORMAT_OTLP_JSON) {
+        struct buffer *encoded;
+        char reason[JSON_REASON_BYTES_MAX];
+        enum json_result result =
+            json_read(otlp_request(PROFILES), file->bytes, NULL, &encoded, reason);
+        if (result == JSON_MALFORMED)
+            return error_set(error, "invalid OTLP/JSON: %s", reason);
+        if (result == JSON_NO_BUDGET)
+            return error_set(error, "no memory for its %zu bytes as protobuf", file->bytes.size);
+        buffer_unref(file->owner);
+        file->owner = encoded;
+        file->bytes = buffer_slice(encoded);
+        file->format = FORMAT_OTLP;
+        file->is_json = true;
+    }
     struct profile_normalized normalized;
     assert(file->format == FORMAT_OTLP);
     enum profile_verdict verdict = profile_normalize(
@@ -170,7 +156,7 @@ static bool normalize(struct profile_file *file, struct error *error)
     if (verdict == PROFILES_BUSY)
         return error_set(error, "no memory to index its %zu bytes", file->bytes.size);
     if (verdict == PROFILES_REFUSED || verdict == PROFILES_TOO_LARGE)
-        return error_set(error, "no sound OTLP profiles: %s", normalized.reason);
+        return error_set(error, "invalid OTLP profiles: %s", normalized.reason);
     if (normalized.profiles == 0 && normalized.rejected_profiles > 0) {
         buffer_unref(normalized.owner);
         return error_set(error, "every one of its %llu profiles is broken, the first because %s",
@@ -192,10 +178,8 @@ static bool normalize(struct profile_file *file, struct error *error)
 
 bool profile_file_read(struct profile_file *file, const char *path, struct error *error)
 {
-    *file = (struct profile_file){.path = path, .owner = load(path, error)};
-    if (file->owner != NULL && unpack(file, error) &&
-        profile_format_of(file->bytes, &file->format, error) &&
-        (file->format != FORMAT_OTLP_JSON || transcode(file, error)) &&
+    *file = (struct profile_file){.path = path};
+    if (load(file, error) && profile_format_of(file->bytes, &file->format, error) &&
         (file->format == FORMAT_PPROF || normalize(file, error)))
         return true;
     profile_file_close(file);
@@ -209,23 +193,6 @@ void profile_file_close(struct profile_file *file)
     file->bytes = slice_of(NULL, 0);
 }
 
-static int write_all(int fd, struct slice bytes)
-{
-    size_t written = 0;
-    assert(fd >= 0);
-    while (written < bytes.size) {
-        struct iovec part = {.iov_base = (void *)(uintptr_t)(bytes.data + written),
-                             .iov_len = bytes.size - written};
-        ssize_t count = fileops()->pwritev(fd, &part, 1, (off_t)written);
-        if (count == -EINTR)
-            continue;
-        if (count <= 0)
-            return count < 0 ? (int)count : -EIO;
-        written += (size_t)count;
-    }
-    return 0;
-}
-
 bool profile_file_write(const char *path, struct slice bytes, struct error *error)
 {
     char beside[PATH_BYTES_MAX];
@@ -236,7 +203,19 @@ bool profile_file_write(const char *path, struct slice bytes, struct error *erro
     int fd = fileops()->open(beside, O_WRONLY | O_CREAT | O_TRUNC, 0666);
     if (fd < 0)
         return error_set(error, "%s: cannot write: %s", path, strerror(-fd));
-    int failed = write_all(fd, bytes);
+    size_t written = 0;
+    int failed = 0;
+    while (failed == 0 && written < bytes.size) {
+        struct iovec part = {.iov_base = (void *)(uintptr_t)(bytes.data + written),
+                             .iov_len = bytes.size - written};
+        ssize_t count = fileops()->pwritev(fd, &part, 1, (off_t)written);
+        if (count == -EINTR)
+            continue;
+        if (count <= 0)
+            failed = count < 0 ? (int)count : -EIO;
+        else
+            written += (size_t)count;
+    }
     int closed = fileops()->close(fd);
     if (failed == 0)
         failed = closed;

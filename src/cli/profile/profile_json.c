@@ -27,23 +27,6 @@ static void put_id(FILE *out, const char *key, struct slice id)
     fputs("\",", out);
 }
 
-static void put_links(FILE *out, const struct report *report, size_t rows_max)
-{
-    size_t count;
-    uint32_t *ranked = report_links_ranked(report, &count);
-    fputs(",\"links\":[", out);
-    for (size_t i = 0; i < report_rows(count, rows_max); i++) {
-        struct slice ids = profile_set_at(&report->links, ranked[i]);
-        assert(ids.size == REPORT_LINK_BYTES);
-        fputs(i > 0 ? ",{" : "{", out);
-        put_id(out, "trace_id", slice_of(ids.data, 16));
-        put_id(out, "span_id", slice_of(ids.data + 16, 8));
-        fprintf(out, "\"samples\":%" PRIu64 "}", report->link_samples[ranked[i]]);
-    }
-    fputs("]", out);
-    mem_free(ranked);
-}
-
 void profile_json_show(FILE *out, const struct profile_file *file, const struct report *report,
                        struct report_scope scope)
 {
@@ -93,8 +76,19 @@ void profile_json_show(FILE *out, const struct profile_file *file, const struct 
                 label->samples);
     }
     fputs("]", out);
-    put_links(out, report, scope.rows_max);
-    fputs("}\n", out);
+    size_t links;
+    uint32_t *ranked = report_links_ranked(report, &links);
+    fputs(",\"links\":[", out);
+    for (size_t i = 0; i < report_rows(links, scope.rows_max); i++) {
+        struct slice ids = profile_set_at(&report->links, ranked[i]);
+        assert(ids.size == REPORT_LINK_BYTES);
+        fputs(i > 0 ? ",{" : "{", out);
+        put_id(out, "trace_id", slice_of(ids.data, 16));
+        put_id(out, "span_id", slice_of(ids.data + 16, 8));
+        fprintf(out, "\"samples\":%" PRIu64 "}", report->link_samples[ranked[i]]);
+    }
+    mem_free(ranked);
+    fputs("]}\n", out);
 }
 
 void profile_json_diff(FILE *out, const struct report *before, const struct report *after,

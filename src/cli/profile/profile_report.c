@@ -86,25 +86,24 @@ struct slice report_label_example(const struct report *report, const struct repo
     return slice_of(content.data + sizeof(uint32_t), content.size - sizeof(uint32_t));
 }
 
-static bool has_name(const struct report *report, const struct report_type *type, const char *name)
-{
-    struct slice text = report_text(report, type->type);
-    struct slice unit = report_text(report, type->unit);
-    size_t size = strlen(name);
-    assert(size > 0);
-    if (slice_equal_text(text, name))
-        return true;
-    return size == text.size + 1 + unit.size && slice_equal(slice_of(name, text.size), text) &&
-           name[text.size] == ':' && slice_equal(slice_of(name + text.size + 1, unit.size), unit);
-}
-
 const struct report_type *report_find_type(const struct report *report, const char *name)
 {
     const struct report_type *found = NULL;
+    size_t size = name != NULL ? strlen(name) : 0;
     for (size_t i = 0; i < report->types_count; i++) {
         const struct report_type *type = &report->types[i];
-        if (name != NULL && name[0] != '\0' ? has_name(report, type, name)
-                                            : type->total != 0 || found == NULL)
+        struct slice text = report_text(report, type->type);
+        struct slice unit = report_text(report, type->unit);
+        if (size == 0) {
+            if (type->total != 0 || found == NULL)
+                found = type;
+            continue;
+        }
+        /* The type alone, or with its unit after a colon. */
+        if (slice_equal_text(text, name) ||
+            (size == text.size + 1 + unit.size && slice_equal(slice_of(name, text.size), text) &&
+             name[text.size] == ':' &&
+             slice_equal(slice_of(name + text.size + 1, unit.size), unit)))
             found = type;
     }
     return found;
@@ -181,53 +180,31 @@ static bool add_frame(struct adding *adding, uint32_t name)
     return true;
 }
 
-/* False: the stack is full. */
-static bool add_location(struct adding *adding, struct profile_index index)
-{
-    const struct profile_dictionary *dictionary = &adding->dictionary;
-    if (!profile_index_is_set(index) || !profile_has(dictionary, PROFILE_LOCATIONS, index))
-        return true;
-    struct profile_location location = profile_location_at(dictionary, index);
-    struct wire_reader lines = wire_reader_of(location.bytes);
-    struct profile_line line;
-    if (location.lines_count == 0)
-        return add_frame(adding, address_name(adding, &location));
-    while (profile_next_line(&lines, &line))
-        if (!add_frame(adding, function_name(adding, line.function)))
-            return false;
-    return true;
-}
-
 /* Resolves the names of a stack into frames, leaf first. */
 static void read_stack(struct adding *adding, struct profile_index index)
 {
+    const struct profile_dictionary *dictionary = &adding->dictionary;
     adding->frames_count = 0;
-    if (!profile_has(&adding->dictionary, PROFILE_STACKS, index))
+    if (!profile_has(dictionary, PROFILE_STACKS, index))
         return;
-    struct profile_stack stack = profile_stack_at(&adding->dictionary, index);
+    struct profile_stack stack = profile_stack_at(dictionary, index);
     struct profile_indices_reader reader = profile_indices_read(&stack.locations);
-    struct profile_index location;
-    while (profile_indices_next(&reader, &location))
-        if (!add_location(adding, location)) {
+    struct profile_index place;
+    while (profile_indices_next(&reader, &place)) {
+        if (!profile_index_is_set(place) || !profile_has(dictionary, PROFILE_LOCATIONS, place))
+            continue;
+        struct profile_location location = profile_location_at(dictionary, place);
+        struct wire_reader lines = wire_reader_of(location.bytes);
+        struct profile_line line;
+        bool has_room = true;
+        if (location.lines_count == 0)
+            has_room = add_frame(adding, address_name(adding, &location));
+        while (has_room && profile_next_line(&lines, &line))
+            has_room = add_frame(adding, function_name(adding, line.function));
+        if (!has_room) {
             adding->report->cut_stacks++;
             return;
         }
-}
-
-static void count_functions(struct adding *adding, int64_t value)
-{
-    struct report_type *type = adding->type;
-    uint64_t sample = adding->report->samples;
-    assert(sample > 0);
-    type->functions = grown_array(type->functions, &type->functions_capacity,
-                                  adding->report->names.count, sizeof(type->functions[0]));
-    for (size_t i = 0; i < adding->frames_count; i++) {
-        struct report_function *function = &type->functions[adding->frames[i]];
-        if (i == 0)
-            function->flat = saturated_sum(function->flat, value);
-        if (function->sample != sample)
-            function->cumulative = saturated_sum(function->cumulative, value);
-        function->sample = sample;
     }
 }
 
@@ -262,97 +239,91 @@ static uint32_t add_label(struct adding *adding, struct profile_index index)
     return label;
 }
 
-static struct report_type *type_of(struct adding *adding, const struct profile *profile)
+static void add_sample(struct adding *adding, const struct profile_sample *sample)
 {
     struct report *report = adding->report;
-    uint32_t type = profile_set_add(&report->texts, string_at(adding, profile->sample_type.type));
-    uint32_t unit = profile_set_add(&report->texts, string_at(adding, profile->sample_type.unit));
-    for (size_t i = 0; i < report->types_count; i++)
-        if (report->types[i].type == type && report->types[i].unit == unit)
-            return &report->types[i];
-    if (report->types_count == REPORT_TYPES_MAX)
-        return NULL;
-    assert(report->types_count < REPORT_TYPES_MAX);
-    struct report_type *added = &report->types[report->types_count++];
-    *added = (struct report_type){.type = type, .unit = unit};
-    call_tree_init(&added->tree);
-    return added;
+    struct report_type *type = adding->type;
+    const struct profile_dictionary *dictionary = &adding->dictionary;
+    /* The sum of its values; without values each timestamp counts one. */
+    struct profile_numbers_reader values = profile_numbers_read(&sample->values);
+    int64_t value = 0;
+    uint64_t one;
+    bool has_values = false;
+    for (; profile_numbers_next(&values, &one); has_values = true)
+        value = saturated_sum(value, (int64_t)one);
+    if (!has_values)
+        value = (int64_t)profile_numbers_count(&sample->timestamps);
+    report->samples++;
+    type->samples++;
+    type->total = saturated_sum(type->total, value);
+
+    read_stack(adding, sample->stack);
+    type->functions = grown_array(type->functions, &type->functions_capacity, report->names.count,
+                                  sizeof(type->functions[0]));
+    for (size_t i = 0; i < adding->frames_count; i++) {
+        struct report_function *function = &type->functions[adding->frames[i]];
+        if (i == 0)
+            function->flat = saturated_sum(function->flat, value);
+        if (function->sample != report->samples) /* recursion counts once */
+            function->cumulative = saturated_sum(function->cumulative, value);
+        function->sample = report->samples;
+    }
+    call_tree_add(&type->tree, adding->frames, adding->frames_count, value);
+
+    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
+    struct profile_index index;
+    while (profile_indices_next(&reader, &index))
+        if (profile_index_is_set(index) && profile_has(dictionary, PROFILE_ATTRIBUTES, index)) {
+            uint32_t label = add_label(adding, index);
+            report->labels[label].samples++;
+        }
+
+    if (!profile_index_is_set(sample->link) ||
+        !profile_has(dictionary, PROFILE_LINKS, sample->link))
+        return;
+    uint8_t ids[REPORT_LINK_BYTES] = {0};
+    struct profile_link link = profile_link_at(dictionary, sample->link);
+    assert(link.trace_id.size <= 16);
+    assert(link.span_id.size <= 8);
+    if (link.trace_id.size > 0)
+        memcpy(ids, link.trace_id.data, link.trace_id.size);
+    if (link.span_id.size > 0)
+        memcpy(ids + 16, link.span_id.data, link.span_id.size);
+    uint32_t place = profile_set_add(&report->links, slice_of(ids, sizeof(ids)));
+    report->link_samples = grown_array(report->link_samples, &report->links_capacity, place + 1,
+                                       sizeof(report->link_samples[0]));
+    report->link_samples[place]++;
 }
 
 static bool add_profile(struct adding *adding, const struct profile *profile, struct error *error)
 {
+    struct report *report = adding->report;
     struct wire_reader samples = wire_reader_of(profile->bytes);
     struct profile_sample sample;
-    struct report_type *type = type_of(adding, profile);
-    if (type == NULL)
+    uint32_t text = profile_set_add(&report->texts, string_at(adding, profile->sample_type.type));
+    uint32_t unit = profile_set_add(&report->texts, string_at(adding, profile->sample_type.unit));
+    size_t place = 0;
+    while (place < report->types_count &&
+           (report->types[place].type != text || report->types[place].unit != unit))
+        place++;
+    if (place == REPORT_TYPES_MAX)
         return error_set(error, "more than %d types of values; split the file", REPORT_TYPES_MAX);
+    struct report_type *type = &report->types[place];
+    if (place == report->types_count) {
+        report->types_count++;
+        *type = (struct report_type){.type = text, .unit = unit};
+        call_tree_init(&type->tree);
+    }
     adding->type = type;
-    adding->report->profiles++;
+    report->profiles++;
     type->profiles++;
     if (profile->duration_ns > type->duration_ns)
         type->duration_ns = profile->duration_ns;
     if (profile->time_unix_ns != 0 &&
         (type->time_unix_ns == 0 || profile->time_unix_ns < type->time_unix_ns))
         type->time_unix_ns = profile->time_unix_ns;
-    while (profile_next_sample(&samples, &sample)) {
-        /* The sum of its values; without values each timestamp counts one. */
-        struct profile_numbers_reader values = profile_numbers_read(&sample.values);
-        int64_t value = 0;
-        uint64_t one;
-        bool has_values = false;
-        for (; profile_numbers_next(&values, &one); has_values = true)
-            value = saturated_sum(value, (int64_t)one);
-        if (!has_values)
-            value = (int64_t)profile_numbers_count(&sample.timestamps);
-        adding->report->samples++;
-        adding->type->samples++;
-        adding->type->total = saturated_sum(adding->type->total, value);
-        read_stack(adding, sample.stack);
-        count_functions(adding, value);
-        call_tree_add(&adding->type->tree, adding->frames, adding->frames_count, value);
-        struct profile_indices_reader reader = profile_indices_read(&sample.attributes);
-        struct profile_index index;
-        while (profile_indices_next(&reader, &index))
-            if (profile_index_is_set(index) &&
-                profile_has(&adding->dictionary, PROFILE_ATTRIBUTES, index)) {
-                uint32_t label = add_label(adding, index);
-                adding->report->labels[label].samples++;
-            }
-        struct report *report = adding->report;
-        uint8_t ids[REPORT_LINK_BYTES] = {0};
-        if (profile_index_is_set(sample.link) &&
-            profile_has(&adding->dictionary, PROFILE_LINKS, sample.link)) {
-            struct profile_link link = profile_link_at(&adding->dictionary, sample.link);
-            assert(link.trace_id.size <= 16);
-            assert(link.span_id.size <= 8);
-            if (link.trace_id.size > 0)
-                memcpy(ids, link.trace_id.data, link.trace_id.size);
-            if (link.span_id.size > 0)
-                memcpy(ids + 16, link.span_id.data, link.span_id.size);
-            uint32_t place = profile_set_add(&report->links, slice_of(ids, sizeof(ids)));
-            report->link_samples = grown_array(report->link_samples, &report->links_capacity,
-                                               place + 1, sizeof(report->link_samples[0]));
-            report->link_samples[place]++;
-        }
-    }
-    return true;
-}
-
-static bool add_profiles(struct adding *adding, struct slice request, struct error *error)
-{
-    struct wire_reader resources = wire_reader_of(request);
-    struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
-    while (profile_next_resource(&resources, &resource)) {
-        struct wire_reader scopes = wire_reader_of(resource.bytes);
-        while (profile_next_scope(&scopes, &scope)) {
-            struct wire_reader profiles = wire_reader_of(scope.bytes);
-            while (profile_next_profile(&profiles, &profile))
-                if (!add_profile(adding, &profile, error))
-                    return false;
-        }
-    }
+    while (profile_next_sample(&samples, &sample))
+        add_sample(adding, &sample);
     return true;
 }
 
@@ -368,7 +339,6 @@ static uint32_t *zeroed_indices(struct arena *arena, size_t count)
 bool report_add(struct report *report, struct slice request, struct error *error)
 {
     struct adding adding = {.report = report};
-    bool is_added = false;
     assert(report->names.count > 0);
     arena_init(&adding.arena, PROFILE_INDEX_BYTES_MAX);
     if (profile_dictionary_open(&adding.dictionary, &adding.arena, request)) {
@@ -377,11 +347,22 @@ bool report_add(struct report *report, struct slice request, struct error *error
         adding.labels = zeroed_indices(&adding.arena, counts[PROFILE_ATTRIBUTES] + (size_t)1);
         adding.frames = zeroed_indices(&adding.arena, REPORT_DEPTH_MAX);
     }
-    if (adding.names == NULL || adding.labels == NULL || adding.frames == NULL)
+    bool is_added = adding.names != NULL && adding.labels != NULL && adding.frames != NULL;
+    if (!is_added)
         error_set(error, "its dictionary takes more than %llu MiB to index",
                   (unsigned long long)(PROFILE_INDEX_BYTES_MAX / MIB));
-    else
-        is_added = add_profiles(&adding, request, error);
+    struct wire_reader resources = wire_reader_of(request);
+    struct profile_resource resource;
+    struct profile_scope scope;
+    struct profile profile;
+    while (is_added && profile_next_resource(&resources, &resource)) {
+        struct wire_reader scopes = wire_reader_of(resource.bytes);
+        while (is_added && profile_next_scope(&scopes, &scope)) {
+            struct wire_reader profiles = wire_reader_of(scope.bytes);
+            while (is_added && profile_next_profile(&profiles, &profile))
+                is_added = add_profile(&adding, &profile, error);
+        }
+    }
     arena_clear(&adding.arena);
     return is_added;
 }

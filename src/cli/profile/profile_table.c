@@ -162,42 +162,39 @@ static void print_change(FILE *out, int64_t before, int64_t after, struct slice 
         fprintf(out, " %+7.1f%%", percent(change, before));
 }
 
-static void print_diff_type(FILE *out, const struct diff_pair *pair, size_t rows_max)
-{
-    const struct report_type *type;
-    const struct report *report = profile_pair_report(pair, &type);
-    size_t count;
-    struct diff_row *rows = profile_diff(pair, &count);
-    struct slice unit = report_text(report, type->unit);
-    int64_t before = pair->type_before != NULL ? pair->type_before->total : 0;
-    int64_t after = pair->type_after != NULL ? pair->type_after->total : 0;
-    fputs("\nDifferences by ", out);
-    print_type_name(out, report, type);
-    fprintf(out, ", %zu of %zu changed functions\n%14s %14s %14s %8s %14s  %s\n",
-            report_rows(count, rows_max), count, "FLAT BEFORE", "FLAT AFTER", "CHANGE", "",
-            "CUMULATIVE", "FUNCTION");
-    fprintf(out, "%14s %14s", value_unit_text(before, unit).text,
-            value_unit_text(after, unit).text);
-    print_change(out, before, after, unit);
-    fprintf(out, " %14s  (total)\n", "");
-    for (size_t i = 0; i < report_rows(count, rows_max); i++) {
-        const struct diff_row *row = &rows[i];
-        int64_t change = profile_change(row->cumulative_before, row->cumulative_after);
-        fprintf(out, "%14s %14s", value_unit_text(row->flat_before, unit).text,
-                value_unit_text(row->flat_after, unit).text);
-        print_change(out, row->flat_before, row->flat_after, unit);
-        print_signed(out, change, unit);
-        fputs("  ", out);
-        print_place(out, row->name, row->file);
-    }
-    mem_free(rows);
-}
-
 void profile_table_diff(FILE *out, const struct report *before, const struct report *after,
                         struct report_scope scope)
 {
     struct diff_pair pair = {.before = before, .after = after};
-    while (profile_next_pair(&pair))
-        if (scope.type == NULL || scope.type == pair.type_before || scope.type == pair.type_after)
-            print_diff_type(out, &pair, scope.rows_max);
+    while (profile_next_pair(&pair)) {
+        if (scope.type != NULL && scope.type != pair.type_before && scope.type != pair.type_after)
+            continue;
+        const struct report_type *type;
+        const struct report *report = profile_pair_report(&pair, &type);
+        size_t count;
+        struct diff_row *rows = profile_diff(&pair, &count);
+        struct slice unit = report_text(report, type->unit);
+        int64_t total_before = pair.type_before != NULL ? pair.type_before->total : 0;
+        int64_t total_after = pair.type_after != NULL ? pair.type_after->total : 0;
+        fputs("\nDifferences by ", out);
+        print_type_name(out, report, type);
+        fprintf(out, ", %zu of %zu changed functions\n%14s %14s %14s %8s %14s  %s\n",
+                report_rows(count, scope.rows_max), count, "FLAT BEFORE", "FLAT AFTER", "CHANGE",
+                "", "CUMULATIVE", "FUNCTION");
+        fprintf(out, "%14s %14s", value_unit_text(total_before, unit).text,
+                value_unit_text(total_after, unit).text);
+        print_change(out, total_before, total_after, unit);
+        fprintf(out, " %14s  (total)\n", "");
+        for (size_t i = 0; i < report_rows(count, scope.rows_max); i++) {
+            const struct diff_row *row = &rows[i];
+            int64_t change = profile_change(row->cumulative_before, row->cumulative_after);
+            fprintf(out, "%14s %14s", value_unit_text(row->flat_before, unit).text,
+                    value_unit_text(row->flat_after, unit).text);
+            print_change(out, row->flat_before, row->flat_after, unit);
+            print_signed(out, change, unit);
+            fputs("  ", out);
+            print_place(out, row->name, row->file);
+        }
+        mem_free(rows);
+    }
 }

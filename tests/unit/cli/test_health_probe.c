@@ -70,9 +70,9 @@ static void only_200_is_healthy(void **state)
         const char *error;
     } rows[] = {
         {"HTTP/1.1 200 OK\r\n\r\n", NULL},
-        {"HTTP/1.1 503 Service Unavailable\r\n\r\n", "answers 503, expected 200"},
-        {"SSH-2.0-x\r\n", "no HTTP answer"},
-        {"", "no HTTP answer"},
+        {"HTTP/1.1 503 Service Unavailable\r\n\r\n", "responds with 503, expected 200"},
+        {"SSH-2.0-x\r\n", "no HTTP response"},
+        {"", "no HTTP response"},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct server server;

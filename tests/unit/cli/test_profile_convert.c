@@ -45,16 +45,16 @@ static const struct {
 } refused[] = {
     {"", "the file is empty, expected a profile"},
     {"{\"resourceProfiles\":[]}", "found JSON without profiles, expected OTLP/JSON"},
-    {" {\"resourceProfiles\":5}", "no sound OTLP/JSON: JSON at byte 21"},
+    {" {\"resourceProfiles\":5}", "invalid OTLP/JSON: JSON at byte 21"},
     {"{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":[{\"stackIndex\":7}]"
      "}]}]}]}",
      "is broken"},
-    {"[{}]", "that are no protobuf of a profile"},
-    {"main;work 10\n", "that are no protobuf of a profile"},
+    {"[{}]", "that are not the protobuf of a profile"},
+    {"main;work 10\n", "that are not the protobuf of a profile"},
     {"\x1f\x8b\x08", "gzip"},
-    {"\x0a\x05", "that are no protobuf of a profile"},
-    {"\x12\x02\x08\x01", "no sound OTLP profiles"},
-    {"\xfa\x01\x01x", "that are no protobuf of a profile"},
+    {"\x0a\x05", "that are not the protobuf of a profile"},
+    {"\x12\x02\x08\x01", "invalid OTLP profiles"},
+    {"\xfa\x01\x01x", "that are not the protobuf of a profile"},
 };
 
 static void what_is_no_profile_is_refused_with_its_name_and_what_it_is(void **state)
