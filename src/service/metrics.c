@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Collects samples, sums equal ones, prints them. On the lane that responds. */
+/* Collects samples, adds up those of the same series, prints them. On the lane that responds. */
 #include "src/service/metrics.h"
 
 #include <assert.h>
@@ -137,73 +137,59 @@ static void add_bucket(struct metrics *metrics, const struct counter_row *row,
                                  .value = value});
 }
 
-static void add_histogram(struct metrics *metrics, const struct counter_row *row,
-                          const struct histogram *histogram, const struct metric_labels *labels)
-{
-    assert(row->type == COUNTER_HISTOGRAM);
-    assert(row->bounds_count <= HISTOGRAM_BOUNDS_MAX);
-    uint64_t total = 0;
-    for (size_t i = 0; i <= row->bounds_count; i++) {
-        char bound[32] = "+Inf";
-        total += counter_read(&histogram->cells[i]);
-        if (i < row->bounds_count)
-            snprintf(bound, sizeof(bound), "%g", (double)row->bounds[i]); /* as Go: "1e+06" */
-        struct metric_labels bucket = with_label(labels, "le", bound);
-        add_bucket(metrics, row, &bucket, "_bucket", (double)total);
-    }
-    add_bucket(metrics, row, labels, "_sum", (double)counter_read(&histogram->sum));
-    add_bucket(metrics, row, labels, "_count", (double)total);
-}
-
-/* Labels are sorted by key, and this one precedes those of all rows. */
-static struct metric_labels with_signal(const struct metric_labels *labels, enum signal_kind signal)
-{
-    struct metric_labels all = {.pairs = {{"otel_signal", signal_name(signal)}}};
-    for (size_t i = 0; i < METRIC_LABELS_MAX && labels->pairs[i].key != NULL; i++)
-        all = with_label(&all, labels->pairs[i].key, labels->pairs[i].value);
-    return all;
-}
-
-/* "%s" in the row's name stands for the items of the signal. */
-static void add_by_signal(struct metrics *metrics, const struct counter_row *row,
-                          const counter *cells, const struct metric_labels *labels, int signal)
-{
-    assert(signal < SIGNAL_KINDS);
-    assert(row->per_signal != 0);
-    for (int s = 0; s < SIGNAL_KINDS; s++) {
-        char name[256];
-        const char *mark = strstr(row->name, "%s");
-        if ((row->per_signal & (1u << s)) == 0 || (signal >= 0 && s != signal))
-            continue;
-        size_t head = mark != NULL ? (size_t)(mark - row->name) : strlen(row->name);
-        snprintf(name, sizeof(name), "%.*s%s%s", (int)head, row->name,
-                 mark != NULL ? signal_items((enum signal_kind)s) : "",
-                 mark != NULL ? mark + 2 : "");
-        struct metric_labels own = *labels;
-        if (mark == NULL)
-            own = with_signal(labels, (enum signal_kind)s);
-        metrics_add(metrics, name, row->type, row->help, &own, (double)counter_read(&cells[s]));
-    }
-}
-
 void metrics_add_counters(struct metrics *metrics, const struct counter_row *rows,
                           const void *counters, const struct metric_labels *labels, int signal)
 {
     assert(rows == NULL || counters != NULL);
     for (const struct counter_row *row = rows; row != NULL && row->name != NULL; row++) {
-        const char *cell = (const char *)counters + row->offset;
+        const void *cell = (const char *)counters + row->offset;
         struct metric_labels own = *labels;
         if (!metrics_shows(metrics, row->level))
             continue;
         if (row->label != NULL)
             own = with_label(&own, row->label, row->label_value);
-        if (row->type == COUNTER_HISTOGRAM)
-            add_histogram(metrics, row, (const void *)cell, &own);
-        else if (row->per_signal != 0)
-            add_by_signal(metrics, row, (const void *)cell, &own, signal);
-        else
+        if (row->type == COUNTER_HISTOGRAM) {
+            const struct histogram *histogram = cell;
+            uint64_t total = 0;
+            assert(row->bounds_count <= HISTOGRAM_BOUNDS_MAX);
+            for (size_t i = 0; i <= row->bounds_count; i++) {
+                char bound[32] = "+Inf";
+                total += counter_read(&histogram->cells[i]);
+                if (i < row->bounds_count) /* as Go: "1e+06" */
+                    snprintf(bound, sizeof(bound), "%g", (double)row->bounds[i]);
+                struct metric_labels bucket = with_label(&own, "le", bound);
+                add_bucket(metrics, row, &bucket, "_bucket", (double)total);
+            }
+            add_bucket(metrics, row, &own, "_sum", (double)counter_read(&histogram->sum));
+            add_bucket(metrics, row, &own, "_count", (double)total);
+            continue;
+        }
+        const counter *cells = cell;
+        if (row->per_signal == 0) {
             metrics_add(metrics, row->name, row->type, row->help, &own,
-                        (double)counter_read((const void *)cell));
+                        (double)counter_read(cells));
+            continue;
+        }
+        /* "%s" in the name stands for the items of the signal. Without it, a label names the
+         * signal, and precedes the others since labels are sorted by key. */
+        const char *mark = strstr(row->name, "%s");
+        for (int s = 0; s < SIGNAL_KINDS; s++) {
+            if ((row->per_signal & (1u << s)) == 0 || (signal >= 0 && s != signal))
+                continue;
+            double value = (double)counter_read(&cells[s]);
+            if (mark == NULL) {
+                struct metric_labels all = {
+                    .pairs = {{"otel_signal", signal_name((enum signal_kind)s)}}};
+                assert(own.pairs[METRIC_LABELS_MAX - 1].key == NULL);
+                memcpy(&all.pairs[1], own.pairs, sizeof(own.pairs) - sizeof(own.pairs[0]));
+                metrics_add(metrics, row->name, row->type, row->help, &all, value);
+                continue;
+            }
+            char name[256];
+            snprintf(name, sizeof(name), "%.*s%s%s", (int)(mark - row->name), row->name,
+                     signal_items((enum signal_kind)s), mark + 2);
+            metrics_add(metrics, name, row->type, row->help, &own, value);
+        }
     }
 }
 
