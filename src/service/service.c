@@ -18,7 +18,7 @@ static bool start(struct component *component, struct error *error)
 {
     if (component == NULL || component->is_started)
         return true;
-    /* Even if it fails half way: what it opened is stopped as usual. */
+    /* Set even if the start fails, so that whatever it has opened is stopped. */
     component->is_started = true;
     if (component->factory->start != NULL && !component->factory->start(component, error)) {
         const char *kind = component_kind_name(component->factory->kind);
@@ -29,10 +29,12 @@ static bool start(struct component *component, struct error *error)
     return true;
 }
 
-/* A connector starts behind the processors of all pipelines that it feeds. */
-static bool start_connectors(const struct service *service, const struct service_lane *part,
-                             const struct config_pipeline *pipeline, struct error *error)
+/* A pipeline's connectors, which start after the processors of all pipelines that they feed, and
+ * its processors. */
+static bool start_pipeline(const struct service *service, const struct service_lane *part,
+                           size_t index, struct error *error)
 {
+    const struct config_pipeline *pipeline = &service->config->pipelines[index];
     for (size_t i = 0; i < pipeline->exporters_count; i++) {
         size_t first = connector_slot(component_slot(service, pipeline->exporters[i]),
                                       pipeline->signal, (enum signal_kind)0);
@@ -40,14 +42,8 @@ static bool start_connectors(const struct service *service, const struct service
             if (!start(part->connectors[j], error))
                 return false;
     }
-    return true;
-}
-
-static bool start_processors(const struct service *service, const struct service_lane *part,
-                             size_t pipeline, struct error *error)
-{
-    for (size_t i = service->config->pipelines[pipeline].processors_count; i > 0; i--)
-        if (!start(part->processors[pipeline][i - 1], error))
+    for (size_t i = pipeline->processors_count; i > 0; i--)
+        if (!start(part->processors[index][i - 1], error))
             return false;
     return true;
 }
@@ -75,9 +71,7 @@ bool service_start(struct service *service, struct error *error)
         for (size_t depth = config->depth + 1; depth > 0; depth--)
             for (size_t i = 0; i < config->pipelines_count; i++)
                 if (config->pipelines[i].depth == depth - 1 &&
-                    (!start_connectors(service, &service->lanes[lane], &config->pipelines[i],
-                                       error) ||
-                     !start_processors(service, &service->lanes[lane], i, error)))
+                    !start_pipeline(service, &service->lanes[lane], i, error))
                     return error_prefix(error, "cannot start pipelines");
     /* Lane 0 last: its instances open the listeners and deal connections to the others. */
     assert(service->lanes_count > 0);
