@@ -106,28 +106,6 @@ static bool build_exporter(struct service *service, struct service_lane *part,
     return true;
 }
 
-static bool build_processors(struct service *service, struct service_lane *part, size_t index,
-                             struct error *error)
-{
-    assert(index < service->config->pipelines_count);
-    assert(part->processors[index] == NULL);
-    const struct config_pipeline *pipeline = &service->config->pipelines[index];
-    part->processors[index] =
-        (struct component **)mem_zalloc(pipeline->processors_count * sizeof(struct component *));
-    for (size_t i = 0; i < pipeline->processors_count; i++) {
-        struct component *processor = allocate(service, part, pipeline->processors[i]);
-        set_signal(processor, pipeline->signal, pipeline->id);
-        processor->exporters = pipeline->destinations;
-        part->processors[index][i] = processor;
-        bool has_shared = processor->factory->share == NULL ||
-                          share_among(service, pipeline->processors[i], processor, error);
-        if (!has_shared || !prepare(pipeline->processors[i], processor, error))
-            return error_prefix(error, "failed to create \"%s\" processor, in pipeline \"%s\"",
-                                processor->id, pipeline->id);
-    }
-    return true;
-}
-
 /* NULL: no pipeline takes that signal from it. */
 static struct outlet *build_outlet(struct service *service, struct service_lane *part,
                                    const struct config_component *from, enum signal_kind signal)
@@ -150,37 +128,31 @@ static struct outlet *build_outlet(struct service *service, struct service_lane 
     return outlet;
 }
 
-/* One instance for each signal that pipelines take from it; *list gets them. The pipelines behind
- * it are built already. */
+/* One instance for each signal that pipelines take from it. Those pipelines are built already. */
 static bool build_connectors(struct service *service, struct service_lane *part,
                              const struct config_component *from, enum signal_kind taken,
-                             struct component **list, size_t *count, struct error *error)
+                             struct error *error)
 {
     assert(from->factory->kind == CONNECTOR);
     for (unsigned given = 0; given < SIGNAL_KINDS; given++) {
         size_t slot = connector_slot(component_slot(service, from), taken, given);
-        struct component *connector = part->connectors[slot];
-        if ((from->factory->connects[taken] & 1u << given) == 0)
+        if ((from->factory->connects[taken] & 1u << given) == 0 || part->connectors[slot] != NULL)
             continue;
-        if (connector == NULL) {
-            struct outlet *outlet = build_outlet(service, part, from, (enum signal_kind)given);
-            if (outlet == NULL)
-                continue;
-            connector = allocate(service, part, from);
-            set_signal(connector, taken, NULL);
-            connector->output = (enum signal_kind)given;
-            connector->outlets[given] = outlet;
-            connector->exporters = from->factory->passes_on ? outlet_exporters(outlet) : 1;
-            part->connectors[slot] = connector;
-            bool has_shared =
-                from->factory->share == NULL || share_among(service, from, connector, error);
-            if (!has_shared || !prepare(from, connector, error))
-                return error_prefix(error,
-                                    "failed to create \"%s\" connector for data types \"%s\" to "
-                                    "\"%s\"",
-                                    from->id, signal_name(taken), signal_name(connector->output));
-        }
-        list[(*count)++] = connector;
+        struct outlet *outlet = build_outlet(service, part, from, (enum signal_kind)given);
+        if (outlet == NULL)
+            continue;
+        struct component *connector = allocate(service, part, from);
+        set_signal(connector, taken, NULL);
+        connector->output = (enum signal_kind)given;
+        connector->outlets[given] = outlet;
+        connector->exporters = from->factory->passes_on ? outlet_exporters(outlet) : 1;
+        part->connectors[slot] = connector;
+        bool has_shared =
+            from->factory->share == NULL || share_among(service, from, connector, error);
+        if (!has_shared || !prepare(from, connector, error))
+            return error_prefix(error,
+                                "failed to create \"%s\" connector for data types \"%s\" to \"%s\"",
+                                from->id, signal_name(taken), signal_name(connector->output));
     }
     return true;
 }
@@ -190,53 +162,59 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
 {
     assert(index < service->config->pipelines_count);
     const struct config_pipeline *from = &service->config->pipelines[index];
+    for (size_t i = 0; i < from->exporters_count; i++) {
+        const struct config_component *to = from->exporters[i];
+        bool is_built = to->factory->kind == CONNECTOR
+                            ? build_connectors(service, part, to, from->signal, error)
+                            : build_exporter(service, part, to, from->signal, error);
+        if (!is_built)
+            return false;
+    }
+    assert(part->processors[index] == NULL);
+    part->processors[index] =
+        (struct component **)mem_zalloc(from->processors_count * sizeof(struct component *));
+    for (size_t i = 0; i < from->processors_count; i++) {
+        struct component *processor = allocate(service, part, from->processors[i]);
+        set_signal(processor, from->signal, from->id);
+        processor->exporters = from->destinations;
+        part->processors[index][i] = processor;
+        bool has_shared = processor->factory->share == NULL ||
+                          share_among(service, from->processors[i], processor, error);
+        if (!has_shared || !prepare(from->processors[i], processor, error))
+            return error_prefix(error, "failed to create \"%s\" processor, in pipeline \"%s\"",
+                                processor->id, from->id);
+    }
     struct exporter_queue **queues = (struct exporter_queue **)mem_alloc(
         from->exporters_count * sizeof(struct exporter_queue *));
     struct component **connectors = (struct component **)mem_alloc(
         from->exporters_count * SIGNAL_KINDS * sizeof(struct component *));
     size_t queues_count = 0;
     size_t connectors_count = 0;
-    bool is_built = true;
-    for (size_t i = 0; is_built && i < from->exporters_count; i++) {
-        const struct config_component *to = from->exporters[i];
-        if (to->factory->kind == CONNECTOR) {
-            is_built = build_connectors(service, part, to, from->signal, connectors,
-                                        &connectors_count, error);
+    for (size_t i = 0; i < from->exporters_count; i++) {
+        size_t component = component_slot(service, from->exporters[i]);
+        if (from->exporters[i]->factory->kind != CONNECTOR) {
+            queues[queues_count++] = part->queues[exporter_slot(component, from->signal)];
             continue;
         }
-        is_built = build_exporter(service, part, to, from->signal, error);
-        queues[queues_count++] =
-            part->queues[exporter_slot(component_slot(service, to), from->signal)];
+        size_t first = connector_slot(component, from->signal, (enum signal_kind)0);
+        for (size_t j = first; j < first + SIGNAL_KINDS; j++)
+            if (part->connectors[j] != NULL)
+                connectors[connectors_count++] = part->connectors[j];
     }
-    is_built = is_built && build_processors(service, part, index, error);
-    if (is_built)
-        part->pipelines[index] = pipeline_create(&(struct pipeline_settings){
-            .lane = part->lane,
-            .ledger = &part->ledger,
-            .budget = &service->budget,
-            .processors = part->processors[index],
-            .processors_count = from->processors_count,
-            .queues = queues,
-            .queues_count = queues_count,
-            .connectors = connectors,
-            .connectors_count = connectors_count,
-            .exporters = from->destinations,
-        });
+    part->pipelines[index] = pipeline_create(&(struct pipeline_settings){
+        .lane = part->lane,
+        .ledger = &part->ledger,
+        .budget = &service->budget,
+        .processors = part->processors[index],
+        .processors_count = from->processors_count,
+        .queues = queues,
+        .queues_count = queues_count,
+        .connectors = connectors,
+        .connectors_count = connectors_count,
+        .exporters = from->destinations,
+    });
     mem_free((void *)queues);
     mem_free((void *)connectors);
-    return is_built;
-}
-
-static bool build_receiver(struct service *service, struct service_lane *part,
-                           const struct config_component *from, struct error *error)
-{
-    assert(from->factory->kind == RECEIVER);
-    struct component *receiver = allocate(service, part, from);
-    part->receivers[component_slot(service, from)] = receiver;
-    for (int signal = 0; signal < SIGNAL_KINDS; signal++)
-        receiver->outlets[signal] = build_outlet(service, part, from, (enum signal_kind)signal);
-    if (!prepare(from, receiver, error))
-        return error_prefix(error, "failed to create \"%s\" receiver", from->id);
     return true;
 }
 
@@ -309,9 +287,15 @@ static bool build(struct service *service, struct lane *const *lanes, struct err
                     return error_prefix(error, "failed to build pipelines");
         for (size_t j = 0; j < components; j++) {
             const struct config_component *from = &config->components[j];
-            if (from->factory->kind == RECEIVER && from->is_used &&
-                !build_receiver(service, part, from, error))
-                return error_prefix(error, "failed to build pipelines");
+            if (from->factory->kind != RECEIVER || !from->is_used)
+                continue;
+            struct component *receiver = allocate(service, part, from);
+            part->receivers[j] = receiver;
+            for (int s = 0; s < SIGNAL_KINDS; s++)
+                receiver->outlets[s] = build_outlet(service, part, from, (enum signal_kind)s);
+            if (!prepare(from, receiver, error))
+                return error_prefix(
+                    error, "failed to build pipelines: failed to create \"%s\" receiver", from->id);
         }
     }
     assert(service->lanes_count > 0);
@@ -403,18 +387,6 @@ bool service_can_run(const struct config *config, struct lane *lane, struct erro
     return try_build(config, lane, false, error);
 }
 
-static void destroy_exporters(const struct service *service, struct service_lane *part)
-{
-    assert(part != NULL);
-    size_t slots = service->config->components_count * SIGNAL_KINDS;
-    for (size_t i = 0; part->queues != NULL && i < slots; i++) {
-        exporter_queue_destroy(part->queues[i]);
-        destroy(part->exporters[i]);
-    }
-    mem_free((void *)part->queues);
-    mem_free((void *)part->exporters);
-}
-
 void service_destroy(struct service *service)
 {
     if (service == NULL)
@@ -424,13 +396,11 @@ void service_destroy(struct service *service)
     for (size_t i = 0; service->extensions != NULL && i < service->config->extensions_count; i++)
         destroy(service->extensions[i]);
     mem_free((void *)service->extensions);
-    bool *is_shared = mem_zalloc(service->config->components_count * SIGNAL_KINDS);
+    size_t components = service->config->components_count;
+    bool *is_shared = mem_zalloc(components * SIGNAL_KINDS);
     for (unsigned i = 0; i < service->lanes_count; i++) {
         struct service_lane *part = &service->lanes[i];
-        for (size_t j = 0;
-             part->queues != NULL && j < service->config->components_count * SIGNAL_KINDS; j++)
-            is_shared[j] |= part->queues[j] != NULL;
-        for (size_t j = 0; part->receivers != NULL && j < service->config->components_count; j++) {
+        for (size_t j = 0; part->receivers != NULL && j < components; j++) {
             if (part->receivers[j] == NULL)
                 continue;
             for (int signal = 0; signal < SIGNAL_KINDS; signal++)
@@ -448,22 +418,27 @@ void service_destroy(struct service *service)
         }
         mem_free((void *)part->pipelines);
         mem_free((void *)part->processors);
-        size_t slots = service->config->components_count * SIGNAL_PAIRS;
-        for (size_t j = 0; part->connectors != NULL && j < slots; j++) {
+        for (size_t j = 0; part->connectors != NULL && j < components * SIGNAL_PAIRS; j++) {
             if (part->connectors[j] == NULL)
                 continue;
             outlet_destroy(part->connectors[j]->outlets[part->connectors[j]->output]);
             destroy(part->connectors[j]);
         }
         mem_free((void *)part->connectors);
-        destroy_exporters(service, part);
+        for (size_t j = 0; part->queues != NULL && j < components * SIGNAL_KINDS; j++) {
+            is_shared[j] |= part->queues[j] != NULL;
+            exporter_queue_destroy(part->queues[j]);
+            destroy(part->exporters[j]);
+        }
+        mem_free((void *)part->queues);
+        mem_free((void *)part->exporters);
     }
-    for (size_t j = 0; j < service->config->components_count * SIGNAL_KINDS; j++)
+    for (size_t j = 0; j < components * SIGNAL_KINDS; j++)
         if (is_shared[j])
             exporter_queue_shared_fini(&service->shared[j]);
     mem_free(is_shared);
     assert(service->commons != NULL);
-    for (size_t i = 0; i < service->config->components_count; i++)
+    for (size_t i = 0; i < components; i++)
         if (service->commons[i] != NULL)
             service->config->components[i].factory->unshare(service->commons[i]);
     mem_free((void *)service->commons);
