@@ -73,8 +73,8 @@ static void release(void *arg)
     stop_latch_release(arg);
 }
 
-/* Of the deepest pipeline that exports to the connector: when that is drained, nothing comes any
- * more. */
+/* The depth of the deepest pipeline that exports to the connector: once it is drained, nothing more
+ * comes. */
 static size_t feeding_depth(const struct config *config, const struct component *connector)
 {
     size_t depth = 0;
@@ -89,12 +89,79 @@ static size_t feeding_depth(const struct config *config, const struct component 
     return depth;
 }
 
-/* One lane's share of the present stage. */
-static void stop_share(const struct stop_run *run, struct stop_lane *share)
+static void finish(struct stop_run *run)
 {
+    assert(run->done != NULL);
+    assert(lane_is_current(run->service->lanes[0].lane));
+    struct service *service = run->service;
+    void (*done)(bool, void *) = run->done;
+    void *arg = run->arg;
+    bool is_forced = run->is_forced;
+    service->abandoned_items = atomic_load(&run->abandoned_items);
+    lane_timer_stop(service->lanes[0].lane, &run->deadline);
+    service->stop_run = NULL;
+    /* Cut short: somebody may still hold a latch of this run, so it stays. */
+    if (!is_forced)
+        mem_free(run);
+    done(is_forced, arg);
+}
+
+static void on_share_reported(struct lane_task *task)
+{
+    struct stop_lane *share = (struct stop_lane *)task;
+    struct stop_run *run = share->run;
+    if (run->is_forced)
+        return;
+    assert(run->lanes_pending > 0);
+    if (--run->lanes_pending > 0)
+        return;
+    assert(run->stage < STOP_DONE);
+    const struct config *config = run->service->config;
+    if (run->stage == STOP_PROCESSORS) {
+        bool is_last = true;
+        run->processor++;
+        for (size_t i = 0; i < config->pipelines_count; i++)
+            is_last &= run->processor >= config->pipelines[i].processors_count;
+        if (!is_last) {
+            begin_stage(run);
+            return;
+        }
+    }
+    if (run->stage == STOP_CONNECTORS && run->depth < config->depth) {
+        run->depth++;
+        run->processor = 0;
+        run->stage = STOP_RINGS;
+        begin_stage(run);
+        return;
+    }
+    run->stage++;
+    if (run->stage == STOP_DONE)
+        finish(run);
+    else
+        begin_stage(run);
+}
+
+static void on_share_done(void *arg)
+{
+    struct stop_lane *share = arg;
+    assert(share->run != NULL);
+    assert(share->latch.pending == 0);
+    share->task.fn = on_share_reported;
+    lane_post(share->run->service->lanes[0].lane, &share->task);
+}
+
+/* On the lane: stops its share of the stage. The latch is held meanwhile, so that it cannot open
+ * before all are asked to stop. */
+static void on_share_begun(struct lane_task *task)
+{
+    struct stop_lane *share = (struct stop_lane *)task;
+    const struct stop_run *run = share->run;
+    const struct service_lane *part = share->part;
     struct service *service = run->service;
     const struct config *config = service->config;
-    const struct service_lane *part = share->part;
+    assert(lane_is_current(part->lane));
+    share->latch = (struct stop_latch){.fn = on_share_done, .arg = share};
+    stop_latch_hold(&share->latch);
     size_t exporters = config->components_count * SIGNAL_KINDS;
     switch (run->stage) {
     case STOP_RECEIVERS:
@@ -151,81 +218,6 @@ static void stop_share(const struct stop_run *run, struct stop_lane *share)
     case STOP_DONE:
         break;
     }
-}
-
-static size_t most_processors(const struct config *config)
-{
-    assert(config != NULL);
-    size_t most = 0;
-    for (size_t i = 0; i < config->pipelines_count; i++)
-        if (config->pipelines[i].processors_count > most)
-            most = config->pipelines[i].processors_count;
-    return most;
-}
-
-static void finish(struct stop_run *run)
-{
-    assert(run->done != NULL);
-    assert(lane_is_current(run->service->lanes[0].lane));
-    struct service *service = run->service;
-    void (*done)(bool, void *) = run->done;
-    void *arg = run->arg;
-    bool is_forced = run->is_forced;
-    service->abandoned_items = atomic_load(&run->abandoned_items);
-    lane_timer_stop(service->lanes[0].lane, &run->deadline);
-    service->stop_run = NULL;
-    /* Cut short: somebody may still hold a latch of this run, so it stays. */
-    if (!is_forced)
-        mem_free(run);
-    done(is_forced, arg);
-}
-
-static void on_share_reported(struct lane_task *task)
-{
-    struct stop_lane *share = (struct stop_lane *)task;
-    struct stop_run *run = share->run;
-    if (run->is_forced)
-        return;
-    assert(run->lanes_pending > 0);
-    if (--run->lanes_pending == 0) {
-        assert(run->stage < STOP_DONE);
-        if (run->stage == STOP_PROCESSORS &&
-            ++run->processor < most_processors(run->service->config)) {
-            begin_stage(run);
-            return;
-        }
-        if (run->stage == STOP_CONNECTORS && run->depth < run->service->config->depth) {
-            run->depth++;
-            run->processor = 0;
-            run->stage = STOP_RINGS;
-            begin_stage(run);
-            return;
-        }
-        run->stage++;
-        if (run->stage == STOP_DONE)
-            finish(run);
-        else
-            begin_stage(run);
-    }
-}
-
-static void on_share_done(void *arg)
-{
-    struct stop_lane *share = arg;
-    assert(share->run != NULL);
-    assert(share->latch.pending == 0);
-    share->task.fn = on_share_reported;
-    lane_post(share->run->service->lanes[0].lane, &share->task);
-}
-
-/* On the lane. The latch is held meanwhile, so that it cannot open before all have been asked. */
-static void on_share_begun(struct lane_task *task)
-{
-    struct stop_lane *share = (struct stop_lane *)task;
-    assert(lane_is_current(share->part->lane));
-    share->latch = (struct stop_latch){.fn = on_share_done, .arg = share};
-    stop_latch_hold(&share->latch);
-    stop_share(share->run, share);
     stop_latch_release(&share->latch);
 }
 
