@@ -42,43 +42,6 @@ struct supervisor {
     uint64_t signalled_ns; /* time of the signal to end; 0: none yet */
 };
 
-/* Switches all log outputs and closes the old ones that are ours. If none can be opened, lines go
- * to stderr. */
-static void switch_log(const struct config_texts *paths, struct log_settings *settings)
-{
-    static int old_fds[LOG_OUTPUTS_MAX];
-    static size_t old_count;
-    int failed[LOG_OUTPUTS_MAX] = {0};
-    assert(settings != NULL && paths->count <= LOG_OUTPUTS_MAX);
-    settings->fds_count = 0;
-    for (size_t i = 0; i < paths->count; i++) {
-        /* A descriptor, or a negative errno. */
-        int fd;
-        if (strcmp(paths->texts[i], "stderr") == 0)
-            fd = STDERR_FILENO;
-        else if (strcmp(paths->texts[i], "stdout") == 0)
-            fd = STDOUT_FILENO;
-        else
-            fd = fileops()->open(paths->texts[i], O_WRONLY | O_CREAT | O_APPEND, 0640);
-        failed[i] = fd < 0 ? -fd : 0;
-        if (fd >= 0)
-            settings->fds[settings->fds_count++] = fd;
-    }
-    if (settings->fds_count == 0)
-        settings->fds[settings->fds_count++] = STDERR_FILENO;
-    log_configure(settings);
-    for (size_t i = 0; i < old_count; i++)
-        if (old_fds[i] > STDERR_FILENO)
-            fileops()->close(old_fds[i]);
-    memcpy(old_fds, settings->fds, sizeof(old_fds));
-    old_count = settings->fds_count;
-    for (size_t i = 0; i < paths->count; i++)
-        if (failed[i] != 0)
-            log_error(NULL,
-                      "Cannot open a log output; its lines go to the other outputs, or to stderr.",
-                      log_text("path", paths->texts[i]), log_text("error", strerror(failed[i])));
-}
-
 static const char *resource_value(const struct config_service *config, const char *key,
                                   const char *standard)
 {
@@ -88,6 +51,8 @@ static const char *resource_value(const struct config_service *config, const cha
     return standard;
 }
 
+/* Sets the log up anew: opens all outputs, then closes the old ones that are ours. If none can be
+ * opened, lines go to stderr. */
 static void configure_log(const struct config_service *config)
 {
     struct log_settings settings = log_settings_default();
@@ -102,24 +67,41 @@ static void configure_log(const struct config_service *config)
     settings.service_name = resource_value(config, "service.name", settings.service_name);
     settings.service_version = resource_value(config, "service.version", settings.service_version);
     settings.service_instance_id = resource_value(config, "service.instance.id", "");
-    switch_log(&config->log_output_paths, &settings);
+    const struct config_texts *paths = &config->log_output_paths;
+    int failed[LOG_OUTPUTS_MAX] = {0};
+    assert(paths->count <= LOG_OUTPUTS_MAX);
+    settings.fds_count = 0;
+    for (size_t i = 0; i < paths->count; i++) {
+        /* A descriptor, or a negative errno. */
+        int fd;
+        if (strcmp(paths->texts[i], "stderr") == 0)
+            fd = STDERR_FILENO;
+        else if (strcmp(paths->texts[i], "stdout") == 0)
+            fd = STDOUT_FILENO;
+        else
+            fd = fileops()->open(paths->texts[i], O_WRONLY | O_CREAT | O_APPEND, 0640);
+        failed[i] = fd < 0 ? -fd : 0;
+        if (fd >= 0)
+            settings.fds[settings.fds_count++] = fd;
+    }
+    if (settings.fds_count == 0)
+        settings.fds[settings.fds_count++] = STDERR_FILENO;
+    log_configure(&settings);
+    static int old_fds[LOG_OUTPUTS_MAX];
+    static size_t old_count;
+    for (size_t i = 0; i < old_count; i++)
+        if (old_fds[i] > STDERR_FILENO)
+            fileops()->close(old_fds[i]);
+    memcpy(old_fds, settings.fds, sizeof(old_fds));
+    old_count = settings.fds_count;
+    for (size_t i = 0; i < paths->count; i++)
+        if (failed[i] != 0)
+            log_error(NULL,
+                      "Cannot open a log output; its lines go to the other outputs, or to stderr.",
+                      log_text("path", paths->texts[i]), log_text("error", strerror(failed[i])));
 }
 
 static const char no_loop[] = "cannot create an event loop: too many open files?";
-
-static bool create_lanes(struct supervisor *self, struct error *error)
-{
-    uint64_t lanes = self->config->service.lanes;
-    uint64_t wanted = lanes > 0 ? lanes : machine_cores();
-    assert(self->lanes_count == 0);
-    while (self->lanes_count < wanted && self->lanes_count < LANES_MAX) {
-        self->lanes[self->lanes_count] = lane_create(self->lanes_count);
-        if (self->lanes[self->lanes_count] == NULL)
-            return error_set(error, "%s", no_loop);
-        self->lanes_count++;
-    }
-    return true;
-}
 
 /* Ends a lane from another one; freed on the lane. */
 struct end_task {
@@ -160,19 +142,6 @@ static void stop(struct supervisor *self, enum end_reason reason)
  * them. */
 enum load_purpose { LOAD_TO_START, LOAD_TO_RELOAD, LOAD_TO_VALIDATE };
 
-/* Builds the new configuration on lanes of its own, which never run, so that failures are known
- * before anything stops. */
-static bool can_build(const struct config *config, enum load_purpose purpose, struct error *error)
-{
-    struct lane *lane = lane_create(0);
-    if (lane == NULL)
-        return error_set(error, "%s", no_loop);
-    bool is_built = purpose == LOAD_TO_VALIDATE ? service_rehearse(config, lane, error)
-                                                : service_can_run(config, lane, error);
-    lane_destroy(lane);
-    return is_built;
-}
-
 static struct config *load(const struct config_request *request, enum load_purpose purpose)
 {
     struct config_problems problems = {0};
@@ -197,7 +166,20 @@ static struct config *load(const struct config_request *request, enum load_purpo
             fprintf(stderr, "%s%s\n", i == 0 ? "Error: " : "       ", problems.texts[i]);
     }
     config_problems_clear(&problems);
-    if (config == NULL || can_build(config, purpose, &error))
+    if (config == NULL)
+        return NULL;
+    /* Builds the new configuration on a lane of its own, which never runs, so that failures are
+     * known before anything stops. */
+    bool is_built = false;
+    struct lane *lane = lane_create(0);
+    if (lane == NULL)
+        error_set(&error, "%s", no_loop);
+    else if (purpose == LOAD_TO_VALIDATE)
+        is_built = service_rehearse(config, lane, &error);
+    else
+        is_built = service_can_run(config, lane, &error);
+    lane_destroy(lane);
+    if (is_built)
         return config;
     if (purpose == LOAD_TO_RELOAD)
         log_error(NULL, "invalid configuration", log_text("error", error.text));
@@ -246,11 +228,20 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
-static bool watch_signals(struct supervisor *self, struct error *error)
+/* Creates the lanes, of which the first handles signals. */
+static bool create_lanes(struct supervisor *self, struct error *error)
 {
     static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
-    assert(self->lanes_count > 0);
-    for (size_t i = 0; i < 3; i++) {
+    uint64_t lanes = self->config->service.lanes;
+    uint64_t wanted = lanes > 0 ? lanes : machine_cores();
+    assert(self->lanes_count == 0);
+    while (self->lanes_count < wanted && self->lanes_count < LANES_MAX) {
+        self->lanes[self->lanes_count] = lane_create(self->lanes_count);
+        if (self->lanes[self->lanes_count] == NULL)
+            return error_set(error, "%s", no_loop);
+        self->lanes_count++;
+    }
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
         int failed = uv_signal_init(lane_loop(self->lanes[0]), &self->signals[i]);
         if (failed != 0)
             return error_set(error, "cannot watch signals: %s", uv_strerror(failed));
@@ -266,8 +257,8 @@ static void run_once(struct supervisor *self)
     struct error error = {.text = ""};
     self->is_stopping = false;
     self->is_forced = false;
-    /* Signal handlers first; signals are handled once the loop runs. */
-    if (create_lanes(self, &error) && watch_signals(self, &error))
+    /* Signals are handled once the loop runs. */
+    if (create_lanes(self, &error))
         self->service = service_create(self->config, self->lanes, self->lanes_count, &error);
     bool is_started = self->service != NULL && service_start(self->service, &error);
     inherited_listeners_end();
@@ -280,7 +271,7 @@ static void run_once(struct supervisor *self)
     if (self->service != NULL) {
         if (!is_started)
             stop(self, END_FAILED);
-        /* Without a thread for each lane an orderly stop is impossible too: the process ends. */
+        /* Without a thread for each lane even an orderly stop is impossible: the process ends. */
         assert(self->lanes_count > 0);
         for (unsigned i = 1; i < self->lanes_count; i++) {
             int failed = lane_spawn(self->lanes[i]);
