@@ -198,36 +198,6 @@ static void add_lane(const struct service *service, const struct service_lane *p
     add_ledger(&part->ledger, metrics);
 }
 
-static void add_process(const struct service *service, struct metrics *metrics)
-{
-    const struct metric_labels none = {0};
-    struct process_figures process = machine_process();
-    struct mem_stats memory = mem_stats_read();
-    metrics_add(metrics, "otelcol_process_uptime", COUNTER_SUM, "Uptime of the process", &none,
-                (double)(clock_now_ns() - service->started_ns) / NS_PER_S);
-    metrics_add(metrics, "otelcol_process_cpu_seconds", COUNTER_SUM,
-                "Total CPU user and system time in seconds", &none, process.cpu_seconds);
-    metrics_add(metrics, "otelcol_process_memory_rss", COUNTER_GAUGE,
-                "Total physical memory (resident set size)", &none, (double)process.rss_bytes);
-    metrics_add(metrics, "otelcol_process_runtime_heap_alloc_bytes", COUNTER_GAUGE,
-                "Bytes of allocated heap objects", &none, (double)memory.allocated_bytes);
-    metrics_add(metrics, "otelcol_process_runtime_total_alloc_bytes", COUNTER_SUM,
-                "Bytes mapped by the allocator so far", &none, (double)memory.mapped_bytes);
-    metrics_add(metrics, "otelcol_process_runtime_total_sys_memory_bytes", COUNTER_GAUGE,
-                "Total bytes of memory obtained from the OS", &none, (double)memory.resident_bytes);
-}
-
-/* Always 0 here; exported because alerts for the Go collector refer to them. */
-static void add_handler(struct metrics *metrics)
-{
-    static const char *const causes[] = {"encoding", "gathering"};
-    for (size_t i = 0; i < 2; i++) {
-        const struct metric_labels labels = {.pairs = {{"cause", causes[i]}}};
-        metrics_add(metrics, "promhttp_metric_handler_errors_total", COUNTER_SUM,
-                    "Errors of this page.", &labels, 0);
-    }
-}
-
 void telemetry_print(struct service *service, enum metrics_level level, FILE *out)
 {
     struct metrics *metrics = metrics_create(level);
@@ -249,9 +219,28 @@ void telemetry_print(struct service *service, enum metrics_level level, FILE *ou
                 labels.pairs[count++].value = resource->pairs[i].value;
             }
     metrics_add(metrics, "target_info", COUNTER_GAUGE, "Target metadata", &labels, 1);
-    add_handler(metrics);
-    add_process(service, metrics);
+    /* Always 0 here; exported because alerts for the Go collector refer to them. */
+    static const char *const causes[] = {"encoding", "gathering"};
+    for (size_t i = 0; i < 2; i++) {
+        const struct metric_labels cause = {.pairs = {{"cause", causes[i]}}};
+        metrics_add(metrics, "promhttp_metric_handler_errors_total", COUNTER_SUM,
+                    "Errors of this page.", &cause, 0);
+    }
     const struct metric_labels none = {0};
+    struct process_figures process = machine_process();
+    struct mem_stats memory = mem_stats_read();
+    metrics_add(metrics, "otelcol_process_uptime", COUNTER_SUM, "Uptime of the process", &none,
+                (double)(clock_now_ns() - service->started_ns) / NS_PER_S);
+    metrics_add(metrics, "otelcol_process_cpu_seconds", COUNTER_SUM,
+                "Total CPU user and system time in seconds", &none, process.cpu_seconds);
+    metrics_add(metrics, "otelcol_process_memory_rss", COUNTER_GAUGE,
+                "Total physical memory (resident set size)", &none, (double)process.rss_bytes);
+    metrics_add(metrics, "otelcol_process_runtime_heap_alloc_bytes", COUNTER_GAUGE,
+                "Bytes of allocated heap objects", &none, (double)memory.allocated_bytes);
+    metrics_add(metrics, "otelcol_process_runtime_total_alloc_bytes", COUNTER_SUM,
+                "Bytes mapped by the allocator so far", &none, (double)memory.mapped_bytes);
+    metrics_add(metrics, "otelcol_process_runtime_total_sys_memory_bytes", COUNTER_GAUGE,
+                "Total bytes of memory obtained from the OS", &none, (double)memory.resident_bytes);
     struct budget *budget = &service->budget;
     metrics_add(metrics, "spanflame_budget_used_bytes", COUNTER_GAUGE,
                 "Bytes charged to the budget now.", &none, (double)budget_used(budget));
