@@ -95,40 +95,34 @@ static void free_strings(struct outcome *outcome)
     outcome->details = (struct slice){.size = 0};
 }
 
-static void remember(struct receipt *receipt, const struct outcome *outcome)
-{
-    assert(outcome->verdict != ACCEPTED || outcome->rejected_items > 0);
-    struct outcome before = receipt->worst;
-    bool is_worse = outcome->verdict != before.verdict
-                        ? outcome->verdict > before.verdict
-                        : outcome->is_permanent && !before.is_permanent;
-    if (is_worse) {
-        struct outcome *worst = &receipt->worst;
-        *worst = *outcome;
-        if (outcome->message != NULL)
-            worst->message = mem_copy_text(outcome->message);
-        if (outcome->details.size > 0) {
-            uint8_t *details = mem_alloc(outcome->details.size);
-            memcpy(details, outcome->details.data, outcome->details.size);
-            worst->details = slice_of(details, outcome->details.size);
-        } else {
-            worst->details = (struct slice){.size = 0};
-        }
-        free_strings(&before);
-    }
-    receipt->worst.rejected_items = before.rejected_items + outcome->rejected_items;
-    receipt->worst.invalid_items = before.invalid_items + outcome->invalid_items;
-    receipt->worst.too_large_items = before.too_large_items + outcome->too_large_items;
-    receipt->worst.delivered_items = before.delivered_items + outcome->delivered_items;
-}
-
 void receipt_resolve(struct receipt *receipt, const struct outcome *outcome)
 {
     if (receipt == NULL)
         return;
     assert(receipt->pending > 0);
-    if (outcome->verdict != ACCEPTED || outcome->rejected_items > 0)
-        remember(receipt, outcome);
+    if (outcome->verdict != ACCEPTED || outcome->rejected_items > 0) {
+        struct outcome *worst = &receipt->worst;
+        struct outcome before = *worst;
+        bool is_worse = outcome->verdict != before.verdict
+                            ? outcome->verdict > before.verdict
+                            : outcome->is_permanent && !before.is_permanent;
+        if (is_worse) {
+            *worst = *outcome;
+            if (outcome->message != NULL)
+                worst->message = mem_copy_text(outcome->message);
+            worst->details = (struct slice){.size = 0};
+            if (outcome->details.size > 0) {
+                uint8_t *details = mem_alloc(outcome->details.size);
+                memcpy(details, outcome->details.data, outcome->details.size);
+                worst->details = slice_of(details, outcome->details.size);
+            }
+            free_strings(&before);
+        }
+        worst->rejected_items = before.rejected_items + outcome->rejected_items;
+        worst->invalid_items = before.invalid_items + outcome->invalid_items;
+        worst->too_large_items = before.too_large_items + outcome->too_large_items;
+        worst->delivered_items = before.delivered_items + outcome->delivered_items;
+    }
     if (--receipt->pending > 0)
         return;
     struct outcome joined = receipt->worst;
