@@ -24,30 +24,29 @@ enum {
     /* tag, length, and as much again for a length that gets longer when its message ends */
     OPEN_BYTES_MAX = 3 * WIRE_SHORT_VARINT_BYTES_MAX,
     OUTPUT_BYTES_FIRST = 64,
-    SCOPES = 2,           /* scope_spans and its sisters, ... */
-    LEGACY_SCOPES = 1000, /* ... and how they were called before OTLP 0.15 */
+    SCOPES = 2,           /* scope_spans, scope_metrics, ... */
+    LEGACY_SCOPES = 1000, /* ... and their names before OTLP 0.15 */
     HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
     NUMBER_BYTES_MAX = WIRE_SHORT_VARINT_BYTES_MAX + WIRE_VARINT_BYTES_MAX,
     TRACE_ID_BYTES = 16,
     SPAN_ID_BYTES = 8,
     PROFILE_ID_BYTES = 16,
-    PROFILE_ID_BASE64_BYTES = 24,
     PADDING_BYTES_MAX = 2,
     EXACT_DIGITS_MAX = 19,
     EXACT_POWER_MAX = 22,
     EXPONENT_MAX = 10000,
 };
 
-/* A list or an object that is open. One that is skipped has neither message nor field. */
+/* An open list or object. A skipped one has neither message nor field. */
 struct frame {
     const struct otlp_message *message; /* of an object */
-    const struct otlp_field *field;     /* of a list; of an object: the last one found in it */
+    const struct otlp_field *field;     /* of a list; of an object: the last one that was found */
     size_t begin;                       /* of its content in the output */
     /* Of an object: where the last member of its oneof lies in the output. */
     size_t one_begin;
     size_t one_end;
     uint32_t seen;        /* fields in the output: a bit for each number */
-    uint8_t header_bytes; /* room for its length; as many as the last one at this depth had */
+    uint8_t header_bytes; /* room for its length: what the last one at this depth needed */
     bool is_list;
     bool has_length; /* a message, or a list of packed numbers */
     bool has_any;    /* members or elements */
@@ -60,7 +59,7 @@ struct reader {
     enum json_result result;
     uint64_t text_bytes;
     unsigned depth;
-    unsigned messages; /* open ones */
+    unsigned messages; /* that are open */
     struct frame frames[JSON_DEPTH_MAX];
 };
 
@@ -71,7 +70,7 @@ struct range {
 
 /* ---- Output and errors ---- */
 
-/* Makes room for so many more bytes. False: no memory. */
+/* Makes room for that many more bytes. False: no memory. */
 static bool grow(struct reader *reader, size_t bytes)
 {
     struct buffer *out = reader->out;
@@ -81,11 +80,11 @@ static bool grow(struct reader *reader, size_t bytes)
     if (out == NULL && least > reader->out->capacity)
         out = buffer_try_grow(reader->out, least);
     if (out == NULL) {
-        /* While it is copied both are there, and the text. */
+        /* During the copy the text and both buffers exist. */
         uint64_t needed = reader->text_bytes + reader->out->size + least;
         const struct budget *budget = reader->out->budget;
-        bool is_hopeless = budget != NULL && needed > budget_limit(budget);
-        reader->result = is_hopeless ? JSON_TOO_LARGE : JSON_NO_BUDGET;
+        bool never_fits = budget != NULL && needed > budget_limit(budget);
+        reader->result = never_fits ? JSON_TOO_LARGE : JSON_NO_BUDGET;
         return false;
     }
     reader->out = out;
@@ -138,7 +137,7 @@ fail(struct reader *reader, const uint8_t *at, const char *expected)
     else
         snprintf(found, sizeof(found), "%.*s%s", (int)size, (const char *)at,
                  size == FOUND_BYTES_MAX ? "..." : "");
-    /* The innermost message that is known, and its field. */
+    /* The innermost known message, and its field. */
     unsigned depth = reader->depth;
     while (depth > 0 && reader->frames[depth - 1].message == NULL)
         depth--;
@@ -159,33 +158,6 @@ static bool fail_limit(struct reader *reader, const char *what, unsigned limit)
     assert(limit > 0);
     snprintf(expected, sizeof(expected), "at most %u %s", limit, what);
     return fail(reader, reader->scan.at, expected);
-}
-
-/* ---- Numbers, as Go's strconv reads them ---- */
-
-/* Decimal digits, with a sign if the range has negative numbers; leading zeros are fine. False when
- * it is something else, or out of range. */
-static bool parse_integer(struct slice text, struct range range, uint64_t *ret_bits)
-{
-    assert(range.min <= 0);
-    assert(range.max > 9);
-    const uint8_t *at = text.data;
-    const uint8_t *end = at + text.size;
-    bool is_negative = false;
-    uint64_t number = 0;
-    if (range.min < 0 && text.size > 0 && (*at == '-' || *at == '+'))
-        is_negative = *at++ == '-';
-    if (at == end)
-        return false;
-    uint64_t limit = is_negative ? 0 - (uint64_t)range.min : range.max;
-    for (; at < end; at++) {
-        unsigned digit = (unsigned)*at - '0';
-        if (digit > 9 || number > (limit - digit) / 10)
-            return false;
-        number = number * 10 + digit;
-    }
-    *ret_bits = is_negative ? 0 - number : number;
-    return true;
 }
 
 /* text is a number in JSON's grammar. False when it is out of range or absurdly long. Few digits
@@ -310,8 +282,8 @@ static bool expect_string(struct reader *reader, const char *expected,
     if (json_scan_string(&reader->scan, ret_string))
         return true;
     return fail(reader, reader->scan.at,
-                "a sound string: escapes as JSON has them, no raw control characters, "
-                "a quote at the end");
+                "a valid string: JSON escapes only, no raw control characters, "
+                "a closing quote");
 }
 
 /* Unescapes a string. The result may lie after the end of the output, valid until that grows. */
@@ -343,7 +315,7 @@ static bool write_bytes(struct reader *reader, const struct otlp_field *field, s
     return true;
 }
 
-/* The same for bytes that were decoded to HEADER_BYTES_MAX after the end of the output. */
+/* Like write_bytes, for bytes that were decoded HEADER_BYTES_MAX after the end of the output. */
 static bool move_bytes(struct reader *reader, const struct otlp_field *field, size_t size)
 {
     struct buffer *out = reader->out;
@@ -373,53 +345,6 @@ static bool read_text(struct reader *reader, const struct otlp_field *field)
         return false;
     uint8_t *room = reader->out->data + reader->out->size + HEADER_BYTES_MAX;
     return move_bytes(reader, field, json_unescape(&string, room));
-}
-
-/* Decodes into the room after the end of the output, which must suffice. */
-static bool decode_base64(struct reader *reader, const struct json_string *string, size_t *ret_size)
-{
-    uint8_t *room = reader->out->data + reader->out->size + HEADER_BYTES_MAX;
-    struct slice text = string->raw;
-    assert(reader->out->capacity - reader->out->size >= HEADER_BYTES_MAX + text.size);
-    if (string->has_escapes)
-        text = slice_of(room, json_unescape(string, room));
-    return base64_decode(text, room, ret_size);
-}
-
-static bool read_bytes(struct reader *reader, const struct otlp_field *field)
-{
-    static const char expected[] = "bytes as a string in base64, with padding";
-    const uint8_t *begin = reader->scan.at;
-    struct json_string string;
-    size_t size;
-    if (!expect_string(reader, expected, &string) ||
-        !reserve(reader, HEADER_BYTES_MAX + string.raw.size))
-        return false;
-    if (!decode_base64(reader, &string, &size))
-        return fail(reader, begin, expected);
-    return move_bytes(reader, field, size);
-}
-
-/* Base64 in either alphabet, with padding or without (RFC 4648 §4, §5), or null. */
-static bool read_web_bytes(struct reader *reader, const struct otlp_field *field)
-{
-    static const char expected[] = "bytes as a string in base64, or null";
-    const uint8_t *begin = reader->scan.at;
-    struct json_string string;
-    if (json_scan_peek(&reader->scan) != '"' && json_scan_word(&reader->scan, "null"))
-        return true;
-    if (!expect_string(reader, expected, &string) ||
-        !reserve(reader, HEADER_BYTES_MAX + string.raw.size + PADDING_BYTES_MAX))
-        return false;
-    uint8_t *room = reader->out->data + reader->out->size + HEADER_BYTES_MAX;
-    size_t size = json_unescape(&string, room);
-    for (size_t i = 0; i < size; i++)
-        room[i] = room[i] == '-' ? '+' : room[i] == '_' ? '/' : room[i];
-    while (size % 4 >= 2)
-        room[size++] = '=';
-    if (!base64_decode(slice_of(room, size), room, &size))
-        return fail(reader, begin, expected);
-    return move_bytes(reader, field, size);
 }
 
 static bool decode_hex(struct slice digits, uint8_t *room)
@@ -453,24 +378,38 @@ static bool read_id(struct reader *reader, const struct otlp_field *field, size_
     return write_bytes(reader, field, slice_of(id, size));
 }
 
-/* Hexadecimal as in OTLP, or base64 as in protobuf's strict JSON mapping. */
-static bool read_profile_id(struct reader *reader, const struct otlp_field *field)
+/* Base64 with padding (RFC 4648 §4); for OTLP_WEB_BYTES in either alphabet, with padding or without
+ * (§4, §5), or null. A profile's id is hexadecimal as in OTLP, or base64 as in protobuf's strict
+ * JSON mapping. */
+static bool read_base64(struct reader *reader, const struct otlp_field *field)
 {
-    static const char expected[] =
-        "an id of 32 hexadecimal digits, of 16 bytes in base64, or an empty string";
+    bool is_id = field->kind == OTLP_PROFILE_ID;
+    bool is_web = field->kind == OTLP_WEB_BYTES;
+    const char *expected =
+        is_id    ? "an id of 32 hexadecimal digits, of 16 bytes in base64, or an empty string"
+        : is_web ? "bytes as a string in base64, or null"
+                 : "bytes as a string in base64, with padding";
     const uint8_t *begin = reader->scan.at;
     struct json_string string;
-    size_t size;
+    if (is_web && json_scan_peek(&reader->scan) != '"' && json_scan_word(&reader->scan, "null"))
+        return true;
     if (!expect_string(reader, expected, &string) ||
-        !reserve(reader, HEADER_BYTES_MAX + string.raw.size))
+        !reserve(reader, HEADER_BYTES_MAX + string.raw.size + PADDING_BYTES_MAX))
         return false;
     uint8_t *room = reader->out->data + reader->out->size + HEADER_BYTES_MAX;
-    if (string.raw.size == 0)
-        size = 0;
-    else if (string.raw.size == 2 * PROFILE_ID_BYTES && decode_hex(string.raw, room))
-        size = PROFILE_ID_BYTES;
-    else if (string.raw.size < PROFILE_ID_BASE64_BYTES || !decode_base64(reader, &string, &size) ||
-             size != PROFILE_ID_BYTES)
+    if (is_id && string.raw.size == 2 * PROFILE_ID_BYTES && decode_hex(string.raw, room))
+        return move_bytes(reader, field, PROFILE_ID_BYTES);
+    struct slice text = string.raw;
+    if (is_web || string.has_escapes)
+        text = slice_of(room, json_unescape(&string, room));
+    if (is_web) {
+        for (size_t i = 0; i < text.size; i++)
+            room[i] = room[i] == '-' ? '+' : room[i] == '_' ? '/' : room[i];
+        while (text.size % 4 >= 2)
+            room[text.size++] = '=';
+    }
+    size_t size;
+    if (!base64_decode(text, room, &size) || (is_id && size != 0 && size != PROFILE_ID_BYTES))
         return fail(reader, begin, expected);
     return move_bytes(reader, field, size);
 }
@@ -508,7 +447,6 @@ static bool read_integer(struct reader *reader, const struct otlp_field *field)
     const uint8_t *begin = reader->scan.at;
     struct range range;
     struct json_number number;
-    uint64_t bits;
     switch (field->kind) {
     case OTLP_UINT32:
     case OTLP_FIXED32:
@@ -532,8 +470,23 @@ static bool read_integer(struct reader *reader, const struct otlp_field *field)
     }
     if (!scan_number(reader, expected_integer(range), &number))
         return false;
-    if (!number.is_integer || !parse_integer(number.text, range, &bits))
+    /* Decimal digits, with a sign if the range has negative numbers; leading zeros are fine. */
+    const uint8_t *at = number.text.data;
+    const uint8_t *end = at + number.text.size;
+    bool is_negative = false;
+    if (range.min < 0 && at < end && (*at == '-' || *at == '+'))
+        is_negative = *at++ == '-';
+    if (!number.is_integer || at == end)
         return fail(reader, begin, expected_integer(range));
+    uint64_t limit = is_negative ? 0 - (uint64_t)range.min : range.max;
+    uint64_t bits = 0;
+    for (; at < end; at++) {
+        unsigned digit = (unsigned)*at - '0';
+        if (digit > 9 || bits > (limit - digit) / 10)
+            return fail(reader, begin, expected_integer(range));
+        bits = bits * 10 + digit;
+    }
+    bits = is_negative ? 0 - bits : bits;
     if (field->kind == OTLP_SINT32)
         bits = (uint32_t)((uint32_t)bits << 1 ^ (0 - (uint32_t)(bits >> 63)));
     return write_number(reader, field, bits);
@@ -575,7 +528,7 @@ static bool read_double(struct reader *reader, const struct otlp_field *field)
     return write_number(reader, field, bits);
 }
 
-/* One value that is neither message nor list, for a field of the top frame or an element of it. */
+/* Reads a value that is neither message nor list: a field of the top frame, or an element of it. */
 static bool read_scalar(struct reader *reader, const struct otlp_field *field)
 {
     assert(field->message == NULL);
@@ -590,11 +543,9 @@ static bool read_scalar(struct reader *reader, const struct otlp_field *field)
     case OTLP_LOOSE_SPAN_ID:
         return read_id(reader, field, SPAN_ID_BYTES);
     case OTLP_PROFILE_ID:
-        return read_profile_id(reader, field);
     case OTLP_BYTES:
-        return read_bytes(reader, field);
     case OTLP_WEB_BYTES:
-        return read_web_bytes(reader, field);
+        return read_base64(reader, field);
     case OTLP_BOOL:
         if (json_scan_word(&reader->scan, "true"))
             return write_number(reader, field, 1);
@@ -648,22 +599,6 @@ static bool begin_content(struct reader *reader, struct frame *frame, uint32_t n
     return true;
 }
 
-static bool open_message(struct reader *reader, const struct otlp_field *field)
-{
-    struct frame *parent = top(reader);
-    assert(json_scan_peek(&reader->scan) == '{');
-    struct frame *frame = push(reader);
-    if (frame == NULL)
-        return false;
-    if (++reader->messages > WIRE_DEPTH_MAX)
-        return fail_limit(reader, "messages in one another", WIRE_DEPTH_MAX);
-    if (!parent->is_list)
-        begin_member(parent, field, reader->out);
-    reader->scan.at++;
-    frame->message = field->message;
-    return begin_content(reader, frame, field->number);
-}
-
 /* Closes an object or a list; the scan is past its bracket. */
 static bool close_top(struct reader *reader)
 {
@@ -697,30 +632,41 @@ static bool close_top(struct reader *reader)
     return true;
 }
 
+/* Reads a field of the top frame, or an element of it. */
 static bool read_value(struct reader *reader, const struct otlp_field *field)
 {
     if (field->message == NULL)
         return read_scalar(reader, field);
-    if (json_scan_peek(&reader->scan) == '{')
-        return open_message(reader, field);
+    struct frame *parent = top(reader);
+    if (json_scan_peek(&reader->scan) == '{') {
+        struct frame *frame = push(reader);
+        if (frame == NULL)
+            return false;
+        if (++reader->messages > WIRE_DEPTH_MAX)
+            return fail_limit(reader, "levels of nested messages", WIRE_DEPTH_MAX);
+        if (!parent->is_list)
+            begin_member(parent, field, reader->out);
+        reader->scan.at++;
+        frame->message = field->message;
+        return begin_content(reader, frame, field->number);
+    }
     if (!json_scan_word(&reader->scan, "null"))
         return fail(reader, reader->scan.at, "an object, or null");
-    /* A null message is an empty one as an element and in a oneof, and else absent. */
-    struct frame *frame = top(reader);
-    bool is_one = !frame->is_list && is_in(frame->message->one_of, field);
-    if (!frame->is_list && !is_one)
+    /* A null message is an empty one as an element and in a oneof, and otherwise absent. */
+    bool is_one = !parent->is_list && is_in(parent->message->one_of, field);
+    if (!parent->is_list && !is_one)
         return true;
     if (!reserve(reader, OPEN_BYTES_MAX))
         return false;
     if (is_one)
-        begin_member(frame, field, reader->out);
+        begin_member(parent, field, reader->out);
     struct buffer *out = reader->out;
     uint8_t *at = put_varint(out->data + out->size, wire_tag(field->number, WIRE_BYTES));
     *at++ = 0;
     out->size = (size_t)(at - out->data);
     assert(out->size <= out->capacity);
     if (is_one)
-        frame->one_end = out->size;
+        parent->one_end = out->size;
     return true;
 }
 
@@ -738,19 +684,19 @@ static bool skip_value(struct reader *reader)
         return true;
     }
     const uint8_t *begin = reader->scan.at;
-    bool is_sound = false;
+    bool is_valid = false;
     if (first == '"')
-        is_sound = json_scan_string(&reader->scan, &string);
+        is_valid = json_scan_string(&reader->scan, &string);
     else if (first == '-' || (first >= '0' && first <= '9'))
-        is_sound = json_scan_number(&reader->scan, &number);
+        is_valid = json_scan_number(&reader->scan, &number);
     else
-        is_sound = json_scan_word(&reader->scan, "null") || json_scan_word(&reader->scan, "true") ||
+        is_valid = json_scan_word(&reader->scan, "null") || json_scan_word(&reader->scan, "true") ||
                    json_scan_word(&reader->scan, "false");
     assert(reader->scan.at >= begin);
-    return is_sound || fail(reader, reader->scan.at, "a value of JSON");
+    return is_valid || fail(reader, reader->scan.at, "a JSON value");
 }
 
-/* Scopes under the old name count only while there are none under the new one. */
+/* Scopes under the old name are used only while there are none under the new one. */
 static const struct otlp_field *replace_legacy(struct frame *frame, const struct otlp_field *field,
                                                struct buffer *out)
 {
@@ -823,7 +769,7 @@ static const struct otlp_field *find_name(const struct frame *frame, struct slic
     return NULL;
 }
 
-/* A member, an element, or the end of an object or a list. */
+/* Reads a member, an element, or the end of an object or a list. */
 static bool read_next(struct reader *reader)
 {
     struct frame *frame = top(reader);
@@ -843,7 +789,7 @@ static bool read_next(struct reader *reader)
         return frame->field != NULL ? read_value(reader, frame->field) : skip_value(reader);
     struct json_string key;
     if (next_byte(reader) != '"' || !json_scan_string(&reader->scan, &key))
-        return fail(reader, reader->scan.at, "a name as a string");
+        return fail(reader, reader->scan.at, "a quoted field name");
     if (next_byte(reader) != ':')
         return fail(reader, reader->scan.at, "a colon");
     reader->scan.at++;
@@ -876,7 +822,7 @@ static bool read_document(struct reader *reader, const struct otlp_message *mess
     }
     json_scan_space(&reader->scan);
     return reader->scan.at == reader->scan.end ||
-           fail(reader, reader->scan.at, "nothing after the first value");
+           fail(reader, reader->scan.at, "nothing after the document");
 }
 
 enum json_result json_read(const struct otlp_message *message, struct slice text,

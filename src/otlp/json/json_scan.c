@@ -67,10 +67,10 @@ bool json_scan_string(struct json_scan *scan, struct json_string *ret_string)
         size_t left = (size_t)(scan->end - at);
         size_t size = left > 1 && at[1] == 'u' ? 6 : 2;
         has_escapes = true;
-        bool is_sound = left >= size && (size == 6 || memchr("\"\\/bfnrt", at[1], 8) != NULL);
-        for (size_t i = 2; i < size && is_sound; i++)
-            is_sound = hex_digit(at[i]) < 16;
-        if (!is_sound)
+        bool is_valid = left >= size && (size == 6 || memchr("\"\\/bfnrt", at[1], 8) != NULL);
+        for (size_t i = 2; i < size && is_valid; i++)
+            is_valid = hex_digit(at[i]) < 16;
+        if (!is_valid)
             break;
         at = skip_plain(at + size, scan->end);
     }
@@ -127,6 +127,7 @@ bool json_scan_word(struct json_scan *scan, const char *word)
     return true;
 }
 
+/* UTF-8 (RFC 3629 §3). Returns where it ends. */
 static uint8_t *put_character(uint8_t *room, uint32_t character)
 {
     assert(character <= 0x10ffff);
@@ -158,25 +159,6 @@ static uint32_t code_unit(const uint8_t *at)
     return unit;
 }
 
-/* Reads \uXXXX, and a second one if they are a surrogate pair. Returns where it ends. */
-static const uint8_t *read_unicode(const uint8_t *at, const uint8_t *end, uint32_t *ret_character)
-{
-    uint32_t unit = code_unit(at);
-    at += 6;
-    assert(at <= end);
-    *ret_character = unit;
-    if (unit < 0xd800 || unit > 0xdfff)
-        return at;
-    *ret_character = REPLACEMENT;
-    if (unit > 0xdbff || end - at < 6 || at[0] != '\\' || at[1] != 'u')
-        return at;
-    uint32_t low = code_unit(at);
-    if (low < 0xdc00 || low > 0xdfff)
-        return at;
-    *ret_character = 0x10000 + ((unit & 0x3ff) << 10 | (low & 0x3ff));
-    return at + 6;
-}
-
 size_t json_unescape(const struct json_string *string, uint8_t *room)
 {
     const uint8_t *at = string->raw.data;
@@ -191,8 +173,19 @@ size_t json_unescape(const struct json_string *string, uint8_t *room)
             break;
         assert(*at == '\\');
         if (at[1] == 'u') {
-            uint32_t character;
-            at = read_unicode(at, end, &character);
+            uint32_t character = code_unit(at);
+            at += 6;
+            assert(at <= end);
+            if (character >= 0xd800 && character <= 0xdfff) {
+                /* Half of a surrogate pair, with the other half behind it or alone. */
+                bool may_pair =
+                    character <= 0xdbff && end - at >= 6 && at[0] == '\\' && at[1] == 'u';
+                uint32_t low = may_pair ? code_unit(at) : 0;
+                bool is_pair = low >= 0xdc00 && low <= 0xdfff;
+                character = is_pair ? 0x10000 + ((character & 0x3ff) << 10 | (low & 0x3ff))
+                                    : (uint32_t)REPLACEMENT;
+                at += is_pair ? 6 : 0;
+            }
             out = put_character(out, character);
             continue;
         }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads each message twice: first it finds the fields, in any order, then it writes them by number.
- * A singular field that occurs twice is written once: the last scalar, or all messages merged, as
- * in every decoder. Pure function; any thread. */
+/* Reads each message twice: finds the fields, in any order, then writes them by number. A singular
+ * field that occurs twice is written once: the last scalar, or all messages merged, as in every
+ * decoder. Pure function; any thread. */
 #include "src/otlp/json/json_write.h"
 
 #include <assert.h>
@@ -43,7 +43,7 @@ struct writer {
 
 /* ---- Output ---- */
 
-/* Makes room for so many more bytes, which the caller then counts in out->size. NULL: failed. */
+/* Makes room for that many more bytes; the caller adds what it uses to out->size. NULL: failed. */
 static uint8_t *grow(struct writer *writer, size_t bytes)
 {
     struct buffer *buffer = writer->out;
@@ -122,7 +122,6 @@ static void put_string(struct writer *writer, struct slice text)
         at += plain;
         text = slice_of(text.data + plain, text.size - plain);
         if (text.size > 0) {
-            /* One character that is not plain. */
             size_t size = utf8_size(text);
             if (size == 1) {
                 at += json_escape_byte(text.data[0], at);
@@ -242,33 +241,8 @@ static struct wire_reader reader_from(const struct places *places, const uint8_t
     return wire_reader_of(slice_of(at, places->content.size - offset));
 }
 
-/* Returns the fields to write: a bit for each slot. Of a oneof only the last member. */
-static uint32_t find_places(const struct otlp_message *message, struct slice content,
-                            struct places *places)
-{
-    struct wire_reader reader = wire_reader_of(content);
-    struct wire_field found;
-    uint32_t one = 0;
-    places->content = content;
-    places->found = 0;
-    while (wire_next_field(&reader, &found)) {
-        const struct otlp_field *field = otlp_field_find(message, found.number);
-        if (field == NULL)
-            continue;
-        unsigned slot = field == message->more ? (unsigned)OTLP_SHORT_FIELDS : found.number;
-        uint32_t bit = 1u << slot;
-        if ((places->found & bit) == 0)
-            places->first[slot] = found.whole.data;
-        places->last[slot] = found.whole.data;
-        places->found |= bit;
-        one = (message->one_of & bit) != 0 ? bit : one;
-    }
-    assert(reader.failure == NULL);
-    return (places->found & ~(uint32_t)message->one_of) | one | message->embedded;
-}
-
-/* Ids of zeros are unset. */
-static bool says_nothing(const struct otlp_field *field, const struct wire_field *found)
+/* Whether a scalar has its default. An id of zeros is unset. */
+static bool is_default(const struct otlp_field *field, const struct wire_field *found)
 {
     assert(field->message == NULL);
     if (found->type != WIRE_BYTES) {
@@ -306,36 +280,6 @@ static void write_name(struct writer *writer, const struct otlp_field *field, bo
 static void write_message(struct writer *writer, const struct otlp_message *message,
                           struct slice content);
 
-static void write_element(struct writer *writer, const struct otlp_field *field,
-                          const struct wire_field *found, const char **separator)
-{
-    if (otlp_kind_is_packed(field->kind) && found->type == WIRE_BYTES) {
-        struct wire_reader reader = wire_reader_of(found->bytes);
-        while (reader.at < reader.end && !writer->has_failed) {
-            uint64_t bits;
-            if (field->kind >= OTLP_PACKED_INT32) {
-                bits = wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
-            } else {
-                memcpy(&bits, reader.at, sizeof(bits));
-                bits = le64toh(bits);
-                reader.at += sizeof(bits);
-            }
-            put(writer, *separator, 1);
-            write_number(writer, field, bits);
-            *separator = ",";
-        }
-        return;
-    }
-    put(writer, *separator, 1);
-    *separator = ",";
-    if (field->message != NULL)
-        write_message(writer, field->message, found->bytes);
-    else if (found->type == WIRE_BYTES)
-        write_bytes(writer, field, found->bytes);
-    else
-        write_number(writer, field, found->number_value);
-}
-
 /* Writes all occurrences. A list whose packed fields are empty is removed again. */
 static void write_list(struct writer *writer, const struct otlp_field *field,
                        const struct places *places, unsigned slot, bool *has_any)
@@ -347,9 +291,35 @@ static void write_list(struct writer *writer, const struct otlp_field *field,
     bool had_any = *has_any;
     write_name(writer, field, has_any);
     while (!writer->has_failed && reader.at <= places->last[slot] &&
-           wire_next_field(&reader, &found))
-        if (found.number == field->number)
-            write_element(writer, field, &found, &separator);
+           wire_next_field(&reader, &found)) {
+        if (found.number != field->number)
+            continue;
+        if (otlp_kind_is_packed(field->kind) && found.type == WIRE_BYTES) {
+            struct wire_reader packed = wire_reader_of(found.bytes);
+            while (packed.at < packed.end && !writer->has_failed) {
+                uint64_t bits;
+                if (field->kind >= OTLP_PACKED_INT32) {
+                    bits = wire_read_varint(&packed, WIRE_VARINT_BYTES_MAX);
+                } else {
+                    memcpy(&bits, packed.at, sizeof(bits));
+                    bits = le64toh(bits);
+                    packed.at += sizeof(bits);
+                }
+                put(writer, separator, 1);
+                separator = ",";
+                write_number(writer, field, bits);
+            }
+            continue;
+        }
+        put(writer, separator, 1);
+        separator = ",";
+        if (field->message != NULL)
+            write_message(writer, field->message, found.bytes);
+        else if (found.type == WIRE_BYTES)
+            write_bytes(writer, field, found.bytes);
+        else
+            write_number(writer, field, found.number_value);
+    }
     if (separator[0] == ',') {
         put_byte(writer, ']');
         return;
@@ -374,7 +344,7 @@ static void write_single(struct writer *writer, const struct otlp_field *field,
             write_message(writer, field->message, found.bytes);
         return;
     }
-    /* A message in several pieces is their concatenation. */
+    /* Several occurrences of a message are merged by joining their content. */
     size_t used = 0;
     if (writer->budget != NULL && !budget_try_take(writer->budget, places->content.size)) {
         writer->has_failed = true;
@@ -398,13 +368,12 @@ static void write_single(struct writer *writer, const struct otlp_field *field,
 }
 
 static void write_scalar(struct writer *writer, const struct otlp_field *field,
-                         const struct places *places, bool is_always, bool *has_any)
+                         const struct places *places, unsigned slot, bool is_always, bool *has_any)
 {
-    unsigned slot = field->number < OTLP_SHORT_FIELDS ? field->number : (unsigned)OTLP_SHORT_FIELDS;
     struct wire_reader reader = reader_from(places, places->last[slot]);
     struct wire_field found;
     assert((places->found & 1u << slot) != 0);
-    if (!wire_next_field(&reader, &found) || (!is_always && says_nothing(field, &found)))
+    if (!wire_next_field(&reader, &found) || (!is_always && is_default(field, &found)))
         return;
     write_name(writer, field, has_any);
     if (found.type == WIRE_BYTES)
@@ -417,11 +386,31 @@ static void write_message(struct writer *writer, const struct otlp_message *mess
                           struct slice content)
 {
     struct places places;
-    bool has_any = false;
+    places.content = content;
+    places.found = 0;
     assert(writer->depth < WIRE_DEPTH_MAX);
     writer->depth++;
+    /* Find the fields; of a oneof the last member counts. */
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field found;
+    uint32_t one = 0;
+    while (wire_next_field(&reader, &found)) {
+        const struct otlp_field *field = otlp_field_find(message, found.number);
+        if (field == NULL)
+            continue;
+        unsigned slot = field == message->more ? (unsigned)OTLP_SHORT_FIELDS : found.number;
+        uint32_t bit = 1u << slot;
+        if ((places.found & bit) == 0)
+            places.first[slot] = found.whole.data;
+        places.last[slot] = found.whole.data;
+        places.found |= bit;
+        one = (message->one_of & bit) != 0 ? bit : one;
+    }
+    assert(reader.failure == NULL);
+    /* Write them by number. */
+    uint32_t slots = (places.found & ~(uint32_t)message->one_of) | one | message->embedded;
+    bool has_any = false;
     put_byte(writer, '{');
-    uint32_t slots = find_places(message, content, &places);
     for (; slots != 0 && !writer->has_failed; slots &= slots - 1) {
         unsigned slot = (unsigned)__builtin_ctz(slots);
         const struct otlp_field *field =
@@ -432,7 +421,7 @@ static void write_message(struct writer *writer, const struct otlp_message *mess
         else if (field->message != NULL)
             write_single(writer, field, &places, slot, &has_any);
         else
-            write_scalar(writer, field, &places, is_always, &has_any);
+            write_scalar(writer, field, &places, slot, is_always, &has_any);
     }
     put_byte(writer, '}');
     writer->depth--;

@@ -45,35 +45,6 @@ static const char *without_sign(const char *text)
     return text + (text[0] == '+' || text[0] == '-');
 }
 
-static bool has_hexadecimal_prefix(const char *text)
-{
-    return text[0] == '0' && (text[1] | 0x20) == 'x';
-}
-
-/* Removes underscores, each of which must be between two digits or between 0x and a digit. */
-static bool strip_underscores(char *text)
-{
-    assert(text[0] != '\0');
-    const char *digits = without_sign(text);
-    bool is_hexadecimal = has_hexadecimal_prefix(digits);
-    char *out = text;
-    for (const char *at = text; *at != '\0'; at++) {
-        if (*at != '_') {
-            *out++ = *at;
-            continue;
-        }
-        unsigned char before = at > digits ? (unsigned char)at[-1] : 0;
-        unsigned char after = (unsigned char)at[1];
-        bool is_behind_prefix = is_hexadecimal && at == digits + 2;
-        if (!is_behind_prefix && !(is_hexadecimal ? isxdigit(before) : isdigit(before)))
-            return false;
-        if (!(is_hexadecimal ? isxdigit(after) : isdigit(after)))
-            return false;
-    }
-    *out = '\0';
-    return true;
-}
-
 static bool is_special(const char *text)
 {
     const char *name = without_sign(text);
@@ -89,14 +60,29 @@ bool string_to_double(struct slice text, double *ret_real)
         return false;
     memcpy(number, text.data, text.size);
     number[text.size] = '\0';
-    if (!strip_underscores(number))
-        return false;
+    /* Remove underscores, each of which must be between two digits or between 0x and a digit. */
+    const char *digits = without_sign(number);
+    bool is_hexadecimal = digits[0] == '0' && (digits[1] | 0x20) == 'x';
+    char *out = number;
+    for (const char *at = number; *at != '\0'; at++) {
+        if (*at != '_') {
+            *out++ = *at;
+            continue;
+        }
+        unsigned char before = at > digits ? (unsigned char)at[-1] : 0;
+        unsigned char after = (unsigned char)at[1];
+        bool is_after_prefix = is_hexadecimal && at == digits + 2;
+        if (!is_after_prefix && !(is_hexadecimal ? isxdigit(before) : isdigit(before)))
+            return false;
+        if (!(is_hexadecimal ? isxdigit(after) : isdigit(after)))
+            return false;
+    }
+    *out = '\0';
     if (!is_special(number)) {
         /* Go's grammar is that of strtod, without leading space and with an exponent after 0x. */
-        const char *digits = without_sign(number);
         if (!isdigit((unsigned char)digits[0]) && digits[0] != '.')
             return false;
-        if (has_hexadecimal_prefix(digits) && strpbrk(digits, "pP") == NULL)
+        if (is_hexadecimal && strpbrk(digits, "pP") == NULL)
             return false;
     }
     char *end;
@@ -208,7 +194,7 @@ struct json_text {
     size_t size;
     size_t capacity;
     bool has_failed;  /* the arena's cap does not allow it */
-    bool has_no_text; /* NaN and infinities have no JSON form: Go then returns no text at all */
+    bool has_no_text; /* NaN and infinities have no JSON form: Go then returns an empty string */
 };
 
 /* The arena frees nothing before the end, so the capacity doubles. */
@@ -265,7 +251,7 @@ static void write_quoted(struct json_text *json, struct slice text)
         if (size == 0) {
             write_text(json, "\\ufffd");
         } else if (size == 3 && memcmp(text.data, "\xe2\x80\xa8", 3) == 0) {
-            /* Line and paragraph separator, which JavaScript took for line ends. */
+            /* Line and paragraph separators are line ends in JavaScript. */
             write_text(json, "\\u2028");
         } else if (size == 3 && memcmp(text.data, "\xe2\x80\xa9", 3) == 0) {
             write_text(json, "\\u2029");
