@@ -9,71 +9,46 @@
 
 #include <assert.h>
 
-/* Scope: 1 name, 2 version, 3 attributes. ScopeSpans: 1 scope, 2 records, 3 schema_url. */
-static void write_scope(struct text *text, const struct otlp_text_writer *writer,
-                        struct slice bytes, size_t index)
-{
-    struct message entry = message_of(bytes);
-    struct message scope = message_in(&entry, 1);
-    struct slice schema = message_bytes(&entry, 3);
-    struct slice version = message_bytes(&scope, 2);
-    bool is_named = message_bytes(&scope, 1).size > 0 || version.size > 0;
-    text_add(text, "%s #%zu%s", writer->scope, index, is_named || schema.size > 0 ? " " : "");
-    text_add_slice(text, message_bytes(&scope, 1));
-    if (version.size > 0)
-        text_add(text, "@");
-    text_add_slice(text, version);
-    if (schema.size > 0) {
-        text_add(text, "%s[", is_named ? " " : "");
-        text_add_slice(text, schema);
-        text_add(text, "]");
-    }
-    if (message_count(&scope, 3) > 0)
-        text_add(text, " ");
-    text_add_pairs(text, &scope, 3, " ");
-    text_add(text, "\n");
-    struct wire_reader records = message_reader(&entry);
-    struct slice record;
-    while (!text->is_cut && message_next(&records, 2, &record))
-        writer->normal(text, record);
-}
-
+/* ResourceSpans: 1 resource, 2 scopes, 3 schema_url. ScopeSpans: 1 scope, 2 records, 3 schema_url.
+ * Resource: 1 attributes, 3 entity_refs. Scope: 1 name, 2 version, 3 attributes. */
 static void write_resource(struct text *text, const struct otlp_text_writer *writer,
                            struct slice bytes, size_t index)
 {
     struct message entry = message_of(bytes);
     struct message resource = message_in(&entry, 1);
     struct slice schema = message_bytes(&entry, 3);
-    struct wire_reader scopes = message_reader(&entry);
-    struct slice scope;
     text_add(text, "%s #%zu%s", writer->resource, index, schema.size > 0 ? " [" : "");
     text_add_slice(text, schema);
     text_add(text, "%s%s", schema.size > 0 ? "]" : "", message_count(&resource, 1) > 0 ? " " : "");
     text_add_pairs(text, &resource, 1, " ");
     text_add(text, "\n");
-    /* As in the Go collector, scopes have the number of their resource here. */
-    while (!text->is_cut && message_next(&scopes, 2, &scope))
-        write_scope(text, writer, scope, index);
-}
-
-static void write_scope_detailed(struct text *text, const struct otlp_text_writer *writer,
-                                 struct slice bytes, size_t index)
-{
-    struct message entry = message_of(bytes);
-    struct message scope = message_in(&entry, 1);
-    struct wire_reader records = message_reader(&entry);
-    struct slice record;
-    text_add(text, "%s #%zu\n%s SchemaURL: ", writer->scope_detailed, index,
-             writer->scope_detailed);
-    text_add_slice(text, message_bytes(&entry, 3));
-    text_add(text, "\nInstrumentationScope ");
-    text_add_slice(text, message_bytes(&scope, 1));
-    text_add(text, " ");
-    text_add_slice(text, message_bytes(&scope, 2));
-    text_add(text, "\n");
-    text_add_attributes(text, "InstrumentationScope attributes", "     ->", &scope, 3);
-    for (size_t i = 0; !text->is_cut && message_next(&records, 2, &record); i++)
-        writer->detailed(text, record, i);
+    struct wire_reader scopes = message_reader(&entry);
+    while (!text->is_cut && message_next(&scopes, 2, &bytes)) {
+        entry = message_of(bytes);
+        struct message scope = message_in(&entry, 1);
+        struct slice version = message_bytes(&scope, 2);
+        bool is_named = message_bytes(&scope, 1).size > 0 || version.size > 0;
+        schema = message_bytes(&entry, 3);
+        /* As in the Go collector, scopes have the number of their resource here. */
+        text_add(text, "%s #%zu%s", writer->scope, index, is_named || schema.size > 0 ? " " : "");
+        text_add_slice(text, message_bytes(&scope, 1));
+        if (version.size > 0)
+            text_add(text, "@");
+        text_add_slice(text, version);
+        if (schema.size > 0) {
+            text_add(text, "%s[", is_named ? " " : "");
+            text_add_slice(text, schema);
+            text_add(text, "]");
+        }
+        if (message_count(&scope, 3) > 0)
+            text_add(text, " ");
+        text_add_pairs(text, &scope, 3, " ");
+        text_add(text, "\n");
+        struct wire_reader records = message_reader(&entry);
+        struct slice record;
+        while (!text->is_cut && message_next(&records, 2, &record))
+            writer->normal(text, record);
+    }
 }
 
 static void write_entity_keys(struct text *text, const char *header, const struct message *entity,
@@ -91,24 +66,21 @@ static void write_entity_keys(struct text *text, const char *header, const struc
     }
 }
 
-/* Resource: 3 entity_refs. EntityRef: 1 schema_url, 2 type, 3 id_keys, 4 description_keys. */
+/* EntityRef: 1 schema_url, 2 type, 3 id_keys, 4 description_keys. */
 static void write_resource_detailed(struct text *text, const struct otlp_text_writer *writer,
                                     struct slice bytes, size_t index)
 {
     struct message entry = message_of(bytes);
     struct message resource = message_in(&entry, 1);
-    struct wire_reader scopes = message_reader(&entry);
-    struct slice scope;
     text_add(text, "%s #%zu\nResource SchemaURL: ", writer->resource_detailed, index);
     text_add_slice(text, message_bytes(&entry, 3));
     text_add(text, "\n");
     text_add_attributes(text, "Resource attributes", "     ->", &resource, 1);
     struct wire_reader entities = message_reader(&resource);
-    struct slice reference;
     if (message_count(&resource, 3) > 0)
         text_add(text, "Resource entity refs:\n");
-    for (size_t i = 0; !text->is_cut && message_next(&entities, 3, &reference); i++) {
-        struct message entity = message_of(reference);
+    for (size_t i = 0; !text->is_cut && message_next(&entities, 3, &bytes); i++) {
+        struct message entity = message_of(bytes);
         text_add(text, "     -> Entity ref #%zu:\n          -> Type: ", i);
         text_add_slice(text, message_bytes(&entity, 2));
         if (message_bytes(&entity, 1).size > 0)
@@ -118,8 +90,24 @@ static void write_resource_detailed(struct text *text, const struct otlp_text_wr
         write_entity_keys(text, "ID keys", &entity, 3);
         write_entity_keys(text, "Description keys", &entity, 4);
     }
-    for (size_t i = 0; !text->is_cut && message_next(&scopes, 2, &scope); i++)
-        write_scope_detailed(text, writer, scope, i);
+    struct wire_reader scopes = message_reader(&entry);
+    for (size_t i = 0; !text->is_cut && message_next(&scopes, 2, &bytes); i++) {
+        entry = message_of(bytes);
+        struct message scope = message_in(&entry, 1);
+        text_add(text, "%s #%zu\n%s SchemaURL: ", writer->scope_detailed, i,
+                 writer->scope_detailed);
+        text_add_slice(text, message_bytes(&entry, 3));
+        text_add(text, "\nInstrumentationScope ");
+        text_add_slice(text, message_bytes(&scope, 1));
+        text_add(text, " ");
+        text_add_slice(text, message_bytes(&scope, 2));
+        text_add(text, "\n");
+        text_add_attributes(text, "InstrumentationScope attributes", "     ->", &scope, 3);
+        struct wire_reader records = message_reader(&entry);
+        struct slice record;
+        for (size_t k = 0; !text->is_cut && message_next(&records, 2, &record); k++)
+            writer->detailed(text, record, k);
+    }
 }
 
 struct otlp_text_figures otlp_text_count(enum signal_kind signal, struct slice request)

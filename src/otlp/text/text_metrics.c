@@ -153,43 +153,23 @@ static void add_value_normal(struct text *text, const char *head, double value)
     text_add_shortest(text, value);
 }
 
-static void exponential_normal(struct text *text, const struct message *point)
-{
-    struct side negative = side_create(text, point, 9);
-    struct side positive = side_create(text, point, 8);
-    for (size_t i = negative.count; !text->is_cut && i > 0; i--) {
-        double index = negative.offset + (double)(i - 1);
-        add_value_normal(text, " le", -exp(index * negative.factor));
-        text_add(text, "=%" PRIu64, negative.counts[i - 1]);
-    }
-    if (message_number(point, 7) != 0)
-        text_add(text, " zero=%" PRIu64, message_number(point, 7));
-    for (size_t i = 0; !text->is_cut && i < positive.count; i++) {
-        double index = positive.offset + (double)i;
-        add_value_normal(text, " le", exp((index + 1) * positive.factor));
-        text_add(text, "=%" PRIu64, positive.counts[i]);
-    }
-    side_destroy(text, &negative);
-    side_destroy(text, &positive);
-}
-
-static void summary_normal(struct text *text, const struct message *point)
-{
-    struct wire_reader quantiles = message_reader(point);
-    struct slice bytes;
-    text_add(text, "count=%" PRIu64 " sum=", message_number(point, 4));
-    text_add_fixed(text, message_double(point, 5));
-    while (!text->is_cut && message_next(&quantiles, 6, &bytes)) {
-        struct message quantile = message_of(bytes);
-        add_value_normal(text, " q", message_double(&quantile, 1));
-        add_value_normal(text, "=", message_double(&quantile, 2));
-    }
-}
-
+/* Histograms and summaries. QuantileValue: 1 quantile, 2 value. */
 static void distribution_normal(struct text *text, const struct message *point, uint32_t kind)
 {
-    assert(kind == HISTOGRAM || kind == EXPONENTIAL);
+    assert(kind == HISTOGRAM || kind == EXPONENTIAL || kind == SUMMARY);
     const struct point_shape *shape = shape_of(kind);
+    if (kind == SUMMARY) {
+        struct wire_reader quantiles = message_reader(point);
+        struct slice bytes;
+        text_add(text, "count=%" PRIu64 " sum=", message_number(point, 4));
+        text_add_fixed(text, message_double(point, 5));
+        while (!text->is_cut && message_next(&quantiles, 6, &bytes)) {
+            struct message quantile = message_of(bytes);
+            add_value_normal(text, " q", message_double(&quantile, 1));
+            add_value_normal(text, "=", message_double(&quantile, 2));
+        }
+        return;
+    }
     text_add(text, "count=%" PRIu64, message_number(point, 4));
     if (message_has(point, 5))
         add_value_normal(text, " sum=", message_double(point, 5));
@@ -197,8 +177,23 @@ static void distribution_normal(struct text *text, const struct message *point, 
         add_value_normal(text, " min=", message_double(point, shape->min));
     if (message_has(point, shape->max))
         add_value_normal(text, " max=", message_double(point, shape->max));
-    if (kind != HISTOGRAM) {
-        exponential_normal(text, point);
+    if (kind == EXPONENTIAL) {
+        struct side negative = side_create(text, point, 9);
+        struct side positive = side_create(text, point, 8);
+        for (size_t i = negative.count; !text->is_cut && i > 0; i--) {
+            double index = negative.offset + (double)(i - 1);
+            add_value_normal(text, " le", -exp(index * negative.factor));
+            text_add(text, "=%" PRIu64, negative.counts[i - 1]);
+        }
+        if (message_number(point, 7) != 0)
+            text_add(text, " zero=%" PRIu64, message_number(point, 7));
+        for (size_t i = 0; !text->is_cut && i < positive.count; i++) {
+            double index = positive.offset + (double)i;
+            add_value_normal(text, " le", exp((index + 1) * positive.factor));
+            text_add(text, "=%" PRIu64, positive.counts[i]);
+        }
+        side_destroy(text, &negative);
+        side_destroy(text, &positive);
         return;
     }
     struct numbers counts = numbers_of(point, 6, false);
@@ -249,8 +244,6 @@ static void normal(struct text *text, struct slice record)
         text_add(text, "} ");
         if (kind == GAUGE || kind == SUM)
             add_number(text, "", &point, 4, true);
-        else if (kind == SUMMARY)
-            summary_normal(text, &point);
         else
             distribution_normal(text, &point, kind);
         text_add(text, "\n");
@@ -264,50 +257,6 @@ static void add_fixed_line(struct text *text, const char *head, double value)
     text_add(text, "\n");
 }
 
-/* Exemplar: 2 time, 3 double, 4 span_id, 5 trace_id, 6 integer, 7 filtered attributes. */
-static void add_exemplars(struct text *text, const struct message *point, uint32_t number)
-{
-    assert(number > 0);
-    struct wire_reader exemplars = message_reader(point);
-    struct slice bytes;
-    for (size_t i = 0; !text->is_cut && message_next(&exemplars, number, &bytes); i++) {
-        struct message exemplar = message_of(bytes);
-        text_add(text, "%sExemplar #%zu\n", i == 0 ? "Exemplars:\n" : "", i);
-        text_add_id_line(text, "     -> Trace ID: ", message_bytes(&exemplar, 5));
-        text_add_id_line(text, "     -> Span ID: ", message_bytes(&exemplar, 4));
-        text_add_time_line(text, "     -> Timestamp: ", message_number(&exemplar, 2));
-        if (add_number(text, "     -> Value: ", &exemplar, 3, false))
-            text_add(text, "\n");
-        text_add_attributes(text, "     -> FilteredAttributes", "          ->", &exemplar, 7);
-    }
-}
-
-static void exponential_detailed(struct text *text, const struct message *point)
-{
-    struct side negative = side_create(text, point, 9);
-    struct side positive = side_create(text, point, 8);
-    for (size_t i = negative.count; !text->is_cut && i > 0; i--) {
-        double index = negative.offset + (double)(i - 1);
-        text_add(text, "Bucket [");
-        text_add_fixed(text, -exp((index + 1) * negative.factor));
-        text_add(text, ", ");
-        text_add_fixed(text, -exp(index * negative.factor));
-        text_add(text, "), Count: %" PRIu64 "\n", negative.counts[i - 1]);
-    }
-    if (message_number(point, 7) != 0)
-        text_add(text, "Bucket [0, 0], Count: %" PRIu64 "\n", message_number(point, 7));
-    for (size_t i = 0; !text->is_cut && i < positive.count; i++) {
-        double index = positive.offset + (double)i;
-        text_add(text, "Bucket (");
-        text_add_fixed(text, exp(index * positive.factor));
-        text_add(text, ", ");
-        text_add_fixed(text, exp((index + 1) * positive.factor));
-        text_add(text, "], Count: %" PRIu64 "\n", positive.counts[i]);
-    }
-    side_destroy(text, &negative);
-    side_destroy(text, &positive);
-}
-
 static void distribution_detailed(struct text *text, const struct message *point, uint32_t kind)
 {
     assert(kind == HISTOGRAM || kind == EXPONENTIAL || kind == SUMMARY);
@@ -319,8 +268,30 @@ static void distribution_detailed(struct text *text, const struct message *point
         add_fixed_line(text, "Min: ", message_double(point, shape->min));
     if (message_has(point, shape->max))
         add_fixed_line(text, "Max: ", message_double(point, shape->max));
-    if (kind == EXPONENTIAL)
-        exponential_detailed(text, point);
+    if (kind == EXPONENTIAL) {
+        struct side negative = side_create(text, point, 9);
+        struct side positive = side_create(text, point, 8);
+        for (size_t i = negative.count; !text->is_cut && i > 0; i--) {
+            double index = negative.offset + (double)(i - 1);
+            text_add(text, "Bucket [");
+            text_add_fixed(text, -exp((index + 1) * negative.factor));
+            text_add(text, ", ");
+            text_add_fixed(text, -exp(index * negative.factor));
+            text_add(text, "), Count: %" PRIu64 "\n", negative.counts[i - 1]);
+        }
+        if (message_number(point, 7) != 0)
+            text_add(text, "Bucket [0, 0], Count: %" PRIu64 "\n", message_number(point, 7));
+        for (size_t i = 0; !text->is_cut && i < positive.count; i++) {
+            double index = positive.offset + (double)i;
+            text_add(text, "Bucket (");
+            text_add_fixed(text, exp(index * positive.factor));
+            text_add(text, ", ");
+            text_add_fixed(text, exp((index + 1) * positive.factor));
+            text_add(text, "], Count: %" PRIu64 "\n", positive.counts[i]);
+        }
+        side_destroy(text, &negative);
+        side_destroy(text, &positive);
+    }
     if (kind != HISTOGRAM)
         return;
     struct numbers bounds = numbers_of(point, 7, false);
@@ -334,7 +305,8 @@ static void distribution_detailed(struct text *text, const struct message *point
         text_add(text, "Buckets #%zu, Count: %" PRIu64 "\n", i, value);
 }
 
-/* All data points: 2 start time, 3 time, 4 count or double, 5 sum. */
+/* All data points: 2 start time, 3 time, 4 count or double, 5 sum. Exemplar: 2 time, 3 double,
+ * 4 span_id, 5 trace_id, 6 integer, 7 filtered attributes. */
 static void point_detailed(struct text *text, uint32_t kind, struct slice bytes, size_t index)
 {
     assert(kind != 0);
@@ -348,17 +320,26 @@ static void point_detailed(struct text *text, uint32_t kind, struct slice bytes,
         distribution_detailed(text, &point, kind);
     else if (add_number(text, "Value: ", &point, 4, false))
         text_add(text, "\n");
-    if (kind != SUMMARY) {
-        add_exemplars(text, &point, shape->exemplars);
+    if (kind == SUMMARY) {
+        struct wire_reader quantiles = message_reader(&point);
+        for (size_t i = 0; !text->is_cut && message_next(&quantiles, 6, &bytes); i++) {
+            struct message quantile = message_of(bytes);
+            text_add(text, "QuantileValue #%zu: Quantile ", i);
+            text_add_fixed(text, message_double(&quantile, 1));
+            add_fixed_line(text, ", Value ", message_double(&quantile, 2));
+        }
         return;
     }
-    struct wire_reader quantiles = message_reader(&point);
-    struct slice value;
-    for (size_t i = 0; !text->is_cut && message_next(&quantiles, 6, &value); i++) {
-        struct message quantile = message_of(value);
-        text_add(text, "QuantileValue #%zu: Quantile ", i);
-        text_add_fixed(text, message_double(&quantile, 1));
-        add_fixed_line(text, ", Value ", message_double(&quantile, 2));
+    struct wire_reader exemplars = message_reader(&point);
+    for (size_t i = 0; !text->is_cut && message_next(&exemplars, shape->exemplars, &bytes); i++) {
+        struct message exemplar = message_of(bytes);
+        text_add(text, "%sExemplar #%zu\n", i == 0 ? "Exemplars:\n" : "", i);
+        text_add_id_line(text, "     -> Trace ID: ", message_bytes(&exemplar, 5));
+        text_add_id_line(text, "     -> Span ID: ", message_bytes(&exemplar, 4));
+        text_add_time_line(text, "     -> Timestamp: ", message_number(&exemplar, 2));
+        if (add_number(text, "     -> Value: ", &exemplar, 3, false))
+            text_add(text, "\n");
+        text_add_attributes(text, "     -> FilteredAttributes", "          ->", &exemplar, 7);
     }
 }
 

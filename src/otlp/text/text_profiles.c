@@ -41,31 +41,6 @@ static void add_type(struct text *text, const char *head, const struct profile_v
     text_add(text, "\n");
 }
 
-/* A frame per line, leaf first; an address for a location without lines. */
-static void add_stack(struct text *text, struct profile_index index)
-{
-    struct profile_stack stack = profile_stack_at(text->dictionary, index);
-    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
-    struct profile_index location_index;
-    text_note_read(text, profile_entry_at(text->dictionary, PROFILE_STACKS, index).size);
-    while (!text->is_cut && profile_indices_next(&reader, &location_index)) {
-        struct profile_location location = profile_location_at(text->dictionary, location_index);
-        text_note_read(text, location.bytes.size);
-        struct wire_reader lines = wire_reader_of(location.bytes);
-        struct profile_line line;
-        if (location.lines_count == 0)
-            text_add(text, "             -> 0x%" PRIx64 "\n", location.address);
-        while (profile_next_line(&lines, &line)) {
-            struct profile_function function = profile_function_at(text->dictionary, line.function);
-            text_add(text, "             -> ");
-            text_add_slice(text, profile_string_at(text->dictionary, function.name));
-            text_add(text, " ");
-            text_add_slice(text, profile_string_at(text->dictionary, function.filename));
-            text_add(text, ":%" PRId64 "\n", line.line);
-        }
-    }
-}
-
 static void add_numbers(struct text *text, const char *head, const struct profile_numbers *numbers)
 {
     struct profile_numbers_reader reader = profile_numbers_read(numbers);
@@ -93,7 +68,27 @@ static void add_sample(struct text *text, const struct profile_sample *sample, u
         add_attributes(text, &sample->attributes, "\n             -> ");
         text_add(text, "\n");
     }
-    add_stack(text, sample->stack);
+    /* A frame per line, leaf first; an address for a location without lines. */
+    struct profile_stack stack = profile_stack_at(text->dictionary, sample->stack);
+    struct profile_indices_reader locations = profile_indices_read(&stack.locations);
+    struct profile_index location_index;
+    text_note_read(text, profile_entry_at(text->dictionary, PROFILE_STACKS, sample->stack).size);
+    while (!text->is_cut && profile_indices_next(&locations, &location_index)) {
+        struct profile_location location = profile_location_at(text->dictionary, location_index);
+        text_note_read(text, location.bytes.size);
+        struct wire_reader lines = wire_reader_of(location.bytes);
+        struct profile_line line;
+        if (location.lines_count == 0)
+            text_add(text, "             -> 0x%" PRIx64 "\n", location.address);
+        while (profile_next_line(&lines, &line)) {
+            struct profile_function function = profile_function_at(text->dictionary, line.function);
+            text_add(text, "             -> ");
+            text_add_slice(text, profile_string_at(text->dictionary, function.name));
+            text_add(text, " ");
+            text_add_slice(text, profile_string_at(text->dictionary, function.filename));
+            text_add(text, ":%" PRId64 "\n", line.line);
+        }
+    }
 }
 
 static void write_detailed(struct text *text, struct slice record, size_t index)

@@ -45,7 +45,7 @@ struct rows {
     uint64_t left_out;
     uint32_t *leaves;        /* by stack: the name of its leaf */
     enum name_state *names;  /* by attribute */
-    struct type_units types; /* of the profiles of the scope at hand */
+    struct type_units types; /* of the current scope's profiles */
 };
 
 /* One span and type: neighbours in the sorted rows. */
@@ -62,8 +62,8 @@ static uint64_t add_capped(uint64_t a, uint64_t b)
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
 }
 
-/* The name of a stack's innermost function; 0: unknown. Many samples share a stack: each is read
- * once. */
+/* The name of a stack's innermost function; 0: unknown. Each stack is read once, because many
+ * samples share it. */
 static uint32_t leaf_name(struct rows *rows, struct profile_index stack_index)
 {
     const struct profile_dictionary *dictionary = rows->dictionary;
@@ -145,30 +145,6 @@ static int compare_type_units(const void *left, const void *right)
     return *a < *b ? -1 : *a > *b;
 }
 
-/* Collects the types of all profiles of a scope. False: no memory. */
-static bool collect_types(struct rows *rows, struct slice scope)
-{
-    struct type_units *types = &rows->types;
-    struct wire_reader profiles = wire_reader_of(scope);
-    struct profile profile;
-    types->count = 0;
-    while (profile_next_profile(&profiles, &profile)) {
-        if (types->count == types->capacity) {
-            size_t capacity = types->capacity > 0 ? 2 * types->capacity : 64;
-            uint64_t *items = grown(rows, types->items, types->capacity, capacity, sizeof(*items));
-            if (items == NULL)
-                return false;
-            types->items = items;
-            types->capacity = capacity;
-        }
-        types->items[types->count++] = type_unit(&profile.sample_type);
-    }
-    assert(profiles.failure == NULL);
-    if (types->count > 1)
-        qsort(types->items, types->count, sizeof(types->items[0]), compare_type_units);
-    return true;
-}
-
 static void add_sample(struct rows *rows, const struct profile *profile,
                        const struct profile_sample *sample)
 {
@@ -212,20 +188,36 @@ static void add_sample(struct rows *rows, const struct profile *profile,
     rows->items[rows->count++] = row;
 }
 
+/* Adds the linked samples of a scope; none without memory. */
 static void add_profiles(struct rows *rows, struct slice scope)
 {
+    /* The types of all its profiles, sorted. */
+    struct type_units *types = &rows->types;
     struct wire_reader profiles = wire_reader_of(scope);
     struct profile profile;
-    if (!collect_types(rows, scope))
-        return;
+    types->count = 0;
+    while (profile_next_profile(&profiles, &profile)) {
+        if (types->count == types->capacity) {
+            size_t capacity = types->capacity > 0 ? 2 * types->capacity : 64;
+            uint64_t *items = grown(rows, types->items, types->capacity, capacity, sizeof(*items));
+            if (items == NULL)
+                return;
+            types->items = items;
+            types->capacity = capacity;
+        }
+        types->items[types->count++] = type_unit(&profile.sample_type);
+    }
+    assert(profiles.failure == NULL);
+    if (types->count > 1)
+        qsort(types->items, types->count, sizeof(types->items[0]), compare_type_units);
+    profiles = wire_reader_of(scope);
     while (profile_next_profile(&profiles, &profile)) {
         struct wire_reader samples = wire_reader_of(profile.bytes);
         struct profile_sample sample;
-        /* Many profilers count samples and have their time in another profile: skip the count. */
+        /* Many profilers count samples and put their time into another profile: skip the count. */
         uint64_t time = type_unit(&profile.period_type);
-        if (stands_for_time(rows->dictionary, &profile) && rows->types.count > 0 &&
-            bsearch(&time, rows->types.items, rows->types.count, sizeof(time),
-                    compare_type_units) != NULL)
+        if (stands_for_time(rows->dictionary, &profile) && types->count > 0 &&
+            bsearch(&time, types->items, types->count, sizeof(time), compare_type_units) != NULL)
             continue;
         while (profile_next_sample(&samples, &sample))
             add_sample(rows, &profile, &sample);
@@ -259,22 +251,6 @@ static int compare_values(const void *left, const void *right)
     if (spans != 0)
         return spans;
     return a->value > b->value ? -1 : a->value < b->value;
-}
-
-/* One row per span, type and function, the largest of a span first. */
-static void sum_rows(struct rows *rows)
-{
-    size_t kept = 0;
-    assert(rows->count > 0);
-    qsort(rows->items, rows->count, sizeof(rows->items[0]), compare_rows);
-    for (size_t i = 1; i < rows->count; i++) {
-        if (compare_rows(&rows->items[i], &rows->items[kept]) == 0)
-            rows->items[kept].value = add_capped(rows->items[kept].value, rows->items[i].value);
-        else
-            rows->items[++kept] = rows->items[i];
-    }
-    rows->count = kept + 1;
-    qsort(rows->items, rows->count, sizeof(rows->items[0]), compare_values);
 }
 
 static int compare_groups(const void *left, const void *right)
@@ -335,13 +311,24 @@ static void add_group(struct text *text, const struct rows *rows, const struct s
     }
 }
 
-/* Writes the spans with the largest totals. Totals of different types are not comparable, but the
- * order within each type is right. */
+/* Sums the rows, and writes the spans with the largest totals. Totals of different types are not
+ * comparable, but the order within each type is right. */
 static void write_groups(struct text *text, struct rows *rows, size_t functions_max)
 {
+    /* One row per span, type and function, the largest of a span first. */
+    size_t kept = 0;
+    assert(rows->count > 0);
+    qsort(rows->items, rows->count, sizeof(rows->items[0]), compare_rows);
+    for (size_t i = 1; i < rows->count; i++) {
+        if (compare_rows(&rows->items[i], &rows->items[kept]) == 0)
+            rows->items[kept].value = add_capped(rows->items[kept].value, rows->items[i].value);
+        else
+            rows->items[++kept] = rows->items[i];
+    }
+    rows->count = kept + 1;
+    qsort(rows->items, rows->count, sizeof(rows->items[0]), compare_values);
     struct span_group *groups = grown(rows, NULL, 0, rows->count, sizeof(*groups));
     size_t count = 0;
-    assert(rows->count > 0);
     if (groups == NULL)
         return;
     for (size_t at = 0; at < rows->count; count++) {
@@ -393,7 +380,6 @@ void otlp_text_write_spans(struct text *text, struct slice request, size_t funct
         }
     }
     if (rows.count > 0) {
-        sum_rows(&rows);
         text->dictionary = &dictionary;
         write_groups(text, &rows, functions_max);
         text->dictionary = NULL;

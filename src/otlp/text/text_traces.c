@@ -27,40 +27,8 @@ static void normal(struct text *text, struct slice record)
     text_add(text, "\n");
 }
 
-/* Event: 1 time, 2 name, 3 attributes, 4 dropped. */
-static void add_events(struct text *text, const struct message *span)
-{
-    struct wire_reader events = message_reader(span);
-    struct slice bytes;
-    for (size_t i = 0; !text->is_cut && message_next(&events, 11, &bytes); i++) {
-        struct message event = message_of(bytes);
-        text_add(text, "%sSpanEvent #%zu\n", i == 0 ? "Events:\n" : "", i);
-        text_add_line(text, "     -> Name: ", message_bytes(&event, 2));
-        text_add_time_line(text, "     -> Timestamp: ", message_number(&event, 1));
-        text_add(text, "     -> DroppedAttributesCount: %" PRIu32 "\n",
-                 (uint32_t)message_number(&event, 4));
-        text_add_attributes(text, "     -> Attributes:", "          ->", &event, 3);
-    }
-}
-
-/* Link: 1 trace_id, 2 span_id, 3 trace_state, 4 attributes, 5 dropped. */
-static void add_links(struct text *text, const struct message *span)
-{
-    struct wire_reader links = message_reader(span);
-    struct slice bytes;
-    for (size_t i = 0; !text->is_cut && message_next(&links, 13, &bytes); i++) {
-        struct message link = message_of(bytes);
-        text_add(text, "%sSpanLink #%zu\n", i == 0 ? "Links:\n" : "", i);
-        text_add_id_line(text, "     -> Trace ID: ", message_bytes(&link, 1));
-        text_add_id_line(text, "     -> ID: ", message_bytes(&link, 2));
-        text_add_line(text, "     -> TraceState: ", message_bytes(&link, 3));
-        text_add(text, "     -> DroppedAttributesCount: %" PRIu32 "\n",
-                 (uint32_t)message_number(&link, 5));
-        text_add_attributes(text, "     -> Attributes:", "          ->", &link, 4);
-    }
-}
-
-/* Status: 2 message, 3 code. */
+/* Status: 2 message, 3 code. Event: 1 time, 2 name, 3 attributes, 4 dropped. Link: 1 trace_id,
+ * 2 span_id, 3 trace_state, 4 attributes, 5 dropped. */
 static void detailed(struct text *text, struct slice record, size_t index)
 {
     static const char *const kinds[] = {"Unspecified", "Internal", "Server",
@@ -87,8 +55,28 @@ static void detailed(struct text *text, struct slice record, size_t index)
     text_add(text, "    DroppedEventsCount: %" PRIu32 "\n", (uint32_t)message_number(&span, 12));
     text_add(text, "    DroppedLinksCount: %" PRIu32 "\n", (uint32_t)message_number(&span, 14));
     text_add_attributes(text, "Attributes", "     ->", &span, 9);
-    add_events(text, &span);
-    add_links(text, &span);
+    struct wire_reader events = message_reader(&span);
+    struct slice bytes;
+    for (size_t i = 0; !text->is_cut && message_next(&events, 11, &bytes); i++) {
+        struct message event = message_of(bytes);
+        text_add(text, "%sSpanEvent #%zu\n", i == 0 ? "Events:\n" : "", i);
+        text_add_line(text, "     -> Name: ", message_bytes(&event, 2));
+        text_add_time_line(text, "     -> Timestamp: ", message_number(&event, 1));
+        text_add(text, "     -> DroppedAttributesCount: %" PRIu32 "\n",
+                 (uint32_t)message_number(&event, 4));
+        text_add_attributes(text, "     -> Attributes:", "          ->", &event, 3);
+    }
+    struct wire_reader links = message_reader(&span);
+    for (size_t i = 0; !text->is_cut && message_next(&links, 13, &bytes); i++) {
+        struct message link = message_of(bytes);
+        text_add(text, "%sSpanLink #%zu\n", i == 0 ? "Links:\n" : "", i);
+        text_add_id_line(text, "     -> Trace ID: ", message_bytes(&link, 1));
+        text_add_id_line(text, "     -> ID: ", message_bytes(&link, 2));
+        text_add_line(text, "     -> TraceState: ", message_bytes(&link, 3));
+        text_add(text, "     -> DroppedAttributesCount: %" PRIu32 "\n",
+                 (uint32_t)message_number(&link, 5));
+        text_add_attributes(text, "     -> Attributes:", "          ->", &link, 4);
+    }
 }
 
 const struct otlp_text_writer otlp_text_traces = {
