@@ -47,26 +47,21 @@ static inline uint32_t load32(const uint8_t *at)
     return le32toh(value);
 }
 
-static inline bool is_plain_varint(const uint8_t *at, size_t size)
-{
-    size_t last = 0;
-    while (last < size && at[last] >= 0x80)
-        last++;
-    return last + 1 == size && size <= WIRE_VARINT_BYTES_MAX;
-}
-
 /* An AnyValue of fewer than 128 bytes with one field of a scalar kind, or none. */
 static inline bool is_plain_value(const uint8_t *at, size_t size)
 {
     if (size < 2)
         return size == 0;
+    size_t last = 1; /* byte of the varint */
     switch (at[0]) {
     case 1 << 3 | WIRE_BYTES: /* string_value */
     case 7 << 3 | WIRE_BYTES: /* bytes_value */
         return at[1] == size - 2;
     case 2 << 3 | WIRE_VARINT: /* bool_value */
     case 3 << 3 | WIRE_VARINT: /* int_value */
-        return is_plain_varint(at + 1, size - 1);
+        while (last < size && at[last] >= 0x80)
+            last++;
+        return last + 1 == size && size <= 1 + WIRE_VARINT_BYTES_MAX;
     case 4 << 3 | WIRE_FIXED64: /* double_value */
         return size == 1 + 8;
     default:
@@ -210,26 +205,6 @@ static bool check_id(const struct otlp_message *message, const struct otlp_field
                   field->number, field->name, found, expected);
 }
 
-static bool check_packed(const struct otlp_message *message, const struct otlp_field *field,
-                         struct slice content)
-{
-    if (field->kind < OTLP_PACKED_INT32) {
-        if (content.size % 8 == 0)
-            return true;
-        return reject("%s: field %u (%s) has %zu bytes, expected a multiple of 8", message->name,
-                      field->number, field->name, content.size);
-    }
-    if (are_plain_varints(content.data, content.size))
-        return true;
-    struct wire_reader reader = wire_reader_of(content);
-    while (reader.at < reader.end && reader.failure == NULL)
-        wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
-    if (reader.failure == NULL)
-        return true;
-    return reject("%s: field %u (%s): %s", message->name, field->number, field->name,
-                  reader.failure);
-}
-
 /* Checks everything but the content of a nested message. */
 static bool check_field(const struct otlp_message *message, const struct otlp_field *field,
                         const struct wire_field *found)
@@ -245,9 +220,18 @@ static bool check_field(const struct otlp_message *message, const struct otlp_fi
         return check_id(message, field, found->bytes.size, TRACE_ID_BYTES);
     if (field->kind == OTLP_SPAN_ID)
         return check_id(message, field, found->bytes.size, SPAN_ID_BYTES);
-    if (otlp_kind_is_packed(field->kind))
-        return check_packed(message, field, found->bytes);
-    return true;
+    if (!otlp_kind_is_packed(field->kind))
+        return true;
+    if (field->kind < OTLP_PACKED_INT32 && found->bytes.size % 8 != 0)
+        return reject("%s: field %u (%s) has %zu bytes, expected a multiple of 8", message->name,
+                      field->number, field->name, found->bytes.size);
+    if (field->kind < OTLP_PACKED_INT32 || are_plain_varints(found->bytes.data, found->bytes.size))
+        return true;
+    struct wire_reader reader = wire_reader_of(found->bytes);
+    while (reader.at < reader.end && reader.failure == NULL)
+        wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
+    return reader.failure == NULL || reject("%s: field %u (%s): %s", message->name, field->number,
+                                            field->name, reader.failure);
 }
 
 /* A nested message whose header is plain: a one-byte tag, a length below 16384. */
@@ -268,8 +252,8 @@ static inline const struct otlp_field *read_nested(const struct otlp_message *me
     return &message->fields[at[0] >> 3];
 }
 
-/* Reads one field of any kind and moves *at from its start to its end. *ret_field is NULL when it
- * is no nested message. */
+/* Reads one field of any kind and moves *at from its start to its end. *ret_field is NULL unless it
+ * is a nested message. */
 static bool __attribute__((noinline))
 read_carefully(const struct otlp_message *message, const uint8_t **at, const uint8_t *end,
                const struct otlp_field **ret_field, struct slice *ret_content)

@@ -44,8 +44,8 @@ static const struct otlp_field *child_of(const struct otlp_message *message,
     return field != NULL && field->kind >= OTLP_HOLDER ? field : NULL;
 }
 
-/* The start of a message's children, as far as it is known: at depth `sorted` of the path that the
- * last cut left, after all other fields. 0: not on that path. */
+/* Where a message's children start: after all other fields if it is at depth `sorted` of the path
+ * that the last cut left; else (`sorted` is 0) where the message does. */
 static struct rope children_of(const struct rope_field *found, unsigned sorted)
 {
     struct rope rope = found->content;
@@ -112,35 +112,6 @@ static bool fits(const struct cut *cut, uint64_t more)
     return size + cut->levels[0].before_bytes <= cut->limit.bytes_max;
 }
 
-/* Makes a child that does not fit whole the next level of the path. */
-static void descend(struct cut *cut, const struct otlp_field *field, const struct rope_field *found)
-{
-    assert(cut->depth + 1 < LEVELS_MAX);
-    struct level *above = &cut->levels[cut->depth];
-    bool is_first = above->before_bytes == 0;
-    above->cut_end = above->cut + found->size;
-    cut->depth++;
-    struct level *level = &cut->levels[cut->depth];
-    *level = (struct level){
-        .message = field->message,
-        .number = field->number,
-        .is_sorted =
-            is_first && above->is_sorted && cut->depth <= found->begin.batch->sorted_levels,
-        .body = found->content,
-        .size = found->content_bytes,
-    };
-    if (level->is_sorted) {
-        level->other_bytes = found->begin.batch->sorted_bytes[cut->depth];
-        return;
-    }
-    struct rope rope = level->body;
-    uint64_t end = rope.at + level->size;
-    struct rope_field other;
-    while (rope_read_field(&rope, end, &other))
-        if (child_of(level->message, &other) == NULL)
-            level->other_bytes += other.size;
-}
-
 /* Takes children of the deepest level while they fit whole. True when the one at the cut has to be
  * cut itself; *ret_field and *ret_found are it. Reads no more bytes than it takes, except the
  * level's other fields and the first child that does not fit. */
@@ -198,6 +169,7 @@ static void ascend(struct cut *cut, bool goes_into_head)
     level->cut_end = level->cut;
 }
 
+/* Fills the path and the cut of each level on it. */
 static void find_cut(struct cut *cut, struct batch *batch)
 {
     assert(cut->depth == 0);
@@ -209,8 +181,33 @@ static void find_cut(struct cut *cut, struct batch *batch)
         .body = rope_of(batch),
         .size = batch->bytes,
     };
-    while (take_children(cut, &field, &found))
-        descend(cut, field, &found);
+    while (take_children(cut, &field, &found)) {
+        /* The child that does not fit whole becomes the next level of the path. */
+        assert(cut->depth + 1 < LEVELS_MAX);
+        struct level *above = &cut->levels[cut->depth];
+        bool is_first = above->before_bytes == 0;
+        above->cut_end = above->cut + found.size;
+        cut->depth++;
+        struct level *level = &cut->levels[cut->depth];
+        *level = (struct level){
+            .message = field->message,
+            .number = field->number,
+            .is_sorted =
+                is_first && above->is_sorted && cut->depth <= found.begin.batch->sorted_levels,
+            .body = found.content,
+            .size = found.content_bytes,
+        };
+        if (level->is_sorted) {
+            level->other_bytes = found.begin.batch->sorted_bytes[cut->depth];
+            continue;
+        }
+        struct rope rope = level->body;
+        uint64_t end = rope.at + level->size;
+        struct rope_field other;
+        while (rope_read_field(&rope, end, &other))
+            if (child_of(level->message, &other) == NULL)
+                level->other_bytes += other.size;
+    }
     cut->levels[cut->depth].cut_end = cut->levels[cut->depth].cut;
     while (cut->depth > 0 && after_bytes(&cut->levels[cut->depth]) == 0)
         ascend(cut, true);

@@ -454,34 +454,6 @@ static void extract(const struct action *action, struct attribute_list *list)
     }
 }
 
-static bool to_int(const struct value *value, struct value *ret_converted)
-{
-    struct value converted = {.type = VALUE_INT, .integer = value->boolean};
-    if (value->type == VALUE_DOUBLE)
-        /* Out of range and NaN as in Go's conversion on amd64. */
-        converted.integer =
-            value->real >= -0x1p63 && value->real < 0x1p63 ? (int64_t)value->real : INT64_MIN;
-    else if (value->type == VALUE_STRING && !string_to_int(value->bytes, &converted.integer))
-        return false;
-    else if (value->type != VALUE_STRING && value->type != VALUE_BOOL)
-        return false;
-    *ret_converted = converted;
-    return true;
-}
-
-static bool to_double(const struct value *value, struct value *ret_converted)
-{
-    struct value converted = {.type = VALUE_DOUBLE, .real = value->boolean};
-    if (value->type == VALUE_INT)
-        converted.real = (double)value->integer;
-    else if (value->type == VALUE_STRING && !string_to_double(value->bytes, &converted.real))
-        return false;
-    else if (value->type != VALUE_STRING && value->type != VALUE_BOOL)
-        return false;
-    *ret_converted = converted;
-    return true;
-}
-
 /* A value that cannot be converted stays as it is. */
 static void convert(const struct action *action, struct attribute_list *list)
 {
@@ -490,15 +462,33 @@ static void convert(const struct action *action, struct attribute_list *list)
     if (attribute == NULL)
         return;
     struct value value = value_read(attribute->value);
-    struct value converted = {.type = VALUE_STRING};
-    struct slice encoded;
-    bool is_convertible = value.type != action->converted_type;
-    if (is_convertible && action->converted_type == VALUE_STRING)
+    struct value converted = {.type = action->converted_type};
+    if (value.type == converted.type)
+        return;
+    bool is_convertible = value.type == VALUE_BOOL;
+    if (converted.type == VALUE_STRING) {
         is_convertible = value_to_string(&list->arena, attribute->value, &converted.bytes);
-    else if (is_convertible && action->converted_type == VALUE_INT)
-        is_convertible = to_int(&value, &converted);
-    else if (is_convertible)
-        is_convertible = to_double(&value, &converted);
+    } else if (converted.type == VALUE_INT) {
+        converted.integer = value.boolean;
+        if (value.type == VALUE_STRING)
+            is_convertible = string_to_int(value.bytes, &converted.integer);
+        if (value.type == VALUE_DOUBLE) {
+            /* Out of range and NaN as in Go's conversion on amd64. */
+            is_convertible = true;
+            converted.integer =
+                value.real >= -0x1p63 && value.real < 0x1p63 ? (int64_t)value.real : INT64_MIN;
+        }
+    } else {
+        assert(converted.type == VALUE_DOUBLE);
+        converted.real = value.boolean;
+        if (value.type == VALUE_STRING)
+            is_convertible = string_to_double(value.bytes, &converted.real);
+        if (value.type == VALUE_INT) {
+            is_convertible = true;
+            converted.real = (double)value.integer;
+        }
+    }
+    struct slice encoded;
     if (is_convertible && value_write(&list->arena, &converted, &encoded))
         attribute_list_set(list, attribute, encoded);
 }

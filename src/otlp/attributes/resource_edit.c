@@ -46,26 +46,7 @@ void resource_editor_fini(struct resource_editor *editor)
     attribute_list_fini(&editor->list);
 }
 
-/* Sums up the `resource` fields; content is valid if it is one field inside one part. */
-static struct resource find_resource(const struct rope_field *message)
-{
-    assert(message->number == RESOURCES);
-    struct resource resource = {0};
-    struct rope rope = message->content;
-    struct rope_field field;
-    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
-        if (field.number != RESOURCE)
-            continue;
-        resource.fields_bytes += field.size;
-        resource.fields++;
-        resource.content = rope_contiguous(&field.content, field.content_bytes);
-        if (resource.content.size < field.content_bytes)
-            resource.fields++; /* in two pieces, to be joined as well */
-    }
-    return resource;
-}
-
-/* Concatenates all contents. False when there is no memory for it. */
+/* Joins all contents. False: no memory. */
 static bool gather_resource(struct arena *arena, const struct rope_field *message,
                             struct resource *resource)
 {
@@ -154,7 +135,19 @@ static void edit_message(struct edit *edit, const struct rope_field *message)
     assert(message->number == RESOURCES);
     struct attribute_list *list = &edit->editor->list;
     const struct arena *arena = &list->arena;
-    struct resource resource = find_resource(message);
+    /* Sum up the `resource` fields; content is valid if it is one field inside one part. */
+    struct resource resource = {0};
+    struct rope rope = message->content;
+    struct rope_field found;
+    while (rope_read_field(&rope, message->content.at + message->content_bytes, &found)) {
+        if (found.number != RESOURCE)
+            continue;
+        resource.fields_bytes += found.size;
+        resource.fields++;
+        resource.content = rope_contiguous(&found.content, found.content_bytes);
+        if (resource.content.size < found.content_bytes)
+            resource.fields++; /* in two pieces, to be joined as well */
+    }
     attribute_list_clear(list);
     if (resource.fields <= 1 || gather_resource(&list->arena, message, &resource)) {
         struct wire_reader reader = wire_reader_of(resource.content);
@@ -165,7 +158,7 @@ static void edit_message(struct edit *edit, const struct rope_field *message)
         assert(reader.failure == NULL);
         attribute_actions_apply(edit->editor->actions, edit->batch->client, list);
     }
-    /* Beyond the arena's own cap values only stay unchanged. */
+    /* Values beyond the arena's own limit stay unchanged; that is no failure. */
     edit->has_failed = list->has_failed || (arena->budget != NULL && arena->refused_bytes > 0 &&
                                             arena->refused_bytes <= arena->max_bytes);
     if (list->has_changed && !edit->has_failed)
@@ -177,7 +170,7 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
     struct edit edit = {.editor = editor, .batch = batch, .written = rope_of(batch)};
     struct rope rope = rope_of(batch);
     struct rope_field field;
-    /* The client has had its OK: a refusal would lose the batch. */
+    /* The client has got its response: a refusal would lose the batch. */
     editor->missed_bytes = 0;
     editor->list.may_exceed = batch->is_acknowledged;
     editor->list.arena.budget = batch->is_acknowledged ? NULL : editor->budget;

@@ -696,30 +696,6 @@ static bool skip_value(struct reader *reader)
     return is_valid || fail(reader, reader->scan.at, "a JSON value");
 }
 
-/* Scopes under the old name are used only while there are none under the new one. */
-static const struct otlp_field *replace_legacy(struct frame *frame, const struct otlp_field *field,
-                                               struct buffer *out)
-{
-    bool has_scopes = (frame->seen & 1u << SCOPES) != 0;
-    if (field->number == LEGACY_SCOPES) {
-        if (has_scopes || frame->one_end > 0)
-            return NULL;
-        frame->one_begin = out->size;
-        return &frame->message->fields[SCOPES];
-    }
-    if (field->number != SCOPES || has_scopes)
-        return field;
-    assert(frame->one_end <= out->size);
-    if (frame->one_end > frame->one_begin) {
-        memmove(out->data + frame->one_begin, out->data + frame->one_end,
-                out->size - frame->one_end);
-        out->size -= frame->one_end - frame->one_begin;
-    }
-    frame->one_begin = frame->one_end = 0;
-    frame->seen |= 1u << SCOPES;
-    return field;
-}
-
 static bool read_list(struct reader *reader, const struct otlp_field *field)
 {
     struct frame *parent = top(reader);
@@ -731,11 +707,26 @@ static bool read_list(struct reader *reader, const struct otlp_field *field)
     ahead.at++;
     json_scan_space(&ahead);
     bool is_empty = json_scan_peek(&ahead) == ']';
-    if (!is_empty && parent->message->more != NULL && field->message != NULL)
-        field = replace_legacy(parent, field, reader->out);
-    if (field == NULL) {
-        parent->field = NULL;
-        return skip_value(reader);
+    /* Scopes under the old name are used only while there are none under the new one. */
+    struct buffer *out = reader->out;
+    bool has_scopes = (parent->seen & 1u << SCOPES) != 0;
+    bool may_be_legacy = !is_empty && parent->message->more != NULL && field->message != NULL;
+    if (may_be_legacy && field->number == LEGACY_SCOPES) {
+        if (has_scopes || parent->one_end > 0) {
+            parent->field = NULL;
+            return skip_value(reader);
+        }
+        parent->one_begin = out->size;
+        field = &parent->message->fields[SCOPES];
+    } else if (may_be_legacy && field->number == SCOPES && !has_scopes) {
+        assert(parent->one_end <= out->size);
+        if (parent->one_end > parent->one_begin) {
+            memmove(out->data + parent->one_begin, out->data + parent->one_end,
+                    out->size - parent->one_end);
+            out->size -= parent->one_end - parent->one_begin;
+        }
+        parent->one_begin = parent->one_end = 0;
+        parent->seen |= 1u << SCOPES;
     }
     struct frame *frame = push(reader);
     if (frame == NULL)
@@ -809,22 +800,6 @@ static bool read_next(struct reader *reader)
                                               : read_value(reader, field);
 }
 
-static bool read_document(struct reader *reader, const struct otlp_message *message)
-{
-    if (next_byte(reader) == '{') {
-        push(reader)->message = message;
-        reader->scan.at++;
-        while (reader->depth > 0)
-            if (!read_next(reader))
-                return false;
-    } else if (!json_scan_word(&reader->scan, "null")) {
-        return fail(reader, reader->scan.at, "a JSON object in UTF-8, without a byte order mark");
-    }
-    json_scan_space(&reader->scan);
-    return reader->scan.at == reader->scan.end ||
-           fail(reader, reader->scan.at, "nothing after the document");
-}
-
 enum json_result json_read(const struct otlp_message *message, struct slice text,
                            struct budget *budget, struct buffer **ret_encoded,
                            char reason[JSON_REASON_BYTES_MAX])
@@ -841,8 +816,18 @@ enum json_result json_read(const struct otlp_message *message, struct slice text
     reader.out = buffer_try_create(budget, text.size / 2 + OUTPUT_BYTES_FIRST);
     if (reader.out == NULL)
         return JSON_NO_BUDGET;
-    if (!read_document(&reader, message)) {
-        assert(reader.result != JSON_READ);
+    if (next_byte(&reader) == '{') {
+        push(&reader)->message = message;
+        reader.scan.at++;
+        while (reader.depth > 0 && read_next(&reader))
+            continue;
+    } else if (!json_scan_word(&reader.scan, "null")) {
+        fail(&reader, reader.scan.at, "a JSON object in UTF-8, without a byte order mark");
+    }
+    json_scan_space(&reader.scan);
+    if (reader.result == JSON_READ && reader.scan.at != reader.scan.end)
+        fail(&reader, reader.scan.at, "nothing after the document");
+    if (reader.result != JSON_READ) {
         buffer_unref(reader.out);
         return reader.result;
     }

@@ -367,21 +367,6 @@ static void write_single(struct writer *writer, const struct otlp_field *field,
         budget_return(writer->budget, places->content.size);
 }
 
-static void write_scalar(struct writer *writer, const struct otlp_field *field,
-                         const struct places *places, unsigned slot, bool is_always, bool *has_any)
-{
-    struct wire_reader reader = reader_from(places, places->last[slot]);
-    struct wire_field found;
-    assert((places->found & 1u << slot) != 0);
-    if (!wire_next_field(&reader, &found) || (!is_always && is_default(field, &found)))
-        return;
-    write_name(writer, field, has_any);
-    if (found.type == WIRE_BYTES)
-        write_bytes(writer, field, found.bytes);
-    else
-        write_number(writer, field, found.number_value);
-}
-
 static void write_message(struct writer *writer, const struct otlp_message *message,
                           struct slice content)
 {
@@ -415,13 +400,23 @@ static void write_message(struct writer *writer, const struct otlp_message *mess
         unsigned slot = (unsigned)__builtin_ctz(slots);
         const struct otlp_field *field =
             slot == OTLP_SHORT_FIELDS ? message->more : &message->fields[slot];
-        bool is_always = (slots & -slots & (message->one_of | message->optional)) != 0;
-        if (otlp_kind_is_repeated(field->kind))
+        if (otlp_kind_is_repeated(field->kind)) {
             write_list(writer, field, &places, slot, &has_any);
-        else if (field->message != NULL)
+            continue;
+        }
+        if (field->message != NULL) {
             write_single(writer, field, &places, slot, &has_any);
+            continue;
+        }
+        bool is_always = (slots & -slots & (message->one_of | message->optional)) != 0;
+        reader = reader_from(&places, places.last[slot]);
+        if (!wire_next_field(&reader, &found) || (!is_always && is_default(field, &found)))
+            continue;
+        write_name(writer, field, &has_any);
+        if (found.type == WIRE_BYTES)
+            write_bytes(writer, field, found.bytes);
         else
-            write_scalar(writer, field, &places, slot, is_always, &has_any);
+            write_number(writer, field, found.number_value);
     }
     put_byte(writer, '}');
     writer->depth--;
