@@ -198,7 +198,7 @@ static struct batch *batch_of(enum signal_kind signal, uint64_t items, struct bu
     return batch;
 }
 
-/* The pieces of a request that would hold the lane. */
+/* The pieces of a request that would block the lane as a whole. */
 struct otlp_pieces {
     struct otlp_exchange *exchange;
     struct client_info *client; /* the request may end before the last piece is offered */
@@ -231,29 +231,8 @@ static void free_pieces(struct otlp_pieces *pieces)
     mem_free(pieces);
 }
 
-/* Pieces without items are left out, as requests without items are. */
-static struct otlp_pieces *cut(struct batch *batch, uint64_t messages, struct budget *budget)
-{
-    const struct otlp_limit limit = {.bytes_max = batch->bytes * DENSE_MESSAGES_MAX / messages,
-                                     .cuts_anywhere = true};
-    struct otlp_pieces *pieces = mem_zalloc(sizeof(*pieces));
-    struct batch *rest = batch;
-    while (rest != NULL) {
-        struct batch *head;
-        struct batch *tail;
-        otlp_split(rest, limit, budget, &head, &tail);
-        batch_unref(rest);
-        if (head->items > 0)
-            add_piece(pieces, head);
-        else
-            batch_unref(head);
-        rest = tail;
-    }
-    return pieces;
-}
-
-/* One a turn. The others are offered whatever happens to one: the receipt, and so the client, gets
- * the worst outcome. */
+/* Offers one piece a turn, even after others were refused: the receipt, and so the client, gets the
+ * worst outcome. */
 static void offer_piece(struct timer *timer, void *arg)
 {
     struct otlp_pieces *pieces = arg;
@@ -281,14 +260,14 @@ static void refuse_too_large(struct otlp_exchange *exchange, const char *reason)
 }
 
 /* Reading a body: its input and its result. Touches nothing of the lane, so that the helper can do
- * it as well. */
+ * it too. */
 struct reading {
     enum signal_kind signal;
     enum otlp_encoding encoding;
     enum profile_layout layout; /* of profiles: PROFILE_LAYOUTS to detect it */
     struct budget *budget;
     struct buffer *owner; /* of message */
-    bool is_owner_ours;   /* a reference that end_reading releases */
+    bool is_owner_ours;   /* owner is a reference of ours, which end_reading releases */
     struct slice message;
     enum { READ, MALFORMED, TOO_LARGE, BUSY } result;
     bool is_normalized; /* profiles: `normalized` and `verdict` are set */
@@ -372,14 +351,32 @@ static void read_message(struct reading *reading)
         return;
     if (reading->signal == PROFILES) {
         read_profiles(reading);
-    } else if (!otlp_check(reading->signal, reading->message, &reading->figures, &reason)) {
+        return;
+    }
+    if (!otlp_check(reading->signal, reading->message, &reading->figures, &reason)) {
         reading->result = MALFORMED;
         set_reason(reading, reason);
-    } else if (figures->items > 0 && figures->messages > DENSE_MESSAGES_MAX &&
-               reading->message.size / figures->messages < DENSE_MESSAGE_BYTES_MAX) {
-        reading->pieces =
-            cut(batch_of(reading->signal, figures->items, reading->owner, reading->message),
-                figures->messages, reading->budget);
+        return;
+    }
+    if (figures->items == 0 || figures->messages <= DENSE_MESSAGES_MAX ||
+        reading->message.size / figures->messages >= DENSE_MESSAGE_BYTES_MAX)
+        return;
+    /* Cut a dense request. Pieces without items are left out, as requests without items are. */
+    struct batch *rest =
+        batch_of(reading->signal, figures->items, reading->owner, reading->message);
+    const struct otlp_limit limit = {
+        .bytes_max = rest->bytes * DENSE_MESSAGES_MAX / figures->messages, .cuts_anywhere = true};
+    reading->pieces = mem_zalloc(sizeof(*reading->pieces));
+    while (rest != NULL) {
+        struct batch *head;
+        struct batch *tail;
+        otlp_split(rest, limit, reading->budget, &head, &tail);
+        batch_unref(rest);
+        if (head->items > 0)
+            add_piece(reading->pieces, head);
+        else
+            batch_unref(head);
+        rest = tail;
     }
 }
 

@@ -74,23 +74,6 @@ static uint64_t on_peek(struct http_request *request, const uint8_t *data, void 
     return size;
 }
 
-/* False: it has responded. */
-static bool check_auth(const struct otlp_receiver *receiver, struct http_request *request,
-                       const struct grpc_call *call, struct auth_answer *answer)
-{
-    enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_GRPC], request, answer);
-    if (verdict == AUTH_GRANTED)
-        return true;
-    bool is_busy = verdict == AUTH_BUSY;
-    grpc_respond_status(request, call,
-                        &(struct rpc_status){
-                            .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
-                            .message = answer->reason,
-                            .retry_after_ns = is_busy ? RETRY_AFTER_BUSY_NS : 0,
-                        });
-    return false;
-}
-
 static void on_request(struct http_request *request, void *arg)
 {
     struct otlp_receiver *receiver = arg;
@@ -98,8 +81,20 @@ static void on_request(struct http_request *request, void *arg)
     struct grpc_call call;
     struct auth_answer answer;
     enum signal_kind signal;
-    if (!grpc_accept(request, &call) || !check_auth(receiver, request, &call, &answer) ||
-        !find_signal(receiver, request, &call, &signal))
+    if (!grpc_accept(request, &call))
+        return;
+    enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_GRPC], request, &answer);
+    if (verdict != AUTH_GRANTED) {
+        bool is_busy = verdict == AUTH_BUSY;
+        grpc_respond_status(request, &call,
+                            &(struct rpc_status){
+                                .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
+                                .message = answer.reason,
+                                .retry_after_ns = is_busy ? RETRY_AFTER_BUSY_NS : 0,
+                            });
+        return;
+    }
+    if (!find_signal(receiver, request, &call, &signal))
         return;
     struct otlp_exchange *exchange = otlp_exchange_create(receiver, request, OTLP_GRPC);
     exchange->call = call;

@@ -119,40 +119,6 @@ static void refuse_early(const struct otlp_receiver *receiver, struct http_reque
             });
 }
 
-/* Before a byte of the body is read. False: it has responded. */
-static bool check_auth(const struct otlp_receiver *receiver, struct http_request *request,
-                       struct auth_answer *answer)
-{
-    enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_HTTP], request, answer);
-    if (verdict == AUTH_GRANTED)
-        return true;
-    bool is_busy = verdict == AUTH_BUSY;
-    const struct rpc_status status = {
-        .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
-        .message = answer->reason,
-        .retry_after_ns = is_busy ? RETRY_AFTER_BUSY_NS : 0,
-    };
-    refuse_early(receiver, request, is_busy ? 503 : 401, &status);
-    return false;
-}
-
-/* Before the path is checked, as in Go. False: it has responded. */
-static bool check_compression(const struct otlp_receiver *receiver, struct http_request *request,
-                              enum codec *ret_codec)
-{
-    struct slice found = http_request_header(request, "content-encoding");
-    *ret_codec = http_server_config_codec(&receiver->config->http.server, found);
-    if (*ret_codec != CODECS)
-        return true;
-    char text[ENCODING_SHOWN_MAX + 64];
-    int size = (int)(found.size < ENCODING_SHOWN_MAX ? found.size : ENCODING_SHOWN_MAX);
-    snprintf(text, sizeof(text), "unsupported Content-Encoding: %.*s", size,
-             found.size == 0 ? "" : (const char *)found.data);
-    refuse_early(receiver, request, 400,
-                 &(struct rpc_status){.code = STATUS_INVALID_ARGUMENT, .message = text});
-    return false;
-}
-
 /* Finds the signal of the path. False: there is none, and it has responded. */
 static bool find_signal(const struct otlp_receiver *receiver, struct http_request *request,
                         enum signal_kind *ret_signal)
@@ -194,16 +160,36 @@ static void on_request(struct http_request *request, void *arg)
     assert(receiver->config->has_http);
     struct auth_answer answer;
     enum signal_kind signal;
-    enum codec codec;
-    /* Browsers ask first, without credentials. */
+    /* Browsers send a preflight request first, without credentials. */
     struct server_cors_room room;
     struct http_response preflight;
     if (server_cors_preflight(&receiver->cors, request, &room, &preflight)) {
         finish(receiver, request, &preflight);
         return;
     }
-    if (!check_auth(receiver, request, &answer) || !check_compression(receiver, request, &codec) ||
-        !find_signal(receiver, request, &signal))
+    enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_HTTP], request, &answer);
+    if (verdict != AUTH_GRANTED) {
+        bool is_busy = verdict == AUTH_BUSY;
+        const struct rpc_status status = {
+            .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
+            .message = answer.reason,
+            .retry_after_ns = is_busy ? RETRY_AFTER_BUSY_NS : 0,
+        };
+        refuse_early(receiver, request, is_busy ? 503 : 401, &status);
+        return;
+    }
+    struct slice coding = http_request_header(request, "content-encoding");
+    enum codec codec = http_server_config_codec(&receiver->config->http.server, coding);
+    if (codec == CODECS) {
+        char text[ENCODING_SHOWN_MAX + 64];
+        int size = (int)(coding.size < ENCODING_SHOWN_MAX ? coding.size : ENCODING_SHOWN_MAX);
+        snprintf(text, sizeof(text), "unsupported Content-Encoding: %.*s", size,
+                 coding.size == 0 ? "" : (const char *)coding.data);
+        refuse_early(receiver, request, 400,
+                     &(struct rpc_status){.code = STATUS_INVALID_ARGUMENT, .message = text});
+        return;
+    }
+    if (!find_signal(receiver, request, &signal))
         return;
     if (!slice_equal_text(http_request_method(request), "POST")) {
         respond_text(receiver, request, 405, "405 method not allowed, supported: [POST]");

@@ -58,49 +58,6 @@ static struct otlp_receiver *otlp_receiver_of(struct component *component)
     return (struct otlp_receiver *)component;
 }
 
-static struct http_server *create_grpc_server(struct otlp_receiver *self)
-{
-    const struct otlp_grpc_protocol *config = &self->config->grpc;
-    struct otlp_receiver_counters *counters = self->base.counters;
-    /* Sections that are absent or off are all 0. */
-    struct otlp_keepalive_config keepalive = {.has_ping = false};
-    if (config->has_keepalive && config->keepalive.has_lifetime)
-        keepalive.lifetime = config->keepalive.lifetime;
-    if (config->has_keepalive && config->keepalive.has_ping)
-        keepalive.ping = config->keepalive.ping;
-    return http_server_create(&(struct http_server_settings){
-        .lane = self->base.lane,
-        .budget = self->base.budget,
-        .has_http2 = true,
-        .has_keep_alive = true,
-        .streams_max = config->streams_max,
-        .connection_idle_max_ns = keepalive.lifetime.idle_max_ns,
-        .connection_age_max_ns = keepalive.lifetime.age_max_ns,
-        .connection_age_grace_ns = keepalive.lifetime.age_grace_ns,
-        .ping_interval_min_ns = keepalive.ping.interval_min_ns,
-        .tls = self->tls[OTLP_GRPC].context,
-        .counters = &counters->http,
-        .handler = &otlp_grpc_handler,
-        .arg = self,
-    });
-}
-
-static struct http_server *create_http_server(struct otlp_receiver *self)
-{
-    const struct http_server_config *config = &self->config->http.server;
-    struct otlp_receiver_counters *counters = self->base.counters;
-    if (config->has_cors)
-        server_cors_init(&self->cors, &config->cors);
-    self->response_headers = http_server_config_headers(config);
-    for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
-        self->url_paths[signal] = otlp_config_url_path(self->config->http.url_paths[signal]);
-    struct http_server_settings settings = http_server_config_settings(config, &self->base);
-    settings.tls = self->tls[OTLP_HTTP].context;
-    settings.counters = &counters->http;
-    settings.handler = &otlp_http_handler;
-    return http_server_create(&settings);
-}
-
 /* TLS and authentication of a protocol that is on. */
 static bool prepare_access(struct otlp_receiver *self, enum otlp_transport transport,
                            const struct server_config *config, struct error *error)
@@ -123,6 +80,7 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
     struct otlp_receiver *self = otlp_receiver_of(component);
     const struct otlp_receiver_config *config = component->config;
     const struct otlp_protocols_config *protocols = &config->protocols;
+    struct otlp_receiver_counters *counters = component->counters;
     self->config = protocols;
     self->layout = config->profiles_layout > 0 ? (enum profile_layout)(config->profiles_layout - 1)
                                                : PROFILE_LAYOUTS;
@@ -132,10 +90,43 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
     if (protocols->has_http &&
         !prepare_access(self, OTLP_HTTP, &protocols->http.server.listen, error))
         return false;
-    if (protocols->has_grpc)
-        self->servers[OTLP_GRPC] = create_grpc_server(self);
-    if (protocols->has_http)
-        self->servers[OTLP_HTTP] = create_http_server(self);
+    if (protocols->has_grpc) {
+        const struct otlp_grpc_protocol *grpc = &protocols->grpc;
+        /* Sections that are absent or off are all 0. */
+        struct otlp_keepalive_config keepalive = {.has_ping = false};
+        if (grpc->has_keepalive && grpc->keepalive.has_lifetime)
+            keepalive.lifetime = grpc->keepalive.lifetime;
+        if (grpc->has_keepalive && grpc->keepalive.has_ping)
+            keepalive.ping = grpc->keepalive.ping;
+        self->servers[OTLP_GRPC] = http_server_create(&(struct http_server_settings){
+            .lane = self->base.lane,
+            .budget = self->base.budget,
+            .has_http2 = true,
+            .has_keep_alive = true,
+            .streams_max = grpc->streams_max,
+            .connection_idle_max_ns = keepalive.lifetime.idle_max_ns,
+            .connection_age_max_ns = keepalive.lifetime.age_max_ns,
+            .connection_age_grace_ns = keepalive.lifetime.age_grace_ns,
+            .ping_interval_min_ns = keepalive.ping.interval_min_ns,
+            .tls = self->tls[OTLP_GRPC].context,
+            .counters = &counters->http,
+            .handler = &otlp_grpc_handler,
+            .arg = self,
+        });
+    }
+    if (protocols->has_http) {
+        const struct http_server_config *http = &protocols->http.server;
+        if (http->has_cors)
+            server_cors_init(&self->cors, &http->cors);
+        self->response_headers = http_server_config_headers(http);
+        for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
+            self->url_paths[signal] = otlp_config_url_path(protocols->http.url_paths[signal]);
+        struct http_server_settings settings = http_server_config_settings(http, &self->base);
+        settings.tls = self->tls[OTLP_HTTP].context;
+        settings.counters = &counters->http;
+        settings.handler = &otlp_http_handler;
+        self->servers[OTLP_HTTP] = http_server_create(&settings);
+    }
     return true;
 }
 

@@ -173,19 +173,7 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
     run(exchange);
 }
 
-static void deliver(struct pyroscope_exchange *exchange)
-{
-    struct pyroscope_delivery *delivery = mem_zalloc(sizeof(*delivery));
-    delivery->exchange = exchange;
-    delivery->batch = exchange->batch;
-    receipt_init(&delivery->receipt, on_receipt, delivery);
-    exchange->batch = NULL;
-    exchange->deliveries++;
-    exchange->deliver_bytes += delivery->batch->bytes;
-    offer(delivery, false);
-}
-
-/* The timer has fired. */
+/* Offers again what the pipelines had no room for. */
 static void offer_deferred(struct pyroscope_exchange *exchange)
 {
     struct pyroscope_delivery *delivery = exchange->deferred;
@@ -201,7 +189,7 @@ static void offer_deferred(struct pyroscope_exchange *exchange)
     run(exchange);
 }
 
-/* Waits for room in pipelines, or gives up what they had no room for. */
+/* Waits until pipelines have room, or gives up the deferred batches. */
 static void wait_for_pipelines(struct pyroscope_exchange *exchange)
 {
     uint64_t bytes = 0;
@@ -265,10 +253,18 @@ static void conclude_step(struct pyroscope_exchange *exchange, enum pyroscope_st
         keep_worst(&exchange->worst, &exchange->refused.outcome);
     exchange->refused.outcome = outcome_accepted;
     switch (result) {
-    case PYROSCOPE_STEP_BATCH:
+    case PYROSCOPE_STEP_BATCH: {
+        struct pyroscope_delivery *delivery = mem_zalloc(sizeof(*delivery));
+        delivery->exchange = exchange;
+        delivery->batch = exchange->batch;
+        receipt_init(&delivery->receipt, on_receipt, delivery);
+        exchange->batch = NULL;
+        exchange->deliveries++;
+        exchange->deliver_bytes += delivery->batch->bytes;
         exchange->state = PYROSCOPE_WALKING;
-        deliver(exchange);
+        offer(delivery, false);
         return;
+    }
     case PYROSCOPE_STEP_NONE:
         exchange->state = PYROSCOPE_WALKING;
         return;
@@ -283,7 +279,7 @@ static void conclude_step(struct pyroscope_exchange *exchange, enum pyroscope_st
         uint64_t own = exchange->body != NULL ? buffer_charge(exchange->body) : 0;
         uint64_t others = used - (own < used ? own : used);
         if (others < budget_limit(receiver->base.budget) / OTHERS_PART) {
-            if (!exchange->worst.outcome.is_permanent) /* the response will be about this one */
+            if (!exchange->worst.outcome.is_permanent) /* this outcome becomes the response */
                 exchange->http_status = PAYLOAD_TOO_LARGE;
             outcome = outcome_too_large("converting the profile takes more than the whole memory "
                                         "budget (service::budget_mib); send less at a time");

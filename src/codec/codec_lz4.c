@@ -69,24 +69,6 @@ static enum codec_result failed(struct codec_job *job, size_t code)
     return CODEC_MALFORMED;
 }
 
-static uint64_t frame_charge(const LZ4F_frameInfo_t *info)
-{
-    if (info->frameType == LZ4F_skippableFrame)
-        return 0;
-    switch (info->blockSizeID) {
-    case LZ4F_max256KB:
-        return DICTIONARY_BYTES + 512 * KIB;
-    case LZ4F_max1MB:
-        return DICTIONARY_BYTES + 2 * MIB;
-    case LZ4F_max4MB:
-        return DICTIONARY_BYTES + 8 * MIB;
-    case LZ4F_default:
-    case LZ4F_max64KB:
-    default:
-        return DICTIONARY_BYTES + 128 * KIB;
-    }
-}
-
 /* Inflates the frame that rest begins with. Charges the library's memory, and reserves room for the
  * content when the header has its size. */
 static enum codec_result inflate_frame(struct codec_job *job, LZ4F_dctx *context,
@@ -100,7 +82,10 @@ static enum codec_result inflate_frame(struct codec_job *job, LZ4F_dctx *context
     *rest = slice_of(rest->data + header, rest->size - header);
     if (info.contentSize > job->limit - codec_output_size(&job->output))
         return CODEC_TOO_LARGE;
-    if (!codec_job_hold(job, frame_charge(&info)) ||
+    /* The library holds the history and two blocks of 64 KiB, or 4, 16 or 64 times that. */
+    unsigned step = info.blockSizeID > LZ4F_max64KB ? info.blockSizeID - LZ4F_max64KB : 0;
+    uint64_t charge = DICTIONARY_BYTES + 2 * (64 * KIB << 2 * step);
+    if (!codec_job_hold(job, info.frameType == LZ4F_skippableFrame ? 0 : charge) ||
         !codec_output_reserve(&job->output, (size_t)info.contentSize))
         return CODEC_NO_BUDGET;
     for (;;) {
@@ -140,25 +125,7 @@ enum codec_result codec_lz4_inflate(struct codec_job *job)
     return result;
 }
 
-static bool deflate_part(LZ4F_cctx *context, const LZ4F_preferences_t *preferences,
-                         struct codec_job *job, struct slice part)
-{
-    assert(part.data != NULL || part.size == 0);
-    while (part.size > 0) {
-        size_t piece = part.size < DEFLATE_PIECE_BYTES ? part.size : DEFLATE_PIECE_BYTES;
-        size_t room;
-        if (!codec_output_reserve(&job->output, library.LZ4F_compressBound(piece, preferences)))
-            return false;
-        uint8_t *to = codec_output_room(&job->output, &room);
-        size_t written = library.LZ4F_compressUpdate(context, to, room, part.data, piece, NULL);
-        if (library.LZ4F_isError(written))
-            return false; /* only memory can be short */
-        codec_output_advance(&job->output, written);
-        part = slice_of(part.data + piece, part.size - piece);
-    }
-    return true;
-}
-
+/* Writes one frame. False: no memory, the only error there can be. */
 static bool deflate_parts(const struct codec_input *input, LZ4F_cctx *context,
                           struct codec_job *job)
 {
@@ -175,9 +142,21 @@ static bool deflate_parts(const struct codec_input *input, LZ4F_cctx *context,
     if (library.LZ4F_isError(written))
         return false;
     codec_output_advance(&job->output, written);
-    for (size_t i = 0; i < input->parts_count; i++)
-        if (!deflate_part(context, &preferences, job, input->parts[i].bytes))
-            return false;
+    for (size_t i = 0; i < input->parts_count; i++) {
+        struct slice part = input->parts[i].bytes;
+        while (part.size > 0) {
+            size_t piece = part.size < DEFLATE_PIECE_BYTES ? part.size : DEFLATE_PIECE_BYTES;
+            if (!codec_output_reserve(&job->output,
+                                      library.LZ4F_compressBound(piece, &preferences)))
+                return false;
+            to = codec_output_room(&job->output, &room);
+            written = library.LZ4F_compressUpdate(context, to, room, part.data, piece, NULL);
+            if (library.LZ4F_isError(written))
+                return false;
+            codec_output_advance(&job->output, written);
+            part = slice_of(part.data + piece, part.size - piece);
+        }
+    }
     if (!codec_output_reserve(&job->output, library.LZ4F_compressBound(0, &preferences)))
         return false;
     to = codec_output_room(&job->output, &room);

@@ -239,36 +239,36 @@ static bool deflate_chunk(struct codec_job *job, struct slice plain)
     return true;
 }
 
-/* Cuts parts into chunks; small parts are gathered first. */
-static bool deflate_parts(const struct codec_input *input, struct codec_job *job, uint8_t *gathered)
+/* Copies the parts into chunks of CHUNK_PLAIN_BYTES_MAX and deflates each. */
+static bool deflate_parts(const struct codec_input *input, struct codec_job *job, uint8_t *joined)
 {
-    size_t held = 0;
+    size_t joined_size = 0;
     for (size_t i = 0; i < input->parts_count; i++) {
         struct slice rest = input->parts[i].bytes;
         while (rest.size > 0) {
-            size_t size = CHUNK_PLAIN_BYTES_MAX - held;
+            size_t size = CHUNK_PLAIN_BYTES_MAX - joined_size;
             size = size < rest.size ? size : rest.size;
-            memcpy(gathered + held, rest.data, size);
-            held += size;
+            memcpy(joined + joined_size, rest.data, size);
+            joined_size += size;
             rest = slice_of(rest.data + size, rest.size - size);
-            if (held < CHUNK_PLAIN_BYTES_MAX)
+            if (joined_size < CHUNK_PLAIN_BYTES_MAX)
                 continue;
-            if (!deflate_chunk(job, slice_of(gathered, held)))
+            if (!deflate_chunk(job, slice_of(joined, joined_size)))
                 return false;
-            held = 0;
+            joined_size = 0;
         }
     }
-    return held == 0 || deflate_chunk(job, slice_of(gathered, held));
+    return joined_size == 0 || deflate_chunk(job, slice_of(joined, joined_size));
 }
 
 enum codec_result codec_snappy_deflate_framed(const struct codec_input *input,
                                               struct codec_job *job)
 {
     assert(job->output.buffer == NULL);
-    uint8_t *gathered = mem_alloc(CHUNK_PLAIN_BYTES_MAX);
+    uint8_t *joined = mem_alloc(CHUNK_PLAIN_BYTES_MAX);
     bool is_taken = codec_output_begin(&job->output, job->budget, 0, job->limit) &&
                     codec_output_append(&job->output, identifier, sizeof(identifier)) &&
-                    deflate_parts(input, job, gathered);
-    mem_free(gathered);
+                    deflate_parts(input, job, joined);
+    mem_free(joined);
     return is_taken ? CODEC_OK : CODEC_NO_BUDGET;
 }

@@ -19,8 +19,8 @@ enum {
     TRAILER_ISIZE_BYTES = 4,
     INFLATE_FIRST_BYTES = 16 * 1024,
     DEFLATE_CHUNK_BYTES = 64 * 1024,
-    /* For each piece ISA-L copies up to 32 KiB of what came before: pieces up to SMALL are joined.
-     */
+    /* For each piece ISA-L copies up to 32 KiB of the preceding data, so pieces up to this size are
+     * joined. */
     DEFLATE_SMALL_BYTES_MAX = 32 * 1024,
     DEFLATE_JOINED_BYTES = 64 * 1024,
     LEVEL_STANDARD = 1,
@@ -32,7 +32,7 @@ struct deflater {
     uint32_t level_memory_bytes;
     size_t joined_size;
     uint8_t joined[DEFLATE_JOINED_BYTES]; /* small pieces of input, not deflated yet */
-    uint8_t chunk[DEFLATE_CHUNK_BYTES];   /* where output gathers before it goes into a buffer */
+    uint8_t chunk[DEFLATE_CHUNK_BYTES];   /* collects output before it goes into a buffer */
 };
 
 struct gzip {
@@ -67,21 +67,6 @@ static const struct wrapping zlib_wrapping = {
     .bad_header = "zlib: invalid header",
     .bad_checksum = "zlib: invalid checksum",
 };
-
-/* The client's ISIZE of the last member if it is credible, which is the whole output of nearly
- * every body; else four times the input. Never more than the limit. */
-static uint64_t first_capacity(const struct wrapping *wrapping, struct slice input, uint64_t limit)
-{
-    uint64_t hint = 0;
-    if (wrapping->has_members && input.size >= TRAILER_ISIZE_BYTES) {
-        const uint8_t *trailer = input.data + input.size - TRAILER_ISIZE_BYTES;
-        hint = (uint64_t)trailer[0] | (uint64_t)trailer[1] << 8 | (uint64_t)trailer[2] << 16 |
-               (uint64_t)trailer[3] << 24;
-    }
-    if (hint > limit || hint < input.size / 2 || hint == 0)
-        hint = input.size * 4 > INFLATE_FIRST_BYTES ? input.size * 4 : INFLATE_FIRST_BYTES;
-    return hint < limit ? hint : limit;
-}
 
 static const char *reason_of(const struct wrapping *wrapping, int result)
 {
@@ -138,7 +123,7 @@ static int isal_level(int level)
     return level > ISAL_DEF_MAX_LEVEL ? ISAL_DEF_MAX_LEVEL : level;
 }
 
-/* The size of a block: with small ones a tenth of the time goes into their Huffman trees. */
+/* Large blocks: with small ones a tenth of the time goes into their Huffman trees. */
 static uint32_t level_memory_bytes(int level)
 {
     static const uint32_t bytes[] = {
@@ -187,10 +172,10 @@ static bool take_chunk(struct deflater *deflater, struct budget *budget,
                        struct codec_output *output)
 {
     assert(deflater->stream.avail_out <= DEFLATE_CHUNK_BYTES);
-    size_t gathered = DEFLATE_CHUNK_BYTES - deflater->stream.avail_out;
-    if (output->buffer == NULL && !codec_output_begin(output, budget, gathered, UINT64_MAX))
+    size_t size = DEFLATE_CHUNK_BYTES - deflater->stream.avail_out;
+    if (output->buffer == NULL && !codec_output_begin(output, budget, size, UINT64_MAX))
         return false;
-    if (!codec_output_append(output, deflater->chunk, gathered))
+    if (!codec_output_append(output, deflater->chunk, size))
         return false;
     deflater->stream.next_out = deflater->chunk;
     deflater->stream.avail_out = DEFLATE_CHUNK_BYTES;
@@ -222,23 +207,6 @@ static bool deflate_joined(struct deflater *deflater, struct budget *budget,
     assert(joined.size <= DEFLATE_JOINED_BYTES);
     deflater->joined_size = 0;
     return deflate_piece(deflater, budget, joined, output);
-}
-
-/* Deflates one part, or keeps it for later when it is small. */
-static bool deflate_part(struct deflater *deflater, struct budget *budget, struct slice part,
-                         struct codec_output *output)
-{
-    bool is_small = part.size <= DEFLATE_SMALL_BYTES_MAX;
-    assert(!deflater->stream.end_of_stream);
-    if ((!is_small || deflater->joined_size + part.size > DEFLATE_JOINED_BYTES) &&
-        deflater->joined_size > 0 && !deflate_joined(deflater, budget, output))
-        return false;
-    if (!is_small)
-        return deflate_piece(deflater, budget, part, output);
-    if (part.size > 0)
-        memcpy(deflater->joined + deflater->joined_size, part.data, part.size);
-    deflater->joined_size += part.size;
-    return true;
 }
 
 struct gzip *gzip_create(void)
@@ -273,8 +241,17 @@ static enum gzip_result inflate(struct gzip *gzip, const struct wrapping *wrappi
     }
     assert(input.size <= UINT32_MAX);
     uint64_t limit = codec_output_limit(input.size, max_bytes);
-    uint64_t hint = first_capacity(wrapping, input, limit);
-    if (!codec_output_begin(&output, budget, hint, limit))
+    /* Begin with the client's ISIZE of the last member if it is credible, which is the whole output
+     * of nearly every body; else with four times the input. */
+    uint64_t hint = 0;
+    if (wrapping->has_members && input.size >= TRAILER_ISIZE_BYTES) {
+        const uint8_t *trailer = input.data + input.size - TRAILER_ISIZE_BYTES;
+        hint = (uint64_t)trailer[0] | (uint64_t)trailer[1] << 8 | (uint64_t)trailer[2] << 16 |
+               (uint64_t)trailer[3] << 24;
+    }
+    if (hint > limit || hint < input.size / 2 || hint == 0)
+        hint = input.size * 4 > INFLATE_FIRST_BYTES ? input.size * 4 : INFLATE_FIRST_BYTES;
+    if (!codec_output_begin(&output, budget, hint < limit ? hint : limit, limit))
         return GZIP_NO_BUDGET;
     if (gzip->inflater == NULL) {
         gzip->inflater = mem_alloc(sizeof(*gzip->inflater));
@@ -306,7 +283,7 @@ enum gzip_result gzip_inflate_zlib(struct gzip *gzip, struct budget *budget, str
     return inflate(gzip, &zlib_wrapping, budget, input, max_bytes, ret_output);
 }
 
-/* deflater_begin came before. */
+/* Deflates all parts after deflater_begin; joins small ones first. */
 static enum gzip_result deflate_all(struct deflater *deflater, struct budget *budget,
                                     const struct batch_part *parts, size_t parts_count,
                                     struct buffer **ret_output)
@@ -314,8 +291,22 @@ static enum gzip_result deflate_all(struct deflater *deflater, struct budget *bu
     assert(parts != NULL || parts_count == 0);
     struct codec_output output = {.buffer = NULL};
     bool is_taken = true;
-    for (size_t i = 0; i < parts_count && is_taken; i++)
-        is_taken = deflate_part(deflater, budget, parts[i].bytes, &output);
+    for (size_t i = 0; i < parts_count && is_taken; i++) {
+        struct slice part = parts[i].bytes;
+        bool is_small = part.size <= DEFLATE_SMALL_BYTES_MAX;
+        bool fits = is_small && deflater->joined_size + part.size <= DEFLATE_JOINED_BYTES;
+        if (!fits && deflater->joined_size > 0)
+            is_taken = deflate_joined(deflater, budget, &output);
+        if (!is_taken)
+            break;
+        if (!is_small) {
+            is_taken = deflate_piece(deflater, budget, part, &output);
+            continue;
+        }
+        if (part.size > 0)
+            memcpy(deflater->joined + deflater->joined_size, part.data, part.size);
+        deflater->joined_size += part.size;
+    }
     deflater->stream.end_of_stream = 1;
     is_taken = is_taken && deflate_joined(deflater, budget, &output);
     if (!is_taken || !take_chunk(deflater, budget, &output)) {

@@ -390,18 +390,17 @@ MUTANTS = [
            "exchange->http_status = 400;", ("test_otlp_http",)),
     Mutant("otlp http: the encoding is checked before the path",
            "receivers/otlp/otlp_http.c",
-           "!check_compression(receiver, request, &codec) ||\n        !find_signal(receiver, "
-           "request, &signal))", "!find_signal(receiver, request, &signal) ||\n        "
-           "!check_compression(receiver, request, &codec))", ("test_otlp_http",)),
+           "    if (codec == CODECS) {",
+           "    if (!find_signal(receiver, request, &signal))\n        return;\n"
+           "    if (codec == CODECS) {", ("test_otlp_http",)),
     Mutant("otlp http: the method is checked before the type", "receivers/otlp/otlp_http.c",
            """if (!slice_equal_text(http_request_method(request), "POST")) {""",
            "if (encoding_of(request) != OTLP_NO_ENCODING &&\n        "
            """!slice_equal_text(http_request_method(request), "POST")) {""", ("test_otlp_http",)),
     Mutant("otlp http: paths are not revealed without credentials", "receivers/otlp/otlp_http.c",
-           "if (!check_auth(receiver, request, &answer) || !check_compression(receiver, request, "
-           "&codec) ||\n        !find_signal(receiver, request, &signal))",
-           "if (!check_compression(receiver, request, &codec) ||\n        !find_signal(receiver, "
-           "request, &signal) || !check_auth(receiver, request, &answer))",
+           "enum auth_verdict verdict = server_auth_ask(",
+           "if (!find_signal(receiver, request, &signal))\n        return;\n"
+           "    enum auth_verdict verdict = server_auth_ask(",
            ("e2e-48-authentication",)),
     Mutant("otlp http: busy password checks are 503", "receivers/otlp/otlp_http.c",
            "refuse_early(receiver, request, is_busy ? 503 : 401, &status);",
@@ -414,9 +413,9 @@ MUTANTS = [
            "refuse(exchange, STATUS_INVALID_ARGUMENT, text);",
            "refuse(exchange, STATUS_INTERNAL, text);", ("test_otlp_grpc", "test_otlp_http")),
     Mutant("otlp grpc: methods are not revealed without credentials", "receivers/otlp/otlp_grpc.c",
-           "!check_auth(receiver, request, &call, &answer) ||\n        !find_signal(receiver, "
-           "request, &call, &signal))", "!find_signal(receiver, request, &call, &signal) ||\n        "
-           "!check_auth(receiver, request, &call, &answer))", ("e2e-48-authentication",)),
+           "enum auth_verdict verdict = server_auth_ask(",
+           "if (!find_signal(receiver, request, &call, &signal))\n        return;\n"
+           "    enum auth_verdict verdict = server_auth_ask(", ("e2e-48-authentication",)),
     Mutant("otlp grpc: overload has RetryInfo", "receivers/otlp/otlp_grpc.c",
            ".retry_after_ns = outcome->is_permanent ? 0 : outcome->retry_after_ns,",
            ".retry_after_ns = 0,", ("test_otlp_grpc",)),
