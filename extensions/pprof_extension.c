@@ -44,16 +44,31 @@ static const char off_page[] =
 static const char other_page[] =
     "404 page not found; the pages are /debug/pprof/, /debug/pprof/heap and /debug/pprof/cmdline\n";
 
-static void respond_heap(struct component *base, struct http_request *request)
+static void respond(struct component *base, struct http_request *request)
 {
-    /* The allocator writes its dump to a file; this one is in memory. */
+    struct slice path = http_request_path(request);
+    if (slice_equal_text(path, "/debug/pprof/cmdline")) {
+        /* Arguments with a NUL between them, as Go's handler prints them. */
+        char command[COMMAND_BYTES_MAX];
+        size_t bytes = http_extension_read_command(command);
+        http_extension_respond_body(base, request, 200, "text/plain; charset=utf-8",
+                                    slice_of(command, bytes > 0 ? bytes - 1 : 0));
+        return;
+    }
+    if (!slice_equal_text(path, "/debug/pprof/heap")) {
+        bool is_index = slice_equal_text(path, "/debug/pprof/");
+        http_extension_respond_text(base, request, is_index ? 200 : 404,
+                                    is_index ? index_page : other_page);
+        return;
+    }
+    /* The allocator can dump only to a file; this one is in memory. */
     int fd = memfd_create("heap-profile", MFD_CLOEXEC);
-    char path[64];
+    char file[64];
     char *text = NULL;
     size_t size = 0;
-    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-    bool has_dump = fd >= 0 && mem_stats_dump_profile(path) &&
-                    file_read_whole(path, PROFILE_FILE_BYTES_MAX, &text, &size) == 0;
+    snprintf(file, sizeof(file), "/proc/self/fd/%d", fd);
+    bool has_dump = fd >= 0 && mem_stats_dump_profile(file) &&
+                    file_read_whole(file, PROFILE_FILE_BYTES_MAX, &text, &size) == 0;
     if (fd >= 0)
         close(fd);
     if (!has_dump) {
@@ -73,24 +88,6 @@ static void respond_heap(struct component *base, struct http_request *request)
         buffer_unref(profile);
     }
     mem_free(text);
-}
-
-static void respond(struct component *base, struct http_request *request)
-{
-    struct slice path = http_request_path(request);
-    if (slice_equal_text(path, "/debug/pprof/heap")) {
-        respond_heap(base, request);
-    } else if (slice_equal_text(path, "/debug/pprof/cmdline")) {
-        /* Arguments with a NUL between them, as Go's handler prints them. */
-        char command[COMMAND_BYTES_MAX];
-        size_t size = http_extension_read_command(command);
-        http_extension_respond_body(base, request, 200, "text/plain; charset=utf-8",
-                                    slice_of(command, size > 0 ? size - 1 : 0));
-    } else if (slice_equal_text(path, "/debug/pprof/")) {
-        http_extension_respond_text(base, request, 200, index_page);
-    } else {
-        http_extension_respond_text(base, request, 404, other_page);
-    }
 }
 
 static bool pprof_extension_check(const void *config, struct error *error)

@@ -48,23 +48,6 @@ static const struct {
     {"/debug/featurez", STATUS_FEATURES},
 };
 
-/* Names are those of Go's runtime.MemStats, as far as they mean something here. */
-static void print_variables(FILE *out)
-{
-    struct mem_stats stats = mem_stats_read();
-    char command[COMMAND_BYTES_MAX];
-    size_t size = http_extension_read_command(command);
-    fputs("{\n\"cmdline\": [", out);
-    for (size_t at = 0; at < size; at += strlen(command + at) + 1) {
-        fputs(at > 0 ? "," : "", out);
-        text_escape_json(out, slice_of_text(command + at));
-    }
-    fprintf(out,
-            "],\n\"memstats\": {\"Alloc\":%" PRIu64 ",\"Sys\":%" PRIu64 ",\"HeapAlloc\":%" PRIu64
-            ",\"HeapSys\":%" PRIu64 "}\n}\n",
-            stats.allocated_bytes, stats.mapped_bytes, stats.allocated_bytes, stats.resident_bytes);
-}
-
 static void respond(struct component *base, struct http_request *request)
 {
     const struct zpages_extension_config *config = base->config;
@@ -83,10 +66,24 @@ static void respond(struct component *base, struct http_request *request)
     size_t size = 0;
     FILE *out = open_memstream(&body, &size);
     assert(out != NULL);
-    if (is_variables)
-        print_variables(out);
-    else
+    if (is_variables) {
+        /* Names are those of Go's runtime.MemStats, as far as they mean something here. */
+        struct mem_stats stats = mem_stats_read();
+        char command[COMMAND_BYTES_MAX];
+        size_t command_size = http_extension_read_command(command);
+        fputs("{\n\"cmdline\": [", out);
+        for (size_t at = 0; at < command_size; at += strlen(command + at) + 1) {
+            fputs(at > 0 ? "," : "", out);
+            text_escape_json(out, slice_of_text(command + at));
+        }
+        fprintf(out,
+                "],\n\"memstats\": {\"Alloc\":%" PRIu64 ",\"Sys\":%" PRIu64
+                ",\"HeapAlloc\":%" PRIu64 ",\"HeapSys\":%" PRIu64 "}\n}\n",
+                stats.allocated_bytes, stats.mapped_bytes, stats.allocated_bytes,
+                stats.resident_bytes);
+    } else {
         service->print_page(service, routes[route].page, out);
+    }
     fclose(out);
     http_extension_respond_body(base, request, 200,
                                 is_variables ? "application/json; charset=utf-8"

@@ -79,8 +79,8 @@ const struct config_field trace_profile_join_fields[] = {
     CONFIG_END,
 };
 
-/* An entry of `attributes`. False: unknown. */
-static bool read_attribute(const char *text, struct join_attribute *ret_attribute)
+static bool read_attributes(const struct config_texts *texts, struct join_settings *settings,
+                            struct error *error)
 {
     static const struct {
         const char *text;
@@ -94,39 +94,33 @@ static bool read_attribute(const char *text, struct join_attribute *ret_attribut
         {"span.", JOIN_OF_SPAN, true},
         {"resource.", JOIN_OF_RESOURCE, true},
     };
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        size_t size = strlen(rows[i].text);
-        if (strncmp(text, rows[i].text, size) != 0 || (text[size] != '\0') != rows[i].is_prefix)
-            continue;
-        *ret_attribute = (struct join_attribute){
-            .source = rows[i].source,
-            .name = slice_of_text(rows[i].is_prefix ? text + size : text),
-        };
-        return true;
-    }
-    return false;
-}
-
-static bool read_attributes(const struct config_texts *texts, struct join_settings *settings,
-                            struct error *error)
-{
+    const size_t rows_count = sizeof(rows) / sizeof(rows[0]);
     if (texts->count > JOIN_ATTRIBUTES_MAX)
         return error_set(error, "found %zu, expected at most %d", texts->count,
-                         JOIN_ATTRIBUTES_MAX) ||
-               error_at(error, "attributes");
+                         JOIN_ATTRIBUTES_MAX);
     for (size_t i = 0; i < texts->count; i++) {
-        struct join_attribute *attribute = &settings->attributes[i];
-        if (!read_attribute(texts->texts[i], attribute))
+        const char *text = texts->texts[i];
+        size_t row = 0;
+        size_t size = 0;
+        for (; row < rows_count; row++) {
+            size = strlen(rows[row].text);
+            if (strncmp(text, rows[row].text, size) == 0 &&
+                (text[size] != '\0') == rows[row].is_prefix)
+                break;
+        }
+        if (row == rows_count)
             return error_set(error,
                              "found \"%s\", expected span_name, http.route, status_class, "
                              "duration_bucket, span.<key> or resource.<key>",
-                             texts->texts[i]) ||
-                   error_at_index(error, i) || error_at(error, "attributes");
+                             text) ||
+                   error_at_index(error, i);
+        struct slice name = slice_of_text(rows[row].is_prefix ? text + size : text);
         for (size_t k = 0; k < i; k++)
-            if (slice_equal(settings->attributes[k].name, attribute->name))
+            if (slice_equal(settings->attributes[k].name, name))
                 return error_set(error, "\"%s\" and \"%s\" give samples the same attribute",
-                                 texts->texts[k], texts->texts[i]) ||
-                       error_at_index(error, i) || error_at(error, "attributes");
+                                 texts->texts[k], text) ||
+                       error_at_index(error, i);
+        settings->attributes[i] = (struct join_attribute){.source = rows[row].source, .name = name};
         settings->attributes_count++;
     }
     return true;
@@ -138,18 +132,17 @@ static bool read_buckets(const struct config_texts *texts, struct join_settings 
     int64_t before = 0;
     if (texts->count == 0 || texts->count > JOIN_BUCKETS_MAX)
         return error_set(error, "found %zu bounds, expected 1 to %d", texts->count,
-                         JOIN_BUCKETS_MAX) ||
-               error_at(error, "duration_buckets");
+                         JOIN_BUCKETS_MAX);
     for (size_t i = 0; i < texts->count; i++) {
         int64_t bound;
         const char *problem = text_to_duration_ns(texts->texts[i], &bound);
         if (problem != NULL)
             return error_set(error, "found \"%s\": %s", texts->texts[i], problem) ||
-                   error_at_index(error, i) || error_at(error, "duration_buckets");
+                   error_at_index(error, i);
         if (bound <= before)
             return error_set(error, "found \"%s\", expected more than the previous bound",
                              texts->texts[i]) ||
-                   error_at_index(error, i) || error_at(error, "duration_buckets");
+                   error_at_index(error, i);
         before = bound;
         settings->buckets_ns[i] = (uint64_t)bound;
         settings->bucket_texts[i] = texts->texts[i];
@@ -172,15 +165,14 @@ static bool read_count_for(const struct config_texts *texts, struct join_setting
         if (counts == NULL)
             return error_set(error, "found \"%s\", expected span, root or ancestors",
                              texts->texts[i]) ||
-                   error_at_index(error, i) || error_at(error, "count_for");
+                   error_at_index(error, i);
         if (*counts)
-            return error_set(error, "\"%s\" stands there twice", texts->texts[i]) ||
-                   error_at_index(error, i) || error_at(error, "count_for");
+            return error_set(error, "\"%s\" is given twice", texts->texts[i]) ||
+                   error_at_index(error, i);
         *counts = true;
     }
     return counts_span ||
-           error_set(error, "span is missing: samples always count for their own span") ||
-           error_at(error, "count_for");
+           error_set(error, "span is missing: samples always count for their own span");
 }
 
 static bool read_link(const char *key, const char *text, unsigned allowed,
@@ -196,9 +188,11 @@ static bool read_strings(const struct trace_profile_join_config *config,
 {
     const unsigned all = (1u << URL_VALUES) - 1;
     settings->keep.keeps_unlinked = config->keep_unlinked;
-    return read_attributes(&config->attributes, settings, error) &&
-           read_buckets(&config->duration_buckets, settings, error) &&
-           read_count_for(&config->count_for, settings, error) &&
+    return (read_attributes(&config->attributes, settings, error) ||
+            error_at(error, "attributes")) &&
+           (read_buckets(&config->duration_buckets, settings, error) ||
+            error_at(error, "duration_buckets")) &&
+           (read_count_for(&config->count_for, settings, error) || error_at(error, "count_for")) &&
            (keep_rules_from_config(config->keep, &settings->keep, error) ||
             error_at(error, "keep")) &&
            /* A span does not say which type of profile is wanted. */

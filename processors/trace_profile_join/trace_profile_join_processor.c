@@ -321,30 +321,6 @@ static void on_passed(struct receipt *receipt, const struct outcome *outcome, vo
     mem_free(passed);
 }
 
-/* Hands a request that was not held to the next stage, if anything is left of it. Takes the
- * references. */
-static void pass_on(struct component *owner, const struct finished *finished,
-                    struct receipt *receipt)
-{
-    struct batch *batch = finished->batch;
-    assert(finished->copies == NULL || finished->copies->items < batch->items);
-    if (finished->lost == NULL && finished->copies == NULL) {
-        component_consume(owner->next, batch, receipt);
-    } else if (batch->items == 0) {
-        book_lost(owner, finished->lost, &outcome_accepted);
-        receipt_resolve(receipt, &outcome_accepted);
-    } else {
-        struct passed *passed = mem_zalloc(sizeof(*passed));
-        receipt_init(&passed->receipt, on_passed, passed);
-        passed->outer = receipt;
-        passed->owner = owner;
-        passed->lost = finished->lost;
-        passed->copies = finished->copies;
-        component_consume(owner->next, batch, &passed->receipt);
-    }
-    batch_unref(batch);
-}
-
 static void show_held(struct join *self)
 {
     struct join_counters *counters = self->base.counters;
@@ -500,15 +476,17 @@ static bool is_to_wait(struct join *self, const struct profile_links *links,
     return true;
 }
 
+/* Holds a request of profiles, or hands it to the next stage if anything is left of it. */
 static void consume_profiles(struct join *self, struct batch *batch, struct receipt *receipt)
 {
+    struct component *owner = &self->base;
     struct profile_enricher enricher;
     struct pending_processes pending = {.items = NULL};
-    struct batch *whole = batch_in_one_part(batch, self->base.budget);
+    struct batch *whole = batch_in_one_part(batch, owner->budget);
     struct finished finished = {.batch = NULL};
     uint32_t missing;
-    profile_enricher_init(&enricher, self->store, self->base.budget);
-    if (!look_up(&self->base, &enricher, whole, &missing)) {
+    profile_enricher_init(&enricher, self->store, owner->budget);
+    if (!look_up(owner, &enricher, whole, &missing)) {
         finished.batch = batch_ref(whole);
     } else if (is_to_wait(self, &enricher.links, whole, missing, &pending)) {
         /* Accepted: from now on the join is responsible for it. */
@@ -521,13 +499,29 @@ static void consume_profiles(struct join *self, struct batch *batch, struct rece
         show_held(self);
         receipt_resolve(receipt, &outcome_accepted);
     } else {
-        finished = finish(&self->base, &enricher, whole);
+        finished = finish(owner, &enricher, whole);
     }
     profile_enricher_fini(&enricher);
     pending_processes_fini(&pending);
-    if (finished.batch != NULL)
-        pass_on(&self->base, &finished, receipt);
     batch_unref(whole);
+    if (finished.batch == NULL)
+        return;
+    assert(finished.copies == NULL || finished.copies->items < finished.batch->items);
+    if (finished.lost == NULL && finished.copies == NULL) {
+        component_consume(owner->next, finished.batch, receipt);
+    } else if (finished.batch->items == 0) {
+        book_lost(owner, finished.lost, &outcome_accepted);
+        receipt_resolve(receipt, &outcome_accepted);
+    } else {
+        struct passed *passed = mem_zalloc(sizeof(*passed));
+        receipt_init(&passed->receipt, on_passed, passed);
+        passed->outer = receipt;
+        passed->owner = owner;
+        passed->lost = finished.lost;
+        passed->copies = finished.copies;
+        component_consume(owner->next, finished.batch, &passed->receipt);
+    }
+    batch_unref(finished.batch);
 }
 
 /* Reads about so many spans. True: the whole request is read. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading and writing rules. JSON (RFC 8259) is read by the tree's scanner, since errors name the
- * byte and what was expected there. Any thread. */
+/* Reads and writes rules. Reads JSON (RFC 8259) token by token, so that errors name the byte and
+ * what was expected there. Any thread. */
 #include "processors/trace_profile_join/trace_profile_rules.h"
 
 #include <assert.h>
@@ -27,8 +27,7 @@ static bool add_word(struct keep_rules *rules, struct slice word, struct error *
                          (int)(word.size < STRING_BYTES_MAX ? word.size : STRING_BYTES_MAX),
                          (const char *)word.data);
     if (*rule)
-        return error_set(error, "\"%.*s\" stands there twice", (int)word.size,
-                         (const char *)word.data);
+        return error_set(error, "\"%.*s\" is given twice", (int)word.size, (const char *)word.data);
     *rule = true;
     return true;
 }
@@ -45,7 +44,7 @@ static bool add_slow(struct keep_rules *rules, const char *duration, struct erro
                          "below two years",
                          duration);
     if (rules->slow_ns > 0)
-        return error_set(error, "slow stands there twice");
+        return error_set(error, "slow is given twice");
     rules->slow_ns = (uint64_t)ns;
     return true;
 }
@@ -127,7 +126,7 @@ static bool read_string(struct json_scan *scan, char room[STRING_BYTES_MAX + 1],
     return true;
 }
 
-/* The list of rules. */
+/* Reads the list of rules. */
 static bool read_rules(struct json_scan *scan, struct keep_rules *rules, struct error *error)
 {
     char text[STRING_BYTES_MAX + 1];
@@ -177,7 +176,7 @@ bool keep_rules_from_json(struct slice json, struct keep_rules *rules, struct er
         if (!is_keep && strcmp(key, "keep_unlinked") != 0)
             return error_set(error, "found \"%s\", expected keep or keep_unlinked", key);
         if (*has)
-            return error_set(error, "\"%s\" stands there twice", key);
+            return error_set(error, "\"%s\" is given twice", key);
         *has = true;
         if (is_keep) {
             if (!read_rules(&scan, &read, error))
