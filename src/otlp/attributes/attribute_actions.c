@@ -362,29 +362,6 @@ static bool context_value(const struct client_info *client, const char *name, st
     return value_write_string(arena, slice_of(joined, used - 1), ret_value);
 }
 
-static void set_from_source(const struct action *action, const struct client_info *client,
-                            struct attribute_list *list)
-{
-    assert(action->verb <= ACTION_UPSERT);
-    struct slice value = action->value;
-    if (!action->has_value &&
-        (action->from_context == NULL ||
-         !context_value(client, action->from_context, &list->arena, &value))) {
-        const struct attribute *source = NULL;
-        if (action->from_attribute.data != NULL)
-            source = attribute_list_find(list, action->from_attribute);
-        if (source == NULL && !action->has_default_value)
-            return;
-        value = source != NULL ? source->value : action->default_value;
-    }
-    bool is_present = attribute_list_find(list, action->key) != NULL;
-    if (action->verb == ACTION_INSERT && is_present)
-        return;
-    if (action->verb == ACTION_UPDATE && !is_present)
-        return;
-    attribute_list_put(list, action->key, value);
-}
-
 static struct slice little_endian(uint64_t number, uint8_t bytes[8])
 {
     for (size_t i = 0; i < 8; i++)
@@ -499,11 +476,26 @@ void attribute_actions_apply(const struct attribute_actions *actions,
     for (size_t i = 0; i < actions->count; i++) {
         const struct action *action = &actions->items[i];
         struct attribute *first;
+        struct slice value;
+        bool is_present;
         switch (action->verb) {
         case ACTION_INSERT:
         case ACTION_UPDATE:
         case ACTION_UPSERT:
-            set_from_source(action, client, list);
+            value = action->value;
+            if (!action->has_value &&
+                (action->from_context == NULL ||
+                 !context_value(client, action->from_context, &list->arena, &value))) {
+                const struct attribute *source = NULL;
+                if (action->from_attribute.data != NULL)
+                    source = attribute_list_find(list, action->from_attribute);
+                if (source == NULL && !action->has_default_value)
+                    break;
+                value = source != NULL ? source->value : action->default_value;
+            }
+            is_present = attribute_list_find(list, action->key) != NULL;
+            if (action->verb == ACTION_UPSERT || is_present == (action->verb == ACTION_UPDATE))
+                attribute_list_put(list, action->key, value);
             break;
         case ACTION_DELETE:
             attribute_list_remove(list, action->key);

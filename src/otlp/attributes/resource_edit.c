@@ -46,27 +46,6 @@ void resource_editor_fini(struct resource_editor *editor)
     attribute_list_fini(&editor->list);
 }
 
-/* Joins all contents. False: no memory. */
-static bool gather_resource(struct arena *arena, const struct rope_field *message,
-                            struct resource *resource)
-{
-    assert(resource->fields > 1);
-    struct rope rope = message->content;
-    struct rope_field field;
-    uint8_t *gathered = arena_try_alloc(arena, (size_t)resource->fields_bytes);
-    size_t used = 0;
-    if (gathered == NULL)
-        return false;
-    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
-        if (field.number != RESOURCE)
-            continue;
-        rope_copy(field.content, field.content_bytes, gathered + used);
-        used += field.content_bytes;
-    }
-    resource->content = slice_of(gathered, used);
-    return true;
-}
-
 /* Fields of a Resource that are not attributes; writer may be NULL to only measure them. */
 static size_t other_bytes(struct slice content, struct wire_writer *writer)
 {
@@ -149,7 +128,23 @@ static void edit_message(struct edit *edit, const struct rope_field *message)
             resource.fields++; /* in two pieces, to be joined as well */
     }
     attribute_list_clear(list);
-    if (resource.fields <= 1 || gather_resource(&list->arena, message, &resource)) {
+    bool has_content = resource.fields <= 1;
+    if (!has_content) {
+        /* Join all contents, if there is memory. */
+        uint8_t *joined = arena_try_alloc(&list->arena, (size_t)resource.fields_bytes);
+        size_t used = 0;
+        has_content = joined != NULL;
+        rope = message->content;
+        while (has_content &&
+               rope_read_field(&rope, message->content.at + message->content_bytes, &found)) {
+            if (found.number != RESOURCE)
+                continue;
+            rope_copy(found.content, found.content_bytes, joined + used);
+            used += found.content_bytes;
+        }
+        resource.content = slice_of(joined, used);
+    }
+    if (has_content) {
         struct wire_reader reader = wire_reader_of(resource.content);
         struct wire_field field;
         while (wire_read_field(&reader, &field))

@@ -528,40 +528,6 @@ static bool read_double(struct reader *reader, const struct otlp_field *field)
     return write_number(reader, field, bits);
 }
 
-/* Reads a value that is neither message nor list: a field of the top frame, or an element of it. */
-static bool read_scalar(struct reader *reader, const struct otlp_field *field)
-{
-    assert(field->message == NULL);
-    switch (field->kind) {
-    case OTLP_STRING:
-    case OTLP_STRINGS:
-        return read_text(reader, field);
-    case OTLP_TRACE_ID:
-    case OTLP_LOOSE_TRACE_ID:
-        return read_id(reader, field, TRACE_ID_BYTES);
-    case OTLP_SPAN_ID:
-    case OTLP_LOOSE_SPAN_ID:
-        return read_id(reader, field, SPAN_ID_BYTES);
-    case OTLP_PROFILE_ID:
-    case OTLP_BYTES:
-    case OTLP_WEB_BYTES:
-        return read_base64(reader, field);
-    case OTLP_BOOL:
-        if (json_scan_word(&reader->scan, "true"))
-            return write_number(reader, field, 1);
-        if (json_scan_word(&reader->scan, "false"))
-            return write_number(reader, field, 0);
-        return fail(reader, reader->scan.at, "true or false");
-    case OTLP_ENUM:
-        return read_enum(reader, field);
-    case OTLP_DOUBLE:
-    case OTLP_PACKED_DOUBLE:
-        return read_double(reader, field);
-    default:
-        return read_integer(reader, field);
-    }
-}
-
 /* ---- Objects and lists ---- */
 
 static uint8_t next_byte(struct reader *reader)
@@ -635,8 +601,36 @@ static bool close_top(struct reader *reader)
 /* Reads a field of the top frame, or an element of it. */
 static bool read_value(struct reader *reader, const struct otlp_field *field)
 {
-    if (field->message == NULL)
-        return read_scalar(reader, field);
+    if (field->message == NULL) {
+        switch (field->kind) {
+        case OTLP_STRING:
+        case OTLP_STRINGS:
+            return read_text(reader, field);
+        case OTLP_TRACE_ID:
+        case OTLP_LOOSE_TRACE_ID:
+            return read_id(reader, field, TRACE_ID_BYTES);
+        case OTLP_SPAN_ID:
+        case OTLP_LOOSE_SPAN_ID:
+            return read_id(reader, field, SPAN_ID_BYTES);
+        case OTLP_PROFILE_ID:
+        case OTLP_BYTES:
+        case OTLP_WEB_BYTES:
+            return read_base64(reader, field);
+        case OTLP_BOOL:
+            if (json_scan_word(&reader->scan, "true"))
+                return write_number(reader, field, 1);
+            if (json_scan_word(&reader->scan, "false"))
+                return write_number(reader, field, 0);
+            return fail(reader, reader->scan.at, "true or false");
+        case OTLP_ENUM:
+            return read_enum(reader, field);
+        case OTLP_DOUBLE:
+        case OTLP_PACKED_DOUBLE:
+            return read_double(reader, field);
+        default:
+            return read_integer(reader, field);
+        }
+    }
     struct frame *parent = top(reader);
     if (json_scan_peek(&reader->scan) == '{') {
         struct frame *frame = push(reader);

@@ -117,35 +117,6 @@ static bool whole_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1], int *r
     return false;
 }
 
-/* The fewest digits that read back as the same number; returns the decimal exponent of the first.
- */
-static int shortest_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1])
-{
-    char text[DOUBLE_DIGITS_MAX + 16];
-    int exponent;
-    if (!whole_digits(real, digits, &exponent)) {
-        size_t used = 0;
-        const char *at = text;
-        /* Normal numbers read back the same with 15 digits at the latest, with trailing zeros if
-         * fewer would do. */
-        for (int precision = real < DBL_MIN ? 0 : DBL_DIG - 1; precision < DOUBLE_DIGITS_MAX;
-             precision++) {
-            snprintf(text, sizeof(text), "%.*e", precision, real);
-            if (strtod(text, NULL) == real)
-                break;
-        }
-        for (; *at != 'e'; at++)
-            if (isdigit((unsigned char)*at))
-                digits[used++] = *at;
-        digits[used] = '\0';
-        exponent = (int)strtol(at + 1, NULL, 10);
-    }
-    size_t size = strlen(digits);
-    while (size > 1 && digits[size - 1] == '0')
-        digits[--size] = '\0';
-    return exponent;
-}
-
 size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX])
 {
     char digits[DOUBLE_DIGITS_MAX + 1];
@@ -153,23 +124,44 @@ size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX])
         return (size_t)snprintf(text, DOUBLE_STRING_BYTES_MAX, "NaN");
     if (isinf(real))
         return (size_t)snprintf(text, DOUBLE_STRING_BYTES_MAX, real < 0 ? "-Infinity" : "Infinity");
-    double size = fabs(real);
+    double magnitude = fabs(real);
     size_t used = 0;
     if (signbit(real))
         text[used++] = '-';
-    int exponent = shortest_digits(size, digits);
-    if (size == 0 || (size >= 1e-6 && size < 1e21)) {
-        int count = (int)strlen(digits);
+    /* The fewest digits that read back as the same number, and the exponent of the first. */
+    int exponent;
+    if (!whole_digits(magnitude, digits, &exponent)) {
+        char scientific[DOUBLE_DIGITS_MAX + 16];
+        /* Normal numbers read back the same with 15 digits at the latest, with trailing zeros if
+         * fewer would do. */
+        for (int precision = magnitude < DBL_MIN ? 0 : DBL_DIG - 1; precision < DOUBLE_DIGITS_MAX;
+             precision++) {
+            snprintf(scientific, sizeof(scientific), "%.*e", precision, magnitude);
+            if (strtod(scientific, NULL) == magnitude)
+                break;
+        }
+        size_t written = 0;
+        const char *at = scientific;
+        for (; *at != 'e'; at++)
+            if (isdigit((unsigned char)*at))
+                digits[written++] = *at;
+        digits[written] = '\0';
+        exponent = (int)strtol(at + 1, NULL, 10);
+    }
+    size_t count = strlen(digits);
+    while (count > 1 && digits[count - 1] == '0')
+        digits[--count] = '\0';
+    if (magnitude == 0 || (magnitude >= 1e-6 && magnitude < 1e21)) {
         if (exponent < 0) {
             text[used++] = '0';
             text[used++] = '.';
             for (int i = exponent + 1; i < 0; i++)
                 text[used++] = '0';
         }
-        for (int i = 0; i < count || i <= exponent; i++) {
+        for (int i = 0; i < (int)count || i <= exponent; i++) {
             if (i == exponent + 1 && exponent >= 0)
                 text[used++] = '.';
-            text[used++] = i < count ? digits[i] : '0';
+            text[used++] = i < (int)count ? digits[i] : '0';
         }
         return used;
     }

@@ -85,25 +85,6 @@ static uint32_t leaf_name(struct rows *rows, struct profile_index stack_index)
     return *leaf;
 }
 
-/* The attribute with the span's name; 0: none. */
-static uint32_t name_attribute(struct rows *rows, const struct profile_sample *sample)
-{
-    struct profile_indices_reader reader = profile_indices_read(&sample->attributes);
-    struct profile_index index;
-    while (profile_indices_next(&reader, &index)) {
-        uint32_t place = profile_place(rows->dictionary, PROFILE_ATTRIBUTES, index);
-        enum name_state *state = &rows->names[place];
-        if (*state == NAME_UNREAD) {
-            struct profile_attribute attribute = profile_attribute_at(rows->dictionary, index);
-            struct slice key = profile_string_at(rows->dictionary, attribute.key);
-            *state = slice_equal_text(key, "span_name") ? NAME_OF_SPAN : NAME_OTHER;
-        }
-        if (*state == NAME_OF_SPAN)
-            return place;
-    }
-    return 0;
-}
-
 /* NULL: no memory. Both lists are charged while items are copied. */
 static void *grown(struct rows *rows, void *items, size_t before, size_t capacity,
                    size_t item_bytes)
@@ -171,12 +152,26 @@ static void add_sample(struct rows *rows, const struct profile *profile,
         total = profile_numbers_count(&sample->timestamps);
     while (profile_numbers_next(&values, &value))
         total = add_capped(total, (int64_t)value > 0 ? value : 0);
+    /* The attribute with the span's name; 0: none. */
+    struct profile_indices_reader attributes = profile_indices_read(&sample->attributes);
+    struct profile_index index;
+    uint32_t name = 0;
+    while (name == 0 && profile_indices_next(&attributes, &index)) {
+        uint32_t place = profile_place(from, PROFILE_ATTRIBUTES, index);
+        enum name_state *state = &rows->names[place];
+        if (*state == NAME_UNREAD) {
+            struct profile_attribute attribute = profile_attribute_at(from, index);
+            struct slice key = profile_string_at(from, attribute.key);
+            *state = slice_equal_text(key, "span_name") ? NAME_OF_SPAN : NAME_OTHER;
+        }
+        name = *state == NAME_OF_SPAN ? place : 0;
+    }
     struct row row = {
         .link = profile_place(from, PROFILE_LINKS, sample->link),
         .type = profile_place(from, PROFILE_STRINGS, profile->sample_type.type),
         .unit = profile_place(from, PROFILE_STRINGS, profile->sample_type.unit),
         .function = leaf_name(rows, sample->stack),
-        .attribute = name_attribute(rows, sample),
+        .attribute = name,
         .value = total,
     };
     if (stands_for_time(rows->dictionary, profile)) {
