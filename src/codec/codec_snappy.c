@@ -107,47 +107,17 @@ enum codec_result codec_snappy_inflate(struct codec_job *job)
     return inflate_block(job, job->input);
 }
 
-/* A chunk with data: checksum, then a block or bytes as they are. */
-static enum codec_result inflate_chunk(struct codec_job *job, enum chunk_type type,
-                                       struct slice chunk)
-{
-    if (chunk.size < CHECKSUM_BYTES)
-        return codec_job_malformed(job, corrupt);
-    size_t before = codec_output_size(&job->output);
-    struct slice data = slice_of(chunk.data + CHECKSUM_BYTES, chunk.size - CHECKSUM_BYTES);
-    size_t plain = data.size;
-    assert(before <= job->limit);
-    if (type == CHUNK_COMPRESSED &&
-        library.snappy_uncompressed_length((const char *)data.data, data.size, &plain) != SNAPPY_OK)
-        return codec_job_malformed(job, corrupt);
-    if (plain > CHUNK_PLAIN_BYTES_MAX)
-        return codec_job_malformed(job, corrupt);
-    if (plain > job->limit - before)
-        return CODEC_TOO_LARGE;
-    if (type == CHUNK_COMPRESSED) {
-        enum codec_result result = inflate_block(job, data);
-        if (result != CODEC_OK)
-            return result;
-    } else if (!codec_output_append(&job->output, data.data, data.size)) {
-        return CODEC_NO_BUDGET;
-    }
-    if (masked_checksum(job->output.buffer->data + before, plain) != little_endian_32(chunk.data))
-        return codec_job_malformed(job, corrupt);
-    return CODEC_OK;
-}
-
 enum codec_result codec_snappy_inflate_framed(struct codec_job *job)
 {
     struct slice rest = job->input;
     struct slice identity =
         slice_of(identifier + CHUNK_HEADER_BYTES, IDENTIFIER_BYTES - CHUNK_HEADER_BYTES);
-    enum codec_result result = CODEC_OK;
     assert(job->limit > 0);
     if (rest.size > 0 && rest.data[0] != CHUNK_IDENTIFIER)
         return codec_job_malformed(job, corrupt);
     if (!codec_output_begin(&job->output, job->budget, 0, job->limit))
         return CODEC_NO_BUDGET;
-    while (result == CODEC_OK && rest.size > 0) {
+    while (rest.size > 0) {
         if (rest.size < CHUNK_HEADER_BYTES)
             return codec_job_malformed(job, corrupt);
         uint32_t header = little_endian_32(rest.data);
@@ -158,17 +128,43 @@ enum codec_result codec_snappy_inflate_framed(struct codec_job *job)
             return codec_job_malformed(job, corrupt);
         unsigned type = header & 0xff;
         struct slice chunk = slice_of(rest.data + CHUNK_HEADER_BYTES, size);
-        if (type == CHUNK_COMPRESSED || type == CHUNK_PLAIN)
-            result = inflate_chunk(job, (enum chunk_type)type, chunk);
-        else if (type <= CHUNK_UNSKIPPABLE_LAST)
-            return codec_job_malformed(job, unsupported);
-        else if (type == CHUNK_IDENTIFIER && !slice_equal(chunk, identity))
-            return codec_job_malformed(job, corrupt);
-        /* Otherwise another stream begins, or the chunk is padding, or may be skipped. */
         rest =
             slice_of(rest.data + CHUNK_HEADER_BYTES + size, rest.size - CHUNK_HEADER_BYTES - size);
+        if (type != CHUNK_COMPRESSED && type != CHUNK_PLAIN) {
+            if (type <= CHUNK_UNSKIPPABLE_LAST)
+                return codec_job_malformed(job, unsupported);
+            if (type == CHUNK_IDENTIFIER && !slice_equal(chunk, identity))
+                return codec_job_malformed(job, corrupt);
+            continue; /* another stream begins, or the chunk is padding, or may be skipped */
+        }
+
+        /* A checksum, then a block or plain bytes. */
+        if (chunk.size < CHECKSUM_BYTES)
+            return codec_job_malformed(job, corrupt);
+        size_t before = codec_output_size(&job->output);
+        struct slice data = slice_of(chunk.data + CHECKSUM_BYTES, chunk.size - CHECKSUM_BYTES);
+        size_t plain = data.size;
+        assert(before <= job->limit);
+        if (type == CHUNK_COMPRESSED &&
+            library.snappy_uncompressed_length((const char *)data.data, data.size, &plain) !=
+                SNAPPY_OK)
+            return codec_job_malformed(job, corrupt);
+        if (plain > CHUNK_PLAIN_BYTES_MAX)
+            return codec_job_malformed(job, corrupt);
+        if (plain > job->limit - before)
+            return CODEC_TOO_LARGE;
+        enum codec_result result = CODEC_OK;
+        if (type == CHUNK_COMPRESSED)
+            result = inflate_block(job, data);
+        else if (!codec_output_append(&job->output, data.data, data.size))
+            result = CODEC_NO_BUDGET;
+        if (result != CODEC_OK)
+            return result;
+        if (masked_checksum(job->output.buffer->data + before, plain) !=
+            little_endian_32(chunk.data))
+            return codec_job_malformed(job, corrupt);
     }
-    return result;
+    return CODEC_OK;
 }
 
 static bool deflate_block(struct codec_job *job, struct slice plain)

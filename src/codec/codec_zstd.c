@@ -95,18 +95,6 @@ static enum codec_result failed(struct codec_job *job, size_t code)
     return codec_job_malformed(job, "invalid input: corrupt zstd frame");
 }
 
-/* Bytes that the decoder needs beside the output for a frame of unknown size: a window and two
- * blocks. The header's second byte has the size (RFC 8878, 3.1.1.1.2). */
-static uint64_t window_charge(struct slice frame)
-{
-    assert(frame.size >= FRAME_HEADER_BYTES_MIN);
-    unsigned log = WINDOW_LOG_MIN + (frame.data[5] >> 3);
-    if (log > ZSTD_WINDOW_LOG_MAX)
-        return 0; /* libzstd refuses it */
-    uint64_t base = (uint64_t)1 << log;
-    return base + base / 8 * (frame.data[5] & 7) + 2 * (uint64_t)BLOCK_BYTES_MAX;
-}
-
 static enum codec_result inflate_frame(struct codec_zstd *zstd, struct codec_job *job,
                                        ZSTD_inBuffer *in)
 {
@@ -114,7 +102,13 @@ static enum codec_result inflate_frame(struct codec_zstd *zstd, struct codec_job
     unsigned long long content = library.ZSTD_getFrameContentSize(frame.data, frame.size);
     if (content != ZSTD_CONTENTSIZE_ERROR && frame.size >= FRAME_HEADER_BYTES_MIN) {
         if (content == ZSTD_CONTENTSIZE_UNKNOWN) {
-            if (!codec_job_hold(job, window_charge(frame)))
+            /* The decoder holds a window and two blocks. The header's second byte has the window's
+             * size (RFC 8878, 3.1.1.1.2); libzstd refuses one that is too large. */
+            unsigned log = WINDOW_LOG_MIN + (frame.data[5] >> 3);
+            uint64_t base = (uint64_t)1 << log;
+            uint64_t window = base + base / 8 * (frame.data[5] & 7);
+            if (log <= ZSTD_WINDOW_LOG_MAX &&
+                !codec_job_hold(job, window + 2 * (uint64_t)BLOCK_BYTES_MAX))
                 return CODEC_NO_BUDGET;
         } else if (content > job->limit - codec_output_size(&job->output)) {
             return CODEC_TOO_LARGE;

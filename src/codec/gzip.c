@@ -68,22 +68,6 @@ static const struct wrapping zlib_wrapping = {
     .bad_checksum = "zlib: invalid checksum",
 };
 
-static const char *reason_of(const struct wrapping *wrapping, int result)
-{
-    assert(result != ISAL_DECOMP_OK);
-    switch (result) {
-    case ISAL_INVALID_WRAPPER:
-    case ISAL_UNSUPPORTED_METHOD:
-        return wrapping->bad_header;
-    case ISAL_INCORRECT_CHECKSUM:
-        return wrapping->bad_checksum;
-    case ISAL_NEED_DICT:
-        return "zlib: invalid dictionary";
-    default:
-        return "flate: corrupt input";
-    }
-}
-
 /* Inflates the stream that begins at the inflater's next_in; ISA-L checks header and trailer. */
 static enum gzip_result inflate_stream(struct gzip *gzip, const struct wrapping *wrapping,
                                        struct codec_output *output)
@@ -101,7 +85,11 @@ static enum gzip_result inflate_stream(struct gzip *gzip, const struct wrapping 
         uint32_t offered = state->avail_out;
         int result = isal_inflate(state);
         if (result != ISAL_DECOMP_OK) {
-            gzip->reason = reason_of(wrapping, result);
+            bool is_header = result == ISAL_INVALID_WRAPPER || result == ISAL_UNSUPPORTED_METHOD;
+            gzip->reason = is_header                           ? wrapping->bad_header
+                           : result == ISAL_INCORRECT_CHECKSUM ? wrapping->bad_checksum
+                           : result == ISAL_NEED_DICT          ? "zlib: invalid dictionary"
+                                                               : "flate: corrupt input";
             return GZIP_MALFORMED;
         }
         codec_output_advance(output, offered - state->avail_out);
