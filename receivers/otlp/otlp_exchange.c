@@ -283,34 +283,6 @@ static void set_reason(struct reading *reading, const char *reason)
     snprintf(reading->reason, sizeof(reading->reason), "%s", reason);
 }
 
-/* Turns JSON into protobuf. False: result says why not. */
-static bool transcode(struct reading *reading)
-{
-    struct buffer *encoded;
-    switch (json_read(otlp_request(reading->signal), reading->message, reading->budget, &encoded,
-                      reading->reason)) {
-    case JSON_READ:
-        if (reading->is_owner_ours)
-            buffer_unref(reading->owner);
-        reading->owner = encoded;
-        reading->is_owner_ours = true;
-        reading->message = buffer_slice(encoded);
-        return true;
-    case JSON_MALFORMED:
-        reading->result = MALFORMED;
-        return false;
-    case JSON_TOO_LARGE:
-        reading->result = TOO_LARGE;
-        set_reason(reading, "the JSON text becomes more than the whole memory budget "
-                            "(service::budget_mib) has as protobuf; send less at a time");
-        return false;
-    case JSON_NO_BUDGET:
-        break;
-    }
-    reading->result = BUSY;
-    return false;
-}
-
 static void read_profiles(struct reading *reading)
 {
     struct profile_normalized *normalized = &reading->normalized;
@@ -343,12 +315,35 @@ static void read_profiles(struct reading *reading)
     reading->result = BUSY;
 }
 
+/* Turns JSON into protobuf, checks the message, and cuts it if it would block the lane. */
 static void read_message(struct reading *reading)
 {
     const char *reason = NULL;
     const struct otlp_figures *figures = &reading->figures;
-    if (reading->encoding == OTLP_JSON && !transcode(reading))
-        return;
+    if (reading->encoding == OTLP_JSON) {
+        struct buffer *encoded;
+        switch (json_read(otlp_request(reading->signal), reading->message, reading->budget,
+                          &encoded, reading->reason)) {
+        case JSON_READ:
+            if (reading->is_owner_ours)
+                buffer_unref(reading->owner);
+            reading->owner = encoded;
+            reading->is_owner_ours = true;
+            reading->message = buffer_slice(encoded);
+            break;
+        case JSON_MALFORMED:
+            reading->result = MALFORMED;
+            return;
+        case JSON_TOO_LARGE:
+            reading->result = TOO_LARGE;
+            set_reason(reading, "the JSON text becomes more than the whole memory budget "
+                                "(service::budget_mib) as protobuf; send less at a time");
+            return;
+        case JSON_NO_BUDGET:
+            reading->result = BUSY;
+            return;
+        }
+    }
     if (reading->signal == PROFILES) {
         read_profiles(reading);
         return;
@@ -380,33 +375,6 @@ static void read_message(struct reading *reading)
     }
 }
 
-/* Empty messages take more memory than their two bytes when they are edited or indexed. False: the
- * budget has no room, and the request has its response. */
-static bool charge_messages(struct otlp_exchange *exchange, struct buffer *owner,
-                            struct slice message, const struct otlp_figures *figures)
-{
-    char reason[REASON_BYTES_MAX];
-    uint64_t bytes =
-        figures->messages * WIRE_MESSAGE_BYTES_MIN + figures->items * WIRE_ITEM_BYTES_MIN;
-    if (bytes <= message.size)
-        return true;
-    switch (buffer_try_charge(owner, (size_t)(bytes - message.size))) {
-    case BUDGET_GIVEN:
-        return true;
-    case BUDGET_TOO_SMALL:
-        snprintf(reason, sizeof(reason),
-                 "%zu bytes hold %" PRIu64 " messages, which take more than the whole memory "
-                 "budget (service::budget_mib); send less at a time",
-                 message.size, figures->messages);
-        refuse_too_large(exchange, reason);
-        return false;
-    case BUDGET_FULL:
-        break;
-    }
-    refuse_busy(exchange);
-    return false;
-}
-
 /* Offers the message that was read to the pipelines, or responds at once. */
 static void offer_reading(struct otlp_exchange *exchange, struct reading *reading)
 {
@@ -428,9 +396,28 @@ static void offer_reading(struct otlp_exchange *exchange, struct reading *readin
         otlp_exchange_respond(exchange, &outcome_accepted);
         return;
     }
-    if (reading->signal != PROFILES &&
-        !charge_messages(exchange, owner, message, &reading->figures))
-        return;
+    /* Empty messages take more memory than their two bytes when they are edited or indexed. */
+    const struct otlp_figures *figures = &reading->figures;
+    uint64_t needed = 0;
+    if (reading->signal != PROFILES)
+        needed = figures->messages * WIRE_MESSAGE_BYTES_MIN + figures->items * WIRE_ITEM_BYTES_MIN;
+    if (needed > message.size) {
+        char reason[REASON_BYTES_MAX];
+        switch (buffer_try_charge(owner, (size_t)(needed - message.size))) {
+        case BUDGET_GIVEN:
+            break;
+        case BUDGET_TOO_SMALL:
+            snprintf(reason, sizeof(reason),
+                     "%zu bytes hold %" PRIu64 " messages, which take more than the whole memory "
+                     "budget (service::budget_mib); send less at a time",
+                     message.size, figures->messages);
+            refuse_too_large(exchange, reason);
+            return;
+        case BUDGET_FULL:
+            refuse_busy(exchange);
+            return;
+        }
+    }
     assert(!exchange->is_pending);
     exchange->is_pending = true;
     receipt_init(&exchange->receipt, on_receipt, exchange);
