@@ -576,26 +576,6 @@ static void on_large_request(void *arg)
         end_if_idle(self);
 }
 
-static void consume_traces(struct join *self, struct batch *batch, struct receipt *receipt)
-{
-    struct span_reader *reader = &self->reader;
-    if (batch->items <= JOIN_TURN_SPANS_MAX) {
-        span_reader_begin(reader, batch);
-        bool is_read = read_spans(self, reader, UINT64_MAX);
-        assert(is_read);
-        pass_traces_on(self, reader, receipt);
-        return;
-    }
-    struct large_request *large = mem_zalloc(sizeof(*large));
-    large->self = self;
-    large->receipt = receipt;
-    large->job = (struct lane_job){.fn = on_large_request, .arg = large};
-    span_reader_init(&large->reader, self->store, reader->shard, reader->budget);
-    span_reader_begin(&large->reader, batch);
-    self->large_requests++;
-    lane_defer(self->base.lane, &large->job);
-}
-
 static void join_consume(struct component *component, struct batch *batch, struct receipt *receipt)
 {
     struct join *self = join_of(component);
@@ -612,12 +592,30 @@ static void join_consume(struct component *component, struct batch *batch, struc
     }
     if (is_short)
         counter_add(&counters->unenriched, batch->items);
-    if (batch->bytes == 0 || batch->bytes > UINT32_MAX / 2 || is_short)
+    if (batch->bytes == 0 || batch->bytes > UINT32_MAX / 2 || is_short) {
         component_consume(component->next, batch, receipt);
-    else if (batch->signal == TRACES)
-        consume_traces(self, batch, receipt);
-    else
+        return;
+    }
+    if (batch->signal == PROFILES) {
         consume_profiles(self, batch, receipt);
+        return;
+    }
+    struct span_reader *reader = &self->reader;
+    if (batch->items <= JOIN_TURN_SPANS_MAX) {
+        span_reader_begin(reader, batch);
+        bool is_read = read_spans(self, reader, UINT64_MAX);
+        assert(is_read);
+        pass_traces_on(self, reader, receipt);
+        return;
+    }
+    struct large_request *large = mem_zalloc(sizeof(*large));
+    large->self = self;
+    large->receipt = receipt;
+    large->job = (struct lane_job){.fn = on_large_request, .arg = large};
+    span_reader_init(&large->reader, self->store, reader->shard, reader->budget);
+    span_reader_begin(&large->reader, batch);
+    self->large_requests++;
+    lane_defer(component->lane, &large->job);
 }
 
 static bool join_create(struct component *component, struct error *error)
