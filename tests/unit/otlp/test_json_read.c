@@ -478,7 +478,8 @@ static void nesting_is_bounded(void **state)
         {"{\"x\":", "}", 100000, "expected at most 512 levels of nesting"},
         {"{\"x\":[", "]}", 100000, "expected at most 512 levels of nesting"},
         {"{\"arrayValue\":{\"values\":[", "]}}", 31, NULL},
-        {"{\"arrayValue\":{\"values\":[", "]}}", 33, "expected at most 64 levels of nested messages"},
+        {"{\"arrayValue\":{\"values\":[", "]}}", 33,
+         "expected at most 64 levels of nested messages"},
         {"{\"arrayValue\":{\"values\":[", "]}}", 100000, "at most 64 levels of nested messages"},
     };
     (void)state;

@@ -113,13 +113,13 @@ static void json_says_the_same(void **state)
          "null"},
         {"{\"series\":[{}", "! JSON at byte 13, in PushRequest.series: found the end of the text, "
                             "expected a comma or ]"},
-        {"{} x", "! JSON at byte 3: found x, expected nothing after the first value"},
+        {"{} x", "! JSON at byte 3: found x, expected nothing after the document"},
         {SERIES("\"samples\":[{\"rawProfile\":\"!\"}]"),
          "! JSON at byte 37, in RawSample.rawProfile: found \"!\", expected bytes as a string in "
          "base64, or null"},
         {SERIES("\"labels\":[{\"name\":1}]"),
          "! JSON at byte 30, in LabelPair.name: found 1, expected a string, or null"},
-        {"{\"x\":tru}", "! JSON at byte 5, in PushRequest: found tru, expected a value of JSON"},
+        {"{\"x\":tru}", "! JSON at byte 5, in PushRequest: found tru, expected a JSON value"},
     };
     char found[512];
     (void)state;
