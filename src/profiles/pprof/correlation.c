@@ -16,7 +16,7 @@ enum id_form { TRACE_HEX, SPAN_HEX, SPAN_DECIMAL };
 
 enum rank { RANK_TRACE = 1, RANK_ROOT = 1, RANK_PROFILE, RANK_OTHER, RANK_SPAN };
 
-/* eBPF profilers put it before all labels that a program has given its threads. */
+/* eBPF profilers put it before the labels that a program sets on its threads. */
 #define PREFIX "process.context.label."
 
 struct id_name {

@@ -21,7 +21,7 @@ struct correlation {
 
 /* Whether labels of that name are ids. */
 bool correlation_is_key(struct slice key);
-/* Takes the id of a label. False: it is none, or its string is no valid id. */
+/* Takes the id of a label. False: the label is not an id, or its string is not a valid one. */
 bool correlation_take(struct correlation *correlation, struct slice key, struct slice text);
 /* The same for numbers, as Datadog's libraries write span ids: 64 bits, of either sign. */
 bool correlation_take_number(struct correlation *correlation, struct slice key, int64_t number);

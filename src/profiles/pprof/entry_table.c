@@ -87,7 +87,7 @@ uint32_t entry_table_add(struct entry_table *table, struct slice content)
         table->has_failed = true;
         return 0;
     }
-    /* FNV would not do: its collisions can be the same for every seed. */
+    /* Not FNV: its collisions can be the same for every seed. */
     uint32_t hash = (uint32_t)XXH3_64bits_withSeed(content.data, content.size, table->seed);
     struct slot *slots = table->slots.memory;
     const uint8_t *bytes = table->bytes.scratch.memory;

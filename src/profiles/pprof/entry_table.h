@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A growing run of bytes, and a table that keeps each encoded entry once: a protobuf dictionary in
- * the making. Charged to a budget; the error is sticky. One owner. */
+/* A growing run of bytes, and a table that keeps each encoded entry once: a protobuf dictionary
+ * under construction. Charged to a budget; the error is sticky. One owner. */
 #pragma once
 
 #include <stdbool.h>

@@ -25,7 +25,7 @@ enum { LIBRARIES_MAX = 4096 };
 
 struct heap_dump {
     struct slice text;
-    uint64_t sample_bytes; /* one allocation in so many bytes is sampled, on average */
+    uint64_t sample_bytes; /* average number of bytes between sampled allocations */
     uint64_t *addresses;   /* sorted, each once */
     size_t addresses_count;
     size_t addresses_capacity;

@@ -28,7 +28,7 @@ struct otlp_label_rules {
     bool keeps_service;       /* service.name as a label like any other */
     size_t names_max;         /* different ones, at most OTLP_LABEL_NAMES_MAX; ids not counted */
     size_t value_bytes_max;   /* longer ones are cut */
-    const char *const *drops; /* keys of attributes that become no label */
+    const char *const *drops; /* keys of attributes that do not become labels */
     size_t drops_count;
 };
 
@@ -42,7 +42,7 @@ struct otlp_labels {
     struct arena value_arena;
     struct slice names[OTLP_LABEL_NAMES_MAX];
     size_t names_count;
-    uint32_t rules_number; /* of those at hand */
+    uint32_t rules_number; /* of the current rules */
     uint32_t generation;
     uint64_t dropped; /* attributes beyond names_max, since init */
     bool has_failed;  /* no memory */
@@ -68,8 +68,8 @@ bool otlp_labels_service(struct otlp_labels *labels, const struct profile_sample
 enum otlp_name_form {
     OTLP_NAME_AS_IT_IS,
     OTLP_NAME_UNDERSCORES, /* instead of dots */
-    OTLP_NAME_PLAIN, /* letters, digits and underscores, no digit in front: all that old servers
-                        take */
+    OTLP_NAME_PLAIN, /* letters, digits and underscores, a digit not first: all that old servers
+                        accept */
 };
 /* Makes a label name of an attribute key. False: it is empty, too long, not UTF-8, or begins with
  * "__", which is reserved for the server. */

@@ -98,31 +98,6 @@ uint32_t otlp_symbols_string(struct otlp_symbols *symbols, struct profile_index 
     return slot->id;
 }
 
-/* Writes the function of a line. Where OTLP has none, or one without a name, pprof needs one
- * without a name. */
-static uint32_t write_function(struct otlp_symbols *symbols, struct profile_index index)
-{
-    struct slot *slot = slot_of(symbols, PROFILE_FUNCTIONS, index);
-    if (slot != NULL && !is_written(symbols, slot)) {
-        struct profile_function from = profile_function_at(symbols->dictionary, index);
-        const struct pprof_function to = {
-            .id = give_id(symbols, PROFILE_FUNCTIONS, slot),
-            .name = otlp_symbols_string(symbols, from.name),
-            .system_name = otlp_symbols_string(symbols, from.system_name),
-            .filename = otlp_symbols_string(symbols, from.filename),
-            .start_line = from.start_line,
-        };
-        pprof_writer_function(symbols->writer, &to);
-    }
-    if (slot != NULL && slot->id != 0)
-        return slot->id;
-    if (symbols->nameless == 0) {
-        symbols->nameless = ++symbols->ids[PROFILE_FUNCTIONS];
-        pprof_writer_function(symbols->writer, &(struct pprof_function){.id = symbols->nameless});
-    }
-    return symbols->nameless;
-}
-
 /* Gives the mapping an id; it is written at the end. */
 static uint32_t add_mapping(struct otlp_symbols *symbols, struct profile_index index)
 {
@@ -221,8 +196,27 @@ uint32_t otlp_symbols_location(struct otlp_symbols *symbols, struct profile_inde
             room(symbols, &symbols->lines, (to.lines_count + 1) * sizeof(lines[0]));
         if (lines == NULL)
             break;
+        struct slot *known = slot_of(symbols, PROFILE_FUNCTIONS, line.function);
+        if (known != NULL && !is_written(symbols, known)) {
+            struct profile_function function =
+                profile_function_at(symbols->dictionary, line.function);
+            const struct pprof_function written = {
+                .id = give_id(symbols, PROFILE_FUNCTIONS, known),
+                .name = otlp_symbols_string(symbols, function.name),
+                .system_name = otlp_symbols_string(symbols, function.system_name),
+                .filename = otlp_symbols_string(symbols, function.filename),
+                .start_line = function.start_line,
+            };
+            pprof_writer_function(symbols->writer, &written);
+        }
+        /* A line without a function gets one without a name: pprof needs one. */
+        if (known == NULL && symbols->nameless == 0) {
+            symbols->nameless = ++symbols->ids[PROFILE_FUNCTIONS];
+            pprof_writer_function(symbols->writer,
+                                  &(struct pprof_function){.id = symbols->nameless});
+        }
         lines[to.lines_count++] = (struct pprof_line){
-            .function = write_function(symbols, line.function),
+            .function = known != NULL ? known->id : symbols->nameless,
             .line = line.line,
             .column = line.column,
         };

@@ -23,7 +23,7 @@ struct otlp_symbols {
     struct scratch mappings;              /* by id: struct pprof_mapping, written at the end */
     struct scratch lines;                 /* of one location */
     struct scratch repaired;              /* a string */
-    uint32_t ids[PROFILE_TABLES];         /* the last one given */
+    uint32_t ids[PROFILE_TABLES];         /* the last id given */
     uint32_t nameless;                    /* the function without a name; 0: not written yet */
     uint32_t generation;                  /* of the profile; slots of older ones are free */
     bool has_failed;                      /* no memory */

@@ -14,7 +14,7 @@ struct profile_dictionary;
 
 /* The number of bytes at the start of text that are valid UTF-8 (RFC 3629). */
 size_t otlp_text_valid(struct slice text);
-/* Replaces every byte that is no valid UTF-8 by '?'. room holds text.size bytes. */
+/* Replaces every byte that is not valid UTF-8 with '?'. room holds text.size bytes. */
 struct slice otlp_text_repaired(struct slice text, uint8_t *room);
 /* Cuts text to bytes_max, between characters. */
 struct slice otlp_text_cut(struct slice text, size_t bytes_max);

@@ -55,7 +55,8 @@ bool otlp_to_pprof_has_failed(const struct otlp_to_pprof *conversion)
     return conversion->symbols.has_failed || conversion->labels.has_failed;
 }
 
-/* The place of the sample's service. adds: new ones, while there is room. */
+/* The place of the sample's service in services; 0: none. adds: adds it if it is new and there is
+ * room. */
 static size_t service_of(struct otlp_to_pprof *conversion, const struct profile_sample *sample,
                          bool adds)
 {
@@ -146,8 +147,8 @@ static int64_t value_of(const struct otlp_to_pprof *conversion, const struct pro
     return product;
 }
 
-/* The mark of a stack that fits into no part and is not walked again. NULL: index 0, out of range,
- * or no memory. */
+/* The mark of a stack that does not fit into any part, so that it is not walked again. NULL: index
+ * 0, out of range, or no memory. */
 static uint8_t *large_mark(struct otlp_to_pprof *conversion, struct profile_index index)
 {
     if (!profile_index_is_set(index) || !profile_has(conversion->dictionary, PROFILE_STACKS, index))
@@ -185,8 +186,8 @@ static bool next_sample(struct otlp_to_pprof *conversion)
     return conversion->has_pending;
 }
 
-/* The locations of a stack that are written: of too many the ones nearest to the root, since it
- * tells where a stack belongs. */
+/* The locations of a stack that are written: of too many those nearest to the root, which tells
+ * where a stack belongs. */
 struct stack_root {
     uint32_t at;      /* their offset in the packed list, plus one; 0: not known yet */
     uint32_t skipped; /* locations before that */
@@ -213,8 +214,8 @@ static struct profile_indices_reader read_root(struct otlp_to_pprof *conversion,
         root = *known;
     }
     if (root.at == 0) {
-        /* Walked once: any number of samples may have the stack. Each location takes at least a
-         * byte. */
+        /* Walked only once: any number of samples may have the stack. Each location takes at least
+         * a byte. */
         const size_t most = conversion->rules->depth_max;
         struct profile_numbers_reader numbers = profile_numbers_read(locations);
         uint64_t location;

@@ -42,7 +42,7 @@ struct otlp_to_pprof_figures {
     uint64_t written;
     uint64_t zero;
     uint64_t negative;
-    uint64_t too_large; /* its stack fits into no part */
+    uint64_t too_large; /* its stack does not fit into any part */
     uint64_t cut;       /* written without the leaves of its stack */
 };
 
@@ -62,7 +62,7 @@ struct otlp_to_pprof {
     struct otlp_labels labels;
     struct pprof_writer writer;
     struct scratch stack;                     /* ids of one */
-    struct scratch large_stacks;              /* a byte by index: fits into no part */
+    struct scratch large_stacks;              /* a byte by index: does not fit into any part */
     struct scratch roots;                     /* struct stack_root by index */
     struct slice services[OTLP_SERVICES_MAX]; /* the first has no data: samples without one */
     size_t services_count;
@@ -91,11 +91,11 @@ size_t otlp_to_pprof_services(struct otlp_to_pprof *conversion, const struct pro
 /* What source points to must stay valid until the last part. */
 void otlp_to_pprof_begin(struct otlp_to_pprof *conversion,
                          const struct otlp_to_pprof_source *source);
-/* Gathers the samples of the next part. False: there are no more, or has_failed. */
+/* Collects the samples of the next part. False: there are no more, or has_failed. */
 bool otlp_to_pprof_fill(struct otlp_to_pprof *conversion);
-/* Discards the part that was gathered: the next one begins where it began. */
+/* Discards the current part: the next one begins where it began. */
 void otlp_to_pprof_rewind(struct otlp_to_pprof *conversion);
-/* The part, with that time. The caller owns it. NULL: has_failed. */
+/* Returns the part, with that time. The caller owns it. NULL: has_failed. */
 struct buffer *otlp_to_pprof_take(struct otlp_to_pprof *conversion, uint64_t time_ns);
 /* No memory: the part is unusable. */
 bool otlp_to_pprof_has_failed(const struct otlp_to_pprof *conversion);

@@ -59,7 +59,7 @@ struct pprof_label {
     int64_t number;
 };
 
-/* Labels of one sample; servers take a hundred. */
+/* Labels of one sample; servers accept a hundred. */
 enum { PPROF_LABELS_MAX = 128 };
 
 struct pprof_sample {

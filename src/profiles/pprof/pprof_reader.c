@@ -37,7 +37,7 @@ struct id_map {
     uint64_t *ids; /* 0: free */
     uint32_t *places;
     size_t mask;
-    size_t in_order; /* so many from the first on are 1, 2, 3 …, as in nearly every file */
+    size_t in_order; /* number of ids that are 1, 2, 3 …: all of them in nearly every file */
     uint64_t seed;   /* so that clients cannot choose ids that collide */
 };
 
@@ -145,7 +145,7 @@ static void *take(struct reading *reading, size_t count, size_t size)
     return room;
 }
 
-/* Returns false: the reader's failure as an error. */
+/* Reports the reader's failure. Returns false. */
 static bool malformed(struct reading *reading, const char *what, const struct wire_reader *reader)
 {
     return error_set(reading->error, "%s: %s; this is not a pprof profile, or it is damaged", what,

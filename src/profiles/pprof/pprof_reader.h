@@ -15,8 +15,8 @@ struct buffer;
 struct error;
 struct gzip;
 
-/* Strings point into bytes, everything else is in the arena. False: bytes are no valid profile, or
- * the arena is full. */
+/* Strings point into bytes, everything else is in the arena. False: bytes are not a valid profile,
+ * or the arena is full. */
 bool pprof_read(struct arena *arena, struct slice bytes, struct pprof *ret_pprof,
                 struct error *error);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converts pprof tables to an OTLP request. The dictionary grows as entries are used, each kept
- * once, with the zero value as entry 0 of each table; the samples of each column are gathered
- * apart. Pure function; any thread. */
+ * once, with the zero value as entry 0 of each table; the samples of each column are collected
+ * separately. Pure function; any thread. */
 #include "src/profiles/pprof/pprof_to_otlp.h"
 
 #include <assert.h>
@@ -46,7 +46,7 @@ struct conversion {
     struct scratch functions;
     struct scratch locations;
     struct scratch attributes; /* uint32_t: of one sample */
-    struct scratch content;    /* of the entry that is being made */
+    struct scratch content;    /* of the entry being built */
     struct scratch repaired;   /* a string */
     bool has_failed;           /* no memory; sticky */
 };
@@ -156,20 +156,6 @@ static uint32_t add_flag_attribute(struct conversion *conversion, const char *ke
                          slice_of(is_true, sizeof(is_true)), 0);
 }
 
-/* The attribute of a build id; pprof does not say of which kind it is. */
-static const char *build_id_key(struct slice build_id)
-{
-    bool is_hex = true;
-    for (size_t i = 0; i < build_id.size; i++) {
-        uint8_t byte = build_id.data[i];
-        if (byte == '/')
-            return "process.executable.build_id.go";
-        is_hex &= (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
-    }
-    return is_hex && build_id.size == 32 ? "process.executable.build_id.htlhash"
-                                         : "process.executable.build_id.gnu";
-}
-
 static uint32_t add_mapping(struct conversion *conversion, const struct pprof_mapping *mapping)
 {
     const struct {
@@ -190,8 +176,19 @@ static uint32_t add_mapping(struct conversion *conversion, const struct pprof_ma
     put(&writer, 3, mapping->file_offset);
     put(&writer, 4, add_source_string(conversion, mapping->filename));
     struct slice build_id = source_string(conversion, mapping->build_id);
-    if (build_id.size > 0 && otlp_text_valid(build_id) == build_id.size)
-        attributes[count++] = add_string_attribute(conversion, build_id_key(build_id), build_id);
+    if (build_id.size > 0 && otlp_text_valid(build_id) == build_id.size) {
+        /* pprof does not say what kind of build id it is: its form has to. */
+        bool has_slash = memchr(build_id.data, '/', build_id.size) != NULL;
+        bool is_hex = true;
+        for (size_t i = 0; i < build_id.size; i++) {
+            uint8_t byte = build_id.data[i];
+            is_hex &= (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+        }
+        const char *key = has_slash                       ? "process.executable.build_id.go"
+                          : is_hex && build_id.size == 32 ? "process.executable.build_id.htlhash"
+                                                          : "process.executable.build_id.gnu";
+        attributes[count++] = add_string_attribute(conversion, key, build_id);
+    }
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (flags[i].is_set)
             attributes[count++] = add_flag_attribute(conversion, flags[i].key);
@@ -199,7 +196,7 @@ static uint32_t add_mapping(struct conversion *conversion, const struct pprof_ma
     return add_entry(conversion, PROFILE_MAPPINGS, &writer);
 }
 
-/* The index of what is at that place + 1 of the profile's table. */
+/* The dictionary's index of an entry of the profile's table, by its place + 1; 0 for 0. */
 static uint32_t at(const struct scratch *indices, uint32_t place)
 {
     return place > 0 ? ((const uint32_t *)indices->memory)[place - 1] : 0;

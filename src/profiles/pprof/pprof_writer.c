@@ -58,7 +58,7 @@ bool pprof_writer_has_room(const struct pprof_writer *writer, uint64_t bytes)
            writer->output->size <= writer->bytes_max - bytes;
 }
 
-/* Makes room for so many more bytes. False: the writer has failed. */
+/* Makes room for that many more bytes. False: the writer has failed. */
 static bool reserve(struct pprof_writer *writer, size_t bytes)
 {
     if (!pprof_writer_has_room(writer, bytes)) {
@@ -132,7 +132,7 @@ uint32_t pprof_writer_string(struct pprof_writer *writer, struct slice string)
 {
     if (writer->has_failed || string.size == 0)
         return 0;
-    /* FNV would not do: its collisions can be the same for every seed. */
+    /* Not FNV: its collisions can be the same for every seed. */
     uint32_t hash = (uint32_t)XXH3_64bits_withSeed(string.data, string.size, writer->seed);
     struct slot *slot = slot_of(writer, string, hash);
     if (slot->index != 0)
@@ -233,8 +233,8 @@ void pprof_writer_function(struct pprof_writer *writer, const struct pprof_funct
     put_message(writer, PPROF_FUNCTION, values, sizeof(values) / sizeof(values[0]));
 }
 
-/* A message whose size is known once it is written: its content begins where the longest header
- * would end, and is moved in the end. */
+/* A message whose size is known only once it is written: its content begins where the longest
+ * header would end, and is moved down at the end. */
 struct open_message {
     size_t begin; /* of the field, in the output */
     struct wire_writer content;
@@ -250,7 +250,7 @@ static bool message_begin(struct pprof_writer *writer, struct open_message *mess
     return true;
 }
 
-/* Writes the header and moves the content behind it. */
+/* Writes the header and moves the content up to it. */
 static void message_end(struct pprof_writer *writer, const struct open_message *message,
                         enum pprof_field field)
 {

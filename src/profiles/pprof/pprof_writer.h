@@ -26,9 +26,9 @@ struct pprof_writer {
 
 /* budget may be NULL. bytes_max is below 4 GiB. String 0 is there from the start. */
 void pprof_writer_init(struct pprof_writer *writer, struct budget *budget, uint64_t bytes_max);
-/* Frees what was not taken. */
+/* Frees everything that was not taken. */
 void pprof_writer_fini(struct pprof_writer *writer);
-/* Whether so many more bytes keep the limit. */
+/* Whether that many more bytes stay within the limit. */
 bool pprof_writer_has_room(const struct pprof_writer *writer, uint64_t bytes);
 
 /* The index of a string; adds it if it is new. 0 also if the writer has failed. */

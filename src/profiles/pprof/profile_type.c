@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finds canonical names by a table: the first row that fits counts. Pure functions; any thread. */
+/* Finds canonical names by a table: the first row that matches counts. Pure functions; any thread.
+ */
 #include "src/profiles/pprof/profile_type.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What a row fits; NULL: anything. A '*' at the end stands for any rest. */
+/* What a row matches; NULL: anything. A '*' at the end matches any rest. */
 struct type_pattern {
     const char *type;
     const char *unit;
@@ -71,7 +72,7 @@ static const struct type_row {
     {FROM("contentions", NULL, NULL), TO("mutex", NULL, NULL, "contentions", "count")},
     {FROM("delay", NULL, NULL), TO("mutex", NULL, NULL, "contentions", "count")},
     {FROM("exceptions", NULL, NULL), TO("exception", "exception", NULL, NULL, NULL)},
-    /* Under its own name: off_cpu, lock, and whatever comes. */
+    /* Under its own name: off_cpu, lock, and others. */
     {FROM(NULL, NULL, NULL), TO(NULL, NULL, NULL, NULL, NULL)},
 };
 
