@@ -42,8 +42,8 @@ const char *ingest_parameter_name(enum ingest_parameter parameter)
     return names[parameter];
 }
 
-/* ---- name: app{key=value,…} by the server's grammar. A '}' in place of a key ends it; a value
- * that nothing ends is ignored. ---- */
+/* ---- name: app{key=value,…} by the server's grammar. A '}' in place of a key ends it; an
+ * unterminated value is ignored. ---- */
 
 /* Allows letters, digits, '_', '.' and the characters in more. */
 static bool check_characters(struct slice text, const char *more, const char *what,
@@ -202,7 +202,7 @@ bool ingest_time_parse(struct slice text, uint64_t now_ns, uint64_t *ret_ns)
                         .tm_mday = (int)(number % 100)};
         struct tm given = tm;
         time_t seconds = timegm(&tm);
-        /* timegm turns June 31 into July 1: then it is no day, but seconds. */
+        /* timegm turns June 31 into July 1: then the number is not a day, but seconds. */
         if (tm.tm_mon == given.tm_mon && tm.tm_mday == given.tm_mday && seconds >= 0)
             number = (uint64_t)seconds;
     }

@@ -40,7 +40,7 @@ struct ingest_query {
 
 /* The parameter's name in a query. */
 const char *ingest_parameter_name(enum ingest_parameter parameter);
-/* False: the error says what is wrong; nothing is held then. */
+/* False: the error says what is wrong; nothing needs to be freed. */
 bool ingest_query_parse(struct ingest_query *query, struct slice text, uint64_t now_ns,
                         struct error *error);
 /* May be called twice. */

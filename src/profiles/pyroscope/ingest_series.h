@@ -16,7 +16,7 @@ struct pprof_upload;
 struct series;
 
 /* The metric of a pprof file. display_names: the part sample_type_config, JSON; no data: the
- * server's own. False: it is no such JSON. */
+ * server's own. False: it is not such JSON. */
 bool ingest_type_of_pprof(const struct pprof *pprof, struct slice display_names,
                           struct slice *ret_metric, struct error *error);
 

@@ -24,7 +24,7 @@ enum pprof_upload_verdict {
 struct pprof_upload {
     struct budget *budget;
     uint64_t charged;
-    struct buffer *plain; /* NULL: it was no gzip */
+    struct buffer *plain; /* NULL: it was not gzip */
     struct arena arena;   /* of the tables and their edits */
     struct pprof pprof;
     uint64_t plain_bytes; /* read, or at most inflated before it was refused */

@@ -5,34 +5,34 @@
 
 #include "src/base/limits.h"
 
-/* Clients do not come back, so that a request waits for room a while: the first look comes so long
- * after, each pause is twice the last; so many of them wait, with so many bytes in all, on a lane.
- */
+/* Clients do not retry, so a request waits a while for room: it looks first after
+ * PYROSCOPE_WAIT_NS_FIRST, and each pause is twice the last. The number and bytes of waiting
+ * requests are bounded on each lane. */
 enum { PYROSCOPE_WAITING_MAX = 256 };
 #define PYROSCOPE_WAITING_BYTES_MAX (64 * MIB)
 #define PYROSCOPE_WAIT_NS_MAX       ((uint64_t)5 * NS_PER_S)
 #define PYROSCOPE_WAIT_NS_FIRST     ((uint64_t)50 * NS_PER_MS)
 
-/* Bodies that come unasked, over HTTP/2, find so much room on a lane when the budget is short: a
- * part of it, and at most that. */
+/* HTTP/2 bodies arrive without being asked for. When the budget is short, a lane still has this
+ * part of it for them, and at most PYROSCOPE_RESERVE_BYTES_MAX. */
 enum { PYROSCOPE_RESERVE_PART = 16 };
 #define PYROSCOPE_RESERVE_BYTES_MAX (4 * MIB)
 
-/* Small files can inflate to large ones, and a request holds many: all of a request's together may
- * come to so much. Other requests have their turn after so much of it, each file counting as some
- * more for what reading it takes at least. */
+/* Small files can inflate to large ones, and a request holds many: all files of a request together
+ * may inflate to PYROSCOPE_INFLATED_BYTES_MAX. After each PYROSCOPE_TURN_BYTES other requests have
+ * their turn; each file counts PYROSCOPE_TURN_FILE_BYTES more, the least cost of reading it. */
 #define PYROSCOPE_INFLATED_BYTES_MAX (256 * MIB)
 #define PYROSCOPE_TURN_BYTES         (1 * MIB)
 #define PYROSCOPE_TURN_FILE_BYTES    (16 * KIB)
 #define PYROSCOPE_REST_NS            ((uint64_t)1 * NS_PER_MS)
 
-/* Profiles of one request that the pipelines have at a time, so that a pipeline that takes its time
- * with each, as batch does with wait_for_result, does not take the sum of all times; and their
- * bytes, but for the last one. */
+/* Profiles of one request, and their bytes without those of the last one, that are in the pipelines
+ * at the same time. Several, since a pipeline may take long for each, as batch does with
+ * wait_for_result. */
 enum { PYROSCOPE_DELIVERIES_MAX = 64 };
 #define PYROSCOPE_DELIVERIES_BYTES_MAX (1 * MIB)
 
-/* What one upload may hold; stacks of tries and trees are spelt out. */
+/* What one upload may hold; stacks of tries and trees count with all their names. */
 #define UPLOAD_SPELT_BYTES_MAX (64 * MIB)
 enum {
     UPLOAD_PARTS_MAX = 32,          /* of a form */

@@ -10,7 +10,7 @@
 
 struct error;
 
-/* More than any server takes, which by default is 30 labels. */
+/* More than any server accepts; the default is 30 labels. */
 enum {
     SERIES_LABELS_MAX = 128,
     SERIES_PRIVATE_LABELS_MAX = 32, /* those that begin with "__" */
@@ -32,7 +32,7 @@ struct series {
 bool series_add(struct series *series, struct slice name, struct slice value);
 /* The value of the first of that name, or NULL. */
 const struct slice *series_find(const struct series *series, const char *name);
-/* Names that begin with "__" are for the server, no attributes of the application. */
+/* Names that begin with "__" are for the server, not attributes of the application. */
 bool series_is_private(struct slice name);
 /* The server's rules: a __name__, valid names and values, each name once. */
 bool series_check(const struct series *series, struct error *error);

@@ -47,25 +47,6 @@ static bool fail(struct stack_profile *profile, const char *what)
     return false;
 }
 
-/* The location of a name; 0: no memory. */
-static uint32_t location_of(struct stack_profile *profile, struct slice name)
-{
-    struct pprof_writer *writer = &profile->writer;
-    uint32_t text = pprof_writer_string(writer, name);
-    uint32_t *ids = scratch_room(&profile->ids, profile->budget, (text + 1) * sizeof(ids[0]));
-    if (ids == NULL)
-        return 0;
-    if (ids[text] == 0) {
-        ids[text] = ++profile->locations;
-        const struct pprof_function function = {.id = ids[text], .name = text, .system_name = text};
-        const struct pprof_line line = {.function = ids[text]};
-        const struct pprof_location location = {.id = ids[text], .lines = &line, .lines_count = 1};
-        pprof_writer_function(writer, &function);
-        pprof_writer_location(writer, &location);
-    }
-    return ids[text];
-}
-
 bool stack_profile_add(struct stack_profile *profile, struct slice stack, uint64_t value)
 {
     assert(profile->failure == NULL);
@@ -88,25 +69,40 @@ bool stack_profile_add(struct stack_profile *profile, struct slice stack, uint64
     if (count > UPLOAD_DEPTH_MAX)
         return fail(profile, "a stack has more than 4096 frames");
 
-    /* The names between semicolons, the last one first. */
+    /* The locations of the names between semicolons, the last one first. */
+    struct pprof_writer *writer = &profile->writer;
     uint32_t *frames =
         scratch_room(&profile->frames, profile->budget, (count + 1) * sizeof(frames[0]));
     size_t begin = 0;
     profile->has_no_memory |= frames == NULL;
-    for (size_t i = count; i > 0 && frames != NULL; i--) {
+    for (size_t i = count; i > 0 && !profile->has_no_memory; i--) {
         const uint8_t *end = memchr(stack.data + begin, ';', stack.size - begin);
         size_t size = end != NULL ? (size_t)(end - stack.data) - begin : stack.size - begin;
-        frames[i - 1] = location_of(profile, slice_of(stack.data + begin, size));
-        profile->has_no_memory |= frames[i - 1] == 0;
+        uint32_t text = pprof_writer_string(writer, slice_of(stack.data + begin, size));
+        uint32_t *ids = scratch_room(&profile->ids, profile->budget, (text + 1) * sizeof(ids[0]));
         begin += size + 1;
+        if (ids == NULL) {
+            profile->has_no_memory = true;
+            break;
+        }
+        if (ids[text] == 0) {
+            uint32_t id = ++profile->locations;
+            const struct pprof_function function = {.id = id, .name = text, .system_name = text};
+            const struct pprof_line line = {.function = id};
+            const struct pprof_location location = {.id = id, .lines = &line, .lines_count = 1};
+            pprof_writer_function(writer, &function);
+            pprof_writer_location(writer, &location);
+            ids[text] = id;
+        }
+        frames[i - 1] = ids[text];
     }
     if (profile->has_no_memory)
         return false;
     const int64_t number = (int64_t)scaled;
     const struct pprof_sample sample = {
         .locations = frames, .locations_count = count, .values = &number};
-    pprof_writer_sample(&profile->writer, &sample, 1);
-    profile->has_no_memory |= profile->writer.has_failed;
+    pprof_writer_sample(writer, &sample, 1);
+    profile->has_no_memory |= writer->has_failed;
     return !profile->has_no_memory;
 }
 

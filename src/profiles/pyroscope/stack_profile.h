@@ -27,7 +27,7 @@ struct stack_profile {
     bool has_no_memory;
 };
 
-/* What the profile is of. No period: 0. */
+/* What the profile measures. period 0: none. */
 struct stack_profile_head {
     const char *type;
     const char *unit;

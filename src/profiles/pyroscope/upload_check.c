@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The server's validation, in its order and close to its words. On the server string labels of
- * samples, but for ids of spans and traces, become labels of series. Pure functions; any thread. */
+ * samples, except ids of spans and traces, become labels of series. Pure functions; any thread. */
 #include "src/profiles/pyroscope/upload_check.h"
 
 #include "src/base/clock.h"

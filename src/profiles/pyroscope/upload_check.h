@@ -25,7 +25,7 @@ struct upload_limits {
 /* In addition to series_check: what depends on limits. */
 bool upload_check_series(const struct series *series, const struct upload_limits *limits,
                          struct error *error);
-/* A time of 0 or below stands for now. */
+/* A time of 0 or below means now. */
 bool upload_check_time(int64_t time_ns, const struct upload_limits *limits, uint64_t now_ns,
                        struct error *error);
 /* Checks a profile of that series. */
