@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* forward: hands what comes out of one pipeline to others of the same signal, as it is: to process
- * the same telemetry in several ways, or to join pipelines into one. It keeps nothing: the request
- * is answered with the joined answer of the pipelines behind. One instance per lane and signal, on
- * its lane. */
+/* forward: passes batches unchanged from one pipeline to others of the same signal: to process the
+ * same telemetry in several ways, or to join pipelines into one. It keeps nothing: a request gets
+ * the joined response of the pipelines downstream. One instance per lane and signal, on its lane.
+ */
 #include <assert.h>
 
 #include "src/base/counter.h"

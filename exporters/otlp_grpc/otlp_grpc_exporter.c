@@ -149,11 +149,11 @@ static bool otlp_grpc_exporter_check(const void *section, struct error *error)
                          balancer) ||
                error_at(error, "balancer_name");
     if (!is_printable(config->user_agent))
-        return error_set(error, "user_agent holds a line end or another character that is no "
+        return error_set(error, "user_agent has a line break or another character that is not "
                                 "printable ASCII") ||
                error_at(error, "user_agent");
     if (!is_printable(config->authority) || strchr(config->authority, ' ') != NULL)
-        return error_set(error, "\"%s\" is no host:port", config->authority) ||
+        return error_set(error, "\"%s\" is not a host:port", config->authority) ||
                error_at(error, "authority");
     if (!grpc_metadata_check(config->headers.pairs, config->headers.count, error))
         return error_at(error, "headers");

@@ -136,10 +136,11 @@ static void found_pyroscope(struct pyroscope_fallback *fallback)
     if (fallback->has_logged)
         return;
     fallback->has_logged = true;
-    log_info(&fallback->owner->logger,
-             "The back-end is a Pyroscope server: profiles without a period type, which its OTLP "
-             "endpoint refuses, go to its Push API; the pyroscope exporter sends all of them so",
-             log_text("url", fallback->exporter.shown_url));
+    log_info(
+        &fallback->owner->logger,
+        "The back-end is a Pyroscope server: profiles without a period type, which its OTLP "
+        "endpoint refuses, go to its Push API; the pyroscope exporter sends all profiles there",
+        log_text("url", fallback->exporter.shown_url));
 }
 
 /* Sends a batch by Push. */
@@ -158,8 +159,8 @@ static void push(struct pyroscope_fallback *fallback, struct batch *batch, struc
 }
 
 /* The response to a Push without profiles. A Pyroscope sends an empty one of its own type, or an
- * error of the Connect protocol; a server that knows no such path or method is none; anything else
- * may come from another server in between. */
+ * error of the Connect protocol; a server that does not know the path or the method is not one;
+ * anything else may come from a proxy. */
 static void on_response(const struct http_result *result, void *arg)
 {
     struct pyroscope_fallback *fallback = arg;
@@ -195,7 +196,7 @@ static bool needs_push(const struct pyroscope_fallback *fallback, const struct b
 {
     struct batch_part part = {.owner = NULL};
     if (!batch_join(batch, fallback->owner->budget, &part))
-        return false; /* sending it will fail for want of memory */
+        return false; /* sending it will fail, too: no memory */
     bool needs = profile_choice_has(part.bytes, pyroscope_has_no_otlp_name);
     buffer_unref(part.owner);
     return needs;
@@ -219,8 +220,9 @@ bool pyroscope_fallback_takes_refused(struct pyroscope_fallback *fallback,
     if (fallback == NULL || fallback->exporter.is_stopping || !is_on_merits ||
         !needs_push(fallback, batch))
         return false;
-    /* A server that tells series by number has pushed each on its own, the others with success. An
-     * older one stopped at the first: what it had stored by then is stored twice, this once. */
+    /* A server that numbers series in its error has pushed each on its own, the others with
+     * success. An older one stopped at the first: what it had stored by then is stored twice, this
+     * one time. */
     bool is_rest_stored = contains(result->body, "push series with index");
     /* "invalid labels '{__delta__="false", …}' with error: invalid metric name" */
     if (fallback->state != ASKED && contains(result->body, "invalid metric name"))

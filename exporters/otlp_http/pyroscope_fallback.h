@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The way of an otlp_http exporter to a Pyroscope server's Push API. The server's OTLP endpoint
- * names a profile after its period type and refuses a request in which a profile has none; the Push
- * API accepts such profiles under the names that we give them. Whether the back-end is a Pyroscope
- * shows in its refusal of such a request, or in its response to an empty Push, which is sent once,
- * and again after the connection broke. One owner, on the exporter's lane. */
+/* Sends profiles of an otlp_http exporter to a Pyroscope server's Push API. The server's OTLP
+ * endpoint names a profile after its period type and refuses a request in which a profile has none;
+ * the Push API accepts such profiles under the names that we give them. A Pyroscope is recognized
+ * by its refusal of such a request, or by its response to an empty Push, which is sent once, and
+ * again after the connection broke. One owner, on the exporter's lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -48,7 +48,7 @@ void pyroscope_fallback_start(struct pyroscope_fallback *fallback, struct http_c
 /* True: sends the batch by Push and resolves the receipt. False: it must be sent as OTLP. */
 bool pyroscope_fallback_takes(struct pyroscope_fallback *fallback, struct batch *batch,
                               struct receipt *receipt);
-/* The same for a batch that was refused as OTLP. If the server turns out to be no Pyroscope, the
+/* The same for a batch that was refused as OTLP. If the server turns out not to be a Pyroscope, the
  * receipt is resolved with the refusal. */
 bool pyroscope_fallback_takes_refused(struct pyroscope_fallback *fallback,
                                       const struct http_result *result,
@@ -56,7 +56,7 @@ bool pyroscope_fallback_takes_refused(struct pyroscope_fallback *fallback,
                                       struct receipt *receipt);
 /* A connection broke or could not be made: the next one may lead to another server. */
 void pyroscope_fallback_forget(struct pyroscope_fallback *fallback);
-/* Before the client is closed. Posts nothing any more. */
+/* Before the client is closed. Nothing is posted after it. */
 void pyroscope_fallback_stop(struct pyroscope_fallback *fallback);
 /* After the client has closed. */
 void pyroscope_fallback_destroy(struct pyroscope_fallback *fallback);

@@ -31,10 +31,10 @@
 #include <string.h>
 
 enum {
-    REST_NAME = 1,            /* of the post as OTLP, in mode otlp; the walk has larger ones */
+    REST_NAME = 1,            /* of the post as OTLP, in mode otlp; names of the walk are larger */
     LABELS_BYTES = 64 * 1024, /* the server counts them as part of a profile */
 };
-#define QUIET_NS ((uint64_t)NS_PER_S) /* a server's rate limiter has recovered then */
+#define QUIET_NS ((uint64_t)NS_PER_S) /* after it a server's rate limiter has recovered */
 
 static const char no_memory[] = "no memory left in the budget to convert a profile";
 
@@ -148,7 +148,7 @@ static void attempt_end(struct attempt *attempt)
         if (walk->too_old + walk->too_new > 0 && !exporter->has_logged_window) {
             exporter->has_logged_window = true;
             log_warn(&exporter->base.logger,
-                     "Profiles outside the time that the server takes are dropped; look at the "
+                     "Profiles outside the time that the server accepts are dropped; look at the "
                      "sender's clock, or raise limits::max_age and limits::max_future here and on "
                      "the server",
                      log_int("age_seconds", walk->odd_age_ns / NS_PER_S));
@@ -276,13 +276,19 @@ static void post_refused(struct post *post, struct outcome *outcome)
 
 static void on_done(const struct http_result *result, void *arg);
 
-static void post_send(struct post *post)
+/* Sends the post, or breaks the attempt off if there was no memory to fill it. */
+static void post_send(struct post *post, bool is_filled)
 {
     struct attempt *attempt = post->attempt;
     struct pyroscope_exporter *exporter = attempt->exporter;
     struct pyroscope_counters *counters = exporter->base.counters;
     const struct pyroscope_form *form = &post->form;
     const char *target = NULL; /* the client's URL */
+    if (!is_filled) {
+        break_off(attempt, no_memory);
+        post_free(post);
+        return;
+    }
     assert(form->parts_count > 0);
     if (form->target != NULL)
         target = (const char *)form->target->data;
@@ -330,26 +336,6 @@ static struct post *post_create(struct attempt *attempt, uint64_t name, uint64_t
     *post = (struct post){.attempt = attempt, .name = name, .samples = samples};
     pyroscope_form_init(&post->form, exporter->base.budget, exporter->gzip);
     return post;
-}
-
-/* Sends as OTLP what the walk passes over. */
-static void send_rest(struct attempt *attempt)
-{
-    struct slice rest = attempt->rest;
-    attempt->rest = slice_of(NULL, 0);
-    if (number_set_has(&attempt->settled.posts, REST_NAME))
-        return;
-    if (attempt->is_rest_delivered && number_set_add(&attempt->settled.posts, REST_NAME)) {
-        attempt->settled.stored += attempt->batch->items - attempt->wanted;
-        return;
-    }
-    struct post *post = post_create(attempt, REST_NAME, attempt->batch->items - attempt->wanted);
-    if (pyroscope_form_otlp(&post->form, rest)) {
-        post_send(post);
-    } else {
-        break_off(attempt, no_memory);
-        post_free(post);
-    }
 }
 
 static void pump(struct attempt *attempt);
@@ -429,7 +415,7 @@ static enum pyroscope_found find(struct attempt *attempt)
     return pyroscope_walk_next(&attempt->walk, &attempt->cut);
 }
 
-/* Sends the part that the walk found, or as OTLP what the walk passes over. */
+/* Sends the part that the walk found, or as OTLP what the walk skips. */
 static void take(struct attempt *attempt, enum pyroscope_found found)
 {
     struct pyroscope_exporter *exporter = attempt->exporter;
@@ -440,7 +426,17 @@ static void take(struct attempt *attempt, enum pyroscope_found found)
         return;
     }
     if (attempt->rest.data != NULL) {
-        send_rest(attempt);
+        struct slice rest = attempt->rest;
+        uint64_t items = attempt->batch->items - attempt->wanted;
+        attempt->rest = slice_of(NULL, 0);
+        if (number_set_has(&attempt->settled.posts, REST_NAME))
+            return;
+        if (attempt->is_rest_delivered && number_set_add(&attempt->settled.posts, REST_NAME)) {
+            attempt->settled.stored += items;
+            return;
+        }
+        struct post *post = post_create(attempt, REST_NAME, items);
+        post_send(post, pyroscope_form_otlp(&post->form, rest));
         return;
     }
     if (found == PYROSCOPE_END) {
@@ -482,12 +478,7 @@ static void take(struct attempt *attempt, enum pyroscope_found found)
         is_filled = pyroscope_form_upload(form, &ingest, &changed);
     }
     counter_add(&counters->changed_labels, changed);
-    if (is_filled) {
-        post_send(post);
-    } else {
-        break_off(attempt, no_memory);
-        post_free(post);
-    }
+    post_send(post, is_filled);
 }
 
 static void on_help(struct helper_work *work)

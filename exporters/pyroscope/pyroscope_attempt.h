@@ -56,7 +56,7 @@ struct pyroscope_exporter {
     struct authenticator *authenticator; /* NULL: none */
     struct http_client *client;
     struct stop_latch *users;    /* held while the helper works on an attempt */
-    struct stop_latch own_users; /* where users points to, but for otlp_http's */
+    struct stop_latch own_users; /* what users points to, except in otlp_http */
     struct gzip *gzip;           /* NULL: bodies are not compressed */
     struct otlp_to_pprof_rules rules;
     struct pyroscope_memory memory;
@@ -69,13 +69,13 @@ struct pyroscope_exporter {
     bool has_logged_window;
 };
 
-/* Whether Pyroscope's OTLP endpoint cannot name the profile: it names one after its period type,
- * and refuses one without, or with a period of 0, with "invalid metric name", and with it the whole
- * request. A file of JFR is not OTLP. */
+/* Whether Pyroscope's OTLP endpoint cannot name the profile. It names profiles after their period
+ * type, and refuses the whole request with "invalid metric name" if one has none, or a period of 0.
+ * A file of JFR is not OTLP. */
 bool pyroscope_has_no_otlp_name(const struct profile *profile);
 /* How profiles are converted. Borrows from config. */
 struct otlp_to_pprof_rules pyroscope_rules_of(const struct pyroscope_config *config);
-/* Sends what of the batch is not settled yet. Resolves the receipt when every post has a response.
+/* Sends what is not settled yet of the batch. Resolves the receipt when every post has a response.
  */
 void pyroscope_attempt_start(struct pyroscope_exporter *exporter, struct batch *batch,
                              struct receipt *receipt);

@@ -137,8 +137,8 @@ static bool check_map(const struct config_value *map, const char *key, bool valu
         const char *label = values_are_labels ? map->items[i].text : map->keys[i];
         if (label[0] == '\0' || strncmp(label, "__", 2) == 0)
             return error_set(error,
-                             "labels::%s: \"%s\" is no name for a label: it is empty or begins "
-                             "with \"__\", which is the server's",
+                             "labels::%s: \"%s\" is not a valid label name: it is empty or begins "
+                             "with \"__\", which is reserved for the server",
                              key, label) ||
                    error_at_index(error, i) || error_at(error, key) || error_at(error, "labels");
         if (strcmp(label, "service_name") == 0)

@@ -86,11 +86,34 @@ static void pyroscope_exporter_consume(struct component *self, struct batch *bat
     pyroscope_attempt_start(exporter, batch, receipt);
 }
 
-/* Fills headers with ours first: of equal ones the user's, which come later, win. */
-static void fill_headers(struct pyroscope_exporter *exporter)
+static bool pyroscope_exporter_create(struct component *self, struct error *error)
 {
+    static const char *const paths[] = {
+        [PYROSCOPE_PUSH] = PYROSCOPE_PUSH_PATH,
+        [PYROSCOPE_INGEST] = PYROSCOPE_INGEST_PATH,
+        [PYROSCOPE_OTLP] = PYROSCOPE_OTLP_PATH,
+    };
     static const char basic[] = "Basic ";
-    const struct pyroscope_config *config = exporter->base.config;
+    struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
+    const struct pyroscope_config *config = self->config;
+    struct http_url url;
+    exporter->url = http_url_join(config->endpoint, paths[config->mode]);
+    if (!http_url_parse(exporter->url, &url, error))
+        return error_prefix(error, "endpoint");
+    exporter->shown_url = mem_copy_text(url.shown);
+    http_url_clear(&url);
+    /* In each mode uploads go to /ingest. */
+    char *ingest_url = http_url_join(config->endpoint, paths[PYROSCOPE_INGEST]);
+    bool is_valid = http_url_parse(ingest_url, &url, error);
+    mem_free(ingest_url);
+    if (!is_valid)
+        return error_prefix(error, "endpoint");
+    exporter->shown_ingest_url = mem_copy_text(url.shown);
+    exporter->ingest_path = mem_copy_text(url.target);
+    http_url_clear(&url);
+    self->destination = exporter->shown_url;
+
+    /* Headers, ours first: of equal ones the user's, which come later, win. */
     if (config->bearer_token[0] != '\0') {
         size_t size = strlen(config->bearer_token) + sizeof("Bearer ");
         exporter->authorization = mem_alloc(size);
@@ -119,34 +142,7 @@ static void fill_headers(struct pyroscope_exporter *exporter)
         exporter->forwards_tenant &=
             strcasecmp(config->headers.pairs[i].key, CLIENT_TENANT_HEADER) != 0;
     }
-}
 
-static bool pyroscope_exporter_create(struct component *self, struct error *error)
-{
-    static const char *const paths[] = {
-        [PYROSCOPE_PUSH] = PYROSCOPE_PUSH_PATH,
-        [PYROSCOPE_INGEST] = PYROSCOPE_INGEST_PATH,
-        [PYROSCOPE_OTLP] = PYROSCOPE_OTLP_PATH,
-    };
-    struct pyroscope_exporter *exporter = pyroscope_exporter_of(self);
-    const struct pyroscope_config *config = self->config;
-    struct http_url url;
-    exporter->url = http_url_join(config->endpoint, paths[config->mode]);
-    if (!http_url_parse(exporter->url, &url, error))
-        return error_prefix(error, "endpoint");
-    exporter->shown_url = mem_copy_text(url.shown);
-    http_url_clear(&url);
-    /* In each mode uploads go to /ingest. */
-    char *ingest_url = http_url_join(config->endpoint, paths[PYROSCOPE_INGEST]);
-    bool is_valid = http_url_parse(ingest_url, &url, error);
-    mem_free(ingest_url);
-    if (!is_valid)
-        return error_prefix(error, "endpoint");
-    exporter->shown_ingest_url = mem_copy_text(url.shown);
-    exporter->ingest_path = mem_copy_text(url.target);
-    http_url_clear(&url);
-    self->destination = exporter->shown_url;
-    fill_headers(exporter);
     exporter->rules = pyroscope_rules_of(config);
     exporter->wants = config->mode == PYROSCOPE_OTLP ? profile_is_opaque : NULL;
     if (config->compression == PYROSCOPE_GZIP)

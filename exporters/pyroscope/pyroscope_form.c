@@ -137,7 +137,7 @@ static void begin_multipart(struct pyroscope_form *form, char boundary[BOUNDARY_
              boundary);
 }
 
-/* Addresses the form to the query. */
+/* Makes the query the form's target. */
 static bool address(struct pyroscope_form *form, const struct pyroscope_query *query,
                     uint64_t *changed)
 {
@@ -152,7 +152,7 @@ static struct pyroscope_query query_of(const struct pyroscope_ingest *ingest)
                                     .labels = byte_run_slice(&ingest->series->labels)};
 }
 
-/* The server knows nanoseconds by their 19 digits. */
+/* The server recognizes nanoseconds by their 19 digits. */
 static struct slice number_text(char room[NUMBER_BYTES_MAX], uint64_t number)
 {
     int size = snprintf(room, NUMBER_BYTES_MAX, "%" PRIu64, number);
@@ -230,7 +230,7 @@ bool pyroscope_form_ingest(struct pyroscope_form *form, const struct pyroscope_i
     return !form->has_failed && address(form, &query, changed);
 }
 
-/* Everything that came with the file goes on unchanged, but for a time that had to move. */
+/* Everything that came with the file is passed on unchanged, except a time that had to move. */
 bool pyroscope_form_upload(struct pyroscope_form *form, const struct pyroscope_ingest *ingest,
                            uint64_t *changed)
 {

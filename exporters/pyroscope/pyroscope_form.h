@@ -43,7 +43,7 @@ bool pyroscope_form_otlp(struct pyroscope_form *form, struct slice request);
 struct pyroscope_ingest {
     const char *path; /* of /ingest on the server */
     const struct pyroscope_series *series;
-    const struct pyroscope_walk *walk; /* at what is to be sent */
+    const struct pyroscope_walk *walk; /* positioned at what is sent */
     uint64_t time_ns;                  /* of it; 0, of a file: its own */
 };
 /* /ingest: takes over the profile. The server makes a name of the profile's types; the form tells

@@ -14,7 +14,7 @@
 enum {
     ENCODED_BYTES = 3, /* of one */
     NAME_BYTES_MAX = 64,
-    PAIR_BYTES_MAX = 8, /* what stands around a name and its value */
+    PAIR_BYTES_MAX = 8, /* separators around a name and its value */
 };
 
 struct writing {

@@ -19,7 +19,7 @@ enum {
     PART_BITS = 24,
 };
 #define DICTIONARY_BYTES_MAX (256 * MIB)
-/* time_nanos of a pprof is signed; a time may be moved on so far. */
+/* time_nanos of a pprof is signed; a time may be moved by MEMORY_TIME_STEPS_MAX. */
 #define PPROF_TIME_NS_MAX ((uint64_t)INT64_MAX - MEMORY_TIME_STEPS_MAX)
 
 bool pyroscope_walk_open(struct pyroscope_walk *walk, const struct pyroscope_config *config,

@@ -20,8 +20,8 @@ struct number_set;
 struct pyroscope_config;
 
 enum pyroscope_found {
-    PYROSCOPE_PART, /* samples, gathered in conversion */
-    PYROSCOPE_FILE, /* a file that goes on unchanged (opaque_profile.h) */
+    PYROSCOPE_PART, /* samples, collected in conversion */
+    PYROSCOPE_FILE, /* a file that is passed on unchanged (opaque_profile.h) */
     PYROSCOPE_END,
     PYROSCOPE_NO_MEMORY,
 };

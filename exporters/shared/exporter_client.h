@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What exporters do alike with their client: its settings, its start and its end. On the exporter's
+/* What exporters share: the settings of their client, its start and its end. On the exporter's
  * lane. */
 #pragma once
 
@@ -15,7 +15,7 @@ struct tls_client_config;
 
 /* "spanflame/1.2.3 (linux/amd64)". */
 const char *exporter_client_user_agent(void);
-/* Fills in what all exporters over HTTP set alike and creates the client. tls must outlive it;
+/* Fills in the settings that all HTTP exporters share and creates the client. tls must outlive it;
  * authenticator may be NULL. NULL: the error says why. */
 struct http_client *exporter_client_create(struct component *exporter,
                                            struct http_client_settings *settings,

@@ -11,7 +11,7 @@ struct request_secrets;
 /* The back-end's own message is cut to fit. */
 enum { HTTP_OUTCOME_TEXT_MAX = 4096, HTTP_OUTCOME_WORDS_MAX = 256 };
 
-/* result is no 2xx. The message, which is written to text, shows url and what the back-end said,
+/* result is not a 2xx. The message, which is written to text, shows url and what the back-end said,
  * without the secrets. */
 struct outcome http_outcome_refused(const struct http_result *result,
                                     const struct request_secrets *secrets, const char *url,

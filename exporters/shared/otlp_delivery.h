@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Responses of OTLP back-ends that accepted the data: partial success, and bodies that are no OTLP
- * response. On the exporter's lane. */
+/* Responses of OTLP back-ends that accepted the data: partial success, and bodies that are not an
+ * OTLP response. On the exporter's lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,10 +23,10 @@ struct otlp_delivery {
     bool has_logged_odd;
 };
 
-/* Counts a response that is no OTLP, and logs the first one. */
+/* Counts a response that is not OTLP, and logs the first one. */
 void otlp_delivery_odd(struct otlp_delivery *delivery, const char *reason);
 /* Reads an OTLP response in protobuf and logs a partial success, without the secrets. False: it is
- * no response. *ret_rejected: items of the batch that the back-end rejected. */
+ * not one. *ret_rejected: items of the batch that the back-end rejected. */
 bool otlp_delivery_take(const struct otlp_delivery *delivery, struct slice response,
                         const struct request_secrets *secrets, const struct batch *batch,
                         uint64_t *ret_rejected);

@@ -21,11 +21,11 @@ struct receipt;
 struct profile_outgoing {
     const struct component *exporter;
     enum profile_layout layout; /* LAYOUT_1_10 or LAYOUT_1_9 */
-    counter *unconvertible;     /* counts what is taken out; NULL: not counted */
-    bool has_logged;            /* that something was taken out */
+    counter *unconvertible;     /* counts what is removed; NULL: not counted */
+    bool has_logged;            /* that something was removed */
 };
 
 /* Returns a reference to the batch to be sent instead, which for other signals is this one. Items
- * that it lacks were taken out. NULL: nothing is left, or no memory; the receipt was resolved. */
+ * that it lacks were removed. NULL: nothing is left, or no memory; the receipt was resolved. */
 struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct batch *batch,
                                      struct receipt *receipt) __attribute__((warn_unused_result));

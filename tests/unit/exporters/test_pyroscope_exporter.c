@@ -865,7 +865,7 @@ static const struct config_case config_cases[] = {
     {"{endpoint: 'http://h', min_pyroscope: 1.19}", "min_pyroscope"},
     {"{endpoint: 'http://h', mode: jfr}", "jfr"},
     {"{endpoint: 'http://h', mode: otlp, labels: {add: {a: b}}}", "need mode: push or ingest"},
-    {"{endpoint: 'http://h', labels: {add: {__x: b}}}", "which is the server's"},
+    {"{endpoint: 'http://h', labels: {add: {__x: b}}}", "which is reserved for the server"},
     {"{endpoint: 'http://h', labels: {names: {a: service_name}}}", "service_name is set from"},
     {"{endpoint: 'http://h', labels: {add: [a]}}", "must be a map"},
     {"{endpoint: 'http://h', labels: {add: {a: 5}}}", "put it in quotes"},
