@@ -19,7 +19,7 @@ struct call_tree {
     struct profile_set edges; /* a node's content: its parent and its name */
     struct call_node *nodes;  /* edges.count of them */
     uint32_t capacity;
-    uint64_t unplaced; /* stacks that came when there were CALL_TREE_NODES_MAX: only the root has
+    uint64_t unplaced; /* stacks added after CALL_TREE_NODES_MAX was reached: only the root has
                           their values */
 };
 

@@ -14,9 +14,8 @@
 #include "src/cli/profile/value_unit.h"
 #include "src/profiles/pprof/otlp_text.h"
 
-/* In pixels; the script knows MARGIN too. */
 /* Styles and the script for search and zoom, as elements of the SVG; neither refers to anything
- * outside of it. Frames are groups of class "f" with the data that the script lays them out by: x
+ * outside it. Frames are groups of class "f" with the data that the script lays them out by: x
  * and w in parts of a million of the whole width. */
 static const char flamegraph_head[] =
     "<style>text{font:12px sans-serif;fill:#111}.f{cursor:pointer}.f text{pointer-events:none;"
@@ -75,6 +74,7 @@ static const char flamegraph_head[] =
     "});\n"
     "]]></script>\n";
 
+/* In pixels; the script has MARGIN, too. */
 enum { WIDTH = 1200, MARGIN = 10, FRAME_HEIGHT = 16, HEAD_HEIGHT = 56 };
 
 #define WHOLE    1e6 /* the width of the root */

@@ -18,14 +18,14 @@ enum { PPROF_COLUMNS_MAX = 64 };
 
 struct pprof_merge {
     struct pprof_writer writer;
-    struct profile_set columns; /* type and unit, as texts of the writer; from 1 on */
+    struct profile_set columns; /* type and unit, as strings of the writer; from 1 on */
     struct profile_set functions;
     struct profile_set mappings;
     struct pprof_mapping *mapping_rows; /* by id; written at the end, when their flags are known */
     uint32_t mapping_rows_capacity;
     struct profile_set locations;
     struct profile_set samples; /* stacks with their labels */
-    struct profile_set times;   /* time and duration of what came in */
+    struct profile_set times;   /* time and duration of the merged profiles */
     struct profile_set comments;
     int64_t *values;          /* columns_room for each of samples */
     uint32_t values_capacity; /* the same, counted in samples */

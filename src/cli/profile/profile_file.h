@@ -18,9 +18,9 @@ enum profile_format { FORMAT_PPROF, FORMAT_OTLP, FORMAT_OTLP_JSON, PROFILE_FORMA
 struct profile_file {
     const char *path;           /* the caller's */
     enum profile_format format; /* of bytes: pprof or OTLP */
-    bool is_json;               /* OTLP: it came as JSON */
+    bool is_json;               /* OTLP: the file is JSON */
     bool is_compressed;
-    enum profile_layout layout; /* OTLP: as it came */
+    enum profile_layout layout; /* OTLP: that of the file */
     uint64_t rejected_profiles; /* OTLP: broken ones, which are left out */
     char reason[256];           /* why the first one is broken */
     struct buffer *owner;

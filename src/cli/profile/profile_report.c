@@ -27,7 +27,7 @@ struct adding {
     struct profile_dictionary dictionary;
     uint32_t *names;  /* by function: its name + 1; 0: not looked up yet */
     uint32_t *labels; /* by attribute, the same */
-    uint32_t *frames; /* of the stack at hand; REPORT_DEPTH_MAX of them */
+    uint32_t *frames; /* of the current stack; REPORT_DEPTH_MAX of them */
     size_t frames_count;
 };
 

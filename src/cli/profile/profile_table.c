@@ -36,25 +36,6 @@ static void print_place(FILE *out, struct slice name, struct slice file)
     fputc('\n', out);
 }
 
-static void print_top(FILE *out, const struct report *report, const struct report_type *type,
-                      size_t rows_max)
-{
-    size_t count;
-    struct top_row *rows = profile_top(report, type, &count);
-    struct slice unit = report_text(report, type->unit);
-    fputs("\nFunctions by ", out);
-    print_type_name(out, report, type);
-    fprintf(out, ", %zu of %zu\n%14s %7s %14s %7s  %s\n", report_rows(count, rows_max), count,
-            "FLAT", "FLAT%", "CUMULATIVE", "CUM%", "FUNCTION");
-    for (size_t i = 0; i < report_rows(count, rows_max); i++) {
-        fprintf(out, "%14s %6.1f%% %14s %6.1f%%  ", value_unit_text(rows[i].flat, unit).text,
-                percent(rows[i].flat, type->total), value_unit_text(rows[i].cumulative, unit).text,
-                percent(rows[i].cumulative, type->total));
-        print_place(out, rows[i].name, rows[i].file);
-    }
-    mem_free(rows);
-}
-
 static int compare_ranks(const void *left, const void *right, void *counts)
 {
     const uint64_t *samples = counts;
@@ -111,9 +92,26 @@ void profile_table_show(FILE *out, const struct profile_file *file, const struct
             fprintf(out,
                     "%" PRIu64 " samples are missing in flame graphs: too many stacks differ\n",
                     report->types[i].tree.unplaced);
-    for (size_t i = 0; i < report->types_count; i++)
-        if (scope.type == NULL || scope.type == &report->types[i])
-            print_top(out, report, &report->types[i], scope.rows_max);
+    for (size_t i = 0; i < report->types_count; i++) {
+        const struct report_type *type = &report->types[i];
+        if (scope.type != NULL && scope.type != type)
+            continue;
+        size_t count;
+        struct top_row *rows = profile_top(report, type, &count);
+        struct slice unit = report_text(report, type->unit);
+        fputs("\nFunctions by ", out);
+        print_type_name(out, report, type);
+        fprintf(out, ", %zu of %zu\n%14s %7s %14s %7s  %s\n", report_rows(count, scope.rows_max),
+                count, "FLAT", "FLAT%", "CUMULATIVE", "CUM%", "FUNCTION");
+        for (size_t k = 0; k < report_rows(count, scope.rows_max); k++) {
+            fprintf(out, "%14s %6.1f%% %14s %6.1f%%  ", value_unit_text(rows[k].flat, unit).text,
+                    percent(rows[k].flat, type->total),
+                    value_unit_text(rows[k].cumulative, unit).text,
+                    percent(rows[k].cumulative, type->total));
+            print_place(out, rows[k].name, rows[k].file);
+        }
+        mem_free(rows);
+    }
     size_t count = report->label_keys.count - 1;
     assert(report->label_keys.count > 0);
     if (count != 0) {
