@@ -45,11 +45,12 @@ static const struct config_field debug_exporter_fields[] = {
                  "basic: a line of figures for each batch; normal: a line per item; detailed: "
                  "every field."),
     CONFIG_INT(struct debug_exporter_config, sampling_initial, "sampling_initial", "2", INT64_MIN,
-               INT64_MAX, "So many equal messages are printed in each second; below 0: all …"),
+               INT64_MAX,
+               "Equal messages printed in each second before sampling starts; below 0: all …"),
     CONFIG_INT(struct debug_exporter_config, sampling_thereafter, "sampling_thereafter", "1",
-               INT64_MIN, INT64_MAX, "… and then every so-manieth; 0 or less: no more."),
+               INT64_MIN, INT64_MAX, "… and then one in this many; 0 or less: none."),
     CONFIG_COUNT(struct debug_exporter_config, top_functions, "top_functions", "5", 0, 100,
-                 "Profiles: the spans that samples belong to, each with so many of its hottest "
+                 "Profiles: the spans that samples belong to, each with this many of its hottest "
                  "functions; 0: none."),
     CONFIG_BOOL(struct debug_exporter_config, use_internal_logger, "use_internal_logger", "true",
                 "Print to the log, with its level, form and sampling."),
@@ -101,7 +102,7 @@ static bool debug_exporter_check(const void *section, struct error *error)
                                 "instead") ||
                error_at(error, "verbosity");
     if (config->output_paths.count > OUTPUTS_MAX)
-        return error_set(error, "found %zu paths, at most %d are taken", config->output_paths.count,
+        return error_set(error, "found %zu paths, expected at most %d", config->output_paths.count,
                          OUTPUTS_MAX) ||
                error_at(error, "output_paths");
     return true;

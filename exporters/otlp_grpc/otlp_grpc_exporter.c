@@ -82,13 +82,13 @@ static const struct config_field keepalive_fields[] = {
         struct otlp_grpc_keepalive_config, timeout_ns, "timeout", "10s",
         "How long to wait for the ping's response before closing the connection; 0: 20s."),
     CONFIG_BOOL(struct otlp_grpc_keepalive_config, permit_without_stream, "permit_without_stream",
-                "false", "Ping while no request is under way, too."),
+                "false", "Also ping while no request is in flight."),
     CONFIG_END,
 };
 
 static const struct config_field otlp_grpc_fields[] = {
     CONFIG_TEXT(struct otlp_grpc_config, endpoint, "endpoint", NULL,
-                "host:port, bare or behind http://, https:// (which forces TLS), dns:/// or "
+                "host:port, bare or after http://, https:// (which forces TLS), dns:/// or "
                 "passthrough:///; or unix:///path."),
     CONFIG_CHOICE(struct otlp_grpc_config, compression, "compression", "gzip", compressions,
                   "Of messages: gzip, snappy, zstd or none."),

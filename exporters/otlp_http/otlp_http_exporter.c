@@ -95,7 +95,7 @@ static const char *const compressions[] = {
 static const struct config_field compression_params_fields[] = {
     CONFIG_INT(struct otlp_http_compression_config, level, "level", "0", INT32_MIN, INT32_MAX,
                "How hard to compress; gzip, zlib and deflate: 1 fastest to 9 smallest, zstd: its "
-               "own levels, of which 1, 3, 7 and 11 are told apart. 0: the standard."),
+               "own levels, of which only 1, 3, 7 and 11 differ. 0: the default."),
     CONFIG_END,
 };
 
@@ -118,14 +118,14 @@ static bool lacks_scheme(const char *text)
 
 static const char *warn_of_scheme(const char *text)
 {
-    return lacks_scheme(text) ? "found a URL without a scheme, which is taken for http; write "
+    return lacks_scheme(text) ? "found a URL without a scheme, so http is used; write "
                                 "http:// or https:// before it"
                               : NULL;
 }
 
 static const struct config_field otlp_http_fields[] = {
     CONFIG_TEXT_WARNED(struct otlp_http_config, endpoint, "endpoint", NULL, warn_of_scheme,
-                       "Base URL; /v1/traces and so on are put behind its path."),
+                       "Base URL; /v1/traces and so on are appended to its path."),
     CONFIG_TEXT_WARNED(struct otlp_http_config, endpoints[TRACES], "traces_endpoint", NULL,
                        warn_of_scheme, "Whole URL for traces, instead of endpoint."),
     CONFIG_TEXT_WARNED(struct otlp_http_config, endpoints[METRICS], "metrics_endpoint", NULL,
@@ -135,7 +135,7 @@ static const struct config_field otlp_http_fields[] = {
     CONFIG_TEXT_WARNED(struct otlp_http_config, endpoints[PROFILES], "profiles_endpoint", NULL,
                        warn_of_scheme, "Whole URL for profiles, instead of endpoint."),
     CONFIG_CHOICE(struct otlp_http_config, encoding, "encoding", "proto", encodings,
-                  "Form of the body: protobuf, or OTLP/JSON."),
+                  "Encoding of the body: protobuf, or OTLP/JSON."),
     CONFIG_CHOICE(struct otlp_http_config, proto_version, "proto_version", "1.10", proto_versions,
                   "Layout of profiles; \"1.9\", in quotes, for Pyroscope 1.18 and 1.19 and Go "
                   "collectors up to 0.147."),
@@ -158,8 +158,7 @@ static const struct config_field otlp_http_fields[] = {
                INT64_MIN, INT64_MAX,
                "The same for one host; 0: as max_idle_conns, less: none are kept."),
     CONFIG_INT(struct otlp_http_config, max_conns_per_host, "max_conns_per_host", "0", INT64_MIN,
-               INT64_MAX,
-               "Most connections of a lane; further requests wait. 0 or less: no limit."),
+               INT64_MAX, "Most connections of a lane; more requests wait. 0 or less: no limit."),
     CONFIG_DURATION_OR_NEGATIVE(struct otlp_http_config, idle_conn_timeout_ns, "idle_conn_timeout",
                                 "90s", "An idle connection is closed after this; 0: never."),
     CONFIG_BOOL(struct otlp_http_config, disable_keep_alives, "disable_keep_alives", "false",
@@ -300,7 +299,7 @@ struct otlp_http_exporter_counters {
 static const struct counter_row otlp_http_exporter_counters[] = {
     COUNTER(struct otlp_http_exporter_counters, odd_responses, COUNTER_SUM,
             "spanflame_exporter_odd_answers",
-            "2xx responses whose body was cut off or no OTLP response; they count as sent."),
+            "2xx responses whose body was cut off or not an OTLP response; they count as sent."),
     PROFILE_OUTGOING_COUNTER(struct otlp_http_exporter_counters, unconvertible),
     COUNTER_END,
 };

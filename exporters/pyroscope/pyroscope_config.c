@@ -36,8 +36,8 @@ const struct config_field pyroscope_labels_fields[] = {
     CONFIG_TEXTS(struct pyroscope_labels_config, allow, "allow", allowed_by_default,
                  "Attributes of resource and scope that become labels of the series."),
     CONFIG_TEXTS(struct pyroscope_labels_config, drop, "drop", dropped_by_default,
-                 "Attributes of samples that become no label. Each value of the others makes a "
-                 "series of its own."),
+                 "Attributes of samples that do not become labels. Each value of the others makes "
+                 "a series of its own."),
     CONFIG_VALUE(struct pyroscope_labels_config, names, "names",
                  "Map of attributes to labels: other names than their own. They are allowed then."),
     CONFIG_VALUE(struct pyroscope_labels_config, add, "add", "Map of further labels and values."),
@@ -79,21 +79,22 @@ const struct config_field pyroscope_fields[] = {
     CONFIG_CHOICE(struct pyroscope_config, compression, "compression", "gzip", compressions,
                   "gzip or none."),
     CONFIG_CHOICE(struct pyroscope_config, trace_id, "trace_id", "on", switches,
-                  "Whether samples carry their trace id beside their span id; off for servers "
+                  "Whether samples carry their trace id as well as their span id; off for servers "
                   "before 2.1, where each trace would be a series."),
     CONFIG_CHOICE(struct pyroscope_config, min_server_version, "min_server_version", "2.1",
                   versions,
                   "The oldest version of the server that must take what is sent: 2.1 and later; "
-                  "2.0, for which samples have no trace id; or 1, for which names of labels have "
-                  "letters, digits and underscores only, too."),
+                  "2.0, for which samples have no trace id; or 1, for which label names also have "
+                  "only letters, digits and underscores."),
     CONFIG_CHOICE(struct pyroscope_config, min_server_version, "min_pyroscope", "2.1", versions,
                   "The old name of min_server_version."),
     CONFIG_TEXT(struct pyroscope_config, tenant, "tenant", NULL,
                 "Tenant of a server with several, sent as X-Scope-OrgID."),
-    CONFIG_BOOL(struct pyroscope_config, forward_tenant, "forward_tenant", "true",
-                "Without a tenant of its own: send what came with an X-Scope-OrgID on for the same "
-                "tenant. The pyroscope receiver keeps it at all times, the otlp receiver with "
-                "include_metadata; profiles of different tenants are never merged."),
+    CONFIG_BOOL(
+        struct pyroscope_config, forward_tenant, "forward_tenant", "true",
+        "If tenant is not set: send on for the same tenant what came with an X-Scope-OrgID. "
+        "The pyroscope receiver always keeps it, the otlp receiver with include_metadata; "
+        "profiles of different tenants are never merged."),
     CONFIG_HEADERS(struct pyroscope_config, headers, "headers",
                    "Headers of every request; they win over ours."),
     CONFIG_OPTIONAL(struct pyroscope_config, basic_auth, struct pyroscope_auth_config,
@@ -114,7 +115,8 @@ const struct config_field pyroscope_fields[] = {
     CONFIG_SECTION(struct pyroscope_config, labels, struct pyroscope_labels_config, "labels",
                    pyroscope_labels_fields, NULL, "Which attributes become labels."),
     CONFIG_SECTION(struct pyroscope_config, limits, struct pyroscope_limits_config, "limits",
-                   pyroscope_limits_fields, NULL, "What the server takes; its defaults are ours."),
+                   pyroscope_limits_fields, NULL,
+                   "What the server accepts; its defaults are ours."),
     SENDING_QUEUE_ROW(struct pyroscope_config, CONFIG_DEFAULT_ON),
     RETRY_ROW(struct pyroscope_config),
     CONFIG_END,
