@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loading, step by step: read every location, merge them in their order, settings last; replace
- * references; decode by the option tables; check the graph. A step that fails leaves its problems
- * and lets the next one go on wherever it can, so that all of them are reported at once. Main
- * thread. */
+/* Loads a configuration: reads every location and merges them in order, settings last; replaces
+ * references; decodes by the option tables; checks the graph. A step that fails reports its
+ * problems, and the next ones go on wherever they can, so that all problems are reported at once.
+ * Main thread.
+ */
 #include "src/config/config.h"
 
 #include <assert.h>
@@ -25,7 +26,7 @@
 
 enum { SOURCE_NAME_MAX = 200 };
 
-/* What a struct config is embedded in. */
+/* The allocation that a struct config is part of. */
 struct loaded_config {
     struct config config;
     struct arena arena; /* holds everything that config points to */
@@ -100,7 +101,7 @@ static bool merge_into(struct loader *loader, struct node **root, struct node *t
     return tree != NULL && tree->kind != NODE_BROKEN;
 }
 
-/* Without any location there is no source, and problems need one. */
+/* The source of problems when there is no location. */
 static const struct source *command_line(struct loader *loader)
 {
     return loader_add_source(loader, "command line");
@@ -122,8 +123,9 @@ static struct node *resolve_request(struct loader *loader, const struct config_r
         return NULL;
     }
     for (size_t i = 0; i < request->locations_count; i++) {
-        /* The name in problems: files by their name; inline YAML up to its first value, which may
-         * be a secret. */
+        /* Problems name files as given, and inline YAML up to its first value, which may be a
+         * secret.
+         */
         const char *argument = request->locations[i];
         char name[SOURCE_NAME_MAX];
         size_t size = strlen(argument);
@@ -159,7 +161,6 @@ static struct node *resolve_request(struct loader *loader, const struct config_r
 static void check_section_is_filled(struct loader *loader, const struct node *root,
                                     enum component_kind kind)
 {
-    assert(kind <= EXTENSION);
     struct path path = {.parent = NULL};
     struct path inner = {.parent = &path, .key = component_kind_section(kind)};
     const struct node *section = node_value(root, inner.key);
@@ -169,7 +170,7 @@ static void check_section_is_filled(struct loader *loader, const struct node *ro
                    "no %s configuration specified in config", component_kind_name(kind));
 }
 
-/* True when all is well; *ret_root is then the resolved tree. */
+/* False: there are problems. *ret_root is the resolved tree, or NULL if there is none. */
 static bool load(struct loader *loader, const struct config_request *request, struct config *config,
                  struct node **ret_root)
 {
@@ -177,70 +178,69 @@ static bool load(struct loader *loader, const struct config_request *request, st
     loader->factories = request->factories;
     loader->gates = request->gates;
     struct node *root = resolve_request(loader, request);
-    if (root != NULL && !request->skips_checks) {
-        struct component_set set;
-        const struct node_entry *service = node_find(root, "service");
-        assert(root->kind == NODE_MAP);
-        static const char *const keys[] = {"receivers",  "processors", "exporters",
-                                           "connectors", "extensions", "service"};
-        struct path path = {.parent = NULL};
-        for (size_t i = 0; i < root->count; i++) {
-            bool is_known = false;
-            const struct node_entry *entry = &root->entries[i];
-            struct path inner = {.parent = &path, .key = entry->key};
-            struct suggestion suggestion = suggestion_for(entry->key);
-            for (size_t j = 0; j < sizeof(keys) / sizeof(keys[0]); j++) {
-                is_known |= strcmp(entry->key, keys[j]) == 0;
-                suggestion_consider(&suggestion, keys[j]);
-            }
-            if (!is_known)
-                loader_problem(loader, entry->position, &inner,
-                               "found an unknown key, expected receivers, processors, exporters, "
-                               "connectors, extensions or service%s",
-                               suggestion_to_text(&suggestion).text);
+    *ret_root = root;
+    if (root == NULL || request->skips_checks)
+        return root != NULL && loader_problems(loader) == 0;
+    struct component_set set;
+    const struct node_entry *service = node_find(root, "service");
+    assert(root->kind == NODE_MAP);
+    static const char *const keys[] = {"receivers",  "processors", "exporters",
+                                       "connectors", "extensions", "service"};
+    struct path path = {.parent = NULL};
+    for (size_t i = 0; i < root->count; i++) {
+        bool is_known = false;
+        const struct node_entry *entry = &root->entries[i];
+        struct path inner = {.parent = &path, .key = entry->key};
+        struct suggestion suggestion = suggestion_for(entry->key);
+        for (size_t j = 0; j < sizeof(keys) / sizeof(keys[0]); j++) {
+            is_known |= strcmp(entry->key, keys[j]) == 0;
+            suggestion_consider(&suggestion, keys[j]);
         }
-        check_section_is_filled(loader, root, RECEIVER);
-        check_section_is_filled(loader, root, EXPORTER);
-        component_set_load(loader, root, &set);
-        config->components = set.items;
-        config->components_count = set.count;
-        service_keys_load(loader, service, &config->service);
-        pipelines_load(loader, service != NULL ? service->value : NULL,
-                       service != NULL ? service->position : root->position, &set, config);
-        /* Reports references to extensions that are not defined, not listed in service::extensions,
-         * or not accepted by their field. Unused components may name anything, as in Go. */
-        for (const struct extension_name *noted = loader->extension_names; noted != NULL;
-             noted = noted->next) {
-            struct error error = {.text = ""};
-            const struct config_component *extension =
-                component_set_find(&set, EXTENSION, noted->name);
-            bool is_listed = false;
-            for (size_t i = 0; i < config->extensions_count; i++)
-                is_listed |= config->extensions[i] == extension;
-            if (!noted->user->is_used)
-                continue;
-            if (extension == NULL) {
-                struct suggestion suggestion = suggestion_for(noted->name);
-                for (size_t i = 0; i < set.count; i++)
-                    if (set.kinds[i] == EXTENSION)
-                        suggestion_consider(&suggestion, set.items[i].id);
-                loader_problem(loader, noted->position, noted->path,
-                               "failed to resolve authenticator \"%s\": authenticator not found; "
-                               "expected an extension that is defined below extensions%s",
-                               noted->name, suggestion_to_text(&suggestion).text);
-            } else if (!is_listed) {
-                loader_problem(loader, noted->position, noted->path,
-                               "failed to resolve authenticator \"%s\": authenticator not found; "
-                               "the extension is defined but not started: add it to "
-                               "service::extensions",
-                               noted->name);
-            } else if (extension->config != NULL && !noted->field->accepts(extension, &error)) {
-                loader_problem(loader, noted->position, noted->path, "%s", error.text);
-            }
+        if (!is_known)
+            loader_problem(loader, entry->position, &inner,
+                           "found an unknown key, expected receivers, processors, exporters, "
+                           "connectors, extensions or service%s",
+                           suggestion_to_text(&suggestion).text);
+    }
+    check_section_is_filled(loader, root, RECEIVER);
+    check_section_is_filled(loader, root, EXPORTER);
+    component_set_load(loader, root, &set);
+    config->components = set.items;
+    config->components_count = set.count;
+    service_keys_load(loader, service, &config->service);
+    pipelines_load(loader, service != NULL ? service->value : NULL,
+                   service != NULL ? service->position : root->position, &set, config);
+    /* Reports references to extensions that are not defined, not listed in service::extensions,
+     * or not accepted by their field. Unused components may name anything, as in Go. */
+    for (const struct extension_name *noted = loader->extension_names; noted != NULL;
+         noted = noted->next) {
+        struct error error = {.text = ""};
+        const struct config_component *extension = component_set_find(&set, EXTENSION, noted->name);
+        bool is_listed = false;
+        for (size_t i = 0; i < config->extensions_count; i++)
+            is_listed |= config->extensions[i] == extension;
+        if (!noted->user->is_used)
+            continue;
+        if (extension == NULL) {
+            struct suggestion suggestion = suggestion_for(noted->name);
+            for (size_t i = 0; i < set.count; i++)
+                if (set.kinds[i] == EXTENSION)
+                    suggestion_consider(&suggestion, set.items[i].id);
+            loader_problem(loader, noted->position, noted->path,
+                           "failed to resolve authenticator \"%s\": authenticator not found; "
+                           "expected an extension that is defined below extensions%s",
+                           noted->name, suggestion_to_text(&suggestion).text);
+        } else if (!is_listed) {
+            loader_problem(loader, noted->position, noted->path,
+                           "failed to resolve authenticator \"%s\": authenticator not found; "
+                           "the extension is defined but not started: add it to "
+                           "service::extensions",
+                           noted->name);
+        } else if (extension->config != NULL && !noted->field->accepts(extension, &error)) {
+            loader_problem(loader, noted->position, noted->path, "%s", error.text);
         }
     }
-    *ret_root = root;
-    return root != NULL && loader_problems(loader) == 0;
+    return loader_problems(loader) == 0;
 }
 
 struct config *config_load(const struct config_request *request, struct config_problems *problems)
