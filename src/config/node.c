@@ -11,7 +11,7 @@
 
 enum { FIRST_CAPACITY = 4, FIRST_SLOTS = 64, SHOWN_BYTES_MAX = 60 };
 
-uint32_t node_key_hash(const char *key)
+static uint32_t hash_of(const char *key)
 {
     uint32_t hash = 2166136261u; /* FNV-1a */
     for (; *key != '\0'; key++)
@@ -56,7 +56,7 @@ void node_add(struct arena *arena, struct node *map, struct node_entry entry)
 {
     assert(map != NULL && map->kind == NODE_MAP);
     make_room(arena, map);
-    entry.hash = node_key_hash(entry.key);
+    entry.hash = hash_of(entry.key);
     map->entries[map->count++] = entry;
     if (2 * map->count >= map->slots_count && map->count >= FIRST_SLOTS / 4) {
         size_t count = FIRST_SLOTS;
@@ -77,7 +77,7 @@ struct node_entry *node_find(const struct node *map, const char *key)
 {
     if (map == NULL || map->kind != NODE_MAP)
         return NULL;
-    uint32_t hash = node_key_hash(key);
+    uint32_t hash = hash_of(key);
     if (map->slots != NULL) {
         uint32_t place = *slot_of(map, key, hash);
         return place > 0 ? &map->entries[place - 1] : NULL;
@@ -92,18 +92,6 @@ struct node *node_value(const struct node *map, const char *key)
 {
     struct node_entry *entry = node_find(map, key);
     return entry != NULL ? entry->value : NULL;
-}
-
-void node_remove(struct node *map, const char *key)
-{
-    struct node_entry *entry = node_find(map, key);
-    if (entry == NULL)
-        return;
-    size_t behind = map->count - 1 - (size_t)(entry - map->entries);
-    memmove(entry, entry + 1, behind * sizeof(*entry));
-    map->count--;
-    map->slots = NULL;
-    map->slots_count = 0;
 }
 
 static const char *kind_name(enum node_kind kind)

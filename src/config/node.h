@@ -18,10 +18,10 @@ enum node_kind {
     NODE_TIME, /* 2001-01-01: YAML's timestamp, which no option takes; as a string it has quotes */
     NODE_LIST,
     NODE_MAP,
-    NODE_BROKEN, /* reported already: every step skips it silently */
+    NODE_BROKEN, /* its problem is reported already; every step skips it */
 };
 
-/* A file, a flag or another place that configuration comes from. */
+/* A file, flag or other source of configuration. */
 struct source {
     const char *name; /* as problems print it; never contains a value */
     size_t order;     /* problems are sorted by it */
@@ -39,8 +39,8 @@ struct node {
     int64_t integer;
     double real;
     const char *text; /* scalars: what was written, without quotes */
-    /* The substituted text, beside its parsed value: the field's type picks one. NULL: not
-     * substituted as a whole. */
+    /* The substituted text, beside its parsed value; the field's type decides which one counts.
+     * NULL: not substituted as a whole. */
     const char *verbatim;
     const char *reference; /* "${env:X}": where the value came from; NULL: literal */
     struct position position;
@@ -67,8 +67,6 @@ void node_add(struct arena *arena, struct node *map, struct node_entry entry);
 /* NULL: no such key, or not a map. */
 struct node_entry *node_find(const struct node *map, const char *key);
 struct node *node_value(const struct node *map, const char *key);
-void node_remove(struct node *map, const char *key);
-uint32_t node_key_hash(const char *key);
 
 enum { NODE_DESCRIPTION_MAX = 160 };
 struct node_description {

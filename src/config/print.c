@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* print-config, in three steps: redact what is secret by the option tables, write the defaults out,
- * and print the tree as YAML (through libyaml's emitter) or JSON. Main thread. */
+/* print-config, in three steps: redacts secrets by the option tables, adds the defaults, and prints
+ * the tree as YAML (through libyaml's emitter) or JSON. Main thread. */
 #include "src/config/print.h"
 
 #include <assert.h>
@@ -39,7 +39,7 @@ static struct node *new_scalar(struct loader *loader, const struct node *map, co
     return node;
 }
 
-/* The default of a field that is no section. */
+/* The default of a field other than a section. */
 static struct node *new_leaf(struct loader *loader, const struct node *map,
                              const struct config_field *field)
 {
@@ -63,19 +63,7 @@ static void add(struct loader *loader, struct node *map, const char *key, struct
 {
     assert(map->kind == NODE_MAP);
     if (value != NULL)
-        node_add(&loader->arena, map,
-                 (struct node_entry){.key = key, .hash = node_key_hash(key), .value = value});
-}
-
-/* Whether the map has the field under another name, which its default would overrule. */
-static bool has_other_name(const struct config_field *table, const struct config_field *field,
-                           const struct node *map)
-{
-    for (; field->type != CONFIG_TYPE_IGNORED && table->key != NULL; table++)
-        if (table != field && table->type == field->type && table->offset == field->offset &&
-            node_value(map, table->key) != NULL)
-            return true;
-    return false;
+        node_add(&loader->arena, map, (struct node_entry){.key = key, .value = value});
 }
 
 static void add_defaults(struct loader *loader, const struct config_field *fields,
@@ -99,7 +87,13 @@ static void add_defaults(struct loader *loader, const struct config_field *field
             if (value->count > 0)
                 add(loader, node, fields->key, value);
         } else if (value == NULL) {
-            if (fields->default_text != NULL && !has_other_name(table, fields, node))
+            /* A default would overrule the same field under another name. */
+            bool is_absent = fields->default_text != NULL;
+            for (const struct config_field *other = table; is_absent && other->key != NULL; other++)
+                is_absent = other == fields || fields->type == CONFIG_TYPE_IGNORED ||
+                            other->type != fields->type || other->offset != fields->offset ||
+                            node_value(node, other->key) == NULL;
+            if (is_absent)
                 add(loader, node, fields->key, new_leaf(loader, node, fields));
         } else if (fields->type == CONFIG_TYPE_SECTION) {
             const struct node *enabled = node_value(value, "enabled");
@@ -151,7 +145,7 @@ static bool has_userinfo(const struct node *node)
     return memchr(authority, '@', strcspn(authority, "/?#")) != NULL;
 }
 
-/* No table says which strings are secrets, so all may be. */
+/* No table says which strings are secret, so all are redacted. */
 static void prepare_unknown(struct node *node, bool is_unredacted)
 {
     if (!is_unredacted)

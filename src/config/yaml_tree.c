@@ -83,7 +83,8 @@ static struct node *new_node(struct builder *builder, enum node_kind kind, yaml_
     return node;
 }
 
-struct node *yaml_tree_try_copy(struct loader *loader, const struct node *node, size_t depth)
+/* A copy at this depth, or NULL when it exceeds a limit. */
+static struct node *try_copy(struct loader *loader, const struct node *node, size_t depth)
 {
     if (depth > CONFIG_DEPTH_MAX)
         return NULL;
@@ -98,7 +99,7 @@ struct node *yaml_tree_try_copy(struct loader *loader, const struct node *node, 
     copy->entries = NULL;
     for (size_t i = 0; i < node->count; i++) {
         struct node_entry entry = node->entries[i];
-        entry.value = yaml_tree_try_copy(loader, entry.value, depth + 1);
+        entry.value = try_copy(loader, entry.value, depth + 1);
         if (entry.value == NULL)
             return NULL;
         if (copy->kind == NODE_LIST)
@@ -159,7 +160,7 @@ static bool attach(struct builder *builder, struct node *node, bool is_plain)
     if (twin != NULL || (frame->is_merge && frame->merged != NULL)) {
         if (builder->origin->reference != NULL)
             return fail(builder, frame->key_position, false,
-                        "the key \"%s\" stands twice in one map", frame->key);
+                        "the key \"%s\" occurs twice in one map", frame->key);
         loader_problem(builder->loader, frame->key_position, NULL,
                        "found the key \"%s\" a second time in the same map (first in line %zu), "
                        "expected each key once",
@@ -176,7 +177,7 @@ static bool attach(struct builder *builder, struct node *node, bool is_plain)
     return true;
 }
 
-/* Returns its place + 1, or 0 when there is no anchor. */
+/* Sets *ret_place to the anchor's place + 1, or to 0 without a name. */
 static bool add_anchor(struct builder *builder, const yaml_char_t *name, struct node *node,
                        size_t *ret_place)
 {
@@ -302,8 +303,8 @@ static bool on_event(struct builder *builder, const yaml_event_t *event)
             return fail(builder, position, false, "the anchor &%s contains itself", name);
         if (++builder->aliases_count > CONFIG_ALIASES_MAX)
             return fail(builder, position, true, "more than %d aliases", CONFIG_ALIASES_MAX);
-        struct node *copy = yaml_tree_try_copy(builder->loader, anchor->node,
-                                               builder->origin->depth + builder->depth + 1);
+        struct node *copy =
+            try_copy(builder->loader, anchor->node, builder->origin->depth + builder->depth + 1);
         if (copy == NULL)
             return fail(builder, position, true,
                         "the alias *%s grows the configuration beyond %d values or %d levels", name,
@@ -377,7 +378,7 @@ static bool refuse_syntax(struct builder *builder, const yaml_parser_t *parser)
         hint = " (tabs cannot indent; use blanks)";
     else if (strstr(problem, "did not find expected ','") != NULL &&
              memmem(bytes.data, bytes.size, "${", 2) != NULL)
-        hint = " (inside {…} and […] a ${…} must stand in quotes)";
+        hint = " (inside {…} and […], put ${…} in quotes)";
     if (parser->context == NULL)
         return fail(builder, position, false, "this is not valid YAML: %s%s", problem, hint);
     return fail(builder, position, false, "this is not valid YAML: %s, %s from line %zu%s", problem,

@@ -15,8 +15,7 @@ struct loader;
 
 /* Where the bytes come from. */
 struct yaml_origin {
-    /* Documents: the source. Substituted texts: the position of the reference, for all their
-     * nodes. */
+    /* Of a document: its start. Of substituted text: the reference, for all of its nodes. */
     struct position position;
     const char *reference; /* NULL: a document */
     size_t depth;          /* of the reference in its tree */
@@ -28,9 +27,9 @@ struct yaml_failure {
     struct error error;
 };
 
-/* The first document, or a null node when there is none. NULL on failure. Duplicate keys in a map
- * are reported to the loader in documents, where the first is kept, and are a failure elsewhere. */
+/* The first document, or a null node when there is none. NULL on failure. Duplicate keys in a
+ * document are reported to the loader, and the first is kept; in substituted text they are a
+ * failure.
+ */
 struct node *yaml_tree_parse(struct loader *loader, struct slice bytes,
                              const struct yaml_origin *origin, struct yaml_failure *failure);
-/* A copy at this depth, or NULL when it exceeds a limit. */
-struct node *yaml_tree_try_copy(struct loader *loader, const struct node *node, size_t depth);

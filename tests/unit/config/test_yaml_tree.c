@@ -111,7 +111,7 @@ static const struct {
 } failures[] = {
     {"a: [1", 2, 1, "this is not valid YAML: did not find expected ',' or ']'"},
     {"a:\n\t- b", 2, 1, "tabs cannot indent"},
-    {"a: {x: ${env:N}}", 1, 9, "must stand in quotes"},
+    {"a: {x: ${env:N}}", 1, 9, "put ${…} in quotes"},
     {"a: 1\n b: 2", 2, 3, "this is not valid YAML"},
     {"~: 1", 1, 1, "found null as a key"},
     {"a:\n  true: 1", 2, 3, "found the boolean true as a key"},
@@ -270,9 +270,7 @@ static void maps_may_have_as_many_keys_as_a_file_holds(void **state)
     assert_non_null(node_find(map, "k0"));
     assert_non_null(node_find(map, "k299999"));
     assert_null(node_find(map, "k300000"));
-    node_remove(map, "k7");
-    assert_null(node_find(map, "k7"));
-    assert_ptr_equal(node_find(map, "k299999"), &map->entries[MANY_KEYS - 2]);
+    assert_ptr_equal(node_find(map, "k299999"), &map->entries[MANY_KEYS - 1]);
     mem_free(text);
 }
 
