@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes and texts. Pure functions. */
+/* Parses and prints sizes. Pure functions. */
 #include "src/config/byte_size.h"
 
 #include <assert.h>

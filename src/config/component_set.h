@@ -36,6 +36,6 @@ struct config_component *component_set_find(const struct component_set *set,
 const struct component_factory *component_factory_find(const struct loader *loader,
                                                        enum component_kind kind, const char *type,
                                                        const char **ret_alias);
-/* Puts "file:line:column: path: " before the text of an error that is about the component, by the
- * error's steps (src/base/error.h). */
+/* Prefixes "file:line:column: path: " to an error about the component, by the error's steps
+ * (src/base/error.h). */
 void config_component_locate(const struct config_component *component, struct error *error);

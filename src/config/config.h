@@ -8,7 +8,7 @@
 
 #include "src/config/config_types.h"
 
-/* NULL when anything is wrong. Fills problems either way (warnings); free them with
+/* NULL when there are problems. Fills problems in any case, with warnings too; free them with
  * config_problems_clear. */
 struct config *config_load(const struct config_request *request, struct config_problems *problems);
 /* NULL is a no-op. */

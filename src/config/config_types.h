@@ -33,9 +33,9 @@ struct config_pipeline {
     const struct config_component *const *processors;
     size_t exporters_count;
     const struct config_component *const *exporters; /* connectors among them */
-    size_t depth;          /* connectors on the longest way to it; 0: receivers alone feed it */
-    unsigned destinations; /* where an item goes from here: exporters, those behind connectors that
-                              pass it on, and connectors that do not; once for each way */
+    size_t depth;          /* connectors on the longest path to it; 0: only receivers feed it */
+    unsigned destinations; /* of an item: exporters, also those behind connectors that pass it on,
+                              and connectors that do not; counted once for each path */
 };
 
 /* service::telemetry and our own keys below service:. */
@@ -81,7 +81,7 @@ struct config_request {
     size_t locations_count;
     const char *const *settings; /* --set, in order, "a.b=c" */
     size_t settings_count;
-    const struct component_factory *const *factories; /* NULL-ended: everything built in */
+    const struct component_factory *const *factories; /* NULL-terminated: all that are built in */
     const struct feature_gates *gates;                /* NULL: the defaults */
     bool skips_checks; /* config_print only: also prints invalid configurations */
 };

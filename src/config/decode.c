@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Decodes nodes into the structs that option tables describe. One setter per type; sections take
- * their defaults first, then the keys of the map, then their rules. YAML types are strict, as in
- * the Go collector: a number is not a string; only substituted values adapt to the field. An
- * explicit null is the type's zero. Recursion follows the tables. Main thread. */
+ * their defaults first, then the keys of the map, then their rules. Types are strict, as in the Go
+ * collector: a number is not a string; only substituted values adapt to the field. An explicit null
+ * is the type's zero. Recursion follows the tables. Main thread. */
 #include "src/config/decode.h"
 
 #include <assert.h>
@@ -55,7 +55,7 @@ static void report_mismatch(const struct site *site, const struct config_field *
                    expected);
 }
 
-/* The hint "without quotes", if the quotes are what is wrong. */
+/* The hint "without quotes", if the value would be fine without them. */
 static const char *quotes_hint(const struct node *node, enum node_kind kind)
 {
     if (node->kind != NODE_TEXT || node->reference != NULL)
@@ -105,7 +105,7 @@ static void describe_words(const struct config_field *field, char *text, size_t 
                                    field->choices[i]);
 }
 
-/* A word of the row stands for its index. False: reported. */
+/* A word of the row means its index. False: reported. */
 static bool take_in_range(const struct site *site, const struct config_field *field,
                           const struct node *node, int64_t *ret_integer)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Durations. The arithmetic is on unsigned nanoseconds; anything of 2^63 or more is invalid, as in
- * Go. Pure functions. */
+/* Parses and prints durations. The arithmetic is on unsigned nanoseconds; anything of 2^63 or more
+ * is invalid, as in Go. Pure functions. */
 #include "src/config/duration.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* NULL, or what is wrong, in the words of Go's time.ParseDuration. */
+/* NULL, or the error in the words of Go's time.ParseDuration. */
 const char *text_to_duration_ns(const char *text, int64_t *ret_duration_ns);
 
 enum { DURATION_TEXT_MAX = 32 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Substitution. A scalar that is one reference as a whole becomes the retrieved text parsed as YAML
- * and keeps the text beside it, so that a string field gets "0123" and a number field 83; a
+/* Replaces references. A scalar that is one reference as a whole becomes the retrieved text parsed
+ * as YAML and keeps the text as well, so that a string field gets "0123" and a number field 83; a
  * reference within other text is replaced by the verbatim text. Main thread. */
 #include "src/config/expand.h"
 
@@ -18,7 +18,7 @@ struct expansion {
     struct loader *loader;
     const struct path *path;
     struct position position;
-    const char *reference; /* the scalar as it was written */
+    const char *reference; /* the scalar as written */
     size_t depth;
     bool is_quiet; /* failures are not reported */
 };

@@ -7,7 +7,7 @@
 
 struct loader;
 
-/* Returns the tree with every reference replaced; what could not be is reported, at the scalar that
- * contains the reference, and left as NODE_BROKEN. Bounded by CONFIG_EXPANSIONS_MAX rounds per
- * scalar and CONFIG_EXPANDED_BYTES_MAX in all. */
+/* Returns the tree with every reference replaced. A scalar with a reference that fails is reported
+ * and becomes NODE_BROKEN. Bounded by CONFIG_EXPANSIONS_MAX rounds per scalar and
+ * CONFIG_EXPANDED_BYTES_MAX in all. */
 struct node *expand_tree(struct loader *loader, struct node *root);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Go collector's feature gates: all of its core are known, so that existing start commands run;
- * few change anything here. Set once from --feature-gates, then read only. */
+/* The Go collector's feature gates. All gates of its core are known, so that existing start
+ * commands work; few have an effect here. Set once from --feature-gates, then read only. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,5 +30,5 @@ struct feature_gates feature_gates_default(void);
 bool feature_gate_is_enabled(const struct feature_gates *gates, enum feature_gate gate);
 /* Applies the value of one --feature-gates flag: "id,+id,-id". All errors at once, "; " between. */
 bool feature_gates_parse(struct feature_gates *gates, const char *list, struct error *error);
-/* The `featuregate` command: the table, or one gate; false when there is no gate of that id. */
+/* The `featuregate` command: the table, or one gate. False: no gate has that id. */
 bool feature_gates_print(const struct feature_gates *gates, const char *id, FILE *out);

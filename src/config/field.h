@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Option tables: one row per YAML key, beside the struct that it fills. The compiler checks that
  * the field's C type fits the row; defaults are text and pass through the same parser as user
- * input; the rows also print config/reference.md. Tables are constants. What the parser stores
- * (texts, lists) lives as long as the loaded configuration. */
+ * input; the rows also print config/reference.md. Tables are constants. What the parser
+ * allocates (strings, lists) lives as long as the loaded configuration. */
 #pragma once
 
 #include <stdbool.h>
@@ -61,19 +61,19 @@ enum config_type {
     CONFIG_TYPE_INT,      /* int64_t, with min and max */
     CONFIG_TYPE_DOUBLE,   /* double */
     CONFIG_TYPE_BYTES,    /* uint64_t bytes; a number, or "64MiB"; min and max in bytes */
-    CONFIG_TYPE_DURATION, /* uint64_t nanoseconds; Go syntax, "200ms"; min and max in nanoseconds. A
-                             min below 0 takes negative ones for 0 */
+    CONFIG_TYPE_DURATION, /* uint64_t nanoseconds; Go syntax, "200ms"; min and max in nanoseconds.
+                             If min is below 0, negative durations become 0 */
     CONFIG_TYPE_TEXT,     /* const char *, never NULL ("" when absent) */
     CONFIG_TYPE_SECRET,   /* const char *, printed as [REDACTED] */
     CONFIG_TYPE_CHOICE,   /* int: index into choices */
-    CONFIG_TYPE_TEXTS,    /* struct config_texts: a list, or one text split at commas */
+    CONFIG_TYPE_TEXTS,    /* struct config_texts: a list, or one string split at commas */
     CONFIG_TYPE_SECRETS,  /* struct config_texts: a list; printed as [REDACTED] */
     CONFIG_TYPE_HEADERS,  /* struct config_pairs: a map or a list of {name, value}; secrets */
     CONFIG_TYPE_VALUE,   /* struct config_value *: any YAML value with its type; NULL when absent */
     CONFIG_TYPE_SECTION, /* a nested struct with a table of its own */
     CONFIG_TYPE_SECTIONS, /* struct config_sections: a list of nested structs */
-    CONFIG_TYPE_IGNORED,  /* accepted for the sake of existing files, has no effect here; stores
-                             nothing. What stands there is still of its type, when it has one */
+    CONFIG_TYPE_IGNORED,  /* accepted so that existing files work; the value is checked against
+                             ignored_type, not stored, and has no effect */
 };
 
 /* What a section means when its key is absent, null, or carries `enabled:` (every optional section
@@ -91,37 +91,36 @@ struct config_field {
     enum config_type type;
     enum config_presence presence; /* SECTION */
     size_t offset;                 /* of the field in the struct that the table fills */
-    size_t enabled_offset;         /* SECTION, optional: a bool in that same struct: is it on? */
+    size_t enabled_offset;         /* SECTION, optional: of a bool in the same struct: it is on */
     const char *default_text;      /* as the user would write it; NULL: the type's zero */
     int64_t min;                   /* COUNT, INT, BYTES, DURATION */
     int64_t max;
-    /* CHOICE: what may be written, NULL-ended; list "" when null may be. COUNT, optional: words
-     * that stand for their index, whatever min says ("auto" for 0). */
+    /* CHOICE: the allowed values, NULL-terminated, with "" if null is allowed. COUNT, optional:
+     * words that mean their index, even below min ("auto" for 0). */
     const char *const *choices;
-    /* IGNORED: what stands there; VALUE: anything, SECTION: any map, SECTIONS: any list. */
+    /* IGNORED: the type of the value. VALUE: anything, SECTION: any map, SECTIONS: any list. */
     enum config_type ignored_type;
     const struct config_field *fields; /* SECTION, SECTIONS */
     size_t section_size;               /* SECTION, SECTIONS */
     /* SECTION, SECTIONS: rules across the section's fields; NULL: none. */
     bool (*check)(const void *section, struct error *error);
-    /* TEXT: the value, unless empty, names an extension that service::extensions lists, and that
-     * this accepts. NULL: any text. */
+    /* TEXT: unless empty, the value must name an extension that service::extensions lists and this
+     * function accepts. NULL: any string. */
     bool (*accepts)(const struct config_component *extension, struct error *error);
-    /* The value is checked, and rules read it, but it changes nothing, as with IGNORED; writing the
-     * key causes a warning. */
+    /* The value is decoded and checked but has no effect; a warning says so, as with IGNORED. */
     bool has_no_effect;
-    /* CHOICE: case-insensitive; the index as a number and null (the first choice) are accepted
-     * too. */
+    /* CHOICE: case does not matter, and the index as a number, and null for the first choice, are
+     * accepted. */
     bool is_level;
     /* TEXT, CHOICE: "" in quotes is an error, while null leaves the field unset. */
     bool refuses_empty;
-    /* TEXT, each of TEXTS (whose warnings begin with the string): returns the warning, or NULL.
-     * NULL: never warns. */
+    /* TEXT, each of TEXTS (whose warnings begin with the string): returns a warning about the
+     * value, or NULL. May be NULL. */
     const char *(*warn)(const char *text);
     const char *help; /* a sentence for config/reference.md */
 };
 
-/* How rows are written: a macro per type, which does not compile when the field is of another. */
+/* One macro per type of row. A row whose field has another C type does not compile. */
 #define CONFIG_OFFSET(owner, field, ctype)                                                         \
     (offsetof(owner, field) + 0 * sizeof(_Generic(&((owner *)0)->field, ctype * : 1)))
 
@@ -144,7 +143,7 @@ struct config_field {
     CONFIG_PLAIN(owner, field, bool, CONFIG_TYPE_BOOL, name, standard, text)
 #define CONFIG_COUNT(owner, field, name, standard, lowest, highest, text)                          \
     CONFIG_COUNT_OR(owner, field, name, standard, lowest, highest, NULL, text)
-/* Also takes the words of list, which stand for 0, 1, … */
+/* Also takes the words of list, which mean 0, 1, … */
 #define CONFIG_COUNT_OR(owner, field, name, standard, lowest, highest, list, text)                 \
     {                                                                                              \
         CONFIG_ROW(owner, field, uint64_t, CONFIG_TYPE_COUNT, name, standard, text),               \
@@ -169,7 +168,7 @@ struct config_field {
         CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, standard, text),            \
             .warn = (warning)                                                                      \
     }
-/* Only null unsets it. */
+/* "" is an error; null unsets it. */
 #define CONFIG_TEXT_NOT_EMPTY(owner, field, name, text)                                            \
     {                                                                                              \
         CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
@@ -180,7 +179,7 @@ struct config_field {
         CONFIG_ROW(owner, field, int, CONFIG_TYPE_CHOICE, name, NULL, text), .choices = (list),    \
                                                                              .refuses_empty = true \
     }
-/* Only rules read them. */
+/* Checked, and read by rules, but without effect. */
 #define CONFIG_UNUSED_TEXT(owner, field, name, text)                                               \
     {                                                                                              \
         CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
@@ -242,7 +241,7 @@ struct config_field {
             .presence = (when), .fields = (table), .section_size = sizeof(inner), .check = (rule), \
             .enabled_offset = CONFIG_OFFSET(owner, flag, bool)                                     \
     }
-/* Checked, and has no effect. */
+/* Checked, but without effect. */
 #define CONFIG_UNUSED_OPTIONAL(owner, field, inner, flag, when, name, table, text)                 \
     {                                                                                              \
         CONFIG_ROW(owner, field, inner, CONFIG_TYPE_SECTION, name, NULL, text),                    \

@@ -30,8 +30,8 @@ struct graph_node {
     struct edge *out;
     struct edge *in;
     size_t waits_for;      /* edges from nodes that are not in order yet */
-    size_t depth;          /* pairs before it, on the longest way */
-    uint64_t destinations; /* CONFIG_DESTINATIONS_MAX + 1 stands for anything above the limit */
+    size_t depth;          /* pairs before it, on the longest path */
+    uint64_t destinations; /* CONFIG_DESTINATIONS_MAX + 1: above the limit */
 };
 
 struct graph {
@@ -92,7 +92,7 @@ static unsigned sources_of(const struct connector *connector, unsigned out)
     return signals;
 }
 
-/* Whoever names a connector makes it part of the graph. */
+/* Makes the connector part of the graph. */
 static struct connector *collect(struct graph *graph, const struct config_component *component)
 {
     size_t *number = &graph->numbers[component - graph->components];
@@ -112,7 +112,7 @@ static void report_at(const struct graph *graph, const struct config_component *
     loader_problem(graph->loader, connector->origin->position, &path, "%s", text);
 }
 
-/* One end of the connector is loose: no pipeline at the other end fits that signal. */
+/* One end of the connector is loose: no pipeline at the other end takes that signal. */
 static void report_loose_end(const struct graph *graph, const struct config_component *connector,
                              enum component_kind role, enum signal_kind signal, unsigned fitting)
 {
@@ -177,7 +177,7 @@ static void sort(struct graph *graph)
     }
 }
 
-/* The edge by which a cycle, or a way that begins on one, leads to the node. */
+/* The edge by which a cycle, or a path that begins on one, leads to the node. */
 static const struct edge *edge_to(const struct graph *graph, size_t node)
 {
     const struct edge *edge = graph->nodes[node].in;
@@ -240,7 +240,7 @@ static uint64_t add_destinations(uint64_t sum, uint64_t more)
     return sum > CONFIG_DESTINATIONS_MAX ? CONFIG_DESTINATIONS_MAX + 1 : sum;
 }
 
-/* Back to front. */
+/* Counts back to front. */
 static void count_destinations(struct graph *graph)
 {
     for (size_t i = graph->ordered; i > 0; i--) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How connectors join the pipelines: the rules for that, with the Go collector's error texts, and
- * what follows from it for each pipeline. Main thread, while the configuration is loaded. */
+/* How connectors join pipelines: checks with the Go collector's error messages, and the depth and
+ * destinations of each pipeline. Main thread, while the configuration is loaded. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,9 +12,9 @@
 struct loader;
 struct node;
 
-/* Checks that every connector that is used stands at the end of one pipeline and at the beginning
- * of another, for signals that it supports, and that no pipeline leads back to itself. Sets the
- * depth and the destinations of the pipelines. pipelines[i] is what node->entries[i] says. */
+/* Checks that every connector in use is an exporter of one pipeline and a receiver of another, for
+ * signals that it supports, and that no pipeline leads back to itself. Sets the depth and the
+ * destinations of the pipelines. pipelines[i] is that of node->entries[i]. */
 void graph_load(struct loader *loader, const struct component_set *set, const struct node *node,
                 struct config_pipeline *pipelines, size_t count);
 /* "traces, metrics and logs". signals: enum signal_mask. */

@@ -31,7 +31,7 @@ struct path_text {
 struct problem {
     struct position position;
     size_t sequence;
-    bool is_notice; /* sorted behind the others */
+    bool is_notice; /* sorted after the others */
     char *text;     /* complete, with position and path */
 };
 
@@ -41,8 +41,8 @@ struct problem_list {
     size_t dropped; /* beyond that many */
 };
 
-/* A component's reference to an extension: noted while the component is decoded, checked once it is
- * known which extensions there are and which components are used. */
+/* A component's reference to an extension: noted while the component is decoded, checked once all
+ * extensions and all used components are known. */
 struct extension_name {
     struct extension_name *next;
     const struct config_component *user;
@@ -58,7 +58,7 @@ struct loader {
     struct arena arena;
     struct problem_list problems;
     struct problem_list warnings;
-    const struct component_factory *const *factories; /* NULL-ended */
+    const struct component_factory *const *factories; /* NULL-terminated */
     const struct feature_gates *gates;
     const struct config_component *component; /* being decoded; NULL: none */
     struct extension_name *extension_names;   /* noted so far, the last one first */
@@ -98,8 +98,7 @@ struct place {
     struct path paths[ERROR_STEPS_MAX];
 };
 
-/* Finds the value that the error is about. If it was not written, the position is that of the
- * innermost enclosing section that was; position is the section's own, section may be something
- * else than a map. */
+/* Finds the value that the error is about. If it is absent, the position is that of the innermost
+ * enclosing section that is present. position is that of section, which need not be a map. */
 void place_find(const struct error *error, const struct node *section, struct position position,
                 const struct path *path, struct place *ret_place);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The graph. Receivers and exporters that stand twice in a pipeline count once, processors must
- * not; every component must handle the pipeline's signal. Main thread. */
+/* Loads pipelines. A receiver or exporter that a pipeline lists twice counts once; a processor
+ * listed twice is an error; every component must handle the pipeline's signal. Main thread. */
 #include "src/config/pipelines.h"
 
 #include <assert.h>
@@ -59,7 +59,7 @@ static bool load_references(struct loader *loader, const struct component_set *s
             continue;
         }
         enum component_kind kind = references->kind;
-        /* A connector stands among the exporters of one pipeline and the receivers of another. */
+        /* A connector is an exporter of one pipeline and a receiver of another. */
         bool takes_connectors = kind == RECEIVER || kind == EXPORTER;
         struct config_component *component = component_set_find(set, kind, identifier.id);
         if (component == NULL && takes_connectors)
@@ -126,7 +126,7 @@ static void find_misfits(const struct config_component *const *items, size_t cou
     assert(signal < SIGNAL_KINDS);
     for (size_t i = 0; i < count; i++) {
         const struct component_factory *factory = items[i]->factory;
-        /* The graph has rules of its own for connectors. */
+        /* graph_load checks connectors. */
         if (factory == NULL || factory->kind == CONNECTOR || (factory->signals & 1u << signal) != 0)
             continue;
         if (misfit->first == NULL)
@@ -272,7 +272,7 @@ void pipelines_load(struct loader *loader, const struct node *service, struct po
     }
     config->pipelines = pipelines;
     config->pipelines_count = count;
-    /* A pipeline that is missing would make connectors look as if one end of them was loose. */
+    /* If a pipeline is missing, connectors would look as if one end was loose. */
     if (loader_problems(loader) == problems && count == node->count)
         graph_load(loader, set, node, pipelines, count);
     for (size_t i = 0; i < count; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service::pipelines and service::extensions: references to components, and the checks of the graph
- * that they make. Main thread, while the configuration is loaded. */
+/* Loads service::pipelines and service::extensions: references to components, which form a graph.
+ * Main thread, while the configuration is loaded. */
 #pragma once
 
 #include "src/config/component_set.h"
@@ -9,7 +9,7 @@
 
 struct loader;
 
-/* service may be NULL or of any kind; position is where to report what is missing. Marks the
- * components that are used. */
+/* service may be NULL or of any kind; problems about missing keys are reported at position. Marks
+ * the components in use. */
 void pipelines_load(struct loader *loader, const struct node *service, struct position position,
                     const struct component_set *set, struct config *config);

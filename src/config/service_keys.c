@@ -233,7 +233,7 @@ struct levels {
     int usual;
     int of_null;
     int highest;
-    int integer_max; /* integers above highest - 1 stand for highest */
+    int integer_max; /* an integer i is level i + 1, at most highest */
     const char *expected;
 };
 
@@ -287,7 +287,7 @@ static void find_key(struct telemetry_key *ret_key, const struct site *site,
     ret_key->node = node_value(ret_key->section, key);
 }
 
-/* Words as in levels; integers count from -1, the lowest level, as in the Go collector and zap. */
+/* A word of levels, or an integer: -1 is the lowest level, as in the Go collector and zap. */
 static int take_level(const struct telemetry_key *key, const struct levels *levels)
 {
     const struct node *node = key->node;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys below service: that are not references to components. Main thread, while the
- * configuration is loaded. */
+/* The keys of service: other than references to components. Main thread, while the configuration is
+ * loaded. */
 #pragma once
 
 #include "src/config/config_types.h"

@@ -36,7 +36,7 @@ struct ledger_signal {
 
 struct ledger {
     struct ledger_signal signals[SIGNAL_KINDS];
-    _Atomic int is_closed; /* after ledger_abandon: nothing is counted any more */
+    _Atomic int is_closed; /* after ledger_abandon: nothing more is counted */
 };
 
 const char *loss_reason_name(enum loss_reason reason);

@@ -23,7 +23,7 @@ enum stop_stage {
     STOP_RINGS,      /* what receivers and connectors handed over goes through the processors */
     STOP_PROCESSORS, /* one after the other, in order: what one lets go the next still takes */
     STOP_FANOUTS,    /* what waits for room in a queue goes in */
-    STOP_CONNECTORS, /* that no pipeline feeds any more */
+    STOP_CONNECTORS, /* those that no pipeline feeds any longer */
     STOP_EXPORTER_QUEUES,
     STOP_EXPORTERS,
     STOP_EXTENSIONS,
@@ -100,7 +100,7 @@ static void finish(struct stop_run *run)
     service->abandoned_items = atomic_load(&run->abandoned_items);
     lane_timer_stop(service->lanes[0].lane, &run->deadline);
     service->stop_run = NULL;
-    /* Cut short: somebody may still hold a latch of this run, so it stays. */
+    /* When cut short, components may still hold a latch of this run, so it is not freed. */
     if (!is_forced)
         mem_free(run);
     done(is_forced, arg);
