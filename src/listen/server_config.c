@@ -87,7 +87,7 @@ const char *server_config_warn_of_coding(const char *name)
 {
     return codec_of_http(slice_of_text(name)) != CODECS
                ? NULL
-               : "which names no known Content-Encoding and has no effect; expected any of \"\", "
+               : "which is not a known Content-Encoding and has no effect; expected any of \"\", "
                  "gzip, zstd, zlib, snappy, deflate, lz4 and x-snappy-framed";
 }
 
@@ -109,7 +109,7 @@ bool http_server_config_check(const struct http_server_config *http, struct erro
                error_at(error, "response_headers");
     for (size_t i = 0; i < http->response_headers.count; i++)
         if (!http1_is_token(slice_of_text(http->response_headers.pairs[i].key)))
-            return error_set(error, "\"%s\" is no header name",
+            return error_set(error, "\"%s\" is not a header name",
                              http->response_headers.pairs[i].key) ||
                    error_at_index(error, i) || error_at(error, "response_headers");
     return true;

@@ -239,7 +239,7 @@ static void tls_receive(struct client_socket *socket, struct slice ciphertext)
     else if (count == TLS_FAILED)
         socket_end(socket, tls_channel_error(socket->channel));
     else if (!tls_channel_keep(socket->channel))
-        socket_end(socket, "no memory left for TLS");
+        socket_end(socket, "out of memory for TLS");
 }
 
 static void end_reading(struct client_socket *socket, const char *reason)

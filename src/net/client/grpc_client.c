@@ -440,7 +440,7 @@ static void link_connect(struct grpc_link *link)
         .events = &http2_events,
     });
     if (link->http2 == NULL) {
-        note_error(client, "no memory left for a connection");
+        note_error(client, "out of memory for a connection");
         reconnect_in(link, backoff_ns(link->failures++));
         return;
     }

@@ -31,10 +31,11 @@ bool grpc_metadata_check(const struct config_pair *headers, size_t count, struct
         for (const char *at = name; *at != '\0'; at++)
             is_name &= isalnum((unsigned char)*at) || strchr("-_.", *at) != NULL;
         if (!is_name)
-            return error_set(error,
-                             "\"%s\" is no name of gRPC metadata; letters, digits, '-', '_' and "
-                             "'.' are expected",
-                             name) ||
+            return error_set(
+                       error,
+                       "\"%s\" is not a gRPC metadata key; expected letters, digits, '-', '_' "
+                       "and '.'",
+                       name) ||
                    error_at_index(error, i);
         bool is_of_connection = false;
         for (size_t j = 0; j < sizeof(connection_names) / sizeof(connection_names[0]); j++)
@@ -50,8 +51,8 @@ bool grpc_metadata_check(const struct config_pair *headers, size_t count, struct
             is_printable &= *at >= ' ' && *at <= '~';
         if (!is_binary(name) && !is_printable)
             return error_set(error,
-                             "the value of \"%s\" holds a line end or another character that is "
-                             "no printable ASCII; a file read with ${file:…} keeps its final "
+                             "the value of \"%s\" contains a line break or another character that "
+                             "is not printable ASCII; a file read with ${file:…} keeps its final "
                              "newline",
                              name) ||
                    error_at_index(error, i);

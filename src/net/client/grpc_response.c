@@ -69,7 +69,7 @@ bool grpc_response_add_header(struct grpc_response *response, struct slice name,
         response->has_status = true;
         response->code = number_of(value);
     } else if (slice_equal_text(name, "grpc-message") && response->message == NULL) {
-        /* Escapes such as "%E2" are decoded; what is no escape stays, as gRPC demands. */
+        /* Escapes such as "%E2" are decoded; other percent signs stay, as gRPC demands. */
         size_t size = value.size < GRPC_MESSAGE_MAX ? value.size : GRPC_MESSAGE_MAX;
         char *decoded = mem_alloc(size + 1);
         size_t used = 0;

@@ -62,7 +62,7 @@ bool grpc_target_parse(const char *text, struct grpc_target *ret_target, struct 
         return error_set(error, "invalid port \"%s\"", port);
     ret_target->port = (uint16_t)number;
     if (strpbrk(endpoint.host, "/ ") != NULL)
-        return error_set(error, "address %s: \"%s\" is no host name; host:port is expected", text,
+        return error_set(error, "address %s: \"%s\" is not a host name; expected host:port", text,
                          endpoint.host);
     strcpy(ret_target->host, endpoint.host[0] != '\0' ? endpoint.host : "localhost");
     bool has_colon = strchr(ret_target->host, ':') != NULL;

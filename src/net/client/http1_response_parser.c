@@ -51,7 +51,7 @@ static void status_line(struct http1_response *response, struct slice line)
     if (status < 100 || (line.size > digits_at + 3 && text[digits_at + 3] != ' '))
         return fail(response, "the response's status is not a number of three digits");
     if (status == 101)
-        return fail(response, "the response switches protocols without a request to");
+        return fail(response, "the response switches protocols, which was not requested");
     response->line_status = status;
     response->is_http11 = text[7] == '1';
     response->is_closing = !response->is_http11;
@@ -66,13 +66,13 @@ static bool header_split(struct http1_response *response, struct slice line, str
     const uint8_t *colon = memchr(line.data, ':', line.size);
     size_t size = colon == NULL ? 0 : (size_t)(colon - line.data);
     if (!http1_is_token(slice_of(line.data, size))) {
-        fail(response, "a header line has no proper name before its colon");
+        fail(response, "a header line has no valid name before its colon");
         return false;
     }
     *ret_name = slice_of(line.data, size);
     *ret_value = http1_trim(slice_of(colon + 1, line.size - size - 1));
     if (!http1_is_all(*ret_value, HTTP1_VALUE)) {
-        fail(response, "a header holds control characters");
+        fail(response, "a header contains control characters");
         return false;
     }
     return true;

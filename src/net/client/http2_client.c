@@ -618,7 +618,7 @@ void http2_client_probe(struct http2_client *client)
 void http2_client_drain(struct http2_client *client)
 {
     if (client->state < HTTP2_CLIENT_READY) {
-        end(client, "the connection is not needed any more");
+        end(client, "the connection is no longer needed");
     } else if (client->state == HTTP2_CLIENT_READY) {
         client->state = HTTP2_CLIENT_DRAINING;
         flush_later(client);

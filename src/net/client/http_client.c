@@ -84,7 +84,7 @@ static bool redirect_parse(const struct exchange *exchange, const char *location
     bool is_parsed = http_url_parse(text, &redirect->url, error);
     mem_free(text);
     if (!is_parsed)
-        return error_prefix(error, "the back-end redirects to no proper address");
+        return error_prefix(error, "the back-end redirects to an invalid address");
     if (from->is_https && !redirect->url.is_https)
         return error_set(error,
                          "the back-end redirects from https to %s, where the data would be "

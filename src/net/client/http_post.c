@@ -22,13 +22,14 @@ bool request_headers_check(const struct http_client_settings *settings, struct e
         const struct config_pair *header = &settings->headers[i];
         if (!http1_is_token(slice_of_text(header->key)))
             return error_set(
-                error, "headers: \"%s\" is no header name; letters, digits and dashes are expected",
+                error, "headers: \"%s\" is not a header name; expected letters, digits and dashes",
                 header->key);
         if (!http1_is_all(slice_of_text(header->value), HTTP1_VALUE))
-            return error_set(error,
-                             "headers: the value of \"%s\" holds a line end or another control "
-                             "character; a file read with ${file:…} keeps its final newline",
-                             header->key);
+            return error_set(
+                error,
+                "headers: the value of \"%s\" contains a line break or another control "
+                "character; a file read with ${file:…} keeps its final newline",
+                header->key);
     }
     return true;
 }

@@ -21,7 +21,7 @@ struct listener_member {
     /* Takes over the socket, which is non-blocking. On the member's lane. */
     void (*adopt)(void *arg, int fd, const struct sockaddr *peer);
     /* A connection was closed at once, as listener_refused counts them. Called for member 0, on its
-     * lane. NULL: nobody is told. */
+     * lane. NULL: not reported. */
     void (*refused)(void *arg);
     /* After listener_leave: adopt is not called any more. On the member's lane, in a later turn. */
     void (*left)(void *arg);

@@ -50,10 +50,11 @@ static bool escapes_check(const char *begin, const char *end, const char *part, 
     for (const char *c = begin; c < end; c++)
         if (*c == '%' && (end - c < 3 || http1_hex_digit((uint8_t)c[1]) < 0 ||
                           http1_hex_digit((uint8_t)c[2]) < 0))
-            return error_set(error,
-                             "the URL's %s holds \"%.*s\", which is no escape; write %%25 for a "
-                             "percent sign",
-                             part, (int)(end - c < 3 ? end - c : 3), c);
+            return error_set(
+                error,
+                "the URL's %s contains \"%.*s\", which is not an escape; write %%25 for a "
+                "percent sign",
+                part, (int)(end - c < 3 ? end - c : 3), c);
     return true;
 }
 
@@ -64,7 +65,7 @@ static bool host_parse(const char *begin, const char *end, struct http_url *url,
     assert(url->host == NULL);
     const char *host_end;
     if (begin >= end)
-        return error_set(error, "the URL names no host, as in http://localhost:4318");
+        return error_set(error, "the URL has no host; expected one as in http://localhost:4318");
     bool is_bracketed = *begin == '[';
     if (is_bracketed) {
         begin++;
@@ -78,10 +79,10 @@ static bool host_parse(const char *begin, const char *end, struct http_url *url,
             host_end = end;
     }
     if (!is_bracketed && host_end < end && memchr(host_end + 1, ':', (size_t)(end - host_end - 1)))
-        return error_set(error, "the URL's host holds several colons; write an IPv6 address in "
+        return error_set(error, "the URL's host has several colons; write an IPv6 address in "
                                 "brackets, as in http://[::1]:4318");
     if (host_end == begin)
-        return error_set(error, "the URL names no host, as in http://localhost:4318");
+        return error_set(error, "the URL has no host; expected one as in http://localhost:4318");
     url->host = copy_range(begin, host_end);
     /* A reg-name of RFC 3986 without escapes, which resolvers do not know. In brackets "%25"
      * precedes a zone (RFC 6874). */
@@ -91,10 +92,12 @@ static bool host_parse(const char *begin, const char *end, struct http_url *url,
         if (is_bracketed && strncmp(c, "%25", 3) == 0)
             continue;
         if (*c == '%')
-            return error_set(error, "the URL's host holds a percent sign; write its name in ASCII, "
-                                    "one of other letters as xn--…");
+            return error_set(error,
+                             "the URL's host contains a percent sign; write the name in ASCII, "
+                             "one with other letters as xn--…");
         if (!isalnum((unsigned char)*c) && strchr(marks, *c) == NULL)
-            return error_set(error, "the URL's host holds '%c', expected a name or an address", *c);
+            return error_set(error, "the URL's host contains '%c', expected a name or an address",
+                             *c);
     }
     percent_decode(url->host);
     const char *port = host_end + (is_bracketed ? 1 : 0);
@@ -126,13 +129,14 @@ bool http_url_parse(const char *text, struct http_url *ret_url, struct error *er
     for (const char *c = text; *c != '\0'; c++) {
         unsigned char byte = (unsigned char)*c;
         if (byte <= 0x20 || byte >= 0x7f)
-            return error_set(error,
-                             "the URL holds byte 0x%02x at position %zu; write it percent-encoded, "
-                             "as %%%02X",
-                             byte, (size_t)(c - text), byte);
+            return error_set(
+                error,
+                "the URL contains byte 0x%02x at position %zu; write it percent-encoded, "
+                "as %%%02X",
+                byte, (size_t)(c - text), byte);
     }
     if (strlen(text) > HTTP_URL_BYTES_MAX)
-        return error_set(error, "the URL has %zu bytes, at most %d are taken", strlen(text),
+        return error_set(error, "the URL has %zu bytes, at most %d are allowed", strlen(text),
                          HTTP_URL_BYTES_MAX);
     if (strncasecmp(text, "http://", 7) == 0)
         rest = text + 7;
@@ -153,7 +157,7 @@ bool http_url_parse(const char *text, struct http_url *ret_url, struct error *er
             memcpy(url.credentials + size, ":", 2);
         }
         if (!percent_decode(url.credentials)) {
-            error_set(error, "the URL's user and password are not percent-encoded properly");
+            error_set(error, "the URL's user and password are not valid percent-encoding");
             goto fail;
         }
     }

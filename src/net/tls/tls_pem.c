@@ -44,13 +44,13 @@ static bool read_certificates(const struct pem_use *use, BIO *bio, struct error 
             if (!is_end)
                 return error_set(error, "its certificate %zu cannot be read: %s", index + 1,
                                  reason_of(library));
-            return index > 0 || error_set(error, "it holds no certificate "
+            return index > 0 || error_set(error, "it contains no certificate "
                                                  "(-----BEGIN CERTIFICATE-----)");
         }
         bool is_taken = index < use->max && use->take(use, certificate, index);
         library->X509_free(certificate);
         if (index >= use->max)
-            return error_set(error, "it holds more than %zu certificates", use->max);
+            return error_set(error, "it contains more than %zu certificates", use->max);
         if (!is_taken)
             return error_set(error, "its certificate %zu cannot be used: %s", index + 1,
                              reason_of(library));
@@ -130,9 +130,9 @@ bool tls_pem_use_key(const struct tls_library *library, SSL_CTX *context, const 
     else if (key == NULL && strstr(text, "PRIVATE KEY-----") != NULL)
         error_set(error, "its key cannot be read: %s", reason_of(library));
     else if (key == NULL && strstr(text, "-----BEGIN CERTIFICATE-----") != NULL)
-        error_set(error, "it holds a certificate rather than a key");
+        error_set(error, "it contains a certificate rather than a key");
     else if (key == NULL)
-        error_set(error, "it holds no key (-----BEGIN PRIVATE KEY-----)");
+        error_set(error, "it contains no key (-----BEGIN PRIVATE KEY-----)");
     else if (library->SSL_CTX_use_PrivateKey(context, key) != 1 ||
              library->SSL_CTX_check_private_key(context) != 1)
         error_set(error, "its key does not belong to the certificate: %s", reason_of(library));

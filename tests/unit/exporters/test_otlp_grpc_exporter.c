@@ -275,7 +275,7 @@ static const char *const bad_configs[][2] = {
     {"{endpoint: 'unix:/p'}", "invalid port \"/p\""},
     {"{endpoint: 'h:1', compression: lz4}", "lz4"},
     {"{endpoint: 'h:1', balancer_name: least}", "invalid balancer_name: least"},
-    {"{endpoint: 'h:1', headers: {'a b': c}}", "\"a b\" is no name of gRPC metadata"},
+    {"{endpoint: 'h:1', headers: {'a b': c}}", "\"a b\" is not a gRPC metadata key"},
     {"{endpoint: 'h:1', authority: 'a b'}", "authority: \"a b\" is not a host:port"},
     {"{endpoint: 'h:1', timeout: -1s}", "timeout"},
     {"{endpoint: 'h:1', middlewares: [{id: x}]}", "middlewares are not supported"},

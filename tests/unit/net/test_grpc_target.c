@@ -71,7 +71,7 @@ static const char *const bad[][2] = {
     {"::1:4317", "address ::1:4317: too many colons in address"},
     {"grpc://localhost:4317", "address grpc://localhost:4317: too many colons in address"},
     {"dns://8.8.8.8/tempo:4317",
-     "address 8.8.8.8/tempo:4317: \"8.8.8.8/tempo\" is no host name; host:port is expected"},
+     "address 8.8.8.8/tempo:4317: \"8.8.8.8/tempo\" is not a host name; expected host:port"},
 };
 
 static void what_is_no_endpoint_is_named(void **state)
@@ -96,13 +96,13 @@ static const struct header_case headers[] = {
     {{"X-Scope-OrgID", "tenant 1"}, NULL},
     {{"key_1.a-b", ""}, NULL},
     {{"raw-bin", "\x01\n\xff"}, NULL},
-    {{"", "x"}, "\"\" is no name"},
-    {{":path", "/x"}, "\":path\" is no name"},
-    {{"two words", "x"}, "\"two words\" is no name"},
+    {{"", "x"}, "\"\" is not a gRPC metadata key"},
+    {{":path", "/x"}, "\":path\" is not a gRPC metadata key"},
+    {{"two words", "x"}, "\"two words\" is not a gRPC metadata key"},
     {{"Connection", "close"}, "cannot be sent over HTTP/2"},
     {{"transfer-encoding", "chunked"}, "cannot be sent over HTTP/2"},
-    {{"token", "a\n"}, "the value of \"token\" holds a line end"},
-    {{"token", "\xc3\xa4"}, "the value of \"token\" holds a line end"},
+    {{"token", "a\n"}, "the value of \"token\" contains a line break"},
+    {{"token", "\xc3\xa4"}, "the value of \"token\" contains a line break"},
 };
 
 static void headers_that_cannot_be_sent_are_named(void **state)

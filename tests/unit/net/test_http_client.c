@@ -344,7 +344,7 @@ static const struct answer_case answers[] = {
      .error = "Transfer-Encoding is not one \"chunked\" in an HTTP/1.1 response"},
     {"folded header",
      {.answer = "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"},
-     .error = "a header line has no proper name before its colon"},
+     .error = "a header line has no valid name before its colon"},
     {"endless headers",
      {.answer = "HTTP/1.1 100 C\r\n\r\n", .repeated = 10000},
      .error = "the response's headers are larger than 64 KiB"},

@@ -656,7 +656,7 @@ static void client_authorities_are_read_again_when_they_change(void **state)
     clock_fake_advance(TLS_CLIENT_CA_LOOK_NS);
     assert_true(is_served(link, "ca", "foreign-client"));
     assert_int_equal(reloads.failed, 1);
-    assert_non_null(strstr(reloads.error, "rotated-ca.pem: it holds no certificate"));
+    assert_non_null(strstr(reloads.error, "rotated-ca.pem: it contains no certificate"));
     free_link(link);
     clock_fake_stop();
 }
@@ -696,16 +696,16 @@ static const struct refusal refusals[] = {
     {"missing.pem", "server.key", NULL, NULL, "missing.pem: No such file or directory"},
     {"server.pem", "missing.key", NULL, NULL, "missing.key: No such file or directory"},
     {"", "server.key", NULL, NULL, "Is a directory"},
-    {"server.key", "server.key", NULL, NULL, "server.key: it holds no certificate"},
-    {"der.pem", "der.key", NULL, NULL, "der.pem: it holds no certificate"},
+    {"server.key", "server.key", NULL, NULL, "server.key: it contains no certificate"},
+    {"der.pem", "der.key", NULL, NULL, "der.pem: it contains no certificate"},
     {"cut.pem", "server.key", NULL, NULL, "cut.pem: its certificate 1 cannot be read: "},
     {"server.pem", "server.pem", NULL, NULL,
-     "server.pem: it holds a certificate rather than a key"},
-    {"server.pem", "openssl.log", NULL, NULL, "openssl.log: it holds no key"},
+     "server.pem: it contains a certificate rather than a key"},
+    {"server.pem", "openssl.log", NULL, NULL, "openssl.log: it contains no key"},
     {"server.pem", "client.key", NULL, NULL, "client.key: its key does not belong to the"},
     {"encrypted.pem", "encrypted.key", NULL, NULL, "encrypted.key: its key is encrypted"},
     {"server.pem", "server.key", "missing.pem", NULL, "tls::client_ca_file: cannot read"},
-    {"server.pem", "server.key", "server.key", NULL, "server.key: it holds no certificate"},
+    {"server.pem", "server.key", "server.key", NULL, "server.key: it contains no certificate"},
     {"server.pem", "server.key", NULL, "missing.pem", "tls::ca_file: cannot read"},
 };
 
