@@ -28,7 +28,7 @@ static size_t feed_in_pieces(struct http1_response *response, const uint8_t *dat
 static void check_bounds(const struct http1_response *response)
 {
     assert(response->status == 0 || (response->status >= 200 && response->status <= 999));
-    assert(response->body_size <= RESPONSE_BYTES_MAX);
+    assert(response->body.size <= RESPONSE_BYTES_MAX);
     assert(response->line_size <= RESPONSE_HEADER_BYTES_MAX);
     assert(memchr(response->retry_after, 0, sizeof(response->retry_after)) != NULL);
     assert(memchr(response->content_type, 0, sizeof(response->content_type)) != NULL);

@@ -19,6 +19,7 @@
 #include "src/net/client/http1_response_parser.h"
 #include "src/net/client/http_post.h"
 #include "src/net/client/proxy.h"
+#include "src/net/client/response_body.h"
 #include "src/net/syntax/http1_chars.h"
 #include "src/net/syntax/http_url.h"
 #include "src/net/syntax/retry_after.h"
@@ -59,11 +60,7 @@ struct exchange {
     char *location; /* NULL: none */
     bool has_retry_after;
     char retry_after[RETRY_AFTER_BYTES_MAX];
-    uint8_t *body;
-    size_t body_size;
-    size_t body_capacity;
-    uint64_t body_seen;
-    bool is_cut;
+    struct response_body body;
     char words[CURL_ERROR_SIZE];
 };
 
@@ -266,32 +263,8 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
 static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
     struct exchange *exchange = arg;
-    size_t bytes = size * count;
-    assert(exchange->body_size <= RESPONSE_BYTES_MAX);
-    assert(exchange->body_size <= exchange->body_capacity);
-    size_t room = RESPONSE_BYTES_MAX - exchange->body_size;
-    size_t kept = exchange->is_cut ? 0 : bytes < room ? bytes : room;
-    if (exchange->body_size + kept > exchange->body_capacity) {
-        size_t capacity = exchange->body_capacity == 0 ? 1024 : exchange->body_capacity;
-        while (capacity < exchange->body_size + kept)
-            capacity *= 2;
-        uint8_t *body = mem_try_alloc(capacity);
-        if (body != NULL) {
-            if (exchange->body_size > 0)
-                memcpy(body, exchange->body, exchange->body_size);
-            mem_free(exchange->body);
-            exchange->body = body;
-            exchange->body_capacity = capacity;
-        } else {
-            kept = 0;
-        }
-    }
-    if (kept > 0)
-        memcpy(exchange->body + exchange->body_size, data, kept);
-    exchange->body_size += kept;
-    exchange->is_cut |= kept < bytes;
-    exchange->body_seen += bytes;
-    return exchange->body_seen > RESPONSE_DRAIN_BYTES_MAX ? 0 : bytes;
+    struct slice bytes = slice_of((const uint8_t *)data, size * count);
+    return response_body_add(&exchange->body, bytes, RESPONSE_BYTES_MAX) ? bytes.size : 0;
 }
 
 /* tls NULL: all defaults. */
@@ -375,8 +348,8 @@ static struct http_result result_of(struct exchange *exchange, CURLcode code)
     struct http_result result = {
         .status = (unsigned)status,
         .content_type = slice_of_text(content_type == NULL ? "" : content_type),
-        .body = slice_of(exchange->body, exchange->body_size),
-        .is_cut = exchange->is_cut || code != CURLE_OK,
+        .body = slice_of(exchange->body.data, exchange->body.size),
+        .is_cut = exchange->body.is_cut || code != CURLE_OK,
         .location = status / 100 == 3 ? exchange->location : NULL,
     };
     if ((status == 429 || status == 503) && exchange->has_retry_after)
@@ -403,7 +376,7 @@ static void exchange_end(struct exchange *exchange, const struct http_result *re
     client->library->slist_free_all(exchange->headers);
     client->library->slist_free_all(exchange->connect_to);
     mem_free(exchange->location);
-    mem_free(exchange->body);
+    response_body_fini(&exchange->body);
     mem_free(exchange);
 }
 

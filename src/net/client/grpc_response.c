@@ -29,7 +29,7 @@ void grpc_response_init(struct grpc_response *response)
 
 void grpc_response_fini(struct grpc_response *response)
 {
-    mem_free((void *)(uintptr_t)response->body.data);
+    response_body_fini(&response->body);
     mem_free((void *)(uintptr_t)response->details.data);
     mem_free(response->message);
     grpc_response_init(response);
@@ -115,18 +115,7 @@ void grpc_response_end_headers(struct grpc_response *response)
 
 bool grpc_response_add_data(struct grpc_response *response, struct slice data)
 {
-    size_t used = response->body.size;
-    size_t room = BODY_BYTES_MAX - used;
-    size_t size = data.size < room ? data.size : room;
-    response->data_bytes += data.size;
-    if (size > 0) {
-        uint8_t *body = mem_try_resize((void *)(uintptr_t)response->body.data, used + size);
-        if (body != NULL) {
-            memcpy(body + used, data.data, size);
-            response->body = slice_of(body, used + size);
-        }
-    }
-    return response->data_bytes <= RESPONSE_DRAIN_BYTES_MAX;
+    return response_body_add(&response->body, data, BODY_BYTES_MAX);
 }
 
 /* All others are UNKNOWN. */

@@ -9,6 +9,7 @@
 
 #include "src/base/slice.h"
 #include "src/core/receipt.h"
+#include "src/net/client/response_body.h"
 #include "src/net/syntax/rpc_status.h"
 
 enum {
@@ -37,8 +38,7 @@ struct grpc_response {
     bool has_status;
     unsigned code; /* grpc-status */
     size_t header_bytes;
-    uint64_t data_bytes;
-    struct slice body;    /* owned */
+    struct response_body body;
     struct slice details; /* owned, decoded */
     char *message;        /* owned, decoded; NULL: none */
     size_t encoding_size;

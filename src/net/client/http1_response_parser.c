@@ -208,53 +208,22 @@ static void take_line(struct http1_response *response)
     }
 }
 
-/* Keeps up to RESPONSE_BYTES_MAX of the body and discards the rest. Returns the bytes taken. */
-static size_t feed_body(struct http1_response *response, const uint8_t *data, size_t size)
+/* Returns how many bytes belong to the body or chunk. */
+static size_t take_body(struct http1_response *response, const uint8_t *data, size_t size)
 {
     assert(size > 0);
     assert(response->status != 0);
-    size_t taken = size;
-    if (response->state != RESPONSE_CLOSE_BODY && response->left < taken)
-        taken = (size_t)response->left;
-    assert(response->body_size <= RESPONSE_BYTES_MAX);
-    size_t room = RESPONSE_BYTES_MAX - response->body_size;
-    size_t kept = taken < room ? taken : room;
-    if (response->is_cut)
-        kept = 0;
-    assert(response->body_size <= response->body_capacity);
-    if (response->body_size + kept > response->body_capacity) {
-        size_t capacity = response->body_capacity == 0 ? 512 : response->body_capacity;
-        while (capacity < response->body_size + kept)
-            capacity *= 2;
-        uint8_t *body = mem_try_alloc(capacity);
-        if (body != NULL) {
-            if (response->body_size > 0)
-                memcpy(body, response->body, response->body_size);
-            mem_free(response->body);
-            response->body = body;
-            response->body_capacity = capacity;
-        } else {
-            kept = 0;
-        }
-    }
-    if (kept > 0)
-        memcpy(response->body + response->body_size, data, kept);
-    response->body_size += kept;
-    response->is_cut |= kept < taken;
-    response->body_seen += taken;
-    if (response->body_seen > RESPONSE_DRAIN_BYTES_MAX) {
-        /* Closing is cheaper than reading on. */
+    bool has_end = response->state != RESPONSE_CLOSE_BODY;
+    size_t taken = has_end && response->left < size ? (size_t)response->left : size;
+    bool goes_on = response_body_add(&response->body, slice_of(data, taken), RESPONSE_BYTES_MAX);
+    response->is_cut |= response->body.is_cut;
+    if (has_end)
+        response->left -= taken;
+    if (!goes_on)
         done(response, false);
-        return taken;
-    }
-    if (response->state == RESPONSE_CLOSE_BODY)
-        return taken;
-    response->left -= taken;
-    if (response->left > 0)
-        return taken;
-    if (response->state == RESPONSE_CHUNK_DATA)
+    else if (has_end && response->left == 0 && response->is_chunked)
         response->state = RESPONSE_CHUNK_END;
-    else
+    else if (has_end && response->left == 0)
         done(response, true);
     return taken;
 }
@@ -274,20 +243,20 @@ void http1_response_reset(struct http1_response *response)
     struct http1_response old = *response;
     mem_free(old.location);
     response->location = NULL;
-    if (old.line_capacity > LINE_KEEP_BYTES || old.body_capacity > BODY_KEEP_BYTES) {
+    if (old.line_capacity > LINE_KEEP_BYTES || old.body.capacity > BODY_KEEP_BYTES) {
         http1_response_fini(response);
         return;
     }
     *response = (struct http1_response){.line = old.line,
                                         .line_capacity = old.line_capacity,
-                                        .body = old.body,
-                                        .body_capacity = old.body_capacity};
+                                        .body.data = old.body.data,
+                                        .body.capacity = old.body.capacity};
 }
 
 void http1_response_fini(struct http1_response *response)
 {
     mem_free(response->line);
-    mem_free(response->body);
+    response_body_fini(&response->body);
     mem_free(response->location);
     *response = (struct http1_response){0};
 }
@@ -299,7 +268,7 @@ size_t http1_response_feed(struct http1_response *response, const uint8_t *data,
     while (taken < size && !is_over(response)) {
         if (response->state == RESPONSE_LENGTH_BODY || response->state == RESPONSE_CLOSE_BODY ||
             response->state == RESPONSE_CHUNK_DATA) {
-            taken += feed_body(response, data + taken, size - taken);
+            taken += take_body(response, data + taken, size - taken);
             continue;
         }
         const uint8_t *end = memchr(data + taken, '\n', size - taken);
@@ -307,7 +276,7 @@ size_t http1_response_feed(struct http1_response *response, const uint8_t *data,
         /* Limits lines: head and trailers together, and each line of a chunk's size. */
         assert(response->line_size <= response->line_capacity);
         if (response->state == RESPONSE_CHUNK_SIZE || response->state == RESPONSE_CHUNK_END) {
-            response->body_seen += step;
+            response->body.seen += step;
             if (response->line_size + step > HTTP_CHUNK_EXTENSION_BYTES_MAX)
                 fail(response, "a chunk's size line is too long");
         } else {
@@ -345,5 +314,5 @@ void http1_response_end(struct http1_response *response)
 
 struct slice http1_response_body(const struct http1_response *response)
 {
-    return slice_of(response->body, response->body_size);
+    return slice_of(response->body.data, response->body.size);
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "src/base/slice.h"
+#include "src/net/client/response_body.h"
 
 enum http1_response_state {
     RESPONSE_STATUS_LINE,
@@ -40,16 +41,13 @@ struct http1_response {
     bool is_http11;
     bool has_length;
     bool is_chunked;
-    bool is_closing; /* Connection: close, or HTTP/1.0 without keep-alive */
-    uint64_t left;   /* of the body or chunk */
-    uint64_t body_seen;
+    bool is_closing;   /* Connection: close, or HTTP/1.0 without keep-alive */
+    uint64_t left;     /* of the body or chunk */
     size_t head_bytes; /* of status lines, headers, chunk sizes and trailers */
     char *line;
     size_t line_size;
     size_t line_capacity;
-    uint8_t *body;
-    size_t body_size;
-    size_t body_capacity;
+    struct response_body body;
 };
 
 void http1_response_init(struct http1_response *response);

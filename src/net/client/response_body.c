@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A buffer that doubles. One owner, one thread at a time. */
+#include "src/net/client/response_body.h"
+
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+
+#include <assert.h>
+#include <string.h>
+
+enum { CAPACITY_FIRST = 512 };
+
+bool response_body_add(struct response_body *body, struct slice bytes, size_t max)
+{
+    assert(body->size <= body->capacity);
+    assert(body->size <= max);
+    size_t room = max - body->size;
+    size_t kept = body->is_cut ? 0 : bytes.size < room ? bytes.size : room;
+    if (body->size + kept > body->capacity) {
+        size_t capacity = body->capacity == 0 ? CAPACITY_FIRST : body->capacity;
+        while (capacity < body->size + kept)
+            capacity *= 2;
+        uint8_t *data = mem_try_resize(body->data, capacity);
+        if (data != NULL) {
+            body->data = data;
+            body->capacity = capacity;
+        } else {
+            kept = 0;
+        }
+    }
+    if (kept > 0)
+        memcpy(body->data + body->size, bytes.data, kept);
+    body->size += kept;
+    body->is_cut |= kept < bytes.size;
+    body->seen += bytes.size;
+    return body->seen <= RESPONSE_DRAIN_BYTES_MAX;
+}
+
+void response_body_fini(struct response_body *body)
+{
+    mem_free(body->data);
+    *body = (struct response_body){0};
+}
