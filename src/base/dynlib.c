@@ -22,9 +22,9 @@ bool dynlib_load(struct dynlib *library)
         void *handle = dlopen(library->name, RTLD_NOW | RTLD_LOCAL);
         state = handle != NULL ? LOADED : FAILED;
         if (handle == NULL) {
-            const char *words = dlerror();
+            const char *reason = dlerror();
             snprintf(library->failure, sizeof(library->failure), "%s",
-                     words == NULL ? "unknown error" : words);
+                     reason == NULL ? "unknown error" : reason);
         }
         const struct dynlib_symbol *row = library->symbols;
         for (; state == LOADED && row->name != NULL; row++) {

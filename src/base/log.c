@@ -230,7 +230,6 @@ void log_write(const struct logger *logger, enum log_level level, const char *fi
     }
     struct line line;
     line_open(&line, message);
-    assert(level <= LOG_ERROR);
     char caller[256];
     snprintf(caller, sizeof(caller), "%s:%d", file, line_number);
     if (!settings.is_json) {
@@ -279,7 +278,6 @@ void log_write(const struct logger *logger, enum log_level level, const char *fi
         struct log_field field = va_arg(fields, struct log_field);
         if (field.type == LOG_FIELD_END)
             break;
-        assert(field.type != LOG_FIELD_END);
         if (field.type == LOG_FIELD_TEXT) {
             put_text_field(&line, field.key, field.text);
         } else if (put_key(&line, field.key)) {

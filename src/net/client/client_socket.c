@@ -72,20 +72,20 @@ struct waiting_write {
     uint8_t copied[]; /* bytes of parts without owner */
 };
 
-void client_socket_dial_words(const struct sockaddr *address, int error, char *text, size_t size)
+void client_socket_dial_error(const struct sockaddr *address, int error, char *text, size_t size)
 {
     assert(error < 0);
     bool is_late = error == UV_ETIMEDOUT;
     const char *step = is_late ? "" : "connect: ";
-    const char *words = is_late ? "i/o timeout" : uv_strerror(error);
+    const char *reason = is_late ? "i/o timeout" : uv_strerror(error);
     char where[ENDPOINT_TEXT_MAX];
     if (address->sa_family == AF_UNIX) {
         snprintf(text, size, "dial unix %s: %s%s", ((const struct sockaddr_un *)address)->sun_path,
-                 step, words);
+                 step, reason);
         return;
     }
     endpoint_print(address, where);
-    snprintf(text, size, "dial tcp %s: %s%s", where, step, words);
+    snprintf(text, size, "dial tcp %s: %s%s", where, step, reason);
 }
 
 static void socket_end(struct client_socket *socket, const char *reason)
@@ -171,11 +171,11 @@ static bool send_parts(struct client_socket *socket, const struct batch_part *pa
 
 static void fail_handshake(struct client_socket *socket, const char *reason, const char *advice)
 {
-    char words[ERROR_BYTES_MAX];
+    char message[ERROR_BYTES_MAX];
     assert(socket->state == SOCKET_HANDSHAKE);
-    snprintf(words, sizeof(words), "transport: authentication handshake failed: %s%s", reason,
+    snprintf(message, sizeof(message), "transport: authentication handshake failed: %s%s", reason,
              advice);
-    socket_end(socket, words);
+    socket_end(socket, message);
 }
 
 static void give_up_handshake(struct client_socket *socket, const char *reason)
@@ -269,10 +269,10 @@ static void on_waiting_written(uv_write_t *request, int status)
 static void end_dialling(struct client_socket *socket, int error)
 {
     assert(socket->state == SOCKET_CONNECTING);
-    char words[ERROR_BYTES_MAX];
-    client_socket_dial_words((const struct sockaddr *)&socket->address, error, words,
-                             sizeof(words));
-    socket_end(socket, words);
+    char message[ERROR_BYTES_MAX];
+    client_socket_dial_error((const struct sockaddr *)&socket->address, error, message,
+                             sizeof(message));
+    socket_end(socket, message);
 }
 
 static void on_timer(struct timer *timer, void *arg)

@@ -45,5 +45,5 @@ bool client_socket_write(struct client_socket *socket, const struct batch_part *
 /* Only on_closed is called after this, later. Idempotent. */
 void client_socket_close(struct client_socket *socket);
 
-/* Go's words: "dial tcp 127.0.0.1:4317: connect: connection refused". */
-void client_socket_dial_words(const struct sockaddr *address, int error, char *text, size_t size);
+/* As Go prints it: "dial tcp 127.0.0.1:4317: connect: connection refused". */
+void client_socket_dial_error(const struct sockaddr *address, int error, char *text, size_t size);

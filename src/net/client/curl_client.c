@@ -61,7 +61,7 @@ struct exchange {
     bool has_retry_after;
     char retry_after[RETRY_AFTER_BYTES_MAX];
     struct response_body body;
-    char words[CURL_ERROR_SIZE];
+    char error[CURL_ERROR_SIZE];
 };
 
 struct watch {
@@ -340,7 +340,7 @@ static struct http_result result_of(struct exchange *exchange, CURLcode code)
     library->easy_getinfo(exchange->easy, CURLINFO_CONTENT_TYPE, &content_type);
     if (!exchange->has_head || status < 200)
         return (struct http_result){
-            .error = exchange->words[0] != '\0' ? exchange->words
+            .error = exchange->error[0] != '\0' ? exchange->error
                      : code == CURLE_OK ? "the connection was closed in the middle of the response"
                                         : library->easy_strerror(code),
             .is_late = code == CURLE_OPERATION_TIMEDOUT,
@@ -589,7 +589,7 @@ void curl_client_post(struct curl_client *client, const struct http_client_setti
     apply_tls(library, easy, settings->tls);
     exchange->headers = apply_headers(library, easy, settings, url, post);
     library->easy_setopt(easy, CURLOPT_PRIVATE, exchange);
-    library->easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->words);
+    library->easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->error);
     library->easy_setopt(easy, CURLOPT_POST, 1L);
     library->easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->bytes);
     library->easy_setopt(easy, CURLOPT_READFUNCTION, on_upload);

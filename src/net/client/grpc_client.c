@@ -30,7 +30,7 @@ enum {
     GRPC_ERROR_MAX = 512,
     OWN_FIELDS_MAX = 11,
     TIMEOUT_TEXT_MAX = 16,
-    WORDS_MAX = GRPC_ERROR_MAX + 128,
+    MESSAGE_MAX = GRPC_ERROR_MAX + 128,
 };
 
 #define BACKOFF_BASE_NS ((uint64_t)1 * NS_PER_S)
@@ -38,7 +38,7 @@ enum {
 static const double backoff_factor = 1.6;
 static const double backoff_jitter = 0.2;
 
-static const char closing_words[] = "the client connection is closing";
+static const char closing_message[] = "the client connection is closing";
 
 /* A call from posting to done. */
 struct grpc_call {
@@ -145,7 +145,7 @@ static void on_deadline(struct timer *timer, void *arg)
     struct grpc_client *client = call->client;
     assert(timer == &call->deadline);
     (void)timer;
-    char words[WORDS_MAX];
+    char message[MESSAGE_MAX];
     if (call->http2 != NULL) {
         /* If the peer has vanished, later calls should not wait for their timeouts. */
         http2_client_probe(call->http2);
@@ -153,10 +153,10 @@ static void on_deadline(struct timer *timer, void *arg)
         return;
     }
     bool has_error = client->error[0] != '\0';
-    snprintf(words, sizeof(words),
+    snprintf(message, sizeof(message),
              "context deadline exceeded while waiting for connections to become ready%s%s",
              has_error ? "; last error: " : "", client->error);
-    call_fail(call, STATUS_DEADLINE_EXCEEDED, words);
+    call_fail(call, STATUS_DEADLINE_EXCEEDED, message);
 }
 
 static void on_stream_header(void *arg, struct slice name, struct slice value)
@@ -186,12 +186,11 @@ static void on_stream_end(void *arg, enum http2_stream_end end, uint32_t code, c
 {
     struct grpc_call *call = arg;
     struct grpc_result result;
-    char words[WORDS_MAX];
+    char message[MESSAGE_MAX];
     call->stream = NULL;
     if (end == HTTP2_STREAM_UNPROCESSED && !call->was_repeated && !call->client->is_closing) {
         /* The server has not processed the call: it is sent once more, before all others. */
         struct grpc_client *client = call->client;
-        assert(!call->was_repeated);
         call->was_repeated = true;
         list_remove(&client->running, call);
         grpc_response_fini(&call->response);
@@ -205,8 +204,8 @@ static void on_stream_end(void *arg, enum http2_stream_end end, uint32_t code, c
         grpc_response_reset_result(&call->response, code, &result);
         call_end(call, &result);
     } else {
-        snprintf(words, sizeof(words), "error reading from server: %s", reason);
-        call_fail(call, call->client->is_closing ? STATUS_CANCELLED : STATUS_UNAVAILABLE, words);
+        snprintf(message, sizeof(message), "error reading from server: %s", reason);
+        call_fail(call, call->client->is_closing ? STATUS_CANCELLED : STATUS_UNAVAILABLE, message);
     }
 }
 
@@ -423,7 +422,7 @@ static void link_connect(struct grpc_link *link)
 {
     struct grpc_client *client = link->client;
     assert(link->http2 == NULL);
-    uint64_t patience_ns = backoff_ns(link->failures);
+    uint64_t timeout_ns = backoff_ns(link->failures);
     if (client->settings.is_pick_first)
         memcpy(&link->address, backend_address(&client->addresses, link->tried),
                sizeof(link->address));
@@ -433,7 +432,7 @@ static void link_connect(struct grpc_link *link)
         .lane = client->lane,
         .address = (const struct sockaddr *)&link->address,
         .connect_timeout_ns =
-            patience_ns > GRPC_CONNECT_TIMEOUT_NS ? patience_ns : GRPC_CONNECT_TIMEOUT_NS,
+            timeout_ns > GRPC_CONNECT_TIMEOUT_NS ? timeout_ns : GRPC_CONNECT_TIMEOUT_NS,
         .tls = client->settings.tls,
         .server_name = client->settings.server_name,
         .keepalive = client->settings.keepalive,
@@ -605,7 +604,6 @@ struct grpc_client *grpc_client_create(const struct grpc_client_settings *settin
     grpc_metadata_init(&client->metadata, settings->headers, settings->headers_count);
     const struct grpc_target *target = client->settings.target;
     struct backend_addresses *addresses = &client->addresses;
-    assert(client->links_count == 0);
     timer_init(&client->lookup_timer, on_lookup_timer, client);
     backend_addresses_init(addresses, client->lane, target->host, target->port);
     if (target->path[0] != '\0') {
@@ -654,10 +652,10 @@ void grpc_client_close(struct grpc_client *client, void (*closed)(void *arg), vo
     struct http2_client *next = NULL;
     for (struct http2_client *http2 = client->http2; http2 != NULL; http2 = next) {
         next = http2_client_owner(http2)->next;
-        http2_client_close(http2, closing_words);
+        http2_client_close(http2, closing_message);
     }
     while (client->waiting.first != NULL)
-        call_fail(client->waiting.first, STATUS_CANCELLED, closing_words);
+        call_fail(client->waiting.first, STATUS_CANCELLED, closing_message);
     lane_defer(client->lane, &client->job);
 }
 

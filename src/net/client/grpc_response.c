@@ -141,15 +141,15 @@ void grpc_response_result(struct grpc_response *response, struct grpc_result *re
                      response->content_type);
         const char *separator = type[0] != '\0' ? "; " : "";
         if (response->http_status == 200)
-            snprintf(response->words, sizeof(response->words), "%s", type);
+            snprintf(response->text, sizeof(response->text), "%s", type);
         else
-            snprintf(response->words, sizeof(response->words),
+            snprintf(response->text, sizeof(response->text),
                      "unexpected HTTP status code received from server: %u%s%s",
                      response->http_status, separator, type);
         for (size_t i = 0; i < sizeof(codes_of_http) / sizeof(codes_of_http[0]); i++)
             if (codes_of_http[i].status == response->http_status)
                 ret_result->code = codes_of_http[i].code;
-        ret_result->message = response->words;
+        ret_result->message = response->text;
     } else if (!response->has_status) {
         ret_result->code = STATUS_INTERNAL;
         ret_result->message = "server closed the stream without sending trailers";
@@ -195,9 +195,9 @@ void grpc_response_reset_result(struct grpc_response *response, uint32_t code,
     enum status_code status = is_known ? codes[code] : STATUS_UNKNOWN;
     if (is_known && status == STATUS_OK)
         status = STATUS_INTERNAL;
-    snprintf(response->words, sizeof(response->words),
+    snprintf(response->text, sizeof(response->text),
              "stream terminated by RST_STREAM with error code: %s",
              is_known ? nghttp2_http2_strerror(code) : "unknown");
     *ret_result =
-        (struct grpc_result){.code = status, .wire_code = status, .message = response->words};
+        (struct grpc_result){.code = status, .wire_code = status, .message = response->text};
 }

@@ -13,7 +13,7 @@
 #include "src/net/syntax/rpc_status.h"
 
 enum {
-    GRPC_RESPONSE_WORDS_MAX = 256,
+    GRPC_RESPONSE_TEXT_MAX = 256,
     GRPC_CONTENT_TYPE_MAX = 64,
     GRPC_ENCODING_MAX = 16,
     GRPC_DETAILS_MAX = 4096, /* in base64; larger ones are ignored */
@@ -44,7 +44,7 @@ struct grpc_response {
     size_t encoding_size;
     char encoding[GRPC_ENCODING_MAX];
     char content_type[GRPC_CONTENT_TYPE_MAX]; /* for messages */
-    char words[GRPC_RESPONSE_WORDS_MAX];      /* for the message of the result */
+    char text[GRPC_RESPONSE_TEXT_MAX];        /* for the message of the result */
 };
 
 void grpc_response_init(struct grpc_response *response);

@@ -163,7 +163,6 @@ static void on_response(struct http1_client_conn *connection)
     exchange_detach(exchange);
     if (is_kept) {
         http1_client_conn_rest(connection, settings->idle_timeout_ns);
-        assert(connection->state == HTTP1_IDLE);
         connection->prev = NULL;
         connection->next = client->idle;
         if (connection->next != NULL)
@@ -255,11 +254,11 @@ static void on_connected(struct http1_client_conn *connection, int result)
         exchange->tried = tried + 1;
         exchange_wait_again(exchange);
     } else {
-        char words[ERROR_BYTES_MAX];
-        client_socket_dial_words(backend_address(&client->addresses, tried), result, words,
-                                 sizeof(words));
+        char message[ERROR_BYTES_MAX];
+        client_socket_dial_error(backend_address(&client->addresses, tried), result, message,
+                                 sizeof(message));
         backend_addresses_forget(&client->addresses);
-        exchange_fail(exchange, words);
+        exchange_fail(exchange, message);
     }
 }
 
@@ -283,18 +282,18 @@ static void exchange_run(struct exchange *exchange, struct http1_client_conn *co
 static void on_resolved(int result, void *arg)
 {
     struct http1_client *client = arg;
-    char words[ERROR_BYTES_MAX];
+    char message[ERROR_BYTES_MAX];
     lane_defer(client->lane, &client->job);
     if (result == 0 || client->is_closing)
         return;
     bool is_unknown = result == UV_EAI_NONAME || result == UV_EAI_NODATA;
-    snprintf(words, sizeof(words), "dial tcp: lookup %s: %s", client->addresses.host,
+    snprintf(message, sizeof(message), "dial tcp: lookup %s: %s", client->addresses.host,
              is_unknown ? "no such host" : uv_strerror(result));
     /* Requests posted by done wait for another look-up. */
     struct exchange *last = client->waiting.last;
     for (bool is_last = last == NULL; !is_last && client->waiting.first != NULL;) {
         is_last = client->waiting.first == last;
-        exchange_fail(client->waiting.first, words);
+        exchange_fail(client->waiting.first, message);
     }
 }
 

@@ -143,7 +143,6 @@ int http1_client_conn_send(struct http1_client_conn *connection, uv_buf_t *buffe
         error = uv_read_start((uv_stream_t *)&connection->tcp, on_allocate, on_read);
     if (error != 0)
         return error;
-    assert(connection->state == HTTP1_BUSY);
     uv_stream_t *stream = (uv_stream_t *)&connection->tcp;
     while (count > 0) {
         int written = uv_try_write(stream, buffers, (unsigned)count);

@@ -78,7 +78,7 @@ struct http2_client {
     struct lane_job job;                 /* writes the output of this turn */
     struct timer timer;                  /* greeting, then keepalive */
     uint64_t heard_ns;                   /* when the last byte was received */
-    uint64_t asked_ns;                   /* when the unanswered ping was sent; 0: none */
+    uint64_t ping_ns;                    /* when the unanswered ping was sent; 0: none */
     const char *failure;                 /* why nghttp2 failed; a constant string */
     bool is_blocked;                     /* a write is waiting */
     bool has_too_many_pings;             /* reported by the peer in GOAWAY */
@@ -418,9 +418,10 @@ static void flush(void *arg)
     if (client->is_blocked || !is_talking(client))
         return;
     if (client->failure != NULL) {
-        char words[ERROR_BYTES_MAX];
-        snprintf(words, sizeof(words), "the peer broke the HTTP/2 protocol: %s", client->failure);
-        end(client, words);
+        char message[ERROR_BYTES_MAX];
+        snprintf(message, sizeof(message), "the peer broke the HTTP/2 protocol: %s",
+                 client->failure);
+        end(client, message);
     } else if (!nghttp2_session_want_read(client->nghttp2) ||
                (client->state == HTTP2_CLIENT_DRAINING && client->streams_count == 0)) {
         end(client, "the server closed the connection gracefully");
@@ -438,7 +439,7 @@ static void on_connected(void *owner)
 
 static void start_keepalive(struct http2_client *client)
 {
-    assert(client->asked_ns == 0);
+    assert(client->ping_ns == 0);
     if (client->keepalive.time_ns > 0)
         lane_timer_start(client->lane, &client->timer, client->keepalive.time_ns);
     else
@@ -456,8 +457,8 @@ static void on_bytes(void *owner, const uint8_t *data, size_t size)
     /* Any byte counts as the ACK of a keepalive ping. */
     client->has_heard = true;
     client->heard_ns = clock_now_ns();
-    if (client->asked_ns != 0) {
-        client->asked_ns = 0;
+    if (client->ping_ns != 0) {
+        client->ping_ns = 0;
         start_keepalive(client);
     }
     /* Servers of other protocols are recognised by their first bytes. */
@@ -501,15 +502,15 @@ static void on_drained(void *owner)
 static void on_socket_end(void *owner, const char *reason)
 {
     struct http2_client *client = owner;
-    char words[ERROR_BYTES_MAX];
+    char message[ERROR_BYTES_MAX];
     bool is_greeting = client->state == HTTP2_CLIENT_GREETING;
     bool is_mute = is_greeting && !client->has_heard && !client->is_secure;
-    snprintf(words, sizeof(words), "%s%s%s", is_greeting ? "error reading server preface: " : "",
-             reason,
+    snprintf(message, sizeof(message), "%s%s%s",
+             is_greeting ? "error reading server preface: " : "", reason,
              is_mute ? ": the server hung up on cleartext HTTP/2; if it expects TLS, remove "
                        "tls::insecure"
                      : "");
-    end(client, words);
+    end(client, message);
 }
 
 static void on_socket_closed(void *owner)
@@ -532,12 +533,12 @@ static const struct client_socket_events socket_events = {
     .on_closed = on_socket_closed,
 };
 
-static void ask(struct http2_client *client, uint64_t patience_ns)
+static void send_ping(struct http2_client *client, uint64_t timeout_ns)
 {
-    assert(client->asked_ns == 0);
-    client->asked_ns = clock_now_ns();
+    assert(client->ping_ns == 0);
+    client->ping_ns = clock_now_ns();
     nghttp2_submit_ping(client->nghttp2, NGHTTP2_FLAG_NONE, NULL);
-    lane_timer_start(client->lane, &client->timer, patience_ns);
+    lane_timer_start(client->lane, &client->timer, timeout_ns);
     flush_later(client);
 }
 
@@ -551,14 +552,14 @@ static void on_timer(struct timer *timer, void *arg)
     if (client->state == HTTP2_CLIENT_GREETING)
         end(client, "timed out waiting for server handshake: the server took the connection and "
                     "sent no HTTP/2 SETTINGS");
-    else if (client->asked_ns > 0)
+    else if (client->ping_ns > 0)
         end(client, "keepalive ping failed to receive ACK within timeout");
     else if (now_ns < due_ns)
         lane_timer_start(client->lane, &client->timer, due_ns - now_ns);
     else if (client->streams_count == 0 && !client->keepalive.permit_without_stream)
         start_keepalive(client);
     else
-        ask(client, client->keepalive.timeout_ns);
+        send_ping(client, client->keepalive.timeout_ns);
 }
 
 struct http2_client *http2_client_create(const struct http2_client_settings *settings)
@@ -611,8 +612,8 @@ bool http2_client_has_room(const struct http2_client *client)
 void http2_client_probe(struct http2_client *client)
 {
     bool is_greeted = client->state == HTTP2_CLIENT_READY || client->state == HTTP2_CLIENT_DRAINING;
-    if (is_greeted && client->asked_ns == 0)
-        ask(client, HTTP2_PROBE_NS);
+    if (is_greeted && client->ping_ns == 0)
+        send_ping(client, HTTP2_PROBE_NS);
 }
 
 void http2_client_drain(struct http2_client *client)

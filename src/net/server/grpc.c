@@ -52,13 +52,12 @@ static void print_showing(char message[2 * SHOWN_BYTES_MAX], const char *text, s
              shown.size == 0 ? "" : (const char *)shown.data);
 }
 
-/* The same, with a part of what the client sent. */
+/* Refuses the call with the message and a part of what the client sent; returns false. */
 static bool refuse_showing(struct http_request *request, const struct grpc_call *call,
                            const struct refusal *refusal, struct slice shown)
 {
     char message[2 * SHOWN_BYTES_MAX];
     print_showing(message, refusal->status.message, shown);
-    /* Refuses the call; returns false. */
     respond_with(request, call,
                  &(struct refusal){
                      .http_status = refusal->http_status,

@@ -18,7 +18,7 @@
 
 #include <nghttp2/nghttp2.h>
 
-/* Begins HTTP/2 (RFC 9113 §3.4), and is no HTTP/1 request. */
+/* Begins HTTP/2 (RFC 9113 §3.4); not a valid HTTP/1 request. */
 static const char preface_text[] = NGHTTP2_CLIENT_MAGIC;
 
 /* Output that the socket did not take at once. */
@@ -591,13 +591,12 @@ void http_server_stop(struct http_server *server, void (*done)(void *arg), void 
     if (server->member.listener != NULL)
         listener_leave(&server->member);
     for (struct http_connection *c = server->connections; c != NULL; c = c->next) {
-        /* A request that the socket holds already is read first: to close would reset the
-         * connection, and the client could not know what became of the request. */
         if (c->is_closing)
             continue;
+        /* A request that is in the socket already is read first: closing would reset the
+         * connection, and the client could not know what became of the request. */
         uv_os_fd_t fd;
         int size = 0;
-        assert(!c->is_closing);
         if (c->is_reading && c->tls != NULL && server_tls_has_input(c))
             c->is_stopping = true;
         else

@@ -163,7 +163,7 @@ bool http_request_header_at(const struct http_request *request, size_t index,
 
 uint64_t http_request_size_declared(const struct http_request *request)
 {
-    return request->size_declared == HTTP_SIZE_UNKNOWN ? UINT64_MAX : request->size_declared;
+    return request->size_declared;
 }
 
 struct slice http_request_host(const struct http_request *request)

@@ -176,7 +176,6 @@ static bool open_socket(const struct endpoint_address *address, int *ret_fd, str
     if (family == AF_INET6)
         setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &v6_only, sizeof(v6_only));
     /* Accepted sockets inherit these. Failures are ignored. */
-    assert(fd >= 0);
     int seconds = KEEPALIVE_S;
     setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));

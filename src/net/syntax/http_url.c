@@ -87,7 +87,6 @@ static bool host_parse(const char *begin, const char *end, struct http_url *url,
     /* A reg-name of RFC 3986 without escapes, which resolvers do not know. In brackets "%25"
      * precedes a zone (RFC 6874). */
     static const char marks[] = "-._~!$&'()*+,;=:";
-    assert(url->host[0] != '\0');
     for (const char *c = url->host; *c != '\0'; c++) {
         if (is_bracketed && strncmp(c, "%25", 3) == 0)
             continue;

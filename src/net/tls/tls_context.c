@@ -135,8 +135,9 @@ static bool set_suites(const struct tls_context *context, SSL_CTX *ssl, struct e
 
 static void trust_system(const struct tls_library *library, SSL_CTX *ssl)
 {
-    bool is_told = getenv("SSL_CERT_FILE") != NULL || getenv("SSL_CERT_DIR") != NULL;
-    for (size_t i = 0; !is_told && i < sizeof(system_bundles) / sizeof(system_bundles[0]); i++)
+    bool is_configured = getenv("SSL_CERT_FILE") != NULL || getenv("SSL_CERT_DIR") != NULL;
+    for (size_t i = 0; !is_configured && i < sizeof(system_bundles) / sizeof(system_bundles[0]);
+         i++)
         if (access(system_bundles[i], R_OK) == 0 &&
             library->SSL_CTX_load_verify_file(ssl, system_bundles[i]) == 1)
             return;
