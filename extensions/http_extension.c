@@ -107,7 +107,7 @@ bool http_extension_prepare(struct component *base, const struct http_server_con
     self->response_headers = http_server_config_headers(config);
     struct http_server_settings settings = http_server_config_settings(config, base);
     settings.tls = self->tls.context;
-    settings.must_answer = true;
+    settings.must_respond = true;
     settings.handler = &handler;
     self->server = http_server_create(&settings);
     return true;

@@ -115,7 +115,7 @@ struct shaping_request {
     struct profile_limits *self;
     struct batch *batch;
     struct receipt *receipt;
-    enum budget_answer answer;
+    enum budget_result answer;
     struct buffer *shaped; /* NULL: refused */
     struct profile_limit_figures figures;
 };

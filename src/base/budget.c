@@ -260,7 +260,7 @@ void budget_return(struct budget *budget, uint64_t amount)
     }
 }
 
-enum budget_answer budget_reserve(struct budget_reserve *reserve, struct budget *budget,
+enum budget_result budget_reserve(struct budget_reserve *reserve, struct budget *budget,
                                   uint64_t amount)
 {
     *reserve = (struct budget_reserve){.budget = budget, .outer = reserves};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A shared allowance: bytes of the whole process, units of a sending queue, slots of its consumers.
  * Taking and returning are lock-free and may be done on any thread; waiting is per lane and touches
- * a mutex only while somebody waits. */
+ * a mutex only while there are waiters. */
 #pragma once
 
 #include <stdatomic.h>
@@ -26,7 +26,7 @@ struct budget_waiter {
 struct budget {
     _Atomic uint64_t used;
     _Atomic uint64_t limit;
-    _Atomic uint64_t high_water; /* the most that was ever in use */
+    _Atomic uint64_t high_water; /* the highest use so far */
     _Atomic uint64_t refusals;
     _Atomic unsigned waiting;
     bool is_memory;           /* counts bytes of memory (budget_count_memory) */
@@ -74,14 +74,14 @@ struct budget_reserve {
     struct budget_reserve *outer;
 };
 
-enum budget_answer {
+enum budget_result {
     BUDGET_GIVEN,
     BUDGET_FULL,      /* there may be room later */
     BUDGET_TOO_SMALL, /* there never will be: more than the limit */
 };
 
 /* A NULL budget grants everything. Nothing is held unless BUDGET_GIVEN. */
-enum budget_answer budget_reserve(struct budget_reserve *reserve, struct budget *budget,
+enum budget_result budget_reserve(struct budget_reserve *reserve, struct budget *budget,
                                   uint64_t amount) __attribute__((warn_unused_result));
 /* Enlarges the innermost reserve. False: there is no room, and nothing has changed. */
 bool budget_reserve_more(struct budget_reserve *reserve, uint64_t amount)

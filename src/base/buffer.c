@@ -64,7 +64,7 @@ struct buffer *buffer_create(struct budget *budget, size_t capacity)
     return filled_in(mem_alloc(total), budget, capacity);
 }
 
-/* Only one holder may move it: nobody else can see it go. */
+/* Only a single holder may move it: no other pointer becomes stale. */
 static bool is_movable(const struct buffer *buffer)
 {
     return atomic_load(&buffer->refs) == 1;
@@ -111,7 +111,7 @@ size_t buffer_charge(const struct buffer *buffer)
     return sizeof(struct buffer) + buffer->capacity + buffer->charged_more;
 }
 
-enum budget_answer buffer_try_charge(struct buffer *buffer, size_t more)
+enum budget_result buffer_try_charge(struct buffer *buffer, size_t more)
 {
     if (buffer->budget != NULL && !budget_try_take(buffer->budget, more))
         return buffer_charge(buffer) + more > budget_limit(buffer->budget) ? BUDGET_TOO_SMALL

@@ -38,8 +38,8 @@ struct buffer *buffer_try_grow(struct buffer *buffer, size_t capacity)
  * holder. */
 struct buffer *buffer_shrink(struct buffer *buffer) __attribute__((warn_unused_result));
 /* Charges more, until the last unref, for what processing the bytes will cost; returns an enum
- * budget_answer. No other thread holds the buffer. */
-enum budget_answer buffer_try_charge(struct buffer *buffer, size_t more)
+ * budget_result. No other thread holds the buffer. */
+enum budget_result buffer_try_charge(struct buffer *buffer, size_t more)
     __attribute__((warn_unused_result));
 /* The bytes charged for it. */
 size_t buffer_charge(const struct buffer *buffer);

@@ -12,17 +12,17 @@
 enum {
     LANES_MAX = 64,
     LANE_JOBS_PER_TURN_MAX = 10000,
-    /* A lane looks at its sockets after a stage has worked on a request so large. */
+    /* After a stage has processed a request of this size, the lane serves its sockets first. */
     LANE_REST_BYTES_MIN = 256 * 1024,
-    /* Requests that are larger, once inflated, are read by the lane's helper: the worst of them
-     * would hold the lane for some 30 ms. */
+    /* Requests that inflate to more than this are read by the lane's helper: the worst of them
+     * would hold the lane for about 30 ms. */
     HELPED_BYTES_MIN = 1024 * 1024,
     HELPED_PROFILES_BYTES_MIN = 512 * 1024,
-    /* A request of so many messages, which are on average so short, goes through the pipelines in
-     * pieces of about so many messages, a turn for each. Real ones have 40 bytes per message. */
+    /* A request of more messages than this, on average this short, goes through the pipelines in
+     * pieces of that many messages, one per turn. Real requests have 40 bytes per message. */
     DENSE_MESSAGES_MAX = 65536,
     DENSE_MESSAGE_BYTES_MAX = 16,
-    /* The same of Profile messages. */
+    /* The same for Profile messages. */
     DENSE_PROFILES_MAX = 8192,
     DENSE_PROFILE_BYTES_MAX = 64,
 };
@@ -35,7 +35,8 @@ enum {
     HTTP_HEADER_BLOCK_BYTES_MAX = 16384,
     HTTP_TRAILER_BYTES_MAX = 4096,
     HTTP_CHUNK_EXTENSION_BYTES_MAX = 256,
-    /* Of a body that came after its response: HTTP/1.1 keeps the connection, HTTP/2 the stream. */
+    /* Rest of a body after its response: up to this, HTTP/1.1 keeps the connection, HTTP/2 the
+     * stream. */
     HTTP_DISCARD_BYTES_MAX = 64 * 1024,
     HTTP1_LINGER_BYTES_MAX = 64 << 20,
     HTTP2_STREAMS_MAX = 100,
@@ -53,15 +54,15 @@ enum {
     HTTP2_CONTINUATIONS_MAX = 8,
     CONNECTIONS_MAX = 10000,
     LANE_READ_BYTES = 256 * 1024,      /* one read buffer per lane */
-    HTTP1_HEAD_READ_BYTES = 16 * 1024, /* of it, for the head of an HTTP/1.1 request */
+    HTTP1_HEAD_READ_BYTES = 16 * 1024, /* the part for HTTP/1.1 request heads */
     BODY_RATE_MIN_BYTES_PER_S = 1024,
 };
-/* Charged for a connection, and for a stream besides its struct: nghttp2's part, the handler's. */
+/* Charged per connection, and per stream beside its struct: memory of nghttp2 and the handler. */
 #define HTTP2_SESSION_BYTES        (10 * KIB)
 #define HTTP2_STREAM_OTHER_BYTES   (5 * KIB)
 #define HTTP_HEADER_DEADLINE_NS    ((uint64_t)10 * NS_PER_S)
 #define HTTP1_IDLE_NS              ((uint64_t)60 * NS_PER_S)
-#define HTTP1_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed, for the peer to close */
+#define HTTP1_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed: for the peer to close */
 #define HTTP1_LINGER_BODY_NS       ((uint64_t)5 * NS_PER_S) /* … while it still sends a body */
 #define HTTP2_IDLE_NS              ((uint64_t)300 * NS_PER_S)
 #define BODY_GRACE_NS              ((uint64_t)10 * NS_PER_S)
@@ -69,10 +70,10 @@ enum {
 #define WRITE_STALL_NS             ((uint64_t)30 * NS_PER_S)
 #define HTTP2_PING_INTERVAL_MIN_NS ((uint64_t)10 * NS_PER_S)
 #define HTTP2_WINDOW_STALL_NS      ((uint64_t)5 * NS_PER_S) /* responses wait for window */
-#define HTTP2_DRAIN_PING_NS        ((uint64_t)1 * NS_PER_S) /* GOAWAY is awaited to arrive */
-#define HTTP2_DISCARD_NS           ((uint64_t)1 * NS_PER_S) /* an answered body may still come */
+#define HTTP2_DRAIN_PING_NS        ((uint64_t)1 * NS_PER_S) /* for the ACK after GOAWAY */
+#define HTTP2_DISCARD_NS           ((uint64_t)1 * NS_PER_S) /* for the rest of a body */
 #define HTTP2_REST_NS              ((uint64_t)1 * NS_PER_S) /* idle, then memory is returned */
-#define HTTP2_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed, for the last bytes */
+#define HTTP2_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed: for the last bytes */
 
 /* TLS */
 enum {
@@ -80,34 +81,37 @@ enum {
     TLS_CHAIN_MAX = 16,           /* certificates that we send */
     TLS_AUTHORITIES_MAX = 10000,  /* certificates of one file of authorities */
     TLS_DEPTH_MAX = 8,            /* authorities between a peer's certificate and a trusted one */
-    TLS_READ_BYTES = 64 * 1024,   /* ciphertext that a lane reads at once */
-    TLS_REPLIES_BYTES_MAX = 256 * 1024,  /* replies that a peer does not read */
-    TLS_HANDSHAKE_INPUT_MAX = 64 * 1024, /* what a client may send until hands are shaken */
-    TLS_HANDSHAKES_PART = 4 /* of the budget, at most, for all that shake hands with a server */
+    TLS_READ_BYTES = 64 * 1024,   /* ciphertext per read */
+    TLS_REPLIES_BYTES_MAX = 256 * 1024,  /* waiting for a peer that does not read */
+    TLS_HANDSHAKE_INPUT_MAX = 64 * 1024, /* from a client, before the handshake is complete */
+    TLS_HANDSHAKES_PART = 4              /* all handshakes of a server share 1/4 of the budget */
 };
-#define TLS_CONNECTION_BYTES  (32 * KIB) /* charged for OpenSSL's memory, half a record included */
-#define TLS_HANDSHAKE_BYTES   (48 * KIB) /* the same while hands are shaken, besides what came */
-#define TLS_HANDSHAKE_NS      ((uint64_t)10 * NS_PER_S)
-#define TLS_CLIENT_CA_LOOK_NS ((uint64_t)1 * NS_PER_S) /* between looks at files of authorities */
+#define TLS_CONNECTION_BYTES (32 * KIB) /* charged for OpenSSL's memory, half a record included */
+#define TLS_HANDSHAKE_BYTES  (48 * KIB) /* the same during the handshake, plus its input */
+#define TLS_HANDSHAKE_NS     ((uint64_t)10 * NS_PER_S)
+#define TLS_CLIENT_CA_LOOK_NS                                                                      \
+    ((uint64_t)1 * NS_PER_S) /* between checks of files of authorities                             \
+                              */
 
-/* inflating: at most RATIO : 1 once FREE bytes came out, which the Go collector takes by default,
- * so that raised limits do not raise what few bytes cost. zstd windows as in RFC 9659 (8 MiB) */
+/* inflating: at most RATIO : 1 beyond FREE bytes of output, which the Go collector accepts by
+ * default, so that higher limits do not make small inputs expensive. zstd windows as in RFC 9659
+ * (8 MiB) */
 enum { INFLATE_RATIO_MAX = 200, ZSTD_WINDOW_LOG_MAX = 23 };
 #define INFLATE_RATIO_FREE_BYTES (20 * MIB)
 
 /* exporters */
 enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };
-/* Bytes of a response body that are dropped, and for how long, before its connection is closed. */
+/* How much of a response body is discarded, and for how long, before its connection is closed. */
 #define RESPONSE_DRAIN_BYTES_MAX  (4 * MIB)
 #define RESPONSE_BODY_DEADLINE_NS ((uint64_t)10 * NS_PER_S)
 #define CONNECT_TIMEOUT_NS        ((uint64_t)5 * NS_PER_S)
-#define GRPC_CONNECT_TIMEOUT_NS   ((uint64_t)20 * NS_PER_S) /* up to a back-end's SETTINGS */
-#define HTTP2_PROBE_NS            ((uint64_t)20 * NS_PER_S) /* for a silent one to show life */
-/* Addresses of a back-end: how many are tried, and how long they are believed. */
+#define GRPC_CONNECT_TIMEOUT_NS   ((uint64_t)20 * NS_PER_S) /* until the back-end's SETTINGS */
+#define HTTP2_PROBE_NS            ((uint64_t)20 * NS_PER_S) /* for a silent connection to respond */
+/* Addresses of a back-end that are tried, and how long they are cached. */
 enum { BACKEND_ADDRESSES_MAX = 16, BACKEND_REQUESTS_MAX = 10 };
 #define BACKEND_ADDRESSES_KEEP_NS ((uint64_t)30 * NS_PER_S)
 
 /* operation */
 #define RETRY_AFTER_BUSY_NS ((uint64_t)1 * NS_PER_S)
-#define SIGNAL_AGAIN_NS     ((uint64_t)1 * NS_PER_S) /* sooner it is the same one, sent twice */
+#define SIGNAL_AGAIN_NS     ((uint64_t)1 * NS_PER_S) /* a signal repeated sooner is ignored */
 #define DRAIN_DEADLINE_NS   ((uint64_t)30 * NS_PER_S)

@@ -42,7 +42,7 @@ uint64_t machine_memory_bytes(void)
         kib > 0 && kib <= UINT64_MAX / 1024)
         least = kib * 1024;
     for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-        /* "max" is no number; v1's huge number for "no limit" is above the total; 0, with which
+        /* "max" is not a number; v1's huge number for "no limit" is above the total; 0, with which
          * nothing runs, counts as none. */
         uint64_t limit = 0;
         if (read_text(limits[i], text) && sscanf(text, "%" SCNu64, &limit) == 1 && limit > 0 &&

@@ -31,7 +31,7 @@ static int release_object(struct dl_phdr_info *object, size_t size, void *arg)
         uintptr_t start = object->dlpi_addr + segment->p_vaddr;
         /* RELRO lies in a segment that is writable by its header. */
         if (segment->p_type == PT_LOAD && (segment->p_flags & PF_W) == 0) {
-            /* madvise fails for the vdso, which is no file; that is harmless. */
+            /* madvise fails for the vdso, which is not a file; that is harmless. */
             uintptr_t end = start + segment->p_memsz;
             uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
             uintptr_t first = (start + page - 1) / page * page;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A small file whose current content is wanted: checked on use, but at most once a second. While it
+/* Keeps the current content of a small file: checked on use, but at most once a second. While it
  * cannot be read, the last content stays. One owner, one thread. */
 #pragma once
 

@@ -22,7 +22,7 @@ struct backend_addresses {
     const char *host; /* borrowed */
     uint16_t port;
     size_t count;
-    size_t good; /* the last one that could be connected: tried first */
+    size_t good; /* the last one that was reachable: tried first */
     struct sockaddr_storage list[BACKEND_ADDRESSES_MAX];
     uint64_t expires_ns;
     bool is_resolving;
@@ -40,7 +40,7 @@ int backend_addresses_resolve(struct backend_addresses *addresses, backend_resol
                               void *arg);
 /* The tried-th address, counted from the good one; tried < count. */
 const struct sockaddr *backend_address(const struct backend_addresses *addresses, size_t tried);
-/* It could be connected: the next connection starts with it. */
+/* It was reachable: the next connection starts with it. */
 void backend_address_is_good(struct backend_addresses *addresses, size_t tried);
-/* None could be connected: look up again next time. */
+/* None was reachable: look up again next time. */
 void backend_addresses_forget(struct backend_addresses *addresses);

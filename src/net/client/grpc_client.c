@@ -2,11 +2,11 @@
 /* The gRPC client. In this order: the data, calls (headers and message out, response in, deadline),
  * connections, and the queue between them.
  *
- * Calls wait in one queue until a connection has room for a stream; while no connection can be had
- * they fail at once, unless the settings tell them to wait. There is one connection per address
- * (round_robin) or one in all (pick_first), opened at once and reopened with gRPC's back-off
- * (connection-backoff.md of grpc/grpc); a failure also triggers a new look-up. On the client's
- * lane. */
+ * Calls wait in one queue until a connection has room for a stream; while no connection is
+ * possible they fail at once, unless the settings make them wait. There is one connection per
+ * address (round_robin) or one in all (pick_first), opened at once and reopened with gRPC's
+ * back-off (connection-backoff.md of grpc/grpc); a failure also triggers a new look-up. On the
+ * client's lane. */
 #include "src/net/client/grpc_client.h"
 
 #include "src/base/clock.h"
@@ -584,7 +584,7 @@ static void on_job(void *arg)
         has_failed &= client->links[i]->has_failed;
     if (!has_failed)
         return;
-    /* No connection can be had. Fails the calls that wait now; calls posted meanwhile wait for the
+    /* No connection is possible. Fails the calls that wait now; calls posted meanwhile wait for the
      * next turn. */
     struct grpc_call *last = client->waiting.last;
     bool is_last = false;

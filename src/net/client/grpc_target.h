@@ -21,5 +21,6 @@ struct grpc_target {
     char authority[ENDPOINT_HOST_MAX + sizeof("[]:65535")]; /* "host:port"; "localhost" */
 };
 
-/* "host:port", maybe after http://, https://, dns:/// or passthrough:///; or "unix:///path". */
+/* "host:port", optionally after http://, https://, dns:/// or passthrough:///; or "unix:///path".
+ */
 bool grpc_target_parse(const char *text, struct grpc_target *ret_target, struct error *error);

@@ -30,7 +30,7 @@ struct exchange {
     struct http1_client_conn *connection; /* NULL while it waits */
     struct timer deadline;
     bool was_repeated; /* its first connection was stale */
-    size_t tried;      /* addresses that could not be connected */
+    size_t tried;      /* addresses that were unreachable */
     char *credentials; /* a header line; NULL: none */
     size_t tail_size;
     char tail[REQUEST_HEAD_TAIL_MAX];

@@ -58,7 +58,7 @@ static void status_line(struct http1_response *response, struct slice line)
     response->state = RESPONSE_HEADERS;
 }
 
-/* Splits a header or trailer at its colon. False: it is none, and the parser has failed. */
+/* Splits a header or trailer at its colon. False: it is malformed, and the parser has failed. */
 static bool header_split(struct http1_response *response, struct slice line, struct slice *ret_name,
                          struct slice *ret_value)
 {
@@ -78,7 +78,7 @@ static bool header_split(struct http1_response *response, struct slice line, str
     return true;
 }
 
-/* The headers of the protocol, and those that results hold; all others are ignored. */
+/* The headers of the protocol, and those that results have; all others are ignored. */
 static void take_header(struct http1_response *response, struct slice name, struct slice value)
 {
     assert(response->state == RESPONSE_HEADERS);

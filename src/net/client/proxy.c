@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Proxy settings of the environment. Pure but for getenv; any thread. */
+/* Proxy settings of the environment. Pure except for getenv; any thread. */
 #include "src/net/client/proxy.h"
 
 #include "src/net/syntax/http_url.h"

@@ -18,7 +18,7 @@ struct request_secrets {
     const char *userinfo; /* "user:password" of the URL; NULL: none */
 };
 
-/* Shorter values are no secrets; redacting them would hide ordinary words. */
+/* Shorter values are not secrets; redacting them would hide ordinary words. */
 enum { REQUEST_SECRET_BYTES_MIN = 4 };
 
 /* Replaces each secret in text by "[REDACTED]": a header's whole value, the part after its first

@@ -6,7 +6,7 @@
 
 #include <assert.h>
 
-/* 2^64 - 1; what exceeds 2^63 - 1 is refused as well. */
+/* Up to 2^64 - 1; sizes above 2^63 - 1 are refused, too. */
 enum { SIZE_DIGITS_MAX = 16 };
 
 static bool refuse(struct http1_chunks *chunks, const char *reason)

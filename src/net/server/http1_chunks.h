@@ -35,7 +35,7 @@ struct http1_chunks {
 };
 
 void http1_chunks_init(struct http1_chunks *chunks);
-/* Takes bytes up to the end of a piece of payload (*ret_payload, maybe empty), of the body, or of
+/* Takes bytes up to the end of a piece of payload (*ret_payload, may be empty), of the body, or of
  * data; *ret_used is their number. Call again with the rest while HTTP1_MORE. */
 enum http1_result http1_chunks_feed(struct http1_chunks *chunks, const uint8_t *data, size_t size,
                                     size_t *ret_used, struct slice *ret_payload);

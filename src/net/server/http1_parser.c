@@ -59,7 +59,7 @@ static bool take_authority(struct http1_parser *parser, const uint8_t *data, str
     size_t size = 0;
     while (size < rest.size && rest.data[size] != '/' && rest.data[size] != '?')
         size++;
-    /* A host, or an address in brackets, and maybe a port (RFC 9110 §4.2). No user name. */
+    /* A host, or an address in brackets, and an optional port (RFC 9110 §4.2). No user name. */
     struct slice authority = slice_of(rest.data, size);
     if (size == 0 || !http1_is_all(authority, HTTP1_HOST) || memchr(rest.data, '@', size) != NULL)
         return false;
@@ -124,7 +124,7 @@ static bool parse_request_line(struct http1_parser *parser, const uint8_t *data,
     return true;
 }
 
-/* White space before the colon and folded lines are refused: they are no tokens. */
+/* White space before the colon and folded lines are refused: they are not tokens. */
 static bool parse_header(struct http1_parser *parser, const uint8_t *data, struct slice line)
 {
     assert(parser->header_count <= HTTP_HEADERS_MAX);

@@ -25,13 +25,13 @@ struct http1_header {
 
 struct http1_parser {
     size_t position; /* bytes seen; after HTTP1_COMPLETE the size of the head */
-    size_t line_at;  /* where the present line begins */
+    size_t line_at;  /* where the current line begins */
     bool has_cr;     /* the byte before position is a CR */
     bool has_request_line;
     /* the request */
     struct http1_span method;
-    struct http1_span path;  /* "*" for OPTIONS *; of "http://host" empty */
-    struct http1_span query; /* after '?', maybe empty */
+    struct http1_span path;  /* "*" for OPTIONS *; empty for "http://host" */
+    struct http1_span query; /* after '?'; may be empty */
     struct http1_span host;
     unsigned version_minor;  /* of HTTP/1 */
     uint64_t content_length; /* 0 when there is none */

@@ -4,7 +4,7 @@
  * was read; http1_parser.c parses heads, http1_chunks.c chunked bodies. In this order: the head of
  * a response, the request while its head is received, responding, and reading.
  *
- * Input goes through take_all, which offers it to the present state. What the state cannot use yet
+ * Input goes through take_all, which offers it to the current state. What the state cannot use yet
  * waits in the stash, and reading pauses until the stash is empty. Handlers respond from inside
  * take_all or later; responding never reads on itself: the loop in take_all does, or a job at the
  * end of the turn. On the connection's lane. */
@@ -38,7 +38,7 @@ enum http1_state {
     HTTP1_BODY,       /* receiving the body */
     HTTP1_RESPONDING, /* the request is complete; the response is awaited or being written */
     HTTP1_DISCARD,    /* the response is sent; the rest of the body is dropped */
-    HTTP1_LINGER,     /* the last response is sent; the peer is to close */
+    HTTP1_LINGER,     /* the last response is sent; waits for the peer to close */
 };
 
 /* A request from its first byte: collects the head, then is the handler's struct http_request. */
@@ -535,7 +535,7 @@ static size_t take_head(struct http1 *http1, const uint8_t *data, size_t size)
         http1->read_until_ns = read_ns == 0 ? UINT64_MAX : clock_now_ns() + read_ns;
         if (read_ns != 0 && read_ns < delay_ns)
             delay_ns = read_ns;
-        /* The deadline of the first head runs since the connection was opened. */
+        /* The deadline of the first head began when the connection was opened. */
         if (http1->has_served)
             http_connection_set_deadline(http1->connection, delay_ns);
     }

@@ -2,7 +2,7 @@
 /* Checks the headers of a client's frames before nghttp2 gets them, and finds faults that nghttp2
  * misses once it has forgotten a stream: frames after the stream's end, decreasing stream ids,
  * PRIORITY on stream 0 or on itself (RFC 9113 §5.1, §5.1.1, §6.3; RFC 7540 §5.3.1). It knows only
- * what the client has sent, so that frames that cross our RST_STREAM are no fault. On the
+ * what the client has sent, so that frames that cross our RST_STREAM are not faults. On the
  * connection's lane. */
 #pragma once
 

@@ -40,8 +40,8 @@ enum http2_abuse http2_guard_frame(struct http2_guard *guard, const nghttp2_fram
                                    uint64_t now_ns);
 /* Counts a stream that either side reset before its response was complete. */
 enum http2_abuse http2_guard_reset(struct http2_guard *guard, uint64_t now_ns);
-/* A request got its response: its pings and window updates were legitimate (gRPC clients measure
- * the path with pings while they send). */
+/* A response was sent: the pings and window updates of its request were legitimate (gRPC clients
+ * measure the path with pings while they send). */
 void http2_guard_progress(struct http2_guard *guard);
 /* The debug data of GOAWAY. On "too_many_pings" gRPC clients ping less. */
 const char *http2_abuse_text(enum http2_abuse abuse);

@@ -198,12 +198,12 @@ static struct slice header_slice(const struct http2_stream *stream, uint16_t at,
     return slice_of(stream->header_bytes + at, size);
 }
 
-/* Charges memory beyond bodies, within the budget's margin; servers that must answer (probes)
+/* Charges memory beyond bodies, within the budget's margin; servers that must respond (probes)
  * charge beyond it. */
 static bool charge_connection(const struct http_connection *connection, struct budget *budget,
                               uint64_t bytes)
 {
-    if (budget != NULL && http_connection_settings(connection)->must_answer)
+    if (budget != NULL && http_connection_settings(connection)->must_respond)
         budget_take(budget, bytes);
     else if (budget != NULL)
         return budget_try_take_margin(budget, bytes);
@@ -526,7 +526,7 @@ static void stream_end(struct http2_stream *stream)
         session->open = stream->next;
     if (stream->next != NULL)
         stream->next->prev = stream->prev;
-    /* A response given while the connection was closing is not counted. */
+    /* A response sent while the connection was closing is not counted. */
     if (stream->has_reply && !stream->is_sent) {
         assert(session->replies > 0);
         session->replies--;
@@ -656,7 +656,7 @@ static bool expects(const void *state)
     return plan_read(state, &plan);
 }
 
-/* Mostly the stream of the previous call. */
+/* Usually the stream of the previous call. */
 static struct http2_stream *find_stream(struct http2_session *session, int32_t id)
 {
     struct http2_stream *stream = session->recent;
@@ -817,7 +817,7 @@ static int on_data(nghttp2_session *nghttp2, uint8_t flags, int32_t id, const ui
     if (stream == NULL || stream->is_refused)
         return 0;
     if (stream->base.is_reading) {
-        /* After false the response is sent: further data is discarded below. */
+        /* False: the response is sent; further data is discarded below. */
         if (!http_exchange_receive(&stream->base, data, size))
             return 0;
     } else if (stream->discard_ns > 0) {
@@ -854,7 +854,7 @@ static int on_frame_sent(nghttp2_session *nghttp2, const nghttp2_frame *frame, v
         /* The response is written. A short rest of the body is read and dropped, unless the
          * connection drains: some clients that are reset while they send lose the response, and
          * nghttp2 still checks that the request is well-formed. */
-        assert(stream->base.is_answered);
+        assert(stream->base.has_responded);
         assert(!stream->is_sent);
         assert(stream->session->replies > 0);
         uint64_t declared = stream->base.size_declared;
@@ -1057,7 +1057,7 @@ static void flush(void *arg)
     }
 }
 
-/* Up to JITTER_PERCENT of delay_ns: connections that began together shall not end together. */
+/* Up to JITTER_PERCENT of delay_ns: connections that began together should not end together. */
 static uint64_t jitter(uint64_t delay_ns)
 {
     return (uint64_t)(random_uniform() * (double)(delay_ns / 100 * JITTER_PERCENT));
@@ -1111,7 +1111,7 @@ static void *create(struct http_connection *connection)
     return session;
 }
 
-/* After all input of a read. */
+/* After all input of a read: acts on what the callbacks have noted. */
 static void follow_up(struct http2_session *session)
 {
     if (http_connection_is_closing(session->connection))
@@ -1198,7 +1198,7 @@ static void close_for_good(struct http2_session *session)
 
 static void end_of_input(void *state)
 {
-    /* Responses have no reader any more; complete requests are processed all the same. */
+    /* Responses cannot be read any more; complete requests are still processed. */
     close_for_good(state);
 }
 

@@ -34,7 +34,7 @@ void http_body_advance(struct http_body *body, size_t size);
 /* Makes room for the announced size_total. */
 bool http_body_announce(struct http_body *body, uint64_t size_total,
                         enum http_failure *ret_failure);
-/* True once nothing is left to peek at: the room is the final one, if the size is known. */
+/* True after peeking: the room is final if the size is known. */
 bool http_body_is_announced(const struct http_body *body);
 /* True once, when the first size bytes are enough for the plan to peek at. */
 bool http_body_wants_peek(struct http_body *body, size_t size);

@@ -2,7 +2,7 @@
 /* The HTTP server of one lane and its connections: accepting, choosing the protocol, reading,
  * writing, deadlines, closing and stopping. A connection closes in two phases: uv_close first; its
  * callback tells the protocol, and the memory is freed with the last request that refers to it.
- * What a request is comes in http_exchange.c. On the server's lane. */
+ * Requests are in http_exchange.c. On the server's lane. */
 #include "src/net/server/http_connection.h"
 
 #include "src/base/clock.h"

@@ -30,8 +30,8 @@ struct http_server {
     struct listener_member member;
     struct http_connection *connections;
     struct http_server_figures figures;
-    uint8_t *read_buffer;       /* LANE_READ_BYTES, shared by all connections, from the first on */
-    uint8_t *cipher_buffer;     /* TLS_READ_BYTES, shared likewise by those with TLS */
+    uint8_t *read_buffer; /* LANE_READ_BYTES, shared by all connections; allocated for the first */
+    uint8_t *cipher_buffer;     /* TLS_READ_BYTES, the same for those with TLS */
     uint64_t handshakes_charge; /* to the budget, of connections whose handshake is not done */
     time_t date_second;         /* of date_text */
     char date_text[HTTP_DATE_SIZE];
@@ -97,7 +97,7 @@ struct http_connection {
     unsigned refs;        /* one for the socket, one for each request */
     uint8_t preface_size; /* bytes of the HTTP/2 preface received so far */
     bool is_reading;
-    bool is_stopping; /* after reading what the socket holds */
+    bool is_stopping; /* after reading what is in the socket */
     bool is_closing;
     char peer[PEER_TEXT_MAX];
 };
@@ -121,7 +121,7 @@ void http_connection_set_deadline(struct http_connection *connection, uint64_t d
 /* Starts to close; closed() and the rest follow in a later turn of the loop. Idempotent, allowed in
  * every callback. */
 void http_connection_close(struct http_connection *connection);
-/* The same for a peer that broke a rule, counted. */
+/* The same, counted, for a peer that broke a rule. */
 void http_connection_abort(struct http_connection *connection);
 bool http_connection_is_closing(const struct http_connection *connection);
 /* One reference per request, for http_exchange. */
@@ -136,7 +136,7 @@ void http_connection_take(struct http_connection *connection, const uint8_t *dat
 void http_connection_end_input(struct http_connection *connection);
 /* At the end of each callback with input: stops a connection that only had to read this first. */
 void http_connection_input_taken(struct http_connection *connection);
-/* Requests may come. protocol is what ALPN chose; NULL: the first bytes choose. */
+/* Begins to read requests. protocol is ALPN's choice; NULL: the first bytes choose. */
 void http_connection_begin(struct http_connection *connection,
                            const struct http_protocol *protocol);
 /* http_connection_write without encryption. */

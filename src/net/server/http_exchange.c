@@ -46,7 +46,7 @@ static bool peek(struct http_request *request, const uint8_t *data, size_t size)
         request_finish(request);
         return false;
     }
-    if (request->is_answered)
+    if (request->has_responded)
         return false;
     enum http_failure failure;
     if (http_body_announce(&request->body, size_total, &failure))
@@ -81,7 +81,7 @@ void http_exchange_begin(struct http_request *request)
 bool http_exchange_receive(struct http_request *request, const uint8_t *data, size_t size)
 {
     assert(request->is_reading);
-    assert(!request->is_answered);
+    assert(!request->has_responded);
     enum http_failure failure;
     /* Before the buffer exists, so that it gets its final size at once. */
     if (http_body_size(&request->body) == 0 && !peek(request, data, size))
@@ -95,7 +95,7 @@ bool http_exchange_receive(struct http_request *request, const uint8_t *data, si
 bool http_exchange_received(struct http_request *request, size_t size)
 {
     assert(request->is_reading);
-    assert(!request->is_answered);
+    assert(!request->has_responded);
     http_body_advance(&request->body, size);
     return peek(request, request->body.buffer->data, request->body.buffer->size);
 }
@@ -103,7 +103,7 @@ bool http_exchange_received(struct http_request *request, size_t size)
 void http_exchange_finish_body(struct http_request *request)
 {
     assert(request->is_reading);
-    assert(!request->is_answered);
+    assert(!request->has_responded);
     http_body_finish(&request->body);
     request->is_reading = false;
     request->is_with_handler = true;
@@ -113,7 +113,7 @@ void http_exchange_finish_body(struct http_request *request)
 void http_exchange_fail_body(struct http_request *request, enum http_failure failure)
 {
     assert(request->is_reading);
-    assert(!request->is_answered);
+    assert(!request->has_responded);
     http_body_clear(&request->body);
     request->is_reading = false;
     request->is_with_handler = true;
@@ -199,7 +199,7 @@ void *http_request_context(const struct http_request *request)
 void http_request_read_body(struct http_request *request, const struct http_body_plan *plan)
 {
     assert(request->is_with_handler);
-    assert(!request->is_answered);
+    assert(!request->has_responded);
     request->is_with_handler = false;
     if (request->is_ended) {
         request_finish(request);
@@ -223,9 +223,9 @@ struct buffer *http_request_body(const struct http_request *request)
 void http_respond(struct http_request *request, const struct http_response *response)
 {
     assert(request->is_with_handler || request->is_reading);
-    assert(!request->is_answered);
+    assert(!request->has_responded);
     assert(response->status >= 200 && response->status <= 599);
-    request->is_answered = true;
+    request->has_responded = true;
     request->is_with_handler = false;
     request->is_reading = false;
     if (request->is_ended)

@@ -48,10 +48,10 @@ struct http_request {
     struct http_body body;
     void *context;
     bool is_with_handler;
-    bool is_reading;  /* between http_request_read_body and the end of the body */
-    bool is_peeking;  /* inside on_peek */
-    bool is_answered; /* http_respond was called */
-    bool is_ended;    /* http_exchange_end was called: response written, or client gone */
+    bool is_reading;    /* between http_request_read_body and the end of the body */
+    bool is_peeking;    /* inside on_peek */
+    bool has_responded; /* http_respond was called */
+    bool is_ended;      /* http_exchange_end was called: response written, or client gone */
 };
 
 /* Whether response->common.rows[index] is sent: not if headers has one of that name. */

@@ -27,12 +27,12 @@ static void report(struct http_connection *connection, const char *reason)
     tls_context_handshake_failed(server->settings.tls, connection->peer, reason);
 }
 
-/* Makes the connection's charge that large. False: the budget has no room. */
+/* Raises or lowers the connection's charge. False: the budget has no room. */
 static bool charge(struct http_connection *connection, uint64_t bytes)
 {
     const struct http_server_settings *settings = &connection->server->settings;
     uint64_t held = connection->tls_charge;
-    if (bytes > held && settings->must_answer)
+    if (bytes > held && settings->must_respond)
         budget_take(settings->budget, bytes - held);
     else if (bytes > held && !budget_try_take(settings->budget, bytes - held))
         return false;
@@ -50,7 +50,7 @@ static const char *charge_handshake(struct http_connection *connection, uint64_t
     uint64_t more = bytes - connection->tls_charge;
     assert(bytes >= connection->tls_charge);
     uint64_t part = budget_limit(server->settings.budget) / TLS_HANDSHAKES_PART;
-    if (!server->settings.must_answer && server->handshakes_charge + more > part)
+    if (!server->settings.must_respond && server->handshakes_charge + more > part)
         return "too many handshakes at once";
     if (!charge(connection, bytes))
         return "the memory budget is used up";
@@ -65,7 +65,7 @@ static void end_handshake(struct http_connection *connection)
     server->handshakes_charge -= connection->tls_charge;
 }
 
-/* With an alert clients retry later; without one they suspect the network. */
+/* After an alert clients retry later; without one they suspect the network. */
 static void refuse(struct http_connection *connection, const char *reason, bool sends_alert)
 {
     char alert[] = {21, 3, 1, 0, 2, ALERT_FATAL, ALERT_INTERNAL_ERROR};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses to listen on, split and resolved with the Go collector's rules and error texts. Blocks:
- * start-up only. */
+/* Addresses to listen on, split and resolved with the Go collector's rules and error messages.
+ * Blocks: start-up only. */
 #include "src/net/socket/endpoint.h"
 
 #include "src/base/error.h"

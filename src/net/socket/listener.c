@@ -23,7 +23,7 @@
 
 /* Limits accepts per turn of the loop, so that open connections do not starve. */
 enum { ACCEPTS_PER_TURN_MAX = 64, KEEPALIVE_S = 15 };
-/* Pause of accepting after errors of accept(). */
+/* How long accepting pauses after errors of accept(). */
 #define ACCEPT_REST_NS ((uint64_t)100 * NS_PER_MS)
 
 struct listener {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The byte classes of HTTP/1.1 as one table, and what is made of them. Pure functions, any thread.
+/* The byte classes of HTTP/1.1 as one table, and functions that use it. Pure functions, any thread.
  */
 #include "src/net/syntax/http1_chars.h"
 

@@ -17,7 +17,7 @@ bool http_percent_decode(struct slice text, char room[HTTP_PATH_MAX]);
  * (RFC 3986 §2.2) and stays "%2F". */
 bool http_path_decode(struct slice path, char room[HTTP_PATH_MAX]);
 /* Removes empty, "." and ".." segments, and adds a leading slash; a trailing slash stays. As in Go,
- * "%2e" is no ".": the path is not decoded first. */
+ * "%2e" is not ".": the path is not decoded first. */
 void http_path_clean(const char *path, char room[HTTP_PATH_MAX]);
 /* The escaped path and its query, for Location. False: too long. */
 bool http_path_escape(const char *path, struct slice query, char room[HTTP_PATH_ESCAPED_MAX]);

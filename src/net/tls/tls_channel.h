@@ -15,7 +15,7 @@ struct tls_context;
 
 enum {
     TLS_NAME_BYTES_MAX = 253, /* of a server's name, RFC 1035 §2.3.4 */
-    /* Results of tls_channel_read that are no sizes. */
+    /* Results of tls_channel_read that are not sizes. */
     TLS_CLOSED = -1, /* the peer has sent close_notify */
     TLS_FAILED = -2, /* tls_channel_error has the reason; the output may hold an alert */
 };

@@ -88,14 +88,14 @@ struct profile_measure profile_measure_of(struct slice request)
     return measure;
 }
 
-enum budget_answer profile_measure_reserve(struct slice request, uint64_t more,
+enum budget_result profile_measure_reserve(struct slice request, uint64_t more,
                                            struct budget *budget, struct budget_reserve *reserve)
 {
     if (budget_has_room(budget, more + (uint64_t)request.size * GROWTH_MAX + FIRST_BYTES))
         return budget_reserve(reserve, NULL, 0);
     struct profile_measure measure = profile_measure_of(request);
     more += profile_measure_merge(&measure);
-    enum budget_answer answer = budget_reserve(reserve, budget, more);
+    enum budget_result answer = budget_reserve(reserve, budget, more);
     bool is_hopeless = answer == BUDGET_FULL && request.size + more > budget_limit(budget);
     return is_hopeless ? BUDGET_TOO_SMALL : answer;
 }

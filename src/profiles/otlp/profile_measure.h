@@ -27,7 +27,7 @@ uint64_t profile_measure_merge(const struct profile_measure *measure);
 struct profile_measure profile_measure_of(struct slice request);
 /* Reserves what merging the request takes, and `more` bytes; budget_release returns what is left.
  * Reserves nothing when the budget has ample room, as for nearly all requests. */
-enum budget_answer profile_measure_reserve(struct slice request, uint64_t more,
+enum budget_result profile_measure_reserve(struct slice request, uint64_t more,
                                            struct budget *budget, struct budget_reserve *reserve)
     __attribute__((warn_unused_result));
 /* Whether the budget (NULL: yes) has room to merge such a request. */

@@ -74,7 +74,7 @@ static void add_tls(struct http_server_settings *settings)
 static void add_probe_tls(struct http_server_settings *settings)
 {
     settings->tls = server_context;
-    settings->must_answer = true;
+    settings->must_respond = true;
 }
 
 static void add_grpc_tls(struct http_server_settings *settings)

@@ -299,7 +299,7 @@ static void what_is_allocated_was_charged_before(void **state)
 }
 
 /* Limiting a normalized request: what is reserved before suffices, and is requested once. */
-static enum budget_answer limit_within(size_t shape, size_t count, uint64_t limit)
+static enum budget_result limit_within(size_t shape, size_t count, uint64_t limit)
 {
     const struct profile_limit_rules rules = {.depth_max = 100};
     struct profile_limit_figures figures;
@@ -318,7 +318,7 @@ static enum budget_answer limit_within(size_t shape, size_t count, uint64_t limi
     assert_int_equal(verdict, PROFILES_TAKEN);
     budget_init(&budget, limit);
     memory_watch_begin();
-    enum budget_answer answer = profile_measure_reserve(
+    enum budget_result answer = profile_measure_reserve(
         normalized.request, profile_limit_bytes(normalized.request), &budget, &reserve);
     if (answer == BUDGET_GIVEN) {
         struct buffer *shaped = profile_limit(&rules, normalized.request, &budget, &figures);
