@@ -52,14 +52,14 @@ void ledger_deliver(struct ledger *ledger, enum signal_kind signal, uint64_t ite
 }
 
 void ledger_lose(struct ledger *ledger, enum signal_kind signal, uint64_t items,
-                 enum loss_reason reason, bool is_told)
+                 enum loss_reason reason, bool is_rejected)
 {
     assert(signal < SIGNAL_KINDS);
     assert(reason < LOSS_REASONS);
     if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
         return;
     struct ledger_signal *row = &ledger->signals[signal];
-    counter_add(is_told ? &row->rejected[reason] : &row->dropped[reason], items);
+    counter_add(is_rejected ? &row->rejected[reason] : &row->dropped[reason], items);
     leave(row, items);
 }
 

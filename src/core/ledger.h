@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The conservation ledger: received = delivered + rejected{reason} + dropped{reason} + in flight,
+/* The ledger: received = delivered + rejected{reason} + dropped{reason} + in flight,
  * per signal, at all times. An item counts once for each exporter that it goes to. With a connector
- * that passes items on, the first pipeline counts the exporters behind the connector, too. One
+ * that passes items on, the first pipeline also counts the exporters behind the connector. One
  * ledger per lane, written by that lane only and summed when read, on any thread. */
 #pragma once
 
@@ -45,9 +45,9 @@ const char *loss_reason_name(enum loss_reason reason);
 void ledger_receive(struct ledger *ledger, const struct batch *batch, unsigned exporters);
 /* One destination got these. */
 void ledger_deliver(struct ledger *ledger, enum signal_kind signal, uint64_t items);
-/* One destination will never get these. is_told: the client gets the error instead of an OK. */
+/* One destination will never get these. is_rejected: the client gets the error instead of an OK. */
 void ledger_lose(struct ledger *ledger, enum signal_kind signal, uint64_t items,
-                 enum loss_reason reason, bool is_told);
+                 enum loss_reason reason, bool is_rejected);
 /* `exporters` destinations will never get them, and the client gets the error. */
 void ledger_reject(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
                    unsigned exporters);
