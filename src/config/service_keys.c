@@ -397,7 +397,7 @@ static void resolve_metrics(const struct site *site, const struct node *node,
     service->has_metrics_reader &= service->metrics_level != METRICS_NONE;
 }
 
-enum { DEFAULTS = 3, UUID_BYTES = 16, UUID_TEXT_BYTES = 37 };
+enum { DEFAULTS = 3, UUID_TEXT_BYTES = 37 };
 
 struct attributes {
     struct loader *loader;
@@ -405,21 +405,15 @@ struct attributes {
     struct config_pair *pairs; /* room for the defaults and all that is written */
 };
 
-/* RFC 9562 version 4. An identity, not a secret: without entropy the bytes are zero. */
+/* RFC 9562 version 4. An identity, not a secret: without entropy its random bits are zero. */
 static const char *random_uuid(struct loader *loader)
 {
-    uint8_t bytes[UUID_BYTES] = {0};
+    uint32_t words[4];
     char *text = loader_zalloc(loader, UUID_TEXT_BYTES);
-    char *to = text;
-    if (getrandom(bytes, sizeof(bytes), GRND_NONBLOCK) < 0)
-        bytes[0] = 0;
-    bytes[6] = (uint8_t)((bytes[6] & 0x0f) | 0x40);
-    bytes[8] = (uint8_t)((bytes[8] & 0x3f) | 0x80);
-    for (size_t i = 0; i < UUID_BYTES; i++) {
-        if (i == 4 || i == 6 || i == 8 || i == 10)
-            *to++ = '-';
-        to += snprintf(to, 3, "%02x", bytes[i]);
-    }
+    if (getrandom(words, sizeof(words), GRND_NONBLOCK) != (ssize_t)sizeof(words))
+        memset(words, 0, sizeof(words));
+    snprintf(text, UUID_TEXT_BYTES, "%08x-%04x-4%03x-%04x-%04x%08x", words[0], words[1] >> 16,
+             words[1] & 0xfff, 0x8000 | (words[2] >> 16 & 0x3fff), words[2] & 0xffff, words[3]);
     return text;
 }
 
