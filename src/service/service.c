@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Starts a service: exporters, processors and connectors, receivers, in that order on every lane,
- * so that data only arrives where it can be taken. Main thread, before lanes run. */
+/* Starts a service: extensions, then on every lane exporters, connectors and processors, and
+ * receivers last, so that data arrives only when it can be processed. Main thread, before lanes
+ * run.
+ */
 #include "src/service/service.h"
 
 #include <assert.h>
@@ -59,7 +61,6 @@ bool service_start(struct service *service, struct error *error)
     for (size_t i = 0; i < service->config->extensions_count; i++)
         if (!start(service->extensions[i], error))
             return error_prefix(error, "failed to start extensions");
-    assert(service->lanes_count > 0);
     size_t slots = service->config->components_count * SIGNAL_KINDS;
     for (unsigned lane = 0; lane < service->lanes_count; lane++)
         for (size_t i = 0; i < slots; i++)
@@ -74,7 +75,6 @@ bool service_start(struct service *service, struct error *error)
                     !start_pipeline(service, &service->lanes[lane], i, error))
                     return error_prefix(error, "cannot start pipelines");
     /* Lane 0 last: its instances open the listeners and deal connections to the others. */
-    assert(service->lanes_count > 0);
     for (unsigned lane = service->lanes_count; lane > 0; lane--)
         for (size_t i = 0; i < service->config->components_count; i++)
             if (!start(service->lanes[lane - 1].receivers[i], error))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds and destroys a service, lane by lane: pipelines with their processors, exporters, queues
- * and connectors, those behind a connector before it; then receivers, then extensions. Runs on the
- * main thread while no lane runs. */
+/* Builds and destroys a service. Each lane gets pipelines with their processors, exporters, queues
+ * and connectors, a connector after the pipelines that it feeds, and then receivers; extensions
+ * come last. Runs on the main thread while no lane runs. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #include "src/service/status_page.h"
 #include "src/service/telemetry.h"
 
-/* An instance with its component filled in, before its create. */
+/* An instance with its component filled in; create is still to be called. */
 static struct component *allocate(struct service *service, struct service_lane *part,
                                   const struct config_component *from)
 {
@@ -52,7 +52,7 @@ static void destroy(struct component *component)
     mem_free(component);
 }
 
-/* The first instance of an id makes what all of them share. */
+/* Makes what all instances of an id share, with the first of them. */
 static bool share_among(struct service *service, const struct config_component *from,
                         struct component *component, struct error *error)
 {
@@ -65,7 +65,7 @@ static bool share_among(struct service *service, const struct config_component *
     return component->shared != NULL;
 }
 
-/* Reports errors of the component with their place in the files. */
+/* Calls create; an error gets its position in the configuration files. */
 static bool prepare(const struct config_component *from, struct component *component,
                     struct error *error)
 {
@@ -348,8 +348,7 @@ static struct service *create(const struct config *config, struct lane *const *l
         mem_zalloc(config->components_count * SIGNAL_KINDS * sizeof(service->shared[0]));
     service->commons = (void **)mem_zalloc(config->components_count * sizeof(void *));
     service->started_ns = clock_now_ns();
-    /* Half of the memory there is, unless the user says otherwise: the other half is the
-     * application's and the kernel's. */
+    /* By default half of the machine's memory; the rest is for the application and the kernel. */
     uint64_t budget_mib = config->service.budget_mib;
     budget_init(&service->budget, budget_mib > 0 ? budget_mib * MIB : machine_memory_bytes() / 2);
     budget_count_memory(&service->budget);
@@ -366,25 +365,13 @@ struct service *service_create(const struct config *config, struct lane *const *
     return create(config, lanes, lanes_count, false, error);
 }
 
-static bool try_build(const struct config *config, struct lane *lane, bool is_rehearsal,
-                      struct error *error)
+bool service_can_build(const struct config *config, struct lane *lane, bool is_rehearsal,
+                       struct error *error)
 {
     struct service *service = create(config, &lane, 1, is_rehearsal, error);
     assert(service != NULL || error->text[0] != '\0');
     service_destroy(service);
     return service != NULL;
-}
-
-bool service_rehearse(const struct config *config, struct lane *lane, struct error *error)
-{
-    assert(lane != NULL);
-    return try_build(config, lane, true, error);
-}
-
-bool service_can_run(const struct config *config, struct lane *lane, struct error *error)
-{
-    assert(lane != NULL);
-    return try_build(config, lane, false, error);
 }
 
 void service_destroy(struct service *service)

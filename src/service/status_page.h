@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages for humans who inspect a running service: what it runs, how full its rings and budget are,
- * recent warnings. HTML without scripts. */
+/* Pages about a running service: what it runs, how full its rings and budget are, recent warnings.
+ * HTML without scripts. */
 #pragma once
 
 #include <stdio.h>

@@ -174,10 +174,8 @@ static struct config *load(const struct config_request *request, enum load_purpo
     struct lane *lane = lane_create(0);
     if (lane == NULL)
         error_set(&error, "%s", no_loop);
-    else if (purpose == LOAD_TO_VALIDATE)
-        is_built = service_rehearse(config, lane, &error);
     else
-        is_built = service_can_run(config, lane, &error);
+        is_built = service_can_build(config, lane, purpose == LOAD_TO_VALIDATE, &error);
     lane_destroy(lane);
     if (is_built)
         return config;

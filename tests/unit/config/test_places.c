@@ -307,7 +307,7 @@ static void find_problem(const char *yaml, char text[TEXT_MAX])
     if (config != NULL) {
         struct lane *lane = lane_create(0);
         memory_files_set(NULL);
-        if (!service_can_run(config, lane, &error))
+        if (!service_can_build(config, lane, false, &error))
             snprintf(text, TEXT_MAX, "%s", error.text);
         lane_destroy(lane);
     } else {
