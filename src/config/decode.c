@@ -292,19 +292,19 @@ static void decode_texts(const struct site *site, const struct config_field *fie
         struct loader *loader = site->loader;
         if (!loader_charge_expanded(loader, strlen(node->text))) {
             loader_problem(loader, node->position, site->path, "found too many long lists");
-        } else {
-            size_t count = *node->text != '\0' ? 1 : 0;
-            for (const char *at = strchr(node->text, ','); at != NULL; at = strchr(at + 1, ','))
-                count++;
-            const char **parts = loader_zalloc(loader, count * sizeof(*parts));
-            char *rest = loader_copy_text(loader, node->text);
-            for (size_t i = 0; i < count; i++) {
-                parts[i] = rest;
-                rest += strcspn(rest, ",");
-                *rest++ = '\0';
-            }
-            *texts = (struct config_texts){.count = count, .texts = parts};
+            return;
         }
+        size_t count = *node->text != '\0' ? 1 : 0;
+        for (const char *at = strchr(node->text, ','); at != NULL; at = strchr(at + 1, ','))
+            count++;
+        const char **parts = loader_zalloc(loader, count * sizeof(*parts));
+        char *rest = loader_copy_text(loader, node->text);
+        for (size_t i = 0; i < count; i++) {
+            parts[i] = rest;
+            rest += strcspn(rest, ",");
+            *rest++ = '\0';
+        }
+        *texts = (struct config_texts){.count = count, .texts = parts};
         return;
     }
     if (node->kind == NODE_NULL) {
@@ -580,32 +580,32 @@ static void set_field(const struct site *site, const struct config_field *field,
     assert((size_t)field->type < sizeof(setters) / sizeof(setters[0]));
     assert(setters[field->type] != NULL);
     setters[field->type](site, field, node, field_at(field, owner));
-    if (field->accepts != NULL) {
-        /* Notes that the component being decoded names an extension. */
-        const char *name = *(const char **)field_at(field, owner);
-        struct loader *loader = site->loader;
-        if (site->is_off || loader->component == NULL)
-            return;
-        if (name[0] == '\0') {
-            if (node->kind == NODE_TEXT && node->reference == NULL)
-                loader_problem(loader, node->position, site->path,
-                               "found an empty string, expected the id of an extension");
-            return;
-        }
-        struct extension_name *noted = loader_zalloc(loader, sizeof(*noted));
-        *noted = (struct extension_name){
-            .next = loader->extension_names,
-            .user = loader->component,
-            .field = field,
-            .name = name,
-            .path = copy_path(loader, site->path),
-            .position = site->position,
-        };
-        loader->extension_names = noted;
+    if (field->accepts == NULL)
+        return;
+    /* The component being decoded names an extension, which is checked once all are known. */
+    const char *name = *(const char **)field_at(field, owner);
+    struct loader *loader = site->loader;
+    if (site->is_off || loader->component == NULL)
+        return;
+    if (name[0] == '\0') {
+        if (node->kind == NODE_TEXT && node->reference == NULL)
+            loader_problem(loader, node->position, site->path,
+                           "found an empty string, expected the id of an extension");
+        return;
     }
+    struct extension_name *noted = loader_zalloc(loader, sizeof(*noted));
+    *noted = (struct extension_name){
+        .next = loader->extension_names,
+        .user = loader->component,
+        .field = field,
+        .name = name,
+        .path = copy_path(loader, site->path),
+        .position = site->position,
+    };
+    loader->extension_names = noted;
 }
 
-/* Only for keys that the user wrote, not for defaults. */
+/* Called for keys that the user wrote, not for defaults. */
 static void warn_of_key(const struct site *site, const struct config_field *field,
                         const struct node *node, void *owner)
 {
