@@ -168,7 +168,7 @@ static void add_lane(const struct service *service, const struct service_lane *p
             add_instance(metrics, part->processors[i][j], (int)config->pipelines[i].signal);
     }
     assert(service->lanes_count > 0);
-    for (size_t i = 0; i < service->config->components_count * SIGNAL_KINDS; i++) {
+    for (size_t i = 0; i < config->components_count * SIGNAL_KINDS; i++) {
         const struct component *exporter = part->exporters[i];
         if (exporter == NULL)
             continue;
@@ -177,23 +177,20 @@ static void add_lane(const struct service *service, const struct service_lane *p
         add_instance(metrics, exporter, (int)exporter->signal);
         add_exporter_queue(metrics, exporter, part->queues[i]);
         add_ring(metrics, "sending_queue", owner, exporter_queue_ring_figures(part->queues[i]));
-        if (part == &service->lanes[0]) {
-            const struct metric_labels labels = {
-                .pairs = {{"data_type", signal_name(exporter->signal)},
-                          {"exporter", exporter->id}}};
-            const struct budget *capacity = &service->shared[i].capacity;
-            if (budget_limit(capacity) != UINT64_MAX) {
-                metrics_add(metrics, "otelcol_exporter_queue_size", COUNTER_GAUGE,
-                            "Current size of the sending queue, in units of its sizer.", &labels,
-                            (double)budget_used(capacity));
-                metrics_add(metrics, "otelcol_exporter_queue_capacity", COUNTER_GAUGE,
-                            "Fixed capacity of the sending queue, in units of its sizer.", &labels,
-                            (double)budget_limit(capacity));
-                metrics_add(metrics, "spanflame_exporter_queue_refusals", COUNTER_SUM,
-                            "Requests refused by the sending queue.", &labels,
-                            (double)atomic_load(&capacity->refusals));
-            }
-        }
+        const struct budget *capacity = &service->shared[i].capacity;
+        if (part != &service->lanes[0] || budget_limit(capacity) == UINT64_MAX)
+            continue;
+        const struct metric_labels labels = {
+            .pairs = {{"data_type", signal_name(exporter->signal)}, {"exporter", exporter->id}}};
+        metrics_add(metrics, "otelcol_exporter_queue_size", COUNTER_GAUGE,
+                    "Current size of the sending queue, in units of its sizer.", &labels,
+                    (double)budget_used(capacity));
+        metrics_add(metrics, "otelcol_exporter_queue_capacity", COUNTER_GAUGE,
+                    "Fixed capacity of the sending queue, in units of its sizer.", &labels,
+                    (double)budget_limit(capacity));
+        metrics_add(metrics, "spanflame_exporter_queue_refusals", COUNTER_SUM,
+                    "Requests refused by the sending queue.", &labels,
+                    (double)atomic_load(&capacity->refusals));
     }
     add_ledger(&part->ledger, metrics);
 }
