@@ -339,8 +339,8 @@ void graph_load(struct loader *loader, const struct component_set *set, const st
         if (pipelines[i].destinations <= CONFIG_DESTINATIONS_MAX)
             continue;
         loader_problem(loader, node->entries[i].position, &path,
-                       "the ways through connectors lead from here to more than %d exporters, "
-                       "counted once for each way; expected at most as many",
+                       "paths through connectors lead from here to more than %d exporters, "
+                       "counted once for each path; expected at most that many",
                        CONFIG_DESTINATIONS_MAX);
         return;
     }

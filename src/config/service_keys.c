@@ -458,7 +458,7 @@ static void check_kind(const struct site *site, const struct path *path,
         return;
     if (node->kind == kind || (kind == NODE_TEXT && decode_text_of(node) != NULL))
         loader_warning(site->loader, node->position, &inner,
-                       "found a key that has no effect here: resources have attributes alone");
+                       "found a key that has no effect here: resources only have attributes");
     else
         loader_problem(site->loader, node->position, &inner, "found %s, expected %s",
                        node_describe(node).text, kind == NODE_MAP ? "a map" : "a string");

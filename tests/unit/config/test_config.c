@@ -287,7 +287,7 @@ static void the_ways_through_connectors_are_bounded(void **state)
         assert_true((size_t)length < sizeof(yaml));
         struct load_result result = load_text(yaml);
         if (doublings > 16)
-            assert_problem(&result, "service::pipelines::traces: the ways through connectors lead "
+            assert_problem(&result, "service::pipelines::traces: paths through connectors lead "
                                     "from here to more than 65536 exporters");
         else
             assert_int_equal(pipeline_of(result.config, "traces")->destinations, 65536);
