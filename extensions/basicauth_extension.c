@@ -74,7 +74,7 @@ struct basicauth {
     struct htpasswd *htpasswd; /* servers; NULL: for a client */
     struct auth_cache *cache;
     struct watched_file file;
-    char *raw;     /* of the last request: what follows "Basic " */
+    char *raw;     /* of the last request: the text after "Basic " */
     char *decoded; /* user and password, each NUL-terminated */
     struct watched_file username_file;
     struct watched_file password_file;
@@ -101,7 +101,7 @@ static bool basicauth_extension_check(const void *section, struct error *error)
     if (!htpasswd_check(slice_of_text(config->htpasswd.inline_text), error))
         return error_at(error, "inline") || error_at(error, "htpasswd");
     if (strchr(config->client.username, ':') != NULL)
-        return error_set(error, "a name cannot contain a colon (RFC 7617)") ||
+        return error_set(error, "a username cannot contain a colon (RFC 7617)") ||
                error_at(error, "username") || error_at(error, "client_auth");
     return true;
 }

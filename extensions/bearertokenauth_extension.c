@@ -85,7 +85,7 @@ static bool bearertokenauth_extension_check(const void *section, struct error *e
             return refuse_control(error) || error_at(error, "token");
     for (size_t i = 0; i < config->tokens.count; i++) {
         if (config->tokens.texts[i][0] == '\0')
-            return error_set(error, "found an empty token, which would let everybody in; is an "
+            return error_set(error, "found an empty token, which would match every request; is an "
                                     "environment variable not set?") ||
                    error_at_index(error, i) || error_at(error, "tokens");
         if (!is_header_value(config->tokens.texts[i]))

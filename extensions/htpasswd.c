@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* htpasswd files. bcrypt and the crypt forms are done by libcrypt, which is loaded on first use;
- * Apache's MD5 differs from crypt's in one word, so it is done here. One thread. */
+/* htpasswd files. libcrypt, loaded on first use, checks bcrypt and the crypt forms; Apache's MD5
+ * differs from crypt's in one word, so it is implemented here. One thread. */
 #include "extensions/htpasswd.h"
 
 #include "src/base/base64.h"
@@ -179,23 +179,6 @@ static bool matches_apr1(const struct entry *entry, const char *password)
     return secret_equal(slice_of(encoded, used), slice_of_text(salt + salt_size + 1));
 }
 
-/* Whether the form has a known prefix but is malformed: then it is no plain text either. */
-static bool is_broken(const char *stored, matches_fn matches)
-{
-    assert(matches != NULL);
-    if (matches == matches_apr1) {
-        size_t salt = strcspn(stored + strlen("$apr1$"), "$");
-        return stored[strlen("$apr1$") + salt] != '$' || salt > APR1_SALT_BYTES_MAX;
-    }
-    if (matches != matches_sha && matches != matches_ssha)
-        return false;
-    size_t size = 0;
-    uint8_t *room = mem_alloc(strlen(stored) + 1);
-    bool is_known = decode_sha(strchr(stored, '}') + 1, room, &size);
-    mem_free(room);
-    return !is_known || (matches == matches_sha && size != DIGEST_SHA1_BYTES);
-}
-
 static matches_fn form_of(const char *stored)
 {
     static const struct {
@@ -318,8 +301,21 @@ static bool add_line(struct htpasswd *htpasswd, char *line)
     if (stored == NULL)
         return false;
     *stored++ = '\0';
+    /* What has a known prefix but is malformed is no plain text either. */
     matches_fn matches = form_of(stored);
-    if (is_broken(stored, matches))
+    bool is_broken = false;
+    if (matches == matches_apr1) {
+        const char *salt = stored + strlen("$apr1$");
+        size_t salt_size = strcspn(salt, "$");
+        is_broken = salt[salt_size] != '$' || salt_size > APR1_SALT_BYTES_MAX;
+    } else if (matches == matches_sha || matches == matches_ssha) {
+        size_t size = 0;
+        uint8_t *room = mem_alloc(strlen(stored) + 1);
+        is_broken = !decode_sha(strchr(stored, '}') + 1, room, &size) ||
+                    (matches == matches_sha && size != DIGEST_SHA1_BYTES);
+        mem_free(room);
+    }
+    if (is_broken)
         return false;
     struct entry *entry = find(htpasswd, line);
     if (entry != NULL) {

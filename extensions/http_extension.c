@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server of such an extension, from create to destroy. Runs on lane 0. */
+/* The server of an HTTP extension, from create to destroy. Runs on lane 0. */
 #include "extensions/http_extension.h"
 
 #include "src/base/error.h"

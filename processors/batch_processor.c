@@ -41,7 +41,7 @@ static const struct config_field batch_processor_fields[] = {
                  "Batch separately by the values of these client metadata keys."),
     CONFIG_COUNT(struct batch_processor_config, metadata_cardinality_limit,
                  "metadata_cardinality_limit", "1000", 0, UINT32_MAX,
-                 "At most so many combinations of metadata values at a time; more are refused with "
+                 "Limit on combinations of metadata values at a time; more are refused with "
                  "UNAVAILABLE. 0: no limit."),
     CONFIG_BOOL(struct batch_processor_config, wait_for_result, "wait_for_result", "false",
                 "Respond to the client with the result of the next stage instead of at once. Not a "
@@ -92,11 +92,11 @@ struct batch_processor {
     struct partitions partitions;
     struct downstream_retry downstream;
     struct ring *waiting; /* struct waiting, oldest first */
-    struct batch *last;   /* the last one sent, if memory was short and there is more; else NULL */
+    struct batch *last;   /* the last one sent, if memory was short and more follow; else NULL */
     bool is_stopping;
 };
 
-/* How often a partition checks, while memory is short, whether the batch before is gone. */
+/* How often a partition checks, while memory is short, whether the previous batch is gone. */
 #define SHORT_OF_MEMORY_NS (10 * NS_PER_MS)
 
 /* A request that is not batched yet, since a full batch is waiting. */
@@ -127,9 +127,9 @@ static void on_output_end(struct downstream_batch *offered, const struct outcome
     mem_free(output);
 }
 
-/* Each batch of profiles has a copy of its resources and of its part of the dictionary, so the
- * batches that a request is split into may take many times its bytes. Once the budget is used up,
- * they are sent one at a time. */
+/* Each batch of profiles has a copy of its resources and of its part of the dictionary, so
+ * splitting a request may take many times its bytes. Once the budget is used up, the batches are
+ * sent one at a time. */
 static bool is_short_of_memory(const struct batch_processor *self)
 {
     return self->last != NULL && batch_is_shared(self->last) &&
@@ -199,7 +199,7 @@ static void flush_full(struct batch_processor *self, struct partition *partition
     partition_settle(partition, is_full(self, partition));
 }
 
-/* While a batch waits for the next stage, one more is filled and then no more. */
+/* While a batch waits for the next stage, only one more is filled. */
 static bool has_room(const struct batch_processor *self, const struct partition *partition)
 {
     return !downstream_is_blocked(&self->downstream) ||
@@ -249,7 +249,7 @@ static void flush_due(struct batch_processor *self)
     while (!downstream_is_blocked(&self->downstream) && !is_short_of_memory(self) &&
            (partition = partitions_due(&self->partitions)) != NULL)
         flush_full(self, partition);
-    /* Waiting requests, as far as there is room. */
+    /* Take waiting requests while there is room. */
     while (!downstream_is_refusing(&self->downstream) &&
            (waiting = ring_first(self->waiting)) != NULL) {
         partition = partitions_of(&self->partitions, waiting->batch->client);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* profile_limits: keeps profiles within limits and removes names that must not leave the host. What
- * it drops is counted, in its own counters and in the ledger, once the rest has its result: a
- * request that is refused comes again as it was. Runs on its pipeline's lane; the lane's helper
+/* profile_limits: keeps profiles within limits and removes names that must not leave the host. It
+ * counts what it drops, in its own counters and in the ledger, once the rest has its result: the
+ * client sends a refused request again unchanged. Runs on its pipeline's lane; the lane's helper
  * does large requests. */
 #include <assert.h>
 #include <stdio.h>
@@ -47,12 +47,12 @@ struct profile_limits_config {
 static const struct config_field profile_limits_fields[] = {
     CONFIG_COUNT(struct profile_limits_config, max_stack_depth, "max_stack_depth", "0", 0,
                  UINT32_MAX,
-                 "Locations of a stack; of deeper ones the root stays, under a frame "
+                 "Locations of a stack; deeper ones keep their root, under a frame "
                  "\"[truncated]\" that counts too. 0: no limit."),
     CONFIG_COUNT(struct profile_limits_config, max_samples, "max_samples", "0", 0, UINT32_MAX,
                  "Samples of one profile; the first ones stay. 0: no limit."),
     CONFIG_COUNT(struct profile_limits_config, max_bytes, "max_bytes", "0", 0, UINT32_MAX,
-                 "Encoded bytes of a request; what comes first stays. 0: no limit."),
+                 "Encoded bytes of a request; the first samples stay. 0: no limit."),
     CONFIG_COUNT(struct profile_limits_config, max_label_values, "max_label_values", "0", 0,
                  UINT32_MAX,
                  "Different values of one sample attribute in a request; further ones become "
@@ -106,7 +106,7 @@ struct profile_limits {
     struct profile_limit_rules rules;
     struct profile_rename *renames;
     struct pattern **drops;
-    unsigned helped; /* requests that the lane's helper has */
+    unsigned helped; /* requests that are with the lane's helper */
     bool is_stopping;
 };
 
@@ -120,7 +120,7 @@ struct shaping_request {
     struct profile_limit_figures figures;
 };
 
-/* A large one, which the lane's helper does; has a reference to the batch. */
+/* A large request, which the lane's helper shapes; has a reference to the batch. */
 struct helped_request {
     struct helper_work work; /* first */
     struct shaping_request shaping;
@@ -203,9 +203,9 @@ static bool profile_limits_check(const void *section, struct error *error)
         config->drop_frames.count == 0)
         return error_set(error, "nothing is limited: set at least one of max_stack_depth, "
                                 "max_samples, max_bytes, max_label_values, rename, drop_frames");
-    bool are_sound = make_renames(&patterns, config, error) && make_drops(&patterns, config, error);
+    bool are_valid = make_renames(&patterns, config, error) && make_drops(&patterns, config, error);
     free_rules(&patterns);
-    return are_sound;
+    return are_valid;
 }
 
 static bool profile_limits_create(struct component *component, struct error *error)
@@ -219,7 +219,7 @@ static bool profile_limits_create(struct component *component, struct error *err
     return make_renames(self, config, error) && make_drops(self, config, error);
 }
 
-/* A refused request comes again: nothing is counted for it. */
+/* Counts nothing for a refused request: the client sends it again. */
 static void on_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct shaped *shaped = arg;
@@ -234,7 +234,7 @@ static void on_resolved(struct receipt *receipt, const struct outcome *outcome, 
         counter_add(&counters->renamed, shaped->figures.renamed);
         counter_add(&counters->dropped_samples, lost->items);
     }
-    /* Dropped samples count as the rest: accepted, if the client got OK. */
+    /* Dropped samples count like the rest: as accepted if the client got OK. */
     if (outcome->verdict != REFUSED && lost->items > 0) {
         if (outcome->verdict == ACCEPTED || lost->is_acknowledged)
             ledger_drop(component->ledger, lost, LOSS_TOO_LARGE, component->exporters);
@@ -285,7 +285,7 @@ static void conclude(const struct shaping_request *shaping)
         struct outcome outcome = outcome_refused(
             STATUS_INVALID_ARGUMENT, "a profiles request has more entries than can "
                                      "be indexed, or names that grow by more "
-                                     "than 64 MiB as they are replaced; send less at a time");
+                                     "than 64 MiB when they are replaced; send less at a time");
         receipt_resolve(shaping->receipt, &outcome);
         return;
     }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A small HTTP server. With a token, requests without it get no information. Without one it listens
- * on this host only, and protects itself from web pages in a browser on it: they cannot send this
- * media type across origins without being asked, nor name this host when their own name resolves to
- * it. Lane 0. */
+ * on this host only, and rejects what web pages in a local browser can send: other media types,
+ * which need no CORS preflight, and Host headers with other names (DNS rebinding). Lane 0. */
 #include "processors/trace_profile_join/trace_profile_control.h"
 
 #include <assert.h>
@@ -30,7 +29,7 @@ enum { BODY_BYTES_MAX = 4096 };
 
 const struct config_field trace_profile_control_fields[] = {
     CONFIG_TEXT(struct join_control_config, endpoint, "endpoint", NULL,
-                "host:port where keep is changed at run time. Empty: nowhere."),
+                "host:port for changing keep at run time. Empty: off."),
     CONFIG_SECRET(struct join_control_config, token, "token",
                   "Bearer token; required beyond loopback."),
     CONFIG_END,
@@ -110,7 +109,7 @@ static void change(struct trace_profile_control *control, const struct keep_rule
     log_info(&control->owner->logger, "Rules of keep changed", log_text("rules", json.text));
 }
 
-/* Responds if the request is not authorized. */
+/* False: not authorized; it has responded. */
 static bool is_allowed(const struct trace_profile_control *control, struct http_request *request)
 {
     static const char scheme[] = "bearer ";
@@ -125,7 +124,7 @@ static bool is_allowed(const struct trace_profile_control *control, struct http_
         refuse(request, 401, "the token is missing or wrong: send Authorization: Bearer <token>\n");
         return false;
     }
-    /* The host that the client asked for must be this one. */
+    /* The Host that the client asked for must be a loopback name. */
     struct slice host = http_request_host(request);
     char name[ENDPOINT_HOST_MAX + ENDPOINT_PORT_MAX];
     struct endpoint endpoint;

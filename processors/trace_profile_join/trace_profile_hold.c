@@ -92,7 +92,7 @@ void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch
     assert(held->missing_count > 0 || held->waits_for_all || held->pending.count > 0);
 }
 
-/* Removes *at from the list. Gives its batch. */
+/* Removes *at from the list. Returns its batch. */
 static struct batch *pop_at(struct trace_profile_hold *hold, struct held **at)
 {
     struct held *held = *at;
@@ -117,7 +117,8 @@ struct batch *trace_profile_hold_pop(struct trace_profile_hold *hold)
     return pop_at(hold, &hold->first);
 }
 
-/* Removes the spans that have arrived from missing. True: it waits for nothing any longer. */
+/* Removes the spans that have arrived from missing. True: the batch no longer waits for anything.
+ */
 static bool is_complete(const struct trace_profile_hold *hold, struct held *held)
 {
     struct span_facts facts;

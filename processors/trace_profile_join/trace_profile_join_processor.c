@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_profile_join: profiles get what is known of their spans, spans a link to their profiles.
- * Named in a pipeline of traces and in one of profiles, it copies spans into an index that all its
- * instances share, and writes them into profiles; profiles whose spans have not arrived yet wait
- * for them. It accepts what it holds, as batch does; for all else it passes on the result of the
- * next stage. Runs on its pipeline's lane. */
+/* trace_profile_join: adds data of spans to profiles, and links to profiles to spans. In a traces
+ * pipeline it copies spans into an index that all its instances share; in a profiles pipeline it
+ * looks spans up and writes them into samples. Profiles whose spans have not arrived yet wait for
+ * them. Held requests are accepted at once, as by batch; others get the result of the next stage.
+ * Runs on its pipeline's lane. */
 #include <assert.h>
 
 #include "processors/trace_profile_join/trace_profile_control.h"
@@ -236,9 +236,8 @@ static struct batch *only_items(const struct batch *model, uint64_t items)
     return batch;
 }
 
-/* Drops, copies and enriches the samples of a batch that was looked up. Each step that changes it
- * looks it up again. When there is no memory to do so, the batch goes on without the other steps.
- */
+/* Drops, copies and enriches the samples of a batch that was looked up. A step that changes the
+ * batch looks it up again; without memory for that the remaining steps are skipped. */
 static struct finished finish(const struct component *owner, struct profile_enricher *enricher,
                               struct batch *batch)
 {
@@ -286,8 +285,8 @@ static struct finished finish(const struct component *owner, struct profile_enri
     return finished;
 }
 
-/* Counts dropped samples once the rest has its result: a request that is refused comes again as it
- * was. Takes the reference. */
+/* Counts dropped samples once the rest has its result; the client sends a refused request again
+ * unchanged. Takes the reference. */
 static void book_lost(const struct component *owner, struct batch *lost,
                       const struct outcome *outcome)
 {
@@ -309,7 +308,7 @@ static void on_passed(struct receipt *receipt, const struct outcome *outcome, vo
     const struct component *owner = passed->owner;
     assert(receipt == &passed->receipt);
     if (outcome->verdict == REFUSED) {
-        /* The copies are gone: when the request comes again, it gets new ones. */
+        /* The copies are gone: when the client sends the request again, it gets new ones. */
         if (passed->copies != NULL)
             ledger_reject(owner->ledger, passed->copies, outcome->reason, owner->exporters);
         batch_unref(passed->lost);
@@ -524,7 +523,7 @@ static void consume_profiles(struct join *self, struct batch *batch, struct rece
     batch_unref(finished.batch);
 }
 
-/* Reads about so many spans. True: the whole request is read. */
+/* Reads about spans_max spans. True: the whole request is read. */
 static bool read_spans(struct join *self, struct span_reader *reader, uint64_t spans_max)
 {
     struct join_counters *counters = self->base.counters;

@@ -441,7 +441,7 @@ static void offer_reading(struct otlp_exchange *exchange, struct reading *readin
     offer_piece(&pieces->turn, pieces);
 }
 
-/* Offers or refuses what was read, and frees the reading, which may have outlived its request. */
+/* Offers or refuses the message, and frees the reading, which may have outlived its request. */
 static void end_reading(struct otlp_exchange *exchange, struct reading *reading)
 {
     if (reading->is_normalized) {
@@ -507,7 +507,7 @@ static void on_helped(struct helper_work *work)
         release(exchange);
 }
 
-/* message is inflated and lies in owner. The helper reads large messages while the lane goes on. */
+/* message is inflated and lies in owner. The lane's helper reads large messages. */
 static void take_plain(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)
 {
     const struct otlp_receiver *receiver = exchange->receiver;
@@ -578,7 +578,7 @@ void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, st
         refuse(exchange, STATUS_INTERNAL, text);
         return;
     case CODEC_MISSING: {
-        /* Not the client's fault: another daemon, or this one once repaired, can read it. */
+        /* Not the client's fault: another daemon, or this one once fixed, can read it. */
         struct outcome outcome = outcome_busy(reason);
         log_error(&receiver->base.logger, "A compressed request cannot be read",
                   log_text("error", reason));

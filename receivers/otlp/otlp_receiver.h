@@ -108,7 +108,7 @@ struct otlp_receiver {
     struct server_cors cors;
     struct http_common_headers response_headers;
     struct codec_box *codecs;
-    struct client_info *last_client; /* of the last request; the next has it often too */
+    struct client_info *last_client; /* of the last request; often the same for the next */
     unsigned exchanges;              /* requests, and receipts that outlive them */
     unsigned servers_open;
     bool is_stopping;
@@ -125,7 +125,7 @@ struct otlp_exchange {
     enum signal_kind signal;
     enum otlp_encoding encoding; /* HTTP: of the request, and so of the response */
     enum codec codec;            /* HTTP: Content-Encoding */
-    struct client_info *client;  /* authenticated; NULL: made when it is needed */
+    struct client_info *client;  /* authenticated; NULL: created when needed */
     unsigned http_status;        /* HTTP: overrides the one that the code maps to; 0: none */
     bool is_responded;
     bool is_pending;            /* the receipt is with the pipeline */
@@ -148,7 +148,7 @@ extern const struct http_handler otlp_http_handler;
 struct otlp_exchange *otlp_exchange_create(struct otlp_receiver *receiver,
                                            struct http_request *request,
                                            enum otlp_transport transport);
-/* Keeps what the authenticator knows of the client, for the pipelines. */
+/* Keeps the authenticator's attributes of the client for the pipelines. */
 void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_answer *answer);
 /* on_end of both handlers. */
 void otlp_exchange_on_end(struct http_request *request, void *arg);

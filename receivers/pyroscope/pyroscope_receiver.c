@@ -35,8 +35,8 @@ static const struct config_field pyroscope_receiver_fields[] = {
     HTTP_SERVER_ROWS(struct pyroscope_receiver_config, server, "20971520", "true"),
     CONFIG_SECTION(struct pyroscope_receiver_config, limits, struct upload_limits, "limits",
                    limits_fields, NULL,
-                   "What is refused, so that its sender hears of it: names and defaults are "
-                   "those of the server's own limits; 0: no limit."),
+                   "Profiles beyond these are refused with an error. Names and defaults are "
+                   "those of the server's own limits. 0: no limit."),
     CONFIG_END,
 };
 
@@ -54,7 +54,7 @@ static const struct counter_row pyroscope_receiver_counters[] = {
             "Number of profiles without values, which are accepted and not passed on."),
     COUNTER(struct pyroscope_receiver_counters, negative, COUNTER_SUM,
             "spanflame_pyroscope_left_out_samples",
-            "Number of samples with a value below zero, which are left out as by the server."),
+            "Number of samples with a negative value, which are left out as the server does."),
     SERVER_TLS_COUNTERS(struct pyroscope_receiver_counters, tls),
     HTTP_SERVER_COUNTERS(struct pyroscope_receiver_counters, http),
     COUNTER_END,
@@ -106,7 +106,7 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     return true;
 }
 
-/* On lane 0, for the servers of all lanes. */
+/* Opens the listener for the servers of all lanes. Lane 0. */
 static bool pyroscope_receiver_start(struct component *component, struct error *error)
 {
     const struct pyroscope_receiver_config *config = component->config;

@@ -2,7 +2,7 @@
 /* What the files of the pyroscope receiver share. pyroscope_receiver.c is the component;
  * pyroscope_transport.c speaks the protocols: requests in, responses out; pyroscope_walk.c makes
  * batches of a body, one profile at a time; pyroscope_delivery.c takes a request through its states
- * and offers its batches to the pipelines. Everything runs on the lane of the instance, but for
+ * and offers its batches to the pipelines. Everything runs on the lane of the instance, except
  * steps of a walk that are too large for it: see pyroscope_step_fn. */
 #pragma once
 
@@ -62,7 +62,7 @@ struct pyroscope_receiver {
     uint64_t body_bytes_max;            /* max_request_body_size, also of what a body inflates to */
     const struct upload_limits *limits; /* of the configuration */
     struct gzip *gzip;                  /* of profiles inside of bodies */
-    struct gzip *helper_gzip;           /* the same, on the lane's helper */
+    struct gzip *helper_gzip;           /* the same, for the lane's helper */
     struct codec_box *codecs;
     struct budget reserve; /* for HTTP/2 bodies while the budget is short */
     unsigned exchanges;    /* requests, and batches that outlive them */
@@ -72,7 +72,7 @@ struct pyroscope_receiver {
     bool is_stopping;
 };
 
-/* How the client speaks, and so the form of the response. */
+/* The protocol of the request, and so of the response. */
 enum pyroscope_protocol {
     PYROSCOPE_CONNECT,
     PYROSCOPE_GRPC,
@@ -95,13 +95,13 @@ enum pyroscope_step {
     PYROSCOPE_STEP_BATCH, /* exchange->batch is to be delivered */
     PYROSCOPE_STEP_NONE,  /* this profile gave no batch, another may follow */
     PYROSCOPE_STEP_BUSY,  /* no memory: repeat the step later */
-    PYROSCOPE_STEP_HELP,  /* it would hold the lane: repeat the step on the helper */
+    PYROSCOPE_STEP_HELP,  /* it would block the lane: repeat the step on the helper */
     PYROSCOPE_STEP_END,
 };
 
 struct pyroscope_exchange;
 
-/* Of several refusals the first permanent one, else the first. */
+/* The first permanent refusal, else the first. */
 struct pyroscope_refusal {
     struct outcome outcome; /* ACCEPTED: none yet */
     char message[512];      /* of outcome */
@@ -111,7 +111,7 @@ struct pyroscope_refusal {
 struct pyroscope_delivery {
     struct pyroscope_exchange *exchange;
     struct batch *batch;
-    size_t pipeline; /* has it, or refused it for want of room */
+    size_t pipeline; /* has it, or had no room for it */
     bool is_refused; /* for good, by any pipeline */
     struct receipt receipt;
     struct pyroscope_delivery *next; /* in exchange->deferred */
@@ -135,14 +135,14 @@ struct pyroscope_exchange {
     enum pyroscope_protocol protocol;
     bool is_json;         /* the request, and so the response */
     bool is_proto_named;  /* gRPC-web: content type with "+proto" */
-    bool is_responded;    /* the response was given to the server */
+    bool is_responded;    /* the server has the response */
     enum codec codec;     /* of the body or message */
-    unsigned http_status; /* overrides the status of the code; 0: does not */
+    unsigned http_status; /* overrides the status that the code maps to; 0: none */
     struct grpc_call call;
     struct client_info *client;
     struct timer deadline;      /* of the client */
-    struct http_body_plan plan; /* of the body that is to be read */
-    struct buffer *body;        /* inflated; NULL: not read yet, or done with */
+    struct http_body_plan plan; /* for reading the body */
+    struct buffer *body;        /* inflated; NULL: not read yet, or already freed */
     struct slice message;       /* in body */
 
     /* walk */
@@ -151,7 +151,7 @@ struct pyroscope_exchange {
     struct push_series series;
     bool has_series;
     struct pyroscope_ingest *ingest;  /* NULL: a PushRequest */
-    struct slice profile;             /* to be converted; no data: the next one is to be found */
+    struct slice profile;             /* to be converted; no data: find the next one */
     uint64_t inflated_bytes;          /* of all profiles so far */
     uint64_t turn_bytes;              /* counted by pyroscope_account_work since the last rest */
     uint64_t negative;                /* samples left out, not counted yet */
@@ -200,8 +200,8 @@ struct pyroscope_exchange *pyroscope_exchange_create(struct pyroscope_receiver *
                                                      enum pyroscope_protocol protocol);
 /* The request has ended: frees the exchange, now or when it is done. */
 void pyroscope_exchange_end(struct pyroscope_exchange *exchange);
-/* Calls resume after a pause. False: it has waited long enough, or too many requests, or bytes of
- * them, wait already. */
+/* Calls resume after a pause. False: the request has waited long enough, or too many requests or
+ * bytes are waiting already. */
 bool pyroscope_wait(struct pyroscope_exchange *exchange, uint64_t bytes,
                     void (*resume)(struct pyroscope_exchange *exchange));
 /* Offers the batches that step makes, until it ends; then responds. */

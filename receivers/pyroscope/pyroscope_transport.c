@@ -104,7 +104,7 @@ static void respond_error(struct pyroscope_exchange *exchange, const struct outc
     char retry_after[24];
     const struct connect_code *code = &connect_codes[outcome->code];
     struct http_response response = {.status = code->http_status};
-    /* When a back-end rejects the credentials, that is reported, whatever else was wrong. */
+    /* A back-end's rejection of the credentials is reported, whatever else was wrong. */
     bool is_about_credentials =
         outcome->code == STATUS_UNAUTHENTICATED || outcome->code == STATUS_PERMISSION_DENIED;
     if (exchange->http_status > 0 && outcome->is_permanent && !is_about_credentials)
@@ -203,7 +203,7 @@ static void fail(struct pyroscope_exchange *exchange, enum status_code code, con
     pyroscope_respond(exchange, &outcome);
 }
 
-/* Fails with a part of what the client sent; format has one "%.*s". */
+/* Fails with an error that shows a part of the request; format has one "%.*s". */
 static void fail_showing(struct pyroscope_exchange *exchange, enum status_code code,
                          const char *format, struct slice shown)
 {
@@ -218,8 +218,8 @@ static void fail_showing(struct pyroscope_exchange *exchange, enum status_code c
 
 /* ---- Bodies ---- */
 
-/* Reads the body once there is room for it. HTTP/2 clients send without being asked: their bodies
- * are read at once, if need be into the reserve, and wait afterwards. */
+/* Reads the body once there is room for it. HTTP/2 clients do not wait: their bodies are read at
+ * once, into the reserve if necessary, and wait afterwards. */
 static void read_body(struct pyroscope_exchange *exchange)
 {
     struct pyroscope_receiver *receiver = exchange->receiver;
@@ -252,7 +252,7 @@ static void wait_to_open(struct pyroscope_exchange *exchange)
         pyroscope_respond(exchange, &outcome);
 }
 
-/* Makes plain protobuf of the message. After a wait it goes on where it was. */
+/* Inflates the message and turns JSON into protobuf. After a wait it continues where it stopped. */
 static void open_message(struct pyroscope_exchange *exchange)
 {
     struct pyroscope_receiver *receiver = exchange->receiver;

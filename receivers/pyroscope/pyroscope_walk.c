@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes batches of the bodies of the pyroscope receiver, one profile a step: the series of a
- * PushRequest, and what /ingest takes, which is pprof, bare or in a form, text formats and tries of
- * stacks, and JFR, which is passed on unchanged. Steps run on the receiver's lane, or on its helper
- * when they would hold the lane. */
+/* Turns the bodies of the pyroscope receiver into batches, one profile a step: the series of a
+ * PushRequest, and uploads to /ingest: pprof, bare or in a form; text formats and tries of stacks;
+ * and JFR, which is passed on unchanged. Steps run on the receiver's lane, or on its helper when
+ * they would block the lane. */
 #include "receivers/pyroscope/pyroscope_receiver.h"
 
 #include "src/base/buffer.h"
@@ -39,7 +39,7 @@ static enum pyroscope_step refuse(struct pyroscope_exchange *exchange, const cha
     return PYROSCOPE_STEP_NONE;
 }
 
-/* Whether a step that reads so many bytes belongs on the helper and is not there yet. */
+/* Whether a step that reads this many bytes belongs on the helper and does not run there yet. */
 static bool needs_help(const struct pyroscope_exchange *exchange, size_t bytes, bool may_be_gzip)
 {
     uint64_t plain_max = (uint64_t)bytes * (may_be_gzip ? DEFLATE_RATIO_MAX : 1);
@@ -89,8 +89,8 @@ static enum pyroscope_step convert(struct pyroscope_exchange *exchange, const st
 
 /* ---- PushRequest ---- */
 
-/* One profile of a series. A series with bad labels is refused with all of its profiles; the others
- * are tried all the same. */
+/* Takes one profile of a series. A series with bad labels is refused with all of its profiles; the
+ * others are still processed. */
 static enum pyroscope_step push_step(struct pyroscope_exchange *exchange)
 {
     const struct pyroscope_receiver *receiver = exchange->receiver;
@@ -219,7 +219,7 @@ bool pyroscope_ingest_open(struct pyroscope_exchange *exchange, struct error *er
     return true;
 }
 
-/* The parts of a form that have a meaning. */
+/* The parts of a form that are used. */
 struct form_parts {
     struct slice profile;
     struct slice previous;
@@ -228,7 +228,7 @@ struct form_parts {
     struct slice labels;
 };
 
-/* Of parts with the same name the first counts. */
+/* The first of several parts with the same name is used. */
 static bool read_form(const struct pyroscope_exchange *exchange, struct form_parts *parts,
                       struct error *error)
 {
@@ -334,7 +334,7 @@ static enum pyroscope_step ingest_text(struct pyroscope_exchange *exchange)
         }
         buffer_unref(profile);
     } else if (!is_read && !stacks.has_no_memory) {
-        /* As the server does: 400 for what is no text at all, 422 for what is no such text. */
+        /* As on the server: 400 if it is not UTF-8, 422 if it is not in the format. */
         if (!stacks.is_no_utf8)
             exchange->http_status = UNPROCESSABLE;
         step = refuse(exchange, error.text);
@@ -423,7 +423,7 @@ static enum pyroscope_step ingest_jfr(struct pyroscope_exchange *exchange)
     return step;
 }
 
-/* An upload is one profile. */
+/* An upload is one profile, so the second step is the end. */
 static enum pyroscope_step ingest_step(struct pyroscope_exchange *exchange)
 {
     struct pyroscope_ingest *ingest = exchange->ingest;

@@ -65,7 +65,7 @@ static bool is_there(enum codec codec)
     return (codec != CODEC_SNAPPY && codec != CODEC_SNAPPY_FRAMED) || codec_snappy_is_there();
 }
 
-/* Clients see this too: the daemon lacks something, their body is fine. */
+/* Clients see this too: the daemon lacks a library, their body is fine. */
 static const char *missing(enum codec codec)
 {
     assert(codec > CODEC_ZLIB && codec < CODECS);

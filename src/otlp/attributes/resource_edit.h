@@ -12,7 +12,7 @@ struct budget;
 struct resource_editor {
     const struct attribute_actions *actions; /* borrowed */
     struct budget *budget;
-    struct attribute_list list; /* of the Resource at hand */
+    struct attribute_list list; /* of the current Resource */
     uint64_t missed_bytes;      /* that the last edit had and wanted when it was refused */
 };
 
