@@ -205,35 +205,6 @@ static bool check_id(const struct otlp_message *message, const struct otlp_field
                   field->number, field->name, found, expected);
 }
 
-/* Checks everything but the content of a nested message. */
-static bool check_field(const struct otlp_message *message, const struct otlp_field *field,
-                        const struct wire_field *found)
-{
-    /* Elements of a packed field may also come one by one, each with its own wire type. */
-    if (otlp_kind_is_packed(field->kind) &&
-        found->type == (field->kind >= OTLP_PACKED_INT32 ? WIRE_VARINT : WIRE_FIXED64))
-        return true;
-    if (field->wire != found->type)
-        return reject("%s: field %u (%s) has wire type %u, expected %u", message->name,
-                      field->number, field->name, (unsigned)found->type, field->wire);
-    if (field->kind == OTLP_TRACE_ID)
-        return check_id(message, field, found->bytes.size, TRACE_ID_BYTES);
-    if (field->kind == OTLP_SPAN_ID)
-        return check_id(message, field, found->bytes.size, SPAN_ID_BYTES);
-    if (!otlp_kind_is_packed(field->kind))
-        return true;
-    if (field->kind < OTLP_PACKED_INT32 && found->bytes.size % 8 != 0)
-        return reject("%s: field %u (%s) has %zu bytes, expected a multiple of 8", message->name,
-                      field->number, field->name, found->bytes.size);
-    if (field->kind < OTLP_PACKED_INT32 || are_plain_varints(found->bytes.data, found->bytes.size))
-        return true;
-    struct wire_reader reader = wire_reader_of(found->bytes);
-    while (reader.at < reader.end && reader.failure == NULL)
-        wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
-    return reader.failure == NULL || reject("%s: field %u (%s): %s", message->name, field->number,
-                                            field->name, reader.failure);
-}
-
 /* A nested message whose header is plain: a one-byte tag, a length below 16384. */
 static inline const struct otlp_field *read_nested(const struct otlp_message *message,
                                                    const uint8_t *at, const uint8_t *end,
@@ -252,8 +223,8 @@ static inline const struct otlp_field *read_nested(const struct otlp_message *me
     return &message->fields[at[0] >> 3];
 }
 
-/* Reads one field of any kind and moves *at from its start to its end. *ret_field is NULL unless it
- * is a nested message. */
+/* Reads and checks one field of any kind and moves *at from its start to its end. *ret_field is
+ * NULL unless it is a nested message. */
 static bool __attribute__((noinline))
 read_carefully(const struct otlp_message *message, const uint8_t **at, const uint8_t *end,
                const struct otlp_field **ret_field, struct slice *ret_content)
@@ -264,12 +235,34 @@ read_carefully(const struct otlp_message *message, const uint8_t **at, const uin
         return reject("%s: %s, %zu bytes before the end of the message", message->name,
                       reader.failure, (size_t)(end - *at));
     const struct otlp_field *field = otlp_field_find(message, found.number);
-    if (field != NULL && !check_field(message, field, &found))
-        return false;
     *at = reader.at;
     *ret_field = field != NULL && field->message != NULL ? field : NULL;
     *ret_content = found.bytes;
-    return true;
+    if (field == NULL)
+        return true;
+    /* Elements of a packed field may also come one by one, each with its own wire type. */
+    if (otlp_kind_is_packed(field->kind) &&
+        found.type == (field->kind >= OTLP_PACKED_INT32 ? WIRE_VARINT : WIRE_FIXED64))
+        return true;
+    if (field->wire != found.type)
+        return reject("%s: field %u (%s) has wire type %u, expected %u", message->name,
+                      field->number, field->name, (unsigned)found.type, field->wire);
+    if (field->kind == OTLP_TRACE_ID)
+        return check_id(message, field, found.bytes.size, TRACE_ID_BYTES);
+    if (field->kind == OTLP_SPAN_ID)
+        return check_id(message, field, found.bytes.size, SPAN_ID_BYTES);
+    if (!otlp_kind_is_packed(field->kind))
+        return true;
+    if (field->kind < OTLP_PACKED_INT32 && found.bytes.size % 8 != 0)
+        return reject("%s: field %u (%s) has %zu bytes, expected a multiple of 8", message->name,
+                      field->number, field->name, found.bytes.size);
+    if (field->kind < OTLP_PACKED_INT32 || are_plain_varints(found.bytes.data, found.bytes.size))
+        return true;
+    reader = wire_reader_of(found.bytes);
+    while (reader.at < reader.end && reader.failure == NULL)
+        wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
+    return reader.failure == NULL || reject("%s: field %u (%s): %s", message->name, field->number,
+                                            field->name, reader.failure);
 }
 
 /* Recursion is bounded by WIRE_DEPTH_MAX, which leaves room for values 30 deep. */

@@ -75,23 +75,6 @@ static struct attribute *append(struct attribute_list *list)
     return attribute;
 }
 
-/* A value in several fields is one message: their contents concatenated. */
-static void merge_value(struct attribute_list *list, struct attribute *attribute, struct slice more)
-{
-    if (attribute->value.size == 0 || more.size == 0) {
-        attribute->value = more.size > 0 ? more : attribute->value;
-        return;
-    }
-    uint8_t *merged = arena_try_alloc(&list->arena, attribute->value.size + more.size);
-    if (merged == NULL) {
-        attribute->value = more;
-        return;
-    }
-    memcpy(merged, attribute->value.data, attribute->value.size);
-    memcpy(merged + attribute->value.size, more.data, more.size);
-    attribute->value = slice_of(merged, attribute->value.size + more.size);
-}
-
 void attribute_list_add(struct attribute_list *list, struct slice key_value)
 {
     struct wire_reader reader = wire_reader_of(key_value);
@@ -101,8 +84,20 @@ void attribute_list_add(struct attribute_list *list, struct slice key_value)
     while (wire_read_field(&reader, &field)) {
         if (field.number == KEY)
             attribute->key = field.bytes;
-        else if (field.number == VALUE)
-            merge_value(list, attribute, field.bytes);
+        if (field.number != VALUE || field.bytes.size == 0)
+            continue;
+        /* A value in several fields is one message, their contents joined; without memory the last
+         * one counts. */
+        struct slice before = attribute->value;
+        struct slice more = field.bytes;
+        uint8_t *joined =
+            before.size > 0 ? arena_try_alloc(&list->arena, before.size + more.size) : NULL;
+        attribute->value = more;
+        if (joined != NULL) {
+            memcpy(joined, before.data, before.size);
+            memcpy(joined + before.size, more.data, more.size);
+            attribute->value = slice_of(joined, before.size + more.size);
+        }
     }
     assert(reader.failure == NULL);
 }
