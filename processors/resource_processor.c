@@ -49,7 +49,7 @@ struct resource_processor {
     struct attribute_actions *actions;
     struct resource_editor editor;
     struct resource_editor helper_editor; /* for the lane's helper */
-    unsigned helped;                      /* requests that the helper has */
+    unsigned helped;                      /* requests that are with the helper */
     bool is_stopping;
 };
 
@@ -60,7 +60,7 @@ struct helped_edit {
     struct batch *batch; /* a reference */
     struct receipt *receipt;
     struct batch *edited; /* NULL: the budget has no room */
-    bool is_hopeless;     /* and its limit is too low */
+    bool never_fits;      /* and its limit is too low */
 };
 
 extern const struct component_factory resource_processor_factory;
@@ -96,14 +96,14 @@ static bool resource_create(struct component *component, struct error *error)
 
 /* edited NULL: the budget has no room. */
 static void pass_on(struct resource_processor *self, const struct batch *batch,
-                    struct batch *edited, bool is_hopeless, struct receipt *receipt)
+                    struct batch *edited, bool never_fits, struct receipt *receipt)
 {
     struct resource_counters *counters = self->base.counters;
     if (edited == NULL) {
-        /* Unedited, it would still have what an action is to remove. */
+        /* Passing it on unedited would leak what the actions remove. */
         struct outcome outcome = outcome_busy("the memory budget has no room to edit resources");
         outcome.reason = LOSS_MEMORY;
-        if (is_hopeless)
+        if (never_fits)
             outcome =
                 outcome_too_large("editing the resources takes more than the whole memory budget "
                                   "(service::budget_mib); send less at a time");
@@ -120,14 +120,14 @@ static void on_help(struct helper_work *work)
     struct helped_edit *helped = (struct helped_edit *)work;
     struct resource_editor *editor = &helped->self->helper_editor;
     helped->edited = resource_edit(editor, helped->batch);
-    helped->is_hopeless = helped->edited == NULL && resource_edit_is_hopeless(editor);
+    helped->never_fits = helped->edited == NULL && resource_edit_never_fits(editor);
 }
 
 static void on_helped(struct helper_work *work)
 {
     struct helped_edit *helped = (struct helped_edit *)work;
     struct resource_processor *self = helped->self;
-    pass_on(self, helped->batch, helped->edited, helped->is_hopeless, helped->receipt);
+    pass_on(self, helped->batch, helped->edited, helped->never_fits, helped->receipt);
     batch_unref(helped->batch);
     mem_free(helped);
     assert(self->helped > 0);
@@ -154,8 +154,8 @@ static void resource_consume(struct component *component, struct batch *batch,
         return;
     }
     struct batch *edited = resource_edit(&self->editor, batch);
-    bool is_hopeless = edited == NULL && resource_edit_is_hopeless(&self->editor);
-    pass_on(self, batch, edited, is_hopeless, receipt);
+    bool never_fits = edited == NULL && resource_edit_never_fits(&self->editor);
+    pass_on(self, batch, edited, never_fits, receipt);
 }
 
 static void resource_stop(struct component *component)

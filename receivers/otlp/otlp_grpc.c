@@ -32,35 +32,6 @@ static uint64_t message_bytes_max(const struct otlp_exchange *exchange)
     return (exchange->signal == PROFILES ? PROFILES_MIB_DEFAULT : MESSAGE_MIB_DEFAULT) * MIB;
 }
 
-/* Finds the signal of the path. False: there is none, and it has responded. */
-static bool find_signal(struct otlp_receiver *receiver, struct http_request *request,
-                        const struct grpc_call *call, enum signal_kind *ret_signal)
-{
-    char text[2 * NAME_SHOWN_MAX + 64];
-    struct slice service;
-    struct slice method;
-    if (!grpc_split_path(request, call, &service, &method))
-        return false;
-    enum signal_kind signal = TRACES;
-    while (signal < SIGNAL_KINDS && !slice_equal_text(service, services[signal]))
-        signal++;
-    if (signal < SIGNAL_KINDS && receiver->base.outlets[signal] != NULL) {
-        *ret_signal = signal;
-        if (slice_equal_text(method, "Export"))
-            return true;
-        snprintf(text, sizeof(text), "unknown method %.*s for service %s",
-                 (int)(method.size < NAME_SHOWN_MAX ? method.size : NAME_SHOWN_MAX),
-                 (const char *)method.data, services[signal]);
-    } else {
-        snprintf(text, sizeof(text), "unknown service %.*s",
-                 (int)(service.size < NAME_SHOWN_MAX ? service.size : NAME_SHOWN_MAX),
-                 (const char *)service.data);
-    }
-    grpc_respond_status(request, call,
-                        &(struct rpc_status){.code = STATUS_UNIMPLEMENTED, .message = text});
-    return false;
-}
-
 static uint64_t on_peek(struct http_request *request, const uint8_t *data, void *arg)
 {
     struct otlp_exchange *exchange = http_request_context(request);
@@ -80,7 +51,6 @@ static void on_request(struct http_request *request, void *arg)
     assert(receiver->config->has_grpc);
     struct grpc_call call;
     struct auth_answer answer;
-    enum signal_kind signal;
     if (!grpc_accept(request, &call))
         return;
     enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_GRPC], request, &answer);
@@ -94,8 +64,25 @@ static void on_request(struct http_request *request, void *arg)
                             });
         return;
     }
-    if (!find_signal(receiver, request, &call, &signal))
+    struct slice service;
+    struct slice method;
+    if (!grpc_split_path(request, &call, &service, &method))
         return;
+    enum signal_kind signal = TRACES;
+    while (signal < SIGNAL_KINDS && !slice_equal_text(service, services[signal]))
+        signal++;
+    bool is_known = signal < SIGNAL_KINDS && receiver->base.outlets[signal] != NULL;
+    if (!is_known || !slice_equal_text(method, "Export")) {
+        char text[2 * NAME_SHOWN_MAX + 64];
+        struct slice name = is_known ? method : service;
+        snprintf(text, sizeof(text), "unknown %s %.*s%s%s", is_known ? "method" : "service",
+                 (int)(name.size < NAME_SHOWN_MAX ? name.size : NAME_SHOWN_MAX),
+                 (const char *)name.data, is_known ? " for service " : "",
+                 is_known ? services[signal] : "");
+        grpc_respond_status(request, &call,
+                            &(struct rpc_status){.code = STATUS_UNIMPLEMENTED, .message = text});
+        return;
+    }
     struct otlp_exchange *exchange = otlp_exchange_create(receiver, request, OTLP_GRPC);
     exchange->call = call;
     exchange->signal = signal;

@@ -413,9 +413,9 @@ MUTANTS = [
            "refuse(exchange, STATUS_INVALID_ARGUMENT, text);",
            "refuse(exchange, STATUS_INTERNAL, text);", ("test_otlp_grpc", "test_otlp_http")),
     Mutant("otlp grpc: methods are not revealed without credentials", "receivers/otlp/otlp_grpc.c",
-           "enum auth_verdict verdict = server_auth_ask(",
-           "if (!find_signal(receiver, request, &call, &signal))\n        return;\n"
-           "    enum auth_verdict verdict = server_auth_ask(", ("e2e-48-authentication",)),
+           "if (verdict != AUTH_GRANTED) {",
+           "if (verdict != AUTH_GRANTED && slice_begins_with(http_request_path(request), "
+           '"/opentelemetry")) {', ("e2e-48-authentication",)),
     Mutant("otlp grpc: overload has RetryInfo", "receivers/otlp/otlp_grpc.c",
            ".retry_after_ns = outcome->is_permanent ? 0 : outcome->retry_after_ns,",
            ".retry_after_ns = 0,", ("test_otlp_grpc",)),

@@ -186,7 +186,7 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
     return NULL;
 }
 
-bool resource_edit_is_hopeless(const struct resource_editor *editor)
+bool resource_edit_never_fits(const struct resource_editor *editor)
 {
     /* Written parts are not quite full. */
     enum { WASTE_PART = 64 };

@@ -23,4 +23,4 @@ void resource_editor_fini(struct resource_editor *editor);
  * shares unchanged bytes. NULL: the budget has no room for the edit, and nothing has changed. */
 struct batch *resource_edit(struct resource_editor *editor, struct batch *batch);
 /* True when the refused edit takes more than the whole budget. */
-bool resource_edit_is_hopeless(const struct resource_editor *editor);
+bool resource_edit_never_fits(const struct resource_editor *editor);
