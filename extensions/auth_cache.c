@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two rings of digests. A flood of wrong passwords costs each lane AUTH_CHECK_SHARE of its time at
- * most; clients that were let in before are not affected. Runs on the owner's lane. */
+ * most; clients whose credentials are cached are not affected. Runs on the owner's lane. */
 #include "extensions/auth_cache.h"
 
 #include "src/base/clock.h"

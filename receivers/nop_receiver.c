@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nop: a receiver from which nothing ever comes. Runs on its lane. */
+/* nop: a receiver that receives nothing. Runs on its lane. */
 #include "src/core/component.h"
 
 const struct component_factory nop_receiver_factory = {

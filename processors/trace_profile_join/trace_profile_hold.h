@@ -34,17 +34,17 @@ struct trace_profile_hold {
     struct held **next; /* where the round of look-ups continues */
     uint64_t count;
     uint64_t bytes;
-    uint64_t arrivals;       /* span_index_arrivals at the begin of the last complete round */
-    uint64_t round_arrivals; /* at the begin of this round */
+    uint64_t arrivals;       /* span_index_arrivals at the start of the last complete round */
+    uint64_t round_arrivals; /* at the start of this round */
 };
 
-/* What is held beside the batches is charged to budget, beyond its limit if need be. */
+/* Memory besides the batches is charged to budget, beyond its limit if need be. */
 void trace_profile_hold_init(struct trace_profile_hold *hold, struct join_store *store,
                              struct budget *budget);
 /* Nothing may be held. */
 void trace_profile_hold_fini(struct trace_profile_hold *hold);
-/* Whether hold_bytes, which all lanes share, has room for that many bytes; then they are taken
- * until trace_profile_hold_return. */
+/* Takes that many bytes of hold_bytes, which all lanes share, until trace_profile_hold_return.
+ * False: there is no room for them. */
 bool trace_profile_hold_try_take(struct trace_profile_hold *hold, uint64_t bytes);
 /* The same within the share for requests that may wait in vain. */
 bool trace_profile_hold_try_take_spare(struct trace_profile_hold *hold, uint64_t bytes);
@@ -54,8 +54,8 @@ void trace_profile_hold_return(struct trace_profile_hold *hold, uint64_t bytes);
 void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch,
                             const struct profile_links *links, struct pending_processes *pending,
                             uint64_t deadline_ns);
-/* Removes the oldest batch. Gives the reference; the bytes stay taken. */
+/* Removes the oldest batch. Returns the reference; the bytes stay taken. */
 struct batch *trace_profile_hold_pop(struct trace_profile_hold *hold);
-/* The same with the next batch that waits for nothing any longer; to be called until NULL: there is
- * none, there are no new spans, or *looks, decremented for each batch that is checked, is 0. */
+/* The same with the next batch that no longer waits for anything. Call it until it returns NULL:
+ * there is none, no spans have arrived, or *looks, decremented for each checked batch, is 0. */
 struct batch *trace_profile_hold_pop_complete(struct trace_profile_hold *hold, unsigned *looks);

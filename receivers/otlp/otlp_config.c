@@ -23,7 +23,7 @@ static const struct config_field server_parameters_fields[] = {
                                 "Close connections after this long, ±10 %. 0: never."),
     CONFIG_DURATION_OR_NEGATIVE(struct otlp_lifetime_config, age_grace_ns,
                                 "max_connection_age_grace", "0",
-                                "Then calls may finish for this long. 0: for ever."),
+                                "After that, how long calls may take to finish. 0: no limit."),
     CONFIG_IGNORED_DURATION("time", "Server pings are not sent: deadlines find dead connections."),
     CONFIG_IGNORED_DURATION("timeout", "See time."),
     CONFIG_END,

@@ -23,7 +23,7 @@ bool otlp_response_partial_success(struct slice body, struct otlp_partial_succes
             continue;
         if (field.type != WIRE_BYTES)
             return false;
-        /* ExportTracePartialSuccess and its sisters: 1 rejected_…, 2 error_message. */
+        /* ExportTracePartialSuccess and the like: 1 rejected_…, 2 error_message. */
         struct wire_reader inner = wire_reader_of(field.bytes);
         while (wire_read_field(&inner, &field)) {
             if (field.number > 2)

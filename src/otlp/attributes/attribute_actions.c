@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attribute actions: first from the configuration to compiled actions (main thread, at start), then
- * applied to lists of attributes (any thread; a list has one owner). */
+/* Attribute actions: compiles the configuration (main thread, at start), then applies the actions
+ * to lists of attributes (any thread; a list has one owner). */
 #include "src/otlp/attributes/attribute_actions.h"
 
 #include <assert.h>
@@ -100,7 +100,7 @@ static bool has(const struct config_value *value)
     return value != NULL && value->type != CONFIG_VALUE_NULL;
 }
 
-/* The Go collector's words, which people search for. key is the wrong or missing one. */
+/* Uses the Go collector's words, which people search for. key is the wrong or missing one. */
 static bool __attribute__((format(printf, 3, 4)))
 refuse(const struct draft *draft, const char *key, const char *format, ...)
 {

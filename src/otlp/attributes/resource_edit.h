@@ -13,7 +13,7 @@ struct resource_editor {
     const struct attribute_actions *actions; /* borrowed */
     struct budget *budget;
     struct attribute_list list; /* of the current Resource */
-    uint64_t missed_bytes;      /* that the last edit had and wanted when it was refused */
+    uint64_t missed_bytes;      /* that the last refused edit needed */
 };
 
 void resource_editor_init(struct resource_editor *editor, const struct attribute_actions *actions,
