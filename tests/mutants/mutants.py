@@ -351,7 +351,7 @@ MUTANTS = [
     Mutant("check: sizes of ids are checked", "src/otlp/check.c",
            "if (found == expected || found == 0)", "if (found <= expected)", ("test_check",)),
     Mutant("check: wire types are those of the fields", "src/otlp/check.c",
-           "if (field->wire != found->type)", "if (field->wire < found->type)", ("test_check",)),
+           "if (field->wire != found.type)", "if (field->wire < found.type)", ("test_check",)),
     Mutant("wire: groups are refused", "src/otlp/wire.c",
            """fail(reader, "a group, which is not supported");""", "ret_field->bytes = slice_of(reader->at, 0);",
            ("test_wire", "test_check")),
