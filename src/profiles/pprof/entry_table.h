@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "src/base/slice.h"
+#include "src/profiles/pprof/content_table.h"
 #include "src/profiles/pprof/scratch.h"
 
 struct budget;
@@ -25,11 +26,8 @@ static inline struct slice byte_run_slice(const struct byte_run *run)
 struct entry_table {
     struct budget *budget;
     struct byte_run bytes; /* every entry as field `number`, one after the other */
-    struct scratch slots;  /* of the hash table */
+    struct content_table contents;
     uint32_t number;
-    uint32_t count;
-    uint64_t seed;   /* of the hashes, so that clients cannot choose entries that collide */
-    uint32_t places; /* the number of slots, a power of two or 0 */
     bool has_failed;
 };
 

@@ -28,7 +28,7 @@ void pprof_writer_profile(struct pprof_writer *writer, const struct pprof *from)
 {
     struct copying copying = {.from = from, .to = writer};
     size_t longest = 0;
-    assert(writer->has_failed || writer->strings_count == 1);
+    assert(writer->has_failed || writer->strings.count == 1);
     for (size_t i = 0; i < from->samples_count; i++)
         if (from->samples[i].labels_count > longest)
             longest = from->samples[i].labels_count;

@@ -3,52 +3,36 @@
 #include "src/profiles/pprof/pprof_writer.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "src/base/buffer.h"
-#include "src/base/random.h"
 #include "src/otlp/wire.h"
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
 
 enum {
     OUTPUT_BYTES_FIRST = 4096,
-    SLOTS_FIRST = 256,
     NUMBER_BYTES_MAX = 1 + WIRE_VARINT_BYTES_MAX, /* tag and varint */
     HEADER_BYTES_MAX = 1 + WIRE_SHORT_VARINT_BYTES_MAX,
     NUMBERS_MAX = 10, /* scalar fields of the longest message */
-};
-
-/* A string of the hash table; its bytes are in the output. */
-struct slot {
-    uint32_t hash;
-    uint32_t offset;
-    uint32_t size;
-    uint32_t index; /* 0: free; string 0 has no slot */
 };
 
 void pprof_writer_init(struct pprof_writer *writer, struct budget *budget, uint64_t bytes_max)
 {
     assert(bytes_max < UINT32_MAX);
     *writer = (struct pprof_writer){.budget = budget, .bytes_max = bytes_max};
-    writer->seed = (uint64_t)(random_uniform() * 0x1p53);
+    content_table_init(&writer->strings);
     writer->output = buffer_try_create(budget, OUTPUT_BYTES_FIRST);
-    writer->slots = buffer_try_create(budget, SLOTS_FIRST * sizeof(struct slot));
-    writer->has_failed = writer->output == NULL || writer->slots == NULL;
+    writer->has_failed = writer->output == NULL;
     if (writer->has_failed)
         return;
-    writer->slots->size = writer->slots->capacity;
-    memset(writer->slots->data, 0, writer->slots->size);
     static const uint8_t empty_string[] = {PPROF_STRING << 3 | WIRE_BYTES, 0};
     memcpy(writer->output->data, empty_string, sizeof(empty_string));
     writer->output->size = sizeof(empty_string);
-    writer->strings_count = 1;
 }
 
 void pprof_writer_fini(struct pprof_writer *writer)
 {
     buffer_unref(writer->output);
-    buffer_unref(writer->slots);
+    content_table_fini(&writer->strings, writer->budget);
     *writer = (struct pprof_writer){.has_failed = true};
 }
 
@@ -91,72 +75,22 @@ static void output_advance(struct pprof_writer *writer, const struct wire_writer
     writer->output->size += wire_written(end).size;
 }
 
-static struct slot *slot_of(const struct pprof_writer *writer, struct slice string, uint32_t hash)
-{
-    struct slot *slots = (struct slot *)writer->slots->data;
-    size_t mask = writer->slots->size / sizeof(struct slot) - 1;
-    size_t at = hash & mask;
-    while (slots[at].index != 0) {
-        struct slice known = slice_of(writer->output->data + slots[at].offset, slots[at].size);
-        if (slots[at].hash == hash && slice_equal(known, string))
-            break;
-        at = (at + 1) & mask;
-    }
-    return &slots[at];
-}
-
-/* Doubles the slots. */
-static bool grow_slots(struct pprof_writer *writer)
-{
-    const struct slot *old = (const struct slot *)writer->slots->data;
-    size_t count = writer->slots->size / sizeof(struct slot);
-    struct buffer *grown = buffer_try_create(writer->budget, 2 * writer->slots->size);
-    if (grown == NULL)
-        return false;
-    grown->size = grown->capacity;
-    memset(grown->data, 0, grown->size);
-    struct slot *slots = (struct slot *)grown->data;
-    for (size_t i = 0; i < count; i++) {
-        size_t at = old[i].hash & (2 * count - 1);
-        while (old[i].index != 0 && slots[at].index != 0)
-            at = (at + 1) & (2 * count - 1);
-        if (old[i].index != 0)
-            slots[at] = old[i];
-    }
-    buffer_unref(writer->slots);
-    writer->slots = grown;
-    return true;
-}
-
 uint32_t pprof_writer_string(struct pprof_writer *writer, struct slice string)
 {
+    uint32_t hash;
     if (writer->has_failed || string.size == 0)
         return 0;
-    /* Not FNV: its collisions can be the same for every seed. */
-    uint32_t hash = (uint32_t)XXH3_64bits_withSeed(string.data, string.size, writer->seed);
-    struct slot *slot = slot_of(writer, string, hash);
-    if (slot->index != 0)
-        return slot->index;
+    uint32_t index = content_table_find(&writer->strings, writer->output->data, string, &hash);
     size_t bytes = wire_field_size(PPROF_STRING, string.size);
-    bool is_full = 2 * writer->strings_count >= writer->slots->size / sizeof(struct slot);
-    if (!reserve(writer, bytes))
-        return 0;
-    if (is_full && !grow_slots(writer)) {
-        writer->has_failed = true;
-        return 0;
-    }
-    if (is_full)
-        slot = slot_of(writer, string, hash);
+    if (index != 0 || !reserve(writer, bytes))
+        return index;
     struct wire_writer end = output_end(writer, bytes);
     wire_write_bytes(&end, PPROF_STRING, string);
     output_advance(writer, &end);
-    *slot = (struct slot){
-        .hash = hash,
-        .offset = (uint32_t)(writer->output->size - string.size),
-        .size = (uint32_t)string.size,
-        .index = writer->strings_count++,
-    };
-    return slot->index;
+    index = content_table_add(&writer->strings, writer->budget, hash,
+                              writer->output->size - string.size, string.size);
+    writer->has_failed = index == 0;
+    return index;
 }
 
 static void put(struct wire_writer *writer, uint32_t number, uint64_t value)

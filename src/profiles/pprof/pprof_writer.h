@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "src/base/slice.h"
+#include "src/profiles/pprof/content_table.h"
 #include "src/profiles/pprof/pprof.h"
 
 struct budget;
@@ -17,10 +18,8 @@ struct buffer;
 struct pprof_writer {
     struct budget *budget;
     struct buffer *output;
-    struct buffer *slots; /* of the hash table of strings */
+    struct content_table strings; /* in the output */
     uint64_t bytes_max;
-    uint32_t strings_count;
-    uint64_t seed; /* of the hashes, so that clients cannot choose strings that collide */
     bool has_failed;
 };
 

@@ -218,7 +218,7 @@ static void texts_are_written_once(void **state)
             snprintf(text, sizeof(text), "function_%u", i);
             assert_int_equal(pprof_writer_string(&writer, slice_of_text(text)), i);
         }
-    assert_int_equal(writer.strings_count, 5001);
+    assert_int_equal(writer.strings.count, 5001);
     pprof_writer_fini(&writer);
 }
 
