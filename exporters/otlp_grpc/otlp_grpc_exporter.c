@@ -240,35 +240,6 @@ static void attempt_end(struct attempt *attempt, const struct outcome *outcome)
     receipt_resolve(receipt, outcome);
 }
 
-/* OK counts as delivered, whatever the message: it can only say that some items were rejected. */
-static struct outcome take_success(const struct attempt *attempt, const struct grpc_result *result,
-                                   const struct request_secrets *secrets)
-{
-    struct otlp_grpc_exporter *exporter = attempt->exporter;
-    struct otlp_delivery *delivery = &exporter->delivery;
-    struct outcome outcome = outcome_accepted;
-    struct buffer *inflated = NULL;
-    struct slice body = result->body;
-    if (result->is_cut) {
-        otlp_delivery_odd(delivery, "the message is missing, torn or too large");
-        return outcome;
-    }
-    if (result->is_compressed) {
-        enum codec codec = codec_of_grpc(result->encoding);
-        if (codec == CODEC_NONE || codec == CODECS ||
-            codec_inflate(exporter->codecs, codec, body, RESPONSE_BYTES_MAX, &inflated) !=
-                CODEC_OK) {
-            otlp_delivery_odd(delivery, "the message cannot be decompressed");
-            return outcome;
-        }
-        body = buffer_slice(inflated);
-    }
-    if (!otlp_delivery_take(delivery, body, secrets, attempt->batch, &outcome.rejected_items))
-        otlp_delivery_odd(delivery, "the message is malformed");
-    buffer_unref(inflated);
-    return outcome;
-}
-
 static void on_done(const struct grpc_result *result, void *arg)
 {
     struct attempt *attempt = arg;
@@ -279,7 +250,29 @@ static void on_done(const struct grpc_result *result, void *arg)
         .credentials = exporter_auth_credentials(attempt->exporter->authenticator),
     };
     if (result->code == STATUS_OK) {
-        struct outcome outcome = take_success(attempt, result, &secrets);
+        /* Counts as delivered, whatever the message: it can only say that some items were
+         * rejected. */
+        struct otlp_delivery *delivery = &attempt->exporter->delivery;
+        struct outcome outcome = outcome_accepted;
+        struct buffer *inflated = NULL;
+        struct slice body = result->body;
+        bool is_inflated = true;
+        if (result->is_compressed && !result->is_cut) {
+            enum codec codec = codec_of_grpc(result->encoding);
+            is_inflated = codec != CODEC_NONE && codec != CODECS &&
+                          codec_inflate(attempt->exporter->codecs, codec, body, RESPONSE_BYTES_MAX,
+                                        &inflated) == CODEC_OK;
+            if (is_inflated)
+                body = buffer_slice(inflated);
+        }
+        if (result->is_cut)
+            otlp_delivery_odd(delivery, "the message is missing, torn or too large");
+        else if (!is_inflated)
+            otlp_delivery_odd(delivery, "the message cannot be decompressed");
+        else if (!otlp_delivery_take(delivery, body, &secrets, attempt->batch,
+                                     &outcome.rejected_items))
+            otlp_delivery_odd(delivery, "the message is malformed");
+        buffer_unref(inflated);
         otlp_delivery_left_out(&outcome, attempt->left_out);
         attempt_end(attempt, &outcome);
         return;

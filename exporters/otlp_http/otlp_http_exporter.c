@@ -352,57 +352,48 @@ static void attempt_end(struct attempt *attempt, const struct outcome *outcome)
     receipt_resolve(receipt, outcome);
 }
 
-/* A 2xx counts as delivered, whatever its body: it can only say that some items were rejected. */
-static struct outcome take_success(const struct attempt *attempt, const struct http_result *result,
-                                   const struct request_secrets *secrets)
+static void on_done(const struct http_result *result, void *arg)
 {
-    struct otlp_delivery *delivery = &attempt->exporter->delivery;
-    const struct batch *batch = attempt->batch;
+    struct attempt *attempt = arg;
+    struct otlp_http_exporter *exporter = attempt->exporter;
+    struct otlp_delivery *delivery = &exporter->delivery;
+    const struct request_secrets secrets = http_client_secrets(exporter->client);
+    if (result->status == 0)
+        pyroscope_fallback_forget(exporter->fallback);
+    if (result->status < 200 || result->status >= 300) {
+        char text[HTTP_OUTCOME_TEXT_MAX];
+        struct outcome refused = http_outcome_refused(result, &secrets, exporter->shown_url, text);
+        if (attempt->whole != NULL &&
+            pyroscope_fallback_takes_refused(exporter->fallback, result, &refused, attempt->whole,
+                                             attempt->receipt))
+            attempt->receipt = NULL;
+        attempt_end(attempt, &refused);
+        return;
+    }
+    /* A 2xx counts as delivered, whatever its body: it can only say that some items were
+     * rejected. */
     struct outcome outcome = outcome_accepted;
     bool is_json = media_type_is(result->content_type, json_type);
     bool is_response = is_json || slice_equal_text(result->content_type, protobuf_type);
     if (result->body.size == 0 || !is_response) {
         if (result->is_cut)
             otlp_delivery_odd(delivery, "the response broke off");
-        return outcome;
-    }
-    if (result->is_cut) {
+    } else if (result->is_cut) {
         otlp_delivery_odd(delivery, "the body is too large or broke off");
-        return outcome;
-    }
-    char reason[JSON_REASON_BYTES_MAX];
-    struct buffer *encoded = NULL;
-    struct slice body = result->body;
-    bool is_read = !is_json || json_read(otlp_response(batch->signal), body, NULL, &encoded,
-                                         reason) == JSON_READ;
-    if (is_json && is_read)
-        body = buffer_slice(encoded);
-    if (!is_read || !otlp_delivery_take(delivery, body, secrets, batch, &outcome.rejected_items))
-        otlp_delivery_odd(delivery, "the body is malformed");
-    if (is_read)
+    } else {
+        char reason[JSON_REASON_BYTES_MAX];
+        struct buffer *encoded = NULL; /* JSON as protobuf */
+        struct slice body = result->body;
+        bool is_read = !is_json || json_read(otlp_response(attempt->batch->signal), body, NULL,
+                                             &encoded, reason) == JSON_READ;
+        if (encoded != NULL)
+            body = buffer_slice(encoded);
+        if (!is_read ||
+            !otlp_delivery_take(delivery, body, &secrets, attempt->batch, &outcome.rejected_items))
+            otlp_delivery_odd(delivery, "the body is malformed");
         buffer_unref(encoded);
-    return outcome;
-}
-
-static void on_done(const struct http_result *result, void *arg)
-{
-    struct attempt *attempt = arg;
-    struct otlp_http_exporter *exporter = attempt->exporter;
-    const struct request_secrets secrets = http_client_secrets(exporter->client);
-    char text[HTTP_OUTCOME_TEXT_MAX];
-    struct outcome outcome;
-    if (result->status == 0)
-        pyroscope_fallback_forget(exporter->fallback);
-    if (result->status >= 200 && result->status < 300)
-        outcome = take_success(attempt, result, &secrets);
-    else
-        outcome = http_outcome_refused(result, &secrets, exporter->shown_url, text);
-    if (outcome.verdict == ACCEPTED)
-        otlp_delivery_left_out(&outcome, attempt->left_out);
-    else if (attempt->whole != NULL &&
-             pyroscope_fallback_takes_refused(exporter->fallback, result, &outcome, attempt->whole,
-                                              attempt->receipt))
-        attempt->receipt = NULL;
+    }
+    otlp_delivery_left_out(&outcome, attempt->left_out);
     attempt_end(attempt, &outcome);
 }
 
