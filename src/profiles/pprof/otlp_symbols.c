@@ -135,17 +135,12 @@ static uint32_t add_mapping(struct otlp_symbols *symbols, struct profile_index i
     };
     struct profile_indices_reader reader = profile_indices_read(&from.attributes);
     struct profile_index place;
+    struct otlp_pair pair;
     size_t best = 0;
-    while (profile_indices_next(&reader, &place)) {
-        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, place))
-            continue;
-        struct profile_attribute attribute = profile_attribute_at(dictionary, place);
-        if (!profile_has(dictionary, PROFILE_STRINGS, attribute.key))
-            continue;
-        struct slice key = profile_string_at(dictionary, attribute.key);
-        struct value value = value_read(attribute.value);
+    while (otlp_text_next_pair(dictionary, &reader, &place, &pair)) {
+        struct value value = value_read(pair.value);
         size_t rank = sizeof(build_ids) / sizeof(build_ids[0]);
-        while (rank > 0 && !slice_equal_text(key, build_ids[rank - 1]))
+        while (rank > 0 && !slice_equal_text(pair.key, build_ids[rank - 1]))
             rank--;
         if (rank > best && value.type == VALUE_STRING &&
             otlp_text_valid(value.bytes) == value.bytes.size) {
@@ -153,7 +148,7 @@ static uint32_t add_mapping(struct otlp_symbols *symbols, struct profile_index i
             best = rank;
         }
         for (size_t i = 0; value.type == VALUE_BOOL && i < sizeof(flags) / sizeof(flags[0]); i++)
-            if (slice_equal_text(key, flags[i].key))
+            if (slice_equal_text(pair.key, flags[i].key))
                 *flags[i].flag = value.boolean;
     }
     return slot->id;
@@ -161,18 +156,12 @@ static uint32_t add_mapping(struct otlp_symbols *symbols, struct profile_index i
 
 static bool is_folded(const struct otlp_symbols *symbols, const struct profile_indices *attributes)
 {
-    const struct profile_dictionary *dictionary = symbols->dictionary;
     struct profile_indices_reader reader = profile_indices_read(attributes);
     struct profile_index index;
-    while (profile_indices_next(&reader, &index)) {
-        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
-            continue;
-        struct profile_attribute attribute = profile_attribute_at(dictionary, index);
-        if (profile_has(dictionary, PROFILE_STRINGS, attribute.key) &&
-            slice_equal_text(profile_string_at(dictionary, attribute.key),
-                             "pprof.location.is_folded"))
-            return value_read(attribute.value).boolean;
-    }
+    struct otlp_pair pair;
+    while (otlp_text_next_pair(symbols->dictionary, &reader, &index, &pair))
+        if (slice_equal_text(pair.key, "pprof.location.is_folded"))
+            return value_read(pair.value).boolean;
     return false;
 }
 

@@ -115,3 +115,20 @@ struct otlp_pair otlp_text_pair(const struct profile_dictionary *dictionary, str
         pair.key = profile_string_at(dictionary, reference);
     return pair;
 }
+
+bool otlp_text_next_pair(const struct profile_dictionary *dictionary,
+                         struct profile_indices_reader *reader, struct profile_index *ret_index,
+                         struct otlp_pair *ret_pair)
+{
+    while (profile_indices_next(reader, ret_index)) {
+        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, *ret_index))
+            continue;
+        struct profile_attribute attribute = profile_attribute_at(dictionary, *ret_index);
+        if (!profile_has(dictionary, PROFILE_STRINGS, attribute.key))
+            continue;
+        *ret_pair = (struct otlp_pair){.key = profile_string_at(dictionary, attribute.key),
+                                       .value = attribute.value};
+        return true;
+    }
+    return false;
+}

@@ -11,6 +11,8 @@
 
 struct arena;
 struct profile_dictionary;
+struct profile_index;
+struct profile_indices_reader;
 
 /* The number of bytes at the start of text that are valid UTF-8 (RFC 3629). */
 size_t otlp_text_valid(struct slice text);
@@ -31,3 +33,7 @@ struct otlp_pair {
 };
 struct otlp_pair otlp_text_pair(const struct profile_dictionary *dictionary,
                                 struct slice key_value);
+/* Reads the next attribute of a list that has a key. False: there are no more. */
+bool otlp_text_next_pair(const struct profile_dictionary *dictionary,
+                         struct profile_indices_reader *reader, struct profile_index *ret_index,
+                         struct otlp_pair *ret_pair);

@@ -99,7 +99,6 @@ enum { PROFILE_TEXTS = sizeof(profile_texts) / sizeof(profile_texts[0]) };
 void otlp_to_pprof_begin(struct otlp_to_pprof *conversion,
                          const struct otlp_to_pprof_source *source)
 {
-    const struct profile_dictionary *dictionary = conversion->dictionary;
     bool is_new = conversion->source.profile != source->profile || source->service == 0;
     conversion->source = *source;
     conversion->reader = wire_reader_of(source->profile->bytes);
@@ -109,19 +108,15 @@ void otlp_to_pprof_begin(struct otlp_to_pprof *conversion,
     /* The attributes of the profile that become its comments and the like, for all parts. */
     struct profile_indices_reader reader = profile_indices_read(&source->profile->attributes);
     struct profile_index index;
+    struct otlp_pair pair;
     conversion->texts_count = 0;
-    while (conversion->texts_count < OTLP_TEXTS_MAX && profile_indices_next(&reader, &index)) {
-        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
-            continue;
-        struct profile_index key = profile_attribute_at(dictionary, index).key;
-        if (!profile_has(dictionary, PROFILE_STRINGS, key))
-            continue;
+    while (conversion->texts_count < OTLP_TEXTS_MAX &&
+           otlp_text_next_pair(conversion->dictionary, &reader, &index, &pair))
         for (size_t i = 0; i < PROFILE_TEXTS; i++)
-            if (slice_equal_text(profile_string_at(dictionary, key), profile_texts[i].key)) {
+            if (slice_equal_text(pair.key, profile_texts[i].key)) {
                 conversion->texts[conversion->texts_count++] = index;
                 break;
             }
-    }
 }
 
 /* The sum of the values; without values each timestamp counts one. Counts of samples become time if

@@ -137,29 +137,6 @@ static bool read_number(const char **at, uint64_t *ret_number)
     return true;
 }
 
-/* "1h30min" in nanoseconds; text that is neither number nor unit is ignored. */
-static bool read_offset(const char *at, uint64_t *ret_ns)
-{
-    uint64_t total = 0;
-    while (*at != '\0') {
-        uint64_t number;
-        uint64_t seconds = 0;
-        if (!read_number(&at, &number))
-            return false;
-        for (size_t i = 0; seconds == 0 && i < sizeof(units) / sizeof(units[0]); i++)
-            if (strncmp(at, units[i].prefix, strlen(units[i].prefix)) == 0)
-                seconds = units[i].seconds;
-        if (__builtin_mul_overflow(number, seconds, &number) ||
-            __builtin_mul_overflow(number, (uint64_t)NS_PER_S, &number) ||
-            __builtin_add_overflow(total, number, &total))
-            return false;
-        while (*at != '\0' && (*at < '0' || *at > '9'))
-            at++;
-    }
-    *ret_ns = total;
-    return true;
-}
-
 bool ingest_time_parse(struct slice text, uint64_t now_ns, uint64_t *ret_ns)
 {
     char room[TIME_TEXT_MAX];
@@ -177,22 +154,36 @@ bool ingest_time_parse(struct slice text, uint64_t now_ns, uint64_t *ret_ns)
         *ret_ns = now_ns;
         return true;
     }
+    uint64_t number;
     size_t digits = strspn(room, "0123456789");
     if (room[digits] != '\0') {
-        /* Whatever precedes the first plus, or else the first minus, is now. */
-        uint64_t offset_ns = 0;
+        /* Whatever precedes the first plus, or else the first minus, is now. An offset such as
+         * "1h30min" follows; in it text that is neither number nor unit is ignored. */
         const char *sign = strchr(room, '+');
         if (sign == NULL)
             sign = strchr(room, '-');
-        if (sign != NULL && !read_offset(sign + 1, &offset_ns))
-            return false;
+        const char *at = sign != NULL ? sign + 1 : "";
+        uint64_t offset_ns = 0;
+        while (*at != '\0') {
+            uint64_t seconds = 0;
+            if (!read_number(&at, &number))
+                return false;
+            for (size_t i = 0; seconds == 0 && i < sizeof(units) / sizeof(units[0]); i++)
+                if (strncmp(at, units[i].prefix, strlen(units[i].prefix)) == 0)
+                    seconds = units[i].seconds;
+            if (__builtin_mul_overflow(number, seconds, &number) ||
+                __builtin_mul_overflow(number, (uint64_t)NS_PER_S, &number) ||
+                __builtin_add_overflow(offset_ns, number, &offset_ns))
+                return false;
+            while (*at != '\0' && (*at < '0' || *at > '9'))
+                at++;
+        }
         bool is_before = sign != NULL && *sign == '-';
         if (is_before ? offset_ns > now_ns : offset_ns > INT64_MAX - now_ns)
             return false;
         *ret_ns = is_before ? now_ns - offset_ns : now_ns + offset_ns;
         return true;
     }
-    uint64_t number;
     const char *at = room;
     if (!read_number(&at, &number))
         return false;

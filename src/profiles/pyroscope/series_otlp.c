@@ -129,14 +129,10 @@ bool series_next_private(const struct profile_dictionary *dictionary,
 {
     static const size_t prefix = sizeof(SERIES_PRIVATE_PREFIX) - 1;
     struct profile_index index;
-    while (profile_indices_next(reader, &index)) {
-        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index))
-            continue;
-        struct profile_attribute attribute = profile_attribute_at(dictionary, index);
-        if (!profile_has(dictionary, PROFILE_STRINGS, attribute.key))
-            continue;
-        struct slice key = profile_string_at(dictionary, attribute.key);
-        struct value value = value_read(attribute.value);
+    struct otlp_pair pair;
+    while (otlp_text_next_pair(dictionary, reader, &index, &pair)) {
+        struct slice key = pair.key;
+        struct value value = value_read(pair.value);
         if (key.size <= prefix || memcmp(key.data, SERIES_PRIVATE_PREFIX, prefix) != 0 ||
             value.type != VALUE_STRING || otlp_text_valid(key) < key.size ||
             otlp_text_valid(value.bytes) < value.bytes.size)
