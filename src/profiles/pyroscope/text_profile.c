@@ -38,33 +38,6 @@ static bool next_line(struct slice *rest, struct slice *ret_line)
     return true;
 }
 
-/* Lines without a blank are ignored, as on the server. */
-static bool read_folded(struct slice body, struct stack_profile *profile, struct error *error)
-{
-    struct slice line;
-    while (next_line(&body, &line)) {
-        const uint8_t *blank = line.size > 0 ? memrchr(line.data, ' ', line.size) : NULL;
-        if (blank == NULL)
-            continue;
-        struct slice stack = slice_of(line.data, (size_t)(blank - line.data));
-        struct slice text = slice_of(blank + 1, line.size - stack.size - 1);
-        uint64_t count = 0;
-        size_t i = text.size > 1 && text.data[0] == '+';
-        bool is_number = i < text.size;
-        for (; is_number && i < text.size; i++)
-            is_number = text.data[i] >= '0' && text.data[i] <= '9' &&
-                        !__builtin_mul_overflow(count, 10u, &count) &&
-                        !__builtin_add_overflow(count, (uint64_t)(text.data[i] - '0'), &count);
-        if (!is_number)
-            return error_set(error, "found \"%.*s\" behind a stack, expected how often it was seen",
-                             (int)(text.size < SHOWN_BYTES_MAX ? text.size : SHOWN_BYTES_MAX),
-                             text.size > 0 ? (const char *)text.data : "");
-        if (!add(profile, stack, count, error))
-            return false;
-    }
-    return true;
-}
-
 /* The walk through a trie. */
 struct trie_walk {
     struct wire_reader reader;
@@ -153,7 +126,28 @@ bool text_profile_read(enum text_format format, struct slice body, struct stack_
     struct slice line;
     switch (format) {
     case TEXT_FOLDED:
-        return read_folded(body, profile, error);
+        while (next_line(&body, &line)) {
+            const uint8_t *blank = line.size > 0 ? memrchr(line.data, ' ', line.size) : NULL;
+            if (blank == NULL) /* such lines are ignored, as on the server */
+                continue;
+            struct slice stack = slice_of(line.data, (size_t)(blank - line.data));
+            struct slice text = slice_of(blank + 1, line.size - stack.size - 1);
+            uint64_t count = 0;
+            size_t i = text.size > 1 && text.data[0] == '+';
+            bool is_number = i < text.size;
+            for (; is_number && i < text.size; i++)
+                is_number = text.data[i] >= '0' && text.data[i] <= '9' &&
+                            !__builtin_mul_overflow(count, 10u, &count) &&
+                            !__builtin_add_overflow(count, (uint64_t)(text.data[i] - '0'), &count);
+            if (!is_number)
+                return error_set(error,
+                                 "found \"%.*s\" after a stack, expected how often it was seen",
+                                 (int)(text.size < SHOWN_BYTES_MAX ? text.size : SHOWN_BYTES_MAX),
+                                 text.size > 0 ? (const char *)text.data : "");
+            if (!add(profile, stack, count, error))
+                return false;
+        }
+        return true;
     case TEXT_LINES:
         while (next_line(&body, &line))
             if (line.size > 0 && !add(profile, line, 1, error))
