@@ -108,19 +108,6 @@ static size_t index_bytes_max(const struct dictionary_copy *copy, enum profile_t
     return wire_varint_size((uint64_t)copy->from.counts[table] + copy->to->sets[table].count);
 }
 
-/* The last field of an AnyValue, which replaces those before. */
-static struct slice last_choice(struct slice value)
-{
-    struct wire_reader reader = wire_reader_of(value);
-    struct wire_field field;
-    struct slice last = slice_of(value.data, 0);
-    while (wire_next_field(&reader, &field))
-        if (field.number <= ANY_VALUE_FIELDS)
-            last = field.whole;
-    assert(reader.failure == NULL);
-    return last;
-}
-
 static uint32_t copy_attribute(struct dictionary_copy *copy, struct profile_index index)
 {
     struct profile_attribute attribute = profile_attribute_at(&copy->from, index);
@@ -139,12 +126,21 @@ static uint32_t copy_attribute(struct dictionary_copy *copy, struct profile_inde
     profile_bytes_number(out, 1, dictionary_copy_string(copy, attribute.key));
     if (attribute.value.data != NULL) {
         size_t begin = out->size;
+        struct slice value = attribute.value;
+        if (value.size > SHORT_VALUE_BYTES_MAX && !has_references) {
+            /* The last field of an AnyValue replaces those before. */
+            struct wire_reader reader = wire_reader_of(attribute.value);
+            struct wire_field field;
+            value.size = 0;
+            while (wire_next_field(&reader, &field))
+                if (field.number <= ANY_VALUE_FIELDS)
+                    value = field.whole;
+            assert(reader.failure == NULL);
+        }
         if (has_references)
-            profile_inline(&copy->from, INLINE_ANY_VALUE, attribute.value, out, &none);
-        else if (attribute.value.size > SHORT_VALUE_BYTES_MAX)
-            profile_bytes_add(out, last_choice(attribute.value));
+            profile_inline(&copy->from, INLINE_ANY_VALUE, value, out, &none);
         else
-            profile_bytes_add(out, attribute.value);
+            profile_bytes_add(out, value);
         profile_bytes_wrap(out, begin, 2);
     }
     profile_bytes_number(out, 3, dictionary_copy_string(copy, attribute.unit));
@@ -563,70 +559,14 @@ copy_table(struct dictionary_copy *copy, enum profile_table table, put_entry_fn 
     return true;
 }
 
-static bool copy_strings(struct dictionary_copy *copy)
-{
-    struct profile_set *set = &copy->to->sets[PROFILE_STRINGS];
-    const uint32_t count = copy->from.counts[PROFILE_STRINGS];
-    uint32_t new = 0;
-    if (!has_null(copy, PROFILE_STRINGS))
-        return false;
-    copy->known[PROFILE_STRINGS][0] = copy->base;
-    for (uint32_t i = 1; i < count; i++) {
-        new = profile_set_add_like(set, entry_at(copy, PROFILE_STRINGS, i), new + 1);
-        copy->known[PROFILE_STRINGS][i] = copy->base + new;
-    }
-    return true;
-}
-
-/* Copies stacks [first, end), at most STACKS_AHEAD, when all locations keep their indices: most
- * stacks keep their bytes. *are_others: the stacks before were not where they were expected, so
- * that these will be searched for; then their slots, which are far apart in memory, are prefetched.
- */
-static bool copy_some_stacks(struct dictionary_copy *copy, uint32_t first, uint32_t end,
-                             bool *are_others)
+/* When all locations keep their indices, most stacks keep their bytes. */
+static bool copy_stacks(struct dictionary_copy *copy)
 {
     struct profile_set *set = &copy->to->sets[PROFILE_STACKS];
     const uint32_t locations = copy->from.counts[PROFILE_LOCATIONS];
-    const bool is_ahead = *are_others;
-    uint32_t hashes[STACKS_AHEAD];
-    uint32_t new = copy->known[PROFILE_STACKS][first - 1] - copy->base;
-    assert(end - first <= STACKS_AHEAD);
-    for (uint32_t i = first; is_ahead && i < end; i++)
-        hashes[i - first] = profile_set_expect(set, entry_at(copy, PROFILE_STACKS, i));
-    *are_others = false;
-    for (uint32_t i = first; i < end; i++) {
-        struct slice stack = entry_at(copy, PROFILE_STACKS, i);
-        uint32_t expected = new + 1;
-        struct slice packed;
-        bool is_same = /* and encoded as put_stack would */
-            stack.size == 0 ||
-            (profile_content_at(stack.data + 1, end_of(stack), &packed) &&
-             stack.data[0] == PROFILE_BYTES(1) && end_of(packed) == end_of(stack) &&
-             packed.data == stack.data + 1 + wire_varint_size(packed.size) && packed.size > 0 &&
-             profile_indices_are_below(packed, locations));
-        if (!is_same) {
-            uint8_t *at =
-                profile_set_begin(set, stack.size * DICTIONARY_COPY_GROWTH + DICTIONARY_COPY_SLACK);
-            at = put_stack(copy, stack, at);
-            if (at == NULL)
-                return false;
-            new = profile_set_end_like(set, at, expected);
-        } else if (is_ahead && !profile_set_has_at(set, expected, stack)) {
-            new = profile_set_add_expected(set, stack, hashes[i - first]);
-        } else {
-            new = profile_set_add_like(set, stack, expected);
-        }
-        *are_others |= new != expected || new + 1 == set->count;
-        copy->known[PROFILE_STACKS][i] = copy->base + new;
-    }
-    return true;
-}
-
-static bool copy_stacks(struct dictionary_copy *copy)
-{
-    const uint32_t locations = copy->from.counts[PROFILE_LOCATIONS];
     const uint32_t count = copy->from.counts[PROFILE_STACKS];
     uint32_t moved = 0;
+    uint32_t new = 0;
     bool are_others = false;
     for (uint32_t i = 0; i < locations; i++)
         moved |= (copy->known[PROFILE_LOCATIONS][i] - copy->base) ^ i;
@@ -635,10 +575,40 @@ static bool copy_stacks(struct dictionary_copy *copy)
     if (!has_null(copy, PROFILE_STACKS))
         return false;
     copy->known[PROFILE_STACKS][0] = copy->base;
-    for (uint32_t i = 1; i < count; i += STACKS_AHEAD) {
-        uint32_t end = count - i < STACKS_AHEAD ? count : i + STACKS_AHEAD;
-        if (!copy_some_stacks(copy, i, end, &are_others))
-            return false;
+    for (uint32_t first = 1; first < count; first += STACKS_AHEAD) {
+        const uint32_t end = count - first < STACKS_AHEAD ? count : first + STACKS_AHEAD;
+        /* If the stacks before were not where they were expected, these will be searched for: then
+         * their slots, which are far apart in memory, are prefetched. */
+        const bool is_ahead = are_others;
+        uint32_t hashes[STACKS_AHEAD];
+        for (uint32_t i = first; is_ahead && i < end; i++)
+            hashes[i - first] = profile_set_expect(set, entry_at(copy, PROFILE_STACKS, i));
+        are_others = false;
+        for (uint32_t i = first; i < end; i++) {
+            struct slice stack = entry_at(copy, PROFILE_STACKS, i);
+            uint32_t expected = new + 1;
+            struct slice packed;
+            bool is_same = /* and encoded as put_stack would */
+                stack.size == 0 ||
+                (profile_content_at(stack.data + 1, end_of(stack), &packed) &&
+                 stack.data[0] == PROFILE_BYTES(1) && end_of(packed) == end_of(stack) &&
+                 packed.data == stack.data + 1 + wire_varint_size(packed.size) && packed.size > 0 &&
+                 profile_indices_are_below(packed, locations));
+            if (!is_same) {
+                uint8_t *at = profile_set_begin(set, stack.size * DICTIONARY_COPY_GROWTH +
+                                                         DICTIONARY_COPY_SLACK);
+                at = put_stack(copy, stack, at);
+                if (at == NULL)
+                    return false;
+                new = profile_set_end_like(set, at, expected);
+            } else if (is_ahead && !profile_set_has_at(set, expected, stack)) {
+                new = profile_set_add_expected(set, stack, hashes[i - first]);
+            } else {
+                new = profile_set_add_like(set, stack, expected);
+            }
+            are_others |= new != expected || new + 1 == set->count;
+            copy->known[PROFILE_STACKS][i] = copy->base + new;
+        }
     }
     return true;
 }
@@ -646,12 +616,20 @@ static bool copy_stacks(struct dictionary_copy *copy)
 bool dictionary_copy_all(struct dictionary_copy *copy)
 {
     struct profile_tables_mark before = profile_tables_mark(copy->to);
+    struct profile_set *strings = &copy->to->sets[PROFILE_STRINGS];
+    uint32_t new = 0;
     assert(copy->top == copy->base); /* nothing is copied yet */
-    bool is_copied = copy_table(copy, PROFILE_LINKS, put_link) && copy_strings(copy) &&
-                     copy_table(copy, PROFILE_ATTRIBUTES, put_attribute) &&
-                     copy_table(copy, PROFILE_FUNCTIONS, put_function) &&
-                     copy_table(copy, PROFILE_MAPPINGS, put_mapping) &&
-                     copy_table(copy, PROFILE_LOCATIONS, put_location) && copy_stacks(copy);
+    bool is_copied = copy_table(copy, PROFILE_LINKS, put_link) && has_null(copy, PROFILE_STRINGS);
+    if (is_copied)
+        copy->known[PROFILE_STRINGS][0] = copy->base;
+    for (uint32_t i = 1; is_copied && i < copy->from.counts[PROFILE_STRINGS]; i++) {
+        new = profile_set_add_like(strings, entry_at(copy, PROFILE_STRINGS, i), new + 1);
+        copy->known[PROFILE_STRINGS][i] = copy->base + new;
+    }
+    is_copied = is_copied && copy_table(copy, PROFILE_ATTRIBUTES, put_attribute) &&
+                copy_table(copy, PROFILE_FUNCTIONS, put_function) &&
+                copy_table(copy, PROFILE_MAPPINGS, put_mapping) &&
+                copy_table(copy, PROFILE_LOCATIONS, put_location) && copy_stacks(copy);
     for (unsigned i = 0; i < PROFILE_TABLES; i++)
         if (copy->base + copy->to->sets[i].count > copy->top)
             copy->top = copy->base + copy->to->sets[i].count;

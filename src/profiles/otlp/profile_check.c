@@ -92,24 +92,6 @@ static inline bool scan_numbers(struct scan *scan, const struct profile_plan *pl
     return true;
 }
 
-static bool scan_mapping(struct scan *scan, struct slice mapping)
-{
-    const uint8_t *at = mapping.data;
-    const uint8_t *end = end_of(mapping);
-    struct slice packed = {0};
-    uint64_t number;
-    while (at < end && *at != PROFILE_BYTES(5)) {
-        at = profile_number_at(at + 1, end, &number);
-        if (at == NULL)
-            return false;
-    }
-    if (!scan_numbers(scan, &profile_mapping_plan,
-                      slice_of(mapping.data, (size_t)(at - mapping.data))))
-        return false;
-    return at == end || (profile_content_at(at + 1, end, &packed) && end_of(packed) == end &&
-                         scan_indices(scan, PROFILE_ATTRIBUTES, packed));
-}
-
 static inline bool scan_location(struct scan *scan, struct slice location)
 {
     const uint8_t *at = location.data;
@@ -190,20 +172,6 @@ static bool scan_attribute(struct scan *scan, struct slice attribute)
 }
 
 /* All locations come before stacks. */
-static inline bool scan_stack(const struct scan *scan, struct slice stack)
-{
-    struct slice packed;
-    uint64_t highest = 0;
-    if (stack.size == 0)
-        return true;
-    if (stack.data[0] != PROFILE_BYTES(1) ||
-        !profile_content_at(stack.data + 1, end_of(stack), &packed) ||
-        end_of(packed) != end_of(stack))
-        return false;
-    return profile_indices_are_below(packed, (uint32_t)scan->counts[PROFILE_LOCATIONS]) ||
-           (scan_packed(packed, &highest) && highest < scan->counts[PROFILE_LOCATIONS]);
-}
-
 static bool scan_dictionary(struct scan *scan, struct slice dictionary)
 {
     const uint8_t *at = dictionary.data;
@@ -220,9 +188,20 @@ static bool scan_dictionary(struct scan *scan, struct slice dictionary)
         at = end_of(entry);
         bool is_fine = true;
         switch ((enum profile_table)table) {
-        case PROFILE_MAPPINGS:
-            is_fine = scan_mapping(scan, entry);
+        case PROFILE_MAPPINGS: {
+            const uint8_t *rest = entry.data; /* attributes, after the numbers */
+            uint64_t number;
+            while (rest != NULL && rest < at && *rest != PROFILE_BYTES(5))
+                rest = profile_number_at(rest + 1, at, &number);
+            struct slice packed;
+            is_fine =
+                rest != NULL &&
+                scan_numbers(scan, &profile_mapping_plan,
+                             slice_of(entry.data, (size_t)(rest - entry.data))) &&
+                (rest == at || (profile_content_at(rest + 1, at, &packed) && end_of(packed) == at &&
+                                scan_indices(scan, PROFILE_ATTRIBUTES, packed)));
             break;
+        }
         case PROFILE_LOCATIONS:
             is_fine = scan_location(scan, entry);
             break;
@@ -241,9 +220,17 @@ static bool scan_dictionary(struct scan *scan, struct slice dictionary)
         case PROFILE_ATTRIBUTES:
             is_fine = scan_attribute(scan, entry);
             break;
-        case PROFILE_STACKS:
-            is_fine = scan_stack(scan, entry);
+        case PROFILE_STACKS: {
+            const uint64_t locations = scan->counts[PROFILE_LOCATIONS];
+            struct slice packed;
+            uint64_t highest = 0;
+            is_fine = entry.size == 0 ||
+                      (entry.data[0] == PROFILE_BYTES(1) &&
+                       profile_content_at(entry.data + 1, at, &packed) && end_of(packed) == at &&
+                       (profile_indices_are_below(packed, (uint32_t)locations) ||
+                        (scan_packed(packed, &highest) && highest < locations)));
             break;
+        }
         case PROFILE_TABLES:
         default:
             return false;

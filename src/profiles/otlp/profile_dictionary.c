@@ -38,42 +38,39 @@ static uint32_t note_run(struct profile_entry *entries, const uint8_t *request,
     return count;
 }
 
-static void note_entries(struct profile_dictionary *dictionary, bool has_room,
-                         struct wire_reader tables)
-{
-    struct wire_field entry;
-    while (tables.at < tables.end) {
-        uint32_t table = (*tables.at >> 3) - 1u;
-        uint32_t count = 0;
-        if ((*tables.at & 7) == WIRE_BYTES && table < PROFILE_TABLES) {
-            struct profile_entry *entries = dictionary->entries[table];
-            count = note_run(has_room ? entries + dictionary->counts[table] : NULL,
-                             dictionary->request.data, &tables);
-            dictionary->counts[table] += count;
-        }
-        if (count > 0)
-            continue;
-        bool is_there = wire_next_field(&tables, &entry);
-        assert(is_there);
-        if (entry.number > PROFILE_TABLES)
-            continue;
-        uint32_t at = dictionary->counts[entry.number - 1]++;
-        if (has_room)
-            dictionary->entries[entry.number - 1][at] = (struct profile_entry){
-                .offset = (uint32_t)(entry.bytes.data - dictionary->request.data),
-                .size = (uint32_t)entry.bytes.size,
-            };
-    }
-}
-
 /* Counts the entries; notes them as well when there is room for them. */
 static void index_entries(struct profile_dictionary *dictionary, bool has_room)
 {
     struct wire_reader request = wire_reader_of(dictionary->request);
     struct wire_field field;
-    while (wire_next_field(&request, &field))
-        if (field.number == DICTIONARY)
-            note_entries(dictionary, has_room, wire_reader_of(field.bytes));
+    struct wire_field entry;
+    while (wire_next_field(&request, &field)) {
+        struct wire_reader tables = wire_reader_of(field.bytes);
+        if (field.number != DICTIONARY)
+            continue;
+        while (tables.at < tables.end) {
+            uint32_t table = (*tables.at >> 3) - 1u;
+            uint32_t count = 0;
+            if ((*tables.at & 7) == WIRE_BYTES && table < PROFILE_TABLES) {
+                struct profile_entry *entries = dictionary->entries[table];
+                count = note_run(has_room ? entries + dictionary->counts[table] : NULL,
+                                 dictionary->request.data, &tables);
+                dictionary->counts[table] += count;
+            }
+            if (count > 0)
+                continue;
+            bool is_there = wire_next_field(&tables, &entry);
+            assert(is_there);
+            if (entry.number > PROFILE_TABLES)
+                continue;
+            uint32_t at = dictionary->counts[entry.number - 1]++;
+            if (has_room)
+                dictionary->entries[entry.number - 1][at] = (struct profile_entry){
+                    .offset = (uint32_t)(entry.bytes.data - dictionary->request.data),
+                    .size = (uint32_t)entry.bytes.size,
+                };
+        }
+    }
     assert(request.failure == NULL);
 }
 

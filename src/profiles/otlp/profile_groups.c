@@ -184,9 +184,25 @@ static uint32_t append_member(struct member_list *list, uint32_t member)
     return before;
 }
 
-static void link_members(struct profile_groups *groups, struct member_list *scopes,
-                         struct member_list *resources)
+static uint8_t *put_header(uint8_t *at, uint32_t number, uint64_t content_bytes)
 {
+    assert(number < 16);
+    *at++ = (uint8_t)wire_tag(number, WIRE_BYTES);
+    return profile_put_varint(at, content_bytes);
+}
+
+static uint8_t *put_raw(uint8_t *at, struct slice bytes)
+{
+    if (bytes.size > 0)
+        memcpy(at, bytes.data, bytes.size);
+    return at + bytes.size;
+}
+
+uint8_t *profile_groups_write(struct profile_groups *groups, uint8_t *at)
+{
+    struct member_list *scopes = make_lists(groups, groups->scopes.count);
+    struct member_list *resources = make_lists(groups, groups->resources.count);
+    /* Lists the profiles of each scope, then the scopes of each resource. */
     for (uint32_t i = 0; i < groups->rows_count; i++) {
         struct profile_row *row = &groups->rows[i];
         uint32_t before = append_member(&scopes[row->scope], i);
@@ -209,27 +225,6 @@ static void link_members(struct profile_groups *groups, struct member_list *scop
         scopes[i].bytes += entry.size - sizeof(resource);
         resources[resource].bytes += wire_field_size(CHILDREN, scopes[i].bytes);
     }
-}
-
-static uint8_t *put_header(uint8_t *at, uint32_t number, uint64_t content_bytes)
-{
-    assert(number < 16);
-    *at++ = (uint8_t)wire_tag(number, WIRE_BYTES);
-    return profile_put_varint(at, content_bytes);
-}
-
-static uint8_t *put_raw(uint8_t *at, struct slice bytes)
-{
-    if (bytes.size > 0)
-        memcpy(at, bytes.data, bytes.size);
-    return at + bytes.size;
-}
-
-uint8_t *profile_groups_write(struct profile_groups *groups, uint8_t *at)
-{
-    struct member_list *scopes = make_lists(groups, groups->scopes.count);
-    struct member_list *resources = make_lists(groups, groups->resources.count);
-    link_members(groups, scopes, resources);
     for (uint32_t i = 0; i < groups->resources.count; i++) {
         if (resources[i].first == NO_ROW)
             continue; /* the zero element, which no profile has */

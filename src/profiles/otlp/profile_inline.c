@@ -91,34 +91,30 @@ static bool add_string(const struct profile_dictionary *dictionary, struct profi
     return true;
 }
 
-/* The key of a KeyValue: its string, or that of its index when it has none. */
-static bool add_key(const struct profile_dictionary *dictionary, struct slice key_value,
-                    struct profile_bytes *out)
-{
-    struct wire_reader reader = wire_reader_of(key_value);
-    struct wire_field field;
-    struct slice key = {0};
-    struct profile_index index = profile_index_of(0);
-    while (wire_next_field(&reader, &field)) {
-        if (field.number == KEY)
-            key = field.bytes;
-        else if (field.number == KEY_INDEX)
-            index = profile_index_of(field.number_value);
-    }
-    assert(reader.failure == NULL);
-    if (key.size == 0 && profile_index_is_set(index))
-        return add_string(dictionary, index, out);
-    profile_bytes_field(out, KEY, key);
-    return true;
-}
-
 bool profile_inline(const struct profile_dictionary *dictionary, enum profile_inline_kind kind,
                     struct slice message, struct profile_bytes *out, uint64_t *dropped)
 {
     size_t begin = out->size;
     struct wire_reader reader = wire_reader_of(message);
     struct wire_field field;
-    bool is_whole = kind != INLINE_KEY_VALUE || add_key(dictionary, message, out);
+    bool is_whole = true;
+    if (kind == INLINE_KEY_VALUE) {
+        /* The key comes first: its string, or that of its index when it has none. */
+        struct slice key = {0};
+        struct profile_index index = profile_index_of(0);
+        while (wire_next_field(&reader, &field)) {
+            if (field.number == KEY)
+                key = field.bytes;
+            else if (field.number == KEY_INDEX)
+                index = profile_index_of(field.number_value);
+        }
+        if (key.size == 0 && profile_index_is_set(index))
+            is_whole = add_string(dictionary, index, out);
+        else
+            profile_bytes_field(out, KEY, key);
+        assert(reader.failure == NULL);
+        reader = wire_reader_of(message);
+    }
     while (is_whole && wire_next_field(&reader, &field)) {
         enum profile_inline_kind child = child_of(kind, &field);
         if (kind == INLINE_KEY_VALUE && (field.number == KEY || field.number == KEY_INDEX))

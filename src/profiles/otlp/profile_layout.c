@@ -16,7 +16,6 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
 
 #include "src/otlp/wire.h"
 
@@ -61,15 +60,24 @@ static void count_element(const struct evidence *seen, struct sample_field *fiel
     field->no_links += element > 0 && element >= seen->links;
 }
 
-/* Times, field 5 since 1.8, are fixed64; all others are varints. False: it is malformed, which
- * otlp_check reports. */
-static bool read_sample(const struct evidence *seen, struct slice sample,
-                        struct sample_field fields[SAMPLE_FIELDS])
+/* Reads the sample in a layout that has attributes, link, values and times in these fields. */
+static void judge_reading(struct reading *reading, const struct sample_field *attributes,
+                          const struct sample_field *link, const struct sample_field *values,
+                          const struct sample_field *times)
+{
+    reading->strays += attributes->no_attributes + link->no_links;
+    reading->oddities += values->count > 0 && times->count > 0 && values->count != times->count;
+    reading->oddities += values->count == 0 && times->count == 0;
+}
+
+static void look_at_sample(struct evidence *seen, struct slice sample)
 {
     enum { TIMES = 5 };
+    struct sample_field fields[SAMPLE_FIELDS] = {{.count = 0}};
     struct wire_reader reader = wire_reader_of(sample);
     struct wire_field found;
-    memset(fields, 0, SAMPLE_FIELDS * sizeof(fields[0]));
+    seen->has_samples = true;
+    /* Times, field 5 since 1.8, are fixed64; all others are varints. */
     while (wire_next_field(&reader, &found)) {
         if (found.number >= SAMPLE_FIELDS)
             continue;
@@ -87,25 +95,8 @@ static bool read_sample(const struct evidence *seen, struct slice sample,
                 count_element(seen, field, wire_read_varint(&packed, WIRE_VARINT_BYTES_MAX));
         }
     }
-    return reader.failure == NULL;
-}
-
-/* Reads the sample in a layout that has attributes, link, values and times in these fields. */
-static void judge_reading(struct reading *reading, const struct sample_field *attributes,
-                          const struct sample_field *link, const struct sample_field *values,
-                          const struct sample_field *times)
-{
-    reading->strays += attributes->no_attributes + link->no_links;
-    reading->oddities += values->count > 0 && times->count > 0 && values->count != times->count;
-    reading->oddities += values->count == 0 && times->count == 0;
-}
-
-static void look_at_sample(struct evidence *seen, struct slice sample)
-{
-    struct sample_field fields[SAMPLE_FIELDS];
-    seen->has_samples = true;
-    if (!read_sample(seen, sample, fields))
-        return;
+    if (reader.failure != NULL)
+        return; /* otlp_check reports it */
     if (fields[6].count > 0 || fields[6].is_packed) {
         seen->has_1_7 = true;
         return;
@@ -176,55 +167,33 @@ static bool has_field(struct slice message, uint32_t number, enum wire_type type
     return false;
 }
 
-/* In 1.7 attributes have strings as keys, and AttributeUnits (which have a field 2) are where
- * stacks are now. */
-static void look_at_dictionary(struct evidence *seen, struct slice dictionary)
-{
-    struct wire_reader reader = wire_reader_of(dictionary);
-    struct wire_field field;
-    seen->has_dictionary = true;
-    while (wire_next_field(&reader, &field)) {
-        if (field.type != WIRE_BYTES)
-            continue;
-        seen->links += field.number == 4;
-        seen->attributes += field.number == 6;
-        if ((field.number == 6 && !seen->has_1_7 && has_field(field.bytes, 1, WIRE_BYTES)) ||
-            (field.number == 7 && field.bytes.size > 2 && field.bytes.size <= 12 &&
-             has_field(field.bytes, 2, WIRE_VARINT)))
-            seen->has_1_7 = true;
-    }
-}
-
-static enum profile_layout judge(const struct evidence *seen)
-{
-    const struct reading *old = &seen->old, *new = &seen->new;
-    if (!seen->has_dictionary)
-        return seen->has_samples || seen->has_old_table ? LAYOUT_1_6 : LAYOUT_1_10;
-    if (seen->has_1_7)
-        return LAYOUT_1_7;
-    if (seen->has_old && seen->has_new)
-        return LAYOUT_UNKNOWN;
-    /* An index outside of its table is the strongest evidence, the habits of writers the weakest.
-     */
-    bool is_old_likelier = old->strays != new->strays       ? old->strays < new->strays
-                           : old->oddities != new->oddities ? old->oddities < new->oddities
-                                                            : old->votes < new->votes;
-    bool is_old = seen->has_old || (!seen->has_new && is_old_likelier);
-    if (seen->has_1_8 && !seen->has_1_9 && (is_old || !seen->has_samples))
-        return LAYOUT_1_8;
-    return is_old ? LAYOUT_1_9 : LAYOUT_1_10;
-}
-
 enum profile_layout profile_layout_of(struct slice request)
 {
     struct evidence seen = {0};
+    const struct reading *old = &seen.old, *new = &seen.new;
     struct wire_field field;
+    struct wire_field entry;
     struct wire_field scope;
     struct wire_field profile;
     struct wire_reader reader = wire_reader_of(request);
-    while (wire_next_field(&reader, &field))
-        if (field.number == 2 && field.type == WIRE_BYTES)
-            look_at_dictionary(&seen, field.bytes);
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != 2 || field.type != WIRE_BYTES)
+            continue;
+        /* In the dictionary of 1.7 attributes have strings as keys, and AttributeUnits (which have
+         * a field 2) are where stacks are now. */
+        struct wire_reader entries = wire_reader_of(field.bytes);
+        seen.has_dictionary = true;
+        while (wire_next_field(&entries, &entry)) {
+            if (entry.type != WIRE_BYTES)
+                continue;
+            seen.links += entry.number == 4;
+            seen.attributes += entry.number == 6;
+            if ((entry.number == 6 && !seen.has_1_7 && has_field(entry.bytes, 1, WIRE_BYTES)) ||
+                (entry.number == 7 && entry.bytes.size > 2 && entry.bytes.size <= 12 &&
+                 has_field(entry.bytes, 2, WIRE_VARINT)))
+                seen.has_1_7 = true;
+        }
+    }
     reader = wire_reader_of(request);
     while (wire_next_field(&reader, &field)) {
         if (field.number != 1 || field.type != WIRE_BYTES)
@@ -239,7 +208,21 @@ enum profile_layout profile_layout_of(struct slice request)
                     look_at_profile(&seen, profile.bytes);
         }
     }
-    return judge(&seen);
+    if (!seen.has_dictionary)
+        return seen.has_samples || seen.has_old_table ? LAYOUT_1_6 : LAYOUT_1_10;
+    if (seen.has_1_7)
+        return LAYOUT_1_7;
+    if (seen.has_old && seen.has_new)
+        return LAYOUT_UNKNOWN;
+    /* An index outside of its table is the strongest evidence, the habits of writers the weakest.
+     */
+    bool is_old_likelier = old->strays != new->strays       ? old->strays < new->strays
+                           : old->oddities != new->oddities ? old->oddities < new->oddities
+                                                            : old->votes < new->votes;
+    bool is_old = seen.has_old || (!seen.has_new && is_old_likelier);
+    if (seen.has_1_8 && !seen.has_1_9 && (is_old || !seen.has_samples))
+        return LAYOUT_1_8;
+    return is_old ? LAYOUT_1_9 : LAYOUT_1_10;
 }
 
 const char *profile_layout_name(enum profile_layout layout)

@@ -91,23 +91,6 @@ static uint32_t rename_string(struct limiter *limiter, struct profile_index inde
     return found;
 }
 
-/* Whether frames of the function are dropped. */
-static bool is_dropped(struct limiter *limiter, struct profile_index index)
-{
-    uint32_t place = profile_place(&limiter->from, PROFILE_FUNCTIONS, index);
-    if (place == 0)
-        return false;
-    if (limiter->drops[place] != 0)
-        return limiter->drops[place] == 2;
-    struct profile_function function = profile_function_at(&limiter->from, index);
-    bool drops = false;
-    for (size_t i = 0; !drops && i < limiter->rules->drops_count; i++)
-        drops = pattern_matches(limiter->rules->drops[i],
-                                profile_string_at(&limiter->from, function.name));
-    limiter->drops[place] = drops ? 2 : 1;
-    return drops;
-}
-
 /* A field that names a string, decoded and checked: the last one if a field is repeated. */
 struct renamed_field {
     uint32_t number;
@@ -130,8 +113,10 @@ static void put_renamed(struct limiter *limiter, struct slice content,
             profile_bytes_add(&limiter->out, field.whole);
 }
 
+/* Copies a location without the lines of functions whose frames are dropped. */
 static void put_location(struct limiter *limiter, struct slice content, uint32_t place)
 {
+    const struct profile_limit_rules *rules = limiter->rules;
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
     bool has_lines = false;
@@ -140,7 +125,16 @@ static void put_location(struct limiter *limiter, struct slice content, uint32_t
         struct profile_line line = {.line = 0};
         struct wire_reader one = wire_reader_of(field.whole);
         bool is_line = field.number == LOCATION_LINES && profile_next_line(&one, &line);
-        bool drops = is_line && is_dropped(limiter, line.function);
+        uint32_t function = profile_place(&limiter->from, PROFILE_FUNCTIONS, line.function);
+        if (function > 0 && limiter->drops[function] == 0) {
+            struct slice name = profile_string_at(
+                &limiter->from, profile_function_at(&limiter->from, line.function).name);
+            bool matches = false;
+            for (size_t i = 0; !matches && i < rules->drops_count; i++)
+                matches = pattern_matches(rules->drops[i], name);
+            limiter->drops[function] = matches ? 2 : 1;
+        }
+        bool drops = limiter->drops[function] == 2;
         has_dropped |= drops;
         has_lines |= is_line && !drops;
         limiter->figures->dropped_frames += drops;
@@ -189,31 +183,14 @@ static void put_stack(struct limiter *limiter, struct slice content, struct prof
         profile_bytes_wrap(&limiter->out, begin, 1);
 }
 
-/* Replaces values of a label beyond the limit, in the order of the table. */
-static void put_attribute(struct limiter *limiter, struct slice content, uint32_t place)
-{
-    struct profile_attribute attribute =
-        profile_attribute_at(&limiter->from, profile_index_of(place));
-    uint32_t key = profile_place(&limiter->from, PROFILE_STRINGS, attribute.key);
-    uint64_t values_max = limiter->rules->label_values_max;
-    bool is_label = values_max > 0 && !limiter->is_protected[place];
-    if (!is_label || limiter->label_values[key]++ < values_max) {
-        profile_bytes_add(&limiter->out, content);
-        return;
-    }
-    limiter->figures->other_values++;
-    profile_bytes_number(&limiter->out, 1, key);
-    size_t begin = limiter->out.size;
-    profile_bytes_field(&limiter->out, 1, slice_of_text(PROFILE_OTHER_VALUE));
-    profile_bytes_wrap(&limiter->out, begin, 2);
-}
-
-/* Entry 0 of each table becomes empty. */
+/* Entry 0 of each table becomes empty. Of a label that has too many values the later ones in the
+ * table are replaced. */
 static void put_entry(struct limiter *limiter, enum profile_table table, uint32_t place)
 {
+    struct profile_bytes *out = &limiter->out;
     struct profile_index index = profile_index_of(place);
     struct slice content = profile_entry_at(&limiter->from, table, index);
-    size_t begin = limiter->out.size;
+    size_t begin = out->size;
     if (place == 0) {
         /* nothing */
     } else if (table == PROFILE_FUNCTIONS) {
@@ -231,11 +208,23 @@ static void put_entry(struct limiter *limiter, enum profile_table table, uint32_
     } else if (table == PROFILE_STACKS) {
         put_stack(limiter, content, index);
     } else if (table == PROFILE_ATTRIBUTES) {
-        put_attribute(limiter, content, place);
+        struct profile_index key_index = profile_attribute_at(&limiter->from, index).key;
+        uint32_t key = profile_place(&limiter->from, PROFILE_STRINGS, key_index);
+        uint64_t values_max = limiter->rules->label_values_max;
+        bool is_label = values_max > 0 && !limiter->is_protected[place];
+        if (!is_label || limiter->label_values[key]++ < values_max) {
+            profile_bytes_add(out, content);
+        } else {
+            limiter->figures->other_values++;
+            profile_bytes_number(out, 1, key);
+            size_t value = out->size;
+            profile_bytes_field(out, 1, slice_of_text(PROFILE_OTHER_VALUE));
+            profile_bytes_wrap(out, value, 2);
+        }
     } else {
-        profile_bytes_add(&limiter->out, content);
+        profile_bytes_add(out, content);
     }
-    profile_bytes_wrap(&limiter->out, begin, (uint32_t)table + 1);
+    profile_bytes_wrap(out, begin, (uint32_t)table + 1);
 }
 
 /* Every table gets a zero element. The marker for frames that were cut, a location with a function
@@ -276,8 +265,8 @@ static void protect(struct limiter *limiter, const struct profile_indices *attri
 }
 
 /* Drops the payload, which has what is removed here. An opaque profile is kept where only sizes are
- * limited; with rules on names it is dropped as well, as nobody knows what names are in it. Drops
- * the id when samples are dropped. */
+ * limited; with rules on names it is dropped as well, as its names cannot be read. Drops the id
+ * when samples are dropped. */
 static void put_profile(struct limiter *limiter, struct slice content)
 {
     struct wire_reader reader = wire_reader_of(content);
@@ -344,29 +333,6 @@ uint64_t profile_limit_bytes(struct slice request)
     return entries * ENTRY_BYTES + COPIES * (uint64_t)request.size + FIRST_BYTES;
 }
 
-/* What is used of the request, within its bytes. */
-static struct buffer *collect(struct limiter *limiter, struct budget *budget)
-{
-    struct profile_merge merge;
-    struct profile_source source;
-    struct buffer *buffer = NULL;
-    const struct slice request = slice_of(limiter->out.data, limiter->out.size);
-    uint64_t bytes_max = limiter->rules->bytes_max;
-    const struct otlp_limit limit = {.bytes_max = bytes_max > 0 ? bytes_max : UINT64_MAX};
-    assert(request.size > 0);
-    profile_merge_init(&merge, budget);
-    if (profile_source_open(&source, request, &merge)) {
-        profile_merge_take(&merge, &source, limit);
-        limiter->figures->samples = merge.items;
-        buffer = profile_merge_finish(&merge, NULL);
-        if (buffer == NULL)
-            buffer = buffer_create(budget, 0);
-        profile_source_close(&source);
-    }
-    profile_merge_fini(&merge);
-    return buffer;
-}
-
 struct buffer *profile_limit(const struct profile_limit_rules *rules, struct slice request,
                              struct budget *budget, struct profile_limit_figures *ret_figures)
 {
@@ -402,8 +368,24 @@ struct buffer *profile_limit(const struct profile_limit_rules *rules, struct sli
         }
         put_level(&limiter, request, 0);
         put_dictionary(&limiter);
-        if (!limiter.has_long_names)
-            buffer = collect(&limiter, budget);
+    }
+    if (is_open && !limiter.has_long_names) {
+        /* Merges what is used of the rewritten request, within bytes_max. */
+        const struct otlp_limit limit = {.bytes_max =
+                                             rules->bytes_max > 0 ? rules->bytes_max : UINT64_MAX};
+        struct profile_merge merge;
+        struct profile_source source;
+        assert(limiter.out.size > 0);
+        profile_merge_init(&merge, budget);
+        if (profile_source_open(&source, profile_bytes_slice(&limiter.out), &merge)) {
+            profile_merge_take(&merge, &source, limit);
+            ret_figures->samples = merge.items;
+            buffer = profile_merge_finish(&merge, NULL);
+            if (buffer == NULL)
+                buffer = buffer_create(budget, 0);
+            profile_source_close(&source);
+        }
+        profile_merge_fini(&merge);
     }
     arena_clear(arena);
     profile_bytes_fini(&limiter.out);

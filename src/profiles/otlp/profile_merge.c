@@ -200,39 +200,12 @@ static bool fits_bytes(const struct profile_merge *merge, const struct profile_s
     return bytes <= limit.bytes_max;
 }
 
-/* Takes one sample. False when it does not fit, with nothing changed; the very first one always
- * fits. */
-static bool take_sample(struct profile_merge *merge, struct profile_source *source,
-                        struct otlp_limit limit)
-{
-    struct profile_tables_mark tables = profile_tables_mark(&merge->tables);
-    struct wire_reader before = source->samples;
-    size_t body_bytes = merge->groups.body.size;
-    struct profile_sample sample;
-    bool is_there = profile_next_sample(&source->samples, &sample);
-    assert(is_there);
-    put_sample(merge, source, &sample);
-    bool fits = fits_bytes(merge, source, limit);
-    if (!fits && merge->profiles == 0 && !source->is_cut && source->profile.samples_count > 1) {
-        source->is_cut = true; /* without id and payload it may fit */
-        fits = fits_bytes(merge, source, limit);
-    }
-    if (!fits && merge->items > 0) {
-        profile_tables_cut(&merge->tables, &tables);
-        merge->groups.body.size = body_bytes;
-        source->samples = before;
-        return false;
-    }
-    merge->items++;
-    source->samples_left--;
-    return true;
-}
-
-/* Takes samples of the profile; false when some are left. */
+/* Takes samples of the profile; false when some are left. The very first one always fits. */
 static bool take_samples(struct profile_merge *merge, struct profile_source *source,
                          struct otlp_limit limit)
 {
     struct profile_bytes *body = &merge->groups.body;
+    struct profile_sample sample;
     struct slice bytes;
     if (source->is_copied) {
         while (profile_next_sample_bytes(&source->samples, &bytes)) {
@@ -243,7 +216,6 @@ static bool take_samples(struct profile_merge *merge, struct profile_source *sou
                 body->size += (size_t)(end - begin);
                 continue;
             }
-            struct profile_sample sample;
             profile_read_sample(bytes, &sample);
             put_sample(merge, source, &sample);
         }
@@ -253,8 +225,25 @@ static bool take_samples(struct profile_merge *merge, struct profile_source *sou
     while (source->samples_left > 0) {
         if (limit.items_max > 0 && merge->items == limit.items_max)
             return false;
-        if (!take_sample(merge, source, limit))
+        struct profile_tables_mark tables = profile_tables_mark(&merge->tables);
+        struct wire_reader before = source->samples;
+        size_t body_bytes = body->size;
+        bool is_there = profile_next_sample(&source->samples, &sample);
+        assert(is_there);
+        put_sample(merge, source, &sample);
+        bool fits = fits_bytes(merge, source, limit);
+        if (!fits && merge->profiles == 0 && !source->is_cut && source->profile.samples_count > 1) {
+            source->is_cut = true; /* without id and payload it may fit */
+            fits = fits_bytes(merge, source, limit);
+        }
+        if (!fits && merge->items > 0) {
+            profile_tables_cut(&merge->tables, &tables);
+            body->size = body_bytes;
+            source->samples = before;
             return false;
+        }
+        merge->items++;
+        source->samples_left--;
     }
     return true;
 }
@@ -394,43 +383,39 @@ static void mark_numbers(struct marking *marking, const struct profile_plan *pla
 }
 
 /* Fields of samples are in order. */
-static void mark_sample(struct marking *marking, struct slice sample)
-{
-    const uint8_t *at = sample.data;
-    const uint8_t *end = sample.data + sample.size;
-    struct slice attributes = slice_of(end, 0);
-    uint64_t index = 0;
-    if (at < end && *at == PROFILE_NUMBER(1)) {
-        at = profile_number_at(at + 1, end, &index);
-        mark(marking, PROFILE_STACKS, index);
-    }
-    if (at < end && *at == PROFILE_BYTES(2)) {
-        bool is_whole = profile_content_at(at + 1, end, &attributes);
-        assert(is_whole);
-        at = attributes.data + attributes.size;
-        if (marking->left[PROFILE_ATTRIBUTES] > 0)
-            mark_all(marking, PROFILE_ATTRIBUTES, attributes);
-    }
-    if (at < end && *at == PROFILE_NUMBER(3)) {
-        at = profile_number_at(at + 1, end, &index);
-        mark(marking, PROFILE_LINKS, index);
-    }
-    assert(at != NULL);
-}
-
 static void mark_profile(struct marking *marking, struct slice profile)
 {
     struct wire_reader reader = wire_reader_of(profile);
     struct wire_field field;
     while (wire_next_field(&reader, &field)) {
-        bool is_wanted = marking->left[PROFILE_STACKS] > 0 || marking->left[PROFILE_LINKS] > 0 ||
-                         marking->left[PROFILE_ATTRIBUTES] > 0;
-        if (field.number == 2 && is_wanted)
-            mark_sample(marking, field.bytes);
-        else if (field.number == 1 || field.number == 5)
+        if (field.number == 1 || field.number == 5)
             mark_numbers(marking, &profile_value_type_plan, field.bytes);
         else if (field.number == 11)
             mark_all(marking, PROFILE_ATTRIBUTES, field.bytes);
+        bool is_wanted = marking->left[PROFILE_STACKS] > 0 || marking->left[PROFILE_LINKS] > 0 ||
+                         marking->left[PROFILE_ATTRIBUTES] > 0;
+        if (field.number != 2 || !is_wanted)
+            continue;
+        const uint8_t *at = field.bytes.data;
+        const uint8_t *end = at + field.bytes.size;
+        struct slice attributes = slice_of(end, 0);
+        uint64_t index = 0;
+        if (at < end && *at == PROFILE_NUMBER(1)) {
+            at = profile_number_at(at + 1, end, &index);
+            mark(marking, PROFILE_STACKS, index);
+        }
+        if (at < end && *at == PROFILE_BYTES(2)) {
+            bool is_whole = profile_content_at(at + 1, end, &attributes);
+            assert(is_whole);
+            at = attributes.data + attributes.size;
+            if (marking->left[PROFILE_ATTRIBUTES] > 0)
+                mark_all(marking, PROFILE_ATTRIBUTES, attributes);
+        }
+        if (at < end && *at == PROFILE_NUMBER(3)) {
+            at = profile_number_at(at + 1, end, &index);
+            mark(marking, PROFILE_LINKS, index);
+        }
+        assert(at != NULL);
     }
     assert(reader.failure == NULL);
 }

@@ -189,34 +189,6 @@ static uint64_t one_more(uint64_t index)
     return index < INT32_MAX ? index + 1 : UINT64_MAX;
 }
 
-/* Fields of 1.7: 1 start, 2 count, 3 values, 4 attributes, 5 link, 6 times (varints). */
-static void read_sample(struct slice bytes, struct old_sample *sample, struct budget *budget)
-{
-    struct wire_reader reader = wire_reader_of(bytes);
-    struct wire_field field;
-    struct profile_bytes times = {.budget = budget};
-    *sample = (struct old_sample){
-        .values.budget = budget, .attributes.budget = budget, .times.budget = budget};
-    while (wire_read_field(&reader, &field)) {
-        if (field.number == 1)
-            sample->begin = field.number_value;
-        else if (field.number == 2)
-            sample->count = field.number_value;
-        else if (field.number == 3)
-            add_varints(&sample->values, &field);
-        else if (field.number == 4)
-            add_varints(&sample->attributes, &field);
-        else if (field.number == 5)
-            sample->link = one_more(field.number_value);
-        else if (field.number == 6)
-            add_varints(&times, &field);
-    }
-    struct wire_reader varints = wire_reader_of(profile_bytes_slice(&times));
-    while (varints.at < varints.end)
-        put_fixed64(&sample->times, wire_read_varint(&varints, WIRE_VARINT_BYTES_MAX));
-    profile_bytes_fini(&times);
-}
-
 static uint64_t stack_of(struct transcoding *work, const struct old_profile *profile,
                          const struct old_sample *sample)
 {
@@ -235,35 +207,53 @@ static uint64_t stack_of(struct transcoding *work, const struct old_profile *pro
     return profile_set_add(&work->stacks, slice_of(begin, size));
 }
 
-/* The value of one of several types; all values if there is one type, or if their numbers differ.
- * False when there is none for this type. */
-static bool pick_values(const struct old_profile *profile, const struct old_sample *sample,
-                        size_t type, struct slice *ret_values)
-{
-    *ret_values = slice_of(sample->values.data, sample->values.size);
-    if (profile->types_count < 2 || count_varints(*ret_values) != profile->types_count)
-        return type == 0;
-    struct wire_reader reader = wire_reader_of(*ret_values);
-    for (size_t i = 0; i < type; i++)
-        wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
-    const uint8_t *begin = reader.at;
-    wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
-    assert(reader.failure == NULL);
-    *ret_values = slice_of(begin, (size_t)(reader.at - begin));
-    return true;
-}
-
+/* Fields of 1.7: 1 start, 2 count, 3 values, 4 attributes, 5 link, 6 times (varints). */
 static void put_sample(struct transcoding *work, const struct old_profile *profile,
                        struct slice bytes, size_t type)
 {
-    struct old_sample sample;
-    struct slice values;
+    struct profile_bytes *out = &work->out;
+    struct budget *budget = out->budget;
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    struct profile_bytes times = {.budget = budget};
+    struct old_sample sample = {
+        .values.budget = budget, .attributes.budget = budget, .times.budget = budget};
     if (!reserve_room(work, TIME_GROWTH * bytes.size + SAMPLE_MORE_BYTES,
                       4 * TIME_GROWTH * bytes.size + SAMPLE_ROOM_BYTES))
         return;
-    read_sample(bytes, &sample, work->out.budget);
-    if (pick_values(profile, &sample, type, &values)) {
-        struct profile_bytes *out = &work->out;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number == 1)
+            sample.begin = field.number_value;
+        else if (field.number == 2)
+            sample.count = field.number_value;
+        else if (field.number == 3)
+            add_varints(&sample.values, &field);
+        else if (field.number == 4)
+            add_varints(&sample.attributes, &field);
+        else if (field.number == 5)
+            sample.link = one_more(field.number_value);
+        else if (field.number == 6)
+            add_varints(&times, &field);
+    }
+    struct wire_reader varints = wire_reader_of(profile_bytes_slice(&times));
+    while (varints.at < varints.end)
+        put_fixed64(&sample.times, wire_read_varint(&varints, WIRE_VARINT_BYTES_MAX));
+    profile_bytes_fini(&times);
+    /* The value of this type. All values go to the first type if it is the only one, or if there
+     * are not as many values as types. */
+    struct slice values = profile_bytes_slice(&sample.values);
+    bool is_for_type = type == 0;
+    if (profile->types_count >= 2 && count_varints(values) == profile->types_count) {
+        varints = wire_reader_of(values);
+        for (size_t i = 0; i < type; i++)
+            wire_read_varint(&varints, WIRE_VARINT_BYTES_MAX);
+        const uint8_t *begin = varints.at;
+        wire_read_varint(&varints, WIRE_VARINT_BYTES_MAX);
+        assert(varints.failure == NULL);
+        values = slice_of(begin, (size_t)(varints.at - begin));
+        is_for_type = true;
+    }
+    if (is_for_type) {
         size_t begin = out->size;
         profile_bytes_number(out, 1, stack_of(work, profile, &sample));
         if (sample.attributes.size > 0)
@@ -374,27 +364,12 @@ static void transcode_children(struct transcoding *work, struct slice message, b
     assert(work->out.size <= work->out.capacity);
 }
 
-/* A mapping or location; both tables get a zero element in front. */
-static void put_entry(struct transcoding *work, const struct wire_field *entry)
-{
-    static const uint8_t mapping_numbers[NUMBERS] = {[1] = 1, [2] = 2, [3] = 3, [4] = 4, [5] = 5};
-    static const uint8_t location_numbers[NUMBERS] = {[2] = 2, [3] = 3, [5] = 4};
-    const uint8_t *numbers = entry->number == 1 ? mapping_numbers : location_numbers;
-    size_t begin = work->out.size;
-    struct wire_reader reader = wire_reader_of(entry->bytes);
-    struct wire_field field;
-    while (wire_read_field(&reader, &field)) {
-        if (entry->number == 2 && field.number == 1)
-            profile_bytes_number(&work->out, 1, one_more(field.number_value)); /* the mapping */
-        else if (field.number < NUMBERS && numbers[field.number] != 0)
-            put_field(&work->out, numbers[field.number], &field);
-    }
-    profile_bytes_wrap(&work->out, begin, entry->number);
-}
-
 /* Drops units: they are a hint, and belong to keys in 1.7. */
 static void put_tables(struct transcoding *work, struct slice dictionary)
 {
+    static const uint8_t mapping_numbers[NUMBERS] = {[1] = 1, [2] = 2, [3] = 3, [4] = 4, [5] = 5};
+    static const uint8_t location_numbers[NUMBERS] = {[2] = 2, [3] = 3, [5] = 4};
+    struct profile_bytes *out = &work->out;
     struct wire_reader reader = wire_reader_of(dictionary);
     struct wire_field field;
     struct wire_field part;
@@ -404,23 +379,30 @@ static void put_tables(struct transcoding *work, struct slice dictionary)
         if (!reserve_room(work, 2 * field.whole.size + SAMPLE_MORE_BYTES,
                           profile_set_growth(&work->keys, field.whole.size)))
             return;
+        size_t begin = out->size;
+        struct wire_reader parts = wire_reader_of(field.bytes);
         if (field.number == 6) {
             /* KeyValue to KeyValueAndUnit: the key becomes an index after the request's strings. */
-            size_t begin = work->out.size;
-            struct wire_reader parts = wire_reader_of(field.bytes);
             while (wire_read_field(&parts, &part)) {
                 if (part.number == 1 && part.type == WIRE_BYTES && part.bytes.size > 0)
-                    profile_bytes_number(&work->out, 1,
-                                         work->strings + profile_set_add(&work->keys, part.bytes) -
-                                             1);
+                    profile_bytes_number(
+                        out, 1, work->strings + profile_set_add(&work->keys, part.bytes) - 1);
                 else if (part.number == 2)
-                    profile_bytes_add(&work->out, part.whole);
+                    profile_bytes_add(out, part.whole);
             }
-            profile_bytes_wrap(&work->out, begin, 6);
+            profile_bytes_wrap(out, begin, 6);
         } else if (field.number == 1 || field.number == 2) {
-            put_entry(work, &field);
+            /* A mapping or location; both tables get a zero element in front. */
+            const uint8_t *numbers = field.number == 1 ? mapping_numbers : location_numbers;
+            while (wire_read_field(&parts, &part)) {
+                if (field.number == 2 && part.number == 1)
+                    profile_bytes_number(out, 1, one_more(part.number_value)); /* the mapping */
+                else if (part.number < NUMBERS && numbers[part.number] != 0)
+                    put_field(out, numbers[part.number], &part);
+            }
+            profile_bytes_wrap(out, begin, field.number);
         } else {
-            profile_bytes_add(&work->out, field.whole);
+            profile_bytes_add(out, field.whole);
         }
     }
 }
@@ -454,8 +436,17 @@ static void put_dictionary(struct transcoding *work, struct slice request)
     profile_bytes_wrap(&work->out, begin, DICTIONARY);
 }
 
-static struct buffer *transcode_1_7(struct slice request, struct budget *budget)
+struct buffer *profile_transcode(enum profile_layout from, struct slice request,
+                                 struct budget *budget)
 {
+    assert(from == LAYOUT_1_9 || from == LAYOUT_1_8 || from == LAYOUT_1_7);
+    if (from != LAYOUT_1_7)
+        return renumbered_copy(
+            &(const struct renumbering){
+                .samples = sample_numbers,
+                .profiles = from == LAYOUT_1_8 ? profile_1_8_numbers : NULL,
+            },
+            request, budget);
     struct transcoding work = {.out.budget = budget};
     struct wire_reader reader = wire_reader_of(request);
     struct wire_field field;
@@ -493,19 +484,6 @@ static struct buffer *transcode_1_7(struct slice request, struct budget *budget)
     profile_set_fini(&work.keys);
     budget_release(&work.reserve);
     return buffer;
-}
-
-struct buffer *profile_transcode(enum profile_layout from, struct slice request,
-                                 struct budget *budget)
-{
-    assert(from == LAYOUT_1_9 || from == LAYOUT_1_8 || from == LAYOUT_1_7);
-    const struct renumbering numbers = {
-        .samples = sample_numbers,
-        .profiles = from == LAYOUT_1_8 ? profile_1_8_numbers : NULL,
-    };
-    if (from == LAYOUT_1_7)
-        return transcode_1_7(request, budget);
-    return renumbered_copy(&numbers, request, budget);
 }
 
 struct buffer *profile_transcode_back(struct slice request, struct budget *budget)
