@@ -77,45 +77,6 @@ static bool is_same_record(const struct string_record *a, const struct string_re
     return a->bytes == b->bytes && memcmp(a->words, b->words, a->bytes) == 0;
 }
 
-static void add(struct process_table *table, unsigned shard, uint64_t key,
-                const struct resource_facts *facts, const struct string_record *record,
-                uint32_t now_s)
-{
-    struct string_ring *strings = span_index_ring(table->index, shard);
-    uint32_t place = string_ring_put(strings, record, STRING_KEEP_HALF);
-    assert(place != STRING_NOWHERE);
-    /* The slot of that name, else one whose record is gone, else any. */
-    struct process_slot *line = line_of(table, shard, key);
-    struct process_slot *slot = &line[key >> 61];
-    for (unsigned i = LINE; i > 0; i--) {
-        uint64_t old = atomic_load_explicit(&line[i - 1].value, memory_order_relaxed);
-        if (old >> 32 == key >> 32 && old != 0) {
-            slot = &line[i - 1];
-            break;
-        }
-        if (!string_ring_has(strings, (uint32_t)old))
-            slot = &line[i - 1];
-    }
-    uint64_t value = (key & ~(uint64_t)UINT32_MAX) | place;
-    uint64_t old = atomic_load_explicit(&slot->value, memory_order_relaxed);
-    struct process_found before;
-    uint64_t container;
-    if (old >> 32 != key >> 32) {
-        atomic_store_explicit(&slot->other_s, 0, memory_order_relaxed);
-        atomic_store_explicit(&slot->instance_s, 0, memory_order_relaxed);
-    } else if (old != value && read_found(table, shard, key, old, &before, &container)) {
-        /* The process that had the name has given it up, or shares it. */
-        uint32_t seen_s = atomic_load_explicit(&slot->seen_s, memory_order_relaxed);
-        if (before.service != facts->service)
-            atomic_store_explicit(&slot->other_s, seen_s, memory_order_relaxed);
-        else if (!is_same_record(&before.record, record))
-            atomic_store_explicit(&slot->instance_s, seen_s, memory_order_relaxed);
-    }
-    atomic_store_explicit(&slot->seen_s, now_s, memory_order_relaxed);
-    if (old != value)
-        atomic_store_explicit(&slot->value, value, memory_order_release);
-}
-
 /* Whether profiles may take the value: invalid UTF-8 would make them unreadable. */
 static bool is_readable(const struct resource_facts *facts, int key)
 {
@@ -129,6 +90,7 @@ static bool is_readable(const struct resource_facts *facts, int key)
 void process_table_add(struct process_table *table, unsigned shard,
                        const struct resource_facts *facts, uint64_t now_ns)
 {
+    struct string_ring *strings = span_index_ring(table->index, shard);
     struct string_record record;
     record.bytes = 0; /* not written yet; the rest of it is large */
     if (!facts->has_service || !is_readable(facts, RESOURCE_SERVICE_NAME))
@@ -148,7 +110,38 @@ void process_table_add(struct process_table *table, unsigned shard,
                                       JOIN_VALUE_BYTES_MAX);
         }
         record.words[0] = key;
-        add(table, shard, key, facts, &record, seconds_of(now_ns));
+        uint32_t place = string_ring_put(strings, &record, STRING_KEEP_HALF);
+        assert(place != STRING_NOWHERE);
+        /* The slot of that name, else one whose record is gone, else any. */
+        struct process_slot *line = line_of(table, shard, key);
+        struct process_slot *slot = &line[key >> 61];
+        for (unsigned k = LINE; k > 0; k--) {
+            uint64_t held = atomic_load_explicit(&line[k - 1].value, memory_order_relaxed);
+            if (held >> 32 == key >> 32 && held != 0) {
+                slot = &line[k - 1];
+                break;
+            }
+            if (!string_ring_has(strings, (uint32_t)held))
+                slot = &line[k - 1];
+        }
+        uint64_t value = (key & ~(uint64_t)UINT32_MAX) | place;
+        uint64_t old = atomic_load_explicit(&slot->value, memory_order_relaxed);
+        struct process_found before;
+        uint64_t container;
+        if (old >> 32 != key >> 32) {
+            atomic_store_explicit(&slot->other_s, 0, memory_order_relaxed);
+            atomic_store_explicit(&slot->instance_s, 0, memory_order_relaxed);
+        } else if (old != value && read_found(table, shard, key, old, &before, &container)) {
+            /* The process that had the name has given it up, or shares it. */
+            uint32_t seen_s = atomic_load_explicit(&slot->seen_s, memory_order_relaxed);
+            if (before.service != facts->service)
+                atomic_store_explicit(&slot->other_s, seen_s, memory_order_relaxed);
+            else if (!is_same_record(&before.record, &record))
+                atomic_store_explicit(&slot->instance_s, seen_s, memory_order_relaxed);
+        }
+        atomic_store_explicit(&slot->seen_s, seconds_of(now_ns), memory_order_relaxed);
+        if (old != value)
+            atomic_store_explicit(&slot->value, value, memory_order_release);
     }
 }
 

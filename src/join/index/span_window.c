@@ -197,27 +197,12 @@ static bool is_same_trace(const struct window_span *a, const struct window_span 
     return a->trace[0] == b->trace[0] && a->trace[1] == b->trace[1];
 }
 
-/* Adds the span to the candidates if it was there at the time and may be of the thread; a span that
- * was sent twice is one. False: there are too many. */
-static bool add_candidate(struct look *look, const struct window_span *span)
-{
-    const struct window_place *place = look->place;
-    if (span->start_ns > look->until_ns || span->end_ns < look->from_ns ||
-        thread_facts_differ(&place->thread, &span->thread, place->resource == span->resource))
-        return true;
-    for (unsigned i = 0; i < look->count; i++)
-        if (look->found[i].span == span->span && is_same_trace(&look->found[i], span))
-            return true;
-    if (look->count == JOIN_CANDIDATES_MAX)
-        return false;
-    look->found[look->count++] = *span;
-    return true;
-}
-
-/* False: there are too many spans. */
+/* Adds the spans to the candidates that were there at the time and may be of the thread; a span
+ * that was sent twice is one. False: there are too many spans. */
 static bool look_in_level(const struct window_shard *shard, uint64_t process, unsigned level,
                           struct look *look)
 {
+    const struct window_place *place = look->place;
     uint64_t width = width_of(level);
     uint64_t first = (look->from_ns > width ? look->from_ns - width : 0) / width;
     uint64_t last = look->until_ns / width;
@@ -239,31 +224,25 @@ static bool look_in_level(const struct window_shard *shard, uint64_t process, un
                 .resource = (uint32_t)(words[REST] >> 32),
                 .thread = {.name = (uint16_t)(words[REST] >> 16), .id = (uint16_t)words[REST]},
             };
-            if (look->steps++ == JOIN_LOOKS_MAX ||
-                (words[PROCESS] == process && !add_candidate(look, &span)))
-                return false;
             number = words[NEXT];
+            if (look->steps++ == JOIN_LOOKS_MAX)
+                return false;
+            if (words[PROCESS] != process || span.start_ns > look->until_ns ||
+                span.end_ns < look->from_ns ||
+                thread_facts_differ(&place->thread, &span.thread, place->resource == span.resource))
+                continue;
+            bool is_known = false;
+            for (unsigned i = 0; i < look->count && !is_known; i++)
+                is_known =
+                    look->found[i].span == span.span && is_same_trace(&look->found[i], &span);
+            if (is_known)
+                continue;
+            if (look->count == JOIN_CANDIDATES_MAX)
+                return false;
+            look->found[look->count++] = span;
         }
     }
     return true;
-}
-
-/* False: there may be spans that it does not find. */
-static bool look_in_shard(const struct window_shard *shard, struct look *look)
-{
-    uint64_t process = 0;
-    for (unsigned i = 0; i < RESOURCE_NAMES && process == 0; i++) {
-        uint64_t name = look->place->names[i];
-        for (unsigned k = 0; k < LINE && process == 0 && name != 0; k++)
-            process = alias_in(&line_of(shard, name)[k], name);
-    }
-    if (process == 0)
-        return true;
-    uint32_t levels = atomic_load_explicit(&shard->levels, memory_order_acquire);
-    for (unsigned level = 0; level < LEVELS; level++)
-        if ((levels >> level & 1) != 0 && !look_in_level(shard, process, level, look))
-            return false;
-    return atomic_load_explicit(&shard->gone_until_ns, memory_order_acquire) < look->from_ns;
 }
 
 /* Whether the span lasted all the time, if clocks may differ by skew_ns. */
@@ -271,31 +250,6 @@ static bool covers(const struct window_span *span, const struct window_place *pl
                    uint64_t skew_ns)
 {
     return span->start_ns <= place->from_ns + skew_ns && place->until_ns <= span->end_ns + skew_ns;
-}
-
-/* The only candidate that is no other's parent. When one of the others covers the time for certain,
- * but this one only with the skew of clocks, it may have ended before. */
-static bool choose(const struct look *look, struct window_span *ret_span)
-{
-    const struct window_span *leaf = NULL;
-    bool is_sure = false;
-    for (unsigned i = 0; i < look->count; i++) {
-        const struct window_span *span = &look->found[i];
-        bool is_parent = false;
-        is_sure |= covers(span, look->place, 0);
-        for (unsigned k = 0; k < look->count; k++)
-            is_parent |=
-                look->found[k].parent == span->span && is_same_trace(&look->found[k], span);
-        if (is_parent)
-            continue;
-        if (leaf != NULL)
-            return false;
-        leaf = span;
-    }
-    if (leaf == NULL || !covers(leaf, look->place, is_sure ? 0 : JOIN_SKEW_NS))
-        return false;
-    *ret_span = *leaf;
-    return true;
 }
 
 bool span_window_find(const struct span_window *window, const struct window_place *place,
@@ -308,8 +262,42 @@ bool span_window_find(const struct span_window *window, const struct window_plac
         return false;
     look.from_ns = place->from_ns - JOIN_SKEW_NS;
     look.until_ns = place->until_ns + JOIN_SKEW_NS;
-    for (unsigned i = 0; i < window->shards_count; i++)
-        if (!look_in_shard(&window->shards[i], &look))
+    for (unsigned i = 0; i < window->shards_count; i++) {
+        const struct window_shard *shard = &window->shards[i];
+        uint64_t process = 0;
+        for (unsigned k = 0; k < RESOURCE_NAMES && process == 0; k++) {
+            uint64_t name = place->names[k];
+            for (unsigned at = 0; at < LINE && process == 0 && name != 0; at++)
+                process = alias_in(&line_of(shard, name)[at], name);
+        }
+        if (process == 0)
+            continue;
+        uint32_t levels = atomic_load_explicit(&shard->levels, memory_order_acquire);
+        for (unsigned level = 0; level < LEVELS; level++)
+            if ((levels >> level & 1) != 0 && !look_in_level(shard, process, level, &look))
+                return false;
+        /* Spans of that time may have been evicted. */
+        if (atomic_load_explicit(&shard->gone_until_ns, memory_order_acquire) >= look.from_ns)
             return false;
-    return choose(&look, ret_span);
+    }
+    /* The only candidate that is no other's parent. When one of the others covers the time for
+     * certain, but this one only with the skew of clocks, it may have ended before. */
+    const struct window_span *leaf = NULL;
+    bool is_sure = false;
+    for (unsigned i = 0; i < look.count; i++) {
+        const struct window_span *span = &look.found[i];
+        bool is_parent = false;
+        is_sure |= covers(span, place, 0);
+        for (unsigned k = 0; k < look.count; k++)
+            is_parent |= look.found[k].parent == span->span && is_same_trace(&look.found[k], span);
+        if (is_parent)
+            continue;
+        if (leaf != NULL)
+            return false;
+        leaf = span;
+    }
+    if (leaf == NULL || !covers(leaf, place, is_sure ? 0 : JOIN_SKEW_NS))
+        return false;
+    *ret_span = *leaf;
+    return true;
 }
