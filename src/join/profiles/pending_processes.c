@@ -24,48 +24,40 @@ static bool is_open(struct join_store *store, const struct pending_process *pend
                               pending->until_ns, &trace) == SINGLE_TRACE_UNDECIDED;
 }
 
-/* Whether the process is new and its spans may still arrive. Without a service it cannot be said to
- * be new: an agent that profiles a whole machine sees such processes come and go. */
-static bool is_pending(struct join_store *store, const struct profile_resource *resource,
-                       uint64_t now_ns, struct pending_process *ret_process)
-{
-    struct resource_facts facts = {.service = 0};
-    if (resource->resource.data != NULL)
-        facts = resource_facts_of(resource->resource);
-    if (facts.service == 0 || service_set_is_linked(&store->services, facts.service))
-        return false;
-    const struct process_names names = process_names_of(&facts);
-    enum process_state state = single_traces_state(&store->single_traces, &names, now_ns);
-    if (state == PROCESS_SHARED)
-        return false;
-    uint64_t key = facts.service;
-    for (unsigned i = PROCESS_NAMES_MAX; state != PROCESS_UNKNOWN && i > 0; i--)
-        if (names.keys[i - 1] != 0)
-            key = names.keys[i - 1]; /* the most certain name */
-    ret_process->names = names;
-    return pending_services_has(&store->pending_services, key, now_ns) &&
-           profile_resource_may_get_trace(resource->resource) &&
-           profile_resource_window(resource->bytes, &ret_process->from_ns,
-                                   &ret_process->until_ns) &&
-           is_open(store, ret_process, now_ns);
-}
-
 void pending_processes_collect(struct pending_processes *pending, const struct profile_links *links,
                                uint64_t now_ns)
 {
     struct join_store *store = links->store;
     struct wire_reader reader = wire_reader_of(links->from.request);
     struct profile_resource resource;
-    struct pending_process found;
     assert(pending->items == NULL);
     if (!store->settings.finds_single_traces || store->settings.hold_ns == 0)
         return;
     while (pending->count < JOIN_PENDING_PROCESSES_MAX &&
            profile_next_resource(&reader, &resource)) {
-        if (!is_pending(store, &resource, now_ns, &found))
+        struct resource_facts facts = {.service = 0};
+        if (resource.resource.data != NULL)
+            facts = resource_facts_of(resource.resource);
+        /* Without a service it cannot be said to be new: an agent that profiles a whole machine
+         * sees such processes come and go. */
+        if (facts.service == 0 || service_set_is_linked(&store->services, facts.service))
             continue;
-        pending->items = mem_resize(pending->items, (pending->count + 1) * sizeof(found));
-        pending->items[pending->count++] = found;
+        struct pending_process process = {.names = process_names_of(&facts)};
+        enum process_state state =
+            single_traces_state(&store->single_traces, &process.names, now_ns);
+        if (state == PROCESS_SHARED)
+            continue;
+        uint64_t key = facts.service;
+        for (unsigned i = PROCESS_NAMES_MAX; state != PROCESS_UNKNOWN && i > 0; i--)
+            if (process.names.keys[i - 1] != 0)
+                key = process.names.keys[i - 1]; /* the most certain name */
+        if (!pending_services_has(&store->pending_services, key, now_ns) ||
+            !profile_resource_may_get_trace(resource.resource) ||
+            !profile_resource_window(resource.bytes, &process.from_ns, &process.until_ns) ||
+            !is_open(store, &process, now_ns))
+            continue;
+        pending->items = mem_resize(pending->items, (pending->count + 1) * sizeof(process));
+        pending->items[pending->count++] = process;
     }
     assert(reader.failure == NULL);
 }

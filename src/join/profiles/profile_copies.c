@@ -46,26 +46,6 @@ static bool is_local_root(const struct join_link *link)
     return (link->facts.flags & SPAN_IS_LOCAL_ROOT) != 0;
 }
 
-/* Sets `above`. Parents become links of their own, whose parents are looked up in turn. */
-static void find_parents(struct profile_links *links)
-{
-    for (uint32_t i = 1; i < links->set.count && links->set.count < JOIN_LINKS_MAX; i++) {
-        const struct join_link *link = &links->set.items[i];
-        if (link->found != SPAN_FOUND || is_local_root(link) || link->facts.parent == 0)
-            continue;
-        const struct link_key key = {.trace = {link->facts.trace[0], link->facts.trace[1]},
-                                     .span = link->facts.parent,
-                                     .has_trace = 1};
-        uint32_t above = profile_links_place(links, &key); /* links may have moved */
-        if (above == LINK_NONE)
-            return;
-        const struct join_link *parent = &links->set.items[above];
-        if (parent->found == SPAN_FOUND &&
-            parent->facts.resource == links->set.items[i].facts.resource)
-            links->set.items[i].above = above;
-    }
-}
-
 /* Places in set of the spans that a sample of the link at `place` also counts for. */
 static uint32_t counted_spans(const struct copies *copies, uint32_t place,
                               uint32_t spans[JOIN_ANCESTORS_MAX])
@@ -222,7 +202,22 @@ struct batch *profile_copies_add(struct profile_links *links, struct batch *batc
     struct batch *copied = batch;
     assert(profile_copies_are_on(&links->store->settings));
     assert(batch->bytes == links->from.request.size);
-    find_parents(links);
+    /* Sets `above`. Parents become links of their own, whose parents are looked up in turn. */
+    for (uint32_t i = 1; i < links->set.count && links->set.count < JOIN_LINKS_MAX; i++) {
+        const struct join_link *link = &links->set.items[i];
+        if (link->found != SPAN_FOUND || is_local_root(link) || link->facts.parent == 0)
+            continue;
+        const struct link_key key = {.trace = {link->facts.trace[0], link->facts.trace[1]},
+                                     .span = link->facts.parent,
+                                     .has_trace = 1};
+        uint32_t above = profile_links_place(links, &key); /* links may have moved */
+        if (above == LINK_NONE)
+            break;
+        const struct join_link *parent = &links->set.items[above];
+        if (parent->found == SPAN_FOUND &&
+            parent->facts.resource == links->set.items[i].facts.resource)
+            links->set.items[i].above = above;
+    }
     splice_list_init(&copies.splices, budget);
     profile_additions_init(&copies.additions, links, budget);
     profile_additions_begin(&copies.additions);

@@ -50,16 +50,6 @@ void profile_enricher_fini(struct profile_enricher *enricher)
     splice_list_fini(&enricher->splices);
 }
 
-/* A span's status class: that of HTTP, else of the span. */
-static struct slice class_of(const struct span_facts *facts)
-{
-    static const char *const names[] = {"", "1xx", "2xx", "3xx", "4xx", "5xx", "", ""};
-    const char *name = names[(unsigned)(facts->flags & SPAN_CLASS_MASK) >> SPAN_CLASS_SHIFT];
-    if (name[0] != '\0')
-        return slice_of_text(name);
-    return slice_of_text((facts->flags & SPAN_IS_ERROR) != 0 ? "error" : "ok");
-}
-
 /* A bucket is named by its upper bound, the last one by its lower bound. */
 static struct slice bucket_of(const struct join_settings *settings, const struct span_facts *facts,
                               char room[BUCKET_BYTES_MAX])
@@ -80,18 +70,21 @@ static struct slice bucket_of(const struct join_settings *settings, const struct
 static void add_attributes(struct profile_enricher *enricher, struct join_link *link,
                            uint64_t now_ns)
 {
+    static const char *const classes[] = {"", "1xx", "2xx", "3xx", "4xx", "5xx", "", ""};
     struct join_store *store = enricher->links.store;
     const struct join_settings *settings = &store->settings;
+    const struct span_facts *facts = &link->facts;
+    const char *status = classes[(unsigned)(facts->flags & SPAN_CLASS_MASK) >> SPAN_CLASS_SHIFT];
     struct string_record span_record;
     struct string_record resource_record;
     struct slice span_name;
     char bucket[BUCKET_BYTES_MAX];
-    if (link->wanted == 0 || !span_index_strings(&store->index, &link->facts, &span_record))
+    if (link->wanted == 0 || !span_index_strings(&store->index, facts, &span_record))
         return;
     struct record_reader span = string_record_read(&span_record);
     uint32_t resource_place = record_next_number(&span);
     if (!record_next(&span, &span_name) ||
-        !span_index_strings_at(&store->index, link->facts.shard, resource_place, &resource_record))
+        !span_index_strings_at(&store->index, facts->shard, resource_place, &resource_record))
         return;
     struct record_reader resource = string_record_read(&resource_record);
     uint64_t service = record_next_hash(&resource);
@@ -106,12 +99,14 @@ static void add_attributes(struct profile_enricher *enricher, struct join_link *
         case JOIN_SPAN_NAME:
             has_value = span_name.size > 0;
             break;
-        case JOIN_STATUS_CLASS:
-            value = class_of(&link->facts);
+        case JOIN_STATUS_CLASS: /* that of HTTP, else of the span */
+            if (status[0] == '\0')
+                status = (facts->flags & SPAN_IS_ERROR) != 0 ? "error" : "ok";
+            value = slice_of_text(status);
             is_capped = false;
             break;
         case JOIN_DURATION_BUCKET:
-            value = bucket_of(settings, &link->facts, bucket);
+            value = bucket_of(settings, facts, bucket);
             is_capped = false;
             break;
         case JOIN_OF_SPAN:

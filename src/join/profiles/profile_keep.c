@@ -117,32 +117,10 @@ static void filter_profile(struct keep *keep, const struct profile_walk *walk)
     keep->dropped += dropped;
 }
 
-/* The batch without the entries of its dictionary that nothing refers to any longer, which are most
- * of it; whole when it has fields of later versions, which would be lost. Takes and gives a
- * reference. */
-static struct batch *drop_unused(struct batch *batch, struct budget *budget)
-{
-    static const struct profile_limit_rules no_limits = {.depth_max = 0};
-    struct profile_limit_figures figures;
-    struct batch *whole = batch_in_one_part(batch, budget);
-    struct buffer *shaped = NULL;
-    if (!otlp_has_unknown(PROFILES, whole->parts[0].bytes))
-        shaped = profile_limit(&no_limits, whole->parts[0].bytes, budget, &figures);
-    batch_unref(batch);
-    if (shaped == NULL)
-        return whole;
-    struct batch *shrunk = batch_create_like(whole, 1);
-    assert(figures.samples == whole->items);
-    batch_append(shrunk, shaped, buffer_slice(shaped));
-    shrunk->items = whole->items;
-    buffer_unref(shaped);
-    batch_unref(whole);
-    return shrunk;
-}
-
 struct batch *profile_keep(struct profile_links *links, struct batch *batch,
                            const struct keep_rules *rules, struct budget *budget)
 {
+    static const struct profile_limit_rules no_limits = {.depth_max = 0};
     struct keep keep = {.links = links, .rules = rules, .named = {.links = links}};
     assert(batch->parts_count == 1);
     if (keep_rules_are_on(rules))
@@ -156,15 +134,31 @@ struct batch *profile_keep(struct profile_links *links, struct batch *batch,
     while (profile_walk_next(&walk))
         if (!walk.is_resource)
             filter_profile(&keep, &walk);
-    struct batch *kept = batch;
-    if (keep.dropped == 0) {
-        batch_ref(batch);
-    } else {
+    struct batch *kept = NULL;
+    if (keep.dropped > 0) {
         kept = splice_apply(&keep.splices, batch, budget);
         kept->items = batch->items - keep.dropped;
-        if (kept->items > 0)
-            kept = drop_unused(kept, budget);
     }
     splice_list_fini(&keep.splices);
+    if (kept == NULL)
+        return batch_ref(batch);
+    if (kept->items == 0)
+        return kept;
+    /* Removes the entries of the dictionary that nothing refers to any longer, which are most of
+     * it; not when the batch has fields of later versions, which would be lost. */
+    struct batch *whole = batch_in_one_part(kept, budget);
+    struct profile_limit_figures figures;
+    struct buffer *shrunk = NULL;
+    batch_unref(kept);
+    if (!otlp_has_unknown(PROFILES, whole->parts[0].bytes))
+        shrunk = profile_limit(&no_limits, whole->parts[0].bytes, budget, &figures);
+    if (shrunk == NULL)
+        return whole;
+    assert(figures.samples == whole->items);
+    kept = batch_create_like(whole, 1);
+    kept->items = whole->items;
+    batch_append(kept, shrunk, buffer_slice(shrunk));
+    buffer_unref(shrunk);
+    batch_unref(whole);
     return kept;
 }

@@ -116,30 +116,6 @@ static void note_attributes(struct own_ids *own, const struct profile_dictionary
     }
 }
 
-/* On the resource, on any Profile in content, or on their samples: the resource's ids would win
- * over those of samples in Pyroscope's series. */
-static struct own_ids find_own_ids(const struct profile_dictionary *from, struct slice resource,
-                                   struct slice content)
-{
-    struct own_ids own = {.has_trace = has_key(resource, TRACE_KEY),
-                          .has_root = has_key(resource, ROOT_KEY)};
-    struct wire_reader scopes = wire_reader_of(content);
-    struct profile_scope scope;
-    struct profile profile;
-    struct profile_sample sample;
-    while (profile_next_scope(&scopes, &scope)) {
-        struct wire_reader profiles = wire_reader_of(scope.bytes);
-        while (profile_next_profile(&profiles, &profile)) {
-            struct wire_reader samples = wire_reader_of(profile.bytes);
-            note_attributes(&own, from, &profile.attributes);
-            while (!(own.has_trace && own.has_root) && profile_next_sample(&samples, &sample))
-                note_attributes(&own, from, &sample.attributes);
-        }
-    }
-    assert(scopes.failure == NULL);
-    return own;
-}
-
 /* An id in hexadecimal. */
 static void add_id(struct profile_bytes *inserts, const char *key, struct slice id)
 {
@@ -176,7 +152,24 @@ static bool add_trace(struct profile_resources *resources, const struct resource
         single_traces_find(&store->single_traces, &names, from_ns, until_ns, &trace) !=
             SINGLE_TRACE_FOUND)
         return false;
-    struct own_ids own = find_own_ids(resources->from, resource, content);
+    /* Ids on any Profile or sample count as well: the resource's ids would win over those of
+     * samples in Pyroscope's series. */
+    struct own_ids own = {.has_trace = has_key(resource, TRACE_KEY),
+                          .has_root = has_key(resource, ROOT_KEY)};
+    struct wire_reader scopes = wire_reader_of(content);
+    struct profile_scope scope;
+    struct profile profile;
+    struct profile_sample sample;
+    while (profile_next_scope(&scopes, &scope)) {
+        struct wire_reader profiles = wire_reader_of(scope.bytes);
+        while (profile_next_profile(&profiles, &profile)) {
+            struct wire_reader samples = wire_reader_of(profile.bytes);
+            note_attributes(&own, resources->from, &profile.attributes);
+            while (!(own.has_trace && own.has_root) && profile_next_sample(&samples, &sample))
+                note_attributes(&own, resources->from, &sample.attributes);
+        }
+    }
+    assert(scopes.failure == NULL);
     bool adds_trace = !own.has_trace;
     bool adds_root = trace.root != 0 && !own.has_root;
     if (adds_trace)
