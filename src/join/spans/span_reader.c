@@ -185,60 +185,6 @@ static void finish_flags(const struct join_settings *settings, struct span_view 
             facts->flags |= (uint16_t)(class_of(span_view_value(span, i)) << SPAN_CLASS_SHIFT);
 }
 
-static void index_span(struct span_reader *reader, struct span_view *span)
-{
-    struct join_store *store = reader->store;
-    const struct join_settings *settings = &store->settings;
-    struct string_record *record = &reader->record;
-    struct span_facts *facts = &span->facts;
-    finish_flags(settings, span);
-    facts->resource = reader->resource.hash;
-    string_record_begin(record);
-    string_record_add_number(record, reader->resource_place);
-    string_record_add(record, span->name.data, span->name.size, JOIN_VALUE_BYTES_MAX);
-    for (unsigned i = 0; i < settings->attributes_count; i++)
-        if (settings->attributes[i].source == JOIN_OF_SPAN)
-            add_value(record, span_view_value(span, i));
-    facts->strings =
-        string_ring_put(span_index_ring(&store->index, reader->shard), record, STRING_KEEP_HALF);
-    span_index_add(&store->index, reader->shard, facts);
-    if (settings->uses_window) {
-        struct window_span found = {
-            .trace = {facts->trace[0], facts->trace[1]},
-            .span = facts->span,
-            .parent = facts->parent,
-            .start_ns = facts->start_ns,
-            .end_ns = facts->end_ns,
-            .resource = facts->resource,
-        };
-        thread_facts_take(&found.thread, slice_of_text(THREAD_NAME_KEY),
-                          span_view_value(span, SPAN_THREAD_NAME));
-        thread_facts_take(&found.thread, slice_of_text(THREAD_ID_KEY),
-                          span_view_value(span, SPAN_THREAD_ID));
-        span_window_add(&store->window, reader->shard, &found);
-    }
-    reader->figures.indexed++;
-    reader->figures.late += id_set_take(&store->missed, facts->span);
-}
-
-static bool wants_mark(const struct span_reader *reader, const struct span_view *span)
-{
-    const struct join_store *store = reader->store;
-    if (!reader->is_marked)
-        return false;
-    switch (store->settings.mark) {
-    case JOIN_MARK_ALL:
-        return true;
-    case JOIN_MARK_LOCAL_ROOTS:
-        return (span->facts.flags & SPAN_IS_LOCAL_ROOT) != 0;
-    case JOIN_MARK_OBSERVED:
-        return id_set_has(&store->observed, span->facts.span);
-    case JOIN_MARK_OFF:
-    default:
-        return false;
-    }
-}
-
 /* Appends to the span the attributes by which its profile is found, as far as it lacks them. */
 static void mark(struct span_reader *reader, const struct span_in_run *span)
 {
@@ -298,23 +244,72 @@ static void mark(struct span_reader *reader, const struct span_in_run *span)
     splice_close(splices, opened, SPANS, span->content_bytes);
 }
 
+static bool wants_mark(const struct span_reader *reader, const struct span_view *span)
+{
+    const struct join_store *store = reader->store;
+    if (!reader->is_marked)
+        return false;
+    switch (store->settings.mark) {
+    case JOIN_MARK_ALL:
+        return true;
+    case JOIN_MARK_LOCAL_ROOTS:
+        return (span->facts.flags & SPAN_IS_LOCAL_ROOT) != 0;
+    case JOIN_MARK_OBSERVED:
+        return id_set_has(&store->observed, span->facts.span);
+    case JOIN_MARK_OFF:
+    default:
+        return false;
+    }
+}
+
 /* Indexes and marks the spans of the run, for which memory was prefetched meanwhile. */
 static void finish_run(struct span_reader *reader)
 {
+    struct join_store *store = reader->store;
+    const struct join_settings *settings = &store->settings;
     const struct splice_list *splices = &reader->splices;
-    for (unsigned i = 0; i < reader->run_count; i++) {
-        struct span_view *span = &reader->run[i].view;
-        index_span(reader, span);
+    struct string_record *record = &reader->record;
+    for (unsigned k = 0; k < reader->run_count; k++) {
+        struct span_view *span = &reader->run[k].view;
+        struct span_facts *facts = &span->facts;
+        finish_flags(settings, span);
+        facts->resource = reader->resource.hash;
+        string_record_begin(record);
+        string_record_add_number(record, reader->resource_place);
+        string_record_add(record, span->name.data, span->name.size, JOIN_VALUE_BYTES_MAX);
+        for (unsigned i = 0; i < settings->attributes_count; i++)
+            if (settings->attributes[i].source == JOIN_OF_SPAN)
+                add_value(record, span_view_value(span, i));
+        facts->strings = string_ring_put(span_index_ring(&store->index, reader->shard), record,
+                                         STRING_KEEP_HALF);
+        span_index_add(&store->index, reader->shard, facts);
+        if (settings->uses_window) {
+            struct window_span found = {
+                .trace = {facts->trace[0], facts->trace[1]},
+                .span = facts->span,
+                .parent = facts->parent,
+                .start_ns = facts->start_ns,
+                .end_ns = facts->end_ns,
+                .resource = facts->resource,
+            };
+            thread_facts_take(&found.thread, slice_of_text(THREAD_NAME_KEY),
+                              span_view_value(span, SPAN_THREAD_NAME));
+            thread_facts_take(&found.thread, slice_of_text(THREAD_ID_KEY),
+                              span_view_value(span, SPAN_THREAD_ID));
+            span_window_add(&store->window, reader->shard, &found);
+        }
+        reader->figures.indexed++;
+        reader->figures.late += id_set_take(&store->missed, facts->span);
         if (reader->process_keys.count > 0)
-            single_traces_note(&reader->store->single_traces, &reader->process_keys, &span->facts,
-                               reader->now_ns);
+            single_traces_note(&store->single_traces, &reader->process_keys, facts, reader->now_ns);
+
         if (!wants_mark(reader, span))
             continue;
         /* For this mark, and for the batch with all marks. */
         uint64_t bytes = splice_list_growth(splices, 2, MARK_BYTES_MAX) + splices->inserts.size +
                          reader->batch_bytes + MARK_BYTES_MAX;
         if (budget_has_room(reader->budget, bytes))
-            mark(reader, &reader->run[i]);
+            mark(reader, &reader->run[k]);
         else
             reader->figures.unmarked++;
     }

@@ -165,54 +165,41 @@ static void read_field(const struct span_keys *keys, const struct wire_field *fi
     }
 }
 
-/* Reads both ids if they come first. Returns where reading continues. */
-static const uint8_t *read_ids(const uint8_t *at, const uint8_t *end, struct span_facts *facts)
-{
-    enum { ID = 2 + TRACE_ID_BYTES, IDS_BYTES = ID + 2 + SPAN_ID_BYTES };
-    if (end - at < IDS_BYTES || at[0] != TAG_TRACE_ID || at[1] != TRACE_ID_BYTES ||
-        at[ID] != TAG_ID || at[ID + 1] != SPAN_ID_BYTES)
-        return at;
-    facts->trace[0] = read_id(at + 2);
-    facts->trace[1] = read_id(at + 2 + SPAN_ID_BYTES);
-    facts->span = read_id(at + ID + 2);
-    return at + IDS_BYTES;
-}
-
-/* Reads a field, or consecutive attributes, that the generic reader would be slow with. Returns
- * where reading continues. */
-static const uint8_t *read_usual(const struct span_keys *keys, const uint8_t *at,
-                                 const uint8_t *end, struct span_view *view)
-{
-    enum { FIXED64_BYTES = 1 + 8 };
-    if (*at == TAG_ATTRIBUTES)
-        return read_attributes(keys, at, end, view);
-    if (end - at < FIXED64_BYTES)
-        return at;
-    if (*at == TAG_START)
-        view->facts.start_ns = le64toh(read_id(at + 1));
-    else if (*at == TAG_END)
-        view->facts.end_ns = le64toh(read_id(at + 1));
-    else
-        return at;
-    return at + FIXED64_BYTES;
-}
-
 bool span_view_read(const struct span_keys *keys, struct slice content, struct span_view *ret_view)
 {
+    enum { ID = 2 + TRACE_ID_BYTES, IDS_BYTES = ID + 2 + SPAN_ID_BYTES, FIXED64_BYTES = 1 + 8 };
+    struct span_facts *facts = &ret_view->facts;
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
     ret_view->name = (struct slice){0};
-    ret_view->facts = (struct span_facts){.span = 0};
+    *facts = (struct span_facts){.span = 0};
     ret_view->flags = 0;
     ret_view->kind = 0;
     ret_view->has_values = 0; /* so that values need not be cleared */
-    reader.at = read_ids(reader.at, reader.end, &ret_view->facts);
+    /* Nearly always both ids come first. */
+    const uint8_t *ids = reader.at;
+    if (reader.end - ids >= IDS_BYTES && ids[0] == TAG_TRACE_ID && ids[1] == TRACE_ID_BYTES &&
+        ids[ID] == TAG_ID && ids[ID + 1] == SPAN_ID_BYTES) {
+        facts->trace[0] = read_id(ids + 2);
+        facts->trace[1] = read_id(ids + 2 + SPAN_ID_BYTES);
+        facts->span = read_id(ids + ID + 2);
+        reader.at = ids + IDS_BYTES;
+    }
     while (reader.at < reader.end && reader.failure == NULL) {
+        /* Times and attributes, which the generic reader would be slow with; then any others. */
         const uint8_t *at = reader.at;
-        reader.at = read_usual(keys, at, reader.end, ret_view);
+        if (*at == TAG_ATTRIBUTES) {
+            reader.at = read_attributes(keys, at, reader.end, ret_view);
+        } else if (*at == TAG_START && reader.end - at >= FIXED64_BYTES) {
+            facts->start_ns = le64toh(read_id(at + 1));
+            reader.at = at + FIXED64_BYTES;
+        } else if (*at == TAG_END && reader.end - at >= FIXED64_BYTES) {
+            facts->end_ns = le64toh(read_id(at + 1));
+            reader.at = at + FIXED64_BYTES;
+        }
         if (reader.at == at && wire_next_field(&reader, &field))
             read_field(keys, &field, ret_view);
     }
     assert(reader.failure == NULL);
-    return ret_view->facts.span != 0;
+    return facts->span != 0;
 }
