@@ -16,7 +16,7 @@
 
 /* An auth_request for an http_request: its headers, and the query parameters that count as headers.
  */
-struct asked {
+struct http_auth_request {
     struct auth_request base;
     const struct http_request *request;
     const struct config_texts *params;
@@ -53,9 +53,9 @@ static bool decode(struct slice text, char to[HTTP_PATH_MAX])
 }
 
 /* The first parameter of this name. */
-static bool find_parameter(struct asked *asked, const char *name)
+static bool find_parameter(struct http_auth_request *auth_request, const char *name)
 {
-    struct slice query = http_request_query(asked->request);
+    struct slice query = http_request_query(auth_request->request);
     while (query.size > 0) {
         const uint8_t *end = memchr(query.data, '&', query.size);
         size_t size = end != NULL ? (size_t)(end - query.data) : query.size;
@@ -65,8 +65,8 @@ static bool find_parameter(struct asked *asked, const char *name)
         struct slice value =
             equals != NULL ? slice_of(equals + 1, pair.size - name_size - 1) : slice_of("", 0);
         if (memchr(pair.data, ';', pair.size) == NULL &&
-            decode(slice_of(pair.data, name_size), asked->value) &&
-            strcmp(asked->value, name) == 0 && decode(value, asked->value))
+            decode(slice_of(pair.data, name_size), auth_request->value) &&
+            strcmp(auth_request->value, name) == 0 && decode(value, auth_request->value))
             return true;
         query = end != NULL ? slice_of(end + 1, query.size - size - 1) : slice_of(NULL, 0);
     }
@@ -74,10 +74,11 @@ static bool find_parameter(struct asked *asked, const char *name)
 }
 
 /* The parameters whose names are, or are not, in the canonical form of Go: X-Scope-Orgid. */
-static bool find_among_parameters(struct asked *asked, const char *name, bool canonical)
+static bool find_among_parameters(struct http_auth_request *auth_request, const char *name,
+                                  bool canonical)
 {
-    for (size_t i = 0; i < asked->params->count; i++) {
-        const char *param = asked->params->texts[i];
+    for (size_t i = 0; i < auth_request->params->count; i++) {
+        const char *param = auth_request->params->texts[i];
         if (strcasecmp(param, name) != 0)
             continue;
         bool is_canonical = true;
@@ -87,7 +88,7 @@ static bool find_among_parameters(struct asked *asked, const char *name, bool ca
             is_canonical &= begins ? !islower(letter) : !isupper(letter);
             begins = letter == '-';
         }
-        if (is_canonical == canonical && find_parameter(asked, param))
+        if (is_canonical == canonical && find_parameter(auth_request, param))
             return true;
     }
     return false;
@@ -98,12 +99,12 @@ static bool find_among_parameters(struct asked *asked, const char *name, bool ca
  * first. */
 static struct slice find_header(const struct auth_request *base, const char *name)
 {
-    struct asked *asked = (struct asked *)(uintptr_t)base;
-    if (find_among_parameters(asked, name, true))
-        return slice_of_text(asked->value);
-    struct slice header = http_request_header(asked->request, name);
-    if (header.data == NULL && find_among_parameters(asked, name, false))
-        return slice_of_text(asked->value);
+    struct http_auth_request *auth_request = (struct http_auth_request *)(uintptr_t)base;
+    if (find_among_parameters(auth_request, name, true))
+        return slice_of_text(auth_request->value);
+    struct slice header = http_request_header(auth_request->request, name);
+    if (header.data == NULL && find_among_parameters(auth_request, name, false))
+        return slice_of_text(auth_request->value);
     return header;
 }
 
@@ -113,9 +114,9 @@ enum auth_verdict server_auth_ask(const struct server_auth *auth,
     *answer = (struct auth_answer){.reason = NULL};
     if (auth->authenticator == NULL)
         return AUTH_GRANTED;
-    struct asked asked = {
+    struct http_auth_request auth_request = {
         .base = {.header = find_header}, .request = request, .params = &auth->config->params};
-    return authenticator_check(auth->authenticator, &asked.base, answer);
+    return authenticator_check(auth->authenticator, &auth_request.base, answer);
 }
 
 struct client_info *server_auth_client(const struct auth_answer *answer,
