@@ -2,8 +2,7 @@
 /* Loads a configuration: reads every location and merges them in order, settings last; replaces
  * references; decodes by the option tables; checks the graph. A step that fails reports its
  * problems, and the next ones go on wherever they can, so that all problems are reported at once.
- * Main thread.
- */
+ * Main thread. */
 #include "src/config/config.h"
 
 #include <assert.h>
@@ -123,9 +122,8 @@ static struct node *resolve_request(struct loader *loader, const struct config_r
         return NULL;
     }
     for (size_t i = 0; i < request->locations_count; i++) {
-        /* Problems name files as given, and inline YAML up to its first value, which may be a
-         * secret.
-         */
+        /* Problems name files as given, but inline YAML only up to its first value, which may be
+         * a secret. */
         const char *argument = request->locations[i];
         char name[SOURCE_NAME_MAX];
         size_t size = strlen(argument);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Feature gates by id, and the flag that sets them, with the Go collector's messages. Main thread.
- */
+/* Feature gates, and the flag that sets them, with the Go collector's messages. Main thread. */
 #include "src/config/feature_gates.h"
 
 #include <assert.h>

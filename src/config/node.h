@@ -47,8 +47,7 @@ struct node {
     size_t count; /* LIST, MAP */
     size_t capacity;
     struct node_entry *entries; /* LIST: only the values are set */
-    /* MAP with many keys: places of entries + 1 by hash, open addressing. NULL: searched in order
-     */
+    /* MAP with many keys: indices of entries + 1 by hash, open addressing. NULL: linear search */
     uint32_t *slots;
     size_t slots_count; /* a power of two, more than half of them empty */
 };

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes config/reference.md and the output of `components`, from the factories alone. Main thread.
- */
+/* Writes config/reference.md and the output of `components`, from the factories. Main thread. */
 #include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>

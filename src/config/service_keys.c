@@ -464,8 +464,7 @@ static void check_kind(const struct site *site, const struct path *path,
                        node_describe(node).text, kind == NODE_MAP ? "a map" : "a string");
 }
 
-/* Attributes are written as attributes: [{name, value}], or in the older form as a map of strings.
- */
+/* Attributes are given as attributes: [{name, value}], or in the older form as a map of strings. */
 static void resolve_resource(const struct site *site, const struct node *telemetry,
                              struct config_service *service)
 {

@@ -29,7 +29,6 @@ struct yaml_failure {
 
 /* The first document, or a null node when there is none. NULL on failure. Duplicate keys in a
  * document are reported to the loader, and the first is kept; in substituted text they are a
- * failure.
- */
+ * failure. */
 struct node *yaml_tree_parse(struct loader *loader, struct slice bytes,
                              const struct yaml_origin *origin, struct yaml_failure *failure);

@@ -48,8 +48,7 @@ struct batch {
 /* Returns an empty batch with one reference and room for parts_capacity parts (it grows). Its
  * arrival is now. */
 struct batch *batch_create(enum signal_kind signal, size_t parts_capacity);
-/* Returns a batch of the same signal, arrival, client and acknowledgement, without parts and items.
- */
+/* Returns an empty batch with the same signal, arrival, client and acknowledgement. */
 struct batch *batch_create_like(const struct batch *model, size_t parts_capacity);
 /* Takes a reference. Returns batch. */
 struct batch *batch_ref(struct batch *batch);

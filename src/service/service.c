@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts a service: extensions, then on every lane exporters, connectors and processors, and
  * receivers last, so that data arrives only when it can be processed. Main thread, before lanes
- * run.
- */
+ * run. */
 #include "src/service/service.h"
 
 #include <assert.h>

@@ -28,8 +28,7 @@ bool service_start(struct service *service, struct error *error);
 /* On lane 0: stops receivers, drains pipelines and queues, stops exporters and extensions, then
  * calls done(arg) on lane 0. is_forced: the drain timed out, or service_force was called; what
  * is left is counted as dropped, and the service may not be used again, not even by
- * service_destroy.
- */
+ * service_destroy. */
 void service_stop(struct service *service, void (*done)(bool is_forced, void *arg), void *arg);
 /* On lane 0, while stopping: ends the drain now. */
 void service_force(struct service *service);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tls sections of clients and servers: names of cipher suites and curves, option tables, rules.
- * Constants and pure functions, but tls_client_check_files reads files; the main thread runs them.
- */
+ * Pure functions, but tls_client_check_files and tls_config_check_file read files. Main thread. */
 #include "src/config/shared/tls_config.h"
 
 #include <assert.h>

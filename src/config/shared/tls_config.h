@@ -61,19 +61,19 @@ extern const struct config_field tls_server_fields[];
 /* Rules across the fields; section is a struct tls_server_config. */
 bool tls_server_check(const void *section, struct error *error);
 
-/* flag is a bool field of owner: is TLS on? */
+/* flag is a bool field of owner that says whether TLS is on. */
 #define TLS_SERVER_ROW(owner, field, flag)                                                         \
     CONFIG_OPTIONAL(owner, field, struct tls_server_config, flag, CONFIG_NULL_IS_OFF, "tls",       \
                     tls_server_fields, tls_server_check,                                           \
                     "TLS towards clients; cleartext when "                                         \
                     "unset.")
 
-/* The same for one file, the value of key. "" is fine. */
+/* False: the file, the value of key, cannot be read or holds no PEM block. "" is fine. */
 bool tls_config_check_file(const char *key, const char *path, struct error *error);
 /* 0 for "" and NULL, 1 to 4 for "1.0" to "1.3", -1 for anything else. */
 int tls_config_version(const char *text);
 
-enum { TLS_LIST_BYTES_MAX = 1024 }; /* room for every name there is, once each */
+enum { TLS_LIST_BYTES_MAX = 1024 }; /* room for all names, once each */
 
 /* Cipher suites up to TLS 1.2 by Go's names as OpenSSL and libcurl read them, in the order written:
  * "ECDHE-RSA-AES128-GCM-SHA256:…"; for an empty list all safe ones. Suites of TLS 1.3 are accepted
