@@ -208,17 +208,17 @@ static bool load(struct loader *loader, const struct config_request *request, st
     service_keys_load(loader, service, &config->service);
     pipelines_load(loader, service != NULL ? service->value : NULL,
                    service != NULL ? service->position : root->position, &set, config);
-    /* Reports references to extensions that are not defined, not listed in service::extensions,
-     * or not accepted by their field. Unused components may name anything, as in Go. */
+    /* References to extensions that are not defined, not listed in service::extensions, or not
+     * accepted by their field are problems. Unused components may name anything, as in Go. */
     for (const struct extension_name *noted = loader->extension_names; noted != NULL;
          noted = noted->next) {
+        if (!noted->user->is_used)
+            continue;
         struct error error = {.text = ""};
         const struct config_component *extension = component_set_find(&set, EXTENSION, noted->name);
         bool is_listed = false;
         for (size_t i = 0; i < config->extensions_count; i++)
             is_listed |= config->extensions[i] == extension;
-        if (!noted->user->is_used)
-            continue;
         if (extension == NULL) {
             struct suggestion suggestion = suggestion_for(noted->name);
             for (size_t i = 0; i < set.count; i++)

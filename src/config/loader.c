@@ -39,12 +39,11 @@ struct path_text path_to_text(const struct path *path)
     return result;
 }
 
-static void problem_list_add(struct problem_list *list, struct position position,
-                             const struct path *path, const char *format, va_list arguments)
-    __attribute__((format(printf, 4, 0)));
-
-static void problem_list_add(struct problem_list *list, struct position position,
-                             const struct path *path, const char *format, va_list arguments)
+__attribute__((format(printf, 4, 0))) static void problem_list_add(struct problem_list *list,
+                                                                   struct position position,
+                                                                   const struct path *path,
+                                                                   const char *format,
+                                                                   va_list arguments)
 {
     char text[PROBLEM_TEXT_MAX];
     struct path_text where = path_to_text(path);
