@@ -266,7 +266,7 @@ static void on_done(const struct grpc_result *result, void *arg)
                 body = buffer_slice(inflated);
         }
         if (result->is_cut)
-            otlp_delivery_odd(delivery, "the message is missing, torn or too large");
+            otlp_delivery_odd(delivery, "the message is missing, truncated or too large");
         else if (!is_inflated)
             otlp_delivery_odd(delivery, "the message cannot be decompressed");
         else if (!otlp_delivery_take(delivery, body, &secrets, attempt->batch,

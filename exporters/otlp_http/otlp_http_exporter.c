@@ -377,9 +377,9 @@ static void on_done(const struct http_result *result, void *arg)
     bool is_response = is_json || slice_equal_text(result->content_type, protobuf_type);
     if (result->body.size == 0 || !is_response) {
         if (result->is_cut)
-            otlp_delivery_odd(delivery, "the response broke off");
+            otlp_delivery_odd(delivery, "the response was cut off");
     } else if (result->is_cut) {
-        otlp_delivery_odd(delivery, "the body is too large or broke off");
+        otlp_delivery_odd(delivery, "the body is too large or was cut off");
     } else {
         char reason[JSON_REASON_BYTES_MAX];
         struct buffer *encoded = NULL; /* JSON as protobuf */

@@ -53,12 +53,12 @@ static const struct counter_row pyroscope_exporter_counters[] = {
             "spanflame_pyroscope_left_out_labels", "Labels beyond labels::max_names."),
     COUNTER(struct pyroscope_counters, changed_labels, COUNTER_SUM,
             "spanflame_pyroscope_changed_labels",
-            "Names and values that /ingest cannot say as they are: its name has no quotes."),
+            "Names and values that /ingest cannot express unchanged: its name has no quotes."),
     COUNTER(
         struct pyroscope_counters, cut_posts, COUNTER_SUM, "spanflame_pyroscope_cut_posts",
-        "Profiles that were sent in pieces because the server never let them pass whole (429)."),
+        "Profiles that were sent in pieces because the server never accepted them whole (429)."),
     COUNTER(struct pyroscope_counters, never_taken, COUNTER_SUM, "spanflame_pyroscope_never_taken",
-            "Profiles that were dropped because the server would never let them pass (429)."),
+            "Profiles that were dropped because the server would never accept them (429)."),
     COUNTER_END,
 };
 

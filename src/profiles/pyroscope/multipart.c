@@ -130,7 +130,7 @@ bool multipart_next(struct multipart *form, struct multipart_part *ret_part)
     if (rest.size > 0 && rest.data[0] == '\r')
         rest = skip(rest, 1);
     if (rest.size == 0 || rest.data[0] != '\n')
-        return fail(form, "multipart: expected a line end behind the boundary");
+        return fail(form, "multipart: expected a line end after the boundary");
     rest = skip(rest, 1);
     if (++form->parts > UPLOAD_PARTS_MAX)
         return fail(form, "multipart: more than 32 parts");
@@ -141,7 +141,8 @@ bool multipart_next(struct multipart *form, struct multipart_part *ret_part)
     for (;;) {
         const uint8_t *end = rest.size > 0 ? memchr(rest.data, '\n', rest.size) : NULL;
         if (end == NULL || end - headers > UPLOAD_PART_HEADER_MAX)
-            return fail(form, "multipart: a part's headers are torn, or larger than 4096 bytes");
+            return fail(form,
+                        "multipart: a part's headers are truncated, or larger than 4096 bytes");
         struct slice line = trim(slice_of(rest.data, (size_t)(end - rest.data)));
         rest = skip(rest, (size_t)(end - rest.data) + 1);
         if (line.size == 0)

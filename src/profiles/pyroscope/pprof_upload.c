@@ -59,7 +59,7 @@ enum pprof_upload_verdict pprof_upload_open(struct pprof_upload *upload, struct 
             return PPROF_UPLOAD_REFUSED;
         case GZIP_MALFORMED:
         default:
-            error_set(error, "gzip: invalid header or checksum, or torn");
+            error_set(error, "gzip: invalid header or checksum, or truncated");
             return PPROF_UPLOAD_REFUSED;
         }
         bytes = buffer_slice(upload->plain);

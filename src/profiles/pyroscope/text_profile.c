@@ -72,7 +72,7 @@ static bool read_node(struct trie_walk *walk, struct error *error)
     size_t path_before = walk->path.size;
     uint64_t size = read_varint(walk);
     if (reader->failure != NULL || size > (uint64_t)(reader->end - reader->at))
-        return error_set(error, "unexpected EOF: a node is torn");
+        return error_set(error, "unexpected EOF: a node is truncated");
     if (walk->path.size + size >= UPLOAD_STACK_BYTES_MAX)
         return error_set(error, "a stack is longer than 1 MiB");
     /* The root of a tree has no name, and no ';' follows it. */
@@ -85,7 +85,7 @@ static bool read_node(struct trie_walk *walk, struct error *error)
     uint64_t value = read_varint(walk);
     uint64_t children = read_varint(walk);
     if (reader->failure != NULL)
-        return error_set(error, "unexpected EOF: a node is torn");
+        return error_set(error, "unexpected EOF: a node is truncated");
     if (!add(walk->profile, byte_run_slice(&walk->path), value, error))
         return false;
     if (walk->depth == UPLOAD_NODES_DEPTH_MAX)

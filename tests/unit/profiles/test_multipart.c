@@ -50,10 +50,10 @@ static void parts_are_found_where_they_lie(void **state)
          "multipart: NextPart: EOF: the boundary is nowhere in the body"},
         {TYPE, PART("a", "1"), "multipart: unexpected EOF: the closing boundary is missing"},
         {TYPE, "--XY\r\n" NAMED("a"),
-         "multipart: a part's headers are torn, or larger than 4096 bytes"},
+         "multipart: a part's headers are truncated, or larger than 4096 bytes"},
         {"multipart/form-data; boundary=-", "---\r\n\r\nx-----\r\n--\r\n-----", "=x-----\r\n--;."},
         {"multipart/form-data; boundary=-", "-----", "."},
-        {TYPE, "--XYZ\r\n\r\n1\r\n--XY--", "multipart: expected a line end behind the boundary"},
+        {TYPE, "--XYZ\r\n\r\n1\r\n--XY--", "multipart: expected a line end after the boundary"},
     };
     char found[512];
     (void)state;

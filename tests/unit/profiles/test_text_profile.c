@@ -115,11 +115,11 @@ static void tries_and_trees_become_samples(void **state)
          "main 10|main;work 50|main;a 20|main;a;b 30|"},
         {TEXT_TREE, BYTES("\0\0\2\1a\1\0\1b\2\0"), "a 10|b 20|"},
         {TEXT_TRIE, BYTES(""), ""},
-        {TEXT_TRIE, BYTES("\0\0\1"), "! unexpected EOF: a node is torn"},
-        {TEXT_TREE, BYTES(""), "! unexpected EOF: a node is torn"},
-        {TEXT_TREE, BYTES("\5abc"), "! unexpected EOF: a node is torn"},
+        {TEXT_TRIE, BYTES("\0\0\1"), "! unexpected EOF: a node is truncated"},
+        {TEXT_TREE, BYTES(""), "! unexpected EOF: a node is truncated"},
+        {TEXT_TREE, BYTES("\5abc"), "! unexpected EOF: a node is truncated"},
         {TEXT_TREE, BYTES("\0\0\xff\xff\xff\xff\xff\xff\xff\xff\xff\1"),
-         "! unexpected EOF: a node is torn"},
+         "! unexpected EOF: a node is truncated"},
     };
     char found[ERROR_TEXT_MAX + 2];
     (void)state;
