@@ -145,63 +145,53 @@ void process_table_add(struct process_table *table, unsigned shard,
     }
 }
 
-/* One look-up of a name in all shards. */
-struct look {
-    uint64_t key;
-    uint64_t container; /* of a pod, if it matters and is known */
-    uint32_t now_s;
-    uint32_t seen_s; /* of what is found */
-    bool is_found;
-    bool is_doubtful;
-    bool has_instances;
-};
-
-/* Compares what the shard has with what others have had; the last seen wins. */
-static void look_in_shard(const struct process_table *table, unsigned shard, struct look *look,
-                          struct process_found *found)
-{
-    const struct process_slot *slot = line_of(table, shard, look->key);
-    const struct process_slot *end = slot + LINE;
-    struct process_found here;
-    uint64_t container;
-    for (; slot < end; slot++) {
-        uint64_t value = atomic_load_explicit(&slot->value, memory_order_acquire);
-        if (read_found(table, shard, look->key, value, &here, &container) &&
-            (look->container == 0 || container == 0 || container == look->container))
-            break;
-    }
-    if (slot == end)
-        return;
-    uint32_t seen_s = atomic_load_explicit(&slot->seen_s, memory_order_relaxed);
-    uint32_t other_s = atomic_load_explicit(&slot->other_s, memory_order_relaxed);
-    uint32_t instance_s = atomic_load_explicit(&slot->instance_s, memory_order_relaxed);
-    bool are_both_recent =
-        look->is_found && is_recent(seen_s, look->now_s) && is_recent(look->seen_s, look->now_s);
-    look->is_doubtful |=
-        is_recent(other_s, look->now_s) || (are_both_recent && here.service != found->service);
-    look->has_instances |= is_recent(instance_s, look->now_s) ||
-                           (are_both_recent && !is_same_record(&here.record, &found->record));
-    if (look->is_found && look->seen_s >= seen_s)
-        return;
-    look->is_found = true;
-    look->seen_s = seen_s;
-    found->service = here.service;
-    found->record = here.record;
-    found->attributes = string_record_read(&found->record);
-    found->attributes.at += here.attributes.at - (const uint8_t *)here.record.words;
-}
-
 bool process_table_find(const struct process_table *table, const struct resource_facts *facts,
                         uint64_t now_ns, struct process_found *ret_found)
 {
-    struct look look = {.is_found = false};
-    for (unsigned i = 0; i < NAMES && (!look.is_found || look.is_doubtful); i++) {
-        look = (struct look){.key = name_of(facts, i), .now_s = seconds_of(now_ns)};
-        if (i == RESOURCE_PROCESS_NAMES)
-            look.container = facts->pod_container;
-        for (unsigned shard = 0; look.key != 0 && shard < table->index->shards_count; shard++)
-            look_in_shard(table, shard, &look, ret_found);
+    const uint32_t now_s = seconds_of(now_ns);
+    bool is_found = false;
+    bool is_doubtful = false;
+    bool has_instances = false;
+    for (unsigned i = 0; i < NAMES && (!is_found || is_doubtful); i++) {
+        uint64_t key = name_of(facts, i);
+        uint64_t wanted = i == RESOURCE_PROCESS_NAMES ? facts->pod_container : 0; /* container */
+        uint32_t found_s = 0;
+        is_found = false;
+        is_doubtful = false;
+        has_instances = false;
+        /* Compares what each shard has with what others have had; the last seen wins. */
+        for (unsigned shard = 0; key != 0 && shard < table->index->shards_count; shard++) {
+            const struct process_slot *slot = line_of(table, shard, key);
+            const struct process_slot *end = slot + LINE;
+            struct process_found here;
+            uint64_t container;
+            for (; slot < end; slot++) {
+                uint64_t value = atomic_load_explicit(&slot->value, memory_order_acquire);
+                if (read_found(table, shard, key, value, &here, &container) &&
+                    (wanted == 0 || container == 0 || container == wanted))
+                    break;
+            }
+            if (slot == end)
+                continue;
+            uint32_t seen_s = atomic_load_explicit(&slot->seen_s, memory_order_relaxed);
+            uint32_t other_s = atomic_load_explicit(&slot->other_s, memory_order_relaxed);
+            uint32_t instance_s = atomic_load_explicit(&slot->instance_s, memory_order_relaxed);
+            bool are_both_recent =
+                is_found && is_recent(seen_s, now_s) && is_recent(found_s, now_s);
+            is_doubtful |= is_recent(other_s, now_s) ||
+                           (are_both_recent && here.service != ret_found->service);
+            has_instances |= is_recent(instance_s, now_s) ||
+                             (are_both_recent && !is_same_record(&here.record, &ret_found->record));
+            if (is_found && found_s >= seen_s)
+                continue;
+            is_found = true;
+            found_s = seen_s;
+            ret_found->service = here.service;
+            ret_found->record = here.record;
+            ret_found->attributes = string_record_read(&ret_found->record);
+            ret_found->attributes.at += here.attributes.at - (const uint8_t *)here.record.words;
+        }
     }
-    ret_found->has_instances = look.has_instances;
-    return look.is_found && !look.is_doubtful;
+    ret_found->has_instances = has_instances;
+    return is_found && !is_doubtful;
 }
