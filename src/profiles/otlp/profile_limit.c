@@ -61,36 +61,6 @@ static uint32_t add_string(struct limiter *limiter, struct slice string)
     return limiter->strings_count++;
 }
 
-/* The index of the string after all replacements. */
-static uint32_t rename_string(struct limiter *limiter, struct profile_index index)
-{
-    const struct profile_limit_rules *rules = limiter->rules;
-    uint8_t rooms[2][PROFILE_NAME_BYTES_MAX];
-    unsigned next = 0;
-    size_t size;
-    uint32_t place = profile_place(&limiter->from, PROFILE_STRINGS, index);
-    if (place == 0)
-        return 0;
-    if (limiter->renamed[place] != 0)
-        return limiter->renamed[place] - 1;
-    struct slice old = profile_string_at(&limiter->from, index);
-    struct slice new = old;
-    for (size_t i = 0; i < rules->renames_count; i++)
-        if (pattern_replace(rules->renames[i].pattern, rules->renames[i].replacement, new,
-                            rooms[next], PROFILE_NAME_BYTES_MAX, &size)) {
-            new = slice_of(rooms[next], size);
-            next = !next;
-        }
-    uint32_t found = place;
-    if (!slice_equal(old, new)) {
-        found = add_string(limiter, new);
-        limiter->figures->renamed++;
-    }
-    assert(found < UINT32_MAX);
-    limiter->renamed[place] = found + 1;
-    return found;
-}
-
 /* A field that names a string, decoded and checked: the last one if a field is repeated. */
 struct renamed_field {
     uint32_t number;
@@ -101,12 +71,32 @@ struct renamed_field {
 static void put_renamed(struct limiter *limiter, struct slice content,
                         const struct renamed_field *fields, size_t count)
 {
+    const struct profile_limit_rules *rules = limiter->rules;
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
     for (size_t i = 0; i < count; i++) {
-        uint32_t name = rename_string(limiter, fields[i].index);
-        if (name != 0)
-            profile_bytes_number(&limiter->out, fields[i].number, name);
+        uint32_t place = profile_place(&limiter->from, PROFILE_STRINGS, fields[i].index);
+        if (place == 0)
+            continue;
+        if (limiter->renamed[place] == 0) {
+            uint8_t rooms[2][PROFILE_NAME_BYTES_MAX];
+            unsigned next = 0;
+            size_t size;
+            struct slice old = profile_string_at(&limiter->from, fields[i].index);
+            struct slice new = old;
+            for (size_t k = 0; k < rules->renames_count; k++)
+                if (pattern_replace(rules->renames[k].pattern, rules->renames[k].replacement, new,
+                                    rooms[next], PROFILE_NAME_BYTES_MAX, &size)) {
+                    new = slice_of(rooms[next], size);
+                    next = !next;
+                }
+            bool is_renamed = !slice_equal(old, new);
+            uint32_t found = is_renamed ? add_string(limiter, new) : place;
+            assert(found < UINT32_MAX);
+            limiter->figures->renamed += is_renamed;
+            limiter->renamed[place] = found + 1;
+        }
+        profile_bytes_number(&limiter->out, fields[i].number, limiter->renamed[place] - 1);
     }
     while (wire_read_field(&reader, &field))
         if (field.number < fields[0].number || field.number > fields[count - 1].number)

@@ -115,7 +115,7 @@ static uint8_t *put_bytes(uint8_t *at, uint32_t number, struct slice bytes)
     return profile_close(at, at + PROFILE_HEADER_BYTES + bytes.size, number);
 }
 
-/* Upper bound of what end_profile writes. */
+/* Upper bound of what comes after the samples. */
 static size_t rest_bytes_max(const struct profile_source *source)
 {
     const struct profile *profile = &source->profile;
@@ -125,34 +125,6 @@ static size_t rest_bytes_max(const struct profile_source *source)
         size += profile->id.size + profile->payload_format.size + profile->payload.size +
                 3 * PROFILE_HEADER_BYTES_MAX;
     return size;
-}
-
-/* Writes what comes after the samples. */
-static void end_profile(struct profile_merge *merge, struct profile_source *source, uint32_t scope)
-{
-    const struct profile *profile = &source->profile;
-    struct profile_bytes *body = &merge->groups.body;
-    uint8_t *begin = profile_bytes_room(body, rest_bytes_max(source));
-    uint8_t *at = begin;
-    if (profile->time_unix_ns != 0) {
-        struct wire_writer out = wire_writer_of(at, PLAIN_BYTES_MAX);
-        wire_write_fixed64(&out, 3, profile->time_unix_ns);
-        at = out.at;
-    }
-    at = profile_put_number(at, 4, profile->duration_ns);
-    at = put_value_type(&source->copy, 5, &profile->period_type, at);
-    at = profile_put_number(at, 6, (uint64_t)profile->period);
-    if (!source->is_cut)
-        at = put_bytes(at, 7, profile->id);
-    at = profile_put_number(at, 8, profile->dropped_attributes);
-    if (!source->is_cut) {
-        at = put_bytes(at, 9, profile->payload_format);
-        at = put_bytes(at, 10, profile->payload);
-    }
-    at = dictionary_copy_put_attributes(&source->copy, &profile->attributes, 11, at);
-    body->size += (size_t)(at - begin);
-    profile_groups_add(&merge->groups, scope);
-    merge->profiles++;
 }
 
 /* Numbers that are not indices, packed. */
@@ -253,7 +225,7 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
                          struct otlp_limit limit)
 {
     const struct profile *profile = &source->profile;
-    const struct profile_dictionary *from = &source->copy.from;
+    struct dictionary_copy *copy = &source->copy;
     struct profile_tables_mark tables = profile_tables_mark(&merge->tables);
     struct profile_groups_mark groups = profile_groups_mark(&merge->groups);
     struct profile_bytes *body = &merge->groups.body;
@@ -267,17 +239,17 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
         return false;
     source->is_cut = source->is_cut || has_too_many;
     if (source->resource_group == SOURCE_NOT_GROUPED)
-        source->resource_group = profile_groups_resource(&merge->groups, from, &source->resource);
+        source->resource_group =
+            profile_groups_resource(&merge->groups, &copy->from, &source->resource);
     if (source->scope_group == SOURCE_NOT_GROUPED)
-        source->scope_group =
-            profile_groups_scope(&merge->groups, from, source->resource_group, &source->scope);
+        source->scope_group = profile_groups_scope(&merge->groups, &copy->from,
+                                                   source->resource_group, &source->scope);
     /* Attributes and period type are overwritten: only their dictionary entries must count now. */
-    uint8_t *at = profile_bytes_room(
-        body,
-        PLAIN_BYTES_MAX + dictionary_copy_attributes_bytes(&source->copy, &profile->attributes));
-    dictionary_copy_put_attributes(&source->copy, &profile->attributes, 11, at);
-    put_value_type(&source->copy, 5, &profile->period_type, at);
-    body->size += (size_t)(put_value_type(&source->copy, 1, &profile->sample_type, at) - at);
+    uint8_t *begin = profile_bytes_room(
+        body, PLAIN_BYTES_MAX + dictionary_copy_attributes_bytes(copy, &profile->attributes));
+    dictionary_copy_put_attributes(copy, &profile->attributes, 11, begin);
+    put_value_type(copy, 5, &profile->period_type, begin);
+    body->size += (size_t)(put_value_type(copy, 1, &profile->sample_type, begin) - begin);
     bool is_whole =
         (is_alone || fits_bytes(merge, source, limit)) && take_samples(merge, source, limit);
     if (!is_whole && !is_alone) {
@@ -288,7 +260,27 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
         begin_samples(source);
         return false;
     }
-    end_profile(merge, source, source->scope_group);
+    begin = profile_bytes_room(body, rest_bytes_max(source));
+    uint8_t *at = begin;
+    if (profile->time_unix_ns != 0) {
+        struct wire_writer out = wire_writer_of(at, PLAIN_BYTES_MAX);
+        wire_write_fixed64(&out, 3, profile->time_unix_ns);
+        at = out.at;
+    }
+    at = profile_put_number(at, 4, profile->duration_ns);
+    at = put_value_type(copy, 5, &profile->period_type, at);
+    at = profile_put_number(at, 6, (uint64_t)profile->period);
+    if (!source->is_cut)
+        at = put_bytes(at, 7, profile->id);
+    at = profile_put_number(at, 8, profile->dropped_attributes);
+    if (!source->is_cut) {
+        at = put_bytes(at, 9, profile->payload_format);
+        at = put_bytes(at, 10, profile->payload);
+    }
+    at = dictionary_copy_put_attributes(copy, &profile->attributes, 11, at);
+    body->size += (size_t)(at - begin);
+    profile_groups_add(&merge->groups, source->scope_group);
+    merge->profiles++;
     merge->items += is_opaque;
     if (is_whole)
         source->level = SOURCE_SCOPE;
