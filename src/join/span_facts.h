@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* OTLP's kinds of spans that are called from outside. */
+/* Kinds of spans that have a remote caller, by OTLP's numbers. */
 enum { SPAN_KIND_SERVER = 2, SPAN_KIND_CONSUMER = 5 };
 
 enum span_flag {

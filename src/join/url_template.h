@@ -38,8 +38,8 @@ struct url_values {
     struct slice texts[URL_VALUES];
 };
 
-/* Reads a template; "{{" and "}}" stand for braces, an empty text for no template. Borrows text.
- * allowed: bits of the values that it may have. False: error says where it is wrong. */
+/* Reads a template; "{{" and "}}" stand for braces; an empty string is no template. Borrows text.
+ * allowed: a bit for each value that it may use. False: error says where it is wrong. */
 bool url_template_read(const char *text, unsigned allowed, struct url_template *ret_template,
                        struct error *error);
 /* The URL in room, its values percent-encoded (RFC 3986 §2.1). No data: a value that it has a place
