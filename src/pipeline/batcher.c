@@ -60,7 +60,7 @@ uint64_t batcher_bytes(const struct batcher *batcher)
     return batcher->pending != NULL ? batcher->pending->bytes : 0;
 }
 
-/* Copies a small request behind the copies before it, with which it becomes one part. False: it is
+/* Copies a small request behind the previous copies, with which it becomes one part. False: it is
  * too large for that, or the budget refuses; refer to it instead. */
 static bool append_copy(struct batcher *batcher, const struct batch *batch)
 {
@@ -69,7 +69,7 @@ static bool append_copy(struct batcher *batcher, const struct batch *batch)
         return false;
     struct buffer *copies = batcher->copies;
     if (copies == NULL || copies->capacity - copies->size < batch->bytes) {
-        /* As large as what is pending, so that few requests do not hold much. */
+        /* As large as the pending bytes, so that few requests do not hold much. */
         uint64_t capacity = batcher->pending->bytes;
         if (capacity < BATCHER_COPIES_BYTES_MIN)
             capacity = BATCHER_COPIES_BYTES_MIN;
@@ -170,23 +170,7 @@ static void attribute(struct batcher *batcher, struct export_batch *cut, uint64_
         batcher->entries_first = 0;
 }
 
-/* Cuts the first batch; what is left stays pending. */
-static struct batch *cut_profiles(struct batcher *batcher, struct otlp_limit limit)
-{
-    struct batch *pending = batcher->pending;
-    bool is_last;
-    struct batch *batch = profile_queue_cut(&batcher->profiles, pending, limit, &is_last);
-    assert(batch->items <= pending->items);
-    pending->items -= batch->items;
-    pending->bytes -= batch->bytes < pending->bytes ? batch->bytes : pending->bytes - 1;
-    if (is_last) {
-        assert(pending->items == 0);
-        batch_unref(pending);
-        batcher->pending = NULL;
-    }
-    return batch;
-}
-
+/* Cuts the first batch; the rest stays pending. */
 static struct batch *cut_records(struct batcher *batcher, struct otlp_limit limit)
 {
     struct batch *pending = batcher->pending;
@@ -198,8 +182,8 @@ static struct batch *cut_records(struct batcher *batcher, struct otlp_limit limi
     drop_copies(batcher);
     if (fits)
         return head;
-    /* Each cut refers to every part of what is left. Many small parts, as edits leave them, are
-     * joined before the first cut, if there is memory. */
+    /* Each cut refers to every part of the rest. Many small parts, as edits leave them, are joined
+     * before the first cut, if there is memory. */
     struct batch_part whole;
     if (pending->parts_count > BATCHER_SPLIT_PARTS_MAX && pending->sorted_levels == 0 &&
         batch_join(pending, batcher->budget, &whole)) {
@@ -219,8 +203,21 @@ static struct batch *cut_records(struct batcher *batcher, struct otlp_limit limi
 struct export_batch batcher_cut(struct batcher *batcher, struct otlp_limit limit)
 {
     struct export_batch cut = {0};
-    cut.batch =
-        batcher->signal == PROFILES ? cut_profiles(batcher, limit) : cut_records(batcher, limit);
+    if (batcher->signal == PROFILES) {
+        struct batch *pending = batcher->pending;
+        bool is_last;
+        cut.batch = profile_queue_cut(&batcher->profiles, pending, limit, &is_last);
+        assert(cut.batch->items <= pending->items);
+        pending->items -= cut.batch->items;
+        pending->bytes -= cut.batch->bytes < pending->bytes ? cut.batch->bytes : pending->bytes - 1;
+        if (is_last) {
+            assert(pending->items == 0);
+            batch_unref(pending);
+            batcher->pending = NULL;
+        }
+    } else {
+        cut.batch = cut_records(batcher, limit);
+    }
     attribute(batcher, &cut, cut.batch->items, batcher->pending == NULL);
     return cut;
 }

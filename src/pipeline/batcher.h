@@ -20,7 +20,7 @@ struct receipt;
 /* A pending request. Its receipt resolves once every batch that holds some of its items has an
  * outcome. */
 struct batcher_entry {
-    struct receipt *receipt; /* NULL: answered already */
+    struct receipt *receipt; /* NULL: resolved already */
     uint64_t items;          /* not yet cut off */
 };
 

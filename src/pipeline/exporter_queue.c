@@ -168,7 +168,7 @@ static bool is_drained(const struct exporter_queue *queue)
     return queue->requests_count == 0 && queue->exports_count == 0;
 }
 
-/* The client has had its OK, from the queue or from an earlier stage. */
+/* The client has its OK already, from the queue or from an earlier stage. */
 static bool is_acknowledged(const struct exporter_queue *queue, const struct batch *batch)
 {
     return batch->is_acknowledged ||

@@ -16,7 +16,7 @@
 
 struct branch {
     struct exporter_queue *queue;
-    bool is_admitted; /* the batch at hand */
+    bool is_admitted; /* of the current batch */
     struct outcome refusal;
 };
 

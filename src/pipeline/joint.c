@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs on the lane of the pipelines that it joins. */
+/* Sums up the outcomes of all ways, then settles with the ledger. Runs on the lane of the pipelines
+ * that it joins. */
 #include "src/pipeline/joint.h"
 
 #include <assert.h>
@@ -27,7 +28,7 @@ struct joint {
     struct ledger *ledger;
     struct budget *budget;
     struct batch *batch;
-    bool is_taken; /* by one of them, whatever happened to it then */
+    bool is_taken; /* by one of the ways, whatever happened to it then */
     size_t ways_count;
     size_t ways_added;
     struct way ways[];
@@ -38,7 +39,7 @@ static size_t bytes_of(const struct joint *joint)
     return sizeof(*joint) + joint->ways_count * sizeof(joint->ways[0]);
 }
 
-static void on_all_answered(struct receipt *receipt, const struct outcome *outcome, void *arg)
+static void on_all_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct joint *joint = arg;
     struct outcome joined = *outcome;
@@ -63,7 +64,7 @@ static void on_all_answered(struct receipt *receipt, const struct outcome *outco
     mem_free(joint);
 }
 
-static void on_answered(struct receipt *receipt, const struct outcome *outcome, void *arg)
+static void on_way_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct way *way = arg;
     struct joint *joint = way->joint;
@@ -81,7 +82,7 @@ struct joint *joint_create(struct ledger *ledger, struct budget *budget, struct 
 {
     assert(ways > 0);
     struct joint *joint = mem_zalloc(sizeof(*joint) + ways * sizeof(joint->ways[0]));
-    receipt_init(&joint->sum, on_all_answered, joint);
+    receipt_init(&joint->sum, on_all_resolved, joint);
     receipt_expect(&joint->sum, (unsigned)ways - 1);
     joint->upstream = upstream;
     joint->ledger = ledger;
@@ -97,7 +98,7 @@ static struct way *next_way(struct joint *joint)
     assert(joint->ways_added < joint->ways_count);
     struct way *way = &joint->ways[joint->ways_added++];
     way->joint = joint;
-    receipt_init(&way->receipt, on_answered, way);
+    receipt_init(&way->receipt, on_way_resolved, way);
     return way;
 }
 

@@ -158,31 +158,8 @@ static struct partition_key key_of(const struct partitions *partitions,
     return key;
 }
 
-/* The merged request keeps only the tenant and the configured keys. */
-static struct client_info *client_of(const struct partitions *partitions,
-                                     const struct client_info *client)
-{
-    size_t count = 0;
-    const char *tenant = tenant_of(partitions, client);
-    if (client == NULL || (partitions->keys.count == 0 && tenant == NULL))
-        return NULL;
-    struct client_metadata *rows =
-        mem_alloc((client->metadata_count * partitions->keys.count + 1) * sizeof(*rows));
-    /* First, so that it is found before any that the keys add. */
-    if (tenant != NULL)
-        rows[count++] = (struct client_metadata){.key = CLIENT_TENANT_HEADER, .value = tenant};
-    for (size_t key = 0; key < partitions->keys.count; key++)
-        for (size_t i = 0; i < client->metadata_count; i++)
-            if (is_wanted(partitions, key, &client->metadata[i]) &&
-                (tenant == NULL || strcmp(client->metadata[i].key, CLIENT_TENANT_HEADER) != 0))
-                rows[count++] = client->metadata[i];
-    struct client_info *merged = client_info_create("", rows, count);
-    mem_free(rows);
-    return merged;
-}
-
-/* Whether one more combination of values is within the limit, if need be after destroying those
- * that have been idle longest. */
+/* Whether one more combination of values is within the limit. Destroys the longest idle ones if
+ * necessary. */
 static bool admits(struct partitions *partitions, const struct partition_key *key)
 {
     const struct partition_list *idle = &partitions->lists[PARTITION_IDLE];
@@ -198,11 +175,28 @@ static bool admits(struct partitions *partitions, const struct partition_key *ke
     return true;
 }
 
-/* Takes the key's text. */
+/* Takes the key's text. The merged requests keep only the tenant and the configured keys. */
 static struct partition *create(struct partitions *partitions, struct partition_key *key,
                                 const struct client_info *client)
 {
-    struct client_info *merged = client_of(partitions, client);
+    struct client_info *merged = NULL;
+    const char *tenant = tenant_of(partitions, client);
+    if (client != NULL && (partitions->keys.count > 0 || tenant != NULL)) {
+        struct client_metadata *rows =
+            mem_alloc((client->metadata_count * partitions->keys.count + 1) * sizeof(*rows));
+        size_t count = 0;
+        /* The tenant comes first, so that it is found before any that the keys add. */
+        if (tenant != NULL)
+            rows[count++] = (struct client_metadata){.key = CLIENT_TENANT_HEADER, .value = tenant};
+        for (size_t i = 0; i < partitions->keys.count; i++)
+            for (size_t row = 0; row < client->metadata_count; row++)
+                if (is_wanted(partitions, i, &client->metadata[row]) &&
+                    (tenant == NULL ||
+                     strcmp(client->metadata[row].key, CLIENT_TENANT_HEADER) != 0))
+                    rows[count++] = client->metadata[row];
+        merged = client_info_create("", rows, count);
+        mem_free(rows);
+    }
     struct partition *partition = mem_zalloc(sizeof(*partition));
     batcher_init(&partition->batcher, partitions->signal, partitions->budget, merged);
     client_info_unref(merged);

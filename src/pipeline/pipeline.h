@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One pipeline of one lane: a ring in front, the processors in order, and a fan-out to the queues
- * of its exporters and to its connectors. Requests wait in the ring until the socket at hand has
- * been read; what they need there is charged to the budget, which alone bounds the ring. Runs on
- * its lane. */
+ * of its exporters and to its connectors. Requests wait in the ring until the current socket has
+ * been read; their memory is charged to the budget, which alone bounds the ring. Runs on its
+ * lane. */
 #pragma once
 
 #include <stdbool.h>
