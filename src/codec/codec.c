@@ -116,35 +116,12 @@ static enum codec_result of_gzip(enum gzip_result result)
     return results[result];
 }
 
-static enum codec_result inflate(struct codec_box *box, enum codec codec, struct codec_job *job)
-{
-    assert(job->output.buffer == NULL);
-    assert(codec > CODEC_ZLIB && codec < CODECS);
-    switch (codec) {
-    case CODEC_ZSTD:
-        return codec_zstd_inflate(box->zstd, job);
-    case CODEC_LZ4:
-        return codec_lz4_inflate(job);
-    case CODEC_SNAPPY_FRAMED:
-        return codec_snappy_inflate_framed(job);
-    case CODEC_SNAPPY:
-        /* Old collectors sent the framed form under this name. */
-        return codec_snappy_is_framed(job->input) ? codec_snappy_inflate_framed(job)
-                                                  : codec_snappy_inflate(job);
-    case CODEC_NONE:
-    case CODEC_GZIP:
-    case CODEC_ZLIB:
-    case CODECS:
-        break;
-    }
-    return CODEC_MALFORMED;
-}
-
 enum codec_result codec_inflate(struct codec_box *box, enum codec codec, struct slice input,
                                 uint64_t max_bytes, struct buffer **ret_output)
 {
     enum codec_result result;
     uint64_t limit = codec_output_limit(input.size, max_bytes);
+    assert(codec > CODEC_NONE && codec < CODECS);
     if (codec == CODEC_GZIP || codec == CODEC_ZLIB) {
         /* These two make their output themselves. */
         result = of_gzip(codec == CODEC_GZIP ? gzip_inflate(box->gzip, box->budget, input.data,
@@ -152,12 +129,21 @@ enum codec_result codec_inflate(struct codec_box *box, enum codec codec, struct 
                                              : gzip_inflate_zlib(box->gzip, box->budget, input,
                                                                  max_bytes, ret_output));
         box->reason = gzip_reason(box->gzip);
+    } else if (!is_there(codec)) {
+        result = CODEC_MISSING;
+        box->reason = missing(codec);
     } else {
         struct codec_job job = {.budget = box->budget, .input = input, .limit = limit};
-        bool is_loaded = is_there(codec);
-        result = is_loaded ? inflate(box, codec, &job) : CODEC_MISSING;
+        if (codec == CODEC_ZSTD)
+            result = codec_zstd_inflate(box->zstd, &job);
+        else if (codec == CODEC_LZ4)
+            result = codec_lz4_inflate(&job);
+        else if (codec == CODEC_SNAPPY && !codec_snappy_is_framed(input))
+            result = codec_snappy_inflate(&job);
+        else /* old collectors sent the framed form under the name of blocks, too */
+            result = codec_snappy_inflate_framed(&job);
         result = codec_job_end(&job, result, ret_output);
-        box->reason = is_loaded ? job.reason : missing(codec);
+        box->reason = job.reason;
     }
     if (result == CODEC_TOO_LARGE)
         box->reason = limit < max_bytes ? "inflates to more than 200 times its size"
@@ -165,34 +151,10 @@ enum codec_result codec_inflate(struct codec_box *box, enum codec codec, struct 
     return result;
 }
 
-static enum codec_result deflate(struct codec_box *box, enum codec codec,
-                                 const struct codec_input *input, struct codec_job *job)
-{
-    assert(job->output.buffer == NULL);
-    assert(codec > CODEC_ZLIB && codec < CODECS);
-    switch (codec) {
-    case CODEC_ZSTD:
-        return codec_zstd_deflate(box->zstd, input, job);
-    case CODEC_LZ4:
-        return codec_lz4_deflate(input, job);
-    case CODEC_SNAPPY_FRAMED:
-        return codec_snappy_deflate_framed(input, job);
-    case CODEC_SNAPPY:
-        return codec_snappy_deflate(input, job);
-    case CODEC_NONE:
-    case CODEC_GZIP:
-    case CODEC_ZLIB:
-    case CODECS:
-        break;
-    }
-    return CODEC_NO_BUDGET;
-}
-
 enum codec_result codec_deflate(struct codec_box *box, enum codec codec,
                                 const struct codec_input *input, struct buffer **ret_output)
 {
-    bool is_loaded = is_there(codec);
-    assert(is_loaded);
+    assert(codec > CODEC_NONE && codec < CODECS && is_there(codec));
     /* ISA-L has four levels where zlib has ten. */
     int level = input->level;
     if (level <= 0)
@@ -206,5 +168,9 @@ enum codec_result codec_deflate(struct codec_box *box, enum codec codec,
         return of_gzip(gzip_deflate_zlib(box->gzip, box->budget, input->parts, input->parts_count,
                                          level, ret_output));
     struct codec_job job = {.budget = box->budget, .limit = UINT64_MAX};
-    return codec_job_end(&job, deflate(box, codec, input, &job), ret_output);
+    enum codec_result result = codec == CODEC_ZSTD     ? codec_zstd_deflate(box->zstd, input, &job)
+                               : codec == CODEC_LZ4    ? codec_lz4_deflate(input, &job)
+                               : codec == CODEC_SNAPPY ? codec_snappy_deflate(input, &job)
+                                                       : codec_snappy_deflate_framed(input, &job);
+    return codec_job_end(&job, result, ret_output);
 }
