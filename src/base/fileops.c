@@ -3,9 +3,12 @@
 #include "src/base/fileops.h"
 
 #include <assert.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -75,6 +78,30 @@ static int real_stat(const char *path, struct stat *ret_stat)
     return stat(path, ret_stat) == 0 ? 0 : -errno;
 }
 
+static int real_mkdir(const char *path, mode_t mode)
+{
+    return mkdir(path, mode) == 0 ? 0 : -errno;
+}
+
+static int real_lock(int fd)
+{
+    return flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno;
+}
+
+static int real_list(const char *path, void (*each)(const char *name, void *arg), void *arg)
+{
+    DIR *directory = opendir(path);
+    if (directory == NULL)
+        return -errno;
+    errno = 0;
+    for (const struct dirent *entry; (entry = readdir(directory)) != NULL; errno = 0)
+        if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+            each(entry->d_name, arg);
+    int failed = -errno;
+    closedir(directory);
+    return failed;
+}
+
 static const struct fileops real_ops = {
     .open = real_open,
     .close = real_close,
@@ -87,6 +114,9 @@ static const struct fileops real_ops = {
     .rename = real_rename,
     .unlink = real_unlink,
     .stat = real_stat,
+    .mkdir = real_mkdir,
+    .lock = real_lock,
+    .list = real_list,
 };
 
 static const struct fileops *current = &real_ops;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of file operations that configuration and secrets go through, so that tests can
- * substitute a failing or simulated disk. Returns what the system calls return, errors as negative
+/* The table of file operations that configuration, secrets and the journal go through, so that tests
+ * can substitute a failing or simulated disk. Returns what the system calls return, errors as negative
  * errno. Any thread. */
 #pragma once
 
@@ -23,6 +23,10 @@ struct fileops {
     int (*rename)(const char *from, const char *to);
     int (*unlink)(const char *path);
     int (*stat)(const char *path, struct stat *ret_stat);
+    int (*mkdir)(const char *path, mode_t mode);
+    int (*lock)(int fd); /* flock(2), exclusive: -EWOULDBLOCK when another has it */
+    /* Calls each(name, arg) for every entry but "." and "..", in any order. */
+    int (*list)(const char *path, void (*each)(const char *name, void *arg), void *arg);
 };
 
 const struct fileops *fileops(void);

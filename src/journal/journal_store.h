@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The files of one journal: a directory of segments (journal_format.h), written at the end and freed
+ * from the beginning. Blocking; src/journal/journal.h runs it on threads of its own. One thread
+ * commits, another prepares segments and reads; what any thread may call says so.
+ *
+ * - Committing a group of records is one write and one flush (fdatasync) in a segment that was filled
+ *   with zeros, or used, before: overwriting needs no flush of the file system's own journal.
+ * - A segment whose write or flush failed is never written or flushed again (a second flush of pages
+ *   that failed would report success): the group goes to a new one.
+ * - A new process never writes to a segment of an earlier one, and needs no write at all to read.
+ * - Segments are freed by number, the oldest first, once every exporter has finished what they hold. A
+ *   freed one becomes the next one by a rename; more than that are deleted. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "src/journal/journal_format.h"
+
+struct batch;
+struct budget;
+struct buffer;
+struct error;
+struct journal_store;
+
+/* What may be written at once: more waits for the next group. */
+enum { JOURNAL_GROUP_RECORDS_MAX = 1024 };
+#define JOURNAL_GROUP_BYTES_MAX   ((uint64_t)8 << 20)
+#define JOURNAL_SEGMENT_BYTES     ((uint64_t)32 << 20)
+#define JOURNAL_SEGMENT_BYTES_MIN ((uint64_t)64 << 10)
+
+struct journal_store_settings {
+    const char *directory;   /* copied */
+    uint64_t segment_bytes;  /* of a segment; one larger record gets a larger segment */
+    struct budget *disk;     /* bytes of files, shared by the journals of a storage; outlives it */
+    bool is_synced;          /* flush to the disk: survives a power cut */
+    mode_t directory_mode;
+};
+
+/* A request to append, and then what became of it. */
+struct journal_record {
+    struct journal_record *next;
+    const struct batch *batch;
+    struct slice meta; /* at most JOURNAL_META_BYTES_MAX */
+    uint64_t wall_ns;
+    uint64_t id; /* set by journal_store_commit */
+    int error;   /* 0, or a negative errno: it is not in the journal */
+};
+
+/* Opens or makes the directory and locks it. NULL: error says why. */
+struct journal_store *journal_store_open(const struct journal_store_settings *settings,
+                                         struct error *error);
+/* Unlocks it. Nobody reads or commits any more. NULL is a no-op. */
+void journal_store_close(struct journal_store *store);
+
+/* An exporter of this journal; new ones need nothing of what is there. Before records are committed.
+ * -1: there are JOURNAL_EXPORTERS_MAX. */
+int journal_store_exporter(struct journal_store *store, const char *name);
+
+/* Writes and flushes records, up to NULL or JOURNAL_GROUP_RECORDS_MAX and _BYTES_MAX, and what was
+ * noted as done. Sets id and error of each. Returns the first that it left. Committing thread. */
+struct journal_record *journal_store_commit(struct journal_store *store,
+                                            struct journal_record *records);
+/* Whether something is noted that the next commit would write. Any thread. */
+bool journal_store_has_news(struct journal_store *store);
+
+/* Notes that an exporter has finished these records: first to end, exclusive. Any thread. */
+void journal_store_done(struct journal_store *store, size_t exporter, uint64_t first, uint64_t end);
+bool journal_store_is_done(struct journal_store *store, size_t exporter, uint64_t id);
+/* False: too far ahead of the oldest that the exporter has not finished. Any thread. */
+bool journal_store_has_window(struct journal_store *store, size_t exporter, uint64_t id);
+
+/* Makes the next segment ready if it will be needed soon, and frees what is not needed any more.
+ * Returns 0 or a negative errno; -EDQUOT: the disk's budget is used up. One thread. */
+int journal_store_keep(struct journal_store *store);
+
+/* Figures; any thread. */
+struct journal_figures {
+    uint64_t bytes;   /* of all files */
+    uint64_t next_id; /* of the next record */
+    uint64_t low_id;  /* the oldest that some exporter has not finished */
+};
+struct journal_figures journal_store_figures(struct journal_store *store);
+/* The oldest record that this exporter has not finished. Any thread. */
+uint64_t journal_store_low(struct journal_store *store, size_t exporter);
+
+/* A record read back. */
+struct journal_stored {
+    struct journal_head head;
+    uint64_t segment;
+    uint64_t offset;
+    struct buffer *payload; /* owned: meta data, then the request */
+};
+
+/* Reads records in the order of their ids. One thread at a time. */
+struct journal_reader;
+/* Records from first on. on_damage is called once for each stretch of records that cannot be read:
+ * they lie at or behind that offset, and `records` ids, from first on, are missing. */
+struct journal_damage {
+    uint64_t segment;
+    uint64_t offset;
+    uint64_t first;
+    uint64_t records;
+};
+typedef void (*journal_damage_fn)(const struct journal_damage *damage, void *arg);
+/* What the newest segment ended with when it was opened, if that did not verify: damaged, or a group
+ * that was being written when the process or the machine stopped. records is 0 or 1. */
+struct journal_damage journal_store_tail(const struct journal_store *store);
+struct journal_reader *journal_reader_create(struct journal_store *store, uint64_t first,
+                                             journal_damage_fn on_damage, void *arg);
+void journal_reader_destroy(struct journal_reader *reader);
+
+enum journal_read {
+    JOURNAL_READ,      /* a record */
+    JOURNAL_READ_END,  /* there is no further one yet */
+    JOURNAL_READ_BUSY, /* the budget has no room for it: try again */
+};
+/* The payload is charged to the budget. */
+enum journal_read journal_reader_next(struct journal_reader *reader, struct budget *budget,
+                                      struct journal_stored *ret_stored);
+/* The id that it will read next. */
+uint64_t journal_reader_position(const struct journal_reader *reader);
