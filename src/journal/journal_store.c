@@ -48,6 +48,7 @@ struct journal_segment {
     uint64_t bytes;  /* of the file */
     uint64_t end;    /* nothing was committed from this offset on */
     uint64_t end_id; /* its records have ids below; UINT64_MAX while it is active */
+    bool is_end_known; /* end_id is exact: otherwise the next segment's records show what is lost */
     bool is_foreign; /* of a version that we cannot read: left alone */
 };
 
@@ -358,6 +359,7 @@ static int begin_segment(struct journal_store *store, uint64_t bytes_min)
     }
     store->next.end = 0;
     store->next.end_id = UINT64_MAX;
+    store->next.is_end_known = true;
     store->segments[store->segments_count++] = store->next;
     store->has_active = true;
     store->has_next = false;
@@ -863,7 +865,8 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
         struct journal_head head;
         if (!reader->has_segment || reader->offset >= reader->segment.end ||
             !find_head(reader, &head)) {
-            if (reader->has_segment && reader->segment.end_id > reader->position)
+            if (reader->has_segment && reader->segment.is_end_known &&
+                reader->segment.end_id > reader->position)
                 report_loss(reader, reader->segment.end_id);
             if (!next_segment(reader))
                 return JOURNAL_READ_END;
@@ -1087,12 +1090,15 @@ static void recover(struct journal_store *store, struct candidate *candidates, s
     store->stable_low =
         store->progress.count > 0 ? journal_progress_low(&store->progress) : 0;
     uint64_t end_id = store->next_id;
+    bool is_end_known = true;
     store->segments_capacity = count;
     store->segments = mem_alloc((count > 0 ? count : 1) * sizeof(store->segments[0]));
     for (size_t i = count; i > 0; i--) {
         store->segments[i - 1] = candidates[i - 1].segment;
         store->segments[i - 1].end_id = end_id;
-        if (candidates[i - 1].has_checkpoint)
+        store->segments[i - 1].is_end_known = is_end_known;
+        is_end_known = candidates[i - 1].has_checkpoint;
+        if (is_end_known)
             end_id = candidates[i - 1].previous_end;
     }
     store->segments_count = count;

@@ -1,0 +1,563 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The journal's two threads, and what each exporter holds. Lanes reach the committing thread through a
+ * lock-free stack; mutex is between the two threads alone. */
+#include "src/journal/journal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/journal/journal_progress.h"
+
+enum { LANES_ROOM = 64, WORD_BITS = 64, GIVEN_WORDS = JOURNAL_WINDOW_IDS / WORD_BITS };
+
+/* What exporters have finished is written so long after it was noted, unless a group goes anyway. */
+#define NEWS_NS   ((uint64_t)100 * NS_PER_MS)
+/* An exporter that refused is asked again so much later, doubled up to the longest. */
+#define PAUSE_MIN_NS ((uint64_t)100 * NS_PER_MS)
+#define PAUSE_MAX_NS ((uint64_t)5 * NS_PER_S)
+#define KEEP_NS      ((uint64_t)1 * NS_PER_S) /* between looks at the segments */
+
+struct journal_exporter_state {
+    size_t index;        /* in the store */
+    bool is_behind;      /* its records are read back */
+    uint64_t position;   /* behind: the next id to read back */
+    uint64_t left_end;   /* behind: ids below are committed and were not given from memory */
+    uint64_t again;      /* the lowest id that it refused since position was set; UINT64_MAX: none */
+    uint64_t resume_ns;  /* nothing is read back before */
+    uint64_t pause_ns;   /* after the next refusal */
+    uint64_t given_count;
+    uint64_t given_bytes;
+    uint64_t *given; /* a bit for each id that it holds now, at id % JOURNAL_WINDOW_IDS */
+    struct journal_reader *reader; /* reading thread */
+    struct journal_entry *waiting; /* reading thread: read, but there is no room for it */
+};
+
+struct replay_lane {
+    struct lane *lane;
+    journal_replay_fn fn;
+    void *arg;
+};
+
+struct journal {
+    struct journal_store *store;
+    struct budget *memory;
+    uint64_t given_bytes_max;
+    size_t entry_bytes;
+    struct logger logger;
+    struct journal_counters counters;
+    _Atomic(struct journal_entry *) inbox; /* the last pushed first */
+    sem_t committer_wakes;
+    sem_t keeper_wakes;
+    pthread_t committer;
+    pthread_t keeper;
+    bool is_running;
+    _Atomic bool is_paused;
+    _Atomic bool is_stopping;
+    struct replay_lane lanes[LANES_ROOM];
+    size_t lanes_count;
+    size_t next_lane;
+    pthread_mutex_t mutex; /* guards the rest */
+    size_t exporters_count;
+    struct journal_exporter_state exporters[JOURNAL_EXPORTERS_MAX];
+};
+
+static bool is_given(const struct journal_exporter_state *exporter, uint64_t id)
+{
+    uint64_t bit = id % JOURNAL_WINDOW_IDS;
+    return (exporter->given[bit / WORD_BITS] >> bit % WORD_BITS & 1) != 0;
+}
+
+static void note_given(struct journal_exporter_state *exporter, uint64_t id, uint64_t bytes,
+                       bool value)
+{
+    uint64_t bit = id % JOURNAL_WINDOW_IDS;
+    uint64_t mask = (uint64_t)1 << bit % WORD_BITS;
+    assert(is_given(exporter, id) != value);
+    exporter->given[bit / WORD_BITS] ^= mask;
+    exporter->given_count += value ? 1 : (uint64_t)-1;
+    exporter->given_bytes += value ? bytes : -bytes;
+}
+
+/* Caller holds mutex. */
+static bool has_room(struct journal *journal, const struct journal_exporter_state *exporter,
+                     uint64_t id)
+{
+    return exporter->given_count < JOURNAL_GIVEN_MAX &&
+           exporter->given_bytes < journal->given_bytes_max &&
+           journal_store_has_window(journal->store, exporter->index, id);
+}
+
+static void push(struct journal *journal, struct journal_entry *entry)
+{
+    struct journal_entry *head = atomic_load_explicit(&journal->inbox, memory_order_relaxed);
+    do
+        entry->record.next = head != NULL ? &head->record : NULL;
+    while (!atomic_compare_exchange_weak_explicit(&journal->inbox, &head, entry,
+                                                  memory_order_release, memory_order_relaxed));
+    if (head == NULL)
+        sem_post(&journal->committer_wakes);
+}
+
+void journal_append(struct journal *journal, struct journal_entry *entry)
+{
+    entry->journal = journal;
+    entry->is_settled = false;
+    entry->record.wall_ns = clock_wall_ns();
+    push(journal, entry);
+}
+
+void journal_settle(struct journal_entry *entry)
+{
+    assert((entry->owed & ~entry->given) == 0);
+    entry->is_settled = true;
+    push(entry->journal, entry);
+}
+
+static struct journal_entry *entry_of(struct journal_record *record)
+{
+    _Static_assert(offsetof(struct journal_entry, record) == 0, "the record leads the entry");
+    return (struct journal_entry *)record;
+}
+
+static struct journal_entry *entry_of_task(struct lane_task *task)
+{
+    return (struct journal_entry *)((uint8_t *)task - offsetof(struct journal_entry, task));
+}
+
+/* Takes a settled entry off the books of its exporters, and frees it. Caller holds mutex. */
+static void settle(struct journal *journal, struct journal_entry *entry)
+{
+    uint64_t id = entry->record.id;
+    for (size_t i = 0; i < journal->exporters_count; i++) {
+        struct journal_exporter_state *exporter = &journal->exporters[i];
+        if ((entry->given >> i & 1) == 0)
+            continue;
+        note_given(exporter, id, entry->bytes, false);
+        if ((entry->owed >> i & 1) == 0) {
+            journal_store_done(journal->store, exporter->index, id, id + 1);
+            exporter->pause_ns = PAUSE_MIN_NS;
+            continue;
+        }
+        if (!exporter->is_behind) {
+            exporter->is_behind = true;
+            exporter->position = exporter->left_end = id + 1;
+        }
+        if (id < exporter->again)
+            exporter->again = id;
+        uint64_t resume_ns = clock_now_ns() + exporter->pause_ns;
+        if (exporter->resume_ns <= clock_now_ns()) {
+            exporter->resume_ns = resume_ns;
+            exporter->pause_ns = 2 * exporter->pause_ns < PAUSE_MAX_NS ? 2 * exporter->pause_ns
+                                                                       : PAUSE_MAX_NS;
+        }
+    }
+    buffer_unref(entry->stored.payload);
+    mem_free(entry);
+}
+
+static void on_committed(struct lane_task *task)
+{
+    struct journal_entry *entry = entry_of_task(task);
+    entry->fn(entry);
+}
+
+/* Who gets the record from memory. Caller holds mutex. */
+static void decide(struct journal *journal, struct journal_entry *entry)
+{
+    uint64_t id = entry->record.id;
+    entry->given = entry->owed = 0;
+    for (size_t i = 0; i < journal->exporters_count; i++) {
+        struct journal_exporter_state *exporter = &journal->exporters[i];
+        bool is_paused = atomic_load(&journal->is_paused);
+        if (!exporter->is_behind && (is_paused || !has_room(journal, exporter, id))) {
+            exporter->is_behind = true;
+            exporter->position = id;
+        }
+        if (exporter->is_behind) {
+            exporter->left_end = id + 1;
+            continue;
+        }
+        note_given(exporter, id, entry->bytes, true);
+        entry->given |= UINT32_C(1) << i;
+    }
+}
+
+/* Commits all of them, group by group. */
+static void commit_all(struct journal *journal, struct journal_record *records)
+{
+    while (records != NULL) {
+        struct journal_record *left = journal_store_commit(journal->store, records);
+        counter_add(&journal->counters.commits, 1);
+        while (records != left) {
+            struct journal_entry *entry = entry_of(records);
+            records = records->next;
+            if (entry->record.error == 0) {
+                counter_add(&journal->counters.records, 1);
+                pthread_mutex_lock(&journal->mutex);
+                decide(journal, entry);
+                pthread_mutex_unlock(&journal->mutex);
+            } else {
+                counter_add(&journal->counters.refusals, 1);
+            }
+            entry->task.fn = on_committed;
+            lane_post(entry->lane, &entry->task);
+        }
+    }
+}
+
+static void wait_for(sem_t *wakes, uint64_t timeout_ns)
+{
+    if (timeout_ns == UINT64_MAX) {
+        while (sem_wait(wakes) != 0 && errno == EINTR)
+            continue;
+    } else {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        uint64_t ns = (uint64_t)until.tv_nsec + timeout_ns;
+        until.tv_sec += (time_t)(ns / NS_PER_S);
+        until.tv_nsec = (long)(ns % NS_PER_S);
+        while (sem_timedwait(wakes, &until) != 0 && errno == EINTR)
+            continue;
+    }
+    while (sem_trywait(wakes) == 0)
+        continue;
+}
+
+static void *run_committer(void *arg)
+{
+    struct journal *journal = arg;
+    for (;;) {
+        bool is_stopping = atomic_load(&journal->is_stopping);
+        struct journal_entry *taken = atomic_exchange(&journal->inbox, NULL);
+        struct journal_record *appends = NULL;
+        struct journal_record *settled = NULL;
+        /* The last came first. */
+        for (struct journal_record *record = taken != NULL ? &taken->record : NULL;
+             record != NULL;) {
+            struct journal_record *next = record->next;
+            struct journal_record **list = entry_of(record)->is_settled ? &settled : &appends;
+            record->next = *list;
+            *list = record;
+            record = next;
+        }
+        if (settled != NULL) {
+            pthread_mutex_lock(&journal->mutex);
+            while (settled != NULL) {
+                struct journal_entry *entry = entry_of(settled);
+                settled = settled->next;
+                settle(journal, entry);
+            }
+            pthread_mutex_unlock(&journal->mutex);
+        }
+        if (appends != NULL) {
+            commit_all(journal, appends);
+        } else if (taken == NULL) {
+            /* Quiet for a while: what was finished meanwhile goes alone. */
+            if (journal_store_has_news(journal->store))
+                journal_store_commit(journal->store, NULL);
+            if (is_stopping)
+                return NULL;
+        }
+        if (taken != NULL)
+            sem_post(&journal->keeper_wakes);
+        if (atomic_load(&journal->inbox) == NULL && !atomic_load(&journal->is_stopping))
+            wait_for(&journal->committer_wakes,
+                     journal_store_has_news(journal->store) ? NEWS_NS : UINT64_MAX);
+    }
+}
+
+static void on_damage(const struct journal_damage *damage, void *arg)
+{
+    struct journal *journal = arg;
+    char name[JOURNAL_NAME_BYTES];
+    journal_segment_name(name, damage->segment);
+    counter_add(&journal->counters.corrupt, damage->records);
+    log_error(&journal->logger,
+              "Records of the journal cannot be read: they are damaged, or were being written when "
+              "the process or the machine stopped. The others are delivered.",
+              log_text("file", name), log_int("offset", (int64_t)damage->offset),
+              log_int("records", (int64_t)damage->records));
+}
+
+static void on_replayed(struct lane_task *task)
+{
+    struct journal_entry *entry = entry_of_task(task);
+    struct journal *journal = entry->journal;
+    for (size_t i = 0; i < journal->lanes_count; i++)
+        if (journal->lanes[i].lane == entry->lane)
+            journal->lanes[i].fn(entry, journal->lanes[i].arg);
+}
+
+/* The ids from first to end hold nothing that could be given. False: too many for now. */
+static bool pass_over(struct journal *journal, struct journal_exporter_state *exporter,
+                      uint64_t first, uint64_t end)
+{
+    if (end <= first)
+        return true;
+    if (!journal_store_has_window(journal->store, exporter->index, end - 1) &&
+        journal_store_low(journal->store, exporter->index) < first)
+        return false;
+    journal_store_done(journal->store, exporter->index, first, end);
+    return true;
+}
+
+/* Reads the next record that the exporter has neither finished nor holds. NULL: there is none, or no
+ * room for it. */
+static struct journal_entry *read_next(struct journal *journal,
+                                       struct journal_exporter_state *exporter,
+                                       uint64_t *ret_retry_ns)
+{
+    if (exporter->waiting != NULL) {
+        struct journal_entry *entry = exporter->waiting;
+        exporter->waiting = NULL;
+        return entry;
+    }
+    for (;;) {
+        uint64_t first = journal_reader_position(exporter->reader);
+        struct journal_stored stored;
+        enum journal_read read = journal_reader_next(exporter->reader, journal->memory, &stored);
+        if (read == JOURNAL_READ_BUSY) {
+            *ret_retry_ns = PAUSE_MIN_NS;
+            return NULL;
+        }
+        uint64_t end = read == JOURNAL_READ ? stored.head.id
+                                            : journal_reader_position(exporter->reader);
+        if (!pass_over(journal, exporter, first, end)) {
+            if (read == JOURNAL_READ)
+                buffer_unref(stored.payload);
+            journal_reader_destroy(exporter->reader);
+            exporter->reader = journal_reader_create(journal->store, first, on_damage, journal);
+            *ret_retry_ns = PAUSE_MIN_NS;
+            return NULL;
+        }
+        if (read != JOURNAL_READ)
+            return NULL;
+        pthread_mutex_lock(&journal->mutex);
+        bool is_wanted = !journal_store_is_done(journal->store, exporter->index, stored.head.id) &&
+                         !is_given(exporter, stored.head.id);
+        pthread_mutex_unlock(&journal->mutex);
+        if (!is_wanted) {
+            buffer_unref(stored.payload);
+            continue;
+        }
+        struct journal_entry *entry = mem_zalloc(journal->entry_bytes);
+        entry->journal = journal;
+        entry->stored = stored;
+        entry->bytes = stored.payload->size;
+        entry->record.id = stored.head.id;
+        entry->record.wall_ns = stored.head.wall_ns;
+        entry->given = UINT32_C(1) << (exporter - journal->exporters);
+        return entry;
+    }
+}
+
+/* Gives an exporter that is behind what it has room for. Returns when to look again, at the latest. */
+static uint64_t replay(struct journal *journal, struct journal_exporter_state *exporter)
+{
+    uint64_t retry_ns = UINT64_MAX;
+    pthread_mutex_lock(&journal->mutex);
+    uint64_t now_ns = clock_now_ns();
+    bool is_due = exporter->is_behind && exporter->resume_ns <= now_ns;
+    if (exporter->is_behind && !is_due)
+        retry_ns = exporter->resume_ns - now_ns;
+    if (is_due && exporter->again < exporter->position) {
+        exporter->position = exporter->again;
+        journal_reader_destroy(exporter->reader);
+        exporter->reader = NULL;
+        if (exporter->waiting != NULL) {
+            buffer_unref(exporter->waiting->stored.payload);
+            mem_free(exporter->waiting);
+            exporter->waiting = NULL;
+        }
+    }
+    if (is_due)
+        exporter->again = UINT64_MAX;
+    uint64_t position = exporter->position;
+    pthread_mutex_unlock(&journal->mutex);
+    while (is_due && !atomic_load(&journal->is_paused)) {
+        if (exporter->reader == NULL)
+            exporter->reader = journal_reader_create(journal->store, position, on_damage, journal);
+        struct journal_entry *entry = read_next(journal, exporter, &retry_ns);
+        pthread_mutex_lock(&journal->mutex);
+        exporter->position = entry != NULL ? entry->record.id
+                                           : journal_reader_position(exporter->reader);
+        bool has_caught_up = false;
+        bool is_refused = exporter->resume_ns > clock_now_ns();
+        if (entry != NULL && !is_refused && has_room(journal, exporter, entry->record.id)) {
+            note_given(exporter, entry->record.id, entry->bytes, true);
+            exporter->position = entry->record.id + 1;
+        } else if (entry != NULL) {
+            exporter->waiting = entry;
+            is_due = false;
+        } else {
+            is_due = false;
+            has_caught_up = exporter->position >= exporter->left_end &&
+                            exporter->again == UINT64_MAX;
+            exporter->is_behind = !has_caught_up;
+        }
+        pthread_mutex_unlock(&journal->mutex);
+        if (is_due) {
+            entry->lane = journal->lanes[journal->next_lane++ % journal->lanes_count].lane;
+            entry->task.fn = on_replayed;
+            counter_add(&journal->counters.replayed, 1);
+            lane_post(entry->lane, &entry->task);
+        }
+        if (has_caught_up) {
+            journal_reader_destroy(exporter->reader);
+            exporter->reader = NULL;
+        }
+    }
+    return retry_ns;
+}
+
+static void *run_keeper(void *arg)
+{
+    struct journal *journal = arg;
+    while (!atomic_load(&journal->is_stopping)) {
+        uint64_t wait_ns = KEEP_NS;
+        journal_store_keep(journal->store);
+        for (size_t i = 0; i < journal->exporters_count; i++) {
+            uint64_t retry_ns = replay(journal, &journal->exporters[i]);
+            wait_ns = retry_ns < wait_ns ? retry_ns : wait_ns;
+        }
+        wait_for(&journal->keeper_wakes, wait_ns);
+    }
+    return NULL;
+}
+
+struct journal *journal_create(const struct journal_settings *settings, struct error *error)
+{
+    assert(settings->exporters_count > 0 &&
+           settings->exporters_count <= JOURNAL_EXPORTERS_MAX);
+    assert(settings->entry_bytes >= sizeof(struct journal_entry));
+    struct journal_store *store = journal_store_open(&settings->store, error);
+    if (store == NULL)
+        return NULL;
+    struct journal *journal = mem_zalloc(sizeof(*journal));
+    journal->store = store;
+    journal->memory = settings->memory;
+    journal->given_bytes_max = settings->given_bytes_max;
+    journal->entry_bytes = settings->entry_bytes;
+    if (settings->logger != NULL)
+        journal->logger = *settings->logger;
+    sem_init(&journal->committer_wakes, 0, 0);
+    sem_init(&journal->keeper_wakes, 0, 0);
+    pthread_mutex_init(&journal->mutex, NULL);
+    for (size_t i = 0; i < settings->exporters_count; i++) {
+        int index = journal_store_exporter(store, settings->exporters[i]);
+        if (index < 0) {
+            error_set(error, "%s holds records for %d exporters, the most that there may be",
+                      settings->store.directory, JOURNAL_EXPORTERS_MAX);
+            journal_destroy(journal);
+            return NULL;
+        }
+        uint64_t low = journal_store_low(store, (size_t)index);
+        uint64_t next_id = journal_store_figures(store).next_id;
+        journal->exporters[journal->exporters_count++] = (struct journal_exporter_state){
+            .index = (size_t)index,
+            .is_behind = low < next_id,
+            .position = low,
+            .left_end = next_id,
+            .again = UINT64_MAX,
+            .pause_ns = PAUSE_MIN_NS,
+            .given = mem_zalloc(GIVEN_WORDS * sizeof(uint64_t)),
+        };
+    }
+    struct journal_damage tail = journal_store_tail(store);
+    if (tail.records > 0)
+        on_damage(&tail, journal);
+    return journal;
+}
+
+void journal_add_lane(struct journal *journal, struct lane *lane, journal_replay_fn fn, void *arg)
+{
+    assert(!journal->is_running && journal->lanes_count < LANES_ROOM);
+    journal->lanes[journal->lanes_count++] =
+        (struct replay_lane){.lane = lane, .fn = fn, .arg = arg};
+}
+
+bool journal_start(struct journal *journal, struct error *error)
+{
+    assert(!journal->is_running && journal->lanes_count > 0);
+    int failed = pthread_create(&journal->committer, NULL, run_committer, journal);
+    if (failed != 0)
+        return error_set(error, "cannot start a thread: %s", strerror(failed));
+    failed = pthread_create(&journal->keeper, NULL, run_keeper, journal);
+    if (failed != 0) {
+        atomic_store(&journal->is_stopping, true);
+        sem_post(&journal->committer_wakes);
+        pthread_join(journal->committer, NULL);
+        return error_set(error, "cannot start a thread: %s", strerror(failed));
+    }
+    journal->is_running = true;
+    return true;
+}
+
+void journal_pause(struct journal *journal)
+{
+    atomic_store(&journal->is_paused, true);
+}
+
+void journal_stop(struct journal *journal)
+{
+    if (!journal->is_running)
+        return;
+    atomic_store(&journal->is_paused, true);
+    atomic_store(&journal->is_stopping, true);
+    sem_post(&journal->keeper_wakes);
+    pthread_join(journal->keeper, NULL);
+    sem_post(&journal->committer_wakes);
+    pthread_join(journal->committer, NULL);
+    journal->is_running = false;
+}
+
+void journal_destroy(struct journal *journal)
+{
+    if (journal == NULL)
+        return;
+    assert(!journal->is_running);
+    for (size_t i = 0; i < journal->exporters_count; i++) {
+        struct journal_exporter_state *exporter = &journal->exporters[i];
+        if (exporter->waiting != NULL) {
+            buffer_unref(exporter->waiting->stored.payload);
+            mem_free(exporter->waiting);
+        }
+        journal_reader_destroy(exporter->reader);
+        mem_free(exporter->given);
+    }
+    pthread_mutex_destroy(&journal->mutex);
+    sem_destroy(&journal->committer_wakes);
+    sem_destroy(&journal->keeper_wakes);
+    journal_store_close(journal->store);
+    mem_free(journal);
+}
+
+struct journal_counters *journal_counters(struct journal *journal)
+{
+    return &journal->counters;
+}
+
+struct journal_figures journal_figures(struct journal *journal)
+{
+    return journal_store_figures(journal->store);
+}
+
+uint64_t journal_backlog(struct journal *journal, size_t exporter)
+{
+    assert(exporter < journal->exporters_count);
+    uint64_t low = journal_store_low(journal->store, journal->exporters[exporter].index);
+    uint64_t next_id = journal_store_figures(journal->store).next_id;
+    return next_id > low ? next_id - low : 0;
+}

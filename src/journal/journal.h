@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The journal of one pipeline, for all its lanes: commits requests before their clients get an OK, gives
+ * them to the pipeline, and keeps each until every exporter that stores has finished it.
+ *
+ * Two threads: one commits, in groups (at once when it is idle; what comes while a flush runs makes the
+ * next group), the other prepares segments and reads back. An exporter that keeps up gets its records
+ * from memory, right after their commit. One that refuses falls behind: from then on its records stay on
+ * the disk alone and are read back in order, as far as the window has room, until it has caught up. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/counter.h"
+#include "src/base/lane.h"
+#include "src/journal/journal_store.h"
+
+struct budget;
+struct error;
+struct journal;
+struct logger;
+
+/* Records that an exporter may hold at once, in memory. */
+enum { JOURNAL_GIVEN_MAX = 16384 };
+
+/* A request on its way through the journal, from any lane. The journal owns it from journal_append until
+ * fn runs and again from journal_settle on, which frees it (mem_free); so it is the first member of what
+ * its user allocates. */
+struct journal_entry {
+    struct journal_record record; /* batch and meta are borrowed until fn runs */
+    struct lane_task task;        /* first member of none: see journal.c */
+    struct lane *lane;
+    struct journal *journal;
+    void (*fn)(struct journal_entry *entry); /* on the lane; record.error says whether it worked */
+    uint32_t given; /* exporters, by bit, that shall get it now; the others will get it from the disk */
+    uint32_t owed;  /* journal_settle: those of them that did not finish it */
+    uint64_t bytes; /* in memory until it is settled */
+    bool is_settled;
+    struct journal_stored stored; /* replayed: the record; the payload is the entry's */
+};
+
+/* Gives a record that was read back to a pipeline on its lane: entry->given and entry->stored are set. Ends
+ * with journal_settle. The entry has room for `entry_bytes`. */
+typedef void (*journal_replay_fn)(struct journal_entry *entry, void *arg);
+
+struct journal_settings {
+    struct journal_store_settings store;
+    const char *const *exporters; /* that store, at most JOURNAL_EXPORTERS_MAX; copied */
+    size_t exporters_count;
+    struct budget *memory; /* for what is read back */
+    uint64_t given_bytes_max; /* of records in memory, for each exporter */
+    size_t entry_bytes;       /* of the user's struct that begins with the entry */
+    const struct logger *logger;
+};
+
+struct journal_counters {
+    counter records;   /* committed */
+    counter commits;   /* groups */
+    counter replayed;  /* given from the disk */
+    counter corrupt;   /* could not be read */
+    counter refusals;  /* could not be written */
+};
+
+/* Recovers what is there. NULL: error says why. */
+struct journal *journal_create(const struct journal_settings *settings, struct error *error);
+/* After journal_stop, or without a start. NULL is a no-op. */
+void journal_destroy(struct journal *journal);
+/* A lane to replay on. Before journal_start. */
+void journal_add_lane(struct journal *journal, struct lane *lane, journal_replay_fn fn, void *arg);
+bool journal_start(struct journal *journal, struct error *error);
+/* Nothing more is given from the disk: call it before the pipeline drains. Any thread. */
+void journal_pause(struct journal *journal);
+/* Writes what is finished and ends the threads. Every entry has been settled. */
+void journal_stop(struct journal *journal);
+
+/* Commits the entry's record and then calls fn. Any lane. */
+void journal_append(struct journal *journal, struct journal_entry *entry);
+/* Takes back an entry whose exporters have all answered. Any lane. */
+void journal_settle(struct journal_entry *entry);
+
+struct journal_counters *journal_counters(struct journal *journal);
+/* Any thread. */
+struct journal_figures journal_figures(struct journal *journal);
+/* Records that the exporter (by its place in the settings) has not finished. */
+uint64_t journal_backlog(struct journal *journal, size_t exporter);

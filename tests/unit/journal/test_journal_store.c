@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One journal on a simulated disk: what a commit costs, when disk space comes back, and what remains
+ * after bits, blocks or files were spoiled. */
+#include "src/journal/journal_store.h"
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/core/batch.h"
+#include "tests/unit/journal/simulated_disk.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { RECORDS_MAX = 4000, RECORD_BYTES = 700 };
+
+static struct budget disk_bytes;
+static struct budget memory;
+static struct journal_store *store;
+static size_t exporter;
+static uint64_t disk_max;
+static bool is_lost[RECORDS_MAX];
+static uint64_t losses;
+static uint64_t reports;
+
+static void open_store(void)
+{
+    struct error error = {.text = ""};
+    const struct journal_store_settings settings = {
+        .directory = "/disk",
+        .segment_bytes = JOURNAL_SEGMENT_BYTES_MIN,
+        .disk = &disk_bytes,
+        .is_synced = true,
+        .directory_mode = 0700,
+    };
+    budget_init(&disk_bytes, disk_max);
+    store = journal_store_open(&settings, &error);
+    assert_string_equal(error.text, "");
+    assert_non_null(store);
+    exporter = (size_t)journal_store_exporter(store, "traces/otlp_http");
+}
+
+static void close_store(void)
+{
+    journal_store_close(store);
+    assert_int_equal(budget_used(&disk_bytes), 0);
+    budget_fini(&disk_bytes);
+    disk_kill();
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    disk_start(11);
+    disk_max = UINT64_MAX;
+    budget_init(&memory, UINT64_MAX);
+    clock_fake_start(NS_PER_S, (uint64_t)1700000000 * NS_PER_S);
+    open_store();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    close_store();
+    budget_fini(&memory);
+    clock_fake_stop();
+    disk_stop();
+    return 0;
+}
+
+static int append_group(size_t count, size_t bytes)
+{
+    struct journal_record *records = calloc(count, sizeof(*records));
+    uint64_t *metas = calloc(count, sizeof(*metas));
+    static uint64_t serial;
+    for (size_t i = 0; i < count; i++) {
+        struct buffer *buffer = buffer_create(NULL, bytes);
+        metas[i] = ++serial;
+        memset(buffer->data, (int)(metas[i] % 251), bytes);
+        buffer->size = bytes;
+        struct batch *batch = batch_create(LOGS, 1);
+        batch_append(batch, buffer, buffer_slice(buffer));
+        batch->items = 3;
+        buffer_unref(buffer);
+        records[i] = (struct journal_record){.next = i + 1 < count ? &records[i + 1] : NULL,
+                                             .batch = batch,
+                                             .meta = slice_of(&metas[i], sizeof(metas[i])),
+                                             .wall_ns = 99};
+    }
+    for (struct journal_record *left = records; left != NULL;)
+        left = journal_store_commit(store, left);
+    int error = 0;
+    for (size_t i = 0; i < count; i++) {
+        error = records[i].error != 0 ? records[i].error : error;
+        batch_unref((struct batch *)(uintptr_t)records[i].batch);
+    }
+    free(records);
+    free(metas);
+    return error;
+}
+
+static void on_damage(const struct journal_damage *damage, void *arg)
+{
+    (void)arg;
+    reports++;
+    losses += damage->records;
+    for (uint64_t i = 0; i < damage->records; i++)
+        is_lost[damage->first + i] = true;
+}
+
+/* Reads all; returns how many came. */
+static size_t read_all(void)
+{
+    size_t count = 0;
+    uint64_t low = journal_store_low(store, exporter);
+    struct journal_reader *reader = journal_reader_create(store, low, on_damage, NULL);
+    struct journal_stored stored;
+    memset(is_lost, 0, sizeof(is_lost));
+    losses = reports = 0;
+    while (journal_reader_next(reader, &memory, &stored) == JOURNAL_READ) {
+        assert_int_equal(stored.head.items, 3);
+        assert_int_equal(stored.head.signal, LOGS);
+        assert_int_equal(stored.head.wall_ns, 99);
+        assert_int_equal(stored.head.meta_bytes, 8);
+        uint64_t serial;
+        memcpy(&serial, stored.payload->data, sizeof(serial));
+        for (size_t i = sizeof(serial); i < stored.payload->size; i++)
+            assert_int_equal(stored.payload->data[i], serial % 251);
+        assert_false(is_lost[stored.head.id]);
+        buffer_unref(stored.payload);
+        count++;
+    }
+    journal_reader_destroy(reader);
+    return count;
+}
+
+static void restart(void)
+{
+    close_store();
+    open_store();
+}
+
+/* Beyond the first segments, in which files are made: one write and one flush. */
+static void a_group_is_one_write_and_one_flush(void **state)
+{
+    (void)state;
+    assert_int_equal(append_group(1, RECORD_BYTES), 0);
+    uint64_t writes = disk_writes();
+    uint64_t flushes = disk_flushes();
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(append_group(4, RECORD_BYTES), 0);
+    assert_int_equal(disk_writes() - writes, 5);
+    assert_int_equal(disk_flushes() - flushes, 5);
+    assert_int_equal(read_all(), 21);
+}
+
+/* Segments are used again: no file grows, and all space but one segment comes back. */
+static void space_comes_back(void **state)
+{
+    (void)state;
+    uint64_t most = 0;
+    for (size_t i = 0; i < 200; i++) {
+        assert_int_equal(append_group(8, RECORD_BYTES), 0);
+        uint64_t end = journal_store_figures(store).next_id;
+        journal_store_done(store, exporter, journal_store_low(store, exporter), end);
+        assert_int_equal(journal_store_keep(store), 0);
+        most = journal_store_figures(store).bytes > most ? journal_store_figures(store).bytes : most;
+    }
+    assert_true(most <= 4 * JOURNAL_SEGMENT_BYTES_MIN);
+    /* A backlog, delivered at once. */
+    for (size_t i = 0; i < 100; i++)
+        assert_int_equal(append_group(8, RECORD_BYTES), 0);
+    assert_true(journal_store_figures(store).bytes > 8 * JOURNAL_SEGMENT_BYTES_MIN);
+    journal_store_done(store, exporter, journal_store_low(store, exporter),
+                       journal_store_figures(store).next_id);
+    journal_store_commit(store, NULL);
+    assert_int_equal(journal_store_keep(store), 0);
+    assert_true(journal_store_figures(store).bytes <= 3 * JOURNAL_SEGMENT_BYTES_MIN);
+    assert_int_equal(budget_used(&disk_bytes), journal_store_figures(store).bytes);
+    restart();
+    assert_int_equal(read_all(), 0);
+}
+
+static void a_full_disk_refuses_and_recovers(void **state)
+{
+    (void)state;
+    close_store();
+    disk_max = 6 * JOURNAL_SEGMENT_BYTES_MIN;
+    open_store();
+    size_t taken = 0;
+    while (append_group(1, RECORD_BYTES) == 0)
+        taken++;
+    assert_int_equal(append_group(1, RECORD_BYTES), -EDQUOT);
+    assert_int_equal(read_all(), taken);
+    assert_true(taken > 60);
+    /* Reading and delivering goes on without a place to note it, and makes room. */
+    journal_store_done(store, exporter, 1, journal_store_figures(store).next_id);
+    clock_fake_advance((uint64_t)2 * NS_PER_S);
+    journal_store_commit(store, NULL);
+    journal_store_keep(store);
+    assert_int_equal(append_group(1, RECORD_BYTES), 0);
+    assert_int_equal(read_all(), 1);
+}
+
+static void records_may_be_larger_than_a_segment(void **state)
+{
+    (void)state;
+    assert_int_equal(append_group(1, 3 * JOURNAL_SEGMENT_BYTES_MIN), 0);
+    assert_int_equal(append_group(3, RECORD_BYTES), 0);
+    assert_int_equal(append_group(1, JOURNAL_SEGMENT_BYTES_MIN - JOURNAL_BLOCK_BYTES), 0);
+    restart();
+    assert_int_equal(read_all(), 5);
+    assert_int_equal(losses, 0);
+}
+
+/* Some records over several segments; the first of each segment is noted. */
+static size_t fill(void)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < 40; i++, count += 9)
+        assert_int_equal(append_group(9, RECORD_BYTES), 0);
+    restart();
+    return count;
+}
+
+static char names[64][64];
+static size_t names_count;
+
+static void note_name(const char *name, void *arg)
+{
+    uint64_t number;
+    (void)arg;
+    if (journal_segment_number(name, &number))
+        snprintf(names[names_count++], sizeof(names[0]), "%s", name);
+}
+
+static void list_names(void)
+{
+    names_count = 0;
+    disk_each(note_name, NULL);
+    assert_true(names_count >= 4);
+}
+
+static void a_flipped_bit_costs_its_record_at_most(void **state)
+{
+    (void)state;
+    size_t count = fill();
+    list_names();
+    size_t hits = 0;
+    for (unsigned trial = 0; trial < 1500; trial++) {
+        size_t size;
+        const char *name = names[disk_random(names_count)];
+        uint8_t *bytes = disk_file(name, &size);
+        /* Half of them where the heads are. */
+        size_t bit = disk_random(2) == 0 ? disk_random(8 * size) : 0;
+        if (bit == 0) {
+            size_t record = disk_random(8);
+            bit = 8 * (disk_random(8) * 8192 % size + record * 760 % size) +
+                  disk_random((uint64_t)8 * JOURNAL_HEAD_BYTES);
+            bit %= 8 * size;
+        }
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        restart();
+        size_t read = read_all();
+        uint64_t tail = journal_store_tail(store).records;
+        if (read + 1 < count || read + losses + tail != count)
+            print_error("%s, byte %zu: %zu of %zu came, %d lost, %d torn\n", name, bit / 8, read, count,
+                        (int)losses, (int)tail);
+        assert_true(read >= count - 1);
+        assert_int_equal(read + losses + tail, count);
+        hits += count - read;
+        bytes = disk_file(name, &size);
+        bytes[bit / 8] ^= (uint8_t)(1 << bit % 8);
+    }
+    assert_true(hits > 300);
+}
+
+static void a_zeroed_block_costs_what_lay_in_it(void **state)
+{
+    (void)state;
+    size_t count = fill();
+    list_names();
+    for (unsigned trial = 0; trial < 200; trial++) {
+        size_t size;
+        uint8_t kept[JOURNAL_BLOCK_BYTES];
+        const char *name = names[disk_random(names_count)];
+        uint8_t *block = disk_file(name, &size);
+        block += disk_random(size / JOURNAL_BLOCK_BYTES) * JOURNAL_BLOCK_BYTES;
+        memcpy(kept, block, sizeof(kept));
+        memset(block, 0, sizeof(kept));
+        restart();
+        size_t read = read_all();
+        /* A block has room for so many records, or parts of them. */
+        assert_true(read >= count - 7);
+        bool is_end = read + losses < count;
+        /* What is missing at the very end was maybe never there. */
+        assert_true(!is_end || strcmp(name, names[names_count - 1]) == 0 || losses == 0);
+        memcpy(block, kept, sizeof(kept));
+    }
+}
+
+static void a_deleted_or_cut_file_costs_what_lay_in_it(void **state)
+{
+    (void)state;
+    size_t count = fill();
+    list_names();
+    assert_int_equal(read_all(), count);
+    disk_truncate(names[1], JOURNAL_SEGMENT_BYTES_MIN / 2);
+    restart();
+    size_t left = read_all();
+    assert_true(left < count && left > count - 80);
+    assert_int_equal(left + losses, count);
+    disk_remove(names[2]);
+    restart();
+    left = read_all();
+    assert_int_equal(left + losses, count);
+    assert_true(left > count - 160);
+    /* It goes on. */
+    assert_int_equal(append_group(5, RECORD_BYTES), 0);
+    assert_int_equal(read_all(), left + 5);
+}
+
+static void a_segment_of_a_later_version_is_left_alone(void **state)
+{
+    (void)state;
+    size_t count = fill();
+    list_names();
+    size_t size;
+    uint8_t *block = disk_file(names[1], &size);
+    struct journal_segment_header header;
+    assert_true(journal_segment_header_read(block, &header));
+    header.version = JOURNAL_VERSION + 1;
+    journal_segment_header_write(block, &header);
+    restart();
+    size_t left = read_all();
+    assert_int_equal(left + losses, count);
+    journal_store_done(store, exporter, 1, journal_store_figures(store).next_id);
+    assert_int_equal(append_group(1, RECORD_BYTES), 0);
+    assert_int_equal(journal_store_keep(store), 0);
+    assert_non_null(disk_file(names[1], &size));
+}
+
+static void a_second_process_is_locked_out(void **state)
+{
+    (void)state;
+    struct error error = {.text = ""};
+    const struct journal_store_settings settings = {.directory = "/disk",
+                                                    .segment_bytes = JOURNAL_SEGMENT_BYTES_MIN,
+                                                    .disk = &disk_bytes,
+                                                    .is_synced = true};
+    assert_null(journal_store_open(&settings, &error));
+    assert_string_equal(error.text, "/disk is in use by another process");
+}
+
+/* After a failed flush the same pages would pretend to be clean. */
+static void a_failed_flush_moves_the_group_to_a_new_segment(void **state)
+{
+    (void)state;
+    assert_int_equal(append_group(2, RECORD_BYTES), 0);
+    disk_fail(2, 1, -EIO);
+    assert_int_equal(append_group(3, RECORD_BYTES), 0);
+    disk_fail(0, 0, 0);
+    close_store();
+    disk_cut();
+    open_store();
+    assert_int_equal(read_all(), 5);
+    assert_int_equal(losses, 0);
+}
+
+static void any_failing_operation_is_survived(void **state)
+{
+    (void)state;
+    size_t taken = 0;
+    for (uint64_t nth = 1; nth < 60; nth++) {
+        disk_fail(nth % 30 + 1, 1 + nth / 30 * 5, nth % 2 == 0 ? -EIO : -ENOSPC);
+        for (size_t i = 0; i < 12; i++) {
+            taken += append_group(2, 3000) == 0 ? 2 : 0;
+            journal_store_keep(store);
+            clock_fake_advance(NS_PER_S / 4);
+        }
+        disk_fail(0, 0, 0);
+        clock_fake_advance((uint64_t)2 * NS_PER_S);
+        assert_int_equal(append_group(1, 10), 0);
+        taken++;
+        if (nth % 3 == 0)
+            restart();
+        assert_true(read_all() >= taken);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(a_group_is_one_write_and_one_flush),
+        TEST(space_comes_back),
+        TEST(a_full_disk_refuses_and_recovers),
+        TEST(records_may_be_larger_than_a_segment),
+        TEST(a_flipped_bit_costs_its_record_at_most),
+        TEST(a_zeroed_block_costs_what_lay_in_it),
+        TEST(a_deleted_or_cut_file_costs_what_lay_in_it),
+        TEST(a_segment_of_a_later_version_is_left_alone),
+        TEST(a_second_process_is_locked_out),
+        TEST(a_failed_flush_moves_the_group_to_a_new_segment),
+        TEST(any_failing_operation_is_survived),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
