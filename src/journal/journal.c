@@ -425,7 +425,7 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
 static void *run_keeper(void *arg)
 {
     struct journal *journal = arg;
-    while (!atomic_load(&journal->is_stopping)) {
+    while (!atomic_load(&journal->is_paused)) {
         uint64_t wait_ns = KEEP_NS;
         journal_store_keep(journal->store);
         for (size_t i = 0; i < journal->exporters_count; i++) {
@@ -507,17 +507,29 @@ bool journal_start(struct journal *journal, struct error *error)
 
 void journal_pause(struct journal *journal)
 {
-    atomic_store(&journal->is_paused, true);
+    if (!journal->is_running || atomic_exchange(&journal->is_paused, true))
+        return;
+    sem_post(&journal->keeper_wakes);
+    pthread_join(journal->keeper, NULL);
+}
+
+bool journal_is_idle(struct journal *journal)
+{
+    uint64_t given = 0;
+    pthread_mutex_lock(&journal->mutex);
+    for (size_t i = 0; i < journal->exporters_count; i++)
+        given += journal->exporters[i].given_count;
+    pthread_mutex_unlock(&journal->mutex);
+    return given == 0;
 }
 
 void journal_stop(struct journal *journal)
 {
     if (!journal->is_running)
         return;
-    atomic_store(&journal->is_paused, true);
+    journal_pause(journal);
+    assert(journal_is_idle(journal));
     atomic_store(&journal->is_stopping, true);
-    sem_post(&journal->keeper_wakes);
-    pthread_join(journal->keeper, NULL);
     sem_post(&journal->committer_wakes);
     pthread_join(journal->committer, NULL);
     journal->is_running = false;

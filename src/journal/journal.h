@@ -69,9 +69,12 @@ void journal_destroy(struct journal *journal);
 /* A lane to replay on. Before journal_start. */
 void journal_add_lane(struct journal *journal, struct lane *lane, journal_replay_fn fn, void *arg);
 bool journal_start(struct journal *journal, struct error *error);
-/* Nothing more is given from the disk: call it before the pipeline drains. Any thread. */
+/* Nothing more is given, from memory or from the disk; commits go on. Waits for a read that is under
+ * way. Call it before the pipeline drains, on the main thread. */
 void journal_pause(struct journal *journal);
-/* Writes what is finished and ends the threads. Every entry has been settled. */
+/* Every entry that was given has been settled. Any thread. */
+bool journal_is_idle(struct journal *journal);
+/* Writes what is finished and ends the threads. The journal is idle. */
 void journal_stop(struct journal *journal);
 
 /* Commits the entry's record and then calls fn. Any lane. */

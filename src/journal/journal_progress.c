@@ -89,7 +89,10 @@ void journal_progress_done(struct journal_progress *progress, size_t index, uint
 {
     assert(index < progress->count);
     struct journal_exporter *exporter = &progress->exporters[index];
-    if (first <= exporter->low) {
+    if (first <= exporter->low && end > exporter->low && end - exporter->low > JOURNAL_WINDOW_IDS) {
+        memset(exporter->window, 0, WINDOW_WORDS * sizeof(uint64_t));
+        exporter->low = end;
+    } else if (first <= exporter->low) {
         for (; exporter->low < end; exporter->low++)
             set(exporter, exporter->low, false);
     } else {

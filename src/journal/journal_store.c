@@ -269,8 +269,8 @@ static void unlink_file(struct journal_store *store, const struct journal_segmen
 {
     char path[PATH_MAX];
     segment_path(store, path, file->number);
-    if (fileops()->unlink(path) == 0)
-        budget_return(store->disk, file->bytes);
+    fileops()->unlink(path);
+    budget_return(store->disk, file->bytes);
 }
 
 /* Makes the next segment, of at least that size, from a freed file or a new one. Caller holds
@@ -311,11 +311,15 @@ static int prepare(struct journal_store *store, uint64_t bytes_min)
         if (failed != 0)
             budget_return(store->disk, bytes);
     }
-    if (failed == 0)
+    const struct journal_segment next = {.number = number, .bytes = bytes};
+    if (failed == 0) {
         failed = sync_directory(store);
+        if (failed != 0)
+            unlink_file(store, &next);
+    }
     pthread_mutex_lock(&store->mutex);
     if (failed == 0) {
-        store->next = (struct journal_segment){.number = number, .bytes = bytes};
+        store->next = next;
         store->has_next = true;
         store->next_number = number + 1;
         store->closed_until_ns = 0;

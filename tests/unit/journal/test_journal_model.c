@@ -13,7 +13,7 @@
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
-#include "tests/unit/journal/simulated_disk.h"
+#include "tests/support/simulated_disk.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -8,7 +8,7 @@
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/core/batch.h"
-#include "tests/unit/journal/simulated_disk.h"
+#include "tests/support/simulated_disk.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files, sectors and directory entries, each with what a cut would leave. */
-#include "tests/unit/journal/simulated_disk.h"
+#include "tests/support/simulated_disk.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -454,6 +454,17 @@ uint8_t *disk_file(const char *name, size_t *ret_size)
     const struct name *found = find(&disk.now, name);
     *ret_size = found != NULL ? found->inode->size : 0;
     return found != NULL ? found->inode->now : NULL;
+}
+
+uint8_t *disk_create(const char *name, size_t size)
+{
+    struct inode *inode = calloc(1, sizeof(*inode));
+    disk.inodes[disk.inodes_count++] = inode;
+    put_name(&disk.now, name, inode);
+    put_name(&disk.stable, name, inode);
+    reserve(inode, size);
+    inode->size = inode->stable_size = size;
+    return inode->now;
 }
 
 void disk_remove(const char *name)

@@ -31,6 +31,8 @@ uint64_t disk_writes(void);
 
 /* The bytes of a file, to spoil them; NULL: there is none. */
 uint8_t *disk_file(const char *name, size_t *ret_size);
+/* Makes a file of zeros; returns its bytes. */
+uint8_t *disk_create(const char *name, size_t size);
 /* Deletes or cuts a file behind the process's back. */
 void disk_remove(const char *name);
 void disk_truncate(const char *name, size_t size);

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The journal's threads on a real directory: records are committed and given to a lane, come back from
+ * the disk to an exporter that refused or was not there, and are delivered once each otherwise. */
+#include "src/journal/journal.h"
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { RECORDS = 3000, EXPORTERS = 2, ALL = 3 };
+
+/* As a pipeline would have it. */
+struct request {
+    struct journal_entry entry;
+    uint64_t serial;
+    struct batch *batch;
+};
+
+static char directory[] = "/tmp/test_journal_XXXXXX";
+static struct lane *lane;
+static struct journal *journal;
+static struct budget disk;
+static struct budget memory;
+static unsigned delivered[EXPORTERS][RECORDS + 1];
+static size_t acknowledged;
+static size_t delivered_count;
+static size_t wanted_count;
+static uint64_t last_serial[EXPORTERS];
+static bool is_in_order;
+static uint32_t refusing; /* exporters that refuse now */
+static struct timer deadline;
+
+static void on_deadline(struct timer *timer, void *arg)
+{
+    (void)timer;
+    (void)arg;
+    fail_msg("%zu of %zu deliveries in time", delivered_count, wanted_count);
+}
+
+/* Delivers to those exporters that do not refuse. */
+static void deliver(struct journal_entry *entry, uint64_t serial)
+{
+    entry->owed = entry->given & refusing;
+    for (size_t i = 0; i < EXPORTERS; i++)
+        if ((entry->given & ~entry->owed) >> i & 1) {
+            delivered[i][serial]++;
+            is_in_order &= serial > last_serial[i];
+            last_serial[i] = serial;
+            delivered_count++;
+        }
+    if (delivered_count >= wanted_count)
+        lane_end(lane);
+    journal_settle(entry);
+}
+
+static void on_committed(struct journal_entry *entry)
+{
+    struct request *request = (struct request *)entry;
+    assert_int_equal(entry->record.error, 0);
+    acknowledged++;
+    batch_unref(request->batch);
+    if (entry->given == 0)
+        mem_free(request);
+    else
+        deliver(entry, request->serial);
+    if (delivered_count >= wanted_count && acknowledged > 0)
+        lane_end(lane);
+}
+
+static void on_replay(struct journal_entry *entry, void *arg)
+{
+    uint64_t serial;
+    (void)arg;
+    assert_int_equal(entry->stored.payload->size, 2 * sizeof(serial));
+    memcpy(&serial, entry->stored.payload->data, sizeof(serial));
+    deliver(entry, serial);
+}
+
+static void append(uint64_t serial)
+{
+    struct request *request = mem_zalloc(sizeof(*request));
+    struct buffer *buffer = buffer_create(NULL, sizeof(serial));
+    memcpy(buffer->data, &serial, sizeof(serial));
+    buffer->size = sizeof(serial);
+    request->serial = serial;
+    request->batch = batch_create(TRACES, 1);
+    batch_append(request->batch, buffer, buffer_slice(buffer));
+    request->batch->items = 1;
+    buffer_unref(buffer);
+    request->entry.record.batch = request->batch;
+    request->entry.record.meta = slice_of(&request->serial, sizeof(serial));
+    request->entry.bytes = sizeof(serial);
+    request->entry.lane = lane;
+    request->entry.fn = on_committed;
+    journal_append(journal, &request->entry);
+}
+
+static void start(void)
+{
+    struct error error = {.text = ""};
+    const char *exporters[EXPORTERS] = {"traces/a", "traces/b"};
+    journal = journal_create(&(struct journal_settings){
+                                 .store = {.directory = directory,
+                                           .segment_bytes = JOURNAL_SEGMENT_BYTES_MIN,
+                                           .disk = &disk,
+                                           .is_synced = true,
+                                           .directory_mode = 0700},
+                                 .exporters = exporters,
+                                 .exporters_count = EXPORTERS,
+                                 .memory = &memory,
+                                 .given_bytes_max = 1 << 20,
+                                 .entry_bytes = sizeof(struct request),
+                             },
+                             &error);
+    assert_string_equal(error.text, "");
+    journal_add_lane(journal, lane, on_replay, NULL);
+    assert_true(journal_start(journal, &error));
+}
+
+static void stop(void)
+{
+    journal_pause(journal);
+    while (!journal_is_idle(journal))
+        lane_turn(lane);
+    journal_stop(journal);
+    journal_destroy(journal);
+    journal = NULL;
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    strcpy(directory + sizeof(directory) - 7, "XXXXXX");
+    if (mkdtemp(directory) == NULL)
+        return -1;
+    budget_init(&disk, UINT64_MAX);
+    budget_init(&memory, UINT64_MAX);
+    lane = lane_create(0);
+    memset(delivered, 0, sizeof(delivered));
+    memset(last_serial, 0, sizeof(last_serial));
+    acknowledged = delivered_count = 0;
+    is_in_order = true;
+    refusing = 0;
+    timer_init(&deadline, on_deadline, NULL);
+    start();
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    char command[64];
+    if (journal != NULL)
+        stop();
+    lane_destroy(lane);
+    budget_fini(&disk);
+    budget_fini(&memory);
+    snprintf(command, sizeof(command), "rm -r %s", directory);
+    return system(command);
+}
+
+static void run_until(size_t deliveries)
+{
+    wanted_count = deliveries;
+    lane_timer_start(lane, &deadline, (uint64_t)60 * NS_PER_S);
+    lane_run(lane);
+    lane_timer_stop(lane, &deadline);
+}
+
+static void records_go_on_from_memory_in_order(void **state)
+{
+    (void)state;
+    for (uint64_t serial = 1; serial <= RECORDS; serial++)
+        append(serial);
+    run_until((size_t)EXPORTERS * RECORDS);
+    assert_int_equal(acknowledged, RECORDS);
+    assert_true(is_in_order);
+    assert_int_equal(counter_read(&journal_counters(journal)->replayed), 0);
+    /* They came in groups. */
+    assert_true(counter_read(&journal_counters(journal)->commits) < RECORDS / 2);
+}
+
+static void an_exporter_that_refuses_gets_its_records_from_the_disk(void **state)
+{
+    (void)state;
+    refusing = 1 << 1;
+    for (uint64_t serial = 1; serial <= RECORDS; serial++)
+        append(serial);
+    run_until(RECORDS);
+    refusing = 0;
+    run_until((size_t)EXPORTERS * RECORDS);
+    for (uint64_t serial = 1; serial <= RECORDS; serial++)
+        for (size_t i = 0; i < EXPORTERS; i++)
+            assert_int_equal(delivered[i][serial], 1);
+    /* The other one has kept its order and was not held up. */
+    assert_true(counter_read(&journal_counters(journal)->replayed) >= RECORDS / 2);
+    /* It has caught up: what comes now goes on from memory. */
+    uint64_t replayed = counter_read(&journal_counters(journal)->replayed);
+    append(RECORDS);
+    run_until((size_t)EXPORTERS * (RECORDS + 1));
+    assert_true(counter_read(&journal_counters(journal)->replayed) <= replayed + 1);
+}
+
+static void what_was_not_finished_comes_back_after_a_restart(void **state)
+{
+    (void)state;
+    refusing = 1 << 1;
+    for (uint64_t serial = 1; serial <= RECORDS; serial++)
+        append(serial);
+    run_until(RECORDS);
+    stop();
+    start();
+    refusing = 0;
+    run_until((size_t)EXPORTERS * RECORDS);
+    for (uint64_t serial = 1; serial <= RECORDS; serial++)
+        for (size_t i = 0; i < EXPORTERS; i++)
+            assert_int_equal(delivered[i][serial], 1);
+    stop();
+    start();
+    assert_int_equal(journal_backlog(journal, 0), 0);
+    assert_int_equal(journal_backlog(journal, 1), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(records_go_on_from_memory_in_order),
+        TEST(an_exporter_that_refuses_gets_its_records_from_the_disk),
+        TEST(what_was_not_finished_comes_back_after_a_restart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
