@@ -18,6 +18,7 @@ BEGIN, END = "<!-- floors: begin -->\n", "<!-- floors: end -->\n"
 FLOORS = (
     ("src/base", "memory, bytes, time, the event loop, logs, counters"),
     ("src/core", "what flows: batches, receipts, the ledger; the contract of components"),
+    ("src/journal", "requests on disk until they are delivered"),
     ("src/codec", "gzip, zlib, deflate, zstd, snappy, lz4"),
     ("src/config", "YAML to checked structs, by option tables"),
     ("src/config/shared", "option tables that several components have: tls, sending_queue, retry"),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of file operations that configuration, secrets and the journal go through, so that tests
- * can substitute a failing or simulated disk. Returns what the system calls return, errors as negative
- * errno. Any thread. */
+/* The table of file operations that configuration, secrets and the journal go through, so that
+ * tests can substitute a failing or simulated disk. Returns what the system calls return, errors as
+ * negative errno. Any thread. */
 #pragma once
 
 #include <stddef.h>

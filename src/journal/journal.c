@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal's two threads, and what each exporter holds. Lanes reach the committing thread through a
- * lock-free stack; mutex is between the two threads alone. */
+/* The journal's two threads, and what each exporter holds. Lanes reach the committing thread
+ * through a lock-free stack; mutex is between the two threads alone. */
 #include "src/journal/journal.h"
 
 #include <assert.h>
@@ -22,21 +22,22 @@
 
 enum { LANES_ROOM = 64, WORD_BITS = 64, GIVEN_WORDS = JOURNAL_WINDOW_IDS / WORD_BITS };
 
-/* What exporters have finished is written so long after it was noted, unless a group goes anyway. */
-#define NEWS_NS   ((uint64_t)100 * NS_PER_MS)
+/* What exporters have finished is written so long after it was noted, unless a group goes anyway.
+ */
+#define NEWS_NS ((uint64_t)100 * NS_PER_MS)
 /* An exporter that refused is asked again so much later, doubled up to the longest. */
 #define PAUSE_MIN_NS ((uint64_t)100 * NS_PER_MS)
 #define PAUSE_MAX_NS ((uint64_t)5 * NS_PER_S)
 #define KEEP_NS      ((uint64_t)1 * NS_PER_S) /* between looks at the segments */
 
 struct journal_exporter_state {
-    size_t index;        /* in the store */
-    bool is_behind;      /* its records are read back */
-    uint64_t position;   /* behind: the next id to read back */
-    uint64_t left_end;   /* behind: ids below are committed and were not given from memory */
-    uint64_t again;      /* the lowest id that it refused since position was set; UINT64_MAX: none */
-    uint64_t resume_ns;  /* nothing is read back before */
-    uint64_t pause_ns;   /* after the next refusal */
+    size_t index;       /* in the store */
+    bool is_behind;     /* its records are read back */
+    uint64_t position;  /* behind: the next id to read back */
+    uint64_t left_end;  /* behind: ids below are committed and were not given from memory */
+    uint64_t again;     /* the lowest id that it refused since position was set; UINT64_MAX: none */
+    uint64_t resume_ns; /* nothing is read back before */
+    uint64_t pause_ns;  /* after the next refusal */
     uint64_t given_count;
     uint64_t given_bytes;
     uint64_t *given; /* a bit for each id that it holds now, at id % JOURNAL_WINDOW_IDS */
@@ -159,8 +160,8 @@ static void settle(struct journal *journal, struct journal_entry *entry)
         uint64_t resume_ns = clock_now_ns() + exporter->pause_ns;
         if (exporter->resume_ns <= clock_now_ns()) {
             exporter->resume_ns = resume_ns;
-            exporter->pause_ns = 2 * exporter->pause_ns < PAUSE_MAX_NS ? 2 * exporter->pause_ns
-                                                                       : PAUSE_MAX_NS;
+            exporter->pause_ns =
+                2 * exporter->pause_ns < PAUSE_MAX_NS ? 2 * exporter->pause_ns : PAUSE_MAX_NS;
         }
     }
     buffer_unref(entry->stored.payload);
@@ -313,8 +314,8 @@ static bool pass_over(struct journal *journal, struct journal_exporter_state *ex
     return true;
 }
 
-/* Reads the next record that the exporter has neither finished nor holds. NULL: there is none, or no
- * room for it. */
+/* Reads the next record that the exporter has neither finished nor holds. NULL: there is none, or
+ * no room for it. */
 static struct journal_entry *read_next(struct journal *journal,
                                        struct journal_exporter_state *exporter,
                                        uint64_t *ret_retry_ns)
@@ -332,8 +333,8 @@ static struct journal_entry *read_next(struct journal *journal,
             *ret_retry_ns = PAUSE_MIN_NS;
             return NULL;
         }
-        uint64_t end = read == JOURNAL_READ ? stored.head.id
-                                            : journal_reader_position(exporter->reader);
+        uint64_t end =
+            read == JOURNAL_READ ? stored.head.id : journal_reader_position(exporter->reader);
         if (!pass_over(journal, exporter, first, end)) {
             if (read == JOURNAL_READ)
                 buffer_unref(stored.payload);
@@ -363,7 +364,8 @@ static struct journal_entry *read_next(struct journal *journal,
     }
 }
 
-/* Gives an exporter that is behind what it has room for. Returns when to look again, at the latest. */
+/* Gives an exporter that is behind what it has room for. Returns when to look again, at the latest.
+ */
 static uint64_t replay(struct journal *journal, struct journal_exporter_state *exporter)
 {
     uint64_t retry_ns = UINT64_MAX;
@@ -391,8 +393,8 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
             exporter->reader = journal_reader_create(journal->store, position, on_damage, journal);
         struct journal_entry *entry = read_next(journal, exporter, &retry_ns);
         pthread_mutex_lock(&journal->mutex);
-        exporter->position = entry != NULL ? entry->record.id
-                                           : journal_reader_position(exporter->reader);
+        exporter->position =
+            entry != NULL ? entry->record.id : journal_reader_position(exporter->reader);
         bool has_caught_up = false;
         bool is_refused = exporter->resume_ns > clock_now_ns();
         if (entry != NULL && !is_refused && has_room(journal, exporter, entry->record.id)) {
@@ -403,8 +405,8 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
             is_due = false;
         } else {
             is_due = false;
-            has_caught_up = exporter->position >= exporter->left_end &&
-                            exporter->again == UINT64_MAX;
+            has_caught_up =
+                exporter->position >= exporter->left_end && exporter->again == UINT64_MAX;
             exporter->is_behind = !has_caught_up;
         }
         pthread_mutex_unlock(&journal->mutex);
@@ -439,8 +441,7 @@ static void *run_keeper(void *arg)
 
 struct journal *journal_create(const struct journal_settings *settings, struct error *error)
 {
-    assert(settings->exporters_count > 0 &&
-           settings->exporters_count <= JOURNAL_EXPORTERS_MAX);
+    assert(settings->exporters_count > 0 && settings->exporters_count <= JOURNAL_EXPORTERS_MAX);
     assert(settings->entry_bytes >= sizeof(struct journal_entry));
     struct journal_store *store = journal_store_open(&settings->store, error);
     if (store == NULL)

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal of one pipeline, for all its lanes: commits requests before their clients get an OK, gives
- * them to the pipeline, and keeps each until every exporter that stores has finished it.
+/* The journal of one pipeline, for all its lanes: commits requests before their clients get an OK,
+ * gives them to the pipeline, and keeps each until every exporter that stores has finished it.
  *
- * Two threads: one commits, in groups (at once when it is idle; what comes while a flush runs makes the
- * next group), the other prepares segments and reads back. An exporter that keeps up gets its records
- * from memory, right after their commit. One that refuses falls behind: from then on its records stay on
- * the disk alone and are read back in order, as far as the window has room, until it has caught up. */
+ * Two threads: one commits, in groups (at once when it is idle; what comes while a flush runs makes
+ * the next group), the other prepares segments and reads back. An exporter that keeps up gets its
+ * records from memory, right after their commit. One that refuses falls behind: from then on its
+ * records stay on the disk alone and are read back in order, as far as the window has room, until
+ * it has caught up. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,42 +25,43 @@ struct logger;
 /* Records that an exporter may hold at once, in memory. */
 enum { JOURNAL_GIVEN_MAX = 16384 };
 
-/* A request on its way through the journal, from any lane. The journal owns it from journal_append until
- * fn runs and again from journal_settle on, which frees it (mem_free); so it is the first member of what
- * its user allocates. */
+/* A request on its way through the journal, from any lane. The journal owns it from journal_append
+ * until fn runs and again from journal_settle on, which frees it (mem_free); so it is the first
+ * member of what its user allocates. */
 struct journal_entry {
     struct journal_record record; /* batch and meta are borrowed until fn runs */
     struct lane_task task;        /* first member of none: see journal.c */
     struct lane *lane;
     struct journal *journal;
     void (*fn)(struct journal_entry *entry); /* on the lane; record.error says whether it worked */
-    uint32_t given; /* exporters, by bit, that shall get it now; the others will get it from the disk */
+    uint32_t
+        given; /* exporters, by bit, that shall get it now; the others will get it from the disk */
     uint32_t owed;  /* journal_settle: those of them that did not finish it */
     uint64_t bytes; /* in memory until it is settled */
     bool is_settled;
     struct journal_stored stored; /* replayed: the record; the payload is the entry's */
 };
 
-/* Gives a record that was read back to a pipeline on its lane: entry->given and entry->stored are set. Ends
- * with journal_settle. The entry has room for `entry_bytes`. */
+/* Gives a record that was read back to a pipeline on its lane: entry->given and entry->stored are
+ * set. Ends with journal_settle. The entry has room for `entry_bytes`. */
 typedef void (*journal_replay_fn)(struct journal_entry *entry, void *arg);
 
 struct journal_settings {
     struct journal_store_settings store;
     const char *const *exporters; /* that store, at most JOURNAL_EXPORTERS_MAX; copied */
     size_t exporters_count;
-    struct budget *memory; /* for what is read back */
+    struct budget *memory;    /* for what is read back */
     uint64_t given_bytes_max; /* of records in memory, for each exporter */
     size_t entry_bytes;       /* of the user's struct that begins with the entry */
     const struct logger *logger;
 };
 
 struct journal_counters {
-    counter records;   /* committed */
-    counter commits;   /* groups */
-    counter replayed;  /* given from the disk */
-    counter corrupt;   /* could not be read */
-    counter refusals;  /* could not be written */
+    counter records;  /* committed */
+    counter commits;  /* groups */
+    counter replayed; /* given from the disk */
+    counter corrupt;  /* could not be read */
+    counter refusals; /* could not be written */
 };
 
 /* Recovers what is there. NULL: error says why. */
@@ -69,8 +71,8 @@ void journal_destroy(struct journal *journal);
 /* A lane to replay on. Before journal_start. */
 void journal_add_lane(struct journal *journal, struct lane *lane, journal_replay_fn fn, void *arg);
 bool journal_start(struct journal *journal, struct error *error);
-/* Nothing more is given, from memory or from the disk; commits go on. Waits for a read that is under
- * way. Call it before the pipeline drains, on the main thread. */
+/* Nothing more is given, from memory or from the disk; commits go on. Waits for a read that is
+ * under way. Call it before the pipeline drains, on the main thread. */
 void journal_pause(struct journal *journal);
 /* Every entry that was given has been settled. Any thread. */
 bool journal_is_idle(struct journal *journal);

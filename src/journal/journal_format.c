@@ -93,8 +93,8 @@ static uint32_t head_crc(const uint8_t *head, const struct journal_place *place)
     journal_put_u64(where + 8, place->segment);
     journal_put_u64(where + 16, place->offset);
     uint32_t crc = journal_crc(0, slice_of(where, sizeof(where)));
-    return journal_crc(crc, slice_of(head + HEAD_PAYLOAD_CRC_AT,
-                                     JOURNAL_HEAD_BYTES - HEAD_PAYLOAD_CRC_AT));
+    return journal_crc(
+        crc, slice_of(head + HEAD_PAYLOAD_CRC_AT, JOURNAL_HEAD_BYTES - HEAD_PAYLOAD_CRC_AT));
 }
 
 void journal_head_write(uint8_t head[static JOURNAL_HEAD_BYTES], const struct journal_place *place,
@@ -168,8 +168,8 @@ bool journal_segment_header_read(const uint8_t block[static JOURNAL_BLOCK_BYTES]
     if (memcmp(block + SEGMENT_MARK_AT, segment_mark, sizeof(segment_mark)) != 0 ||
         journal_get_u32(block + SEGMENT_CRC_AT) != segment_crc(block))
         return false;
-    *ret_values = (struct journal_segment_header){
-        .version = journal_get_u32(block + SEGMENT_VERSION_AT)};
+    *ret_values =
+        (struct journal_segment_header){.version = journal_get_u32(block + SEGMENT_VERSION_AT)};
     if (ret_values->version == 0 || ret_values->version > JOURNAL_VERSION)
         return true;
     ret_values->key = journal_get_u64(block + SEGMENT_KEY_AT);

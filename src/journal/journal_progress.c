@@ -73,8 +73,7 @@ bool journal_progress_is_done(const struct journal_progress *progress, size_t in
 {
     assert(index < progress->count);
     const struct journal_exporter *exporter = &progress->exporters[index];
-    return id < exporter->low ||
-           (id - exporter->low < JOURNAL_WINDOW_IDS && get(exporter, id));
+    return id < exporter->low || (id - exporter->low < JOURNAL_WINDOW_IDS && get(exporter, id));
 }
 
 bool journal_progress_has_room(const struct journal_progress *progress, size_t index, uint64_t end)

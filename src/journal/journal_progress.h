@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What each exporter of a journal has finished: every record below its low mark, and some of the
- * next JOURNAL_WINDOW_IDS. This is all that is ever kept about records, in memory and on disk. Plain
- * data; its user locks. */
+ * next JOURNAL_WINDOW_IDS. This is all that is ever kept about records, in memory and on disk.
+ * Plain data; its user locks. */
 #pragma once
 
 #include <stdbool.h>

@@ -45,11 +45,11 @@ static uint8_t zeros[ZEROS_BYTES];
 
 struct journal_segment {
     uint64_t number;
-    uint64_t bytes;  /* of the file */
-    uint64_t end;    /* nothing was committed from this offset on */
-    uint64_t end_id; /* its records have ids below; UINT64_MAX while it is active */
+    uint64_t bytes;    /* of the file */
+    uint64_t end;      /* nothing was committed from this offset on */
+    uint64_t end_id;   /* its records have ids below; UINT64_MAX while it is active */
     bool is_end_known; /* end_id is exact: otherwise the next segment's records show what is lost */
-    bool is_foreign; /* of a version that we cannot read: left alone */
+    bool is_foreign;   /* of a version that we cannot read: left alone */
 };
 
 struct journal_done {
@@ -67,8 +67,8 @@ struct journal_store {
     bool is_synced;
     int directory_fd; /* locked while the store is open */
     uint64_t key;
-    pthread_mutex_t preparing; /* held while a segment is prepared; before mutex */
-    pthread_mutex_t mutex;     /* guards everything from here to the next comment */
+    pthread_mutex_t preparing;        /* held while a segment is prepared; before mutex */
+    pthread_mutex_t mutex;            /* guards everything from here to the next comment */
     struct journal_segment *segments; /* begun, oldest first */
     size_t segments_count;
     size_t segments_capacity;
@@ -89,15 +89,14 @@ struct journal_store {
     uint64_t stable_low;
     int last_error; /* of the last commit */
     uint64_t closed_until_ns;
-    uint64_t damaged_id; /* losses of records below are reported */
+    uint64_t damaged_id;        /* losses of records below are reported */
     struct journal_damage tail; /* constant */
     /* Committing thread. */
     int active_fd;
     struct group *group;
 };
 
-static void path_of(const struct journal_store *store, char path[static PATH_MAX],
-                    const char *name)
+static void path_of(const struct journal_store *store, char path[static PATH_MAX], const char *name)
 {
     snprintf(path, PATH_MAX, "%s/%s", store->directory, name);
 }
@@ -161,8 +160,8 @@ struct group {
 static void group_flush(struct group *group)
 {
     if (group->error == 0 && group->parts_count > 0)
-        group->error = write_all(group->store->active_fd, group->parts, group->parts_count,
-                                 group->written);
+        group->error =
+            write_all(group->store->active_fd, group->parts, group->parts_count, group->written);
     group->parts_count = 0;
     group->written = group->offset;
 }
@@ -379,7 +378,8 @@ static uint64_t checkpoint_bytes_max(struct journal_store *store)
     return journal_record_bytes(bytes);
 }
 
-/* What exporters have finished, all of it. Returns the payload, to free when the group is written. */
+/* What exporters have finished, all of it. Returns the payload, to free when the group is written.
+ */
 static uint8_t *put_checkpoint(struct group *group)
 {
     struct journal_store *store = group->store;
@@ -501,11 +501,11 @@ struct journal_record *journal_store_commit(struct journal_store *store,
     int failed = is_closed ? store->last_error : 0;
     for (unsigned attempts = 0; !is_closed && attempts < 2; attempts++) {
         uint64_t bytes = records != NULL ? record_bytes(records) : journal_record_bytes(DONE_BYTES);
-        bool is_first = !store->has_active ||
-                        active_of(store)->end + bytes > active_of(store)->bytes;
+        bool is_first =
+            !store->has_active || active_of(store)->end + bytes > active_of(store)->bytes;
         if (is_first)
-            failed = begin_segment(store,
-                                   JOURNAL_BLOCK_BYTES + checkpoint_bytes_max(store) + bytes);
+            failed =
+                begin_segment(store, JOURNAL_BLOCK_BYTES + checkpoint_bytes_max(store) + bytes);
         if (is_first && failed != 0)
             break;
         struct journal_record *left = NULL;
@@ -601,8 +601,9 @@ struct journal_figures journal_store_figures(struct journal_store *store)
     return figures;
 }
 
-/* Moves segments that no exporter needs to the free files. Without room for a note that they are not
- * needed, they are freed nevertheless: they may be missed after a power cut, but not the records. */
+/* Moves segments that no exporter needs to the free files. Without room for a note that they are
+ * not needed, they are freed nevertheless: they may be missed after a power cut, but not the
+ * records. */
 static void free_segments(struct journal_store *store, bool is_full)
 {
     pthread_mutex_lock(&store->mutex);
@@ -715,8 +716,7 @@ static bool next_segment(struct journal_reader *reader)
             continue;
         if (reader->has_segment &&
             (segment->number < reader->segment.number ||
-             (segment->number == reader->segment.number &&
-              segment->end <= reader->offset)))
+             (segment->number == reader->segment.number && segment->end <= reader->offset)))
             continue;
         bool is_same = reader->has_segment && segment->number == reader->segment.number;
         if (!is_same) {
@@ -769,8 +769,9 @@ static void report_loss(struct journal_reader *reader, uint64_t end)
         reader->on_damage(&damage, reader->arg);
 }
 
-/* Finds the next head at or behind the offset. False: there is none in this segment. Behind a record
- * a head or the padding of its group follows; only where neither is found, every place is tried. */
+/* Finds the next head at or behind the offset. False: there is none in this segment. Behind a
+ * record a head or the padding of its group follows; only where neither is found, every place is
+ * tried. */
 static bool find_head(struct journal_reader *reader, struct journal_head *ret_head)
 {
     struct journal_place place = {.key = reader->store->key, .segment = reader->segment.number};
@@ -778,13 +779,12 @@ static bool find_head(struct journal_reader *reader, struct journal_head *ret_he
         const uint8_t *bytes = look(reader, reader->offset, JOURNAL_HEAD_BYTES);
         if (bytes == NULL) {
             /* Unreadable, or the file was cut: on with the next block. */
-            reader->damage_offset = reader->damage_offset > 0 ? reader->damage_offset
-                                                               : reader->offset;
+            reader->damage_offset =
+                reader->damage_offset > 0 ? reader->damage_offset : reader->offset;
             reader->offset = (reader->offset / JOURNAL_BLOCK_BYTES + 1) * JOURNAL_BLOCK_BYTES;
             continue;
         }
-        bool is_expected =
-            reader->is_after_record || reader->offset % JOURNAL_BLOCK_BYTES == 0;
+        bool is_expected = reader->is_after_record || reader->offset % JOURNAL_BLOCK_BYTES == 0;
         bool is_marked = journal_head_is_marked(bytes, place.key);
         place.offset = reader->offset;
         reader->is_after_record = false;
@@ -793,8 +793,8 @@ static bool find_head(struct journal_reader *reader, struct journal_head *ret_he
             return true;
         if (is_marked) {
             reader->torn_offset = reader->offset;
-            reader->damage_offset = reader->damage_offset > 0 ? reader->damage_offset
-                                                               : reader->offset;
+            reader->damage_offset =
+                reader->damage_offset > 0 ? reader->damage_offset : reader->offset;
         }
         reader->offset += JOURNAL_ALIGN_BYTES;
     }
@@ -808,10 +808,8 @@ static uint8_t *read_payload(struct journal_reader *reader, const struct journal
     uint8_t *payload = mem_try_alloc(head->bytes + 1);
     if (payload == NULL)
         return NULL;
-    ssize_t got =
-        read_all(reader->fd, payload, head->bytes, reader->offset + JOURNAL_HEAD_BYTES);
-    if (got == (ssize_t)head->bytes &&
-        journal_crc(0, slice_of(payload, head->bytes)) == head->crc)
+    ssize_t got = read_all(reader->fd, payload, head->bytes, reader->offset + JOURNAL_HEAD_BYTES);
+    if (got == (ssize_t)head->bytes && journal_crc(0, slice_of(payload, head->bytes)) == head->crc)
         return payload;
     mem_free(payload);
     return NULL;
@@ -1018,10 +1016,10 @@ static uint64_t scan(struct journal_store *store, struct candidate *candidate, b
                     candidate->previous_end = journal_get_u64(bytes.data);
                     candidate->first_id = journal_get_u64(bytes.data + 8);
                 }
-                if (with_state && !journal_progress_read(
-                                      &store->progress,
-                                      slice_of(bytes.data + CHECKPOINT_HEAD_BYTES,
-                                               bytes.size - CHECKPOINT_HEAD_BYTES)))
+                if (with_state &&
+                    !journal_progress_read(&store->progress,
+                                           slice_of(bytes.data + CHECKPOINT_HEAD_BYTES,
+                                                    bytes.size - CHECKPOINT_HEAD_BYTES)))
                     candidate->has_checkpoint = false;
             } else if (head.type == JOURNAL_DONE && with_state) {
                 apply_done(store, bytes);
@@ -1091,8 +1089,7 @@ static void recover(struct journal_store *store, struct candidate *candidates, s
                                                   .records = 1};
     }
     store->durable_id = store->next_id;
-    store->stable_low =
-        store->progress.count > 0 ? journal_progress_low(&store->progress) : 0;
+    store->stable_low = store->progress.count > 0 ? journal_progress_low(&store->progress) : 0;
     uint64_t end_id = store->next_id;
     bool is_end_known = true;
     store->segments_capacity = count;

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of one journal: a directory of segments (journal_format.h), written at the end and freed
- * from the beginning. Blocking; src/journal/journal.h runs it on threads of its own. One thread
- * commits, another prepares segments and reads; what any thread may call says so.
+/* The files of one journal: a directory of segments (journal_format.h), written at the end and
+ * freed from the beginning. Blocking; src/journal/journal.h runs it on threads of its own. One
+ * thread commits, another prepares segments and reads; what any thread may call says so.
  *
- * - Committing a group of records is one write and one flush (fdatasync) in a segment that was filled
- *   with zeros, or used, before: overwriting needs no flush of the file system's own journal.
- * - A segment whose write or flush failed is never written or flushed again (a second flush of pages
- *   that failed would report success): the group goes to a new one.
+ * - Committing a group of records is one write and one flush (fdatasync) in a segment that was
+ * filled with zeros, or used, before: overwriting needs no flush of the file system's own journal.
+ * - A segment whose write or flush failed is never written or flushed again (a second flush of
+ * pages that failed would report success): the group goes to a new one.
  * - A new process never writes to a segment of an earlier one, and needs no write at all to read.
- * - Segments are freed by number, the oldest first, once every exporter has finished what they hold. A
- *   freed one becomes the next one by a rename; more than that are deleted. */
+ * - Segments are freed by number, the oldest first, once every exporter has finished what they
+ * hold. A freed one becomes the next one by a rename; more than that are deleted. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,10 +32,10 @@ enum { JOURNAL_GROUP_RECORDS_MAX = 1024 };
 #define JOURNAL_SEGMENT_BYTES_MIN ((uint64_t)64 << 10)
 
 struct journal_store_settings {
-    const char *directory;   /* copied */
-    uint64_t segment_bytes;  /* of a segment; one larger record gets a larger segment */
-    struct budget *disk;     /* bytes of files, shared by the journals of a storage; outlives it */
-    bool is_synced;          /* flush to the disk: survives a power cut */
+    const char *directory;  /* copied */
+    uint64_t segment_bytes; /* of a segment; one larger record gets a larger segment */
+    struct budget *disk;    /* bytes of files, shared by the journals of a storage; outlives it */
+    bool is_synced;         /* flush to the disk: survives a power cut */
     mode_t directory_mode;
 };
 
@@ -55,8 +55,8 @@ struct journal_store *journal_store_open(const struct journal_store_settings *se
 /* Unlocks it. Nobody reads or commits any more. NULL is a no-op. */
 void journal_store_close(struct journal_store *store);
 
-/* An exporter of this journal; new ones need nothing of what is there. Before records are committed.
- * -1: there are JOURNAL_EXPORTERS_MAX. */
+/* An exporter of this journal; new ones need nothing of what is there. Before records are
+ * committed. -1: there are JOURNAL_EXPORTERS_MAX. */
 int journal_store_exporter(struct journal_store *store, const char *name);
 
 /* Writes and flushes records, up to NULL or JOURNAL_GROUP_RECORDS_MAX and _BYTES_MAX, and what was
@@ -105,8 +105,8 @@ struct journal_damage {
     uint64_t records;
 };
 typedef void (*journal_damage_fn)(const struct journal_damage *damage, void *arg);
-/* What the newest segment ended with when it was opened, if that did not verify: damaged, or a group
- * that was being written when the process or the machine stopped. records is 0 or 1. */
+/* What the newest segment ended with when it was opened, if that did not verify: damaged, or a
+ * group that was being written when the process or the machine stopped. records is 0 or 1. */
 struct journal_damage journal_store_tail(const struct journal_store *store);
 struct journal_reader *journal_reader_create(struct journal_store *store, uint64_t first,
                                              journal_damage_fn on_damage, void *arg);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A journal that opens and reads a segment of arbitrary content. The input's checksums are mended where
- * it marks a head, so that what lies behind them is reached as well. */
+/* A journal that opens and reads a segment of arbitrary content. The input's checksums are mended
+ * where it marks a head, so that what lies behind them is reached as well. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,10 +28,9 @@ static void put_segment(const uint8_t *data, size_t size, uint64_t number)
     char name[JOURNAL_NAME_BYTES];
     journal_segment_name(name, number);
     uint8_t *file = disk_create(name, JOURNAL_BLOCK_BYTES + size);
-    journal_segment_header_write(file, &(struct journal_segment_header){.version = JOURNAL_VERSION,
-                                                                        .key = 1,
-                                                                        .number = number,
-                                                                        .bytes = size});
+    journal_segment_header_write(
+        file, &(struct journal_segment_header){
+                  .version = JOURNAL_VERSION, .key = 1, .number = number, .bytes = size});
     memcpy(file + JOURNAL_BLOCK_BYTES, data, size);
     for (size_t at = JOURNAL_BLOCK_BYTES; at + JOURNAL_HEAD_BYTES <= JOURNAL_BLOCK_BYTES + size;) {
         struct journal_head head = {
@@ -67,13 +66,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     budget_init(&memory, UINT64_MAX);
     put_segment(data, size / 2, 3);
     put_segment(data + size / 2, size - size / 2, 4);
-    struct journal_store *store =
-        journal_store_open(&(struct journal_store_settings){.directory = "/disk",
-                                                            .segment_bytes =
-                                                                JOURNAL_SEGMENT_BYTES_MIN,
-                                                            .disk = &disk,
-                                                            .is_synced = true},
-                           &error);
+    struct journal_store *store = journal_store_open(
+        &(struct journal_store_settings){.directory = "/disk",
+                                         .segment_bytes = JOURNAL_SEGMENT_BYTES_MIN,
+                                         .disk = &disk,
+                                         .is_synced = true},
+        &error);
     assert(store != NULL);
     int exporter = journal_store_exporter(store, "traces/otlp_http");
     uint64_t low = exporter >= 0 ? journal_store_low(store, (size_t)exporter) : 0;

@@ -13,7 +13,14 @@
 
 #include "src/base/fileops.h"
 
-enum { SECTOR_BYTES = 512, NAMES_MAX = 512, INODES_MAX = 8192, HANDLES_MAX = 64, NAME_BYTES = 64, FIRST_FD = 1000 };
+enum {
+    SECTOR_BYTES = 512,
+    NAMES_MAX = 512,
+    INODES_MAX = 8192,
+    HANDLES_MAX = 64,
+    NAME_BYTES = 64,
+    FIRST_FD = 1000
+};
 
 struct inode {
     uint8_t *now;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A disk in memory, behind the table of file operations. After a cut each sector that was written and
- * not flushed is old, new or garbage, and of the changes to directories that were not flushed some
- * first ones have happened. One process, one thread, one directory. */
+/* A disk in memory, behind the table of file operations. After a cut each sector that was written
+ * and not flushed is old, new or garbage, and of the changes to directories that were not flushed
+ * some first ones have happened. One process, one thread, one directory. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The journal's threads on a real directory: records are committed and given to a lane, come back from
- * the disk to an exporter that refused or was not there, and are delivered once each otherwise. */
+/* The journal's threads on a real directory: records are committed and given to a lane, come back
+ * from the disk to an exporter that refused or was not there, and are delivered once each
+ * otherwise. */
 #include "src/journal/journal.h"
 
 #include "src/base/budget.h"
@@ -112,19 +113,20 @@ static void start(void)
 {
     struct error error = {.text = ""};
     const char *exporters[EXPORTERS] = {"traces/a", "traces/b"};
-    journal = journal_create(&(struct journal_settings){
-                                 .store = {.directory = directory,
-                                           .segment_bytes = JOURNAL_SEGMENT_BYTES_MIN,
-                                           .disk = &disk,
-                                           .is_synced = true,
-                                           .directory_mode = 0700},
-                                 .exporters = exporters,
-                                 .exporters_count = EXPORTERS,
-                                 .memory = &memory,
-                                 .given_bytes_max = 1 << 20,
-                                 .entry_bytes = sizeof(struct request),
-                             },
-                             &error);
+    journal = journal_create(
+        &(struct journal_settings){
+            .store = {.directory = directory,
+                      .segment_bytes = JOURNAL_SEGMENT_BYTES_MIN,
+                      .disk = &disk,
+                      .is_synced = true,
+                      .directory_mode = 0700},
+            .exporters = exporters,
+            .exporters_count = EXPORTERS,
+            .memory = &memory,
+            .given_bytes_max = 1 << 20,
+            .entry_bytes = sizeof(struct request),
+        },
+        &error);
     assert_string_equal(error.text, "");
     journal_add_lane(journal, lane, on_replay, NULL);
     assert_true(journal_start(journal, &error));

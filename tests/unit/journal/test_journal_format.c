@@ -109,9 +109,14 @@ static void segments_are_named_by_number(void **state)
     assert_string_equal(name, "fedcba9876543210.journal");
     assert_true(journal_segment_number(name, &number));
     assert_int_equal(number, 0xfedcba9876543210);
-    static const char *const others[] = {"", "key", "next.new", "fedcba9876543210",
-                                         "fedcba987654321.journal", "fedcba98765432100.journal",
-                                         "FEDCBA9876543210.journal", "fedcba9876543210.journal~"};
+    static const char *const others[] = {"",
+                                         "key",
+                                         "next.new",
+                                         "fedcba9876543210",
+                                         "fedcba987654321.journal",
+                                         "fedcba98765432100.journal",
+                                         "FEDCBA9876543210.journal",
+                                         "fedcba9876543210.journal~"};
     for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
         assert_false(journal_segment_number(others[i], &number));
 }
@@ -157,8 +162,7 @@ static void progress_survives_as_bytes(void **state)
     journal_progress_add(&progress, "traces/otlp_http", 70000);
     journal_progress_add(&progress, "traces/otlp_http/b", 3);
     journal_progress_done(&progress, 0, 70001, 70002);
-    journal_progress_done(&progress, 0, 70000 + JOURNAL_WINDOW_IDS - 1,
-                          70000 + JOURNAL_WINDOW_IDS);
+    journal_progress_done(&progress, 0, 70000 + JOURNAL_WINDOW_IDS - 1, 70000 + JOURNAL_WINDOW_IDS);
     journal_progress_done(&progress, 1, 5, 8);
     size_t size = journal_progress_bytes(&progress);
     assert_true(size <= journal_progress_bytes_max(&progress));

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random sequences of commits, deliveries, kills, power cuts, failing disks and restarts, beside a
- * model of what was acknowledged: whatever was and is not delivered yet must be read back, bit by bit,
- * by each exporter, and every start must succeed.
+ * model of what was acknowledged: whatever was and is not delivered yet must be read back, bit by
+ * bit, by each exporter, and every start must succeed.
  *
- * JOURNAL_STATES: restarts to try (default: enough for a test run). JOURNAL_SEED: the first seed. A
+ * JOURNAL_STATES: restarts to try (default: some seconds' worth). JOURNAL_SEED: the first seed. A
  * failure prints the seed and the operations that are left after shrinking. */
 #include "src/journal/journal_store.h"
 
@@ -32,10 +32,21 @@ enum {
     OPERATIONS_MAX = 120,
     GROUP_MAX = 6,
     META_BYTES = 16,
-    STATES_DEFAULT = 20000,
+    STATES_DEFAULT = 6000,
 };
 
-enum operation { COMMIT, DONE, DONE_ALL, KEEP, KILL, CUT, RESTART_FAILING, FAIL, FULL, WRITE_DONES };
+enum operation {
+    COMMIT,
+    DONE,
+    DONE_ALL,
+    KEEP,
+    KILL,
+    CUT,
+    RESTART_FAILING,
+    FAIL,
+    FULL,
+    WRITE_DONES
+};
 
 struct step {
     enum operation operation;
@@ -326,15 +337,15 @@ static const char *run(uint64_t seed, const struct step *steps, size_t count)
     return model.wrong;
 }
 
-static const enum operation weights[] = {COMMIT, COMMIT, COMMIT,   COMMIT,          COMMIT, COMMIT,
-                                         DONE,   DONE,   DONE_ALL, DONE_ALL,        KEEP,   KEEP,
-                                         KILL,   CUT,    CUT,      RESTART_FAILING, FAIL,   FULL,
-                                         WRITE_DONES};
+static const enum operation weights[] = {
+    COMMIT, COMMIT, COMMIT, COMMIT, COMMIT, COMMIT,          DONE, DONE, DONE_ALL,   DONE_ALL,
+    KEEP,   KEEP,   KILL,   CUT,    CUT,    RESTART_FAILING, FAIL, FULL, WRITE_DONES};
 
 static void report(uint64_t seed, struct step *steps, size_t count)
 {
-    static const char *const names[] = {"commit", "done", "done all", "keep", "kill", "cut",
-                                        "restart on a failing disk", "fail", "full", "write dones"};
+    static const char *const names[] = {
+        "commit", "done", "done all",   "keep", "kill", "cut", "restart on a failing disk",
+        "fail",   "full", "write dones"};
     /* Leaves out what the failure does not need. */
     for (size_t i = count; i > 0; i--) {
         struct step without[OPERATIONS_MAX];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One journal on a simulated disk: what a commit costs, when disk space comes back, and what remains
- * after bits, blocks or files were spoiled. */
+/* One journal on a simulated disk: what a commit costs, when disk space comes back, and what
+ * remains after bits, blocks or files were spoiled. */
 #include "src/journal/journal_store.h"
 
 #include "src/base/budget.h"
@@ -173,7 +173,8 @@ static void space_comes_back(void **state)
         uint64_t end = journal_store_figures(store).next_id;
         journal_store_done(store, exporter, journal_store_low(store, exporter), end);
         assert_int_equal(journal_store_keep(store), 0);
-        most = journal_store_figures(store).bytes > most ? journal_store_figures(store).bytes : most;
+        most =
+            journal_store_figures(store).bytes > most ? journal_store_figures(store).bytes : most;
     }
     assert_true(most <= 4 * JOURNAL_SEGMENT_BYTES_MIN);
     /* A backlog, delivered at once. */
@@ -273,8 +274,8 @@ static void a_flipped_bit_costs_its_record_at_most(void **state)
         size_t read = read_all();
         uint64_t tail = journal_store_tail(store).records;
         if (read + 1 < count || read + losses + tail != count)
-            print_error("%s, byte %zu: %zu of %zu came, %d lost, %d torn\n", name, bit / 8, read, count,
-                        (int)losses, (int)tail);
+            print_error("%s, byte %zu: %zu of %zu came, %d lost, %d torn\n", name, bit / 8, read,
+                        count, (int)losses, (int)tail);
         assert_true(read >= count - 1);
         assert_int_equal(read + losses + tail, count);
         hits += count - read;
