@@ -30,14 +30,12 @@ void journal_progress_fini(struct journal_progress *progress);
  * new. -1: there are too many. */
 int journal_progress_add(struct journal_progress *progress, const char *name, uint64_t next_id);
 
-bool journal_progress_is_done(const struct journal_progress *progress, size_t exporter,
-                              uint64_t id);
+bool journal_progress_is_done(const struct journal_progress *progress, size_t index, uint64_t id);
 /* Whether ids below end fit into the window now. */
-bool journal_progress_has_room(const struct journal_progress *progress, size_t exporter,
-                               uint64_t end);
+bool journal_progress_has_room(const struct journal_progress *progress, size_t index, uint64_t end);
 /* The exporter has finished the ids from first to end, exclusive; they must fit into the window,
  * unless first is at most the low mark. */
-void journal_progress_done(struct journal_progress *progress, size_t exporter, uint64_t first,
+void journal_progress_done(struct journal_progress *progress, size_t index, uint64_t first,
                            uint64_t end);
 /* The lowest low mark: no exporter needs anything below. UINT64_MAX without exporters. */
 uint64_t journal_progress_low(const struct journal_progress *progress);
