@@ -38,7 +38,7 @@ enum { JOIN_CANDIDATES_MAX = 32, JOIN_LOOKS_MAX = 2048, JOIN_SLOTS_MAX = 128 };
 /* How often held profiles are checked, and how soon again when there is more to do at once. */
 #define JOIN_RECHECK_NS ((uint64_t)250 * NS_PER_MS)
 #define JOIN_TURN_NS    ((uint64_t)NS_PER_MS)
-/* After that time the count of distinct values starts anew. */
+/* After this time the count of distinct values starts again from zero. */
 #define JOIN_EPOCH_NS ((uint64_t)3600 * NS_PER_S)
 /* The time that a URL shows before and after a span or a profile. */
 #define JOIN_VIEW_NS ((uint64_t)30 * NS_PER_S)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines of eight entries. A process that was quiet for longer than two profiles are ever apart is
- * another one of the same name: its entry starts anew. Any thread, under the lock. */
+ * another one of the same name: its entry is reset. Any thread, under the lock. */
 #include "src/join/index/single_trace.h"
 
 #include <assert.h>

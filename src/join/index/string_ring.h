@@ -2,7 +2,7 @@
 /* Records of strings that many index entries share, each stored once in a ring of words that
  * overwrites its oldest. One thread writes; any thread reads without locks and detects when a
  * record was overwritten. A record that is put again after half of the ring was written is stored
- * anew, so that it lasts about as long as the new entry that refers to it. */
+ * again, so that it lasts about as long as the new entry that refers to it. */
 #pragma once
 
 #include <stdatomic.h>

@@ -30,7 +30,7 @@ struct profile_additions {
 void profile_additions_init(struct profile_additions *additions, const struct profile_links *links,
                             struct budget *budget);
 void profile_additions_fini(struct profile_additions *additions);
-/* Starts anew for the request that links have opened. */
+/* Starts over for the request that links have opened. */
 void profile_additions_begin(struct profile_additions *additions);
 /* Each returns the index of an entry, which is added if the table has none like it. New bytes are
  * charged to the budget beyond its limit if need be. */

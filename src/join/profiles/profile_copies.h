@@ -22,7 +22,7 @@ struct copies_figures {
 bool profile_copies_are_on(const struct join_settings *settings);
 /* The batch is the request of links (opened and resolved) in one part. Returns a new reference: to
  * it, or to a larger one. Copies have Links but no attributes of their spans yet; links also has
- * other spans afterwards and must be opened anew. New bytes are charged to budget beyond its limit
+ * other spans afterwards and must be opened again. New bytes are charged to budget beyond its limit
  * if need be. */
 struct batch *profile_copies_add(struct profile_links *links, struct batch *batch,
                                  struct budget *budget, struct copies_figures *ret_figures);

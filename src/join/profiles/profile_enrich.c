@@ -389,9 +389,9 @@ static void collect_urls(struct profile_enricher *enricher, uint64_t now_ns)
     assert(resources.failure == NULL);
 }
 
-/* Removes from the dictionary what nothing refers to any longer: a merge of one takes along only
- * what samples use. Takes and gives a reference; gives the batch as it is when it has fields of
- * later versions, which would be lost, or when the budget has no room for the work. */
+/* Removes from the dictionary what nothing refers to any longer: a merge of one request
+ * copies only what samples use. Takes and gives a reference; gives the batch as it is when it has
+ * fields of later versions, which would be lost, or when the budget has no room for the work. */
 static struct batch *drop_unused(struct batch *batch, struct budget *budget)
 {
     struct profile_merge merge;

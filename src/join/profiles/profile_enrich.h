@@ -21,7 +21,7 @@ struct enrich_figures {
     uint64_t absent;           /* not in it: not sampled, or not arrived yet */
     uint64_t ambiguous;        /* no trace id, and several traces have such a span */
     uint64_t enriched_samples;
-    uint64_t unenriched_samples; /* for want of budget */
+    uint64_t unenriched_samples; /* the budget had no room */
     uint64_t other_values;       /* beyond the cap */
     uint64_t repaired;           /* resources */
     uint64_t labelled;           /* resources that got the only trace of their process */

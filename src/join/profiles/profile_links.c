@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading links. Each entry of the attribute table and of the link table is interpreted once; spans
- * that are found by time are looked up anew on each _resolve. The set is a list of links in the
+ * that are found by time are looked up again on each _resolve. The set is a list of links in the
  * order of their arrival and a hash table of their places, which double when they are full, as far
  * as the budget has memory. Runs on the owner's thread. */
 #include "src/join/profiles/profile_links.h"

@@ -87,7 +87,7 @@ struct batch *span_reader_read(struct span_reader *reader, struct batch *batch, 
 /* The same in steps, between which the lane may do other work, also with other readers: begin once,
  * step until the batch is read, then end. */
 void span_reader_begin(struct span_reader *reader, struct batch *batch);
-/* Reads about so many spans. now_ns: of this step, as the store keeps what others did since the
+/* Reads about spans_max spans. now_ns: of this step, as the store keeps what others did since the
  * last one. True: the whole batch is read. */
 bool span_reader_step(struct span_reader *reader, uint64_t spans_max, uint64_t now_ns);
 struct batch *span_reader_end(struct span_reader *reader, struct span_figures *ret_figures);

@@ -45,7 +45,7 @@ uint8_t *dictionary_copy_put_attributes(struct dictionary_copy *copy,
                                         const struct profile_indices *attributes, uint32_t number,
                                         uint8_t *at);
 
-/* Upper bound of a message with new indices: so many times its bytes, plus _SLACK. */
+/* Upper bound of a message with new indices: _GROWTH times its bytes, plus _SLACK. */
 enum { DICTIONARY_COPY_GROWTH = 5, DICTIONARY_COPY_SLACK = 64 };
 
 /* Copies all tables at once. False, with nothing changed, when an entry is not encoded in the order

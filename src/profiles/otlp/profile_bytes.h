@@ -25,7 +25,7 @@ void profile_bytes_fini(struct profile_bytes *bytes);
 /* The slow path of _room. */
 uint8_t *profile_bytes_grow(struct profile_bytes *bytes, size_t more)
     __attribute__((returns_nonnull));
-/* Makes room for so many more bytes. Returns where they go. */
+/* Makes room for `more` bytes. Returns where they go. */
 static inline uint8_t *profile_bytes_room(struct profile_bytes *bytes, size_t more)
 {
     if (more > bytes->capacity - bytes->size || bytes->data == NULL)
@@ -37,7 +37,7 @@ static inline struct slice profile_bytes_slice(const struct profile_bytes *bytes
 {
     return slice_of(bytes->data, bytes->size);
 }
-/* What making room for so many more charges to the budget, at its peak. */
+/* What making room for `more` bytes charges to the budget, at its peak. */
 uint64_t profile_bytes_growth(const struct profile_bytes *bytes, uint64_t more);
 void profile_bytes_add(struct profile_bytes *bytes, struct slice more);
 /* Appends a varint field, whose number is below 16; proto3 omits it when it is 0. */

@@ -54,11 +54,11 @@ struct profile_groups_mark {
     size_t body_bytes;
 };
 struct profile_groups_mark profile_groups_mark(const struct profile_groups *groups);
-/* Removes what came after the mark, none of which has been added as a profile; nothing may be added
- * until the next _clear. */
+/* Removes what was added after the mark, none of which has been added as a profile; nothing may be
+ * added until the next _clear. */
 void profile_groups_cut(struct profile_groups *groups, const struct profile_groups_mark *mark);
 
-/* Upper bound of the bytes held, besides what is written, for so many messages of each kind. */
+/* Upper bound of the bytes held, besides what is written, for these numbers of messages. */
 uint64_t profile_groups_index_bytes_max(uint64_t resources, uint64_t scopes, uint64_t profiles);
 
 /* Upper bound of what _write writes, with one more profile to come from body. */

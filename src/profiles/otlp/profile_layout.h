@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Detects the layout of a profiles request. Package and path stayed the same while fields were
  * renumbered, so the bytes must tell: first wire types, then combinations that only some versions
- * write, at last which reading makes more sense. Allocates nothing; accepts any bytes. Pure
+ * write, and last which reading makes more sense. Allocates nothing; accepts any bytes. Pure
  * function; any thread. */
 #pragma once
 

@@ -50,7 +50,7 @@ struct limiter {
     bool has_long_names;          /* beyond PROFILE_NAMES_GROWTH_MAX */
 };
 
-/* Replacements may be longer. Beyond the limit nothing is added, and profile_limit fails. */
+/* Replacements may be longer. Beyond the limit it adds nothing, and profile_limit fails. */
 static uint32_t add_string(struct limiter *limiter, struct slice string)
 {
     limiter->has_long_names |=

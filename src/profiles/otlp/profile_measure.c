@@ -20,7 +20,7 @@ enum {
     BODY_COPIES = 3,
     /* What a Profile gains: its two types, if need be, and its header. */
     PROFILE_MORE_BYTES = 4,
-    /* No byte of any request takes more than so many. */
+    /* Bytes that merging takes for each byte of a request, at most. */
     GROWTH_MAX = 64,
     DICTIONARY = 2,
 };

@@ -287,7 +287,7 @@ static bool take_profile(struct profile_merge *merge, struct profile_source *sou
     return is_whole;
 }
 
-/* Whether all of the request is sure to fit, whatever its indices become. */
+/* Whether all of the request is certain to fit, even if its indices get longer. */
 static bool fits_whole(const struct profile_merge *merge, const struct profile_source *source,
                        struct otlp_limit limit)
 {

@@ -14,7 +14,7 @@
 #include "src/profiles/otlp/profile_merge.h"
 #include "src/profiles/otlp/profile_transcode.h"
 
-/* Checking and rewriting take so many bytes, more than there ever are. */
+/* Checking and rewriting take more bytes than the whole budget has. */
 static enum profile_verdict refuse_work(struct profile_normalized *normalized, uint64_t bytes)
 {
     snprintf(normalized->reason, sizeof(normalized->reason),
@@ -24,7 +24,7 @@ static enum profile_verdict refuse_work(struct profile_normalized *normalized, u
     return PROFILES_TOO_LARGE;
 }
 
-/* Writes the request anew, without broken profiles and references. */
+/* Rewrites the request without broken profiles and references. */
 static enum profile_verdict rewrite(struct profile_normalized *normalized,
                                     const struct profile_findings *findings, struct budget *budget)
 {

@@ -18,9 +18,9 @@ enum {
     RESOURCES = 1, /* of the request */
     SCOPES = 2,    /* of a resource */
     PROFILES_FIELD = 2,
-    /* A piece has at least one byte of its own per so many bytes of copies, */
+    /* Bytes of copies in a piece, at most, for each byte of its own, */
     SHARED_BYTES_RATIO = 2,
-    /* so that all pieces together are at most so many times as large as the request. */
+    /* and how many times as large as the request all pieces together are then, at most. */
     COPIES_MAX = 1 + SHARED_BYTES_RATIO,
 };
 

@@ -10,7 +10,7 @@
 struct batch;
 struct budget;
 
-/* Whether a normalized request is to be cut, and there is memory for it. */
+/* Whether a normalized request should be cut, and there is memory for it. */
 bool profile_pieces_are_needed(uint64_t bytes, uint64_t profiles, const struct budget *budget);
 /* Passes each piece, a new reference, to take. batch has one part and at least one Profile. A piece
  * has profiles_max Profile messages, or more where the copies would be most of it. */

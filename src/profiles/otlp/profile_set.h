@@ -63,7 +63,7 @@ uint32_t profile_set_end_like(struct profile_set *set, const uint8_t *content_en
 uint32_t profile_set_expect(const struct profile_set *set, struct slice content);
 uint32_t profile_set_add_expected(struct profile_set *set, struct slice content, uint32_t hash);
 
-/* Upper bound of the bytes that so many entries take, besides their contents. */
+/* Upper bound of the bytes that `count` entries take, besides their contents. */
 uint64_t profile_set_bytes_max(uint64_t count);
 
 /* Upper bound of what adding one more of that size charges to the budget, at its peak. */

@@ -26,7 +26,7 @@ struct profile_tables_mark {
     uint32_t counts[PROFILE_TABLES];
 };
 struct profile_tables_mark profile_tables_mark(const struct profile_tables *tables);
-/* Removes what came after the mark. */
+/* Removes what was added after the mark. */
 void profile_tables_cut(struct profile_tables *tables, const struct profile_tables_mark *mark);
 /* The encoded size, as fields of ProfilesDictionary. */
 uint64_t profile_tables_bytes(const struct profile_tables *tables);

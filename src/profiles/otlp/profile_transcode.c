@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converting layouts. From 1.8 and 1.9 to 1.10 only numbers changed, and both old and new fit into
  * a tag of the same length: tags are replaced in a copy. Fields that are gone (1.8: comments) get
- * an unused number. 1.7 is decoded and written anew. Pure functions; any thread. */
+ * an unused number. 1.7 is decoded and rewritten. Pure functions; any thread. */
 #include "src/profiles/otlp/profile_transcode.h"
 
 #include <assert.h>
@@ -125,7 +125,7 @@ struct old_sample {
     struct profile_bytes times; /* fixed64 */
 };
 
-/* Reserves budget for so many more bytes of output, and for working_bytes besides. Must come before
+/* Reserves budget for output_bytes of output, and for working_bytes besides. Must come before
  * anything is written. Sets has_failed when there is none. */
 static bool reserve_room(struct transcoding *work, uint64_t output_bytes, uint64_t working_bytes)
 {

@@ -27,7 +27,7 @@ struct profile_scope {
 };
 
 struct profile_value_type {
-    bool is_set; /* the message is there, if perhaps empty */
+    bool is_set; /* the message is present; it may be empty */
     struct profile_index type;
     struct profile_index unit;
 };
