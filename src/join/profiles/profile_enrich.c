@@ -245,30 +245,6 @@ static void edit_sample(struct profile_enricher *enricher, const struct named_sa
     enricher->figures.enriched_samples += link->found == SPAN_FOUND;
 }
 
-/* The Profile that the walk has reached. */
-static void edit_profile(struct profile_enricher *enricher, const struct profile_walk *walk)
-{
-    struct splice_list *splices = &enricher->splices;
-    struct profile_urls *urls = &enricher->urls;
-    struct slice content = walk->field.bytes;
-    uint64_t body = walk->at + (uint64_t)(content.data - walk->field.whole.data);
-    size_t opened = splice_open(splices, walk->at, body);
-    const struct named_sample *named;
-    while (enricher->changes_samples &&
-           (named = named_reader_next(&enricher->named, content)) != NULL)
-        if (named->link != LINK_NONE)
-            edit_sample(enricher, named, &enricher->links.set.items[named->link]);
-    uint32_t url = urls->next < urls->count ? urls->indices[urls->next++] : 0;
-    if (url != 0) {
-        size_t begin = splices->inserts.size;
-        uint8_t *room = profile_bytes_room(&splices->inserts, 1 + WIRE_VARINT_BYTES_MAX);
-        uint8_t *end = profile_put_number(room, PROFILE_ATTRIBUTES_FIELD, url);
-        splices->inserts.size += (size_t)(end - room);
-        splice_add_from(splices, body + content.size, 0, begin);
-    }
-    splice_close(splices, opened, CHILDREN, content.size);
-}
-
 static struct slice string_at(const struct profile_dictionary *from, struct profile_index index)
 {
     return profile_has(from, PROFILE_STRINGS, index) ? profile_string_at(from, index)
@@ -423,19 +399,21 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
                              uint64_t now_ns, struct enrich_figures *ret_figures)
 {
     struct profile_links *links = &enricher->links;
+    struct profile_urls *urls = &enricher->urls;
+    struct splice_list *splices = &enricher->splices;
     assert(batch->bytes == links->from.request.size);
     enricher->figures = (struct enrich_figures){.hits = 0};
     enricher->resources = (struct profile_resources){.store = links->store,
                                                      .from = &links->from,
-                                                     .splices = &enricher->splices,
+                                                     .splices = splices,
                                                      .now_ns = now_ns,
                                                      .has_links = links->linked_samples > 0};
     enricher->has_unused = false;
     enricher->changes_samples = links->timed_count > 0;
     enricher->named = (struct named_reader){.links = links};
-    enricher->urls.count = 0;
-    enricher->urls.next = 0;
-    splice_list_clear(&enricher->splices);
+    urls->count = 0;
+    urls->next = 0;
+    splice_list_clear(splices);
     profile_additions_begin(&enricher->additions);
     for (uint32_t i = 1; i < links->set.count; i++)
         prepare_link(enricher, &links->set.items[i], now_ns);
@@ -443,20 +421,37 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
         collect_urls(enricher, now_ns);
 
     struct profile_walk walk =
-        profile_walk_of(&enricher->splices, links->from.request, &enricher->additions.bytes);
+        profile_walk_of(splices, links->from.request, &enricher->additions.bytes);
     while (profile_walk_next(&walk)) {
-        if (walk.is_resource)
+        if (walk.is_resource) {
             profile_resource_edit(&enricher->resources, &walk);
-        else
-            edit_profile(enricher, &walk);
+            continue;
+        }
+        struct slice content = walk.field.bytes;
+        uint64_t body = walk.at + (uint64_t)(content.data - walk.field.whole.data);
+        size_t opened = splice_open(splices, walk.at, body);
+        const struct named_sample *named;
+        while (enricher->changes_samples &&
+               (named = named_reader_next(&enricher->named, content)) != NULL)
+            if (named->link != LINK_NONE)
+                edit_sample(enricher, named, &links->set.items[named->link]);
+        uint32_t url = urls->next < urls->count ? urls->indices[urls->next++] : 0;
+        if (url != 0) {
+            size_t begin = splices->inserts.size;
+            uint8_t *room = profile_bytes_room(&splices->inserts, 1 + WIRE_VARINT_BYTES_MAX);
+            uint8_t *end = profile_put_number(room, PROFILE_ATTRIBUTES_FIELD, url);
+            splices->inserts.size += (size_t)(end - room);
+            splice_add_from(splices, body + content.size, 0, begin);
+        }
+        splice_close(splices, opened, CHILDREN, content.size);
     }
     assert(walk.additions_placed == enricher->additions.bytes.size);
     enricher->figures.repaired = enricher->resources.repaired;
     enricher->figures.labelled = enricher->resources.labelled;
     *ret_figures = enricher->figures;
-    if (enricher->splices.count == 0)
+    if (splices->count == 0)
         return batch_ref(batch);
-    struct budget *budget = enricher->splices.inserts.budget;
-    struct batch *enriched = splice_apply(&enricher->splices, batch, budget);
+    struct budget *budget = splices->inserts.budget;
+    struct batch *enriched = splice_apply(splices, batch, budget);
     return enricher->has_unused ? drop_unused(enriched, budget) : enriched;
 }
