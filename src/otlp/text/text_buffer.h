@@ -23,7 +23,7 @@ struct text {
     size_t capacity;
     struct budget *budget; /* NULL: not charged */
     bool is_cut;
-    size_t read_bytes; /* of entries read without writing anything */
+    size_t read_bytes;                           /* of entries read without writing anything */
     const struct profile_dictionary *dictionary; /* of the profiles that are written */
 };
 
