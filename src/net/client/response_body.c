@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A buffer that doubles. One owner, one thread at a time. */
+/* A buffer that doubles up to its limit. One owner, one thread at a time. */
 #include "src/net/client/response_body.h"
 
 #include "src/base/limits.h"
@@ -20,6 +20,7 @@ bool response_body_add(struct response_body *body, struct slice bytes, size_t ma
         size_t capacity = body->capacity == 0 ? CAPACITY_FIRST : body->capacity;
         while (capacity < body->size + kept)
             capacity *= 2;
+        capacity = capacity < max ? capacity : max;
         uint8_t *data = mem_try_resize(body->data, capacity);
         if (data != NULL) {
             body->data = data;

@@ -17,7 +17,7 @@ struct response_body {
     bool is_cut;   /* more was received than is kept */
 };
 
-/* Keeps at most max bytes in all; out of memory cuts, too. False: more than
+/* Keeps and allocates at most max bytes in all; out of memory cuts, too. False: more than
  * RESPONSE_DRAIN_BYTES_MAX were received, so that closing is cheaper than reading on. */
 bool response_body_add(struct response_body *body, struct slice bytes, size_t max);
 /* A no-op on a zeroed struct. */

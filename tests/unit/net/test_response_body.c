@@ -29,6 +29,7 @@ static void bytes_are_kept_in_pieces_of_any_size(void **state)
     assert_false(body.is_cut);
     assert_int_equal(body.size, sizeof(bytes));
     assert_memory_equal(body.data, bytes, sizeof(bytes));
+    assert_int_equal(body.capacity, sizeof(bytes));
     response_body_fini(&body);
     assert_null(body.data);
 }
@@ -44,6 +45,7 @@ static void bytes_beyond_the_limit_are_counted_but_not_kept(void **state)
     assert_int_equal(body.size, 12);
     assert_memory_equal(body.data, "0123456789ab", 12);
     assert_int_equal(body.seen, 14);
+    assert_int_equal(body.capacity, 12);
     static const uint8_t piece[64 * 1024];
     while (body.seen + sizeof(piece) <= RESPONSE_DRAIN_BYTES_MAX)
         assert_true(response_body_add(&body, slice_of(piece, sizeof(piece)), 12));
