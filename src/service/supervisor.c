@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -226,10 +227,22 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
+static const int handled_signals[] = {SIGTERM, SIGINT, SIGHUP};
+
+/* Between the loops of two configurations, and while the process is replaced, these signals wait:
+ * without a handler they would end the process. Threads are created while they do not wait. */
+static void let_signals_wait(bool wait)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < sizeof(handled_signals) / sizeof(handled_signals[0]); i++)
+        sigaddset(&set, handled_signals[i]);
+    pthread_sigmask(wait ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+}
+
 /* Creates the lanes, of which the first handles signals. */
 static bool create_lanes(struct supervisor *self, struct error *error)
 {
-    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     uint64_t lanes = self->config->service.lanes;
     uint64_t wanted = lanes > 0 ? lanes : machine_cores();
     assert(self->lanes_count == 0);
@@ -239,13 +252,14 @@ static bool create_lanes(struct supervisor *self, struct error *error)
             return error_set(error, "%s", no_loop);
         self->lanes_count++;
     }
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+    for (size_t i = 0; i < sizeof(handled_signals) / sizeof(handled_signals[0]); i++) {
         int failed = uv_signal_init(lane_loop(self->lanes[0]), &self->signals[i]);
         if (failed != 0)
             return error_set(error, "cannot watch signals: %s", uv_strerror(failed));
         self->signals[i].data = self;
-        uv_signal_start(&self->signals[i], on_signal, numbers[i]);
+        uv_signal_start(&self->signals[i], on_signal, handled_signals[i]);
     }
+    let_signals_wait(false);
     return true;
 }
 
@@ -282,6 +296,7 @@ static void run_once(struct supervisor *self)
         for (unsigned i = 1; i < self->lanes_count; i++)
             lane_join(self->lanes[i]);
     }
+    let_signals_wait(true);
     if (self->is_forced) {
         /* Requests, timers and sockets may still be active: the process ends around them. On a
          * reload it continues in a new process. */

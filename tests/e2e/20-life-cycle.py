@@ -8,6 +8,8 @@ import pathlib
 import resource
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import time
 import unittest
@@ -100,6 +102,22 @@ class LifeCycle(case.Case):
                 if starts < 3:
                     server.signal(signal.SIGHUP)
             self.assertEqual(server.stop(), 0)
+
+    def test_reloads_may_be_asked_for_at_any_time(self):
+        """A signal that finds no handler ends a process: there must be none between two configurations."""
+        server = self.daemon(self.config(backend="http://127.0.0.1:1"))
+        storm = f"import os\nwhile True: os.kill({server.process.pid}, {int(signal.SIGHUP)})"
+
+        def has_reloaded():
+            self.assertIsNone(server.process.poll())
+            return server.log().count(process.READY) > 10
+
+        with subprocess.Popen([sys.executable, "-c", storm]) as sender:
+            try:
+                process.poll_until(has_reloaded, 10 * process.READY_WITHIN_S, "ten reloads")
+            finally:
+                sender.kill()
+        self.assertEqual(server.stop(), 0)
 
     def test_a_reload_of_a_wrong_file_changes_nothing(self):
         server = self.daemon(self.config(backend="http://127.0.0.1:1"))
