@@ -24,7 +24,6 @@ enum {
     RECENT = 64, /* sessions before a finding that are kept with it */
     STOP_S = 60,
     BOOKS_S = 90,    /* for what is in flight, from the last answer on */
-    END_WAITS = 100, /* tenths of a second */
     NARROW_MAX = 40, /* lives of the daemon to find out which sessions it takes */
     TEXT_MAX = 1024,
     REPORT_LINES = 60,
@@ -115,26 +114,20 @@ static bool start(struct attack *attack, const char *config_path,
 static bool finish(struct attack *attack, struct traffic *traffic,
                    char verdict[static VERDICT_BYTES_MAX])
 {
-    int books = 0;
+    bool is_settled = false;
     char ignored[VERDICT_BYTES_MAX];
     sink_begin(attack->sink, 0, 0); /* what waits can leave */
     double until_s = now_s() + BOOKS_S;
-    for (double look_s = 0; now_s() < until_s && books == 0;) {
+    for (double look_s = 0; now_s() < until_s && !is_settled;) {
         if (!traffic_turn(traffic, verdict))
             return false;
         if (now_s() < look_s)
             continue;
-        books = daemon_check_books(&attack->daemon, verdict);
+        is_settled = daemon_check_books(&attack->daemon, verdict);
         look_s = now_s() + BOOKS_LOOK_S;
     }
-    if (books != 1) {
+    if (!is_settled) {
         char found[VERDICT_BYTES_MAX - 8];
-        /* A daemon that writes its report answers nothing any more. */
-        for (unsigned waits = 0; books < 0 && waits < END_WAITS; waits++) {
-            if (!daemon_lives(&attack->daemon, verdict))
-                return false;
-            poll(NULL, 0, 100);
-        }
         snprintf(found, sizeof(found), "%s", verdict);
         snprintf(verdict, VERDICT_BYTES_MAX, "books: %s", found);
         daemon_signal(&attack->daemon, SIGTERM);

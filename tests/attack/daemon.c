@@ -283,16 +283,17 @@ static double sum_of(const char *page, const char *name, const char *signal)
     return sum;
 }
 
-int daemon_check_books(const struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX])
+bool daemon_check_books(const struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX])
 {
     static const char *const signals[] = {"traces", "metrics", "logs", "profiles"};
     struct bytes_out page = {.size = 0};
-    int result = 1;
+    bool is_settled = true;
     if (!daemon_read_page(daemon, DOOR_METRICS, "/metrics", &page)) {
+        /* It may be reloading: nothing listens for a moment. */
         snprintf(verdict, VERDICT_BYTES_MAX, "no metrics");
-        result = -1;
+        is_settled = false;
     }
-    for (unsigned i = 0; i < 4 && result >= 0; i++) {
+    for (unsigned i = 0; i < 4 && is_settled; i++) {
         const char *text = (const char *)page.data;
         double received = sum_of(text, "spanflame_items_received", signals[i]);
         double delivered = sum_of(text, "spanflame_items_delivered", signals[i]);
@@ -303,11 +304,8 @@ int daemon_check_books(const struct daemon *daemon, char verdict[static VERDICT_
                  "%s: received %.0f, delivered %.0f, rejected %.0f, dropped %.0f, in flight %.0f",
                  signals[i], received, delivered, rejected, dropped, in_flight);
         /* Lanes are not stopped to be read: while something moves, sums may differ. */
-        if (received != delivered + rejected + dropped || in_flight != 0) {
-            result = 0;
-            break;
-        }
+        is_settled = received == delivered + rejected + dropped && in_flight == 0;
     }
     bytes_fini(&page);
-    return result;
+    return is_settled;
 }

@@ -39,6 +39,6 @@ uint64_t daemon_rss_bytes(const struct daemon *daemon);
 /* Reads a page of an HTTP server of it; false: no answer. */
 bool daemon_read_page(const struct daemon *daemon, enum door door, const char *path,
                       struct bytes_out *out);
-/* Whether what was received is accounted for and nothing is in flight: 1 yes, 0 not yet, -1 no
- * answer; then verdict says more. */
-int daemon_check_books(const struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX]);
+/* Whether what was received is accounted for and nothing is in flight; otherwise verdict says what
+ * is missing. */
+bool daemon_check_books(const struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX]);
