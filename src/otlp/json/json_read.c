@@ -409,7 +409,8 @@ static bool read_base64(struct reader *reader, const struct otlp_field *field)
             room[text.size++] = '=';
     }
     size_t size;
-    if (!base64_decode(text, room, &size) || (is_id && size != 0 && size != PROFILE_ID_BYTES))
+    size_t id_size = string.raw.size > 0 ? PROFILE_ID_BYTES : 0; /* line ends alone are no id */
+    if (!base64_decode(text, room, &size) || (is_id && size != id_size))
         return fail(reader, begin, expected);
     return move_bytes(reader, field, size);
 }

@@ -435,6 +435,7 @@ static const struct row wrong_values[] = {
 
 static const struct row wrong_profiles[] = {
     {"{\"profileId\":\"AAECAwQFBgcICQoLDA0O\"}", "of 16 bytes in base64"},
+    {"{\"profileId\":\"\\n\"}", "of 16 bytes in base64"}, /* base64 ignores line ends */
     {"{\"profileId\":\"000102030405060708090a0b0c0d0e0g\"}", "expected an id"},
     {"{\"profileId\":\"000102030405060708090a0b0c0d0e0f00\"}", "expected an id"},
     {"{\"samples\":[{\"values\":[null]}]}", "Sample.values: found null, expected an integer"},
