@@ -304,8 +304,8 @@ static bool open_tables(struct reading *reading, struct slice bytes)
     while (wire_read_field(&reader, &field))
         if (field.number == PPROF_STRING)
             pprof->strings[pprof->strings_count++] = field.bytes;
-    if (pprof->strings_count == 0) /* counts as a table of one empty string */
-        pprof->strings_count = 1;
+    if (pprof->strings_count == 0) /* counts as a table of one empty string, not of a NULL one */
+        pprof->strings[pprof->strings_count++] = slice_of_text("");
     if (pprof->strings[0].size > 0)
         return error_set(reading->error, "the first string of the string table is not empty");
 

@@ -198,6 +198,8 @@ static void refused_uploads_are_told_why(void **state)
          BYTES(PART("profile", PPROF) PART("sample_type_config", "[") "--XY--"), 422,
          "sample_type_config: json", 0},
         {"no pprof", "POST /ingest?name=a&format=pprof", "", BYTES("xyz"), 422, "unknown", 0},
+        {"no strings", "POST /ingest?name=app&format=pprof&spyName=rbspy", "",
+         BYTES("\x0a\x00\x2a\x02\x08\x01"), 422, "__name__ is missing", 0},
         {"index", "POST /ingest?name=a&format=pprof", "", BYTES(PPROF_BROKEN), 422, "unknown", 0},
         {"no gzip", "POST /ingest?name=a&format=pprof", "", BYTES("\x1f\x8bxx"), 422, "gzip", 0},
         {"count", "POST /ingest?name=a", "", BYTES("main x\n"), 422, "found \\\"x\\\"", 0},
