@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a PushRequest, in JSON when they begin like it: what passes has as many series and
- * profiles as were counted, and what is sound of them becomes an OTLP request that is well-formed.
- * Nothing stays charged. */
+ * profiles as were counted, and what is sound of them becomes an OTLP request that is well-formed,
+ * also after the corrections for old clients. Nothing stays charged. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -12,6 +12,8 @@
 #include "src/codec/gzip.h"
 #include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/pprof/otlp_text.h"
+#include "src/profiles/pyroscope/ingest_query.h"
+#include "src/profiles/pyroscope/ingest_series.h"
 #include "src/profiles/pyroscope/pprof_upload.h"
 #include "src/profiles/pyroscope/push_request.h"
 #include "src/profiles/pyroscope/series_otlp.h"
@@ -51,9 +53,11 @@ static void check_passed(const struct pprof *pprof)
 static void convert(const struct series *series, struct slice profile, struct budget *budget)
 {
     static struct gzip *gzip;
+    static const char *const spies[] = {"dotnetspy", "pyspy", "rbspy"};
     struct pprof_upload upload;
     struct error error = {.text = ""};
     struct buffer *request = NULL;
+    bool is_mended = true;
     if (gzip == NULL)
         gzip = gzip_create();
     if (pprof_upload_open(&upload, gzip, budget, profile, PROFILE_BYTES_MAX, &error) !=
@@ -62,6 +66,14 @@ static void convert(const struct series *series, struct slice profile, struct bu
     if (upload_check_profile(&upload.pprof, series, &limits, &error))
         check_passed(&upload.pprof);
     if (series_to_otlp(series, &upload.pprof, budget, &request))
+        check_request(request, pprof_upload_items(&upload), budget);
+    buffer_unref(request);
+    request = NULL;
+    for (size_t i = 0; is_mended && i < sizeof(spies) / sizeof(spies[0]); i++) {
+        const struct ingest_query query = {.from_ns = 1, .spy_name = slice_of_text(spies[i])};
+        is_mended = ingest_pprof_mend(&upload, &query);
+    }
+    if (is_mended && series_to_otlp(series, &upload.pprof, budget, &request))
         check_request(request, pprof_upload_items(&upload), budget);
     buffer_unref(request);
     pprof_upload_close(&upload);
