@@ -69,10 +69,13 @@ struct journal_store {
     uint64_t key;
     pthread_mutex_t preparing;        /* held while a segment is prepared; before mutex */
     pthread_mutex_t mutex;            /* guards everything from here to the next comment */
-    struct journal_segment *segments; /* begun, oldest first */
+    struct journal_segment *segments; /* written, oldest first */
     size_t segments_count;
     size_t segments_capacity;
-    bool has_active; /* the last segment is being written */
+    /* Being written; newer than all others. Only the committing thread changes it and the next, so
+     * it reads them without the mutex. */
+    struct journal_segment active;
+    bool has_active;
     bool has_next;
     struct journal_segment next; /* prepared */
     uint64_t next_number;        /* of the segment after that */
@@ -137,13 +140,6 @@ static int write_all(int fd, struct iovec *parts, int count, uint64_t offset)
     return 0;
 }
 
-/* Only the committing thread adds and ends it, so that thread may read it without the mutex. */
-static struct journal_segment *active_of(struct journal_store *store)
-{
-    assert(store->has_active);
-    return &store->segments[store->segments_count - 1];
-}
-
 /* A group on its way to the active segment. */
 struct group {
     struct journal_store *store;
@@ -188,9 +184,8 @@ static void group_pad(struct group *group, size_t multiple)
 /* The head goes in front of what the caller puts next. */
 static void group_put_head(struct group *group, const struct journal_head *head)
 {
-    const struct journal_place place = {.key = group->store->key,
-                                        .segment = active_of(group->store)->number,
-                                        .offset = group->offset};
+    const struct journal_place place = {
+        .key = group->store->key, .segment = group->store->active.number, .offset = group->offset};
     uint8_t *bytes = group->heads[group->heads_count++];
     journal_head_write(bytes, &place, head);
     group_put(group, bytes, JOURNAL_HEAD_BYTES);
@@ -334,7 +329,13 @@ static void end_active(struct journal_store *store)
         return;
     fileops()->close(store->active_fd);
     pthread_mutex_lock(&store->mutex);
-    active_of(store)->end_id = store->durable_id;
+    store->active.end_id = store->durable_id;
+    if (store->segments_count == store->segments_capacity) {
+        store->segments_capacity = 2 * store->segments_capacity + 8;
+        store->segments =
+            mem_resize(store->segments, store->segments_capacity * sizeof(store->segments[0]));
+    }
+    store->segments[store->segments_count++] = store->active;
     store->has_active = false;
     pthread_mutex_unlock(&store->mutex);
 }
@@ -355,15 +356,10 @@ static int begin_segment(struct journal_store *store, uint64_t bytes_min)
         return fd;
     store->active_fd = fd;
     pthread_mutex_lock(&store->mutex);
-    if (store->segments_count == store->segments_capacity) {
-        store->segments_capacity = 2 * store->segments_capacity + 8;
-        store->segments =
-            mem_resize(store->segments, store->segments_capacity * sizeof(store->segments[0]));
-    }
     store->next.end = 0;
     store->next.end_id = UINT64_MAX;
     store->next.is_end_known = true;
-    store->segments[store->segments_count++] = store->next;
+    store->active = store->next;
     store->has_active = true;
     store->has_next = false;
     pthread_mutex_unlock(&store->mutex);
@@ -445,18 +441,18 @@ static int write_group(struct journal_store *store, struct group *group, bool is
                        struct journal_record *records, struct journal_record **ret_left)
 {
     uint8_t block[JOURNAL_BLOCK_BYTES];
-    uint64_t end = active_of(store)->bytes;
+    uint64_t end = store->active.bytes;
     uint64_t id = store->next_id;
     size_t count = 0;
     *group = (struct group){.store = store};
-    group->offset = group->written = is_first ? 0 : active_of(store)->end;
+    group->offset = group->written = is_first ? 0 : store->active.end;
     uint64_t start = group->offset;
     uint8_t *checkpoint = NULL;
     if (is_first) {
         journal_segment_header_write(block, &(struct journal_segment_header){
                                                 .version = JOURNAL_VERSION,
                                                 .key = store->key,
-                                                .number = active_of(store)->number,
+                                                .number = store->active.number,
                                                 .bytes = end,
                                             });
         group_put(group, block, JOURNAL_BLOCK_BYTES);
@@ -484,7 +480,7 @@ static int write_group(struct journal_store *store, struct group *group, bool is
     if (failed != 0)
         return failed;
     pthread_mutex_lock(&store->mutex);
-    active_of(store)->end = group->offset;
+    store->active.end = group->offset;
     store->next_id = store->durable_id = id;
     store->last_error = 0;
     if (is_flushed && group->low > store->stable_low)
@@ -497,12 +493,13 @@ static int write_group(struct journal_store *store, struct group *group, bool is
 struct journal_record *journal_store_commit(struct journal_store *store,
                                             struct journal_record *records)
 {
+    pthread_mutex_lock(&store->mutex);
     bool is_closed = clock_now_ns() < store->closed_until_ns;
     int failed = is_closed ? store->last_error : 0;
+    pthread_mutex_unlock(&store->mutex);
     for (unsigned attempts = 0; !is_closed && attempts < 2; attempts++) {
         uint64_t bytes = records != NULL ? record_bytes(records) : journal_record_bytes(DONE_BYTES);
-        bool is_first =
-            !store->has_active || active_of(store)->end + bytes > active_of(store)->bytes;
+        bool is_first = !store->has_active || store->active.end + bytes > store->active.bytes;
         if (is_first)
             failed =
                 begin_segment(store, JOURNAL_BLOCK_BYTES + checkpoint_bytes_max(store) + bytes);
@@ -597,6 +594,7 @@ struct journal_figures journal_store_figures(struct journal_store *store)
     for (size_t i = 0; i < store->free_count; i++)
         figures.bytes += store->free_files[i].bytes;
     figures.bytes += store->has_next ? store->next.bytes : 0;
+    figures.bytes += store->has_active ? store->active.bytes : 0;
     pthread_mutex_unlock(&store->mutex);
     return figures;
 }
@@ -610,8 +608,7 @@ static void free_segments(struct journal_store *store, bool is_full)
     uint64_t low = is_full ? journal_progress_low(&store->progress) : store->stable_low;
     size_t count = 0;
     while (count < store->segments_count && store->free_count < FREE_FILES_ROOM &&
-           !store->segments[count].is_foreign && store->segments[count].end_id <= low &&
-           store->segments[count].end_id != UINT64_MAX)
+           !store->segments[count].is_foreign && store->segments[count].end_id <= low)
         store->free_files[store->free_count++] = store->segments[count++];
     store->segments_count -= count;
     memmove(store->segments, store->segments + count,
@@ -627,10 +624,8 @@ int journal_store_keep(struct journal_store *store)
     free_segments(store, is_full);
     pthread_mutex_lock(&store->mutex);
     bool is_due = !store->has_next;
-    if (is_due && store->has_active) {
-        const struct journal_segment *active = active_of(store);
-        is_due = active->end > active->bytes / 2;
-    }
+    if (store->has_active)
+        is_due = is_due && store->active.end > store->active.bytes / 2;
     pthread_mutex_unlock(&store->mutex);
     int failed = 0;
     if (is_due) {
@@ -710,8 +705,9 @@ static bool next_segment(struct journal_reader *reader)
     struct journal_store *store = reader->store;
     bool is_found = false;
     pthread_mutex_lock(&store->mutex);
-    for (size_t i = 0; i < store->segments_count && !is_found; i++) {
-        const struct journal_segment *segment = &store->segments[i];
+    for (size_t i = 0; i < store->segments_count + store->has_active && !is_found; i++) {
+        const struct journal_segment *segment =
+            i < store->segments_count ? &store->segments[i] : &store->active;
         if (segment->is_foreign || (!reader->is_scan && segment->end_id <= reader->position))
             continue;
         if (reader->has_segment &&
