@@ -347,12 +347,13 @@ struct turn {
     unsigned requests;
     uint64_t bytes;
     unsigned looks;
+    uint64_t until_ns;
 };
 
 static bool may_release(const struct join *self, const struct turn *turn)
 {
     return self->hold.first != NULL && turn->requests > 0 && turn->bytes > 0 &&
-           !downstream_is_blocked(&self->downstream);
+           clock_now_ns() < turn->until_ns && !downstream_is_blocked(&self->downstream);
 }
 
 /* Hands a batch that was held to the next stage. Takes the reference. */
@@ -411,7 +412,8 @@ static void release_due(struct join *self)
 {
     struct turn turn = {.requests = JOIN_TURN_REQUESTS_MAX,
                         .bytes = JOIN_TURN_BYTES_MAX,
-                        .looks = JOIN_TURN_LOOKS_MAX};
+                        .looks = JOIN_TURN_LOOKS_MAX,
+                        .until_ns = clock_now_ns() + JOIN_TURN_WORK_NS};
     struct batch *batch;
     assert(lane_is_current(self->base.lane));
     while (may_release(self, &turn) &&
@@ -429,7 +431,8 @@ static void release_due(struct join *self)
         }
         release(self, trace_profile_hold_pop(&self->hold), why, &turn);
     }
-    arm(self, turn.requests == 0 || turn.bytes == 0 || turn.looks == 0);
+    arm(self, turn.requests == 0 || turn.bytes == 0 || turn.looks == 0 ||
+                  clock_now_ns() >= turn.until_ns);
     show_held(self);
 }
 
@@ -466,7 +469,9 @@ static bool is_to_wait(struct join *self, const struct profile_links *links,
         pending_processes_collect(pending, links, clock_now_ns());
         return pending->count > 0 && trace_profile_hold_try_take_spare(&self->hold, batch->bytes);
     }
-    struct turn turn = {.requests = JOIN_TURN_REQUESTS_MAX, .bytes = JOIN_TURN_BYTES_MAX};
+    struct turn turn = {.requests = JOIN_TURN_REQUESTS_MAX,
+                        .bytes = JOIN_TURN_BYTES_MAX,
+                        .until_ns = clock_now_ns() + JOIN_TURN_WORK_NS};
     while (!trace_profile_hold_try_take(&self->hold, batch->bytes)) {
         if (!may_release(self, &turn))
             return false;

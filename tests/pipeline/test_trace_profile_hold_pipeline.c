@@ -148,6 +148,27 @@ static void many_go_on_in_turns_and_are_looked_at_once(void **state)
     harness_destroy(h);
 }
 
+/* Where they go without a queue, each costs what the exporter does with it, debug for example. */
+static void a_turn_ends_when_its_time_is_over(void **state)
+{
+    enum { WAITING = 60 };
+    (void)state;
+    struct harness *h = join_start(JOIN("hold: 2s"));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    for (size_t i = 0; i < WAITING; i++)
+        join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
+    assert_int_equal(exporter->delivered_items, 0);
+    exporter->cost_ns = JOIN_TURN_WORK_NS / 2;
+    clock_fake_advance(2 * S);
+    for (unsigned turn = 0; turn < WAITING && exporter->delivered_items < WAITING; turn++) {
+        clock_fake_advance(MS);
+        harness_turn(h);
+    }
+    assert_int_equal(exporter->delivered_items, WAITING);
+    assert_int_equal(exporter->most_in_turn, 2);
+    harness_destroy(h);
+}
+
 static void nothing_waits_while_memory_is_scarce(void **state)
 {
     (void)state;
@@ -215,6 +236,7 @@ int main(void)
         cmocka_unit_test(what_is_held_goes_on_when_the_service_stops),
         cmocka_unit_test(beyond_hold_bytes_the_oldest_go_on),
         cmocka_unit_test(many_go_on_in_turns_and_are_looked_at_once),
+        cmocka_unit_test(a_turn_ends_when_its_time_is_over),
         cmocka_unit_test(nothing_waits_while_memory_is_scarce),
         cmocka_unit_test(what_the_next_stage_refuses_for_now_is_offered_again),
         cmocka_unit_test(what_the_next_stage_will_never_take_is_in_the_books),

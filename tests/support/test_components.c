@@ -232,6 +232,12 @@ static void reply(struct test_exporter *self, enum test_answer answer, const str
     receipt_resolve(receipt, &outcome);
 }
 
+static void on_end_of_turn(void *arg)
+{
+    struct test_exporter *self = arg;
+    self->in_turn = 0;
+}
+
 static void remember(struct test_exporter *self, const struct batch *batch)
 {
     const struct client_info *client = batch->client;
@@ -252,6 +258,16 @@ static void test_exporter_consume(struct component *component, struct batch *bat
     bool is_scripted = self->script_next < self->script_count;
     enum test_answer answer = is_scripted ? self->script[self->script_next++] : self->answer;
     remember(self, batch);
+    if (self->cost_ns > 0) {
+        clock_fake_advance(self->cost_ns);
+        self->end_of_turn = self->end_of_turn.fn != NULL
+                                ? self->end_of_turn
+                                : (struct lane_job){.fn = on_end_of_turn, .arg = self};
+        lane_defer(component->lane, &self->end_of_turn);
+        self->in_turn++;
+        if (self->in_turn > self->most_in_turn)
+            self->most_in_turn = self->in_turn;
+    }
     if (answer != ANSWER_HOLD) {
         reply(self, answer, batch, receipt);
         return;

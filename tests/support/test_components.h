@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/lane.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
 
@@ -47,6 +48,10 @@ struct test_exporter {
         struct batch *batch;
         struct receipt *receipt;
     } held[TEST_ATTEMPTS_MAX];
+    uint64_t cost_ns; /* of an attempt: the clock advances by it */
+    unsigned in_turn; /* attempts of the current turn of the loop, and the most of any */
+    unsigned most_in_turn;
+    struct lane_job end_of_turn;
     uint64_t delivered_items; /* counted once per delivery */
     uint64_t doubled_items;
     uint8_t seen[TEST_ITEMS_MAX]; /* how often each item was delivered */
