@@ -38,7 +38,7 @@ enum { JOIN_CANDIDATES_MAX = 32, JOIN_LOOKS_MAX = 2048, JOIN_SLOTS_MAX = 128 };
 /* How often held profiles are checked, and how soon again when there is more to do at once. */
 #define JOIN_RECHECK_NS ((uint64_t)250 * NS_PER_MS)
 #define JOIN_TURN_NS    ((uint64_t)NS_PER_MS)
-/* Work of one turn, exporters without a queue included, after which no further request is released. */
+/* Work of one turn, with that of exporters without a queue, after which no more are released. */
 #define JOIN_TURN_WORK_NS ((uint64_t)5 * NS_PER_MS)
 /* After this time the count of distinct values starts again from zero. */
 #define JOIN_EPOCH_NS ((uint64_t)3600 * NS_PER_S)
