@@ -32,7 +32,7 @@ enum {
     OPERATIONS_MAX = 120,
     GROUP_MAX = 6,
     META_BYTES = 16,
-    STATES_DEFAULT = 1500,
+    STATES_DEFAULT = 1000,
 };
 
 enum operation {
