@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shards. Entries form a ring; a table of buckets of 16 slots, one cache line each, finds them,
- * and each span may be in one of two buckets. A slot has the place of the entry and 8 bits of the
- * hash, which are never 0. The table is at most half full, so that a bucket hardly ever overflows.
- * The stamp of an entry is its generation and the place of its strings. Writing runs on the shard's
- * lane, finding on any. */
+/* The shards of the span index. Entries form a ring; a table of buckets of 16 slots, one cache line
+ * each, finds them, and each span may be in one of two buckets. A slot has the place of the entry
+ * and 8 bits of the hash, which are never 0. The table is at most half full, so that a bucket
+ * hardly ever overflows. The stamp of an entry is its generation and the place of its strings.
+ * Writing runs on the shard's lane, finding on any. */
 #include "src/join/index/span_index.h"
 
 #include <assert.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads each message twice: finds the fields, in any order, then writes them by number. A singular
- * field that occurs twice is written once: the last scalar, or all messages merged, as in every
- * decoder. Pure function; any thread. */
+/* OTLP protobuf to OTLP/JSON. Reads each message twice: finds the fields, in any order, then writes
+ * them by number. A singular field that occurs twice is written once: the last scalar, or all
+ * messages merged, as in every decoder. Pure function; any thread. */
 #include "src/otlp/json/json_write.h"
 
 #include <assert.h>

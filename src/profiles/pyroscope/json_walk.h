@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Walks through JSON, value by value, without a tree, to a bounded depth. Use:
+/* Reads JSON value by value, without a tree, to a bounded depth:
  *     if (json_walk_object(&walk))
  *         while (json_walk_key(&walk, &key))
- *             read or json_walk_skip one value
- * Everything is false once failure is set. Plain value; any thread. */
+ *             read one value, or json_walk_skip it
+ * After a failure every call returns false. Plain value; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,11 +20,11 @@ struct json_walk {
 };
 
 struct json_walk json_walk_of(struct slice text);
-/* Opens an object. False without failure: it was null. */
+/* Opens an object. False: a failure, or null. */
 bool json_walk_object(struct json_walk *walk);
 /* The next key of an object. False: it is closed. */
 bool json_walk_key(struct json_walk *walk, struct json_string *ret_key);
-/* A string; false without failure: it was null. */
+/* Reads a string. False: a failure, or null. */
 bool json_walk_string(struct json_walk *walk, struct json_string *ret_string);
 /* Skips any value. False: failure. */
 bool json_walk_skip(struct json_walk *walk);
