@@ -297,8 +297,11 @@ static void on_replayed(struct lane_task *task)
     struct journal_entry *entry = entry_of_task(task);
     struct journal *journal = entry->journal;
     for (size_t i = 0; i < journal->lanes_count; i++)
-        if (journal->lanes[i].lane == entry->lane)
+        if (journal->lanes[i].lane == entry->lane) {
+            /* The entry may be gone when this returns. */
             journal->lanes[i].fn(entry, journal->lanes[i].arg);
+            return;
+        }
 }
 
 /* The ids from first to end hold nothing that could be given. False: too many for now. */

@@ -30,12 +30,11 @@ enum { JOURNAL_GIVEN_MAX = 16384 };
  * member of what its user allocates. */
 struct journal_entry {
     struct journal_record record; /* batch and meta are borrowed until fn runs */
-    struct lane_task task;        /* first member of none: see journal.c */
+    struct lane_task task;        /* the journal's */
     struct lane *lane;
     struct journal *journal;
     void (*fn)(struct journal_entry *entry); /* on the lane; record.error says whether it worked */
-    uint32_t
-        given; /* exporters, by bit, that shall get it now; the others will get it from the disk */
+    uint32_t given; /* exporters, by bit, that get it now; the others get it from the disk */
     uint32_t owed;  /* journal_settle: those of them that did not finish it */
     uint64_t bytes; /* in memory until it is settled */
     bool is_settled;

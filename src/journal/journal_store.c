@@ -6,10 +6,8 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,7 +227,8 @@ static uint64_t record_bytes(const struct journal_record *record)
     return journal_record_bytes(record->meta.size + record->batch->bytes);
 }
 
-/* Makes a file of zeros under a name that recovery removes, then gives it its own. */
+/* Makes a file of zeros under a name that no start looks at and that the next call uses again, then
+ * gives it its own. */
 static int create_file(struct journal_store *store, uint64_t number, uint64_t bytes)
 {
     char path[PATH_MAX];
@@ -272,11 +271,15 @@ static void unlink_file(struct journal_store *store, const struct journal_segmen
 static int prepare(struct journal_store *store, uint64_t bytes_min)
 {
     struct journal_segment file = {.bytes = 0};
+    struct journal_segment surplus = {.bytes = 0};
     int failed = 0;
     pthread_mutex_lock(&store->mutex);
     bool is_ready = store->has_next && store->next.bytes >= bytes_min;
     if (!is_ready && store->has_next) {
-        store->free_files[store->free_count++] = store->next;
+        if (store->free_count < FREE_FILES_ROOM)
+            store->free_files[store->free_count++] = store->next;
+        else
+            surplus = store->next;
         store->has_next = false;
     }
     uint64_t number = store->next_number;
@@ -288,7 +291,10 @@ static int prepare(struct journal_store *store, uint64_t bytes_min)
     pthread_mutex_unlock(&store->mutex);
     if (is_ready)
         return 0;
+    if (surplus.bytes > 0)
+        unlink_file(store, &surplus);
     uint64_t bytes = bytes_min > store->segment_bytes ? bytes_min : store->segment_bytes;
+    bytes = (bytes + JOURNAL_BLOCK_BYTES - 1) / JOURNAL_BLOCK_BYTES * JOURNAL_BLOCK_BYTES;
     if (file.bytes > 0) {
         char from[PATH_MAX];
         char to[PATH_MAX];
@@ -879,8 +885,10 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
             continue;
         }
         struct buffer *payload = buffer_try_create(budget, head.bytes);
-        if (payload == NULL)
+        if (payload == NULL) {
+            reader->is_after_record = true; /* the same head is expected again */
             return JOURNAL_READ_BUSY;
+        }
         uint64_t at = reader->offset;
         ssize_t got = read_all(reader->fd, payload->data, head.bytes, at + JOURNAL_HEAD_BYTES);
         bool is_sound = got == (ssize_t)head.bytes &&

@@ -223,6 +223,72 @@ static void records_may_be_larger_than_a_segment(void **state)
     assert_int_equal(losses, 0);
 }
 
+/* More of them than are kept: every start finds prepared files that were never begun. */
+static void files_that_were_never_used_are_bounded(void **state)
+{
+    (void)state;
+    for (uint64_t number = 100; number < 120; number++) {
+        char name[JOURNAL_NAME_BYTES];
+        journal_segment_name(name, number);
+        disk_create(name, JOURNAL_SEGMENT_BYTES_MIN);
+    }
+    restart();
+    assert_int_equal(append_group(1, RECORD_BYTES), 0);
+    assert_int_equal(append_group(1, 2 * JOURNAL_SEGMENT_BYTES_MIN), 0);
+    for (size_t i = 0; i < 40; i++) {
+        assert_int_equal(journal_store_keep(store), 0);
+        assert_int_equal(append_group(1, (2 + i % 3) * JOURNAL_SEGMENT_BYTES_MIN), 0);
+    }
+    journal_store_done(store, exporter, 1, journal_store_figures(store).next_id);
+    journal_store_commit(store, NULL);
+    assert_int_equal(journal_store_keep(store), 0);
+    assert_int_equal(budget_used(&disk_bytes), journal_store_figures(store).bytes);
+}
+
+/* The files are whole blocks, so that padding a group never makes one grow. */
+static void no_file_grows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 5; i++)
+        assert_int_equal(append_group(1, 2 * JOURNAL_SEGMENT_BYTES_MIN + 1000 * i + 1), 0);
+    uint64_t bytes = journal_store_figures(store).bytes;
+    restart();
+    assert_int_equal(journal_store_figures(store).bytes, bytes);
+}
+
+/* Only its mark is damaged, and the budget has room at the second try. */
+static void a_record_that_found_no_room_is_read_later(void **state)
+{
+    (void)state;
+    assert_int_equal(append_group(2, RECORD_BYTES), 0);
+    restart();
+    size_t size;
+    uint8_t *file = disk_file("0000000000000001.journal", &size);
+    struct journal_place place = {.segment = 1, .offset = JOURNAL_BLOCK_BYTES};
+    struct journal_segment_header header;
+    struct journal_head head;
+    assert_true(journal_segment_header_read(file, &header));
+    place.key = header.key;
+    for (bool is_second = false; !is_second; place.offset += journal_record_bytes(head.bytes)) {
+        assert_true(journal_head_read(file + place.offset, &place, &head));
+        is_second = head.type == JOURNAL_DATA && head.id == 2;
+        if (is_second)
+            file[place.offset] ^= 1;
+    }
+    struct budget none;
+    budget_init(&none, 1);
+    struct journal_reader *reader = journal_reader_create(store, 2, on_damage, NULL);
+    struct journal_stored stored;
+    losses = 0;
+    assert_int_equal(journal_reader_next(reader, &none, &stored), JOURNAL_READ_BUSY);
+    assert_int_equal(journal_reader_next(reader, &memory, &stored), JOURNAL_READ);
+    assert_int_equal(stored.head.id, 2);
+    assert_int_equal(losses, 0);
+    buffer_unref(stored.payload);
+    journal_reader_destroy(reader);
+    budget_fini(&none);
+}
+
 /* Some records over several segments; the first of each segment is noted. */
 static size_t fill(void)
 {
@@ -406,6 +472,9 @@ int main(void)
         TEST(space_comes_back),
         TEST(a_full_disk_refuses_and_recovers),
         TEST(records_may_be_larger_than_a_segment),
+        TEST(files_that_were_never_used_are_bounded),
+        TEST(no_file_grows),
+        TEST(a_record_that_found_no_room_is_read_later),
         TEST(a_flipped_bit_costs_its_record_at_most),
         TEST(a_zeroed_block_costs_what_lay_in_it),
         TEST(a_deleted_or_cut_file_costs_what_lay_in_it),
