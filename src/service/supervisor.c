@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "src/base/clock.h"
@@ -36,7 +37,8 @@ struct supervisor {
     struct service *service;
     unsigned lanes_count;
     struct lane *lanes[LANES_MAX];
-    uv_signal_t signals[3];
+    int signal_fd; /* -1: none */
+    uv_poll_t signals;
     enum end_reason end_reason;
     bool is_stopping;
     bool is_forced;
@@ -189,9 +191,8 @@ static struct config *load(const struct config_request *request, enum load_purpo
     return NULL;
 }
 
-static void on_signal(uv_signal_t *handle, int number)
+static void on_signal(struct supervisor *self, int number)
 {
-    struct supervisor *self = handle->data;
     const char *name = number == SIGHUP ? "hangup" : number == SIGINT ? "interrupt" : "terminated";
     log_info(NULL, "Received signal from OS", log_text("signal", name));
     if (number != SIGHUP) {
@@ -227,17 +228,36 @@ static void on_signal(uv_signal_t *handle, int number)
     }
 }
 
-static const int handled_signals[] = {SIGTERM, SIGINT, SIGHUP};
-
-/* Between the loops of two configurations, and while the process is replaced, these signals wait:
- * without a handler they would end the process. Threads are created while they do not wait. */
-static void let_signals_wait(bool wait)
+static void on_signals(uv_poll_t *poll, int status, int events)
 {
+    struct supervisor *self = poll->data;
+    struct signalfd_siginfo info;
+    (void)status;
+    (void)events;
+    while (read(self->signal_fd, &info, sizeof(info)) == (ssize_t)sizeof(info))
+        on_signal(self, (int)info.ssi_signo);
+}
+
+/* The signals are blocked in every thread and read from a descriptor (signalfd(2)). So they wait
+ * between two configurations, and while the process is replaced; a handler that comes and goes
+ * would leave moments in which they end the process. No thread runs before the first call. */
+static bool watch_signals(struct supervisor *self, struct error *error)
+{
+    static const int numbers[] = {SIGTERM, SIGINT, SIGHUP};
     sigset_t set;
     sigemptyset(&set);
-    for (size_t i = 0; i < sizeof(handled_signals) / sizeof(handled_signals[0]); i++)
-        sigaddset(&set, handled_signals[i]);
-    pthread_sigmask(wait ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+        sigaddset(&set, numbers[i]);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    self->signal_fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (self->signal_fd < 0)
+        return error_set(error, "cannot watch signals: %s", strerror(errno));
+    int failed = uv_poll_init(lane_loop(self->lanes[0]), &self->signals, self->signal_fd);
+    if (failed != 0)
+        return error_set(error, "cannot watch signals: %s", uv_strerror(failed));
+    self->signals.data = self;
+    uv_poll_start(&self->signals, UV_READABLE, on_signals);
+    return true;
 }
 
 /* Creates the lanes, of which the first handles signals. */
@@ -252,15 +272,7 @@ static bool create_lanes(struct supervisor *self, struct error *error)
             return error_set(error, "%s", no_loop);
         self->lanes_count++;
     }
-    for (size_t i = 0; i < sizeof(handled_signals) / sizeof(handled_signals[0]); i++) {
-        int failed = uv_signal_init(lane_loop(self->lanes[0]), &self->signals[i]);
-        if (failed != 0)
-            return error_set(error, "cannot watch signals: %s", uv_strerror(failed));
-        self->signals[i].data = self;
-        uv_signal_start(&self->signals[i], on_signal, handled_signals[i]);
-    }
-    let_signals_wait(false);
-    return true;
+    return watch_signals(self, error);
 }
 
 /* One configuration from start to stop. */
@@ -269,6 +281,7 @@ static void run_once(struct supervisor *self)
     struct error error = {.text = ""};
     self->is_stopping = false;
     self->is_forced = false;
+    self->signal_fd = -1;
     /* Signals are handled once the loop runs. */
     if (create_lanes(self, &error))
         self->service = service_create(self->config, self->lanes, self->lanes_count, &error);
@@ -296,7 +309,6 @@ static void run_once(struct supervisor *self)
         for (unsigned i = 1; i < self->lanes_count; i++)
             lane_join(self->lanes[i]);
     }
-    let_signals_wait(true);
     if (self->is_forced) {
         /* Requests, timers and sockets may still be active: the process ends around them. On a
          * reload it continues in a new process. */
@@ -317,6 +329,8 @@ static void run_once(struct supervisor *self)
     for (unsigned i = 0; i < self->lanes_count; i++)
         lane_destroy(self->lanes[i]);
     self->lanes_count = 0;
+    if (self->signal_fd >= 0)
+        close(self->signal_fd);
 }
 
 int supervisor_run(const struct config_request *request)

@@ -104,8 +104,12 @@ class LifeCycle(case.Case):
             self.assertEqual(server.stop(), 0)
 
     def test_reloads_may_be_asked_for_at_any_time(self):
-        """A signal that finds no handler ends a process: there must be none between two configurations."""
-        server = self.daemon(self.config(backend="http://127.0.0.1:1"))
+        """A signal that finds no handler ends a process: there must be none between two configurations, nor
+        a thread, as those that look up names, that takes it."""
+        server = self.daemon(self.config(backend="http://localhost:1"))
+        client.post(self.http_port, "traces", otlp.traces(1).SerializeToString())
+        tasks = f"/proc/{server.process.pid}/task"
+        process.poll_until(lambda: len(os.listdir(tasks)) > 1, process.READY_WITHIN_S, "a resolver's thread")
         storm = f"import os\nwhile True: os.kill({server.process.pid}, {int(signal.SIGHUP)})"
 
         def has_reloaded():
