@@ -5,17 +5,18 @@
 #include <assert.h>
 
 #include "src/base/clock.h"
-#include "src/base/lane.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/ledger.h"
+#include "src/pipeline/pipeline_limits.h"
 
 #define RETRY_NS ((uint64_t)10 * NS_PER_MS)
 
 bool downstream_is_blocked(const struct downstream_retry *downstream)
 {
     assert(downstream->refused == NULL || downstream->count > 0);
-    return downstream->refused != NULL || downstream->count >= DOWNSTREAM_BATCHES_MAX;
+    return downstream->refused != NULL || downstream->is_turn_over ||
+           downstream->count >= DOWNSTREAM_BATCHES_MAX;
 }
 
 bool downstream_is_refusing(const struct downstream_retry *downstream)
@@ -75,6 +76,7 @@ static void on_timer(struct timer *timer, void *arg)
     struct downstream_batch *refused = downstream->refused;
     assert(timer == &downstream->timer);
     downstream->refused = NULL;
+    downstream->is_turn_over = false;
     while (refused != NULL) {
         struct downstream_batch *next = refused->next;
         refused->next = NULL;
@@ -88,6 +90,13 @@ static void on_timer(struct timer *timer, void *arg)
     downstream->on_room(downstream->component);
 }
 
+static void on_end_of_turn(void *arg)
+{
+    struct downstream_retry *downstream = arg;
+    assert(!downstream->end_of_turn.is_queued);
+    downstream->turn_until_ns = 0;
+}
+
 void downstream_init(struct downstream_retry *downstream, struct component *component,
                      void (*on_end)(struct downstream_batch *offered,
                                     const struct outcome *outcome),
@@ -95,6 +104,7 @@ void downstream_init(struct downstream_retry *downstream, struct component *comp
 {
     *downstream =
         (struct downstream_retry){.component = component, .on_end = on_end, .on_room = on_room};
+    downstream->end_of_turn = (struct lane_job){.fn = on_end_of_turn, .arg = downstream};
     timer_init(&downstream->timer, on_timer, downstream);
 }
 
@@ -109,13 +119,24 @@ void downstream_end(struct downstream_retry *downstream)
     assert(downstream->count == 0);
     assert(downstream->refused == NULL);
     lane_timer_stop(downstream->component->lane, &downstream->timer);
+    lane_defer_cancel(downstream->component->lane, &downstream->end_of_turn);
 }
 
 void downstream_offer(struct downstream_retry *downstream, struct downstream_batch *offered)
 {
     assert(!downstream_is_blocked(downstream));
+    struct lane *lane = downstream->component->lane;
+    if (downstream->turn_until_ns == 0) {
+        downstream->turn_until_ns = clock_now_ns() + DOWNSTREAM_TURN_NS;
+        lane_defer(lane, &downstream->end_of_turn);
+    }
     offered->owner = downstream;
     offered->next = NULL;
     downstream->count++;
     offer(offered);
+    if (clock_now_ns() < downstream->turn_until_ns)
+        return;
+    downstream->is_turn_over = true;
+    if (!timer_is_running(&downstream->timer))
+        lane_timer_start(lane, &downstream->timer, 0);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Offers batches that a processor has acknowledged to the next stage. A batch that is refused for
  * now is kept and offered again, oldest first, before any other. Losses are counted in the ledger.
- * Runs on the lane of its owner. */
+ * Stages without a queue work inside downstream_offer, so it ends its turn of the loop after
+ * DOWNSTREAM_TURN_NS. Runs on the lane of its owner. */
 #pragma once
 
 #include <stdbool.h>
 
+#include "src/base/lane.h"
 #include "src/base/timer.h"
 #include "src/core/receipt.h"
 
@@ -26,6 +28,9 @@ struct downstream_retry {
     struct downstream_batch *refused; /* oldest first */
     unsigned count;                   /* offered and unresolved, refused ones included */
     struct timer timer;
+    struct lane_job end_of_turn; /* queued from the first offer of a turn on */
+    uint64_t turn_until_ns;
+    bool is_turn_over;
     bool is_stopping;
     /* The batch was taken, or lost and counted. */
     void (*on_end)(struct downstream_batch *offered, const struct outcome *outcome);
@@ -44,10 +49,10 @@ void downstream_init(struct downstream_retry *downstream, struct component *comp
 void downstream_stop(struct downstream_retry *downstream);
 /* Nothing may be under way. on_room is not called any more. */
 void downstream_end(struct downstream_retry *downstream);
-/* True while the next stage has to take something first. */
+/* True while the next stage has to take something first, or others have the lane. */
 bool downstream_is_blocked(const struct downstream_retry *downstream);
 /* True while a refused batch waits here to be offered again: a limit downstream is met. A blocked
- * one that is not refusing has DOWNSTREAM_BATCHES_MAX under way. */
+ * one that is not refusing has DOWNSTREAM_BATCHES_MAX under way, or goes on in the next turn. */
 bool downstream_is_refusing(const struct downstream_retry *downstream);
 /* Set offered->batch first. Must not be blocked. */
 void downstream_offer(struct downstream_retry *downstream, struct downstream_batch *offered);

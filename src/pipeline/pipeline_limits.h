@@ -11,3 +11,6 @@ enum {
 };
 /* An idle partition may be replaced by another combination of values after this. */
 #define PARTITION_IDLE_MIN_NS ((uint64_t)1 * NS_PER_S)
+/* Work of one turn of the loop, with that of stages without a queue, after which a processor offers
+ * no more batches. */
+#define DOWNSTREAM_TURN_NS ((uint64_t)5 * NS_PER_MS)

@@ -6,6 +6,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/client_info.h"
+#include "src/pipeline/pipeline_limits.h"
 #include "tests/support/profile_sketch.h"
 
 #include <setjmp.h>
@@ -476,6 +477,54 @@ static void profiles_are_cut_one_at_a_time_once_the_budget_is_used_up(void **sta
     mem_free((void *)(uintptr_t)request.data);
 }
 
+/* A split may be many times the bytes of its request, and debug, for one, works on each piece at
+ * once. */
+static void a_turn_ends_when_its_time_is_over(void **state)
+{
+    enum { ITEMS = 60, LATER = 7 };
+    static const char *const timings[] = {"1h", "0s"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        char yaml[512];
+        snprintf(yaml, sizeof(yaml),
+                 "processors: {batch: {timeout: %s, send_batch_size: 1, send_batch_max_size: "
+                 "1}}\n" DIRECT,
+                 timings[i]);
+        struct harness *h = harness_create(yaml);
+        struct test_exporter *exporter = harness_exporter(h, "test");
+        exporter->cost_ns = DOWNSTREAM_TURN_NS / 2;
+        struct test_request *request = harness_send(h, ITEMS);
+        while (!request->is_answered || exporter->attempts_count == 0)
+            lane_turn(h->lanes[0]);
+        assert_int_equal(exporter->attempts_count, 2);
+        struct test_request *later = harness_send_now(h, LATER);
+        assert_true(later->is_answered);
+        assert_int_equal(exporter->delivered_items, ITEMS + LATER);
+        assert_int_equal(exporter->most_in_turn, 2);
+        harness_destroy(h);
+    }
+}
+
+/* What is left goes on while it stops. */
+static void a_stop_goes_on_in_further_turns(void **state)
+{
+    enum { ITEMS = 20 };
+    (void)state;
+    struct harness *h = harness_create("processors: {batch: {timeout: 1h, send_batch_size: 1, "
+                                       "send_batch_max_size: 1}}\n" DIRECT);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->cost_ns = 2 * DOWNSTREAM_TURN_NS;
+    harness_send(h, ITEMS);
+    while (exporter->attempts_count == 0)
+        lane_turn(h->lanes[0]);
+    harness_stop(h);
+    harness_turn(h);
+    assert_true(h->has_stopped);
+    assert_int_equal(exporter->delivered_items, ITEMS);
+    assert_int_equal(exporter->most_in_turn, 1);
+    harness_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -497,6 +546,8 @@ int main(void)
         cmocka_unit_test(more_outputs_than_may_be_under_way_wait_their_turn),
         cmocka_unit_test(while_exports_are_slow_input_waits_and_a_stop_lets_it_go),
         cmocka_unit_test(the_metrics_page_says_why_batches_were_sent),
+        cmocka_unit_test(a_turn_ends_when_its_time_is_over),
+        cmocka_unit_test(a_stop_goes_on_in_further_turns),
         cmocka_unit_test(profiles_are_cut_one_at_a_time_once_the_budget_is_used_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
