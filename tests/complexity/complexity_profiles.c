@@ -827,22 +827,13 @@ static void run_pprof(struct slice request)
     struct profile_dictionary dictionary;
     struct otlp_to_pprof conversion;
     struct profile_normalized normalized = pass(request);
-    struct wire_reader resources = wire_reader_of(normalized.request);
-    struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
+    struct profile_iterator at = profile_iterator_of(normalized.request);
     work_begin();
     arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
     bool is_open = profile_dictionary_open(&dictionary, &arena, normalized.request);
     otlp_to_pprof_init(&conversion, &rules, &dictionary, NULL);
-    while (profile_next_resource(&resources, &resource)) {
-        struct wire_reader scopes = wire_reader_of(resource.bytes);
-        while (profile_next_scope(&scopes, &scope)) {
-            struct wire_reader profiles = wire_reader_of(scope.bytes);
-            while (profile_next_profile(&profiles, &profile))
-                convert(&conversion, &profile);
-        }
-    }
+    while (profile_iterator_next(&at))
+        convert(&conversion, &at.profile);
     otlp_to_pprof_fini(&conversion);
     arena_clear(&arena);
     work_end();

@@ -114,10 +114,7 @@ static void check_request(struct slice request)
     struct arena arena;
     struct profile_dictionary dictionary;
     struct otlp_to_pprof conversion;
-    struct wire_reader resources = wire_reader_of(request);
-    struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
+    struct profile_iterator at = profile_iterator_of(request);
     void *decoded = SERVICE_REQUEST(unpack)(NULL, request.size, request.data);
     assert(decoded != NULL);
     SERVICE_REQUEST(free_unpacked)(decoded, NULL);
@@ -125,14 +122,8 @@ static void check_request(struct slice request)
     bool is_open = profile_dictionary_open(&dictionary, &arena, request);
     assert(is_open);
     otlp_to_pprof_init(&conversion, &rules, &dictionary, NULL);
-    while (profile_next_resource(&resources, &resource)) {
-        struct wire_reader scopes = wire_reader_of(resource.bytes);
-        while (profile_next_scope(&scopes, &scope)) {
-            struct wire_reader profiles = wire_reader_of(scope.bytes);
-            while (profile_next_profile(&profiles, &profile))
-                check_profile(&conversion, &profile);
-        }
-    }
+    while (profile_iterator_next(&at))
+        check_profile(&conversion, &at.profile);
     otlp_to_pprof_fini(&conversion);
     arena_clear(&arena);
 }

@@ -139,18 +139,13 @@ static bool merge_otlp_as_pprof(struct pprof_merge *merge, const struct profile_
     }
     struct wire_reader resources = wire_reader_of(file->bytes);
     struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
     bool is_merged = true;
     otlp_to_pprof_init(&conversion, &whole, &dictionary, NULL);
     while (is_merged && profile_next_resource(&resources, &resource)) {
-        struct wire_reader scopes = wire_reader_of(resource.bytes);
+        struct profile_iterator at = profile_iterator_of_resource(resource.bytes);
         losses->resources += resource.resource.size > 0;
-        while (is_merged && profile_next_scope(&scopes, &scope)) {
-            struct wire_reader profiles = wire_reader_of(scope.bytes);
-            while (is_merged && profile_next_profile(&profiles, &profile))
-                is_merged = merge_profile(merge, &conversion, &profile, error);
-        }
+        while (is_merged && profile_iterator_next(&at))
+            is_merged = merge_profile(merge, &conversion, &at.profile, error);
     }
     losses->zero_samples += conversion.figures.zero;
     losses->negative_samples += conversion.figures.negative;

@@ -351,18 +351,9 @@ bool report_add(struct report *report, struct slice request, struct error *error
     if (!is_added)
         error_set(error, "its dictionary takes more than %llu MiB to index",
                   (unsigned long long)(PROFILE_INDEX_BYTES_MAX / MIB));
-    struct wire_reader resources = wire_reader_of(request);
-    struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
-    while (is_added && profile_next_resource(&resources, &resource)) {
-        struct wire_reader scopes = wire_reader_of(resource.bytes);
-        while (is_added && profile_next_scope(&scopes, &scope)) {
-            struct wire_reader profiles = wire_reader_of(scope.bytes);
-            while (is_added && profile_next_profile(&profiles, &profile))
-                is_added = add_profile(&adding, &profile, error);
-        }
-    }
+    struct profile_iterator at = profile_iterator_of(request);
+    while (is_added && profile_iterator_next(&at))
+        is_added = add_profile(&adding, &at.profile, error);
     arena_clear(&adding.arena);
     return is_added;
 }

@@ -335,8 +335,6 @@ static void collect_urls(struct profile_enricher *enricher, uint64_t now_ns)
     struct wire_reader resources = wire_reader_of(links->from.request);
     struct named_reader samples = {.links = links};
     struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
     urls->own_key = enricher->additions.key_index[ADDED_TRACE_URL];
     while (profile_next_resource(&resources, &resource)) {
         struct resource_facts facts = {.service = 0};
@@ -349,17 +347,14 @@ static void collect_urls(struct profile_enricher *enricher, uint64_t now_ns)
             for (int key = 0; key < RESOURCE_IDENTITY_KEYS; key++)
                 if (identity.key_values[key].data != NULL)
                     facts.values[key] = key_value_of(identity.key_values[key]).value;
-        struct wire_reader scopes = wire_reader_of(resource.bytes);
-        while (profile_next_scope(&scopes, &scope)) {
-            struct wire_reader profiles = wire_reader_of(scope.bytes);
-            while (urls->count < JOIN_URLS_MAX && profile_next_profile(&profiles, &profile)) {
-                if (urls->count == urls->capacity) {
-                    urls->capacity = urls->capacity > 0 ? 2 * urls->capacity : URLS_FIRST;
-                    urls->indices =
-                        mem_resize(urls->indices, urls->capacity * sizeof(urls->indices[0]));
-                }
-                urls->indices[urls->count++] = url_of(enricher, &samples, &profile, &facts);
+        struct profile_iterator at = profile_iterator_of_resource(resource.bytes);
+        while (urls->count < JOIN_URLS_MAX && profile_iterator_next(&at)) {
+            if (urls->count == urls->capacity) {
+                urls->capacity = urls->capacity > 0 ? 2 * urls->capacity : URLS_FIRST;
+                urls->indices =
+                    mem_resize(urls->indices, urls->capacity * sizeof(urls->indices[0]));
             }
+            urls->indices[urls->count++] = url_of(enricher, &samples, &at.profile, &facts);
         }
     }
     assert(resources.failure == NULL);

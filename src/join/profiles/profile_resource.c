@@ -71,23 +71,17 @@ bool profile_resource_may_get_trace(struct slice resource)
 
 bool profile_resource_window(struct slice content, uint64_t *ret_from_ns, uint64_t *ret_until_ns)
 {
-    struct wire_reader scopes = wire_reader_of(content);
-    struct profile_scope scope;
+    struct profile_iterator at = profile_iterator_of_resource(content);
     uint64_t from_ns = UINT64_MAX;
     uint64_t until_ns = 0;
-    while (profile_next_scope(&scopes, &scope)) {
-        struct wire_reader profiles = wire_reader_of(scope.bytes);
-        struct profile profile;
-        while (profile_next_profile(&profiles, &profile)) {
-            uint64_t begin = profile.time_unix_ns;
-            uint64_t end = begin + profile.duration_ns;
-            if (begin == 0 || end < begin)
-                continue;
-            from_ns = begin < from_ns ? begin : from_ns;
-            until_ns = end > until_ns ? end : until_ns;
-        }
+    while (profile_iterator_next(&at)) {
+        uint64_t begin = at.profile.time_unix_ns;
+        uint64_t end = begin + at.profile.duration_ns;
+        if (begin == 0 || end < begin)
+            continue;
+        from_ns = begin < from_ns ? begin : from_ns;
+        until_ns = end > until_ns ? end : until_ns;
     }
-    assert(scopes.failure == NULL);
     if (until_ns == 0)
         return false;
     *ret_from_ns = from_ns;
@@ -156,20 +150,14 @@ static bool add_trace(struct profile_resources *resources, const struct resource
      * samples in Pyroscope's series. */
     struct own_ids own = {.has_trace = has_key(resource, TRACE_KEY),
                           .has_root = has_key(resource, ROOT_KEY)};
-    struct wire_reader scopes = wire_reader_of(content);
-    struct profile_scope scope;
-    struct profile profile;
+    struct profile_iterator at = profile_iterator_of_resource(content);
     struct profile_sample sample;
-    while (profile_next_scope(&scopes, &scope)) {
-        struct wire_reader profiles = wire_reader_of(scope.bytes);
-        while (profile_next_profile(&profiles, &profile)) {
-            struct wire_reader samples = wire_reader_of(profile.bytes);
-            note_attributes(&own, resources->from, &profile.attributes);
-            while (!(own.has_trace && own.has_root) && profile_next_sample(&samples, &sample))
-                note_attributes(&own, resources->from, &sample.attributes);
-        }
+    while (profile_iterator_next(&at)) {
+        struct wire_reader samples = wire_reader_of(at.profile.bytes);
+        note_attributes(&own, resources->from, &at.profile.attributes);
+        while (!(own.has_trace && own.has_root) && profile_next_sample(&samples, &sample))
+            note_attributes(&own, resources->from, &sample.attributes);
     }
-    assert(scopes.failure == NULL);
     bool adds_trace = !own.has_trace;
     bool adds_root = trace.root != 0 && !own.has_root;
     if (adds_trace)

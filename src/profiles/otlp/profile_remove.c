@@ -19,26 +19,16 @@ struct chosen {
 static struct chosen note_all(struct slice request, profile_choice choice, uint8_t *bits)
 {
     struct chosen chosen = {.profiles = 0};
-    struct wire_reader resources = wire_reader_of(request);
-    struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
-    while (profile_next_resource(&resources, &resource)) {
-        struct wire_reader scopes = wire_reader_of(resource.bytes);
-        while (profile_next_scope(&scopes, &scope)) {
-            struct wire_reader profiles = wire_reader_of(scope.bytes);
-            while (profile_next_profile(&profiles, &profile)) {
-                uint64_t i = chosen.profiles++;
-                if (!choice(&profile))
-                    continue;
-                chosen.count++;
-                chosen.items += profile_items(&profile);
-                if (bits != NULL)
-                    bits[i / 8] |= (uint8_t)(1 << i % 8);
-            }
-        }
+    struct profile_iterator at = profile_iterator_of(request);
+    while (profile_iterator_next(&at)) {
+        uint64_t i = chosen.profiles++;
+        if (!choice(&at.profile))
+            continue;
+        chosen.count++;
+        chosen.items += profile_items(&at.profile);
+        if (bits != NULL)
+            bits[i / 8] |= (uint8_t)(1 << i % 8);
     }
-    assert(resources.failure == NULL);
     return chosen;
 }
 

@@ -128,6 +128,29 @@ bool profile_next_profile(struct wire_reader *scope, struct profile *ret_profile
     return true;
 }
 
+struct profile_iterator profile_iterator_of(struct slice request)
+{
+    return (struct profile_iterator){.resources = wire_reader_of(request)};
+}
+
+struct profile_iterator profile_iterator_of_resource(struct slice resource_profiles)
+{
+    return (struct profile_iterator){.scopes = wire_reader_of(resource_profiles)};
+}
+
+bool profile_iterator_next(struct profile_iterator *at)
+{
+    while (!profile_next_profile(&at->profiles, &at->profile)) {
+        while (!profile_next_scope(&at->scopes, &at->scope)) {
+            if (!profile_next_resource(&at->resources, &at->resource))
+                return false;
+            at->scopes = wire_reader_of(at->resource.bytes);
+        }
+        at->profiles = wire_reader_of(at->scope.bytes);
+    }
+    return true;
+}
+
 /* Reads fields as nearly all samples have them: a number of one or two bytes, or packed numbers of
  * less than 128 bytes that come once. Returns where anything else begins. */
 static const uint8_t *read_usual_fields(struct profile_sample *sample, const uint8_t *at,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Iterates over a profiles request, layout 1.10: resources, scopes, profiles, samples. Each level
- * is a reader over the bytes of the one above:
+/* Iterates over a profiles request, layout 1.10: resources, scopes, profiles, samples. An iterator
+ * visits every profile; otherwise each level is a reader over the bytes of the one above:
  *     struct wire_reader reader = wire_reader_of(profile.bytes);
  *     while (profile_next_sample(&reader, &sample)) …
  * The request has passed otlp_check. Nothing is allocated. Plain values, any thread. */
@@ -63,6 +63,24 @@ bool profile_next_profile(struct wire_reader *scope, struct profile *ret_profile
 bool profile_next_sample(struct wire_reader *profile, struct profile_sample *ret_sample);
 /* The same without decoding it. */
 bool profile_next_sample_bytes(struct wire_reader *profile, struct slice *ret_bytes);
+
+/* Visits the profiles of a request in their order:
+ *     struct profile_iterator at = profile_iterator_of(request);
+ *     while (profile_iterator_next(&at)) … at.profile … */
+struct profile_iterator {
+    struct profile profile;
+    struct profile_scope scope;
+    struct profile_resource resource;
+    struct wire_reader profiles; /* that are left in the scope */
+    struct wire_reader scopes;
+    struct wire_reader resources;
+};
+
+struct profile_iterator profile_iterator_of(struct slice request);
+/* Visits those of one ResourceProfiles; `resource` stays empty. */
+struct profile_iterator profile_iterator_of_resource(struct slice resource_profiles);
+/* False at the end. */
+bool profile_iterator_next(struct profile_iterator *at);
 
 /* Decode one message. */
 struct profile profile_of(struct slice bytes);

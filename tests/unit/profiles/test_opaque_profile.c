@@ -57,24 +57,15 @@ struct reading {
 
 static void read_request(struct reading *reading, struct slice request)
 {
-    struct wire_reader resources = wire_reader_of(request);
-    struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
+    struct profile_iterator at = profile_iterator_of(request);
     *reading = (struct reading){.profiles = 0};
     arena_init(&reading->arena, 1 << 20);
     assert_true(profile_dictionary_open(&reading->dictionary, &reading->arena, request));
-    while (profile_next_resource(&resources, &resource)) {
-        struct wire_reader scopes = wire_reader_of(resource.bytes);
-        while (profile_next_scope(&scopes, &scope)) {
-            struct wire_reader profiles = wire_reader_of(scope.bytes);
-            while (profile_next_profile(&profiles, &profile)) {
-                if (reading->profiles++ > 0)
-                    continue;
-                reading->profile = profile;
-                reading->resource = resource;
-            }
-        }
+    while (profile_iterator_next(&at)) {
+        if (reading->profiles++ > 0)
+            continue;
+        reading->profile = at.profile;
+        reading->resource = at.resource;
     }
 }
 

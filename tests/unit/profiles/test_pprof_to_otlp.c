@@ -68,30 +68,24 @@ static struct buffer *to_pprof(struct slice request, size_t place)
     struct arena arena;
     struct profile_dictionary dictionary;
     struct otlp_to_pprof conversion;
-    struct wire_reader resources = wire_reader_of(request);
-    struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
+    struct profile_iterator at = profile_iterator_of(request);
+    const struct profile *profile = &at.profile;
     arena_init(&arena, ARENA_BYTES_MAX);
     assert_true(profile_dictionary_open(&dictionary, &arena, request));
-    assert_true(profile_next_resource(&resources, &resource));
-    struct wire_reader scopes = wire_reader_of(resource.bytes);
-    assert_true(profile_next_scope(&scopes, &scope));
-    struct wire_reader profiles = wire_reader_of(scope.bytes);
     for (size_t i = 0; i <= place; i++)
-        assert_true(profile_next_profile(&profiles, &profile));
+        assert_true(profile_iterator_next(&at));
     const struct profile_type_texts texts = {
-        .type = profile_string_at(&dictionary, profile.sample_type.type),
-        .unit = profile_string_at(&dictionary, profile.sample_type.unit),
-        .period_type = profile_string_at(&dictionary, profile.period_type.type),
-        .period_unit = profile_string_at(&dictionary, profile.period_type.unit),
+        .type = profile_string_at(&dictionary, profile->sample_type.type),
+        .unit = profile_string_at(&dictionary, profile->sample_type.unit),
+        .period_type = profile_string_at(&dictionary, profile->period_type.type),
+        .period_unit = profile_string_at(&dictionary, profile->period_type.unit),
     };
     const struct profile_type type = profile_type_plain(&texts);
-    const struct otlp_to_pprof_source source = {.profile = &profile, .type = &type};
+    const struct otlp_to_pprof_source source = {.profile = profile, .type = &type};
     otlp_to_pprof_init(&conversion, &faithful, &dictionary, NULL);
     otlp_to_pprof_begin(&conversion, &source);
     assert_true(otlp_to_pprof_fill(&conversion));
-    struct buffer *output = otlp_to_pprof_take(&conversion, profile.time_unix_ns);
+    struct buffer *output = otlp_to_pprof_take(&conversion, profile->time_unix_ns);
     assert_non_null(output);
     assert_false(otlp_to_pprof_fill(&conversion));
     otlp_to_pprof_fini(&conversion);

@@ -238,20 +238,16 @@ static struct seen_profile look_at(const struct batch *piece)
     struct seen_profile seen = {0};
     struct wire_reader resources = wire_reader_of(piece->parts[0].bytes);
     struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
     while (profile_next_resource(&resources, &resource)) {
-        struct wire_reader scopes = wire_reader_of(resource.bytes);
+        struct profile_iterator at = profile_iterator_of_resource(resource.bytes);
         seen.resources++;
-        while (profile_next_scope(&scopes, &scope)) {
-            struct wire_reader profiles = wire_reader_of(scope.bytes);
-            while (profile_next_profile(&profiles, &profile)) {
-                assert_true(seen.count < 8);
-                assert_int_equal(profile.id.size > 0, profile.payload.size > 0);
-                assert_true(profile.sample_type.is_set && profile.period_type.is_set);
-                seen.has_payload[seen.count] = profile.payload.size > 0;
-                seen.samples[seen.count++] = profile.samples_count;
-            }
+        while (profile_iterator_next(&at)) {
+            const struct profile *profile = &at.profile;
+            assert_true(seen.count < 8);
+            assert_int_equal(profile->id.size > 0, profile->payload.size > 0);
+            assert_true(profile->sample_type.is_set && profile->period_type.is_set);
+            seen.has_payload[seen.count] = profile->payload.size > 0;
+            seen.samples[seen.count++] = profile->samples_count;
         }
     }
     return seen;

@@ -80,21 +80,16 @@ static void describe(FILE *out, struct slice request)
 {
     struct wire_reader resources = wire_reader_of(request);
     struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
     while (profile_next_resource(&resources, &resource)) {
         struct wire_reader fields = wire_reader_of(resource.bytes);
         struct wire_field field;
         size_t name_bytes = 0;
         while (wire_next_field(&fields, &field))
             name_bytes += field.number == 9 ? field.bytes.size : 0;
-        struct wire_reader scopes = wire_reader_of(resource.bytes);
-        while (profile_next_scope(&scopes, &scope)) {
-            struct wire_reader profiles = wire_reader_of(scope.bytes);
-            while (profile_next_profile(&profiles, &profile))
-                fprintf(out, "%zu/%.*s/%llu\n", name_bytes, (int)scope.scope.size,
-                        (const char *)scope.scope.data, (unsigned long long)profile.duration_ns);
-        }
+        struct profile_iterator at = profile_iterator_of_resource(resource.bytes);
+        while (profile_iterator_next(&at))
+            fprintf(out, "%zu/%.*s/%llu\n", name_bytes, (int)at.scope.scope.size,
+                    (const char *)at.scope.scope.data, (unsigned long long)at.profile.duration_ns);
     }
 }
 

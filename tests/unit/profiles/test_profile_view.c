@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples as writers encode them: in any order, twice, packed or not. */
+/* Samples as writers encode them: in any order, twice, packed or not. Profiles in resources and
+ * scopes, some of which are empty. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -75,10 +77,57 @@ static void nothing_stays_from_the_sample_before(void **state)
     assert_null(sample.timestamps.packed.data);
 }
 
+#define PROFILE(duration) 0x12, 2, 0x20, duration /* duration_ns */
+#define SCOPE(size)       0x12, size
+#define RESOURCE(size)    0x0a, size
+
+/* "scope:duration" of each, with the schema_url of its resource. */
+static void describe_profiles(struct profile_iterator at, char *to, size_t size)
+{
+    size_t used = 0;
+    to[0] = '\0';
+    while (profile_iterator_next(&at))
+        used += (size_t)snprintf(
+            to + used, size - used, "%.*s/%.*s:%d ", (int)at.resource.schema_url.size,
+            (const char *)at.resource.schema_url.data, (int)at.scope.schema_url.size,
+            (const char *)at.scope.schema_url.data, (int)at.profile.duration_ns);
+}
+
+static void every_profile_is_visited_in_order(void **state)
+{
+    /* clang-format off */
+    static const uint8_t request[] = {
+        RESOURCE(0),
+        RESOURCE(21), 0x1a, 1, 'A',
+            SCOPE(3), 0x1a, 1, 'x',
+            SCOPE(11), PROFILE(1), PROFILE(2), 0x1a, 1, 'y',
+        RESOURCE(2), SCOPE(0),
+        0x12, 0, /* the dictionary */
+        RESOURCE(12), SCOPE(7), 0x1a, 1, 'z', PROFILE(3), 0x1a, 1, 'B',
+        RESOURCE(3), 0x1a, 1, 'C',
+    };
+    /* clang-format on */
+    char text[128];
+    struct profile_resource resource;
+    struct wire_reader resources = wire_reader_of(slice_of(request, sizeof(request)));
+    (void)state;
+    describe_profiles(profile_iterator_of(slice_of(request, sizeof(request))), text, sizeof(text));
+    assert_string_equal(text, "A/y:1 A/y:2 B/z:3 ");
+    describe_profiles(profile_iterator_of(slice_of("", 0)), text, sizeof(text));
+    assert_string_equal(text, "");
+    assert_true(profile_next_resource(&resources, &resource));
+    describe_profiles(profile_iterator_of_resource(resource.bytes), text, sizeof(text));
+    assert_string_equal(text, "");
+    assert_true(profile_next_resource(&resources, &resource));
+    describe_profiles(profile_iterator_of_resource(resource.bytes), text, sizeof(text));
+    assert_string_equal(text, "/y:1 /y:2 ");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_encoding_is_read_the_same),
+        cmocka_unit_test(every_profile_is_visited_in_order),
         cmocka_unit_test(nothing_stays_from_the_sample_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -75,20 +75,13 @@ static void describe(struct slice request, char *to, size_t size)
 {
     struct arena arena;
     struct profile_dictionary dictionary;
-    struct wire_reader resources = wire_reader_of(request);
-    struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
+    struct profile_iterator at = profile_iterator_of(request);
     size_t used = 0;
     arena_init(&arena, 1 << 20);
     assert_true(profile_dictionary_open(&dictionary, &arena, request));
-    assert_true(profile_next_resource(&resources, &resource));
-    struct wire_reader scopes = wire_reader_of(resource.bytes);
-    assert_true(profile_next_scope(&scopes, &scope));
-    struct wire_reader profiles = wire_reader_of(scope.bytes);
-    assert_true(profile_next_profile(&profiles, &profile));
-    struct slice names = profile_label_names(&dictionary, &profile);
-    struct wire_reader attributes = wire_reader_of(resource.resource);
+    assert_true(profile_iterator_next(&at));
+    struct slice names = profile_label_names(&dictionary, &at.profile);
+    struct wire_reader attributes = wire_reader_of(at.resource.resource);
     struct wire_field field;
     while (wire_read_field(&attributes, &field)) {
         struct otlp_pair pair = otlp_text_pair(&dictionary, field.bytes);
@@ -98,7 +91,7 @@ static void describe(struct slice request, char *to, size_t size)
                                  (const char *)value.bytes.data,
                                  profile_label_names_has(names, pair.key) ? "*" : "");
     }
-    struct profile_indices_reader indices = profile_indices_read(&profile.attributes);
+    struct profile_indices_reader indices = profile_indices_read(&at.profile.attributes);
     struct series_label label;
     while (series_next_private(&dictionary, &indices, &label))
         used += (size_t)snprintf(to + used, size - used, "[%.*s=%.*s]", (int)label.name.size,

@@ -283,26 +283,20 @@ static void files_of_jfr_are_passed_on_as_they_came(void **state)
 {
     struct arena arena;
     struct profile_dictionary dictionary;
-    struct profile_resource resource;
-    struct profile_scope scope;
-    struct profile profile;
     struct slice body = BYTES(PART("jfr", "FLR\0x") PART("labels", "L") "--XY--");
     (void)state;
     pyroscope_ask("POST /ingest?name=app%7Ba%3Db%7D&format=jfr&from=1789999990&until=1790000000"
                   "&spyName=javaspy&units=samples&aggregationType=sum&sampleRate=100",
                   FORM, body, TURNS);
     struct slice request = slice_of(pyroscope.bytes, pyroscope.size);
-    struct wire_reader resources = wire_reader_of(request);
+    struct profile_iterator at = profile_iterator_of(request);
+    const struct profile *profile = &at.profile;
     arena_init(&arena, 1 << 20);
     assert_true(profile_dictionary_open(&dictionary, &arena, request));
-    assert_true(profile_next_resource(&resources, &resource));
-    struct wire_reader scopes = wire_reader_of(resource.bytes);
-    assert_true(profile_next_scope(&scopes, &scope));
-    struct wire_reader profiles = wire_reader_of(scope.bytes);
-    assert_true(profile_next_profile(&profiles, &profile));
-    assert_true(profile_is_opaque(&profile));
+    assert_true(profile_iterator_next(&at));
+    assert_true(profile_is_opaque(profile));
     assert_int_equal(pyroscope.items, 1);
-    assert_int_equal(profile.time_unix_ns, 1789999990 * (uint64_t)NS_PER_S);
+    assert_int_equal(profile->time_unix_ns, 1789999990 * (uint64_t)NS_PER_S);
     static const char *const parameters[][2] = {
         {"from", "1789999990"}, {"until", "1790000000"},    {"sampleRate", "100"},
         {"units", "samples"},   {"aggregationType", "sum"}, {"spyName", "javaspy"},
@@ -310,8 +304,8 @@ static void files_of_jfr_are_passed_on_as_they_came(void **state)
     };
     for (size_t i = 0; i < sizeof(parameters) / sizeof(parameters[0]); i++)
         assert_true(slice_equal_text(
-            opaque_profile_parameter(&dictionary, &profile, parameters[i][0]), parameters[i][1]));
-    struct slice names = profile_label_names(&dictionary, &profile);
+            opaque_profile_parameter(&dictionary, profile, parameters[i][0]), parameters[i][1]));
+    struct slice names = profile_label_names(&dictionary, profile);
     assert_true(profile_label_names_has(names, slice_of_text("a")));
     arena_clear(&arena);
 }
