@@ -30,6 +30,9 @@ enum {
     HEAD_ITEMS_AT = 40,
 };
 
+/* A place as bytes: key, segment, offset. */
+enum { PLACE_SEGMENT_AT = 8, PLACE_BYTES = 24 };
+
 /* Offsets in a segment header; its checksum covers what follows it. */
 enum {
     SEGMENT_MARK_AT = 0,
@@ -86,12 +89,17 @@ uint64_t journal_record_bytes(uint64_t payload_bytes)
     return (bytes + JOURNAL_ALIGN_BYTES - 1) / JOURNAL_ALIGN_BYTES * JOURNAL_ALIGN_BYTES;
 }
 
+static void place_write(uint8_t where[static PLACE_BYTES], const struct journal_place *place)
+{
+    journal_put_u64(where, place->key);
+    journal_put_u64(where + PLACE_SEGMENT_AT, place->segment);
+    journal_put_u64(where + 16, place->offset);
+}
+
 static uint32_t head_crc(const uint8_t *head, const struct journal_place *place)
 {
-    uint8_t where[24];
-    journal_put_u64(where, place->key);
-    journal_put_u64(where + 8, place->segment);
-    journal_put_u64(where + 16, place->offset);
+    uint8_t where[PLACE_BYTES];
+    place_write(where, place);
     uint32_t crc = journal_crc(0, slice_of(where, sizeof(where)));
     return journal_crc(
         crc, slice_of(head + HEAD_PAYLOAD_CRC_AT, JOURNAL_HEAD_BYTES - HEAD_PAYLOAD_CRC_AT));
@@ -141,6 +149,37 @@ bool journal_head_read(const uint8_t head[static JOURNAL_HEAD_BYTES],
 bool journal_head_is_marked(const uint8_t head[static JOURNAL_HEAD_BYTES], uint64_t key)
 {
     return journal_get_u32(head + HEAD_MARK_AT) == (HEAD_MARK ^ (uint32_t)key);
+}
+
+/* The state that a CRC-32C had before it took in the data: bit by bit, backwards. */
+static uint32_t crc_before(uint32_t state, struct slice data)
+{
+    const uint32_t polynomial = UINT32_C(0x82f63b78);
+    const uint32_t top = UINT32_C(1) << 31;
+    for (size_t i = data.size; i > 0; i--) {
+        for (unsigned bit = 0; bit < 8; bit++)
+            state = (state & top) != 0 ? (state ^ polynomial) << 1 | 1 : state << 1;
+        state ^= data.data[i - 1];
+    }
+    return state;
+}
+
+/* A checksum of 32 bits follows from one value of the lower half of the segment's number only; that
+ * value is found where the checksum's state before it and the state behind it meet. */
+bool journal_head_is_older(const uint8_t head[static JOURNAL_HEAD_BYTES],
+                           const struct journal_place *place)
+{
+    enum { LOWER_BYTES = 4, UPPER_AT = PLACE_SEGMENT_AT + LOWER_BYTES };
+    static const uint8_t nothing[LOWER_BYTES];
+    uint8_t where[PLACE_BYTES];
+    place_write(where, place);
+    uint32_t state =
+        crc_before(~journal_get_u32(head + HEAD_CRC_AT),
+                   slice_of(head + HEAD_PAYLOAD_CRC_AT, JOURNAL_HEAD_BYTES - HEAD_PAYLOAD_CRC_AT));
+    state = crc_before(state, slice_of(where + UPPER_AT, PLACE_BYTES - UPPER_AT));
+    state = crc_before(state, slice_of(nothing, sizeof(nothing)));
+    uint32_t lower = state ^ ~journal_crc(0, slice_of(where, PLACE_SEGMENT_AT));
+    return lower > 0 && lower < (uint32_t)place->segment;
 }
 
 static uint32_t segment_crc(const uint8_t *block)

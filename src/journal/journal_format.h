@@ -71,6 +71,10 @@ bool journal_head_read(const uint8_t head[static JOURNAL_HEAD_BYTES],
     __attribute__((warn_unused_result));
 /* Whether they look as if they had been one: damaged, or written only in part. */
 bool journal_head_is_marked(const uint8_t head[static JOURNAL_HEAD_BYTES], uint64_t key);
+/* Whether they are a head that the file held at this offset under an earlier number, before it was
+ * used again. Damage passes for that with a probability of place->segment / 2^32. */
+bool journal_head_is_older(const uint8_t head[static JOURNAL_HEAD_BYTES],
+                           const struct journal_place *place);
 
 /* Fills a block. */
 void journal_segment_header_write(uint8_t block[static JOURNAL_BLOCK_BYTES],

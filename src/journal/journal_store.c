@@ -793,7 +793,7 @@ static bool find_head(struct journal_reader *reader, struct journal_head *ret_he
         if ((is_expected || is_marked) && journal_head_read(bytes, &place, ret_head) &&
             journal_record_bytes(ret_head->bytes) <= reader->segment.bytes - reader->offset)
             return true;
-        if (is_marked) {
+        if (is_marked && !journal_head_is_older(bytes, &place)) {
             reader->torn_offset = reader->offset;
             reader->damage_offset =
                 reader->damage_offset > 0 ? reader->damage_offset : reader->offset;

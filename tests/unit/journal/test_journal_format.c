@@ -66,6 +66,37 @@ static void a_head_verifies_in_its_place_only(void **state)
 }
 
 /* The mark is for searching alone. */
+/* Of an earlier number of the file: an old head. Else: a damaged one. */
+static void an_old_head_is_told_from_a_damaged_one(void **state)
+{
+    (void)state;
+    const uint64_t numbers[] = {2, 3, 1000, UINT64_C(0xffffffff), UINT64_C(0x700000000) + 9};
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        uint8_t head[JOURNAL_HEAD_BYTES];
+        struct journal_place now = place;
+        struct journal_place then = place;
+        now.segment = numbers[i];
+        then.segment = numbers[i] - 1;
+        journal_head_write(head, &then, &values);
+        assert_true(journal_head_is_older(head, &now));
+        assert_false(journal_head_is_older(head, &then));
+        then.segment = (numbers[i] & UINT64_C(0xffffffff00000000)) + 1;
+        journal_head_write(head, &then, &values);
+        assert_true(journal_head_is_older(head, &now));
+        journal_head_write(head, &now, &values);
+        assert_false(journal_head_is_older(head, &now));
+    }
+    /* Any damage of a head of this segment, which is not the first one. */
+    struct journal_place now = place;
+    now.segment = 1000;
+    for (size_t bit = 0; bit < (size_t)8 * JOURNAL_HEAD_BYTES; bit++) {
+        uint8_t head[JOURNAL_HEAD_BYTES];
+        journal_head_write(head, &now, &values);
+        head[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        assert_false(journal_head_is_older(head, &now));
+    }
+}
+
 static void any_flipped_bit_of_a_head_is_found(void **state)
 {
     (void)state;
@@ -204,6 +235,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_checksum_is_crc32c),
         cmocka_unit_test(a_head_verifies_in_its_place_only),
+        cmocka_unit_test(an_old_head_is_told_from_a_damaged_one),
         cmocka_unit_test(any_flipped_bit_of_a_head_is_found),
         cmocka_unit_test(records_are_padded),
         cmocka_unit_test(a_segment_header_verifies),

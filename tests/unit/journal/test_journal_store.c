@@ -191,6 +191,22 @@ static void space_comes_back(void **state)
     assert_int_equal(read_all(), 0);
 }
 
+/* What a segment held before it was used again is no damage. */
+static void old_records_behind_the_end_are_no_damage(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 100; i++) {
+        for (size_t j = 0; j < 3 + i % 11; j++)
+            assert_int_equal(append_group(8, RECORD_BYTES), 0);
+        journal_store_done(store, exporter, journal_store_low(store, exporter),
+                           journal_store_figures(store).next_id);
+        assert_int_equal(journal_store_keep(store), 0);
+        journal_store_commit(store, NULL);
+        restart();
+        assert_int_equal(journal_store_tail(store).records, 0);
+    }
+}
+
 static void a_full_disk_refuses_and_recovers(void **state)
 {
     (void)state;
@@ -451,6 +467,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_group_is_one_write_and_one_flush),
         TEST(space_comes_back),
+        TEST(old_records_behind_the_end_are_no_damage),
         TEST(a_full_disk_refuses_and_recovers),
         TEST(records_may_be_larger_than_a_segment),
         TEST(no_file_grows),
