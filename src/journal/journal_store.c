@@ -48,6 +48,7 @@ struct journal_segment {
     uint64_t end_id;   /* its records have ids below; UINT64_MAX while it is active */
     bool is_end_known; /* end_id is exact: otherwise the next segment's records show what is lost */
     bool is_foreign;   /* of a version that we cannot read: left alone */
+    uint32_t version;  /* in its header; 0: it has none of its own number */
 };
 
 struct journal_done {
@@ -63,7 +64,9 @@ struct journal_store {
     uint64_t segment_bytes;
     struct budget *disk;
     bool is_synced;
-    int directory_fd; /* locked while the store is open */
+    bool is_read_only;
+    bool has_key_file; /* sound, when the store was opened */
+    int directory_fd;  /* locked while the store is open, unless it is read only */
     uint64_t key;
     pthread_mutex_t preparing;        /* held while a segment is prepared; before mutex */
     pthread_mutex_t mutex;            /* guards everything from here to the next comment */
@@ -660,11 +663,13 @@ struct journal_reader {
     void *arg;
     uint64_t position; /* the id to read next */
     bool is_scan;      /* recovery: requests are not read, nothing is reported */
+    enum journal_depth depth;
     bool has_segment;
     struct journal_segment segment;
     int fd;
     uint64_t offset;
     bool is_after_record;   /* a record, or the start of a group, ended at offset */
+    bool is_header_checked; /* of this segment */
     uint64_t damage_offset; /* where what can be read ended; 0: nowhere */
     uint64_t torn_offset;   /* scan: of the last head that did not verify; 0: none since a record */
     uint64_t window_offset;
@@ -744,10 +749,29 @@ static bool next_segment(struct journal_reader *reader)
         reader->fd = fileops()->open(path, O_RDONLY | O_NOFOLLOW, 0);
         reader->offset = JOURNAL_BLOCK_BYTES;
         reader->is_after_record = true;
+        reader->is_header_checked = false;
         reader->damage_offset = 0;
         reader->torn_offset = 0;
     }
     return true;
+}
+
+/* Another process has freed the segment at hand since the store was opened. */
+static bool is_gone(const struct journal_reader *reader)
+{
+    char path[PATH_MAX];
+    struct stat info;
+    segment_path(reader->store, path, reader->segment.number);
+    return reader->store->is_read_only && fileops()->stat(path, &info) == -ENOENT;
+}
+
+/* Damage that costs no record. */
+static void report_spoilt(struct journal_reader *reader, uint64_t offset)
+{
+    const struct journal_damage damage = {
+        .segment = reader->segment.number, .offset = offset, .first = reader->position};
+    if (reader->depth == JOURNAL_CHECKS && !is_gone(reader))
+        reader->on_damage(&damage, reader->arg);
 }
 
 /* The ids from the position to end are not there. */
@@ -767,16 +791,19 @@ static void report_loss(struct journal_reader *reader, uint64_t end)
     if (!is_known)
         store->damaged_id = end;
     pthread_mutex_unlock(&store->mutex);
-    if (!is_known && !reader->is_scan)
+    if (!is_known && !reader->is_scan && !is_gone(reader))
         reader->on_damage(&damage, reader->arg);
 }
 
 /* Finds the next head at or behind the offset. False: there is none in this segment. Behind a
- * record a head or the padding of its group follows; only where neither is found, every place is
- * tried. */
+ * record a head or the padding of its group follows; only where neither is found, which is damage
+ * if there is a head further behind, every place is tried. */
 static bool find_head(struct journal_reader *reader, struct journal_head *ret_head)
 {
     struct journal_place place = {.key = reader->store->key, .segment = reader->segment.number};
+    uint64_t start = reader->offset;
+    uint64_t start_block =
+        (start + JOURNAL_BLOCK_BYTES - 1) / JOURNAL_BLOCK_BYTES * JOURNAL_BLOCK_BYTES;
     while (reader->offset + JOURNAL_HEAD_BYTES <= reader->segment.end) {
         const uint8_t *bytes = look(reader, reader->offset, JOURNAL_HEAD_BYTES);
         if (bytes == NULL) {
@@ -791,8 +818,12 @@ static bool find_head(struct journal_reader *reader, struct journal_head *ret_he
         place.offset = reader->offset;
         reader->is_after_record = false;
         if ((is_expected || is_marked) && journal_head_read(bytes, &place, ret_head) &&
-            journal_record_bytes(ret_head->bytes) <= reader->segment.bytes - reader->offset)
+            journal_record_bytes(ret_head->bytes) <= reader->segment.bytes - reader->offset) {
+            bool is_gap = reader->offset != start && reader->offset != start_block;
+            if (is_gap && reader->damage_offset == 0)
+                reader->damage_offset = start;
             return true;
+        }
         if (is_marked && !journal_head_is_older(bytes, &place)) {
             reader->torn_offset = reader->offset;
             reader->damage_offset =
@@ -802,6 +833,24 @@ static bool find_head(struct journal_reader *reader, struct journal_head *ret_he
     }
     reader->offset = reader->segment.end;
     return false;
+}
+
+/* Whether a payload verifies, piece by piece. */
+static bool payload_is_sound(struct journal_reader *reader, const struct journal_head *head)
+{
+    uint64_t at = reader->offset + JOURNAL_HEAD_BYTES;
+    uint64_t left = head->bytes;
+    uint32_t crc = 0;
+    while (left > 0) {
+        size_t size = left < READ_BYTES ? (size_t)left : READ_BYTES;
+        const uint8_t *bytes = look(reader, at, size);
+        if (bytes == NULL)
+            return false;
+        crc = journal_crc(crc, slice_of(bytes, size));
+        at += size;
+        left -= size;
+    }
+    return crc == head->crc;
 }
 
 /* A small payload that is not handed out; NULL: it does not verify. Free it. */
@@ -845,9 +894,25 @@ void journal_reader_destroy(struct journal_reader *reader)
     mem_free(reader);
 }
 
+void journal_reader_set_depth(struct journal_reader *reader, enum journal_depth depth)
+{
+    reader->depth = depth;
+}
+
 uint64_t journal_reader_position(const struct journal_reader *reader)
 {
     return reader->position;
+}
+
+/* A reader without a position begins with this id, or with an older one that is waited for. */
+static void begin_at(struct journal_reader *reader, uint64_t id)
+{
+    if (reader->position > 0)
+        return;
+    pthread_mutex_lock(&reader->store->mutex);
+    uint64_t low = journal_progress_low(&reader->store->progress);
+    pthread_mutex_unlock(&reader->store->mutex);
+    reader->position = id < low ? id : low;
 }
 
 /* Ids of groups that could not be committed are not used again: the next segment says so. */
@@ -856,6 +921,7 @@ static void skip_unused_ids(struct journal_reader *reader, const struct journal_
     uint8_t *payload = read_payload(reader, checkpoint);
     if (payload != NULL && checkpoint->bytes >= CHECKPOINT_HEAD_BYTES) {
         uint64_t first_id = journal_get_u64(payload + 8);
+        begin_at(reader, first_id);
         if (reader->position >= journal_get_u64(payload) && reader->position < first_id)
             reader->position = first_id;
     }
@@ -869,32 +935,51 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
         struct journal_head head;
         if (!reader->has_segment || reader->offset >= reader->segment.end ||
             !find_head(reader, &head)) {
-            if (reader->has_segment && reader->segment.is_end_known &&
+            if (reader->has_segment && reader->segment.is_end_known && reader->position > 0 &&
                 reader->segment.end_id > reader->position)
                 report_loss(reader, reader->segment.end_id);
+            else if (reader->damage_offset > 0 &&
+                     reader->segment.number != reader->store->tail.segment)
+                report_spoilt(reader, reader->damage_offset);
+            reader->damage_offset = 0;
             if (!next_segment(reader))
                 return JOURNAL_READ_END;
             continue;
         }
         bool is_wanted = head.type == JOURNAL_DATA && head.id >= reader->position &&
                          head.id < reader->segment.end_id;
-        if (head.type == JOURNAL_CHECKPOINT && reader->offset == JOURNAL_BLOCK_BYTES)
+        uint64_t at = reader->offset;
+        if (!reader->is_header_checked && reader->segment.version == 0)
+            report_spoilt(reader, 0);
+        reader->is_header_checked = true;
+        if (head.type == JOURNAL_CHECKPOINT && at == JOURNAL_BLOCK_BYTES)
             skip_unused_ids(reader, &head);
         if (!is_wanted) {
+            if (reader->depth == JOURNAL_CHECKS && !payload_is_sound(reader, &head))
+                report_spoilt(reader, at);
             step_over(reader, &head);
             continue;
         }
-        struct buffer *payload = buffer_try_create(budget, head.bytes);
-        if (payload == NULL) {
-            reader->is_after_record = true; /* the same head is expected again */
-            return JOURNAL_READ_BUSY;
+        bool is_sound = true;
+        struct buffer *payload = NULL;
+        if (reader->depth == JOURNAL_PAYLOADS) {
+            payload = buffer_try_create(budget, head.bytes);
+            if (payload == NULL) {
+                reader->is_after_record = true; /* the same head is expected again */
+                return JOURNAL_READ_BUSY;
+            }
+            ssize_t got = read_all(reader->fd, payload->data, head.bytes, at + JOURNAL_HEAD_BYTES);
+            payload->size = head.bytes;
+            is_sound =
+                got == (ssize_t)head.bytes && journal_crc(0, buffer_slice(payload)) == head.crc;
+        } else if (reader->depth == JOURNAL_CHECKS) {
+            is_sound = payload_is_sound(reader, &head);
         }
-        uint64_t at = reader->offset;
-        ssize_t got = read_all(reader->fd, payload->data, head.bytes, at + JOURNAL_HEAD_BYTES);
-        bool is_sound = got == (ssize_t)head.bytes &&
-                        journal_crc(0, slice_of(payload->data, head.bytes)) == head.crc;
+        begin_at(reader, head.id);
         if (head.id > reader->position)
             report_loss(reader, head.id);
+        else if (reader->damage_offset > 0)
+            report_spoilt(reader, reader->damage_offset);
         reader->damage_offset = 0;
         step_over(reader, &head);
         if (!is_sound) {
@@ -905,7 +990,6 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
             continue;
         }
         reader->position = head.id + 1;
-        payload->size = head.bytes;
         *ret_stored = (struct journal_stored){
             .head = head, .segment = reader->segment.number, .offset = at, .payload = payload};
         return JOURNAL_READ;
@@ -948,8 +1032,9 @@ struct candidate {
     uint64_t first_id;
 };
 
-/* Reads what a file begins with; the key, too, if it is not known yet. */
-static void probe(struct journal_store *store, struct candidate *candidate, bool *has_key)
+/* Reads what a file begins with; the key, too, if it is not known yet. Returns 0, or a negative
+ * errno if it cannot be opened. */
+static int probe(struct journal_store *store, struct candidate *candidate, bool *has_key)
 {
     char path[PATH_MAX];
     uint8_t block[JOURNAL_BLOCK_BYTES];
@@ -961,19 +1046,22 @@ static void probe(struct journal_store *store, struct candidate *candidate, bool
     candidate->segment.end = candidate->segment.bytes;
     int fd = fileops()->open(path, O_RDONLY | O_NOFOLLOW, 0);
     if (fd < 0)
-        return;
+        return fd;
     if (read_all(fd, block, sizeof(block), 0) == (ssize_t)sizeof(block) &&
         journal_segment_header_read(block, &header)) {
         if (header.version == 0 || header.version > JOURNAL_VERSION) {
             candidate->segment.is_foreign = true;
+            candidate->segment.version = header.version;
         } else {
             if (!*has_key)
                 store->key = header.key;
             *has_key = true;
             candidate->has_header = header.number == candidate->segment.number;
+            candidate->segment.version = candidate->has_header ? header.version : 0;
         }
     }
     fileops()->close(fd);
+    return 0;
 }
 
 static void apply_done(struct journal_store *store, struct slice payload)
@@ -1154,7 +1242,7 @@ static bool is_failed(struct error *error, const char *what, const char *path, i
 static bool enter_directory(struct journal_store *store, mode_t mode, struct error *error)
 {
     char path[PATH_MAX];
-    int failed = fileops()->mkdir(store->directory, mode);
+    int failed = store->is_read_only ? -EEXIST : fileops()->mkdir(store->directory, mode);
     bool is_new = failed == 0;
     if (failed != 0 && failed != -EEXIST && failed != -EROFS)
         return !is_failed(error, "make the directory", store->directory, failed);
@@ -1170,7 +1258,7 @@ static bool enter_directory(struct journal_store *store, mode_t mode, struct err
         if (failed != 0)
             return !is_failed(error, "flush", path, failed);
     }
-    failed = fileops()->lock(store->directory_fd);
+    failed = store->is_read_only ? 0 : fileops()->lock(store->directory_fd);
     if (failed == -EWOULDBLOCK)
         return error_set(error, "%s is in use by another process", store->directory);
     return failed == 0 || !is_failed(error, "lock", store->directory, failed);
@@ -1187,6 +1275,7 @@ struct journal_store *journal_store_open(const struct journal_store_settings *se
     store->segment_bytes = settings->segment_bytes;
     store->disk = settings->disk;
     store->is_synced = settings->is_synced;
+    store->is_read_only = settings->is_read_only;
     store->directory_fd = store->active_fd = -1;
     store->next_id = store->next_number = 1;
     store->group = mem_alloc(sizeof(*store->group));
@@ -1207,18 +1296,38 @@ struct journal_store *journal_store_open(const struct journal_store_settings *se
     if (found.count > 0)
         qsort(found.numbers, found.count, sizeof(found.numbers[0]), compare_numbers);
     struct candidate *candidates = mem_zalloc((found.count + 1) * sizeof(*candidates));
-    bool has_key = read_key(store);
-    bool was_known = has_key;
-    for (size_t i = 0; i < found.count; i++) {
+    store->has_key_file = read_key(store);
+    bool has_key = store->has_key_file;
+    failed = 0;
+    for (size_t i = 0; i < found.count && failed == 0; i++) {
         candidates[i].segment.number = found.numbers[i];
-        probe(store, &candidates[i], &has_key);
+        int unread = probe(store, &candidates[i], &has_key);
+        if (store->is_read_only && unread != 0 && unread != -ENOENT) {
+            char path[PATH_MAX];
+            segment_path(store, path, found.numbers[i]);
+            failed = unread;
+            is_failed(error, "open", path, failed);
+        }
+    }
+    if (failed == 0 && store->is_read_only && !has_key && found.count > 0) {
+        failed = -ENOENT;
+        error_set(error,
+                  "%s: found neither the file \"key\" nor a sound start of a segment: without one "
+                  "of them no record can be told from other bytes",
+                  store->directory);
+    }
+    if (failed != 0) {
+        mem_free(candidates);
+        mem_free(found.numbers);
+        journal_store_close(store);
+        return NULL;
     }
     if (!has_key && getrandom(&store->key, sizeof(store->key), 0) != sizeof(store->key))
         store->key = clock_wall_ns();
     recover(store, candidates, found.count);
     mem_free(candidates);
     mem_free(found.numbers);
-    if (!was_known)
+    if (!store->has_key_file && !store->is_read_only)
         write_key(store);
     return store;
 }
@@ -1248,6 +1357,32 @@ int journal_store_exporter(struct journal_store *store, const char *name)
     int index = journal_progress_add(&store->progress, name, store->next_id);
     pthread_mutex_unlock(&store->mutex);
     return index;
+}
+
+const char *journal_store_exporter_name(const struct journal_store *store, size_t exporter)
+{
+    return exporter < store->progress.count ? store->progress.exporters[exporter].name : NULL;
+}
+
+bool journal_store_has_key_file(const struct journal_store *store)
+{
+    return store->has_key_file;
+}
+
+bool journal_store_file(const struct journal_store *store, size_t index,
+                        struct journal_file *ret_file)
+{
+    bool is_free = index >= store->segments_count;
+    if (is_free && index - store->segments_count >= store->free_count)
+        return false;
+    const struct journal_segment *segment =
+        is_free ? &store->free_files[index - store->segments_count] : &store->segments[index];
+    *ret_file = (struct journal_file){.segment = segment->number,
+                                      .bytes = segment->bytes,
+                                      .version = segment->version,
+                                      .is_free = is_free,
+                                      .is_foreign = segment->is_foreign};
+    return true;
 }
 
 struct journal_damage journal_store_tail(const struct journal_store *store)

@@ -36,6 +36,7 @@ struct journal_store_settings {
     uint64_t segment_bytes; /* of a segment; one larger record gets a larger segment */
     struct budget *disk;    /* bytes of files, shared by the journals of a storage; outlives it */
     bool is_synced;         /* flush to the disk: survives a power cut */
+    bool is_read_only;      /* writes nothing and takes no lock; for journal_reader only */
     mode_t directory_mode;
 };
 
@@ -49,7 +50,9 @@ struct journal_record {
     int error;   /* 0, or a negative errno: it is not in the journal */
 };
 
-/* Opens or makes the directory and locks it. NULL: error says why. */
+/* Opens or makes the directory and locks it. NULL: error says why.
+ * is_read_only: another process may be using the directory. What is there at this moment is read;
+ * segments that are freed later are passed over. A file that cannot be opened is an error. */
 struct journal_store *journal_store_open(const struct journal_store_settings *settings,
                                          struct error *error);
 /* Unlocks it. Nobody reads or commits any more. NULL is a no-op. */
@@ -85,19 +88,36 @@ struct journal_figures {
 struct journal_figures journal_store_figures(struct journal_store *store);
 /* The oldest record that this exporter has not finished. Any thread. */
 uint64_t journal_store_low(struct journal_store *store, size_t exporter);
+/* Every exporter that the journal knows, configured or not. NULL: there are no more. */
+const char *journal_store_exporter_name(const struct journal_store *store, size_t exporter);
+
+/* The files, oldest first, then those that hold no records. */
+struct journal_file {
+    uint64_t segment;
+    uint64_t bytes;
+    uint32_t version; /* 0: the header is damaged or there is none yet */
+    bool is_free;     /* holds no records */
+    bool is_foreign;  /* of a version that we cannot read */
+};
+/* False: there are no more. For a store that is read only. */
+bool journal_store_file(const struct journal_store *store, size_t index,
+                        struct journal_file *ret_file);
+/* Whether the file "key" was there and sound; the segments hold the key as well. */
+bool journal_store_has_key_file(const struct journal_store *store);
 
 /* A record read back. */
 struct journal_stored {
     struct journal_head head;
     uint64_t segment;
     uint64_t offset;
-    struct buffer *payload; /* owned: meta data, then the request */
+    struct buffer *payload; /* owned: meta data, then the request; NULL: not asked for */
 };
 
 /* Reads records in the order of their ids. One thread at a time. */
 struct journal_reader;
-/* Records from first on. on_damage is called once for each stretch of records that cannot be read:
- * they lie at or behind that offset, and `records` ids, from first on, are missing. */
+/* Records from first on; 0: from the oldest that is there or should be. on_damage is called once
+ * for each stretch of records that cannot be read: they lie at or behind that offset, and `records`
+ * ids, from first on, are missing. */
 struct journal_damage {
     uint64_t segment;
     uint64_t offset;
@@ -111,6 +131,17 @@ struct journal_damage journal_store_tail(const struct journal_store *store);
 struct journal_reader *journal_reader_create(struct journal_store *store, uint64_t first,
                                              journal_damage_fn on_damage, void *arg);
 void journal_reader_destroy(struct journal_reader *reader);
+
+enum journal_depth {
+    JOURNAL_PAYLOADS, /* records with their payloads */
+    JOURNAL_HEADS,    /* heads only: payloads are not read */
+    /* The same, and everything is checked: payloads, what else is recorded, segment headers.
+     * on_damage is also called, with `records` 0, for what costs no record. What
+     * journal_store_tail tells is left out. */
+    JOURNAL_CHECKS,
+};
+/* Before the first read. */
+void journal_reader_set_depth(struct journal_reader *reader, enum journal_depth depth);
 
 enum journal_read {
     JOURNAL_READ,      /* a record */

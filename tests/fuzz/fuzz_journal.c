@@ -16,6 +16,45 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { FUZZ_BYTES_MAX = 1 << 20, CRC_AT = 4 };
 
+static void on_any_damage(const struct journal_damage *damage, void *arg)
+{
+    (void)arg;
+    assert(damage->segment == 3 || damage->segment == 4);
+    assert(damage->offset <= JOURNAL_BLOCK_BYTES + FUZZ_BYTES_MAX);
+}
+
+/* As a tool looks at it: every depth finds the same records, but for those whose payload is
+ * damaged. */
+static void look(struct budget *disk, struct budget *memory)
+{
+    struct error error;
+    struct journal_stored stored;
+    struct journal_file file;
+    uint64_t counts[JOURNAL_CHECKS + 1] = {0};
+    struct journal_store *store =
+        journal_store_open(&(struct journal_store_settings){.directory = "/disk",
+                                                            .segment_bytes = JOURNAL_SEGMENT_BYTES,
+                                                            .disk = disk,
+                                                            .is_read_only = true},
+                           &error);
+    assert(store != NULL);
+    for (size_t i = 0; journal_store_file(store, i, &file); i++)
+        assert(file.bytes >= JOURNAL_BLOCK_BYTES);
+    for (unsigned depth = JOURNAL_PAYLOADS; depth <= JOURNAL_CHECKS; depth++) {
+        struct journal_reader *reader = journal_reader_create(store, 0, on_any_damage, NULL);
+        journal_reader_set_depth(reader, depth);
+        while (journal_reader_next(reader, memory, &stored) == JOURNAL_READ) {
+            assert((stored.payload != NULL) == (depth == JOURNAL_PAYLOADS));
+            buffer_unref(stored.payload);
+            counts[depth]++;
+        }
+        journal_reader_destroy(reader);
+    }
+    assert(counts[JOURNAL_CHECKS] == counts[JOURNAL_PAYLOADS]);
+    assert(counts[JOURNAL_CHECKS] <= counts[JOURNAL_HEADS]);
+    journal_store_close(store);
+}
+
 static void on_damage(const struct journal_damage *damage, void *arg)
 {
     (void)arg;
@@ -66,6 +105,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     budget_init(&memory, UINT64_MAX);
     put_segment(data, size / 2, 3);
     put_segment(data + size / 2, size - size / 2, 4);
+    look(&disk, &memory);
     struct journal_store *store = journal_store_open(
         &(struct journal_store_settings){.directory = "/disk",
                                          .segment_bytes = JOURNAL_SEGMENT_BYTES_MIN,

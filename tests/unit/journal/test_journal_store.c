@@ -461,6 +461,221 @@ static void any_failing_operation_is_survived(void **state)
     }
 }
 
+/* Another process looks into the directory. */
+static struct journal_store *open_read_only(struct budget *bytes)
+{
+    struct error error = {.text = ""};
+    budget_init(bytes, UINT64_MAX);
+    struct journal_store *looked_at =
+        journal_store_open(&(struct journal_store_settings){.directory = "/disk",
+                                                            .segment_bytes = JOURNAL_SEGMENT_BYTES,
+                                                            .disk = bytes,
+                                                            .is_synced = true,
+                                                            .is_read_only = true},
+                           &error);
+    assert_string_equal(error.text, "");
+    assert_non_null(looked_at);
+    return looked_at;
+}
+
+static struct journal_damage damage_seen;
+
+static void note_damage(const struct journal_damage *damage, void *arg)
+{
+    (void)arg;
+    if (reports++ == 0)
+        damage_seen = *damage;
+    losses += damage->records;
+}
+
+/* Reads all at a depth; returns how many came. */
+static size_t look_through(struct journal_store *looked_at, enum journal_depth depth)
+{
+    struct journal_reader *reader = journal_reader_create(looked_at, 0, note_damage, NULL);
+    struct journal_stored stored;
+    size_t count = 0;
+    losses = reports = 0;
+    journal_reader_set_depth(reader, depth);
+    while (journal_reader_next(reader, &memory, &stored) == JOURNAL_READ) {
+        assert_int_equal(stored.head.items, 3);
+        assert_true((stored.payload != NULL) == (depth == JOURNAL_PAYLOADS));
+        buffer_unref(stored.payload);
+        count++;
+    }
+    journal_reader_destroy(reader);
+    return count;
+}
+
+static void looking_changes_nothing_and_needs_no_lock(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 30; i++)
+        assert_int_equal(append_group(9, RECORD_BYTES), 0);
+    journal_store_done(store, exporter, 1, 101);
+    journal_store_commit(store, NULL);
+    uint64_t operations = disk_operations();
+    struct budget bytes;
+    struct journal_store *looked_at = open_read_only(&bytes);
+    assert_int_equal(disk_operations(), operations);
+    assert_string_equal(journal_store_exporter_name(looked_at, 0), "traces/otlp_http");
+    assert_null(journal_store_exporter_name(looked_at, 1));
+    assert_int_equal(journal_store_low(looked_at, 0), 101);
+    assert_true(journal_store_has_key_file(looked_at));
+    struct journal_file file;
+    uint64_t total = 0;
+    for (size_t i = 0; journal_store_file(looked_at, i, &file); total += file.bytes, i++)
+        assert_true(!file.is_foreign && (file.is_free || file.version == JOURNAL_VERSION));
+    assert_int_equal(total, journal_store_figures(store).bytes);
+    /* What comes now is not looked at. */
+    assert_int_equal(append_group(4, RECORD_BYTES), 0);
+    operations = disk_operations();
+    for (unsigned depth = JOURNAL_PAYLOADS; depth <= JOURNAL_CHECKS; depth++) {
+        assert_int_equal(look_through(looked_at, depth), 270);
+        assert_int_equal(reports, 0);
+    }
+    journal_store_close(looked_at);
+    assert_int_equal(disk_operations(), operations);
+    budget_fini(&bytes);
+    assert_int_equal(read_all(), 174);
+}
+
+static void a_segment_that_is_freed_while_it_is_looked_at_is_no_damage(void **state)
+{
+    (void)state;
+    size_t count = fill();
+    struct budget bytes;
+    struct journal_store *looked_at = open_read_only(&bytes);
+    journal_store_done(store, exporter, 1, journal_store_figures(store).next_id);
+    assert_int_equal(append_group(1, RECORD_BYTES), 0);
+    assert_int_equal(journal_store_keep(store), 0);
+    for (size_t i = 0; i < 9; i++)
+        assert_int_equal(append_group(9, RECORD_BYTES), 0);
+    assert_true(look_through(looked_at, JOURNAL_CHECKS) < count);
+    assert_int_equal(reports, 0);
+    journal_store_close(looked_at);
+    budget_fini(&bytes);
+}
+
+/* Every byte that counts, with the record that it belongs to; the bytes of padding do not. */
+static bool is_used_byte(const uint8_t *file, uint64_t number, size_t size, size_t byte)
+{
+    struct journal_segment_header header;
+    struct journal_head head;
+    struct journal_place place = {.segment = number, .offset = JOURNAL_BLOCK_BYTES};
+    assert_true(journal_segment_header_read(file, &header));
+    place.key = header.key;
+    if (byte < 40)
+        return true;
+    while (place.offset < size) {
+        if (!journal_head_read(file + place.offset, &place, &head)) {
+            if (place.offset % JOURNAL_BLOCK_BYTES == 0)
+                return false;
+            place.offset = (place.offset / JOURNAL_BLOCK_BYTES + 1) * JOURNAL_BLOCK_BYTES;
+            continue;
+        }
+        if (byte < place.offset)
+            return false;
+        if (byte < place.offset + JOURNAL_HEAD_BYTES + head.bytes)
+            return byte >= place.offset + 4; /* the mark is for searching only */
+        place.offset += journal_record_bytes(head.bytes);
+    }
+    return false;
+}
+
+static void any_flipped_bit_is_seen_and_placed(void **state)
+{
+    (void)state;
+    size_t count = 0;
+    for (size_t i = 0; i < 40; i++, count += 9) {
+        assert_int_equal(append_group(9, RECORD_BYTES), 0);
+        if (i == 5 || i == 38)
+            journal_store_done(store, exporter, 100 + i, 110 + i);
+    }
+    restart();
+    list_names();
+    size_t seen = 0;
+    for (unsigned trial = 0; trial < 1500; trial++) {
+        size_t size;
+        const char *name = names[disk_random(names_count)];
+        uint8_t *file = disk_file(name, &size);
+        uint64_t number;
+        assert_true(journal_segment_number(name, &number));
+        size_t byte = disk_random(disk_random(2) == 0 ? size : 2 * JOURNAL_BLOCK_BYTES);
+        if (!is_used_byte(file, number, size, byte))
+            continue;
+        file[byte] ^= (uint8_t)(1 << trial % 8);
+        struct budget bytes;
+        struct journal_store *looked_at = open_read_only(&bytes);
+        size_t read = look_through(looked_at, JOURNAL_CHECKS);
+        struct journal_damage tail = journal_store_tail(looked_at);
+        assert_true(reports + tail.records == 1);
+        if (reports == 0)
+            damage_seen = tail;
+        assert_int_equal(damage_seen.segment, number);
+        assert_true(damage_seen.offset <= byte && byte < damage_seen.offset + 2000);
+        assert_int_equal(read + losses + tail.records, count);
+        journal_store_close(looked_at);
+        budget_fini(&bytes);
+        disk_file(name, &size)[byte] ^= (uint8_t)(1 << trial % 8);
+        seen++;
+    }
+    assert_true(seen > 700);
+    struct budget bytes;
+    struct journal_store *looked_at = open_read_only(&bytes);
+    assert_int_equal(look_through(looked_at, JOURNAL_CHECKS), count);
+    assert_int_equal(reports, 0);
+    journal_store_close(looked_at);
+    budget_fini(&bytes);
+}
+
+/* Not even records; what is missing is known by the segments around it. */
+static void a_zeroed_block_and_a_deleted_file_are_seen(void **state)
+{
+    (void)state;
+    size_t count = fill();
+    list_names();
+    size_t size;
+    uint8_t *file = disk_file(names[1], &size);
+    memset(file + (size_t)4 * JOURNAL_BLOCK_BYTES, 0, JOURNAL_BLOCK_BYTES);
+    struct budget bytes;
+    struct journal_store *looked_at = open_read_only(&bytes);
+    size_t read = look_through(looked_at, JOURNAL_CHECKS);
+    assert_int_equal(reports, 1);
+    assert_int_equal(read + losses, count);
+    assert_in_range(damage_seen.offset, 3 * JOURNAL_BLOCK_BYTES, 4 * JOURNAL_BLOCK_BYTES);
+    journal_store_close(looked_at);
+    budget_fini(&bytes);
+    disk_remove(names[0]);
+    looked_at = open_read_only(&bytes);
+    read = look_through(looked_at, JOURNAL_CHECKS);
+    assert_int_equal(reports, 2);
+    assert_int_equal(read + losses, count);
+    assert_int_equal(damage_seen.first, 1);
+    journal_store_close(looked_at);
+    budget_fini(&bytes);
+}
+
+static void a_directory_without_a_key_is_not_read_as_empty(void **state)
+{
+    (void)state;
+    assert_int_equal(append_group(4, RECORD_BYTES), 0);
+    size_t size;
+    disk_file("0000000000000001.journal", &size)[3] ^= 1;
+    disk_remove("key");
+    struct error error = {.text = ""};
+    struct budget bytes;
+    budget_init(&bytes, UINT64_MAX);
+    assert_null(
+        journal_store_open(&(struct journal_store_settings){.directory = "/disk",
+                                                            .segment_bytes = JOURNAL_SEGMENT_BYTES,
+                                                            .disk = &bytes,
+                                                            .is_read_only = true},
+                           &error));
+    assert_non_null(strstr(error.text, "neither the file \"key\" nor"));
+    assert_null(disk_file("key", &size));
+    budget_fini(&bytes);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -479,6 +694,11 @@ int main(void)
         TEST(a_second_process_is_locked_out),
         TEST(a_failed_flush_moves_the_group_to_a_new_segment),
         TEST(any_failing_operation_is_survived),
+        TEST(looking_changes_nothing_and_needs_no_lock),
+        TEST(a_segment_that_is_freed_while_it_is_looked_at_is_no_damage),
+        TEST(any_flipped_bit_is_seen_and_placed),
+        TEST(a_zeroed_block_and_a_deleted_file_are_seen),
+        TEST(a_directory_without_a_key_is_not_read_as_empty),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
