@@ -124,7 +124,7 @@ static void load_users(struct basicauth *self)
         broken = htpasswd_add(self->htpasswd, slice_of(self->file.text, self->file.size));
     broken += htpasswd_add(self->htpasswd, slice_of_text(config->htpasswd.inline_text));
     if (broken > 0)
-        log_warn(self->base.logger, "Malformed lines of htpasswd are ignored",
+        log_warn(self->base.logger, "Ignored malformed lines of htpasswd",
                  log_int("lines", (int64_t)broken));
     if (htpasswd_users(self->htpasswd) == 0)
         log_warn(self->base.logger, "htpasswd has no users: all requests are rejected");
@@ -142,7 +142,7 @@ static bool has_changed(const struct basicauth *self, struct watched_file *file)
                  "A credentials file cannot be read; the previous credentials stay in use",
                  log_text("error", error.text));
     if (change == WATCHED_CHANGED)
-        log_info(self->base.logger, "A credentials file was read again",
+        log_info(self->base.logger, "Reloaded a credentials file",
                  log_text("filename", file->path));
     return change == WATCHED_CHANGED;
 }
@@ -164,7 +164,7 @@ static enum auth_verdict check(struct basicauth *self, const char *user, const c
 
 static enum auth_verdict basicauth_authenticate(struct authenticator *base,
                                                 const struct auth_request *request,
-                                                struct auth_answer *ret_answer)
+                                                struct auth_result *ret_result)
 {
     static const char prefix[] = "Basic ";
     const size_t prefix_bytes = sizeof(prefix) - 1;
@@ -172,7 +172,7 @@ static enum auth_verdict basicauth_authenticate(struct authenticator *base,
     struct slice header = request->header(request, "authorization");
     if (has_changed(self, &self->file))
         load_users(self);
-    ret_answer->reason =
+    ret_result->reason =
         header.size == 0 ? "no basic auth provided" : "invalid authorization scheme prefix";
     if (header.size < prefix_bytes ||
         strncasecmp((const char *)header.data, prefix, prefix_bytes) != 0)
@@ -187,7 +187,7 @@ static enum auth_verdict basicauth_authenticate(struct authenticator *base,
     self->decoded = mem_zalloc(size + 1);
     memcpy(self->raw, header.data + prefix_bytes, size);
     self->raw[size] = '\0';
-    ret_answer->reason = "invalid authorization format";
+    ret_result->reason = "invalid authorization format";
     if (!base64_decode(slice_of(self->raw, size), (uint8_t *)self->decoded, &decoded) ||
         memchr(self->decoded, '\0', decoded) != NULL)
         return AUTH_DENIED;
@@ -198,13 +198,13 @@ static enum auth_verdict basicauth_authenticate(struct authenticator *base,
     *password++ = '\0';
     enum auth_verdict verdict = check(self, self->decoded, password);
     explicit_bzero(password, strlen(password));
-    ret_answer->reason = verdict == AUTH_BUSY ? "too many passwords to check, try again later"
+    ret_result->reason = verdict == AUTH_BUSY ? "too many passwords to check, try again later"
                                               : "invalid credentials";
     if (verdict != AUTH_GRANTED)
         return verdict;
-    ret_answer->attributes_count = 2;
-    ret_answer->attributes[0] = (struct auth_attribute){"username", self->decoded};
-    ret_answer->attributes[1] = (struct auth_attribute){"raw", self->raw};
+    ret_result->attributes_count = 2;
+    ret_result->attributes[0] = (struct auth_attribute){"username", self->decoded};
+    ret_result->attributes[1] = (struct auth_attribute){"raw", self->raw};
     return AUTH_GRANTED;
 }
 

@@ -61,9 +61,10 @@ static bool is_header_value(const char *text)
 
 static bool refuse_control(struct error *error)
 {
-    return error_set(error, "a token or the scheme has a line end or another control character; a "
-                            "file read with ${file:…} keeps its final newline: use token or "
-                            "filename, which tolerate it");
+    return error_set(
+        error,
+        "a token or the scheme has a line end or another control character; a "
+        "file read with ${file:…} keeps its final newline: use token or filename, which ignore it");
 }
 
 static bool bearertokenauth_extension_check(const void *section, struct error *error)
@@ -76,7 +77,7 @@ static bool bearertokenauth_extension_check(const void *section, struct error *e
         return error_set(error, "either tokens or token should be provided, not both") ||
                error_at(error, "tokens");
     if (!http1_is_token(slice_of_text(config->header)))
-        return error_set(error, "\"%s\" is no header name", config->header) ||
+        return error_set(error, "\"%s\" is not a header name", config->header) ||
                error_at(error, "header");
     if (!is_header_value(config->scheme))
         return refuse_control(error) || error_at(error, "scheme");
@@ -204,13 +205,13 @@ static bool bearer_token_serves(const void *config, enum auth_side side)
 
 static enum auth_verdict bearer_token_authenticate(struct authenticator *base,
                                                    const struct auth_request *request,
-                                                   struct auth_answer *ret_answer)
+                                                   struct auth_result *ret_result)
 {
     struct bearer_token *self = bearer_token_of(base);
     struct slice presented = request->header(request, self->name);
     look_at_file(self);
     if (presented.data == NULL) {
-        ret_answer->reason = self->missing;
+        ret_result->reason = self->missing;
         return AUTH_DENIED;
     }
     unsigned right = 0;
@@ -218,7 +219,7 @@ static enum auth_verdict bearer_token_authenticate(struct authenticator *base,
         right |= secret_equal(presented, slice_of_text(self->values[i]));
     if (right != 0)
         return AUTH_GRANTED;
-    ret_answer->reason = "provided authorization does not match expected scheme or token";
+    ret_result->reason = "provided authorization does not match expected scheme or token";
     return AUTH_DENIED;
 }
 

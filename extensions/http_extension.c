@@ -69,19 +69,19 @@ static void on_request(struct http_request *request, void *arg)
     struct http_extension *self = arg;
     struct server_cors_room room;
     struct http_response response;
-    struct auth_answer answer;
+    struct auth_result result;
     /* Browsers send preflight requests without credentials. */
     if (server_cors_preflight(&self->cors, request, &room, &response)) {
         finish(self, request, &response);
         return;
     }
-    enum auth_verdict verdict = server_auth_ask(&self->auth, request, &answer);
+    enum auth_verdict verdict = server_auth_ask(&self->auth, request, &result);
     if (verdict == AUTH_GRANTED) {
         self->respond(&self->base, request);
         return;
     }
     char text[REASON_MAX];
-    snprintf(text, sizeof(text), "%s\n", answer.reason);
+    snprintf(text, sizeof(text), "%s\n", result.reason);
     http_extension_respond_text(&self->base, request, verdict == AUTH_BUSY ? 503 : 401, text);
 }
 

@@ -179,13 +179,13 @@ static struct client_info *client_of(const struct otlp_exchange *exchange)
     return client_info_ref(receiver->last_client);
 }
 
-void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_answer *answer)
+void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_result *result)
 {
     assert(exchange->client == NULL);
-    if (answer->attributes_count == 0)
+    if (result->attributes_count == 0)
         return;
     struct client_info *client = client_of(exchange);
-    exchange->client = server_auth_client(answer, client);
+    exchange->client = server_auth_client(result, client);
     client_info_unref(client);
 }
 

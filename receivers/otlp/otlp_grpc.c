@@ -50,16 +50,16 @@ static void on_request(struct http_request *request, void *arg)
     struct otlp_receiver *receiver = arg;
     assert(receiver->config->has_grpc);
     struct grpc_call call;
-    struct auth_answer answer;
+    struct auth_result result;
     if (!grpc_accept(request, &call))
         return;
-    enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_GRPC], request, &answer);
+    enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_GRPC], request, &result);
     if (verdict != AUTH_GRANTED) {
         bool is_busy = verdict == AUTH_BUSY;
         grpc_respond_status(request, &call,
                             &(struct rpc_status){
                                 .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
-                                .message = answer.reason,
+                                .message = result.reason,
                                 .retry_after_ns = is_busy ? RETRY_AFTER_BUSY_NS : 0,
                             });
         return;
@@ -86,7 +86,7 @@ static void on_request(struct http_request *request, void *arg)
     struct otlp_exchange *exchange = otlp_exchange_create(receiver, request, OTLP_GRPC);
     exchange->call = call;
     exchange->signal = signal;
-    otlp_exchange_identify(exchange, &answer);
+    otlp_exchange_identify(exchange, &result);
     if (call.timeout_ns == 0) {
         struct outcome outcome =
             outcome_refused(STATUS_DEADLINE_EXCEEDED, "context deadline exceeded");

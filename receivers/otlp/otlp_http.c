@@ -158,7 +158,7 @@ static void on_request(struct http_request *request, void *arg)
 {
     struct otlp_receiver *receiver = arg;
     assert(receiver->config->has_http);
-    struct auth_answer answer;
+    struct auth_result result;
     enum signal_kind signal;
     /* Browsers send a preflight request first, without credentials. */
     struct server_cors_room room;
@@ -167,12 +167,12 @@ static void on_request(struct http_request *request, void *arg)
         finish(receiver, request, &preflight);
         return;
     }
-    enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_HTTP], request, &answer);
+    enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_HTTP], request, &result);
     if (verdict != AUTH_GRANTED) {
         bool is_busy = verdict == AUTH_BUSY;
         const struct rpc_status status = {
             .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
-            .message = answer.reason,
+            .message = result.reason,
             .retry_after_ns = is_busy ? RETRY_AFTER_BUSY_NS : 0,
         };
         refuse_early(receiver, request, is_busy ? 503 : 401, &status);
@@ -206,7 +206,7 @@ static void on_request(struct http_request *request, void *arg)
     exchange->signal = signal;
     exchange->encoding = encoding;
     exchange->codec = codec;
-    otlp_exchange_identify(exchange, &answer);
+    otlp_exchange_identify(exchange, &result);
     http_request_read_body(
         request,
         &(struct http_body_plan){.max_bytes = otlp_config_body_bytes_max(&receiver->config->http)});

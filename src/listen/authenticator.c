@@ -18,7 +18,7 @@ static bool accepts(const struct config_component *extension, enum auth_side sid
     return error_set(
         error, "requested authenticator is not a %s authenticator: the extension \"%s\" %s",
         sides[side], extension->id,
-        ops == NULL ? "authenticates nobody" : "is configured for the other side only");
+        ops == NULL ? "is not an authenticator" : "is configured for the other side only");
 }
 
 bool authenticator_accepts_server(const struct config_component *extension, struct error *error)
@@ -65,12 +65,12 @@ void authenticator_destroy(struct authenticator *authenticator)
 
 enum auth_verdict authenticator_check(struct authenticator *authenticator,
                                       const struct auth_request *request,
-                                      struct auth_answer *ret_answer)
+                                      struct auth_result *ret_result)
 {
-    *ret_answer = (struct auth_answer){.reason = NULL};
+    *ret_result = (struct auth_result){.reason = NULL};
     enum auth_verdict verdict =
-        authenticator->ops->authenticate(authenticator, request, ret_answer);
-    assert(verdict == AUTH_GRANTED || ret_answer->reason != NULL);
+        authenticator->ops->authenticate(authenticator, request, ret_result);
+    assert(verdict == AUTH_GRANTED || ret_result->reason != NULL);
     return verdict;
 }
 

@@ -48,7 +48,7 @@ struct auth_attribute {
 };
 
 /* Owned by the authenticator, valid until its next call. */
-struct auth_answer {
+struct auth_result {
     const char *reason; /* for the client, unless granted; never contains what it sent */
     size_t attributes_count;
     struct auth_attribute attributes[AUTH_ATTRIBUTES_MAX];
@@ -69,7 +69,7 @@ struct authenticator_ops {
     void (*destroy)(struct authenticator *authenticator);
     enum auth_verdict (*authenticate)(struct authenticator *authenticator,
                                       const struct auth_request *request,
-                                      struct auth_answer *ret_answer);
+                                      struct auth_result *ret_result);
     struct auth_header (*credentials)(struct authenticator *authenticator);
 };
 
@@ -85,10 +85,10 @@ struct authenticator *authenticator_create(const struct component *user, const c
                                            enum auth_side side, struct error *error);
 /* NULL is a no-op. */
 void authenticator_destroy(struct authenticator *authenticator);
-/* Always sets *ret_answer. */
+/* Always sets *ret_result. */
 enum auth_verdict authenticator_check(struct authenticator *authenticator,
                                       const struct auth_request *request,
-                                      struct auth_answer *ret_answer);
+                                      struct auth_result *ret_result);
 struct auth_header authenticator_credentials(struct authenticator *authenticator);
 
 /* For option tables (CONFIG_EXTENSION): whether the extension fits. */

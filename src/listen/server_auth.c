@@ -109,22 +109,22 @@ static struct slice find_header(const struct auth_request *base, const char *nam
 }
 
 enum auth_verdict server_auth_ask(const struct server_auth *auth,
-                                  const struct http_request *request, struct auth_answer *answer)
+                                  const struct http_request *request, struct auth_result *result)
 {
-    *answer = (struct auth_answer){.reason = NULL};
+    *result = (struct auth_result){.reason = NULL};
     if (auth->authenticator == NULL)
         return AUTH_GRANTED;
     struct http_auth_request auth_request = {
         .base = {.header = find_header}, .request = request, .params = &auth->config->params};
-    return authenticator_check(auth->authenticator, &auth_request.base, answer);
+    return authenticator_check(auth->authenticator, &auth_request.base, result);
 }
 
-struct client_info *server_auth_client(const struct auth_answer *answer,
+struct client_info *server_auth_client(const struct auth_result *result,
                                        const struct client_info *info)
 {
     struct client_metadata rows[AUTH_ATTRIBUTES_MAX];
-    assert(answer->attributes_count <= AUTH_ATTRIBUTES_MAX);
-    for (size_t i = 0; i < answer->attributes_count; i++)
-        rows[i] = (struct client_metadata){answer->attributes[i].name, answer->attributes[i].value};
-    return client_info_with_auth(info, rows, answer->attributes_count);
+    assert(result->attributes_count <= AUTH_ATTRIBUTES_MAX);
+    for (size_t i = 0; i < result->attributes_count; i++)
+        rows[i] = (struct client_metadata){result->attributes[i].name, result->attributes[i].value};
+    return client_info_with_auth(info, rows, result->attributes_count);
 }

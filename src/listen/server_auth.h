@@ -24,10 +24,10 @@ bool server_auth_init(struct server_auth *auth, const struct component *receiver
                       const struct server_config *config, struct error *error);
 /* A no-op on a zeroed struct. */
 void server_auth_fini(struct server_auth *auth);
-/* What *answer points to is valid until the next call. */
+/* What *result points to is valid until the next call. */
 enum auth_verdict server_auth_ask(const struct server_auth *auth,
-                                  const struct http_request *request, struct auth_answer *answer);
-/* The client for pipelines: info with the attributes of answer; the caller owns it. NULL: nothing
+                                  const struct http_request *request, struct auth_result *result);
+/* The client for pipelines: info with the attributes of result; the caller owns it. NULL: nothing
  * is known. */
-struct client_info *server_auth_client(const struct auth_answer *answer,
+struct client_info *server_auth_client(const struct auth_result *result,
                                        const struct client_info *info);

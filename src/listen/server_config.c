@@ -87,7 +87,7 @@ const char *server_config_warn_of_coding(const char *name)
 {
     return codec_of_http(slice_of_text(name)) != CODECS
                ? NULL
-               : "which is not a known Content-Encoding and has no effect; expected any of \"\", "
+               : "an unknown Content-Encoding, which has no effect; expected any of \"\", "
                  "gzip, zstd, zlib, snappy, deflate, lz4 and x-snappy-framed";
 }
 
@@ -102,7 +102,7 @@ bool http_server_config_check(const struct http_server_config *http, struct erro
     if (http->response_headers.count > HTTP_COMMON_HEADERS_MAX ||
         bytes > RESPONSE_HEADERS_BYTES_MAX)
         return error_set(error,
-                         "found %zu headers of %zu bytes in all, expected at most %d headers of "
+                         "found %zu headers of %zu bytes in total, expected at most %d headers of "
                          "%d bytes",
                          http->response_headers.count, bytes, HTTP_COMMON_HEADERS_MAX,
                          RESPONSE_HEADERS_BYTES_MAX) ||

@@ -19,7 +19,7 @@ static void on_reload(void *arg, const struct error *error)
     }
     if (tls->counters != NULL)
         counter_add(&tls->counters->reloads_failed, 1);
-    log_error(tls->logger, "Changed TLS certificates cannot be used, the old ones stay",
+    log_error(tls->logger, "The changed TLS certificates cannot be used; the old ones stay in use",
               log_text("error", error->text));
 }
 

@@ -149,10 +149,10 @@ static struct slice header_of(const struct auth_request *base, const char *name)
                                           : (struct slice){.data = NULL};
 }
 
-static enum auth_verdict ask(const char *name, const char *value, struct auth_answer *answer)
+static enum auth_verdict ask(const char *name, const char *value, struct auth_result *result)
 {
     struct asked asked = {.base = {.header = header_of}, .name = name, .value = value};
-    return authenticator_check(authenticator, &asked.base, answer);
+    return authenticator_check(authenticator, &asked.base, result);
 }
 
 struct row {
@@ -164,11 +164,11 @@ struct row {
 static void assert_rows(const char *name, const struct row *rows, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
-        struct auth_answer answer;
-        if (ask(name, rows[i].value, &answer) != rows[i].verdict)
-            fail_msg("%s: %s", rows[i].value, answer.reason);
+        struct auth_result result;
+        if (ask(name, rows[i].value, &result) != rows[i].verdict)
+            fail_msg("%s: %s", rows[i].value, result.reason);
         if (rows[i].verdict != AUTH_GRANTED)
-            assert_string_equal(answer.reason, rows[i].reason);
+            assert_string_equal(result.reason, rows[i].reason);
     }
 }
 
@@ -186,12 +186,12 @@ static void a_bearer_token_is_compared_whole(void **state)
         {"", AUTH_DENIED, MISMATCH},
         {"Bearer sesameBearer sesame", AUTH_DENIED, MISMATCH},
     };
-    struct auth_answer answer;
+    struct auth_result result;
     (void)state;
     open_authenticator("bearertokenauth", "{token: sesame}", AUTH_SERVER);
     assert_rows("authorization", rows, sizeof(rows) / sizeof(rows[0]));
-    assert_int_equal(ask("x-other", "Bearer sesame", &answer), AUTH_DENIED);
-    assert_string_equal(answer.reason, "missing or empty authorization header: Authorization");
+    assert_int_equal(ask("x-other", "Bearer sesame", &result), AUTH_DENIED);
+    assert_string_equal(result.reason, "missing or empty authorization header: Authorization");
 }
 
 static void a_token_is_read_as_a_file_would_be(void **state)
@@ -243,19 +243,19 @@ static void a_file_of_tokens_is_read_again_when_it_changes(void **state)
     write_file(path, sizeof(path), "tokens", "first a comment\n\n  second\n");
     snprintf(yaml, sizeof(yaml), "{filename: %s}", path);
     open_authenticator("bearertokenauth", yaml, AUTH_SERVER);
-    struct auth_answer answer;
-    assert_int_equal(ask("authorization", "Bearer first", &answer), AUTH_GRANTED);
-    assert_int_equal(ask("authorization", "Bearer second", &answer), AUTH_GRANTED);
-    assert_int_equal(ask("authorization", "Bearer a", &answer), AUTH_DENIED);
+    struct auth_result result;
+    assert_int_equal(ask("authorization", "Bearer first", &result), AUTH_GRANTED);
+    assert_int_equal(ask("authorization", "Bearer second", &result), AUTH_GRANTED);
+    assert_int_equal(ask("authorization", "Bearer a", &result), AUTH_DENIED);
     write_file(path, sizeof(path), "tokens", "another-one\n");
-    assert_int_equal(ask("authorization", "Bearer another-one", &answer), AUTH_DENIED);
+    assert_int_equal(ask("authorization", "Bearer another-one", &result), AUTH_DENIED);
     clock_fake_advance(NS_PER_S);
-    assert_int_equal(ask("authorization", "Bearer another-one", &answer), AUTH_GRANTED);
-    assert_int_equal(ask("authorization", "Bearer first", &answer), AUTH_DENIED);
+    assert_int_equal(ask("authorization", "Bearer another-one", &result), AUTH_GRANTED);
+    assert_int_equal(ask("authorization", "Bearer first", &result), AUTH_DENIED);
     assert_string_equal(authenticator_credentials(authenticator).value, "Bearer another-one");
     assert_int_equal(unlink(path), 0);
     clock_fake_advance(NS_PER_S);
-    assert_int_equal(ask("authorization", "Bearer another-one", &answer), AUTH_GRANTED);
+    assert_int_equal(ask("authorization", "Bearer another-one", &result), AUTH_GRANTED);
 }
 
 static void basic_credentials_are_looked_up(void **state)
@@ -272,34 +272,34 @@ static void basic_credentials_are_looked_up(void **state)
         {"Bas", AUTH_DENIED, "invalid authorization scheme prefix"},
         {"", AUTH_DENIED, "no basic auth provided"},
     };
-    struct auth_answer answer;
+    struct auth_result result;
     (void)state;
     open_authenticator("basicauth", "{htpasswd: {inline: 'u:{SHA}qvTGHdzF6KLavt4PO0gs2a6pQ00='}}",
                        AUTH_SERVER);
     assert_rows("authorization", rows, sizeof(rows) / sizeof(rows[0]));
     assert_rows("authorization", rows, sizeof(rows) / sizeof(rows[0])); /* remembered */
-    assert_int_equal(ask("authorization", "Basic dTpoZWxsbw==", &answer), AUTH_GRANTED);
-    assert_int_equal(answer.attributes_count, 2);
-    assert_string_equal(answer.attributes[0].name, "username");
-    assert_string_equal(answer.attributes[0].value, "u");
-    assert_string_equal(answer.attributes[1].value, "dTpoZWxsbw==");
+    assert_int_equal(ask("authorization", "Basic dTpoZWxsbw==", &result), AUTH_GRANTED);
+    assert_int_equal(result.attributes_count, 2);
+    assert_string_equal(result.attributes[0].name, "username");
+    assert_string_equal(result.attributes[0].value, "u");
+    assert_string_equal(result.attributes[1].value, "dTpoZWxsbw==");
 }
 
 static void the_cache_is_cleared_when_the_file_changes(void **state)
 {
     char path[128];
     char yaml[256];
-    struct auth_answer answer;
+    struct auth_result result;
     (void)state;
     write_file(path, sizeof(path), "htpasswd", "u:hello\n");
     snprintf(yaml, sizeof(yaml), "{htpasswd: {file: %s, inline: 'w:other'}}", path);
     open_authenticator("basicauth", yaml, AUTH_SERVER);
-    assert_int_equal(ask("authorization", "Basic dTpoZWxsbw==", &answer), AUTH_GRANTED);
+    assert_int_equal(ask("authorization", "Basic dTpoZWxsbw==", &result), AUTH_GRANTED);
     write_file(path, sizeof(path), "htpasswd", "u:changed\n");
     clock_fake_advance(NS_PER_S);
-    assert_int_equal(ask("authorization", "Basic dTpoZWxsbw==", &answer), AUTH_DENIED);
-    assert_int_equal(ask("authorization", "Basic dTpjaGFuZ2Vk", &answer), AUTH_GRANTED);
-    assert_int_equal(ask("authorization", "Basic dzpvdGhlcg==", &answer), AUTH_GRANTED);
+    assert_int_equal(ask("authorization", "Basic dTpoZWxsbw==", &result), AUTH_DENIED);
+    assert_int_equal(ask("authorization", "Basic dTpjaGFuZ2Vk", &result), AUTH_GRANTED);
+    assert_int_equal(ask("authorization", "Basic dzpvdGhlcg==", &result), AUTH_GRANTED);
     assert_int_equal(unlink(path), 0);
 }
 
@@ -338,7 +338,7 @@ static void configurations_are_checked(void **state)
         {"bearertokenauth", "{token: \"a\\x01\"}", "line end"},
         {"bearertokenauth", "{tokens: [\"a\\n\"]}", "line end"},
         {"bearertokenauth", "{tokens: [a, '']}", "empty token"},
-        {"bearertokenauth", "{token: a, header: 'a b'}", "no header name"},
+        {"bearertokenauth", "{token: a, header: 'a b'}", "not a header name"},
         {"basicauth", "{}", "no credential source provided"},
         {"basicauth", "{htpasswd: {}}", "no credential source provided"},
         {"basicauth", "{htpasswd: {inline: a}, client_auth: {username: a}}",
