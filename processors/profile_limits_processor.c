@@ -115,7 +115,7 @@ struct shaping_request {
     struct profile_limits *self;
     struct batch *batch;
     struct receipt *receipt;
-    enum budget_result answer;
+    enum budget_result reserved;
     struct buffer *shaped; /* NULL: refused */
     struct profile_limit_figures figures;
 };
@@ -254,10 +254,11 @@ static void shape(struct shaping_request *shaping)
     struct budget *budget = shaping->self->base.budget;
     struct batch *whole = batch_in_one_part(batch, budget);
     struct slice bytes = whole->parts[0].bytes;
-    shaping->answer = profile_measure_reserve(bytes, profile_limit_bytes(bytes), budget, &reserve);
-    if (shaping->answer == BUDGET_GIVEN || batch->is_acknowledged)
+    shaping->reserved =
+        profile_measure_reserve(bytes, profile_limit_bytes(bytes), budget, &reserve);
+    if (shaping->reserved == BUDGET_GIVEN || batch->is_acknowledged)
         shaping->shaped = profile_limit(&shaping->self->rules, bytes, budget, &shaping->figures);
-    if (shaping->answer == BUDGET_GIVEN)
+    if (shaping->reserved == BUDGET_GIVEN)
         budget_release(&reserve);
     batch_unref(whole);
 }
@@ -267,11 +268,11 @@ static void conclude(const struct shaping_request *shaping)
 {
     struct profile_limits *self = shaping->self;
     struct batch *batch = shaping->batch;
-    if (shaping->answer != BUDGET_GIVEN && !batch->is_acknowledged) {
+    if (shaping->reserved != BUDGET_GIVEN && !batch->is_acknowledged) {
         char text[200];
         struct outcome outcome = outcome_busy("the memory budget has no room to limit profiles");
         outcome.reason = LOSS_MEMORY;
-        if (shaping->answer == BUDGET_TOO_SMALL) {
+        if (shaping->reserved == BUDGET_TOO_SMALL) {
             snprintf(text, sizeof(text),
                      "profiles of %llu bytes take more than the whole memory budget "
                      "(service::budget_mib) to limit them; send less at a time",
@@ -342,7 +343,7 @@ static void profile_limits_consume(struct component *component, struct batch *ba
     /* An acknowledged batch goes on in any case. */
     if (!batch->is_acknowledged && batch->parts_count > 1 &&
         !budget_has_room(component->budget, batch->bytes)) {
-        shaping.answer = BUDGET_FULL;
+        shaping.reserved = BUDGET_FULL;
         conclude(&shaping);
         return;
     }

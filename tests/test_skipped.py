@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Skips are told from passes: by skipped.py, by run-test, by the runner of the end-to-end tests."""
+"""Skips are distinguished from passes: by skipped.py, by run-test, by the runner of the end-to-end tests."""
 
 import pathlib
 import subprocess

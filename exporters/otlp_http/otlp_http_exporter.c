@@ -282,10 +282,9 @@ static bool otlp_http_exporter_advise(const void *section, enum signal_kind sign
     mem_free(url);
     if (!is_pyroscope)
         return false;
-    error_set(advice,
-              "its endpoint looks like a Pyroscope server, for which the pyroscope exporter "
-              "is the better choice: it names profiles as the server's own SDKs do, keeps "
-              "the server's limits and passes files of JFR on");
+    error_set(advice, "its endpoint looks like a Pyroscope server; the pyroscope exporter suits it "
+                      "better: it names profiles as the server's own SDKs do, keeps the server's "
+                      "limits and passes JFR files on");
     return true;
 }
 

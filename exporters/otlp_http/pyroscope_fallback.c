@@ -216,8 +216,8 @@ bool pyroscope_fallback_takes_refused(struct pyroscope_fallback *fallback,
                                       const struct outcome *refusal, struct batch *batch,
                                       struct receipt *receipt)
 {
-    bool is_on_merits = result->status == 400 || result->status == 500;
-    if (fallback == NULL || fallback->exporter.is_stopping || !is_on_merits ||
+    bool blames_content = result->status == 400 || result->status == 500;
+    if (fallback == NULL || fallback->exporter.is_stopping || !blames_content ||
         !needs_push(fallback, batch))
         return false;
     /* A server that numbers series in its error has pushed each on its own, the others with

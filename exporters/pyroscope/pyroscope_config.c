@@ -75,7 +75,7 @@ const struct config_field pyroscope_fields[] = {
         struct pyroscope_config, mode, "mode", "push", modes,
         "push: the Push API, one request for each series. ingest: the older /ingest, the "
         "same way; the server then makes names of its own for types with \"cpu\" in them, "
-        "off_cpu among these. otlp: OTLP as it is. Files of JFR go to /ingest in any mode."),
+        "off_cpu among these. otlp: OTLP as it is. JFR files go to /ingest in any mode."),
     CONFIG_CHOICE(struct pyroscope_config, compression, "compression", "gzip", compressions,
                   "gzip or none."),
     CONFIG_CHOICE(struct pyroscope_config, trace_id, "trace_id", "on", switches,

@@ -42,7 +42,7 @@ struct settled_batch {
     struct batch_name name; /* bytes 0: free */
     struct number_set posts;
     uint64_t rejected; /* samples of posts that were refused for good */
-    uint64_t stored;   /* samples of posts that were not */
+    uint64_t stored;   /* samples of posts that were accepted */
     /* The state after 429, too much at a time. */
     bool is_limited;        /* there was one */
     uint64_t limited_post;  /* the last post that got it while nothing else was sent */

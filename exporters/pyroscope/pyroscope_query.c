@@ -115,8 +115,8 @@ struct buffer *pyroscope_query_target(const struct pyroscope_query *query, struc
                                       uint64_t *changed)
 {
     assert(query->path[0] == '/');
-    /* Each label has a header of at least two bytes for itself and two for each string: the signs
-     * around them fit into three times that. The application's name may occur twice. */
+    /* Each label has a header of at least two bytes for itself and two for each string: the
+     * separators around them fit into three times that. The application's name may occur twice. */
     size_t size = strlen(query->path) + NAME_BYTES_MAX + 2 * ENCODED_BYTES * query->labels.size;
     for (size_t i = 0; i < query->count; i++)
         size += NAME_BYTES_MAX + PAIR_BYTES_MAX + ENCODED_BYTES * query->parameters[i].value.size;

@@ -38,7 +38,7 @@ struct batch *profile_outgoing_batch(struct profile_outgoing *outgoing, struct b
     if (removed > 0 && !outgoing->has_logged) {
         outgoing->has_logged = true;
         log_warn(&outgoing->exporter->logger,
-                 "Files of JFR cannot be sent as OTLP: they are left out and counted; a pyroscope "
+                 "JFR files cannot be sent as OTLP: they are left out and counted; a pyroscope "
                  "exporter in the same pipeline passes them on",
                  log_int("files", (int64_t)removed));
     }

@@ -16,7 +16,7 @@ struct receipt;
 
 #define PROFILE_OUTGOING_COUNTER(owner, field)                                                     \
     COUNTER(owner, field, COUNTER_SUM, "spanflame_exporter_unconvertible_profiles",                \
-            "Files of JFR, which have no form in OTLP; they are not sent.")
+            "JFR files, which have no form in OTLP; they are not sent.")
 
 struct profile_outgoing {
     const struct component *exporter;

@@ -106,7 +106,7 @@ static void change(struct trace_profile_control *control, const struct keep_rule
     assert(lane_is_current(control->owner->lane));
     json.text[strcspn(json.text, "\n")] = '\0';
     keep_switch_set(control->keep, rules);
-    log_info(&control->owner->logger, "Rules of keep changed", log_text("rules", json.text));
+    log_info(&control->owner->logger, "Keep rules changed", log_text("rules", json.text));
 }
 
 /* False: not authorized; it has responded. */
@@ -222,7 +222,7 @@ struct trace_profile_control *trace_profile_control_start(const struct component
         trace_profile_control_destroy(control);
         return NULL;
     }
-    log_info(&owner->logger, "Starting control of keep",
+    log_info(&owner->logger, "Starting the control of keep rules",
              log_text("endpoint", http_server_address(control->server)));
     return control;
 }

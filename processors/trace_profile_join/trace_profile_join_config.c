@@ -45,7 +45,7 @@ const struct config_field trace_profile_join_fields[] = {
                  INT64_C(64) << 30,
                  "Bytes that may wait, over all lanes; the oldest are released first."),
     CONFIG_SECTION(struct trace_profile_join_config, index, struct join_index_config, "index",
-                   index_fields, NULL, "The index of spans."),
+                   index_fields, NULL, "The span index."),
     CONFIG_TEXTS(struct trace_profile_join_config, attributes, "attributes", "span_name",
                  "What samples get from their spans: span_name, http.route, status_class, "
                  "duration_bucket, span.<key>, resource.<key>; the last two become <key>."),

@@ -193,14 +193,14 @@ static void *join_share(const struct component *first, unsigned lanes, struct er
         settings.index_bytes = room;
     if (settings.index_bytes / lanes < SPAN_SHARD_BYTES_MIN) {
         error_set(error,
-                  "the index of spans needs 256KiB for each of %u lanes, and may take half of the "
-                  "memory that there is for requests%s: raise index::bytes or service::budget_mib",
+                  "the span index needs 256KiB for each of %u lanes, and may take at most half of "
+                  "the memory for requests%s: raise index::bytes or service::budget_mib",
                   lanes, settings.uses_window ? ", with 90 bytes for each of its entries" : "");
         return NULL;
     }
     struct join_store *store = join_store_open(first->id, &settings, lanes);
     if (store == NULL)
-        error_set(error, "no memory for the index of spans");
+        error_set(error, "no memory for the span index");
     else
         budget_lower(first->budget, limit - join_store_bytes(&settings, lanes));
     return store;
@@ -649,13 +649,12 @@ static bool join_start(struct component *component, struct error *error)
     bool is_first = component->first == component;
     if (is_first && component->signal == TRACES && index_bytes < config->index.bytes)
         log_warn(&component->logger,
-                 "The index of spans is smaller than index::bytes: half of the memory for requests",
+                 "The span index is smaller than index::bytes: it takes at most half of the memory "
+                 "for requests",
                  log_int("bytes", (int64_t)index_bytes));
     if (is_first && !self->store->has_spans)
-        log_warn(
-            &component->logger,
-            "No pipeline of traces has this processor, so profiles get nothing from spans: add "
-            "it there, too, by the same id");
+        log_warn(&component->logger, "No traces pipeline has this processor, so profiles get "
+                                     "nothing from spans: add it to one, with the same id");
     if (config->control.endpoint[0] == '\0' || lane_index(component->lane) != 0 ||
         self->store->has_control)
         return true;

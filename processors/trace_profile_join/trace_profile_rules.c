@@ -116,12 +116,12 @@ static bool read_string(struct json_scan *scan, char room[STRING_BYTES_MAX + 1],
     if (json_scan_peek(scan) != '"' || !json_scan_string(scan, &string))
         return fail(scan, "a string in quotes", error);
     if (string.raw.size > STRING_BYTES_MAX)
-        return fail(scan, "a shorter string before this", error);
+        return fail(scan, "the string to end within 64 bytes", error);
     size_t size = json_unescape(&string, (uint8_t *)room);
     assert(size <= STRING_BYTES_MAX);
     room[size] = '\0';
     if (strlen(room) != size)
-        return fail(scan, "a string without \\u0000 before this", error);
+        return fail(scan, "no \\u0000 in the string", error);
     json_scan_space(scan);
     return true;
 }

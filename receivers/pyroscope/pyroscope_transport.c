@@ -487,12 +487,12 @@ static void on_request(struct http_request *request, void *arg)
     struct pyroscope_receiver *receiver = arg;
     struct server_cors_room room;
     struct http_response response;
-    struct auth_answer answer;
+    struct auth_result result;
     if (server_cors_preflight(&receiver->cors, request, &room, &response)) {
         respond(receiver, request, &response);
         return;
     }
-    enum auth_verdict verdict = server_auth_ask(&receiver->auth, request, &answer);
+    enum auth_verdict verdict = server_auth_ask(&receiver->auth, request, &result);
     struct slice tenant = http_request_header(request, CLIENT_TENANT_HEADER);
     if (verdict != AUTH_GRANTED || tenant.size > CLIENT_TENANT_BYTES_MAX) {
         struct slice type = http_request_header(request, "content-type");
@@ -501,8 +501,8 @@ static void on_request(struct http_request *request, void *arg)
         struct outcome outcome =
             outcome_refused(STATUS_UNAUTHENTICATED, "tenant ID is too long: max 150 characters");
         if (verdict != AUTH_GRANTED)
-            outcome = verdict == AUTH_BUSY ? outcome_busy(answer.reason)
-                                           : outcome_refused(STATUS_UNAUTHENTICATED, answer.reason);
+            outcome = verdict == AUTH_BUSY ? outcome_busy(result.reason)
+                                           : outcome_refused(STATUS_UNAUTHENTICATED, result.reason);
         pyroscope_respond(pyroscope_exchange_create(receiver, request,
                                                     is_grpc ? PYROSCOPE_GRPC : PYROSCOPE_CONNECT),
                           &outcome);

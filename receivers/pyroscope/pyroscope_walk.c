@@ -288,7 +288,7 @@ static enum pyroscope_step ingest_pprof(struct pyroscope_exchange *exchange)
     struct ingest_series what = {.service = ingest->query.name.app};
     enum pyroscope_step step;
     if (!ingest_pprof_mend(&upload, &ingest->query))
-        step = refuse(exchange, "the profile has too many or too long names of functions");
+        step = refuse(exchange, "the profile's function names are too many or too long");
     else if (!ingest_type_of_pprof(&upload.pprof, parts.config, &what.metric, &error))
         step = refuse(exchange, error.text);
     else if (!ingest_series_fill(&ingest->series, &ingest->query, &what))
@@ -335,7 +335,7 @@ static enum pyroscope_step ingest_text(struct pyroscope_exchange *exchange)
         buffer_unref(profile);
     } else if (!is_read && !stacks.has_no_memory) {
         /* As on the server: 400 if it is not UTF-8, 422 if it is not in the format. */
-        if (!stacks.is_no_utf8)
+        if (!stacks.is_not_utf8)
             exchange->http_status = UNPROCESSABLE;
         step = refuse(exchange, error.text);
     }
@@ -369,8 +369,8 @@ static enum pyroscope_step ingest_jfr(struct pyroscope_exchange *exchange)
         return is_multipart ? refuse(exchange, "jfr field is required") : PYROSCOPE_STEP_END;
     bool is_jfr = jfr.size >= sizeof(magic) && memcmp(jfr.data, magic, sizeof(magic)) == 0;
     if (!is_jfr && !(is_multipart && is_gzip(jfr))) /* the server unpacks parts of forms alone */
-        return refuse(exchange, "this is no JFR: it does not begin with FLR, nor, in a form, as "
-                                "gzip");
+        return refuse(exchange,
+                      "this is not a JFR file: it does not begin with FLR, or, in a form, as gzip");
     if (!upload_check_time((int64_t)query->from_ns, exchange->receiver->limits, clock_wall_ns(),
                            &error))
         return refuse(exchange, error.text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Digit by digit. Any thread. */
+/* Writes bytes as hexadecimal digits. Any thread. */
 #include "src/base/hex.h"
 
 #include <assert.h>

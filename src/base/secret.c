@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Secrets. Any thread. */
+/* Compares secrets in constant time; wipes those that are freed. Any thread. */
 #include "src/base/secret.h"
 
 #include <assert.h>

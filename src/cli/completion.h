@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Scripts by which shells complete our command line, written from the tables of commands and flags.
- * Main thread. */
+/* Completion scripts for shells, written from the tables of commands and flags. Main thread. */
 #pragma once
 
 #include <stdbool.h>

@@ -188,7 +188,7 @@ static void decode_duration(const struct site *site, const struct config_field *
         problem = "";
     else if (duration_ns != 0)
         loader_warning(site->loader, node->position, site->path,
-                       "found %s, which is taken as nanoseconds; expected a duration with its "
+                       "found %s, which is read as nanoseconds; expected a duration with its "
                        "unit, such as \"%" PRIi64 "s\"",
                        node_describe(node).text, duration_ns);
     bool is_fitting = site->is_off || (duration_ns >= field->min && duration_ns <= field->max);

@@ -38,7 +38,8 @@ static bool charge(const struct expansion *expansion, size_t bytes)
         return true;
     if (!loader->is_exhausted)
         loader_problem(loader, expansion->position, expansion->path,
-                       "references expand to more than %d bytes in all", CONFIG_EXPANDED_BYTES_MAX);
+                       "references expand to more than %d bytes in total",
+                       CONFIG_EXPANDED_BYTES_MAX);
     loader->is_exhausted = true;
     return false;
 }

@@ -71,10 +71,10 @@ bool url_template_read(const char *text, unsigned allowed, struct url_template *
     while (text[fine] > ' ' && text[fine] < 0x7f)
         fine++;
     if (text[fine] != '\0')
-        return error_set(error,
-                         "byte %zu: found a blank or a byte that is not ASCII, expected "
-                         "it percent-encoded",
-                         fine);
+        return error_set(
+            error,
+            "byte %zu: found a space or a byte that is not ASCII, expected it percent-encoded",
+            fine);
     if (strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0)
         return error_set(error, "byte 0: expected a URL that begins with https:// or http://");
     for (size_t at = 0; text[at] != '\0';) {

@@ -462,7 +462,7 @@ struct journal *journal_create(const struct journal_settings *settings, struct e
     for (size_t i = 0; i < settings->exporters_count; i++) {
         int index = journal_store_exporter(store, settings->exporters[i]);
         if (index < 0) {
-            error_set(error, "%s holds records for %d exporters, the most that there may be",
+            error_set(error, "%s holds records for %d exporters, the most allowed",
                       settings->store.directory, JOURNAL_EXPORTERS_MAX);
             journal_destroy(journal);
             return NULL;

@@ -75,7 +75,7 @@ bool wire_read_field(struct wire_reader *reader, struct wire_field *ret_field)
     const uint8_t *begin = reader->at;
     uint64_t tag = read_varint(reader, WIRE_SHORT_VARINT_BYTES_MAX);
     if (tag > UINT32_MAX || tag >> 3 == 0)
-        fail(reader, "a field number that does not exist");
+        fail(reader, "an invalid field number");
     ret_field->number = (uint32_t)(tag >> 3);
     ret_field->type = (enum wire_type)(tag & 7);
     ret_field->number_value = 0;
@@ -98,7 +98,7 @@ bool wire_read_field(struct wire_reader *reader, struct wire_field *ret_field)
         fail(reader, "a group, which is not supported");
         break;
     default:
-        fail(reader, "a wire type that does not exist");
+        fail(reader, "an invalid wire type");
     }
     ret_field->whole = slice_of(begin, (size_t)(reader->at - begin));
     return reader->failure == NULL;

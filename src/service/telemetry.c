@@ -254,7 +254,7 @@ void telemetry_print(struct service *service, enum metrics_level level, FILE *ou
     metrics_destroy(metrics);
 }
 
-static void answer_text(struct http_request *request, unsigned status, const char *text)
+static void respond_text(struct http_request *request, unsigned status, const char *text)
 {
     assert(status >= 400);
     http_respond(request, &(struct http_response){
@@ -271,11 +271,11 @@ static void on_request(struct http_request *request, void *arg)
     size_t size = 0;
     struct slice method = http_request_method(request);
     if (!slice_equal_text(http_request_path(request), "/metrics")) {
-        answer_text(request, 404, "404 page not found\n");
+        respond_text(request, 404, "404 page not found\n");
         return;
     }
     if (!slice_equal_text(method, "GET") && !slice_equal_text(method, "HEAD")) {
-        answer_text(request, 405, "405 method not allowed, supported: [GET]\n");
+        respond_text(request, 405, "405 method not allowed, supported: [GET]\n");
         return;
     }
     FILE *out = open_memstream(&page, &size);
@@ -294,7 +294,7 @@ static void on_request(struct http_request *request, void *arg)
 static void on_body(struct http_request *request, void *arg)
 {
     (void)arg;
-    answer_text(request, 400, "no body expected\n");
+    respond_text(request, 400, "no body expected\n");
 }
 
 static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)

@@ -110,7 +110,7 @@ static bool start(struct attack *attack, const char *config_path,
                         sink_port(attack->sink), verdict);
 }
 
-/* All is answered: the books must close, and the daemon must end well. */
+/* All is answered: the ledger must balance, and the daemon must end well. */
 static bool finish(struct attack *attack, struct traffic *traffic,
                    char verdict[static VERDICT_BYTES_MAX])
 {
@@ -123,13 +123,13 @@ static bool finish(struct attack *attack, struct traffic *traffic,
             return false;
         if (now_s() < look_s)
             continue;
-        is_settled = daemon_check_books(&attack->daemon, verdict);
+        is_settled = daemon_check_ledger(&attack->daemon, verdict);
         look_s = now_s() + BOOKS_LOOK_S;
     }
     if (!is_settled) {
         char found[VERDICT_BYTES_MAX - 8];
         snprintf(found, sizeof(found), "%s", verdict);
-        snprintf(verdict, VERDICT_BYTES_MAX, "books: %s", found);
+        snprintf(verdict, VERDICT_BYTES_MAX, "ledger: %s", found);
         daemon_signal(&attack->daemon, SIGTERM);
         daemon_await_end(&attack->daemon, STOP_S, ignored);
         return false;

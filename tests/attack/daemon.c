@@ -283,7 +283,7 @@ static double sum_of(const char *page, const char *name, const char *signal)
     return sum;
 }
 
-bool daemon_check_books(const struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX])
+bool daemon_check_ledger(const struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX])
 {
     static const char *const signals[] = {"traces", "metrics", "logs", "profiles"};
     struct bytes_out page = {.size = 0};

@@ -19,7 +19,7 @@ struct daemon {
     double cpu_s; /* of this and of all that ran before in this struct */
 };
 
-/* Starts it and waits until it is ready. Ports are chosen; sink_port is told to it. False: why is
+/* Starts it and waits until it is ready. Ports are chosen; it gets sink_port. False: why is
  * in verdict. */
 bool daemon_start(struct daemon *daemon, const char *executable, const char *config_path,
                   uint16_t sink_port, char verdict[static VERDICT_BYTES_MAX]);
@@ -41,4 +41,4 @@ bool daemon_read_page(const struct daemon *daemon, enum door door, const char *p
                       struct bytes_out *out);
 /* Whether what was received is accounted for and nothing is in flight; otherwise verdict says what
  * is missing. */
-bool daemon_check_books(const struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX]);
+bool daemon_check_ledger(const struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX]);

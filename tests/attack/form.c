@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The grammar. What a field means is told by its name, which the tables spell the same everywhere:
+/* The grammar. A field's name says what it means, which the tables spell the same everywhere:
  * "…_strindex", "stack_index", "time_unix_nano". */
 #include "tests/attack/form.h"
 

@@ -615,7 +615,7 @@ static void run_push_json(struct slice text)
 static const struct work_stage json_stages[] = {
     {.name = "Push, JSON", .run = run_push_json, .per_byte_max = 20}};
 
-/* Files of JFR on their way to /ingest, with labels of names and values like these. */
+/* JFR files on their way to /ingest, with labels of names and values like these. */
 struct label_shape {
     const char *name;
     const char *value;

@@ -93,7 +93,7 @@ class CommandLine(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (0, ""))
         self.assertEqual(len(done.stderr.splitlines()), 1, done.stderr)
         self.assertIn(f'{path}:8:5: service::pipelines::profiles: exporter "otlp_http"', done.stderr)
-        self.assertIn("the pyroscope exporter is the better choice", done.stderr)
+        self.assertIn("the pyroscope exporter suits it better", done.stderr)
 
     def test_validate_reports_every_mistake_with_its_place(self):
         path = self.file(BAD)
@@ -127,7 +127,7 @@ class CommandLine(unittest.TestCase):
             self.assertIn("timeout: 7s", done.stdout)
             self.assertIn("compression: none", done.stdout)
 
-    def test_print_config_hides_secrets_unless_told_otherwise(self):
+    def test_print_config_hides_secrets_by_default(self):
         text = GOOD.replace(
             "    endpoint: http", '    headers:\n      x-token: "${env:TOKEN}"\n    endpoint: http'
         )
@@ -160,7 +160,7 @@ class CommandLine(unittest.TestCase):
             self.assertIn(f"canary-{number}", shown.stdout)
 
     def test_validate_builds_what_would_run(self):
-        """The options are all right, but together they leave no memory for the index of spans."""
+        """The options are all right, but together they leave no memory for the span index."""
         text = (
             "receivers: {otlp: {protocols: {http: }}}\n"
             "processors: {trace_profile_join: {window_fallback: true}}\nexporters: {nop: }\n"
@@ -168,7 +168,7 @@ class CommandLine(unittest.TestCase):
             "processors: [trace_profile_join], exporters: [nop]}}}\n"
         )
         self.check_refused(
-            run("validate", "--config", self.file(text % 1)), "the index of spans needs"
+            run("validate", "--config", self.file(text % 1)), "the span index needs"
         )
         done = run("validate", "--config", self.file(text % 512))
         self.assertEqual((done.returncode, done.stderr), (0, ""))

@@ -254,7 +254,7 @@ class BesideTheGoCollector(case.Case):
                 )
                 ours = run("validate", "--config", self.path)
                 self.assertEqual(ours.returncode == 0, go.returncode == 0, ours.stderr)
-                # What is wrong with the graph is told in the same words; of several mistakes, and
+                # What is wrong with the graph is reported in the same words; of several mistakes, and
                 # of the connectors of a cycle, it picks one at random.
                 told = re.search("connector .* used as .* but not used in any|cycle det", go.stderr)
                 if told:

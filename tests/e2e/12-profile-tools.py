@@ -113,7 +113,7 @@ class ProfileTools(unittest.TestCase):
             for function in one["functions"]:
                 self.assertEqual(function["flat_after"], 2 * function["flat_before"])
 
-    def test_mistakes_are_told_with_exit_code_1(self):
+    def test_mistakes_are_reported_with_exit_code_1(self):
         cpu = self.path("cpu.pb.gz")
         for arguments, text in (
             (("show", self.path("nowhere")), "nowhere: cannot read: No such file"),

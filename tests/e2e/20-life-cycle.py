@@ -145,7 +145,7 @@ class LifeCycle(case.Case):
         resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
         self.assertEqual(client.get(self.http_port, "/").status, 404)
 
-    def test_a_log_that_cannot_be_opened_is_told(self):
+    def test_a_log_that_cannot_be_opened_is_reported(self):
         service = LOG_FILE.format(path="/nowhere/log")
         server = self.daemon(self.config(backend="http://127.0.0.1:1", service=service))
         self.assertIn("Cannot open a log output", server.log())

@@ -158,7 +158,7 @@ class Interruptions(case.Case):
             self.backend.wait_for(part, count + 1)
         return waiting
 
-    def assert_told(self, stream):
+    def assert_reported(self, stream):
         """That it may be sent again."""
         self.assertIn(stream.recv(4096).split(b" ")[1], (b"503", b"504"))
 
@@ -180,7 +180,7 @@ class Interruptions(case.Case):
             self.server.signal(signal.SIGHUP)
             self.wait_for_starts(1 + reloads)
             for stream in waiting:
-                self.assert_told(stream)
+                self.assert_reported(stream)
             self.assert_serves()
 
     def test_a_reload_that_cannot_end_in_time_begins_anew(self):
@@ -198,7 +198,7 @@ class Interruptions(case.Case):
         waiting = self.hang()
         self.assertEqual(self.server.stop(), 0)
         for stream in waiting:
-            self.assert_told(stream)
+            self.assert_reported(stream)
 
     def test_a_stop_while_a_reload_waits(self):
         self.start()

@@ -355,7 +355,7 @@ class Chain(case.Case):
         for secret in SECRETS:
             self.assertNotIn(secret, daemon.log())
 
-    def test_a_file_that_changes_is_used_and_nothing_secret_is_told(self):
+    def test_a_changed_file_is_used_and_no_secret_is_shown(self):
         sink = self.sink()
         http = free_port()
         with tempfile.TemporaryDirectory() as directory:

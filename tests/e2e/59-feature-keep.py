@@ -91,7 +91,7 @@ class Keep(case.Case):
             found.sum("spanflame_items_dropped", signal="profiles", reason="unwanted"), 1
         )
         metrics.assert_conserved(self, self.ports["metrics"], "profiles")
-        self.assertIn("Rules of keep changed", daemon.log())
+        self.assertIn("Keep rules changed", daemon.log())
 
     def test_a_reload_keeps_the_socket_and_forgets_what_was_set(self):
         daemon = self.start()

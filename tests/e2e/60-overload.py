@@ -76,7 +76,7 @@ class Overload(case.Case):
         self.assertEqual(daemon.stop(), 0)
         self.assertEqual(len(self.back_end.requests), accepted)
 
-    def test_grpc_senders_are_told_to_come_back(self):
+    def test_grpc_senders_get_a_retry_delay(self):
         self.start()
         self.back_end.hold()
         body = otlp.traces(1000, text_bytes=1000).SerializeToString()

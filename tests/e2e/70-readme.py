@@ -81,7 +81,7 @@ class Readme(case.Case):
 
     def test_the_configuration_fits_a_small_machine(self):
         daemon = self.start(**{"service.budget_mib": 16})
-        self.assertIn("The index of spans is smaller than index::bytes", daemon.log())
+        self.assertIn("The span index is smaller than index::bytes", daemon.log())
 
     def environment(self):
         return {**os.environ, "OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{self.http}"}

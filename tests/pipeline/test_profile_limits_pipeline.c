@@ -62,7 +62,7 @@ static bool contains(const struct batch *batch, const char *text)
            NULL;
 }
 
-static void what_is_left_out_is_dropped_in_the_books_once_the_rest_is_accepted(void **state)
+static void what_is_left_out_is_dropped_in_the_ledger_once_the_rest_is_accepted(void **state)
 {
     (void)state;
     struct harness *h =
@@ -129,7 +129,7 @@ static void a_refused_request_is_counted_as_a_whole_and_nothing_as_dropped(void 
     harness_destroy(h);
 }
 
-static void wrong_settings_are_told(void **state)
+static void wrong_settings_are_reported(void **state)
 {
     static const char *const rows[][2] = {
         {"{}", "nothing is limited: set at least one of max_stack_depth"},
@@ -150,10 +150,10 @@ static void wrong_settings_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_left_out_is_dropped_in_the_books_once_the_rest_is_accepted),
+        cmocka_unit_test(what_is_left_out_is_dropped_in_the_ledger_once_the_rest_is_accepted),
         cmocka_unit_test(a_refused_request_is_counted_as_a_whole_and_nothing_as_dropped),
         cmocka_unit_test(a_large_request_is_limited_as_a_small_one),
-        cmocka_unit_test(wrong_settings_are_told),
+        cmocka_unit_test(wrong_settings_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -387,7 +387,8 @@ struct part_case {
 #define BOOKED(which, why, count)                                                                  \
     "spanflame_items_" which "{signal=\"traces\",reason=\"" why "\"} " count "\n"
 
-/* Each request has seven items. Who waits for the result is told; who was told OK is not. */
+/* Each request has seven items. Clients that wait for the result get it; those that have got OK do
+ * not. */
 static const struct part_case part_cases[] = {
     {"one refused by the back-end",
      "wait_for_result: true",

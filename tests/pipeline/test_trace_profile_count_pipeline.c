@@ -108,7 +108,7 @@ static void check_total(const struct oracle_items *items, const struct total *to
     assert_int_equal(sum, total->value);
 }
 
-static void check_books(const struct harness *h, uint64_t received)
+static void check_ledger(const struct harness *h, uint64_t received)
 {
     struct harness_totals totals = harness_totals(h, PROFILES);
     assert_int_equal(totals.received, received);
@@ -171,7 +171,7 @@ static void samples_count_for_the_spans_that_are_asked_for(void **state)
         assert_int_equal(join_metric(h, JOIN_METRIC "uncopied_samples{"), 0);
         oracle_clear(&items);
         join_let_go(exporter);
-        check_books(h, SAMPLES + counts[i].copies);
+        check_ledger(h, SAMPLES + counts[i].copies);
         harness_destroy(h);
     }
 }
@@ -234,14 +234,14 @@ static void a_profile_waits_for_the_root_that_it_counts_for(void **state)
     struct test_request *request = join_offer_samples(h, 0, "service.name=shop", &samples[2], 1);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     assert_int_equal(exporter->held_count, 0);
-    check_books(h, 1);
+    check_ledger(h, 1);
     join_offer_spans(h, 0, join_shop, spans, 1);
     harness_advance(h, S);
     assert_int_equal(exporter->held_count, 1);
     assert_int_equal(exporter->held[0].batch->items, 2);
     assert_int_equal(harness_totals(h, PROFILES).in_flight, 2);
     join_let_go(exporter);
-    check_books(h, 2);
+    check_ledger(h, 2);
     assert_int_equal(harness_totals(h, PROFILES).delivered, 2);
     harness_destroy(h);
 }
@@ -278,7 +278,7 @@ static void without_a_root_there_is_no_copy_for_it(void **state)
     }
 }
 
-static void copies_that_are_refused_are_in_the_books_once(void **state)
+static void copies_that_are_refused_are_in_the_ledger_once(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("count_for: [span, root, ancestors]"));
@@ -292,7 +292,7 @@ static void copies_that_are_refused_are_in_the_books_once(void **state)
     exporter->answer = ANSWER_OK;
     request = join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
-    check_books(h, 2 * (SAMPLES + 6));
+    check_ledger(h, 2 * (SAMPLES + 6));
     assert_int_equal(harness_totals(h, PROFILES).delivered, SAMPLES + 6);
     harness_destroy(h);
 }
@@ -316,13 +316,13 @@ static void what_the_next_stage_refuses_takes_its_copies_along(void **state)
     struct test_request *request = join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_int_equal(request->outcome.verdict, REFUSED);
     assert_int_equal(exporter->attempts_count, 0);
-    check_books(h, SAMPLES + 3);
+    check_ledger(h, SAMPLES + 3);
     assert_int_equal(harness_totals(h, PROFILES).by_reason[LOSS_MEMORY], SAMPLES + 3);
     assert_int_equal(harness_totals(h, PROFILES).in_flight, 0);
     budget_return(budget, most);
     request = join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
-    check_books(h, 2 * (SAMPLES + 3));
+    check_ledger(h, 2 * (SAMPLES + 3));
     assert_int_equal(harness_totals(h, PROFILES).delivered, SAMPLES + 3);
     harness_destroy(h);
 }
@@ -365,7 +365,7 @@ static void a_dictionary_that_comes_first_is_added_to_as_well(void **state)
     assert_int_equal(join_metric(h, JOIN_METRIC "copied_samples{"), 6);
     oracle_clear(&items);
     join_let_go(exporter);
-    check_books(h, SAMPLES + 6);
+    check_ledger(h, SAMPLES + 6);
     mem_free(turned);
     mem_free((void *)(uintptr_t)request.data);
     harness_destroy(h);
@@ -422,7 +422,7 @@ static void copies_have_a_most_and_the_rest_is_counted(void **state)
     assert_true(copied > JOIN_COPIES_MAX - DEPTH && copied <= JOIN_COPIES_MAX);
     assert_int_equal(join_metric(h, JOIN_METRIC "uncopied_samples{"), all - copied);
     assert_int_equal(exporter->delivered_items, MANY + copied);
-    check_books(h, MANY + copied);
+    check_ledger(h, MANY + copied);
     mem_free((void *)(uintptr_t)request.data);
     mem_free(many);
     harness_destroy(h);
@@ -495,7 +495,7 @@ static void copies_beyond_the_most_are_the_same_in_any_order(void **state)
     assert_int_equal(join_metric(h, JOIN_METRIC "copied_samples{"), 1);
     assert_int_equal(join_metric(h, JOIN_METRIC "uncopied_samples{"), 3);
     assert_int_equal(exporter->delivered_items, 2 + 2 + 1);
-    check_books(h, 5);
+    check_ledger(h, 5);
     mem_free(turned);
     profile_bytes_fini(&out);
     mem_free((void *)(uintptr_t)sketched.data);
@@ -515,7 +515,7 @@ static void what_keep_leaves_out_is_not_copied(void **state)
     check_total(&items, &(struct total){"cpu_root", "root----", 321});
     oracle_clear(&items);
     join_let_go(exporter);
-    check_books(h, SAMPLES + 3);
+    check_ledger(h, SAMPLES + 3);
     assert_int_equal(harness_totals(h, PROFILES).by_reason[LOSS_UNWANTED], 1);
     assert_int_equal(harness_totals(h, PROFILES).delivered, 6);
     harness_destroy(h);
@@ -529,7 +529,7 @@ int main(void)
         cmocka_unit_test(a_copy_says_what_its_own_span_says),
         cmocka_unit_test(a_profile_waits_for_the_root_that_it_counts_for),
         cmocka_unit_test(without_a_root_there_is_no_copy_for_it),
-        cmocka_unit_test(copies_that_are_refused_are_in_the_books_once),
+        cmocka_unit_test(copies_that_are_refused_are_in_the_ledger_once),
         cmocka_unit_test(what_the_next_stage_refuses_takes_its_copies_along),
         cmocka_unit_test(what_keep_leaves_out_is_not_copied),
         cmocka_unit_test(copies_beyond_the_most_are_the_same_in_any_order),

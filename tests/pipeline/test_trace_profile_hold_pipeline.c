@@ -214,7 +214,7 @@ static void what_the_next_stage_refuses_for_now_is_offered_again(void **state)
     harness_destroy(h);
 }
 
-static void what_the_next_stage_will_never_take_is_in_the_books(void **state)
+static void what_the_next_stage_will_never_take_is_in_the_ledger(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("hold: 1s"));
@@ -239,7 +239,7 @@ int main(void)
         cmocka_unit_test(a_turn_ends_when_its_time_is_over),
         cmocka_unit_test(nothing_waits_while_memory_is_scarce),
         cmocka_unit_test(what_the_next_stage_refuses_for_now_is_offered_again),
-        cmocka_unit_test(what_the_next_stage_will_never_take_is_in_the_books),
+        cmocka_unit_test(what_the_next_stage_will_never_take_is_in_the_ledger),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

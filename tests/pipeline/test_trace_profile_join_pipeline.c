@@ -233,7 +233,7 @@ static void values_beyond_the_cap_are_other(void **state)
     harness_destroy(h);
 }
 
-static void wrong_settings_are_told(void **state)
+static void wrong_settings_are_reported(void **state)
 {
     static const char *const rows[][2] = {
         {"{attributes: [span_nam]}", ":2:48: processors::trace_profile_join::attributes::0: "
@@ -297,7 +297,7 @@ int main(void)
         cmocka_unit_test(a_profile_without_service_takes_that_of_its_container),
         cmocka_unit_test(lanes_share_the_index),
         cmocka_unit_test(values_beyond_the_cap_are_other),
-        cmocka_unit_test(wrong_settings_are_told),
+        cmocka_unit_test(wrong_settings_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static void check_kept(const struct test_exporter *exporter, size_t held, unsign
     assert_int_equal(exporter->held[held].batch->items, index);
 }
 
-static void check_books(const struct harness *h, uint64_t received, uint64_t unwanted)
+static void check_ledger(const struct harness *h, uint64_t received, uint64_t unwanted)
 {
     struct harness_totals totals = harness_totals(h, PROFILES);
     assert_int_equal(totals.received, received);
@@ -91,7 +91,7 @@ static void rules_say_which_samples_stay(void **state)
         check_kept(exporter, 0, rows[i].kept);
         join_let_go(exporter);
         assert_int_equal(request->outcome.verdict, ACCEPTED);
-        check_books(h, SAMPLES, SAMPLES - (uint64_t)__builtin_popcount(rows[i].kept));
+        check_ledger(h, SAMPLES, SAMPLES - (uint64_t)__builtin_popcount(rows[i].kept));
         harness_destroy(h);
     }
 }
@@ -105,11 +105,11 @@ static void a_request_of_which_nothing_stays_ends_there(void **state)
     struct test_request *request = join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_int_equal(exporter->held_count, 0);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
-    check_books(h, SAMPLES, SAMPLES);
+    check_ledger(h, SAMPLES, SAMPLES);
     harness_destroy(h);
 }
 
-static void what_is_refused_is_not_in_the_books_yet(void **state)
+static void what_is_refused_is_not_in_the_ledger_yet(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("keep: [error], keep_unlinked: false"));
@@ -137,7 +137,7 @@ static void a_sample_waits_for_the_request_that_may_yet_be_slow(void **state)
     assert_int_equal(exporter->held_count, 1);
     check_kept(exporter, 0, SECOND);
     join_let_go(exporter);
-    check_books(h, 1, 0);
+    check_ledger(h, 1, 0);
     harness_destroy(h);
 }
 
@@ -157,7 +157,7 @@ static void a_span_that_never_comes_is_no_link(void **state)
         harness_advance(h, 8 * S);
         assert_int_equal(exporter->held_count, i == 0 ? 1 : 0);
         join_let_go(exporter);
-        check_books(h, 1, i);
+        check_ledger(h, 1, i);
         harness_destroy(h);
     }
 }
@@ -177,11 +177,11 @@ static void rules_change_while_requests_wait(void **state)
     assert_int_equal(exporter->held_count, 1);
     check_kept(exporter, 0, THIRD);
     join_let_go(exporter);
-    check_books(h, SAMPLES, SAMPLES - 1);
+    check_ledger(h, SAMPLES, SAMPLES - 1);
     harness_destroy(h);
 }
 
-static void a_stop_lets_go_what_is_wanted_and_books_the_rest(void **state)
+static void a_stop_lets_go_what_is_wanted_and_counts_the_rest(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("keep: [error], hold: 60s"));
@@ -193,7 +193,7 @@ static void a_stop_lets_go_what_is_wanted_and_books_the_rest(void **state)
     harness_turn(h);
     assert_int_equal(exporter->attempts_count, 1);
     assert_int_equal(exporter->attempts[0].items, 3); /* one has a span, which did not fail */
-    check_books(h, SAMPLES, 1);
+    check_ledger(h, SAMPLES, 1);
     harness_destroy(h);
 }
 
@@ -202,11 +202,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rules_say_which_samples_stay),
         cmocka_unit_test(a_request_of_which_nothing_stays_ends_there),
-        cmocka_unit_test(what_is_refused_is_not_in_the_books_yet),
+        cmocka_unit_test(what_is_refused_is_not_in_the_ledger_yet),
         cmocka_unit_test(a_sample_waits_for_the_request_that_may_yet_be_slow),
         cmocka_unit_test(a_span_that_never_comes_is_no_link),
         cmocka_unit_test(rules_change_while_requests_wait),
-        cmocka_unit_test(a_stop_lets_go_what_is_wanted_and_books_the_rest),
+        cmocka_unit_test(a_stop_lets_go_what_is_wanted_and_counts_the_rest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,7 +83,7 @@ static void offer_round(struct component *receiver, unsigned lane, size_t round,
     }
 }
 
-static void check_books(const struct harness *h, enum signal_kind signal, uint64_t items)
+static void check_ledger(const struct harness *h, enum signal_kind signal, uint64_t items)
 {
     struct harness_totals totals = harness_totals(h, signal);
     assert_int_equal(totals.received, items);
@@ -99,8 +99,8 @@ static void run_on_threads(const char *yaml)
     assert_true(join_metric(h, JOIN_METRIC "hits{") > 0);
     assert_int_equal(join_metric(h, JOIN_METRIC "indexed_spans{"), PUMPS * ROUNDS * SPANS);
     assert_int_equal(join_metric(h, JOIN_METRIC "held_bytes{"), 0);
-    check_books(h, TRACES, PUMPS * ROUNDS * SPANS);
-    check_books(h, PROFILES, PUMPS * ROUNDS * (SAMPLES + 1));
+    check_ledger(h, TRACES, PUMPS * ROUNDS * SPANS);
+    check_ledger(h, PROFILES, PUMPS * ROUNDS * (SAMPLES + 1));
     assert_int_equal(harness_budget_used(h), 0);
     harness_discard(h);
 }

@@ -88,10 +88,9 @@ static bool add_columns(struct adding *adding, struct error *error)
                                 text_of(adding, from->sample_types[i].unit)};
         uint32_t column = i < PPROF_COLUMNS_MAX ? add_key(&merge->columns, key, 2, &is_new) : 0;
         if (column == 0 || column > PPROF_COLUMNS_MAX)
-            return error_set(error,
-                             "more than %d types of values, which one pprof profile cannot "
-                             "have; take fewer files",
-                             PPROF_COLUMNS_MAX);
+            return error_set(
+                error, "more than %d value types, the most in one pprof profile; take fewer files",
+                PPROF_COLUMNS_MAX);
         assert(column > 0);
         adding->columns[i] = column - 1;
         const struct pprof_value_type type = {.type = (uint32_t)key[0], .unit = (uint32_t)key[1]};

@@ -37,7 +37,7 @@ struct pprof_merge {
 
 void pprof_merge_init(struct pprof_merge *merge);
 void pprof_merge_fini(struct pprof_merge *merge);
-/* False: more types of values than PPROF_COLUMNS_MAX. */
+/* False: more value types than PPROF_COLUMNS_MAX. */
 bool pprof_merge_add(struct pprof_merge *merge, const struct pprof *pprof, struct error *error);
 /* The profile, owned by the caller; NULL: larger than the limit of files. */
 struct buffer *pprof_merge_take(struct pprof_merge *merge, struct error *error);

@@ -27,7 +27,7 @@ static const struct {
     [FLAG_TOP] = {"--top", "N", VERB(VERB_SHOW) | VERB(VERB_DIFF),
                   "Rows of each table; 0 prints all (tables: 20, JSON: all)"},
     [FLAG_TYPE] = {"--type", "TYPE", VERB(VERB_SHOW) | VERB(VERB_DIFF),
-                   "Only that type of value: cpu, or cpu:nanoseconds"},
+                   "Only that value type: cpu, or cpu:nanoseconds"},
     [FLAG_FLAMEGRAPH] = {"--flamegraph", "FILE", VERB(VERB_SHOW),
                          "Also write a flame graph of one type as SVG (of the last one, without "
                          "--type)"},
@@ -129,7 +129,7 @@ static bool parse_flag(struct profile_arguments *parsed, int count, char **argum
     case FLAG_TYPE:
         if (value[0] == '\0')
             return error_set(error,
-                             "--type: expected a type of value, such as cpu or cpu:nanoseconds");
+                             "--type: expected a value type, such as cpu or cpu:nanoseconds");
         parsed->type = value;
         return true;
     case FLAG_FLAMEGRAPH:

@@ -66,12 +66,12 @@ static bool write_flamegraph(const struct profile_arguments *arguments, const st
         .report = report, .type = type, .title = slice_of_text(arguments->files[0])};
     FILE *out = open_memstream(&text, &size);
     if (out == NULL)
-        return error_set(error, "%s: no memory to draw", arguments->flamegraph);
+        return error_set(error, "%s: not enough memory to draw it", arguments->flamegraph);
     bool is_drawn = flamegraph_write(out, &graph);
     bool is_whole = fclose(out) == 0;
     assert(text != NULL || !is_whole);
     if (!is_whole)
-        error_set(error, "%s: no memory to draw", arguments->flamegraph);
+        error_set(error, "%s: not enough memory to draw it", arguments->flamegraph);
     else if (!is_drawn)
         error_set(error,
                   "%s: no stack has a positive value, nothing to draw; choose another type "
@@ -169,7 +169,7 @@ static bool merge(const struct profile_arguments *arguments, struct error *error
         buffer_unref(merged);
         merged = text;
         if (text == NULL)
-            error_set(error, "%s: no memory for it as JSON", arguments->output);
+            error_set(error, "%s: not enough memory to write it as JSON", arguments->output);
     }
     if (merged == NULL)
         return false;

@@ -47,7 +47,8 @@ static bool merge_otlp(struct profile_merge *merge, const struct profile_file *f
         if (!pprof_read(&arena, file->bytes, &pprof, error))
             error_prefix(error, "%s: invalid pprof", file->path);
         else if (!pprof_to_otlp(&source, NULL, &request))
-            error_set(error, "%s: more than %d sample types, or no memory for it as OTLP",
+            error_set(error,
+                      "%s: more than %d sample types, or not enough memory to convert it to OTLP",
                       file->path, PPROF_TO_OTLP_TYPES_MAX);
         arena_clear(&arena);
         if (request == NULL)
@@ -120,7 +121,7 @@ static bool merge_profile(struct pprof_merge *merge, struct otlp_to_pprof *conve
         buffer_unref(part);
     }
     if (otlp_to_pprof_has_failed(conversion))
-        return error_set(error, "no memory for it as pprof");
+        return error_set(error, "not enough memory to convert it to pprof");
     return is_merged;
 }
 

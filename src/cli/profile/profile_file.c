@@ -115,7 +115,7 @@ static bool load(struct profile_file *file, struct error *error)
     }
     mem_free(text);
     if (file->owner == NULL)
-        return error_set(error, "no memory for its %zu bytes", size);
+        return error_set(error, "not enough memory for its %zu bytes", size);
 
     struct gzip *gzip = gzip_create();
     struct buffer *inflated = NULL;
@@ -142,7 +142,8 @@ static bool normalize(struct profile_file *file, struct error *error)
         if (result == JSON_MALFORMED)
             return error_set(error, "invalid OTLP/JSON: %s", reason);
         if (result == JSON_NO_BUDGET)
-            return error_set(error, "no memory for its %zu bytes as protobuf", file->bytes.size);
+            return error_set(error, "not enough memory for its %zu bytes as protobuf",
+                             file->bytes.size);
         buffer_unref(file->owner);
         file->owner = encoded;
         file->bytes = buffer_slice(encoded);
@@ -154,12 +155,12 @@ static bool normalize(struct profile_file *file, struct error *error)
     enum profile_verdict verdict = profile_normalize(
         file->owner, file->bytes, file->is_json ? LAYOUT_1_10 : PROFILE_LAYOUTS, NULL, &normalized);
     if (verdict == PROFILES_BUSY)
-        return error_set(error, "no memory to index its %zu bytes", file->bytes.size);
+        return error_set(error, "not enough memory to index its %zu bytes", file->bytes.size);
     if (verdict == PROFILES_REFUSED || verdict == PROFILES_TOO_LARGE)
         return error_set(error, "invalid OTLP profiles: %s", normalized.reason);
     if (normalized.profiles == 0 && normalized.rejected_profiles > 0) {
         buffer_unref(normalized.owner);
-        return error_set(error, "every one of its %llu profiles is broken, the first because %s",
+        return error_set(error, "all of its %llu profiles are broken, the first because %s",
                          (unsigned long long)normalized.rejected_profiles, normalized.reason);
     }
     if (file->is_json && normalized.profiles == 0) {
@@ -235,7 +236,7 @@ bool profile_file_write_gzip(const char *path, struct slice bytes, struct error 
     enum gzip_result result = gzip_deflate(gzip, NULL, &part, 1, -1, &packed);
     gzip_destroy(gzip);
     if (result != GZIP_OK)
-        return error_set(error, "%s: no memory to compress %zu bytes", path, bytes.size);
+        return error_set(error, "%s: not enough memory to compress %zu bytes", path, bytes.size);
     bool is_written = profile_file_write(path, buffer_slice(packed), error);
     buffer_unref(packed);
     return is_written;

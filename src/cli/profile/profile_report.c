@@ -307,7 +307,7 @@ static bool add_profile(struct adding *adding, const struct profile *profile, st
            (report->types[place].type != text || report->types[place].unit != unit))
         place++;
     if (place == REPORT_TYPES_MAX)
-        return error_set(error, "more than %d types of values; split the file", REPORT_TYPES_MAX);
+        return error_set(error, "more than %d value types; split the file", REPORT_TYPES_MAX);
     struct report_type *type = &report->types[place];
     if (place == report->types_count) {
         report->types_count++;

@@ -32,7 +32,7 @@ struct diff_row {
     int64_t cumulative_after;
 };
 
-/* A type of value in both reports; one side may lack it. */
+/* A value type in both reports; one side may lack it. */
 struct diff_pair {
     const struct report *before;
     const struct report *after;

@@ -97,8 +97,9 @@ static void take_header(struct http1_response *response, struct slice name, stru
         response->left = length;
     } else if (slice_equal_nocase(name, "transfer-encoding")) {
         if (!response->is_http11 || response->is_chunked || !slice_equal_nocase(value, "chunked"))
-            return fail(response,
-                        "Transfer-Encoding is not one \"chunked\" in an HTTP/1.1 response");
+            return fail(
+                response,
+                "found a Transfer-Encoding other than one \"chunked\" in an HTTP/1.1 response");
         response->is_chunked = true;
     } else if (slice_equal_nocase(name, "connection")) {
         while (value.size > 0) {

@@ -7,6 +7,7 @@
 #include "src/net/server/http_connection.h"
 
 #include <assert.h>
+#include <string.h>
 
 bool http_response_sends_common(const struct http_response *response, size_t index)
 {

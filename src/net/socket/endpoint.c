@@ -177,8 +177,8 @@ bool endpoint_of_path(const char *path, struct endpoint_address *ret_address, st
 {
     size_t size = strlen(path);
     if (size == 0 || size > ENDPOINT_PATH_MAX)
-        return error_set(error, "%s: found %zu characters, a path of 1 to %d is expected", path,
-                         size, ENDPOINT_PATH_MAX);
+        return error_set(error, "%s: found %zu characters, expected a path of 1 to %d", path, size,
+                         ENDPOINT_PATH_MAX);
     struct endpoint_address result = {
         .size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + size + (path[0] != '@'))};
     struct sockaddr_un *address = (struct sockaddr_un *)&result.address;

@@ -95,9 +95,9 @@ enum budget_result profile_measure_reserve(struct slice request, uint64_t more,
         return budget_reserve(reserve, NULL, 0);
     struct profile_measure measure = profile_measure_of(request);
     more += profile_measure_merge(&measure);
-    enum budget_result answer = budget_reserve(reserve, budget, more);
-    bool is_hopeless = answer == BUDGET_FULL && request.size + more > budget_limit(budget);
-    return is_hopeless ? BUDGET_TOO_SMALL : answer;
+    enum budget_result reserved = budget_reserve(reserve, budget, more);
+    bool is_hopeless = reserved == BUDGET_FULL && request.size + more > budget_limit(budget);
+    return is_hopeless ? BUDGET_TOO_SMALL : reserved;
 }
 
 bool profile_measure_fits(struct slice request, const struct budget *budget)

@@ -139,7 +139,7 @@ static void *take(struct reading *reading, size_t count, size_t size)
 {
     void *room = count <= SIZE_MAX / size ? arena_try_alloc(reading->arena, count * size) : NULL;
     if (room == NULL)
-        error_set(reading->error, "the profile needs more memory than it may have");
+        error_set(reading->error, "the profile needs more memory than is allowed");
     else
         memset(room, 0, count * size);
     return room;

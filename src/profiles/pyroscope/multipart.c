@@ -116,7 +116,7 @@ bool multipart_next(struct multipart *form, struct multipart_part *ret_part)
     if (!form->has_begun) {
         size_t at = find_delimiter(form, &content);
         if (at == form->rest.size)
-            return fail(form, "multipart: NextPart: EOF: the boundary is nowhere in the body");
+            return fail(form, "multipart: NextPart: EOF: the body does not contain the boundary");
         form->rest = skip(form->rest, at);
         form->has_begun = true;
     }

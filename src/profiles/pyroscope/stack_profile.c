@@ -55,13 +55,13 @@ bool stack_profile_add(struct stack_profile *profile, struct slice stack, uint64
         return true;
     profile->bytes += stack.size;
     if (__builtin_mul_overflow(value, profile->scale, &scaled) || scaled > INT64_MAX)
-        return fail(profile, "a value is beyond 64 bits once multiplied by the period");
+        return fail(profile, "a value times the period does not fit in 64 bits");
     if (stack.size > UPLOAD_STACK_BYTES_MAX || profile->bytes > UPLOAD_SPELT_BYTES_MAX)
-        return fail(profile, "a stack is longer than 1 MiB, or all together than 64 MiB");
+        return fail(profile, "a stack is longer than 1 MiB, or all stacks together than 64 MiB");
     if (++profile->stacks > UPLOAD_STACKS_MAX)
         return fail(profile, "more than 4000000 stacks");
-    profile->is_no_utf8 = otlp_text_valid(stack) < stack.size;
-    if (profile->is_no_utf8)
+    profile->is_not_utf8 = otlp_text_valid(stack) < stack.size;
+    if (profile->is_not_utf8)
         return fail(profile, "a stack has bytes that are not UTF-8");
     size_t count = stack.size > 0 && stack.data[stack.size - 1] != ';';
     for (size_t i = 0; i < stack.size; i++)

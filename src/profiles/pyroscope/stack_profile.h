@@ -23,7 +23,7 @@ struct stack_profile {
     uint64_t bytes;      /* of all stacks, with all their names */
     uint64_t scale;      /* of values */
     const char *failure; /* sticky: NULL, or which limit is broken */
-    bool is_no_utf8;     /* that is the failure */
+    bool is_not_utf8;    /* that is the failure */
     bool has_no_memory;
 };
 

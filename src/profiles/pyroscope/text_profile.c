@@ -89,7 +89,7 @@ static bool read_node(struct trie_walk *walk, struct error *error)
     if (!add(walk->profile, byte_run_slice(&walk->path), value, error))
         return false;
     if (walk->depth == UPLOAD_NODES_DEPTH_MAX)
-        return error_set(error, "more than 65536 nodes one below the other");
+        return error_set(error, "nodes nested deeper than 65536");
     struct trie_parent *parents =
         scratch_room(&walk->parents, budget, (walk->depth + 1) * sizeof(parents[0]));
     if (parents == NULL)
@@ -140,8 +140,7 @@ bool text_profile_read(enum text_format format, struct slice body, struct stack_
                             !__builtin_mul_overflow(count, 10u, &count) &&
                             !__builtin_add_overflow(count, (uint64_t)(text.data[i] - '0'), &count);
             if (!is_number)
-                return error_set(error,
-                                 "found \"%.*s\" after a stack, expected how often it was seen",
+                return error_set(error, "found \"%.*s\" after a stack, expected its count",
                                  (int)(text.size < SHOWN_BYTES_MAX ? text.size : SHOWN_BYTES_MAX),
                                  text.size > 0 ? (const char *)text.data : "");
             if (!add(profile, stack, count, error))

@@ -48,7 +48,7 @@ static const struct {
     {" {\"resourceProfiles\":5}", "invalid OTLP/JSON: JSON at byte 21"},
     {"{\"resourceProfiles\":[{\"scopeProfiles\":[{\"profiles\":[{\"samples\":[{\"stackIndex\":7}]"
      "}]}]}]}",
-     "is broken"},
+     "are broken, the first because"},
     {"[{}]", "that are not the protobuf of a profile"},
     {"main;work 10\n", "that are not the protobuf of a profile"},
     {"\x1f\x8b\x08", "gzip"},

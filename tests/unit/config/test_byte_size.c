@@ -52,7 +52,7 @@ static void other_texts_are_none(void **state)
     }
 }
 
-static void bytes_are_told_in_the_largest_whole_unit(void **state)
+static void bytes_are_printed_in_the_largest_whole_unit(void **state)
 {
     static const struct {
         uint64_t bytes;
@@ -76,7 +76,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_bytes),
         cmocka_unit_test(other_texts_are_none),
-        cmocka_unit_test(bytes_are_told_in_the_largest_whole_unit),
+        cmocka_unit_test(bytes_are_printed_in_the_largest_whole_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

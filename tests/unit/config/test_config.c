@@ -173,7 +173,7 @@ static void each_mistake_has_one_problem_with_its_place(void **state)
     }
 }
 
-static void missing_sections_are_all_told(void **state)
+static void all_missing_sections_are_reported(void **state)
 {
     struct load_result result = load_text("processors: {batch: }");
     (void)state;
@@ -615,7 +615,7 @@ static void feature_gates_change_what_is_allowed(void **state)
     load_result_clear(&result);
 }
 
-static void wrong_feature_gates_are_told_in_the_go_collectors_words(void **state)
+static void wrong_feature_gates_are_reported_in_the_go_collectors_words(void **state)
 {
     struct feature_gates gates = feature_gates_default();
     struct error error;
@@ -647,7 +647,7 @@ static void a_file_above_the_limit_is_refused(void **state)
     free(bytes);
 }
 
-static void a_hundred_problems_are_told_and_the_rest_counted(void **state)
+static void a_hundred_problems_are_reported_and_the_rest_counted(void **state)
 {
     char text[8192] = PLAIN FINE;
     size_t length = strlen(text);
@@ -664,7 +664,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_mistake_has_one_problem_with_its_place),
-        cmocka_unit_test(missing_sections_are_all_told),
+        cmocka_unit_test(all_missing_sections_are_reported),
         cmocka_unit_test(what_the_go_collector_loads_loads),
         cmocka_unit_test(a_connector_named_as_an_exporter_is_ambiguous),
         cmocka_unit_test(pipelines_know_how_deep_they_are_and_how_many_exporters_they_lead_to),
@@ -679,9 +679,9 @@ int main(void)
         cmocka_unit_test(a_whole_configuration_may_come_from_the_environment),
         cmocka_unit_test(failures_of_the_file_system_are_problems),
         cmocka_unit_test(feature_gates_change_what_is_allowed),
-        cmocka_unit_test(wrong_feature_gates_are_told_in_the_go_collectors_words),
+        cmocka_unit_test(wrong_feature_gates_are_reported_in_the_go_collectors_words),
         cmocka_unit_test(a_file_above_the_limit_is_refused),
-        cmocka_unit_test(a_hundred_problems_are_told_and_the_rest_counted),
+        cmocka_unit_test(a_hundred_problems_are_reported_and_the_rest_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

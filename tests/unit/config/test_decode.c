@@ -220,7 +220,7 @@ static void what_is_odd_but_works_is_a_warning(void **state)
     assert_int_equal(probe_of(&result)->timeout_ns, 5);
     assert_int_equal(probe_of(&result)->count, 1);
     assert_warning(&result, "otel.yaml:6:17: processors::probe::timeout: found the number 5, which "
-                            "is taken as nanoseconds");
+                            "is read as nanoseconds");
     assert_warning(&result, "found the number 1.5, which is cut to 1");
     load_result_clear(&result);
 }
@@ -282,7 +282,7 @@ static void values_keep_their_types(void **state)
     load_result_clear(&result);
 }
 
-static void all_mistakes_are_told_at_once_in_file_order(void **state)
+static void all_mistakes_are_reported_at_once_in_file_order(void **state)
 {
     struct load_result result =
         load_probe("{text: 5, foo: 1, count: x, parts: [{size: 0}, {bar: 1}], flag: 3}");
@@ -310,7 +310,7 @@ int main(void)
         cmocka_unit_test(texts_may_be_one_text_with_commas),
         cmocka_unit_test(headers_may_be_a_list),
         cmocka_unit_test(values_keep_their_types),
-        cmocka_unit_test(all_mistakes_are_told_at_once_in_file_order),
+        cmocka_unit_test(all_mistakes_are_reported_at_once_in_file_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -242,7 +242,7 @@ static const struct row rows[] = {
     {EXTENSION, "bearertokenauth:\n    tokens: [b, @\"a\\nb\"]", "line end"},
     {EXTENSION, "bearertokenauth:\n    token: @\"a\\x01b\"", "line end"},
     {EXTENSION, "bearertokenauth:\n    scheme: @\"a\\nb\"\n    token: a", "line end"},
-    {EXTENSION, "bearertokenauth:\n    header: @a b\n    token: a", "is no header name"},
+    {EXTENSION, "bearertokenauth:\n    header: @a b\n    token: a", "is not a header name"},
 };
 
 static const char *part_of(const struct row *row, enum component_kind kind)
@@ -346,9 +346,9 @@ static const struct row warnings[] = {
     {RECEIVER, GRPC "keepalive: {server_parameters: {@time: 5s}}", "has no effect here"},
     {RECEIVER, GRPC "tls: {cert_pem: a, key_pem: b, @ca_file: c}", "client_ca_file"},
     {RECEIVER, HTTP "compression_algorithms: [gzip, @br]",
-     "compression_algorithms::1: found \"br\", which is not a known Content-Encoding"},
+     "compression_algorithms::1: found \"br\", an unknown Content-Encoding"},
     {RECEIVER, HTTP "compression_algorithms: @GZIP,zstd",
-     "compression_algorithms: found \"GZIP\", which is not a known Content-Encoding"},
+     "compression_algorithms: found \"GZIP\", an unknown Content-Encoding"},
     {RECEIVER, HTTP "idle_timeout: @-5s",
      "found the string \"-5s\"; a negative duration is taken as 0"},
     {RECEIVER, GRPC "keepalive: {server_parameters: {max_connection_age: @-5s}}", "taken as 0"},

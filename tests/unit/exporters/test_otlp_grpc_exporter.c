@@ -256,7 +256,7 @@ static void ok_is_delivered_whatever_comes_with_it(void **state)
 }
 
 /* The most common mistake: TLS is on unless switched off. */
-static void a_peer_in_cleartext_is_told_apart(void **state)
+static void a_cleartext_peer_is_recognised(void **state)
 {
     struct fixture fixture;
     (void)state;
@@ -305,7 +305,7 @@ int main(void)
         cmocka_unit_test(each_signal_has_its_service),
         cmocka_unit_test(refusals_mean_what_they_mean_to_the_go_collector),
         cmocka_unit_test(ok_is_delivered_whatever_comes_with_it),
-        cmocka_unit_test(a_peer_in_cleartext_is_told_apart),
+        cmocka_unit_test(a_cleartext_peer_is_recognised),
         cmocka_unit_test(bad_configurations_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -534,7 +534,7 @@ static void endless_stacks_are_dropped_and_counted(void **state)
     free(endless);
 }
 
-static void equal_times_of_a_series_are_told_apart(void **state)
+static void equal_times_of_a_series_are_moved_apart(void **state)
 {
     struct fixture fixture;
     (void)state;
@@ -933,7 +933,7 @@ int main(void)
         cmocka_unit_test(limits_are_those_of_a_server_as_it_comes),
         cmocka_unit_test(deep_stacks_lose_their_leaves),
         cmocka_unit_test(endless_stacks_are_dropped_and_counted),
-        cmocka_unit_test(equal_times_of_a_series_are_told_apart),
+        cmocka_unit_test(equal_times_of_a_series_are_moved_apart),
         cmocka_unit_test(times_that_the_server_would_refuse_are_not_sent),
         cmocka_unit_test(a_profile_without_a_time_gets_that_of_its_arrival),
         cmocka_unit_test(a_retry_sends_only_what_was_not_settled),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pyroscope against the strict stand-in's /ingest: names and queries, files of JFR in every mode,
+/* pyroscope against the strict stand-in's /ingest: names and queries, JFR files in every mode,
  * and what becomes of profiles that a server never lets pass. */
 #include "exporters/pyroscope/pyroscope_attempt.h"
 #include "src/base/buffer.h"
@@ -364,7 +364,7 @@ static void a_file_without_parameters_goes_without(void **state)
     tear_down(&fixture);
 }
 
-static void files_of_equal_times_are_told_apart(void **state)
+static void files_of_equal_times_stay_distinct(void **state)
 {
     struct fixture fixture;
     (void)state;
@@ -695,7 +695,7 @@ int main(void)
         cmocka_unit_test(an_old_servers_rate_limit_is_one),
         cmocka_unit_test(files_of_jfr_go_to_ingest_in_every_mode),
         cmocka_unit_test(a_file_without_parameters_goes_without),
-        cmocka_unit_test(files_of_equal_times_are_told_apart),
+        cmocka_unit_test(files_of_equal_times_stay_distinct),
         cmocka_unit_test(times_beyond_those_of_a_pprof_are_dropped_and_counted),
         cmocka_unit_test(files_outside_the_window_are_dropped_and_counted),
         cmocka_unit_test(files_and_otlp_are_settled_each_by_itself),

@@ -24,7 +24,7 @@ static struct batch *batch_of(const char *text, uint64_t arrival_ns)
     return batch;
 }
 
-static void batches_are_told_apart_by_what_they_hold(void **state)
+static void batches_are_identified_by_their_content(void **state)
 {
     static const struct {
         const char *text;
@@ -128,7 +128,7 @@ static void old_times_are_forgotten_and_memory_stays_bounded(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(batches_are_told_apart_by_what_they_hold),
+        cmocka_unit_test(batches_are_identified_by_their_content),
         cmocka_unit_test(the_oldest_batches_are_forgotten),
         cmocka_unit_test(sets_hold_what_was_added_up_to_their_limit),
         cmocka_unit_test(a_time_belongs_to_its_first_owner),

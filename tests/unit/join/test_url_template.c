@@ -64,8 +64,8 @@ static void mistakes_are_reported_with_their_place(void **state)
         {"http://g/{profile_type}", "byte 9: found {profile_type}, expected one of"},
         {"http://g/a{trace_id", "byte 10: found { without }"},
         {"http://g/a}b", "byte 10: found } without {, expected }}"},
-        {"http://g/a b", "byte 10: found a blank"},
-        {"http://g/\xc3\xbc", "byte 9: found a blank or a byte that is not ASCII"},
+        {"http://g/a b", "byte 10: found a space"},
+        {"http://g/\xc3\xbc", "byte 9: found a space or a byte that is not ASCII"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -341,7 +341,7 @@ static const struct answer_case answers[] = {
      .error = "Content-Length is not a number"},
     {"unknown coding",
      {.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"},
-     .error = "Transfer-Encoding is not one \"chunked\" in an HTTP/1.1 response"},
+     .error = "found a Transfer-Encoding other than one \"chunked\" in an HTTP/1.1 response"},
     {"folded header",
      {.answer = "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"},
      .error = "a header line has no valid name before its colon"},

@@ -413,7 +413,7 @@ static void after_the_handshake_a_head_has_its_own_ten_seconds(void **state)
     assert_int_equal(http_server_figures(fixture->server).handshakes_failed_total, 0);
 }
 
-static void cleartext_is_told_about_https(void **state)
+static void cleartext_clients_are_pointed_to_https(void **state)
 {
     struct http_fixture *fixture = *state;
     struct loopback *client = http_fixture_connect(fixture);
@@ -516,7 +516,7 @@ static void handshakes_take_their_part_of_the_budget(void **state)
     close_client(client);
 }
 
-static void who_connects_when_the_budget_is_used_up_is_told(void **state)
+static void clients_that_connect_when_the_budget_is_used_up_get_an_error(void **state)
 {
     struct http_fixture *fixture = *state;
     uint64_t others = budget_limit(&fixture->budget) - TLS_CONNECTION_BYTES;
@@ -619,7 +619,7 @@ int main(void)
         WITH_SERVER(a_broken_record_ends_the_connection),
         WITH_SERVER(a_slow_handshake_ends_after_ten_seconds),
         WITH_SERVER(after_the_handshake_a_head_has_its_own_ten_seconds),
-        WITH_SERVER(cleartext_is_told_about_https),
+        WITH_SERVER(cleartext_clients_are_pointed_to_https),
         WITH_SERVER(garbage_is_closed),
         WITH_SERVER(an_endless_hello_is_not_listened_to),
         WITH_GRPC_SERVER(grpc_insists_on_http2),
@@ -627,7 +627,7 @@ int main(void)
         WITH_SERVER(a_handshake_of_many_small_records_is_not_listened_to),
         cmocka_unit_test_setup_teardown(handshakes_take_their_part_of_the_budget, start_flood,
                                         finish),
-        WITH_SERVER(who_connects_when_the_budget_is_used_up_is_told),
+        WITH_SERVER(clients_that_connect_when_the_budget_is_used_up_get_an_error),
         cmocka_unit_test_setup_teardown(probes_are_answered_without_budget, start_for_probes,
                                         finish),
         WITH_SERVER(a_stop_ends_handshakes),

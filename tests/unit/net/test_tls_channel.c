@@ -443,7 +443,7 @@ static void what_is_not_read_yet_is_kept(void **state)
     free_link(link);
 }
 
-static void the_end_is_told_apart_from_failure(void **state)
+static void the_end_differs_from_failure(void **state)
 {
     (void)state;
     struct link *link = link_of(&(struct shake){.title = ""});
@@ -741,7 +741,7 @@ static void curves_that_the_library_lacks_are_said(void **state)
     struct tls_context *context =
         tls_context_create_client(&config, &(struct tls_context_settings){.protocols = h2}, &error);
     if (context == NULL)
-        assert_non_null(strstr(error.text, "does not know all of P-256:X25519MLKEM768"));
+        assert_non_null(strstr(error.text, "does not support all of P-256:X25519MLKEM768"));
     tls_context_destroy(context);
 }
 
@@ -765,7 +765,7 @@ int main(void)
         cmocka_unit_test(what_is_said_arrives_both_ways),
         cmocka_unit_test(large_data_passes_in_pieces_of_any_size),
         cmocka_unit_test(what_is_not_read_yet_is_kept),
-        cmocka_unit_test(the_end_is_told_apart_from_failure),
+        cmocka_unit_test(the_end_differs_from_failure),
         cmocka_unit_test(torn_records_wait_and_broken_ones_fail),
         cmocka_unit_test(what_is_no_tls_fails_at_once),
         cmocka_unit_test(a_refused_allocation_closes_and_does_not_crash),

@@ -186,10 +186,10 @@ static const struct {
            "0123456"),
      "longer than the message"},
     /* wire format */
-    {TRACES, {1, 2, 2}, BYTES("\x00\x01"), "a field number that does not exist"},
+    {TRACES, {1, 2, 2}, BYTES("\x00\x01"), "an invalid field number"},
     {TRACES, {1, 2, 2}, BYTES("\x0b\x0c"), "a group"},
     {TRACES, {1, 2, 2}, BYTES("\xd3\x05\xd4\x05"), "a group"},
-    {TRACES, {1, 2, 2}, BYTES("\x0e\x01"), "a wire type that does not exist"},
+    {TRACES, {1, 2, 2}, BYTES("\x0e\x01"), "an invalid wire type"},
     {TRACES, {1, 2, 2}, BYTES("\x2a"), "a varint is cut off"},
     {TRACES,
      {1, 2, 2},

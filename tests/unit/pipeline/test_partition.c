@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partitions: one for each combination of values, told apart exactly, up to a limit. */
+/* Partitions: one for each combination of values, kept apart exactly, up to a limit. */
 #include "src/pipeline/partition.h"
 
 #include "src/base/budget.h"

@@ -88,7 +88,7 @@ static void anything_else_is_refused_and_changes_nothing(void **state)
         {"{\"keep\": [{\"slow\": \"0\"}]}", "expected a duration above 0"},
         {"{\"keep\": [{\"slow\": \"1s\", \"error\": 1}]}", "expected \"}\""},
         {"{\"keep\": [{}]}", "expected a string in quotes"},
-        {"{\"keep\": [\"error\\u0000\"]}", "expected a string without \\u0000"},
+        {"{\"keep\": [\"error\\u0000\"]}", "expected no \\u0000"},
         {"{\"keep\": [[]]}", "expected a string in quotes"},
     };
     (void)state;

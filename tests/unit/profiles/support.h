@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Profiles for the tests of pprof: built with protobuf-c, and told as text in the form of the Go
+/* Profiles for the tests of pprof: built with protobuf-c, and printed in the form of the Go
  * oracle (tests/peers/pprof). One thread. */
 #pragma once
 

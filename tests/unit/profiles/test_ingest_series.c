@@ -62,7 +62,7 @@ static void metrics_come_from_sample_types(void **state)
     }
 }
 
-static void texts_are_told_apart_by_the_ending_of_the_name(void **state)
+static void the_ending_of_the_name_decides_the_text_format(void **state)
 {
     static const struct {
         const char *app;
@@ -102,7 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_come_from_sample_types),
-        cmocka_unit_test(texts_are_told_apart_by_the_ending_of_the_name),
+        cmocka_unit_test(the_ending_of_the_name_decides_the_text_format),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

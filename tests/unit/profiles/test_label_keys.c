@@ -102,7 +102,7 @@ static void many_labels_cost_no_more_each_than_few(void **state)
     label_keys_fini(&keys);
 }
 
-static void no_memory_is_told(void **state)
+static void no_memory_is_reported(void **state)
 {
     struct pprof pprof = profile();
     struct budget budget;
@@ -124,7 +124,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_with_the_same_text_belong_together),
         cmocka_unit_test(many_labels_cost_no_more_each_than_few),
-        cmocka_unit_test(no_memory_is_told),
+        cmocka_unit_test(no_memory_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

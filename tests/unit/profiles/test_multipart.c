@@ -45,9 +45,9 @@ static void parts_are_found_where_they_lie(void **state)
         {"multipart/form-data; boundary=", "",
          "malformed multipart content type header: expected "
          "a boundary of 1 to 70 characters"},
-        {TYPE, "", "multipart: NextPart: EOF: the boundary is nowhere in the body"},
+        {TYPE, "", "multipart: NextPart: EOF: the body does not contain the boundary"},
         {TYPE, "--ZZ\r\n\r\n1\r\n--ZZ--",
-         "multipart: NextPart: EOF: the boundary is nowhere in the body"},
+         "multipart: NextPart: EOF: the body does not contain the boundary"},
         {TYPE, PART("a", "1"), "multipart: unexpected EOF: the closing boundary is missing"},
         {TYPE, "--XY\r\n" NAMED("a"),
          "multipart: a part's headers are truncated, or larger than 4096 bytes"},

@@ -365,7 +365,7 @@ static void what_expands_has_an_allowance(void **state)
     }
 }
 
-static void what_the_budget_never_has_is_told_so(void **state)
+static void what_exceeds_the_whole_budget_is_reported_as_such(void **state)
 {
     (void)state;
     for (size_t shape = 0; shape < sizeof(shapes) / sizeof(shapes[0]); shape++)
@@ -380,7 +380,7 @@ int main(void)
         cmocka_unit_test(limiting_stays_within_what_was_reserved),
         cmocka_unit_test(many_small_profiles_are_limited_within_64_mib),
         cmocka_unit_test(what_expands_has_an_allowance),
-        cmocka_unit_test(what_the_budget_never_has_is_told_so),
+        cmocka_unit_test(what_exceeds_the_whole_budget_is_reported_as_such),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

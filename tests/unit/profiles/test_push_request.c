@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PushRequests in protobuf and JSON, told as text. */
+/* PushRequests in protobuf and JSON, printed as text. */
 #include "src/profiles/pyroscope/push_request.h"
 
 #include "src/base/buffer.h"
@@ -66,7 +66,7 @@ static void protobuf_is_walked(void **state)
     }
 }
 
-static void labels_beyond_the_limit_are_told(void **state)
+static void labels_beyond_the_limit_are_reported(void **state)
 {
     static uint8_t bytes[2 + 3 + 8 * (SERIES_LABELS_MAX + 1)];
     static struct push_series series;
@@ -141,7 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(protobuf_is_walked),
-        cmocka_unit_test(labels_beyond_the_limit_are_told),
+        cmocka_unit_test(labels_beyond_the_limit_are_reported),
         cmocka_unit_test(json_says_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

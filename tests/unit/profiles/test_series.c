@@ -100,7 +100,7 @@ static void describe(struct slice request, char *to, size_t size)
     arena_clear(&arena);
 }
 
-static void labels_travel_and_are_told_apart(void **state)
+static void labels_travel_and_stay_distinct(void **state)
 {
     static const char *const cases[][2] = {
         {"__name__=cpu,service_name=a,host.name=h,__delta__=false",
@@ -129,7 +129,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_keep_the_rules_of_the_server),
-        cmocka_unit_test(labels_travel_and_are_told_apart),
+        cmocka_unit_test(labels_travel_and_stay_distinct),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -83,12 +83,12 @@ static void texts_become_samples(void **state)
         {TEXT_FOLDED, "nothing\n\nmain 0\nmain +4\n", "main 40|"},
         {TEXT_FOLDED, " 3\n", " 30|"},
         {TEXT_FOLDED, "", ""},
-        {TEXT_FOLDED, "main x\n", "! found \"x\" after a stack, expected how often it was seen"},
-        {TEXT_FOLDED, "main -1\n", "! found \"-1\" after a stack, expected how often it was seen"},
+        {TEXT_FOLDED, "main x\n", "! found \"x\" after a stack, expected its count"},
+        {TEXT_FOLDED, "main -1\n", "! found \"-1\" after a stack, expected its count"},
         {TEXT_FOLDED, "main 99999999999999999999\n",
-         "! found \"99999999999999999999\" after a stack, expected how often it was seen"},
+         "! found \"99999999999999999999\" after a stack, expected its count"},
         {TEXT_FOLDED, "main 9223372036854775807\n",
-         "! a value is beyond 64 bits once multiplied by the period"},
+         "! a value times the period does not fit in 64 bits"},
         {TEXT_FOLDED, "ma\xffin 1\n", "! a stack has bytes that are not UTF-8"},
         {TEXT_LINES, "main;work\nmain;work\n\nmain 2\r\n", "main;work 10|main;work 10|main 2 10|"},
     };
@@ -138,7 +138,7 @@ static void depth_is_bounded(void **state)
     for (size_t i = 0; i < sizeof(nodes); i += 3)
         nodes[i + 2] = 1;
     describe(TEXT_TRIE, slice_of(nodes, sizeof(nodes)), found, sizeof(found));
-    assert_string_equal(found, "! more than 65536 nodes one below the other");
+    assert_string_equal(found, "! nodes nested deeper than 65536");
     for (size_t i = 0; i < 5000; i++)
         memcpy(stack + 2 * i, "a;", 2);
     memcpy(stack + 10000, "b 1", 3);
@@ -167,7 +167,7 @@ static bool is_trie_taken(unsigned children)
                LEAF_BYTES);
     stack_profile_init(&profile, &head, NULL);
     bool is_taken = text_profile_read(TEXT_TRIE, slice_of(body, size), &profile, &error);
-    assert_true(is_taken == (strstr(error.text, "all together") == NULL));
+    assert_true(is_taken == (strstr(error.text, "all stacks together") == NULL));
     stack_profile_fini(&profile);
     mem_free(body);
     return is_taken;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server refuses, told from what it takes. */
+/* Which uploads the server refuses, and which it takes. */
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/profiles/pprof/pprof.h"

@@ -191,7 +191,7 @@ static void answers_are_those_of_the_contract(void **state)
 
 static const char profiles_line[] = "POST /v1development/profiles";
 
-static void broken_profiles_are_told_and_the_rest_goes_on(void **state)
+static void broken_profiles_are_reported_and_the_rest_goes_on(void **state)
 {
     static const char mixed[] = "\x0a\x1a\x12\x18" GOOD_PROFILE BROKEN_PROFILE DICTIONARY;
     static const char broken[] = "\x0a\x0f\x12\x0d" BROKEN_PROFILE DICTIONARY;
@@ -229,7 +229,7 @@ static void older_layouts_of_profiles_arrive_as_the_new_one(void **state)
 }
 
 /* Values alone in field 2: by themselves they tell 1.9. */
-static void the_layout_of_profiles_can_be_told(void **state)
+static void the_layout_of_profiles_is_detected(void **state)
 {
     static const char request[] =
         "\x0a\x0d\x12\x0b\x12\x09\x0a\x00\x12\x03\x12\x01\x00\x2a\x00" DICTIONARY;
@@ -696,9 +696,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ROW(spans_arrive_byte_for_byte),
         ROW(answers_are_those_of_the_contract),
-        ROW(broken_profiles_are_told_and_the_rest_goes_on),
+        ROW(broken_profiles_are_reported_and_the_rest_goes_on),
         ROW(older_layouts_of_profiles_arrive_as_the_new_one),
-        ROW(the_layout_of_profiles_can_be_told),
+        ROW(the_layout_of_profiles_is_detected),
         ROW(profiles_without_samples_go_on_if_there_are_any),
         ROW(gzip_is_inflated),
         ROW(every_encoding_is_inflated),

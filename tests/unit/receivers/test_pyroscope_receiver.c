@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Both doors of the pyroscope receiver: what is taken, what each refusal is told, and how long a
+/* Push and /ingest of the pyroscope receiver: what is taken, what each refusal says, and how long a
  * request waits for room. */
 #include "receivers/pyroscope/pyroscope_receiver.h"
 #include "src/base/arena.h"
@@ -179,7 +179,7 @@ static void uploads_of_every_form_are_taken(void **state)
     run_cases(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
-static void refused_uploads_are_told_why(void **state)
+static void refused_uploads_get_the_reason(void **state)
 {
     static const struct request_case cases[] = {
         {"no name", "POST /ingest", "", BYTES("a 1"), 400, "name: service name is required", 0},
@@ -217,9 +217,9 @@ static void refused_uploads_are_told_why(void **state)
         {"old jfr", "POST /ingest?name=app&format=jfr&from=1", "", BYTES("FLR"), 422,
          "outside of the ingestion window", 0},
         {"packed jfr", "POST /ingest?name=app&format=jfr", "", BYTES("\x1f\x8bxx"), 422,
-         "this is no JFR", 0},
-        {"other jfr", "POST /ingest?name=app&format=jfr", "", BYTES("xyz"), 422, "this is no JFR",
-         0},
+         "this is not a JFR file", 0},
+        {"other jfr", "POST /ingest?name=app&format=jfr", "", BYTES("xyz"), 422,
+         "this is not a JFR file", 0},
         {"no jfr", "POST /ingest?name=a&format=jfr", FORM, BYTES("--XY--"), 422,
          "jfr field is required", 0},
         {"GET", "GET /ingest?name=a", "", BYTES(""), 405, "allow: POST", 0},
@@ -338,7 +338,7 @@ static void patience_ends(void **state)
     assert_int_equal(pyroscope.given_up, 2);
 }
 
-static void a_refusal_for_good_is_told_at_once(void **state)
+static void a_rejection_is_reported_at_once(void **state)
 {
     struct slice body = BYTES(PUSH);
     (void)state;
@@ -387,7 +387,7 @@ static void http2_waits_for_a_short_budget_too(void **state)
     h2_peer_close(peer);
 }
 
-static void a_spent_budget_is_told(void **state)
+static void a_spent_budget_is_reported(void **state)
 {
     struct slice body = BYTES(PUSH);
     (void)state;
@@ -399,7 +399,7 @@ static void a_spent_budget_is_told(void **state)
 
 /* Each line becomes a function, a location and a sample: more than the budget, of which nobody else
  * has taken anything. */
-static void what_never_fits_is_told_at_once(void **state)
+static void what_never_fits_is_rejected_at_once(void **state)
 {
     enum { LINES = 6000, LINE_SIZE = 16 };
     char text[LINES * LINE_SIZE];
@@ -417,7 +417,7 @@ static void what_never_fits_is_told_at_once(void **state)
 }
 
 /* The first refusal has its own status, although the second profile never fits. */
-static void the_status_is_that_of_the_refusal_that_is_told(void **state)
+static void the_status_is_that_of_the_reported_refusal(void **state)
 {
     struct slice body = BYTES(NO_NAME PUSH);
     struct slice large = BYTES(PUSH);
@@ -551,19 +551,19 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(push_is_answered_as_the_server_does, set_up, tear_down),
         cmocka_unit_test_setup_teardown(uploads_of_every_form_are_taken, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(refused_uploads_are_told_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(refused_uploads_get_the_reason, set_up, tear_down),
         cmocka_unit_test_setup_teardown(probes_and_unknown_paths_are_answered, set_up, tear_down),
         cmocka_unit_test_setup_teardown(grpc_comes_in_on_the_same_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_of_jfr_are_passed_on_as_they_came, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_busy_pipeline_is_waited_for, set_up, tear_down),
         cmocka_unit_test_setup_teardown(patience_ends, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_refusal_for_good_is_told_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_rejection_is_reported_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_short_budget_is_waited_for_before_the_body_is_read,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(http2_waits_for_a_short_budget_too, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_spent_budget_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_never_fits_is_told_at_once, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(the_status_is_that_of_the_refusal_that_is_told, set_up,
+        cmocka_unit_test_setup_teardown(a_spent_budget_is_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_never_fits_is_rejected_at_once, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_status_is_that_of_the_reported_refusal, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(a_client_that_has_gone_loses_nothing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_last_of_several_pipelines_ends_a_request_without_client,
