@@ -66,6 +66,8 @@ struct batch *batch_create_like(const struct batch *model, size_t parts_capacity
     struct batch *batch = create(model->signal, parts_capacity, budget);
     batch->arrival_ns = model->arrival_ns;
     batch->is_acknowledged = model->is_acknowledged;
+    batch->skips = model->skips;
+    batch->skipped = model->skipped;
     batch->client = model->client != NULL ? client_info_ref(model->client) : NULL;
     return batch;
 }

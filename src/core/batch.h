@@ -20,6 +20,10 @@ struct client_info;
 /* Resource…, Scope…, Metric, its Gauge, Sum or the like. */
 enum { BATCH_SORTED_LEVELS_MAX = 4 };
 
+/* Of skips: the destinations that store have bits of their own, the others this one together. */
+enum { STORING_MAX = 31 };
+#define SKIP_OTHERS (UINT32_C(1) << STORING_MAX)
+
 struct batch_part {
     struct buffer *owner; /* the batch holds a reference; parts may share a buffer */
     struct slice bytes;   /* inside owner */
@@ -29,6 +33,8 @@ struct batch {
     _Atomic unsigned refs;
     enum signal_kind signal;
     bool is_acknowledged; /* its clients got an OK: a later failure is a drop, not a rejection */
+    uint32_t skips;       /* destinations of its pipeline that do not get it; 0: all get it */
+    uint32_t skipped;     /* how many those are */
     uint64_t items;       /* spans, data points, log records or samples */
     uint64_t bytes;       /* sum of the parts */
     uint64_t arrival_ns;  /* of its oldest request, on clock_now_ns's scale */

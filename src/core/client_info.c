@@ -3,8 +3,10 @@
 #include "src/core/client_info.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 #include "src/base/mem.h"
 
@@ -88,6 +90,56 @@ const char *client_info_tenant(const struct client_info *info)
             info->metadata[i].value[0] != '\0')
             return info->metadata[i].value;
     return NULL;
+}
+
+static bool is_credential(const char *key)
+{
+    return strcasecmp(key, "authorization") == 0 || strcasecmp(key, "proxy-authorization") == 0 ||
+           strcasecmp(key, "cookie") == 0;
+}
+
+size_t client_info_bytes(const struct client_info *info)
+{
+    if (info == NULL)
+        return 0;
+    size_t bytes = strlen(info->address) + 1;
+    for (size_t i = 0; i < info->metadata_count; i++)
+        if (!is_credential(info->metadata[i].key))
+            bytes += strlen(info->metadata[i].key) + strlen(info->metadata[i].value) + 2;
+    return bytes;
+}
+
+/* Strings with their terminators: the address, then keys and values. */
+void client_info_write(const struct client_info *info, uint8_t *to)
+{
+    char *cursor = (char *)to;
+    put_string(&cursor, info->address);
+    for (size_t i = 0; i < info->metadata_count; i++) {
+        if (is_credential(info->metadata[i].key))
+            continue;
+        put_string(&cursor, info->metadata[i].key);
+        put_string(&cursor, info->metadata[i].value);
+    }
+}
+
+struct client_info *client_info_read(struct slice bytes)
+{
+    size_t strings = 0;
+    for (size_t i = 0; i < bytes.size; i++)
+        strings += bytes.data[i] == '\0';
+    if (strings % 2 == 0 || bytes.data[bytes.size - 1] != '\0')
+        return NULL;
+    const char *next = (const char *)bytes.data;
+    const char *address = next;
+    size_t count = strings / 2;
+    struct client_metadata *rows = mem_alloc((count + 1) * sizeof(*rows));
+    for (size_t i = 0; i < count; i++) {
+        rows[i].key = next += strlen(next) + 1;
+        rows[i].value = next += strlen(next) + 1;
+    }
+    struct client_info *info = client_info_create(address, rows, count);
+    mem_free(rows);
+    return info;
 }
 
 struct client_info *client_info_ref(struct client_info *info)

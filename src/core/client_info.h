@@ -5,6 +5,9 @@
 
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/slice.h"
 
 struct client_metadata {
     const char *key;   /* lower case */
@@ -31,6 +34,13 @@ struct client_info *client_info_with_auth(const struct client_info *info,
 enum { CLIENT_TENANT_BYTES_MAX = 150 }; /* as in these servers */
 /* Its value; NULL: none, or info is NULL. */
 const char *client_info_tenant(const struct client_info *info);
+/* As bytes, to be kept with a request: the address and the metadata, without credentials
+ * (Authorization, Proxy-Authorization, Cookie) and without what the authenticator said. 0 bytes for
+ * NULL. */
+size_t client_info_bytes(const struct client_info *info);
+void client_info_write(const struct client_info *info, uint8_t *to);
+/* NULL: there is nothing, or it cannot be read. */
+struct client_info *client_info_read(struct slice bytes);
 /* Takes a reference. Returns info. */
 struct client_info *client_info_ref(struct client_info *info);
 /* Releases a reference; the last one frees it. NULL is a no-op. */

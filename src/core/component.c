@@ -8,6 +8,12 @@
 #include "src/base/stop_latch.h"
 #include "src/core/batch.h"
 
+unsigned component_exporters(const struct component *self, const struct batch *batch)
+{
+    assert(batch->skipped < self->exporters);
+    return self->exporters - batch->skipped;
+}
+
 void component_consume(struct component *next, struct batch *batch, struct receipt *receipt)
 {
     assert(next->lane == NULL || lane_is_current(next->lane));

@@ -56,6 +56,9 @@ struct component {
     /* Exporters, set by create: the URL without userinfo and query, or "grpc://host:port", for the
      * labels server_address, server_port and (http) url_path; or NULL. */
     const char *destination;
+    /* Processors: of a pipeline with a journal. Receipts wait for the end of the export, whatever
+     * the processor holds meanwhile. Connectors: a pipeline behind it has a journal. */
+    bool is_journaled;
     bool is_started;             /* start was called, and maybe failed: stop will follow */
     struct stop_latch *stopping; /* released by component_stopped */
     struct logger logger;
@@ -111,6 +114,8 @@ struct component_factory {
 
 /* Reports that the component has stopped. */
 void component_stopped(struct component *self);
+/* Destinations of the batch: fewer than self->exporters when the journal gives it to some. */
+unsigned component_exporters(const struct component *self, const struct batch *batch);
 /* Passes a batch to the next stage. */
 void component_consume(struct component *next, struct batch *batch, struct receipt *receipt);
 

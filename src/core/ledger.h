@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ledger: received = delivered + rejected{reason} + dropped{reason} + in flight,
+/* The ledger: received = delivered + rejected{reason} + dropped{reason} + deferred + in flight,
  * per signal, at all times. An item counts once for each exporter that it goes to. With a connector
- * that passes items on, the first pipeline also counts the exporters behind the connector. One
- * ledger per lane, written by that lane only and summed when read, on any thread. */
+ * that passes items on, the first pipeline also counts the exporters behind the connector. Deferred
+ * items lie in the journal alone; when it gives them again, they are received again. One ledger per
+ * lane, written by that lane only and summed when read, on any thread. */
 #pragma once
 
 #include <stdatomic.h>
@@ -31,7 +32,9 @@ struct ledger_signal {
     _Atomic uint64_t delivered;
     _Atomic uint64_t rejected[LOSS_REASONS]; /* the client got an error */
     _Atomic uint64_t dropped[LOSS_REASONS];  /* the client had got its OK */
+    _Atomic uint64_t deferred;
     _Atomic uint64_t in_flight; /* kept by what holds items, not derived from the others */
+    _Atomic uint64_t stored;    /* of in_flight: what the journal has, too, and would give again */
 };
 
 struct ledger {
@@ -54,6 +57,11 @@ void ledger_reject(struct ledger *ledger, const struct batch *batch, enum loss_r
 /* `exporters` destinations will never get them, although the client got its OK. */
 void ledger_drop(struct ledger *ledger, const struct batch *batch, enum loss_reason reason,
                  unsigned exporters);
-/* The drain is over: drops everything in flight and closes the ledger. Returns the number of items
- * dropped. */
+/* One destination gets them later, from the journal. */
+void ledger_defer(struct ledger *ledger, enum signal_kind signal, uint64_t items);
+/* The journal has them, too, until ledger_release. */
+void ledger_store(struct ledger *ledger, enum signal_kind signal, uint64_t items);
+void ledger_release(struct ledger *ledger, enum signal_kind signal, uint64_t items);
+/* The drain is over: drops everything in flight that the journal does not have, and closes the
+ * ledger. Returns the number of items dropped. */
 uint64_t ledger_abandon(struct ledger *ledger);

@@ -100,6 +100,7 @@ void receipt_resolve(struct receipt *receipt, const struct outcome *outcome)
     if (receipt == NULL)
         return;
     assert(receipt->pending > 0);
+    receipt->worst.owed |= outcome->owed;
     if (outcome->verdict != ACCEPTED || outcome->rejected_items > 0) {
         struct outcome *worst = &receipt->worst;
         struct outcome before = *worst;
@@ -108,6 +109,7 @@ void receipt_resolve(struct receipt *receipt, const struct outcome *outcome)
                             : outcome->is_permanent && !before.is_permanent;
         if (is_worse) {
             *worst = *outcome;
+            worst->owed = before.owed;
             if (outcome->message != NULL)
                 worst->message = mem_copy_text(outcome->message);
             worst->details = (struct slice){.size = 0};

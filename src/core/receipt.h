@@ -57,6 +57,8 @@ struct outcome {
                                  except the next two, which are included */
     uint64_t invalid_items;   /* the exporter cannot encode them; of one exporter only */
     uint64_t too_large_items; /* too large for any request; of one exporter only */
+    uint32_t owed; /* of a pipeline with a journal: exporters, by bit, that have not finished
+                      the batch and get it again from the journal; with any verdict */
     uint64_t delivered_items; /* with REFUSED, of an exporter: items that arrived nevertheless, at
                                  this attempt or an earlier one */
 };

@@ -271,7 +271,12 @@ static void *run_committer(void *arg)
             if (is_stopping)
                 return NULL;
         }
-        if (taken != NULL)
+        bool is_keeper_needed = journal_store_needs_keeping(journal->store);
+        pthread_mutex_lock(&journal->mutex);
+        for (size_t i = 0; i < journal->exporters_count; i++)
+            is_keeper_needed |= journal->exporters[i].is_behind;
+        pthread_mutex_unlock(&journal->mutex);
+        if (taken != NULL && is_keeper_needed)
             sem_post(&journal->keeper_wakes);
         if (atomic_load(&journal->inbox) == NULL && !atomic_load(&journal->is_stopping))
             wait_for(&journal->committer_wakes,
@@ -531,8 +536,15 @@ void journal_stop(struct journal *journal)
 {
     if (!journal->is_running)
         return;
-    journal_pause(journal);
+    journal_abandon(journal);
     assert(journal_is_idle(journal));
+}
+
+void journal_abandon(struct journal *journal)
+{
+    if (!journal->is_running)
+        return;
+    journal_pause(journal);
     atomic_store(&journal->is_stopping, true);
     sem_post(&journal->committer_wakes);
     pthread_join(journal->committer, NULL);

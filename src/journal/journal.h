@@ -83,6 +83,9 @@ void journal_append(struct journal *journal, struct journal_entry *entry);
 /* Takes back an entry whose exporters have all answered. Any lane. */
 void journal_settle(struct journal_entry *entry);
 
+/* The same while entries are still given, on lanes that have ended: they stay on the disk. */
+void journal_abandon(struct journal *journal);
+
 struct journal_counters *journal_counters(struct journal *journal);
 /* Any thread. */
 struct journal_figures journal_figures(struct journal *journal);

@@ -453,8 +453,13 @@ static int write_group(struct journal_store *store, struct group *group, bool is
     uint64_t end = store->active.bytes;
     uint64_t id = store->next_id;
     size_t count = 0;
-    *group = (struct group){.store = store};
+    /* Not its arrays, which are large. */
+    group->store = store;
     group->offset = group->written = is_first ? 0 : store->active.end;
+    group->parts_count = 0;
+    group->heads_count = 0;
+    group->error = 0;
+    group->low = 0;
     uint64_t start = group->offset;
     uint8_t *checkpoint = NULL;
     if (is_first) {
@@ -625,6 +630,21 @@ static void free_segments(struct journal_store *store, bool is_full)
     pthread_mutex_unlock(&store->mutex);
 }
 
+/* Caller holds mutex. */
+static bool needs_segment(const struct journal_store *store)
+{
+    return !store->has_next && (!store->has_active || store->active.end > store->active.bytes / 2);
+}
+
+bool journal_store_needs_keeping(struct journal_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool frees = store->segments_count > 0 && store->segments[0].end_id <= store->stable_low;
+    bool is_needed = frees || needs_segment(store);
+    pthread_mutex_unlock(&store->mutex);
+    return is_needed;
+}
+
 int journal_store_keep(struct journal_store *store)
 {
     pthread_mutex_lock(&store->mutex);
@@ -632,9 +652,7 @@ int journal_store_keep(struct journal_store *store)
     pthread_mutex_unlock(&store->mutex);
     free_segments(store, is_full);
     pthread_mutex_lock(&store->mutex);
-    bool is_due = !store->has_next;
-    if (store->has_active)
-        is_due = is_due && store->active.end > store->active.bytes / 2;
+    bool is_due = needs_segment(store);
     pthread_mutex_unlock(&store->mutex);
     int failed = 0;
     if (is_due) {

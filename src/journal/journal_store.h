@@ -78,6 +78,8 @@ bool journal_store_has_window(struct journal_store *store, size_t exporter, uint
 /* Makes the next segment ready if it will be needed soon, and frees what is not needed any more.
  * Returns 0 or a negative errno; -EDQUOT: the disk's budget is used up. One thread. */
 int journal_store_keep(struct journal_store *store);
+/* Whether it has something to do at once. Any thread. */
+bool journal_store_needs_keeping(struct journal_store *store);
 
 /* Figures; any thread. */
 struct journal_figures {

@@ -26,7 +26,7 @@ static void expect_balance(struct ledger *ledger)
         struct ledger_signal *row = &ledger->signals[signal];
         assert_int_equal(counter_read(&row->received),
                          counter_read(&row->delivered) + lost(row->rejected) + lost(row->dropped) +
-                             counter_read(&row->in_flight));
+                             counter_read(&row->deferred) + counter_read(&row->in_flight));
     }
 }
 
@@ -51,6 +51,27 @@ static void every_entry_keeps_the_equation(void **state)
     assert_int_equal(counter_read(&row->dropped[LOSS_PERMANENT]), 7);
     assert_int_equal(counter_read(&row->in_flight), 0);
     assert_int_equal(counter_read(&ledger.signals[TRACES].received), 0);
+    batch_unref(batch);
+}
+
+static void what_the_journal_has_is_deferred_and_not_dropped(void **state)
+{
+    (void)state;
+    static struct ledger ledger;
+    struct batch *batch = batch_create(TRACES, 1);
+    batch->items = 5;
+    ledger_receive(&ledger, batch, 3);
+    ledger_store(&ledger, TRACES, 10);
+    ledger_defer(&ledger, TRACES, 5);
+    ledger_release(&ledger, TRACES, 5);
+    expect_balance(&ledger);
+    struct ledger_signal *row = &ledger.signals[TRACES];
+    assert_int_equal(counter_read(&row->deferred), 5);
+    assert_int_equal(counter_read(&row->in_flight), 10);
+    assert_int_equal(ledger_abandon(&ledger), 5);
+    expect_balance(&ledger);
+    assert_int_equal(counter_read(&row->deferred), 10);
+    assert_int_equal(counter_read(&row->dropped[LOSS_SHUTDOWN]), 5);
     batch_unref(batch);
 }
 
@@ -105,6 +126,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_entry_keeps_the_equation),
+        cmocka_unit_test(what_the_journal_has_is_deferred_and_not_dropped),
         cmocka_unit_test(abandoning_drops_what_is_in_flight_and_closes_the_book),
         cmocka_unit_test(every_reason_has_a_name_of_its_own),
         cmocka_unit_test(a_histogram_counts_each_value_in_its_cell),
