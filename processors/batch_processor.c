@@ -212,7 +212,7 @@ static void take(struct batch_processor *self, struct batch *batch, struct recei
 {
     struct batch_processor_counters *counters = self->base.counters;
     struct outcome outcome = outcome_accepted;
-    struct partition *partition = partitions_of(&self->partitions, batch->client);
+    struct partition *partition = partitions_of(&self->partitions, batch->client, batch->skips);
     if (partition == NULL) {
         outcome = outcome_busy("too many batcher metadata-value combinations");
     } else if (!has_room(self, partition)) {
@@ -235,9 +235,10 @@ static void take(struct batch_processor *self, struct batch *batch, struct recei
         partition->mark_ns = clock_now_ns();
     if (self->config->metadata_keys.count > 0)
         counter_set(&counters->cardinality, self->partitions.combinations_count);
-    batcher_add(&partition->batcher, batch, self->config->wait_for_result ? receipt : NULL);
+    bool waits = self->config->wait_for_result || self->base.is_journaled;
+    batcher_add(&partition->batcher, batch, waits ? receipt : NULL);
     flush_full(self, partition);
-    if (!self->config->wait_for_result)
+    if (!waits)
         receipt_resolve(receipt, &outcome_accepted);
 }
 
@@ -252,7 +253,7 @@ static void flush_due(struct batch_processor *self)
     /* Take waiting requests while there is room. */
     while (!downstream_is_refusing(&self->downstream) &&
            (waiting = ring_first(self->waiting)) != NULL) {
-        partition = partitions_of(&self->partitions, waiting->batch->client);
+        partition = partitions_of(&self->partitions, waiting->batch->client, waiting->batch->skips);
         bool has_place = partition == NULL || has_room(self, partition);
         if (partition != NULL)
             partition_settle(partition, is_full(self, partition));

@@ -236,10 +236,11 @@ static void on_resolved(struct receipt *receipt, const struct outcome *outcome, 
     }
     /* Dropped samples count like the rest: as accepted if the client got OK. */
     if (outcome->verdict != REFUSED && lost->items > 0) {
+        unsigned exporters = component_exporters(component, lost);
         if (outcome->verdict == ACCEPTED || lost->is_acknowledged)
-            ledger_drop(component->ledger, lost, LOSS_TOO_LARGE, component->exporters);
+            ledger_drop(component->ledger, lost, LOSS_TOO_LARGE, exporters);
         else
-            ledger_reject(component->ledger, lost, LOSS_TOO_LARGE, component->exporters);
+            ledger_reject(component->ledger, lost, LOSS_TOO_LARGE, exporters);
     }
     receipt_resolve(shaped->outer, outcome);
     batch_unref(lost);

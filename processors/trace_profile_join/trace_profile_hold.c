@@ -63,13 +63,13 @@ static bool is_missing(const struct join_link *link)
     return link->found == SPAN_MISSED || link->is_unsettled;
 }
 
-void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch,
+void trace_profile_hold_add(struct trace_profile_hold *hold, struct held_request request,
                             const struct profile_links *links, struct pending_processes *pending,
                             uint64_t deadline_ns)
 {
     struct held *held = mem_zalloc(sizeof(*held));
     uint32_t missing = 0;
-    held->batch = batch;
+    held->request = request;
     held->pending = *pending;
     *pending = (struct pending_processes){.items = NULL};
     held->deadline_ns = deadline_ns;
@@ -80,7 +80,7 @@ void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch
     for (uint32_t i = 1; i < links->set.count; i++)
         if (is_missing(&links->set.items[i]))
             held->missing[held->missing_count++] = links->set.items[i].key;
-    held->overhead = sizeof(*held) + sizeof(*batch) + sizeof(batch->parts[0]) +
+    held->overhead = sizeof(*held) + sizeof(*request.batch) + sizeof(request.batch->parts[0]) +
                      held->missing_count * sizeof(held->missing[0]) +
                      held->pending.count * sizeof(held->pending.items[0]);
     budget_take(hold->budget, held->overhead);
@@ -92,11 +92,11 @@ void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch
     assert(held->missing_count > 0 || held->waits_for_all || held->pending.count > 0);
 }
 
-/* Removes *at from the list. Returns its batch. */
-static struct batch *pop_at(struct trace_profile_hold *hold, struct held **at)
+/* Removes *at from the list. */
+static struct held_request pop_at(struct trace_profile_hold *hold, struct held **at)
 {
     struct held *held = *at;
-    struct batch *batch = held->batch;
+    struct held_request request = held->request;
     assert(hold->count > 0);
     *at = held->next;
     if (hold->end == &held->next)
@@ -108,10 +108,10 @@ static struct batch *pop_at(struct trace_profile_hold *hold, struct held **at)
     mem_free(held->missing);
     pending_processes_fini(&held->pending);
     mem_free(held);
-    return batch;
+    return request;
 }
 
-struct batch *trace_profile_hold_pop(struct trace_profile_hold *hold)
+struct held_request trace_profile_hold_pop(struct trace_profile_hold *hold)
 {
     assert(hold->first != NULL);
     return pop_at(hold, &hold->first);
@@ -138,22 +138,23 @@ static bool is_complete(const struct trace_profile_hold *hold, struct held *held
 
 /* A round continues where the last call ended, so that not all are checked again for each that is
  * released. */
-struct batch *trace_profile_hold_pop_complete(struct trace_profile_hold *hold, unsigned *looks)
+struct held_request trace_profile_hold_pop_complete(struct trace_profile_hold *hold,
+                                                    unsigned *looks)
 {
     if (hold->next == &hold->first) {
         uint64_t arrivals = span_index_arrivals(&hold->store->index);
         if (arrivals == hold->arrivals)
-            return NULL;
+            return (struct held_request){.batch = NULL};
         hold->round_arrivals = arrivals;
     }
     for (; *hold->next != NULL; hold->next = &(*hold->next)->next) {
         if (*looks == 0)
-            return NULL;
+            return (struct held_request){.batch = NULL};
         --*looks;
         if (is_complete(hold, *hold->next))
             return pop_at(hold, hold->next);
     }
     hold->next = &hold->first;
     hold->arrivals = hold->round_arrivals;
-    return NULL;
+    return (struct held_request){.batch = NULL};
 }

@@ -12,10 +12,17 @@ struct batch;
 struct budget;
 struct join_store;
 struct profile_links;
+struct receipt;
 struct link_key;
 
+/* A request that waits; batch NULL: none. */
+struct held_request {
+    struct batch *batch;     /* a reference; one part */
+    struct receipt *receipt; /* NULL: resolved already */
+};
+
 struct held {
-    struct batch *batch; /* a reference; one part */
+    struct held_request request;
     uint64_t deadline_ns;
     struct link_key *missing;
     uint32_t missing_count;
@@ -49,13 +56,14 @@ bool trace_profile_hold_try_take(struct trace_profile_hold *hold, uint64_t bytes
 /* The same within the share for requests that may wait in vain. */
 bool trace_profile_hold_try_take_spare(struct trace_profile_hold *hold, uint64_t bytes);
 void trace_profile_hold_return(struct trace_profile_hold *hold, uint64_t bytes);
-/* Holds a batch whose bytes were taken. Takes the reference and the pending processes. links are
+/* Holds a request whose bytes were taken. Takes the reference and the pending processes. links are
  * those of the batch; it must have something to wait for. */
-void trace_profile_hold_add(struct trace_profile_hold *hold, struct batch *batch,
+void trace_profile_hold_add(struct trace_profile_hold *hold, struct held_request request,
                             const struct profile_links *links, struct pending_processes *pending,
                             uint64_t deadline_ns);
-/* Removes the oldest batch. Returns the reference; the bytes stay taken. */
-struct batch *trace_profile_hold_pop(struct trace_profile_hold *hold);
-/* The same with the next batch that no longer waits for anything. Call it until it returns NULL:
- * there is none, no spans have arrived, or *looks, decremented for each checked batch, is 0. */
-struct batch *trace_profile_hold_pop_complete(struct trace_profile_hold *hold, unsigned *looks);
+/* Removes the oldest request. Returns the reference; the bytes stay taken. */
+struct held_request trace_profile_hold_pop(struct trace_profile_hold *hold);
+/* The same with the next request that no longer waits for anything. Call it until it returns none:
+ * there is none, no spans have arrived, or *looks, decremented for each checked request, is 0. */
+struct held_request trace_profile_hold_pop_complete(struct trace_profile_hold *hold,
+                                                    unsigned *looks);

@@ -169,7 +169,8 @@ struct passed {
 /* A request that was held, on its way to the next stage. */
 struct released {
     struct downstream_batch offered;
-    struct batch *lost; /* as in finished */
+    struct receipt *receipt; /* NULL: resolved already */
+    struct batch *lost;      /* as in finished */
     uint64_t held_bytes;
 };
 
@@ -257,7 +258,8 @@ static struct finished finish(const struct component *owner, struct profile_enri
         finished.batch = batch_in_one_part(copied, owner->budget);
         finished.copies = only_items(kept, copies.made);
         if (finished.copies != NULL)
-            ledger_receive(owner->ledger, finished.copies, owner->exporters);
+            ledger_receive(owner->ledger, finished.copies,
+                           component_exporters(owner, finished.copies));
         counter_add(&counters->copied, copies.made);
         counter_add(&counters->uncopied, copies.left_out);
         batch_unref(copied);
@@ -295,10 +297,11 @@ static void book_lost(const struct component *owner, struct batch *lost,
     if (lost == NULL)
         return;
     counter_add(&counters->unwanted, lost->items);
+    unsigned exporters = component_exporters(owner, lost);
     if (outcome->verdict == ACCEPTED || lost->is_acknowledged)
-        ledger_drop(owner->ledger, lost, LOSS_UNWANTED, owner->exporters);
+        ledger_drop(owner->ledger, lost, LOSS_UNWANTED, exporters);
     else
-        ledger_reject(owner->ledger, lost, LOSS_UNWANTED, owner->exporters);
+        ledger_reject(owner->ledger, lost, LOSS_UNWANTED, exporters);
     batch_unref(lost);
 }
 
@@ -310,7 +313,8 @@ static void on_passed(struct receipt *receipt, const struct outcome *outcome, vo
     if (outcome->verdict == REFUSED) {
         /* The copies are gone: when the client sends the request again, it gets new ones. */
         if (passed->copies != NULL)
-            ledger_reject(owner->ledger, passed->copies, outcome->reason, owner->exporters);
+            ledger_reject(owner->ledger, passed->copies, outcome->reason,
+                          component_exporters(owner, passed->copies));
         batch_unref(passed->lost);
     } else {
         book_lost(owner, passed->lost, outcome);
@@ -330,11 +334,13 @@ static void show_held(struct join *self)
 static void end_released(struct join *self, struct released *released,
                          const struct outcome *outcome)
 {
+    struct receipt *receipt = released->receipt;
     book_lost(&self->base, released->lost, outcome);
     trace_profile_hold_return(&self->hold, released->held_bytes);
     batch_unref(released->offered.batch);
     mem_free(released);
     show_held(self);
+    receipt_resolve(receipt, outcome);
 }
 
 static void on_released(struct downstream_batch *offered, const struct outcome *outcome)
@@ -356,10 +362,12 @@ static bool may_release(const struct join *self, const struct turn *turn)
            clock_now_ns() < turn->until_ns && !downstream_is_blocked(&self->downstream);
 }
 
-/* Hands a batch that was held to the next stage. Takes the reference. */
-static void release(struct join *self, struct batch *batch, enum release why, struct turn *turn)
+/* Hands a request that was held to the next stage. Takes the reference. */
+static void release(struct join *self, struct held_request request, enum release why,
+                    struct turn *turn)
 {
     struct join_counters *counters = self->base.counters;
+    struct batch *batch = request.batch;
     struct released *released = mem_zalloc(sizeof(*released));
     struct finished finished = {.batch = batch};
     struct profile_enricher enricher;
@@ -369,6 +377,7 @@ static void release(struct join *self, struct batch *batch, enum release why, st
     turn->requests--;
     turn->bytes -= batch->bytes < turn->bytes ? batch->bytes : turn->bytes;
     released->held_bytes = batch->bytes;
+    released->receipt = request.receipt;
     profile_enricher_init(&enricher, self->store, self->base.budget);
     if (look_up(&self->base, &enricher, batch, &missing)) {
         finished = finish(&self->base, &enricher, batch);
@@ -414,11 +423,13 @@ static void release_due(struct join *self)
                         .bytes = JOIN_TURN_BYTES_MAX,
                         .looks = JOIN_TURN_LOOKS_MAX,
                         .until_ns = clock_now_ns() + JOIN_TURN_WORK_NS};
-    struct batch *batch;
     assert(lane_is_current(self->base.lane));
-    while (may_release(self, &turn) &&
-           (batch = trace_profile_hold_pop_complete(&self->hold, &turn.looks)) != NULL)
-        release(self, batch, RELEASE_COMPLETE, &turn);
+    while (may_release(self, &turn)) {
+        struct held_request request = trace_profile_hold_pop_complete(&self->hold, &turn.looks);
+        if (request.batch == NULL)
+            break;
+        release(self, request, RELEASE_COMPLETE, &turn);
+    }
     while (may_release(self, &turn)) {
         enum release why = RELEASE_STOP;
         if (!self->is_stopping) {
@@ -493,15 +504,18 @@ static void consume_profiles(struct join *self, struct batch *batch, struct rece
     if (!look_up(owner, &enricher, whole, &missing)) {
         finished.batch = batch_ref(whole);
     } else if (is_to_wait(self, &enricher.links, whole, missing, &pending)) {
-        /* Accepted: from now on the join is responsible for it. */
+        /* Accepted: from now on the join is responsible for it, or the journal before it. */
         struct batch *held = batch_create_like(whole, 1);
         batch_append_batch(held, whole);
         held->is_acknowledged = true;
-        trace_profile_hold_add(&self->hold, held, &enricher.links, &pending,
+        struct held_request request = {.batch = held,
+                                       .receipt = owner->is_journaled ? receipt : NULL};
+        trace_profile_hold_add(&self->hold, request, &enricher.links, &pending,
                                clock_now_ns() + self->store->settings.hold_ns);
         arm(self, false);
         show_held(self);
-        receipt_resolve(receipt, &outcome_accepted);
+        if (!owner->is_journaled)
+            receipt_resolve(receipt, &outcome_accepted);
     } else {
         finished = finish(owner, &enricher, whole);
     }

@@ -94,9 +94,12 @@ static bool append_copy(struct batcher *batcher, const struct batch *batch)
 void batcher_add(struct batcher *batcher, struct batch *batch, struct receipt *receipt)
 {
     assert(batch->signal == batcher->signal);
+    assert(batcher->pending == NULL || batcher->pending->skips == batch->skips);
     if (batcher->pending == NULL) {
         batcher->pending = batch_create(batcher->signal, BATCHER_PARTS_FIRST);
         batcher->pending->arrival_ns = batch->arrival_ns;
+        batcher->pending->skips = batch->skips;
+        batcher->pending->skipped = batch->skipped;
         batcher->pending->client =
             batcher->client != NULL ? client_info_ref(batcher->client) : NULL;
     }

@@ -12,11 +12,17 @@
 
 #define RETRY_NS ((uint64_t)10 * NS_PER_MS)
 
+static unsigned batches_max(const struct downstream_retry *downstream)
+{
+    return downstream->component->is_journaled ? DOWNSTREAM_STORED_BATCHES_MAX
+                                               : DOWNSTREAM_BATCHES_MAX;
+}
+
 bool downstream_is_blocked(const struct downstream_retry *downstream)
 {
     assert(downstream->refused == NULL || downstream->count > 0);
     return downstream->refused != NULL || downstream->is_turn_over ||
-           downstream->count >= DOWNSTREAM_BATCHES_MAX;
+           downstream->count >= batches_max(downstream);
 }
 
 bool downstream_is_refusing(const struct downstream_retry *downstream)
@@ -51,11 +57,13 @@ static void on_resolved(struct receipt *receipt, const struct outcome *outcome, 
         last.verdict = LOST;
         log_warn(&component->logger, "Sender failed", log_text("error", outcome->message));
         if (outcome->verdict == REFUSED && offered->batch->is_acknowledged)
-            ledger_drop(component->ledger, offered->batch, outcome->reason, component->exporters);
+            ledger_drop(component->ledger, offered->batch, outcome->reason,
+                        component_exporters(component, offered->batch));
         else if (outcome->verdict == REFUSED)
-            ledger_reject(component->ledger, offered->batch, outcome->reason, component->exporters);
+            ledger_reject(component->ledger, offered->batch, outcome->reason,
+                          component_exporters(component, offered->batch));
     }
-    bool was_full = downstream->count == DOWNSTREAM_BATCHES_MAX;
+    bool was_full = downstream->count == batches_max(downstream);
     downstream->count--;
     downstream->on_end(offered, &last);
     /* There is room again. Waiting batches go on from the loop, not from inside this callback. */

@@ -38,8 +38,9 @@ struct downstream_retry {
     void (*on_room)(struct component *component);
 };
 
-/* Batches under way at once: without a sending queue downstream, each waits for its export. */
-enum { DOWNSTREAM_BATCHES_MAX = 16 };
+/* Batches under way at once: without a sending queue downstream, each waits for its export. In a
+ * pipeline with a journal all do, and the queue shall not run dry. */
+enum { DOWNSTREAM_BATCHES_MAX = 16, DOWNSTREAM_STORED_BATCHES_MAX = 256 };
 
 void downstream_init(struct downstream_retry *downstream, struct component *component,
                      void (*on_end)(struct downstream_batch *offered,
@@ -52,7 +53,7 @@ void downstream_end(struct downstream_retry *downstream);
 /* True while the next stage has to take something first, or others have the lane. */
 bool downstream_is_blocked(const struct downstream_retry *downstream);
 /* True while a refused batch waits here to be offered again: a limit downstream is met. A blocked
- * one that is not refusing has DOWNSTREAM_BATCHES_MAX under way, or goes on in the next turn. */
+ * one that is not refusing has as many under way as there may be, or goes on in the next turn. */
 bool downstream_is_refusing(const struct downstream_retry *downstream);
 /* Set offered->batch first. Must not be blocked. */
 void downstream_offer(struct downstream_retry *downstream, struct downstream_batch *offered);

@@ -59,6 +59,7 @@ struct exporter_queue {
     struct export *exports;       /* under way */
     uint64_t exports_count;
     uint64_t requests_count; /* taken and not done */
+    uint64_t delivered_ns;   /* when the back-end last took something */
     struct lane_job job;
     struct budget_waiter slot_waiter;
     counter refused_requests;
@@ -232,6 +233,25 @@ static void lose(struct exporter_queue *queue, struct export_batch *cut, const c
     export_batch_resolve(cut, &lost);
 }
 
+bool exporter_queue_stores(const struct exporter_queue *queue)
+{
+    return queue->config->has_queue && queue->config->queue.storage[0] != '\0';
+}
+
+/* The journal keeps the batch and gives it again. Takes over the cut. */
+static void give_back(struct exporter_queue *queue, struct export_batch *cut, const char *why,
+                      const struct outcome *outcome)
+{
+    struct outcome refused = outcome_busy(outcome->message);
+    log_info(&queue->exporter->logger, "Exporting failed. The data stays in the journal.",
+             log_text("error", outcome->message != NULL ? outcome->message : why),
+             log_int("items", (int64_t)cut->batch->items));
+    count_delivery(queue, cut->batch, outcome->delivered_items);
+    ledger_defer(queue->exporter->ledger, cut->batch->signal,
+                 cut->batch->items - outcome->delivered_items);
+    export_batch_resolve(cut, &refused);
+}
+
 /* Frees the export and returns its batch. Resolve the receipts only then: that may free the request
  * that embeds the export. */
 static struct export_batch end(struct export *export)
@@ -276,6 +296,7 @@ static void deliver(struct export *export, const struct outcome *outcome)
     struct exporter_queue *queue = export->queue;
     struct export_batch cut = end(export);
     const struct batch *batch = cut.batch;
+    queue->delivered_ns = clock_now_ns();
     uint64_t known = outcome->invalid_items + outcome->too_large_items;
     assert(known <= outcome->rejected_items);
     assert(outcome->rejected_items <= batch->items);
@@ -336,8 +357,14 @@ static void on_attempt_done(struct receipt *receipt, const struct outcome *outco
     }
     if (last.reason == LOSS_SHUTDOWN)
         last.cause = FAILURE_SHUTDOWN;
+    /* A back-end that has taken others meanwhile will not take this one. */
+    bool stays = exporter_queue_stores(queue) && !outcome->is_permanent &&
+                 (last.reason == LOSS_SHUTDOWN || queue->delivered_ns < export->retry.started_ns);
     struct export_batch cut = end(export);
-    lose(queue, &cut, why, &last);
+    if (stays)
+        give_back(queue, &cut, why, &last);
+    else
+        lose(queue, &cut, why, &last);
 }
 
 static void attempt(struct timer *timer, void *arg)
@@ -427,7 +454,8 @@ static bool export_next_batch(struct exporter_queue *queue)
         struct request *request = ring_pop(queue->ring);
         if (request == NULL)
             return false;
-        partition = partitions_of(&queue->partitions, request->batch->client);
+        partition =
+            partitions_of(&queue->partitions, request->batch->client, request->batch->skips);
         if (partition->batcher.pending == NULL)
             start_flush_timer(queue, partition);
         batcher_add(&partition->batcher, request->batch, &request->receipt);
@@ -582,7 +610,8 @@ void exporter_queue_cancel(struct exporter_queue *queue, const struct batch *bat
 void exporter_queue_take(struct exporter_queue *queue, struct batch *batch, struct receipt *receipt)
 {
     assert(!queue->is_stopping);
-    bool waits = queue->ring == NULL || queue->config->queue.wait_for_result;
+    bool waits =
+        queue->ring == NULL || queue->config->queue.wait_for_result || exporter_queue_stores(queue);
     struct request *request =
         mem_alloc(queue->has_batch ? offsetof(struct request, export) : sizeof(struct request));
     receipt_init(&request->receipt, on_request_done, request);

@@ -51,6 +51,11 @@ const char *export_failure_name(size_t failure);
 void exporter_queue_shared_init(struct exporter_queue_shared *shared, const void *config);
 void exporter_queue_shared_fini(struct exporter_queue_shared *shared);
 
+/* Whether it has sending_queue::storage: what it takes stays in the pipeline's journal until it is
+ * exported. It resolves receipts with the result of the export then, and REFUSED, not permanent,
+ * says that the journal shall give the batch again. */
+bool exporter_queue_stores(const struct exporter_queue *queue);
+
 /* exporter outlives the queue. */
 struct exporter_queue *exporter_queue_create(struct component *exporter,
                                              struct exporter_queue_shared *shared);

@@ -16,8 +16,19 @@
 
 struct branch {
     struct exporter_queue *queue;
-    bool is_admitted; /* of the current batch */
+    uint32_t skip;   /* its bit in a batch's skips */
+    bool is_skipped; /* by the current batch */
+    bool is_admitted;
     struct outcome refusal;
+};
+
+/* One destination's share of a batch that stays in the journal until all that store are done. */
+struct stored_way {
+    struct receipt receipt;
+    struct receipt *upstream;
+    uint32_t skip;
+    const struct component *connector; /* NULL: a queue, which counts what it did not deliver */
+    struct batch *batch;               /* for a connector: a reference */
 };
 
 /* A batch that waits for room. */
@@ -35,6 +46,8 @@ struct fanout {
     void *arg;
     struct component **connectors;
     size_t connectors_count;
+    uint32_t *connector_skips; /* their bits in a batch's skips */
+    bool is_journaled;         /* at least one exporter or connector stores */
     size_t count;
     struct branch branches[];
 };
@@ -64,6 +77,95 @@ static void hand_to_connectors(struct fanout *fanout, struct batch *batch, struc
     }
 }
 
+/* What may still succeed is not lost: the journal gives it again. */
+static void on_stored_end(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct stored_way *way = arg;
+    struct outcome result = *outcome;
+    assert(receipt == &way->receipt);
+    if (outcome->verdict == REFUSED) {
+        const struct component *connector = way->connector;
+        if (outcome->is_permanent && connector != NULL) {
+            result.verdict = LOST;
+            ledger_drop(connector->ledger, way->batch, outcome->reason, connector->exporters);
+        } else {
+            result = outcome_accepted;
+            result.owed = way->skip;
+            if (connector != NULL)
+                ledger_defer(connector->ledger, way->batch->signal,
+                             way->batch->items * connector->exporters);
+        }
+    }
+    receipt_resolve(way->upstream, &result);
+    batch_unref(way->batch);
+    mem_free(way);
+}
+
+static struct receipt *stored_way(struct receipt *upstream, uint32_t skip,
+                                  const struct component *connector, struct batch *batch)
+{
+    struct stored_way *way = mem_alloc(sizeof(*way));
+    *way = (struct stored_way){.upstream = upstream,
+                               .skip = skip,
+                               .connector = connector,
+                               .batch = connector != NULL ? batch_ref(batch) : NULL};
+    receipt_init(&way->receipt, on_stored_end, way);
+    return &way->receipt;
+}
+
+/* The pipelines behind connectors know nothing of the destinations of this one. What a connector
+ * that does not store refuses is lost. */
+static void give_connectors(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
+{
+    struct batch *plain = batch_create_like(batch, batch->parts_count);
+    batch_append_batch(plain, batch);
+    plain->skips = plain->skipped = 0;
+    for (size_t i = 0; i < fanout->connectors_count; i++) {
+        struct component *connector = fanout->connectors[i];
+        uint32_t skip = fanout->connector_skips[i];
+        if ((batch->skips & skip) != 0) {
+            receipt_resolve(receipt, &outcome_accepted);
+        } else if (skip != SKIP_OTHERS) {
+            component_consume(connector, plain, stored_way(receipt, skip, connector, plain));
+        } else {
+            struct joint *joint =
+                joint_create(fanout->base.ledger, fanout->base.budget, plain, receipt, 1);
+            joint_set_taken(joint);
+            component_consume(
+                connector, plain,
+                joint_add(joint, connector->exporters, !connector->factory->passes_on));
+        }
+    }
+    batch_unref(plain);
+}
+
+/* To the destinations of a pipeline with a journal: no batch is refused as a whole. */
+static void give_stored(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
+{
+    struct outcome owed = outcome_accepted;
+    receipt_expect(receipt, (unsigned)(fanout->count + fanout->connectors_count));
+    if (fanout->connectors_count > 0)
+        give_connectors(fanout, batch, receipt);
+    for (size_t i = 0; i < fanout->count; i++) {
+        struct branch *branch = &fanout->branches[i];
+        bool is_stored = branch->skip != SKIP_OTHERS;
+        if (branch->is_skipped) {
+            receipt_resolve(receipt, &outcome_accepted);
+        } else if (branch->is_admitted) {
+            struct receipt *way =
+                is_stored ? stored_way(receipt, branch->skip, NULL, NULL) : receipt;
+            exporter_queue_take(branch->queue, batch, way);
+        } else if (is_stored && !branch->refusal.is_permanent) {
+            owed.owed |= branch->skip;
+            ledger_defer(fanout->base.ledger, batch->signal, batch->items);
+            receipt_resolve(receipt, &outcome_accepted);
+        } else {
+            exporter_queue_lose(branch->queue, batch, receipt, &branch->refusal);
+        }
+    }
+    receipt_resolve(receipt, &owed);
+}
+
 /* False: the batch has to wait for a queue with block_on_overflow. */
 static bool give(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
 {
@@ -72,9 +174,15 @@ static bool give(struct fanout *fanout, struct batch *batch, struct receipt *rec
     size_t admitted = 0;
     for (size_t i = 0; i < fanout->count; i++) {
         struct branch *branch = &fanout->branches[i];
+        branch->is_skipped = (batch->skips & branch->skip) != 0;
+        if (branch->is_skipped) {
+            branch->is_admitted = false;
+            continue;
+        }
         branch->is_admitted = exporter_queue_admit(branch->queue, batch, &branch->refusal);
         admitted += branch->is_admitted;
-        if (!branch->is_admitted && blocking == NULL && exporter_queue_blocks(branch->queue, batch))
+        if (!branch->is_admitted && branch->skip == SKIP_OTHERS && blocking == NULL &&
+            exporter_queue_blocks(branch->queue, batch))
             blocking = branch->queue;
     }
     if (blocking != NULL) {
@@ -86,9 +194,13 @@ static bool give(struct fanout *fanout, struct batch *batch, struct receipt *rec
         return false;
     }
     for (size_t i = 0; i < fanout->count; i++)
-        if (!fanout->branches[i].is_admitted)
+        if (!fanout->branches[i].is_admitted && !fanout->branches[i].is_skipped)
             exporter_queue_note_refusal(fanout->branches[i].queue, batch,
                                         &fanout->branches[i].refusal);
+    if (fanout->is_journaled) {
+        give_stored(fanout, batch, receipt);
+        return true;
+    }
     if (fanout->connectors_count > 0) {
         hand_to_connectors(fanout, batch, receipt);
         return true;
@@ -156,14 +268,24 @@ struct fanout *fanout_create(const struct fanout_settings *settings)
     fanout->on_free = settings->on_free;
     fanout->arg = settings->arg;
     fanout->count = count;
-    for (size_t i = 0; i < count; i++)
-        fanout->branches[i].queue = settings->queues[i];
+    unsigned stored = 0;
+    for (size_t i = 0; i < count; i++) {
+        struct branch *branch = &fanout->branches[i];
+        branch->queue = settings->queues[i];
+        branch->skip = exporter_queue_stores(branch->queue) ? UINT32_C(1) << stored++ : SKIP_OTHERS;
+    }
     fanout->connectors_count = connectors_count;
-    if (connectors_count > 0)
+    if (connectors_count > 0) {
         fanout->connectors =
             (struct component **)mem_alloc(connectors_count * sizeof(struct component *));
-    for (size_t i = 0; i < connectors_count; i++)
+        fanout->connector_skips = mem_alloc(connectors_count * sizeof(uint32_t));
+    }
+    for (size_t i = 0; i < connectors_count; i++) {
         fanout->connectors[i] = settings->connectors[i];
+        fanout->connector_skips[i] =
+            settings->connectors[i]->is_journaled ? UINT32_C(1) << stored++ : SKIP_OTHERS;
+    }
+    fanout->is_journaled = stored > 0;
     return fanout;
 }
 
@@ -174,6 +296,7 @@ void fanout_destroy(struct fanout *fanout)
     assert(fanout->waits_for == NULL);
     ring_destroy(fanout->held);
     mem_free((void *)fanout->connectors);
+    mem_free(fanout->connector_skips);
     mem_free(fanout);
 }
 

@@ -4,7 +4,11 @@
  * and the caller may offer it again. With block_on_overflow a batch waits here until there is room,
  * and later batches wait behind it. A connector has no queue: it always gets the batch once no
  * queue blocks, and resolves the receipt when the pipelines behind it have. Batches are immutable,
- * so all share the same bytes. Runs on its lane. */
+ * so all share the same bytes.
+ *
+ * In a pipeline with a journal, exporters and connectors that store are told apart, by bits in the
+ * order of the queues and then of the connectors (is_journaled): a batch may skip some, and an
+ * outcome says which have not finished it. Runs on its lane. */
 #pragma once
 
 #include <stdbool.h>

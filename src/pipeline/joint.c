@@ -93,6 +93,12 @@ struct joint *joint_create(struct ledger *ledger, struct budget *budget, struct 
     return joint;
 }
 
+void joint_set_taken(struct joint *joint)
+{
+    assert(joint->ways_added == 0);
+    joint->is_taken = true;
+}
+
 static struct way *next_way(struct joint *joint)
 {
     assert(joint->ways_added < joint->ways_count);

@@ -20,6 +20,8 @@ struct exporter_queue;
  * if need be. upstream may be NULL. */
 struct joint *joint_create(struct ledger *ledger, struct budget *budget, struct batch *batch,
                            struct receipt *upstream, size_t ways);
+/* Somebody else has taken the batch, too: what all refuse is lost and counted as well. */
+void joint_set_taken(struct joint *joint);
 /* Returns the receipt of the next way, which leads to that many exporters. ends: the batch ends
  * there, so its items are delivered when it is accepted. */
 struct receipt *joint_add(struct joint *joint, unsigned exporters, bool ends);

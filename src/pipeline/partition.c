@@ -8,6 +8,7 @@
 #include "src/pipeline/partition.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <search.h>
 #include <stdio.h>
 #include <string.h>
@@ -132,7 +133,7 @@ struct partition_key {
 };
 
 static struct partition_key key_of(const struct partitions *partitions,
-                                   const struct client_info *client)
+                                   const struct client_info *client, uint32_t skips)
 {
     struct partition_key key = {.is_none = true};
     const char *tenant = tenant_of(partitions, client);
@@ -150,8 +151,11 @@ static struct partition_key key_of(const struct partitions *partitions,
     }
     fclose(out);
     size_t tenant_bytes = tenant != NULL ? strlen(tenant) : 0;
-    key.text = mem_alloc(size + tenant_bytes + 1);
-    memcpy(key.text, key.values, size);
+    enum { SKIPS_BYTES = 10 }; /* "80000000/", in front of the rest */
+    key.text = mem_alloc(SKIPS_BYTES + size + tenant_bytes + 1);
+    size_t skips_bytes = skips != 0 ? (size_t)sprintf(key.text, "%" PRIx32 "/", skips) : 0;
+    memcpy(key.text + skips_bytes, key.values, size);
+    size += skips_bytes;
     if (tenant_bytes > 0)
         memcpy(key.text + size, tenant, tenant_bytes);
     key.text[size + tenant_bytes] = '\0';
@@ -235,12 +239,14 @@ static struct partition *wake(struct partition *partition)
     return partition;
 }
 
-struct partition *partitions_of(struct partitions *partitions, const struct client_info *client)
+struct partition *partitions_of(struct partitions *partitions, const struct client_info *client,
+                                uint32_t skips)
 {
-    bool is_plain = partitions->keys.count == 0 && tenant_of(partitions, client) == NULL;
+    bool is_plain =
+        partitions->keys.count == 0 && tenant_of(partitions, client) == NULL && skips == 0;
     if (is_plain && partitions->plain != NULL)
         return wake(partitions->plain);
-    struct partition_key key = key_of(partitions, client);
+    struct partition_key key = key_of(partitions, client, skips);
     void *found = tfind(&(struct partition){.key = key.text}, &partitions->tree, compare);
     struct partition *partition = found != NULL ? *(struct partition **)found : NULL;
     if (partition != NULL)

@@ -68,11 +68,13 @@ void partitions_owned_by(struct partitions *partitions, timer_fn on_timer, void 
 /* Nothing may be pending and no timer running. */
 void partitions_fini(struct partitions *partitions);
 
-/* Finds or makes the partition of a client (NULL: all values are missing). It is busy until the
+/* Finds or makes the partition of a client (NULL: all values are missing) and of batches with these
+ * skips. It is busy until the
  * caller settles it. NULL when it would need one combination of values above the limit and none has
  * been idle for PARTITION_IDLE_MIN_NS. A client without any of the values does not count, nor do
  * tenants that no key names. */
-struct partition *partitions_of(struct partitions *partitions, const struct client_info *client);
+struct partition *partitions_of(struct partitions *partitions, const struct client_info *client,
+                                uint32_t skips);
 /* Call after partitions_of, batcher_add or batcher_cut. With nothing pending the partition becomes
  * idle: its timer must be stopped, and the caller must forget it. */
 void partition_settle(struct partition *partition, bool is_due);

@@ -4,14 +4,20 @@
 #include "src/pipeline/pipeline.h"
 
 #include <assert.h>
+#include <errno.h>
 
 #include "src/base/budget.h"
+#include "src/base/buffer.h"
 #include "src/base/counter.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
+#include "src/core/client_info.h"
 #include "src/core/ledger.h"
 #include "src/core/receipt.h"
+#include "src/journal/journal.h"
+#include "src/journal/journal_format.h"
+#include "src/pipeline/exporter_queue.h"
 #include "src/pipeline/fanout.h"
 #include "src/pipeline/joint.h"
 #include "src/pipeline/pipeline_limits.h"
@@ -26,6 +32,11 @@ struct pipeline {
     struct component *head; /* first processor, or the fan-out */
     struct fanout *fanout;
     unsigned exporters;
+    struct journal *journal;
+    unsigned others;               /* destinations that do not store */
+    uint32_t storing;              /* skip bits of those that do, exporters and connectors */
+    unsigned weights[STORING_MAX]; /* of each bit: its destinations */
+    uint64_t uncommitted;          /* requests in the journal's hands */
     void (*drained)(void *arg);
     void *drained_arg;
 };
@@ -43,6 +54,20 @@ struct entry {
 
 /* Bytes charged for an entry: itself, and at most two slots of a growing ring. */
 enum { ENTRY_BYTES = sizeof(struct entry) + 2 * sizeof(void *) };
+
+/* A request on its way through the journal, and then through the processors; or one that the
+ * journal gives again. */
+struct durable {
+    struct journal_entry entry; /* first: the journal frees it */
+    struct receipt receipt;
+    struct receipt *upstream; /* until it is committed */
+    struct pipeline *pipeline;
+    struct batch *batch;
+    uint8_t *meta;         /* until it is committed; owned */
+    unsigned destinations; /* that it was given to */
+    enum counting counting;
+};
+enum { DURABLE_BYTES = sizeof(struct durable) };
 
 struct outlet {
     size_t count;
@@ -83,7 +108,7 @@ static void drain_ring(void *arg)
             return;
         }
     }
-    if (pipeline->drained == NULL || ring_depth(pipeline->ring) > 0 ||
+    if (pipeline->drained == NULL || ring_depth(pipeline->ring) > 0 || pipeline->uncommitted > 0 ||
         fanout_is_blocked(pipeline->fanout))
         return;
     void (*drained)(void *) = pipeline->drained;
@@ -96,6 +121,23 @@ static void on_fanout_free(void *arg)
     struct pipeline *pipeline = arg;
     assert(!fanout_is_blocked(pipeline->fanout));
     lane_defer(pipeline->lane, &pipeline->job);
+}
+
+static void add_storing(struct pipeline *pipeline, unsigned destinations)
+{
+    unsigned place = (unsigned)__builtin_popcount(pipeline->storing);
+    assert(place < STORING_MAX);
+    pipeline->storing |= UINT32_C(1) << place;
+    pipeline->weights[place] = destinations;
+    pipeline->others -= destinations;
+}
+
+static unsigned destinations_of(const struct pipeline *pipeline, uint32_t storing)
+{
+    unsigned destinations = 0;
+    for (; storing != 0; storing &= storing - 1)
+        destinations += pipeline->weights[__builtin_ctz(storing)];
+    return destinations;
 }
 
 struct pipeline *pipeline_create(const struct pipeline_settings *settings)
@@ -120,8 +162,16 @@ struct pipeline *pipeline_create(const struct pipeline_settings *settings)
         .arg = pipeline,
     });
     pipeline->head = fanout_component(pipeline->fanout);
+    pipeline->others = settings->exporters;
+    for (size_t i = 0; i < settings->queues_count; i++)
+        if (exporter_queue_stores(settings->queues[i]))
+            add_storing(pipeline, 1);
+    for (size_t i = 0; i < settings->connectors_count; i++)
+        if (settings->connectors[i]->is_journaled)
+            add_storing(pipeline, settings->connectors[i]->exporters);
     for (size_t i = settings->processors_count; i > 0; i--) {
         settings->processors[i - 1]->next = pipeline->head;
+        settings->processors[i - 1]->is_journaled = pipeline->storing != 0;
         pipeline->head = settings->processors[i - 1];
     }
     return pipeline;
@@ -153,11 +203,165 @@ static void enter(struct pipeline *pipeline, struct batch *batch, struct receipt
         lane_hurry(pipeline->lane);
 }
 
+/* The exporters have finished it, or owe it. */
+static void on_durable_end(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct durable *durable = arg;
+    struct pipeline *pipeline = durable->pipeline;
+    struct journal_entry *entry = &durable->entry;
+    assert(receipt == &durable->receipt);
+    struct batch *batch = durable->batch;
+    unsigned given = destinations_of(pipeline, entry->given);
+    entry->owed = outcome->owed & entry->given;
+    ledger_release(pipeline->ledger, batch->signal, batch->items * given);
+    if (outcome->verdict == REFUSED) {
+        /* A processor refused it for all. Destinations that do not store get it no more. */
+        unsigned dropped = durable->destinations - (outcome->is_permanent ? 0 : given);
+        if (dropped > 0)
+            ledger_drop(pipeline->ledger, batch, outcome->reason, dropped);
+        if (!outcome->is_permanent) {
+            entry->owed = entry->given;
+            ledger_defer(pipeline->ledger, batch->signal, batch->items * given);
+        }
+    }
+    batch_unref(batch);
+    budget_return(pipeline->budget, DURABLE_BYTES);
+    if (entry->given != 0)
+        journal_settle(entry);
+    else
+        mem_free(durable);
+}
+
+/* Through the processors to the exporters of entry->given, and to those that do not store if
+ * with_others. */
+static void run_durable(struct durable *durable, bool with_others)
+{
+    struct pipeline *pipeline = durable->pipeline;
+    unsigned given = destinations_of(pipeline, durable->entry.given);
+    struct batch *batch = batch_create_like(durable->batch, durable->batch->parts_count);
+    batch_append_batch(batch, durable->batch);
+    batch->is_acknowledged = true;
+    batch->skips = (pipeline->storing & ~durable->entry.given) | (with_others ? 0 : SKIP_OTHERS);
+    durable->destinations = given + (with_others ? pipeline->others : 0);
+    batch->skipped = pipeline->exporters - durable->destinations;
+    ledger_store(pipeline->ledger, batch->signal, batch->items * given);
+    receipt_init(&durable->receipt, on_durable_end, durable);
+    budget_take(pipeline->budget, ENTRY_BYTES);
+    enter(pipeline, batch, &durable->receipt, COUNTS_NONE);
+    batch_unref(batch);
+}
+
+/* The journal has it, or could not take it. */
+static void on_committed(struct journal_entry *entry)
+{
+    struct durable *durable = (struct durable *)entry;
+    struct pipeline *pipeline = durable->pipeline;
+    assert(pipeline->uncommitted > 0);
+    pipeline->uncommitted--;
+    mem_free(durable->meta);
+    durable->meta = NULL;
+    lane_defer(pipeline->lane, &pipeline->job);
+    if (entry->record.error == 0) {
+        unsigned left = destinations_of(pipeline, pipeline->storing & ~entry->given);
+        receipt_resolve(durable->upstream, &outcome_accepted);
+        ledger_defer(pipeline->ledger, durable->batch->signal, durable->batch->items * left);
+        if (entry->given != 0 || pipeline->others > 0) {
+            run_durable(durable, true);
+            return;
+        }
+    } else {
+        struct outcome busy = outcome_busy(entry->record.error == -EDQUOT
+                                               ? "the journal is full (max_size), try again later"
+                                               : "the journal cannot be written, try again later");
+        if (durable->counting == COUNTS_ALL)
+            ledger_reject(pipeline->ledger, durable->batch, busy.reason, pipeline->exporters);
+        receipt_resolve(durable->upstream, &busy);
+    }
+    batch_unref(durable->batch);
+    budget_return(pipeline->budget, DURABLE_BYTES);
+    mem_free(durable);
+}
+
+/* A record that was read back, for the exporters of entry->given. */
+static void on_replay(struct journal_entry *entry, void *arg)
+{
+    struct durable *durable = (struct durable *)entry;
+    struct pipeline *pipeline = arg;
+    const struct journal_head *head = &entry->stored.head;
+    struct buffer *payload = entry->stored.payload;
+    durable->pipeline = pipeline;
+    durable->batch = batch_create((enum signal_kind)head->signal, 1);
+    durable->batch->items = head->items;
+    durable->batch->client = client_info_read(slice_of(payload->data, head->meta_bytes));
+    batch_append(durable->batch, payload,
+                 slice_of(payload->data + head->meta_bytes, payload->size - head->meta_bytes));
+    ledger_receive(pipeline->ledger, durable->batch, destinations_of(pipeline, entry->given));
+    budget_take(pipeline->budget, DURABLE_BYTES);
+    run_durable(durable, false);
+}
+
+bool pipeline_stores(const struct pipeline *pipeline)
+{
+    return pipeline->storing != 0;
+}
+
+void pipeline_set_journal(struct pipeline *pipeline, struct journal *journal)
+{
+    assert(pipeline->journal == NULL);
+    pipeline->journal = journal;
+    journal_add_lane(journal, pipeline->lane, on_replay, pipeline);
+}
+
+size_t pipeline_entry_bytes(void)
+{
+    return sizeof(struct durable);
+}
+
+static uint64_t entry_bytes(const struct pipeline *pipeline)
+{
+    return pipeline->journal != NULL ? (uint64_t)DURABLE_BYTES : (uint64_t)ENTRY_BYTES;
+}
+
+/* Puts it into the ring, or commits it first. It is charged already. */
+static void admit(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt,
+                  enum counting counting)
+{
+    if (pipeline->journal == NULL) {
+        enter(pipeline, batch, receipt, counting);
+        return;
+    }
+    if (batch->bytes > JOURNAL_PAYLOAD_BYTES_MAX - JOURNAL_META_BYTES_MAX) {
+        struct outcome outcome = outcome_too_large("the request is too large for the journal");
+        budget_return(pipeline->budget, DURABLE_BYTES);
+        if (counting != COUNTS_NONE)
+            ledger_reject(pipeline->ledger, batch, outcome.reason, pipeline->exporters);
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    struct durable *durable = mem_zalloc(sizeof(*durable));
+    size_t meta_bytes = client_info_bytes(batch->client);
+    durable->entry.fn = on_committed;
+    durable->entry.lane = pipeline->lane;
+    durable->entry.bytes = batch->bytes;
+    durable->entry.record.batch = batch;
+    durable->upstream = receipt;
+    durable->pipeline = pipeline;
+    durable->batch = batch_ref(batch);
+    durable->counting = counting;
+    if (meta_bytes > 0 && meta_bytes <= JOURNAL_META_BYTES_MAX) {
+        durable->meta = mem_alloc(meta_bytes);
+        client_info_write(batch->client, durable->meta);
+        durable->entry.record.meta = slice_of(durable->meta, meta_bytes);
+    }
+    pipeline->uncommitted++;
+    journal_append(pipeline->journal, &durable->entry);
+}
+
 static void take_in(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt,
                     enum counting counting)
 {
     assert(lane_is_current(pipeline->lane));
-    if (!budget_try_take(pipeline->budget, ENTRY_BYTES)) {
+    if (!budget_try_take(pipeline->budget, entry_bytes(pipeline))) {
         struct outcome busy = outcome_busy("the memory budget is used up, try again later");
         busy.reason = LOSS_MEMORY;
         counter_add(&pipeline->refusals, 1);
@@ -166,7 +370,7 @@ static void take_in(struct pipeline *pipeline, struct batch *batch, struct recei
         receipt_resolve(receipt, &busy);
         return;
     }
-    enter(pipeline, batch, receipt, counting);
+    admit(pipeline, batch, receipt, counting);
 }
 
 void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
@@ -246,13 +450,21 @@ unsigned outlet_exporters(const struct outlet *outlet)
     return exporters;
 }
 
+bool outlet_stores(const struct outlet *outlet)
+{
+    for (size_t i = 0; i < outlet->count; i++)
+        if (pipeline_stores(outlet->pipelines[i]))
+            return true;
+    return false;
+}
+
 /* Goes through the ring, so that a chain of connectors needs no deeper stack and each pipeline gets
  * its turn. */
 static void pass(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
 {
     assert(lane_is_current(pipeline->lane));
-    budget_take(pipeline->budget, ENTRY_BYTES);
-    enter(pipeline, batch, receipt, COUNTS_NONE);
+    budget_take(pipeline->budget, entry_bytes(pipeline));
+    admit(pipeline, batch, receipt, COUNTS_NONE);
 }
 
 void outlet_pass(struct outlet *outlet, struct batch *batch, struct receipt *receipt)

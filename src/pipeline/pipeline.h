@@ -14,6 +14,7 @@
 
 struct batch;
 struct budget;
+struct journal;
 struct pipeline;
 struct receipt;
 struct exporter_queue;
@@ -38,6 +39,16 @@ void pipeline_destroy(struct pipeline *pipeline);
 /* Puts a receiver's request into the ring, or refuses it (UNAVAILABLE) when the budget is used up.
  * The receipt, which may be NULL, resolves exactly once. */
 void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt);
+/* Whether it needs a journal: an exporter stores (exporter_queue_stores), or one behind a connector
+ * that passes items on. */
+bool pipeline_stores(const struct pipeline *pipeline);
+/* Requests are committed to the journal before they are accepted, and come back from it. Its
+ * exporters are those that store and then such connectors, in the order of the settings. The lanes'
+ * instances of the pipeline share it; it outlives them. Before the journal starts, and before
+ * anything is offered to a pipeline that needs one. */
+void pipeline_set_journal(struct pipeline *pipeline, struct journal *journal);
+/* What the journal's entries need (journal_settings). */
+size_t pipeline_entry_bytes(void);
 /* Calls done(arg) once, when the ring is empty and the fan-out holds nothing. Nothing more may be
  * offered. */
 void pipeline_drain(struct pipeline *pipeline, void (*done)(void *arg), void *arg);
@@ -49,3 +60,5 @@ struct outlet *outlet_create(struct pipeline *const *pipelines, size_t count);
 void outlet_destroy(struct outlet *outlet);
 /* The number of destinations of an item that goes to all of them. */
 unsigned outlet_exporters(const struct outlet *outlet);
+/* Whether one of its pipelines needs a journal. */
+bool outlet_stores(const struct outlet *outlet);

@@ -12,6 +12,7 @@
 #include "src/base/log.h"
 #include "src/base/rss_trim.h"
 #include "src/config/component_set.h"
+#include "src/service/journals.h"
 #include "src/service/service_parts.h"
 #include "src/service/telemetry.h"
 
@@ -73,6 +74,8 @@ bool service_start(struct service *service, struct error *error)
                 if (config->pipelines[i].depth == depth - 1 &&
                     !start_pipeline(service, &service->lanes[lane], i, error))
                     return error_prefix(error, "cannot start pipelines");
+    if (!journals_start(service, error))
+        return error_prefix(error, "cannot start pipelines");
     /* Lane 0 last: its instances open the listeners and deal connections to the others. */
     for (unsigned lane = service->lanes_count; lane > 0; lane--)
         for (size_t i = 0; i < service->config->components_count; i++)

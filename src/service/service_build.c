@@ -13,7 +13,10 @@
 #include "src/base/machine.h"
 #include "src/base/mem.h"
 #include "src/config/component_set.h"
+#include "src/config/shared/file_storage_config.h"
+#include "src/core/batch.h"
 #include "src/pipeline/pipeline.h"
+#include "src/service/journals.h"
 #include "src/service/service.h"
 #include "src/service/service_parts.h"
 #include "src/service/status_page.h"
@@ -146,6 +149,7 @@ static bool build_connectors(struct service *service, struct service_lane *part,
         connector->output = (enum signal_kind)given;
         connector->outlets[given] = outlet;
         connector->exporters = from->factory->passes_on ? outlet_exporters(outlet) : 1;
+        connector->is_journaled = from->factory->passes_on && outlet_stores(outlet);
         part->connectors[slot] = connector;
         bool has_shared =
             from->factory->share == NULL || share_among(service, from, connector, error);
@@ -201,21 +205,30 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
             if (part->connectors[j] != NULL)
                 connectors[connectors_count++] = part->connectors[j];
     }
-    part->pipelines[index] = pipeline_create(&(struct pipeline_settings){
-        .lane = part->lane,
-        .ledger = &part->ledger,
-        .budget = &service->budget,
-        .processors = part->processors[index],
-        .processors_count = from->processors_count,
-        .queues = queues,
-        .queues_count = queues_count,
-        .connectors = connectors,
-        .connectors_count = connectors_count,
-        .exporters = from->destinations,
-    });
+    size_t storing = 0;
+    for (size_t i = 0; i < queues_count; i++)
+        storing += exporter_queue_stores(queues[i]);
+    for (size_t i = 0; i < connectors_count; i++)
+        storing += connectors[i]->is_journaled;
+    bool is_possible = storing <= STORING_MAX;
+    if (is_possible)
+        part->pipelines[index] = pipeline_create(&(struct pipeline_settings){
+            .lane = part->lane,
+            .ledger = &part->ledger,
+            .budget = &service->budget,
+            .processors = part->processors[index],
+            .processors_count = from->processors_count,
+            .queues = queues,
+            .queues_count = queues_count,
+            .connectors = connectors,
+            .connectors_count = connectors_count,
+            .exporters = from->destinations,
+        });
     mem_free((void *)queues);
     mem_free((void *)connectors);
-    return true;
+    return is_possible ||
+           error_set(error, "pipeline \"%s\" has %zu exporters with storage, expected at most %d",
+                     from->id, storing, STORING_MAX);
 }
 
 static void link_over_lanes(struct component *first, struct component *before,
@@ -347,6 +360,17 @@ static struct service *create(const struct config *config, struct lane *const *l
     service->shared =
         mem_zalloc(config->components_count * SIGNAL_KINDS * sizeof(service->shared[0]));
     service->commons = (void **)mem_zalloc(config->components_count * sizeof(void *));
+    service->journals =
+        (struct journal **)mem_zalloc(config->pipelines_count * sizeof(struct journal *));
+    service->disks = mem_zalloc(config->components_count * sizeof(service->disks[0]));
+    for (size_t i = 0; i < config->components_count; i++) {
+        const struct config_component *component = &config->components[i];
+        bool is_storage =
+            component->config != NULL && strcmp(component->factory->type, "file_storage") == 0;
+        const struct file_storage_config *storage = is_storage ? component->config : NULL;
+        budget_init(&service->disks[i],
+                    storage != NULL && storage->max_size > 0 ? storage->max_size : UINT64_MAX);
+    }
     service->started_ns = clock_now_ns();
     /* By default half of the machine's memory; the rest is for the application and the kernel. */
     uint64_t budget_mib = config->service.budget_mib;
@@ -429,6 +453,10 @@ void service_destroy(struct service *service)
         if (service->commons[i] != NULL)
             service->config->components[i].factory->unshare(service->commons[i]);
     mem_free((void *)service->commons);
+    journals_destroy(service);
+    for (size_t j = 0; j < service->config->components_count; j++)
+        budget_fini(&service->disks[j]);
+    mem_free(service->disks);
     budget_fini(&service->budget);
     mem_free(service->shared);
     mem_free(service->lanes);

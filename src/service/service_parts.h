@@ -12,6 +12,7 @@
 #include "src/core/ledger.h"
 #include "src/pipeline/exporter_queue.h"
 
+struct journal;
 struct lane;
 struct pipeline;
 struct telemetry;
@@ -41,6 +42,8 @@ struct service {
     struct service_lane *lanes;
     struct budget budget;
     struct exporter_queue_shared *shared; /* by component and signal */
+    struct journal **journals;            /* by pipeline; NULL: it has none */
+    struct budget *disks;                 /* by component: of file_storage, bytes of files */
     void **commons;                       /* by component: what its instances share */
     struct component **extensions;        /* as config->extensions, on lane 0 */
     struct telemetry *telemetry;          /* NULL: no metrics reader */

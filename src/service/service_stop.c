@@ -13,6 +13,7 @@
 #include "src/core/ledger.h"
 #include "src/pipeline/exporter_queue.h"
 #include "src/pipeline/pipeline.h"
+#include "src/service/journals.h"
 #include "src/service/service.h"
 #include "src/service/service_parts.h"
 #include "src/service/telemetry.h"
@@ -99,6 +100,7 @@ static void finish(struct stop_run *run)
     bool is_forced = run->is_forced;
     service->abandoned_items = atomic_load(&run->abandoned_items);
     lane_timer_stop(service->lanes[0].lane, &run->deadline);
+    journals_stop(service, is_forced);
     service->stop_run = NULL;
     /* When cut short, components may still hold a latch of this run, so it is not freed. */
     if (!is_forced)
@@ -257,6 +259,7 @@ void service_stop(struct service *service, void (*done)(bool is_forced, void *ar
     service->stop_run = run;
     atomic_store(&service->state, SERVICE_STOPPING);
     log_info(NULL, "Starting shutdown...");
+    journals_pause(service);
     lane_timer_start(service->lanes[0].lane, &run->deadline,
                      service->config->service.drain_timeout_ns);
     begin_stage(run);

@@ -72,6 +72,11 @@ static void add_ledger(const struct ledger *ledger, struct metrics *metrics)
         metrics_add(metrics, "spanflame_items_in_flight", COUNTER_GAUGE,
                     "Items that are not delivered, rejected or dropped yet.", &labels,
                     (double)counter_read(&row->in_flight));
+        if (counter_read(&row->deferred) > 0)
+            metrics_add(metrics, "spanflame_items_deferred", COUNTER_SUM,
+                        "Items that an exporter gets later, from the journal. They are received "
+                        "again then.",
+                        &labels, (double)counter_read(&row->deferred));
         add_reasons(metrics, "spanflame_items_rejected",
                     "Items refused with an error to the client.", signal, row->rejected);
         add_reasons(metrics, "spanflame_items_dropped",

@@ -567,7 +567,7 @@ static void run_partitions(struct slice request)
         char name[32];
         struct client_metadata row = {"tenant", name_of(name, i % count)};
         struct client_info *client = client_info_create("", &row, 1);
-        struct partition *partition = partitions_of(&partitions, client);
+        struct partition *partition = partitions_of(&partitions, client, 0);
         if (partition != NULL)
             partition_settle(partition, true);
         client_info_unref(client);

@@ -137,6 +137,7 @@ struct harness_totals harness_totals(const struct harness *harness, enum signal_
         totals.received += atomic_load(&row->received);
         totals.delivered += atomic_load(&row->delivered);
         totals.in_flight += atomic_load(&row->in_flight);
+        totals.deferred += atomic_load(&row->deferred);
         for (int reason = 0; reason < LOSS_REASONS; reason++) {
             totals.rejected += atomic_load(&row->rejected[reason]);
             totals.dropped += atomic_load(&row->dropped[reason]);
@@ -172,8 +173,8 @@ void harness_check(const struct harness *harness)
         return;
     for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
         struct harness_totals totals = harness_totals(harness, (enum signal_kind)signal);
-        assert_int_equal(totals.received,
-                         totals.delivered + totals.rejected + totals.dropped + totals.in_flight);
+        assert_int_equal(totals.received, totals.delivered + totals.rejected + totals.dropped +
+                                              totals.deferred + totals.in_flight);
         assert_int_equal(totals.delivered, delivered_items(harness, (enum signal_kind)signal));
     }
 }

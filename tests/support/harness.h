@@ -51,6 +51,7 @@ struct harness_totals {
     uint64_t rejected;
     uint64_t dropped;
     uint64_t in_flight;
+    uint64_t deferred;
     uint64_t by_reason[LOSS_REASONS]; /* rejected and dropped */
 };
 

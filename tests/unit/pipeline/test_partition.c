@@ -43,7 +43,7 @@ static struct partition *partition_for(struct partitions *partitions,
                                        const struct client_metadata *rows, size_t count)
 {
     struct client_info *client = client_info_create("10.0.0.1", rows, count);
-    struct partition *partition = partitions_of(partitions, client);
+    struct partition *partition = partitions_of(partitions, client, 0);
     client_info_unref(client);
     return partition;
 }
@@ -85,7 +85,7 @@ static void different_values_are_different_partitions(void **state)
     }
     for (size_t i = 0; i < SETS; i++)
         assert_ptr_equal(partition_for(&partitions, sets[i].rows, sets[i].count), found[i]);
-    assert_ptr_equal(partitions_of(&partitions, NULL), found[0]);
+    assert_ptr_equal(partitions_of(&partitions, NULL, 0), found[0]);
     assert_int_equal(partitions.combinations_count, SETS);
     end(&partitions);
 }
@@ -109,7 +109,7 @@ static void without_keys_there_is_one(void **state)
     (void)state;
     struct partitions partitions;
     start(&partitions, 0, 1);
-    struct partition *only = partitions_of(&partitions, NULL);
+    struct partition *only = partitions_of(&partitions, NULL, 0);
     assert_non_null(only);
     for (size_t i = 0; i < SETS; i++)
         assert_ptr_equal(partition_for(&partitions, sets[i].rows, sets[i].count), only);
@@ -138,7 +138,7 @@ static void profiles_of_different_tenants_are_never_one(void **state)
     /* There is always room for those without a tenant. */
     assert_non_null(plain);
     assert_null(plain->batcher.client);
-    assert_ptr_equal(partitions_of(&partitions, NULL), plain);
+    assert_ptr_equal(partitions_of(&partitions, NULL, 0), plain);
     assert_ptr_equal(partition_for(&partitions, a + 1, 1), of_a);
     end(&partitions);
 }
@@ -200,7 +200,7 @@ static void those_that_were_idle_for_a_while_give_way(void **state)
     assert_ptr_equal(partition_for(&partitions, &rows[1], 1), b);
     /* All are in use, but a client without any of the values is always let in. */
     assert_null(partition_for(&partitions, &rows[0], 1));
-    assert_non_null(partitions_of(&partitions, NULL));
+    assert_non_null(partitions_of(&partitions, NULL, 0));
     assert_int_equal(partitions.combinations_count, 3);
     end(&partitions);
     clock_fake_stop();
@@ -276,10 +276,10 @@ static void no_value_takes_no_place(void **state)
     const struct client_metadata a = {"tenant", "a"};
     const struct client_metadata b = {"tenant", "b"};
     start(&partitions, 1, 1);
-    assert_non_null(partitions_of(&partitions, NULL));
+    assert_non_null(partitions_of(&partitions, NULL, 0));
     assert_non_null(partition_for(&partitions, &a, 1));
     assert_null(partition_for(&partitions, &b, 1));
-    assert_non_null(partitions_of(&partitions, NULL));
+    assert_non_null(partitions_of(&partitions, NULL, 0));
     end(&partitions);
 }
 

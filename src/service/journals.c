@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opens, starts and stops journals. Main thread. */
+#include "src/service/journals.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+#include "src/base/error.h"
+#include "src/base/fileops.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+#include "src/config/shared/exporter_queue_config.h"
+#include "src/config/shared/file_storage_config.h"
+#include "src/core/batch.h"
+#include "src/journal/journal.h"
+#include "src/journal/journal_format.h"
+#include "src/journal/journal_progress.h"
+#include "src/pipeline/pipeline.h"
+#include "src/service/service_parts.h"
+
+/* Of the memory budget, for what one exporter holds of one journal. */
+enum { GIVEN_PART = 8 };
+
+enum { ID_KEPT_BYTES = 900 };
+
+/* "" when the exporter does not store. */
+static const char *storage_of(const struct config_component *exporter)
+{
+    if (exporter->factory->kind != EXPORTER)
+        return "";
+    const struct exporter_queue_config *config = exporter->config;
+    return config->has_queue ? config->queue.storage : "";
+}
+
+/* The storage of the first exporter that stores, in the pipeline or else behind its connectors,
+ * whose pipelines are known already. */
+static const struct config_component *find_storage(struct service *service, size_t index,
+                                                   const struct config_component *const *known)
+{
+    const struct config *config = service->config;
+    const struct config_pipeline *pipeline = &config->pipelines[index];
+    for (size_t i = 0; i < pipeline->exporters_count; i++) {
+        const char *storage = storage_of(pipeline->exporters[i]);
+        if (storage[0] != '\0')
+            return service->view.extension(&service->view, storage);
+    }
+    for (size_t i = 0; i < config->pipelines_count; i++)
+        for (size_t j = 0; known[i] != NULL && j < config->pipelines[i].receivers_count; j++)
+            for (size_t k = 0; k < pipeline->exporters_count; k++)
+                if (config->pipelines[i].receivers[j] == pipeline->exporters[k])
+                    return known[i];
+    return NULL;
+}
+
+/* As the journal knows it, owned by the caller. Identifiers have no limit: of a long one, the start
+ * and a checksum. */
+static char *name_of(const char *prefix, const char *id)
+{
+    char *name = mem_alloc(JOURNAL_EXPORTER_BYTES_MAX + 1);
+    size_t size = strlen(id);
+    if (strlen(prefix) + size <= JOURNAL_EXPORTER_BYTES_MAX)
+        snprintf(name, JOURNAL_EXPORTER_BYTES_MAX + 1, "%s%s", prefix, id);
+    else
+        snprintf(name, JOURNAL_EXPORTER_BYTES_MAX + 1, "%s%.*s~%08" PRIx32, prefix, ID_KEPT_BYTES,
+                 id, journal_crc(0, slice_of((const uint8_t *)id, size)));
+    return name;
+}
+
+/* Fills the names of those that store, in the order of pipeline_set_journal. Returns how many there
+ * are. */
+static size_t name_storing(struct service *service, size_t index, char *names[static STORING_MAX])
+{
+    const struct config_pipeline *pipeline = &service->config->pipelines[index];
+    const struct service_lane *lane = &service->lanes[0];
+    size_t count = 0;
+    for (size_t i = 0; i < pipeline->exporters_count; i++)
+        if (storage_of(pipeline->exporters[i])[0] != '\0')
+            names[count++] = name_of("", pipeline->exporters[i]->id);
+    for (size_t i = 0; i < pipeline->exporters_count; i++) {
+        if (pipeline->exporters[i]->factory->kind != CONNECTOR)
+            continue;
+        size_t first = connector_slot(component_slot(service, pipeline->exporters[i]),
+                                      pipeline->signal, (enum signal_kind)0);
+        for (size_t j = first; j < first + SIGNAL_KINDS; j++)
+            if (lane->connectors[j] != NULL && lane->connectors[j]->is_journaled)
+                names[count++] = name_of("connector/", pipeline->exporters[i]->id);
+    }
+    assert(count > 0 && count <= STORING_MAX); /* the pipeline was built */
+    return count;
+}
+
+/* Letters, digits, "_", "-" and "." stay; other bytes become "~" and four hexadecimal digits, as in
+ * the names of the Go collector's files. */
+static void directory_of(char path[static PATH_MAX], const char *directory, const char *pipeline)
+{
+    int size = snprintf(path, PATH_MAX - 8, "%s/", directory);
+    for (; *pipeline != '\0' && size > 0 && size < PATH_MAX - 8; pipeline++)
+        size += isalnum((unsigned char)*pipeline) || strchr("_-.", *pipeline) != NULL
+                    ? snprintf(path + size, 2, "%c", *pipeline)
+                    : snprintf(path + size, 6, "~%04X", (unsigned)(unsigned char)*pipeline);
+}
+
+/* File systems whose fdatasync returns at once, without a disk below. */
+static void warn_of_file_system(const char *directory)
+{
+    static const struct {
+        unsigned long type;
+        const char *name;
+    } rows[] = {{0x01021994, "tmpfs"}, {0x794c7630, "overlay"}};
+    struct statfs info;
+    if (statfs(directory, &info) != 0)
+        return;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if ((unsigned long)info.f_type == rows[i].type)
+            log_warn(NULL,
+                     "The directory of file_storage does not survive a restart of the container or "
+                     "the machine: mount a volume there.",
+                     log_text("directory", directory), log_text("file_system", rows[i].name));
+}
+
+static bool start_journal(struct service *service, size_t index,
+                          const struct config_component *extension, struct error *error)
+{
+    const struct config_pipeline *pipeline = &service->config->pipelines[index];
+    const struct file_storage_config *config = extension->config;
+    struct budget *disk = &service->disks[component_slot(service, extension)];
+    char directory[PATH_MAX];
+    directory_of(directory, config->directory, pipeline->id);
+    if (config->create_directory) {
+        int failed = fileops()->mkdir(config->directory, file_storage_mode(config));
+        if (failed != 0 && failed != -EEXIST)
+            return error_set(error, "cannot make the directory %s: %s", config->directory,
+                             strerror(-failed));
+    }
+    warn_of_file_system(config->directory);
+    char *names[STORING_MAX];
+    size_t count = name_storing(service, index, names);
+    struct journal *journal = journal_create(
+        &(struct journal_settings){
+            .store = {.directory = directory,
+                      .segment_bytes = JOURNAL_SEGMENT_BYTES,
+                      .disk = disk,
+                      .is_synced = config->fsync,
+                      .directory_mode = file_storage_mode(config)},
+            .exporters = (const char *const *)names,
+            .exporters_count = count,
+            .memory = &service->budget,
+            .given_bytes_max = budget_limit(&service->budget) / GIVEN_PART,
+            .entry_bytes = pipeline_entry_bytes(),
+            .logger = &(struct logger){.component_id = extension->id,
+                                       .component_kind = "extension",
+                                       .pipeline_id = pipeline->id},
+        },
+        error);
+    while (count > 0)
+        mem_free(names[--count]);
+    if (journal == NULL)
+        return error_prefix(error, "cannot open the journal of pipeline \"%s\"", pipeline->id);
+    service->journals[index] = journal;
+    for (unsigned lane = 0; lane < service->lanes_count; lane++)
+        pipeline_set_journal(service->lanes[lane].pipelines[index], journal);
+    log_info(NULL,
+             config->fsync ? "Requests survive a power cut once they are answered."
+                           : "Requests survive the end of the process once they are "
+                             "answered; for power cuts set fsync of file_storage.",
+             log_text("pipeline", pipeline->id), log_text("directory", directory));
+    return journal_start(journal, error);
+}
+
+bool journals_start(struct service *service, struct error *error)
+{
+    const struct config *config = service->config;
+    bool has_started = true;
+    const struct config_component **storages = (const struct config_component **)mem_zalloc(
+        config->pipelines_count * sizeof(const struct config_component *));
+    /* The pipelines behind connectors come first. */
+    for (size_t depth = config->depth + 1; depth > 0; depth--)
+        for (size_t i = 0; i < config->pipelines_count; i++) {
+            if (config->pipelines[i].depth != depth - 1 ||
+                !pipeline_stores(service->lanes[0].pipelines[i]))
+                continue;
+            storages[i] = find_storage(service, i, storages);
+            assert(storages[i] != NULL); /* the configuration was checked */
+            has_started = has_started && start_journal(service, i, storages[i], error);
+        }
+    mem_free((void *)storages);
+    return has_started;
+}
+
+void journals_pause(struct service *service)
+{
+    for (size_t i = 0; i < service->config->pipelines_count; i++)
+        if (service->journals[i] != NULL)
+            journal_pause(service->journals[i]);
+}
+
+void journals_stop(struct service *service, bool is_forced)
+{
+    for (size_t i = 0; i < service->config->pipelines_count; i++) {
+        if (service->journals[i] == NULL)
+            continue;
+        if (is_forced)
+            journal_abandon(service->journals[i]);
+        else
+            journal_stop(service->journals[i]);
+    }
+}
+
+void journals_destroy(struct service *service)
+{
+    for (size_t i = 0; service->journals != NULL && i < service->config->pipelines_count; i++)
+        journal_destroy(service->journals[i]);
+    mem_free((void *)service->journals);
+    service->journals = NULL;
+}
