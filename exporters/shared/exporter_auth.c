@@ -7,7 +7,7 @@
 #include "src/listen/authenticator.h"
 
 const struct config_field exporter_auth_fields[] = {
-    CONFIG_EXTENSION(struct exporter_auth_config, authenticator, "authenticator",
+    CONFIG_EXTENSION(struct exporter_auth_config, authenticator, "authenticator", "authenticator",
                      authenticator_accepts_client, "Id of an authenticator extension."),
     CONFIG_END,
 };

@@ -61,7 +61,7 @@ static const char *const contrib_types[] = {
         " ack asapclient avro_log_encoding awscloudwatchmetricstreams_encoding awslogs_encoding "
         "awsproxy azure_auth azure_encoding basicauth bearertokenauth cgroupruntime datadog "
         "db_storage "
-        "docker_observer ecs_observer ecs_task_observer file_storage googleclientauth "
+        "docker_observer ecs_observer ecs_task_observer googleclientauth "
         "google_cloud_logentry_encoding headers_setter health_check healthcheckv2 host_observer "
         "http_forwarder jaeger_encoding jaegerremotesampling json_log_encoding k8s_leader_elector "
         "k8s_observer kafkatopics_observer memory_ballast memory_limiter oauth2client oidc opamp "

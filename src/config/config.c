@@ -215,6 +215,7 @@ static bool load(struct loader *loader, const struct config_request *request, st
         if (!noted->user->is_used)
             continue;
         struct error error = {.text = ""};
+        const char *kind = noted->field->extension_kind;
         const struct config_component *extension = component_set_find(&set, EXTENSION, noted->name);
         bool is_listed = false;
         for (size_t i = 0; i < config->extensions_count; i++)
@@ -225,15 +226,14 @@ static bool load(struct loader *loader, const struct config_request *request, st
                 if (set.kinds[i] == EXTENSION)
                     suggestion_consider(&suggestion, set.items[i].id);
             loader_problem(loader, noted->position, noted->path,
-                           "failed to resolve authenticator \"%s\": authenticator not found; "
-                           "expected an extension that is defined below extensions%s",
-                           noted->name, suggestion_to_text(&suggestion).text);
+                           "failed to resolve %s \"%s\": %s not found; expected an extension that "
+                           "is defined below extensions%s",
+                           kind, noted->name, kind, suggestion_to_text(&suggestion).text);
         } else if (!is_listed) {
             loader_problem(loader, noted->position, noted->path,
-                           "failed to resolve authenticator \"%s\": authenticator not found; "
-                           "the extension is defined but not started: add it to "
-                           "service::extensions",
-                           noted->name);
+                           "failed to resolve %s \"%s\": %s not found; the extension is defined "
+                           "but not started: add it to service::extensions",
+                           kind, noted->name, kind);
         } else if (extension->config != NULL && !noted->field->accepts(extension, &error)) {
             loader_problem(loader, noted->position, noted->path, "%s", error.text);
         }

@@ -107,6 +107,7 @@ struct config_field {
     /* TEXT: unless empty, the value must name an extension that service::extensions lists and this
      * function accepts. NULL: any string. */
     bool (*accepts)(const struct config_component *extension, struct error *error);
+    const char *extension_kind; /* with accepts: "authenticator", for problems */
     /* The value is decoded and checked but has no effect; a warning says so, as with IGNORED. */
     bool has_no_effect;
     /* CHOICE: case does not matter, and the index as a number, and null for the first choice, are
@@ -191,10 +192,10 @@ struct config_field {
             CONFIG_RANGE(lowest, highest), .has_no_effect = true                                   \
     }
 /* The id of an extension that rule accepts. */
-#define CONFIG_EXTENSION(owner, field, name, rule, text)                                           \
+#define CONFIG_EXTENSION(owner, field, name, kind, rule, text)                                     \
     {                                                                                              \
         CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
-            .accepts = (rule)                                                                      \
+            .accepts = (rule), .extension_kind = (kind)                                            \
     }
 #define CONFIG_SECRET(owner, field, name, text)                                                    \
     CONFIG_PLAIN(owner, field, const char *, CONFIG_TYPE_SECRET, name, NULL, text)

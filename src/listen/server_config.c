@@ -22,7 +22,7 @@ const struct config_field server_middleware_fields[] = {
 };
 
 #define AUTHENTICATOR_ROW                                                                          \
-    CONFIG_EXTENSION(struct server_auth_config, authenticator, "authenticator",                    \
+    CONFIG_EXTENSION(struct server_auth_config, authenticator, "authenticator", "authenticator",   \
                      authenticator_accepts_server, "Id of an authenticator extension.")
 
 const struct config_field server_auth_fields[] = {

@@ -41,6 +41,7 @@ static const struct {
     {EXTENSION, "health_check", "endpoint: \"127.0.0.1:0\""},
     {EXTENSION, "basicauth", "client_auth: {username: a, password: b}"},
     {EXTENSION, "bearertokenauth", "token: a"},
+    {EXTENSION, "file_storage", "directory: /tmp"},
 };
 
 static const char *keys_of(const struct component_factory *factory)

@@ -4,6 +4,7 @@
 #include "src/config/shared/exporter_queue_config.h"
 
 #include "src/base/error.h"
+#include "src/config/shared/file_storage_config.h"
 
 #include <inttypes.h>
 #include <strings.h>
@@ -82,8 +83,11 @@ const struct config_field sending_queue_fields[] = {
                 "Let clients wait for room instead of refusing them."),
     CONFIG_BOOL(struct sending_queue_config, wait_for_result, "wait_for_result", "false",
                 "Respond to the client only when the export has ended."),
-    CONFIG_TEXT_NOT_EMPTY(struct sending_queue_config, storage, "storage",
-                          "Storage extension that keeps the queue on disk."),
+    CONFIG_EXTENSION(
+        struct sending_queue_config, storage, "storage", "storage client extension",
+        file_storage_accepts,
+        "Storage extension: requests stay in the pipeline's journal on disk until they "
+        "are exported."),
     CONFIG_OPTIONAL(struct sending_queue_config, batch, struct queue_batch_config, has_batch,
                     CONFIG_NULL_ENABLES, "batch", batch_fields, batch_check,
                     "Merge and split the requests that leave the queue."),
@@ -123,12 +127,6 @@ bool sending_queue_check(const void *section, struct error *error)
         return error_set(error, "`wait_for_result` is not supported with a persistent queue "
                                 "configured with `storage`") ||
                error_at(error, "wait_for_result");
-    if (queue->storage[0] != '\0')
-        return error_set(error,
-                         "found \"%s\", but file_storage is not available in this build; remove "
-                         "the key to keep the queue in memory",
-                         queue->storage) ||
-               error_at(error, "storage");
     if (!queue->has_batch)
         return true;
     enum queue_sizer batch_sizer = queue_batch_sizer(queue);

@@ -53,7 +53,7 @@ static void queues_are_checked(void **state)
         {{.queue_size = 10, .storage = "", .wait_for_result = true}, NULL},
         {{.queue_size = 10, .storage = "file_storage", .wait_for_result = true},
          "`wait_for_result` is not supported with a persistent queue"},
-        {{.queue_size = 10, .storage = "file_storage"}, "remove the key"},
+        {{.queue_size = 10, .storage = "file_storage"}, NULL},
         {{.queue_size = 10, .storage = "", .has_batch = true, .batch.min_size = 8192}, NULL},
         {{.queue_size = 10, .storage = "", .has_batch = true, .sizer = QUEUE_REQUESTS},
          "`batch` supports only `items` or `bytes` sizer"},

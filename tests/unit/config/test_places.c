@@ -77,7 +77,8 @@ static const struct row rows[] = {
     {EXPORTER, WEB "sending_queue: {batch: {max_size: @5, min_size: 6}}", "`max_size` (5)"},
     {EXPORTER, WEB "sending_queue: {sizer: items, queue_size: 5, batch: {min_size: @6}}",
      "less than or equal to `queue_size`"},
-    {EXPORTER, WEB "sending_queue: {storage: @file_storage}", "file_storage is not available"},
+    {EXPORTER, WEB "sending_queue: {@storage: file_storage}",
+     "failed to resolve storage client extension \"file_storage\""},
     {EXPORTER, WEB "sending_queue: {storage: f, wait_for_result: @true}", "persistent queue"},
     {EXPORTER, WEB "retry_on_failure: {randomization_factor: @1.5}", "within [0, 1]"},
     {EXPORTER, WEB "retry_on_failure: {multiplier: @-1}", "must be non-negative"},
@@ -111,7 +112,7 @@ static const struct row rows[] = {
     {EXPORTER, WEB "retry_on_failure: {max_interval: @-1s}", "expected a duration"},
     {EXPORTER, WEB "sending_queue: {sizer: @''}", "expected one of"},
     {EXPORTER, WEB "sending_queue: {batch: {sizer: @\"\"}}", "expected one of"},
-    {EXPORTER, WEB "sending_queue: {storage: @''}", "expected a string that is not empty"},
+    {EXPORTER, WEB "sending_queue: {storage: @''}", "found an empty string"},
     {EXPORTER, WEB "@middlewares: [{id: x}]", "middlewares are not supported"},
     /* debug */
     {EXPORTER, "debug:\n    @output_paths: [stdout]", "output_paths is not supported"},
@@ -242,6 +243,16 @@ static const struct row rows[] = {
     {EXTENSION, "bearertokenauth:\n    tokens: [b, @\"a\\nb\"]", "line end"},
     {EXTENSION, "bearertokenauth:\n    token: @\"a\\x01b\"", "line end"},
     {EXTENSION, "bearertokenauth:\n    scheme: @\"a\\nb\"\n    token: a", "line end"},
+    {EXTENSION, "file_storage:\n    directory: @/does/not/exist", "directory must exist"},
+    {EXTENSION,
+     "file_storage:\n    directory: /\n    create_directory: true\n"
+     "    directory_permissions: @'0999'",
+     "permissions in octal"},
+    {EXTENSION, "file_storage:\n    directory: /\n    max_size: @1KiB", "max_size"},
+    {EXTENSION,
+     "file_storage:\n    directory: /x\n    create_directory: true\n"
+     "    compaction: {on_rebound: true, check_interval: @0s}",
+     "must be positive"},
     {EXTENSION, "bearertokenauth:\n    header: @a b\n    token: a", "is not a header name"},
 };
 

@@ -534,7 +534,8 @@ static const struct config_case configs[] = {
     {"{endpoint: 'http://h', tls: {min_version: '1.3', max_version: '1.2'}}", "min_version"},
     {"{endpoint: 'http://h', tls: {min_version: '1.4'}}", "1.4"},
     {"{endpoint: 'http://h', sending_queue: {storage: file_storage}}",
-     "file_storage is not available in this build"},
+     "failed to resolve storage client extension \"file_storage\": storage client extension not "
+     "found"},
     {"{endpoint: 'http://h', sending_queue: {queue_size: 0}}", "queue_size"},
     {"{endpoint: 'http://h', sending_queue: {sizer: items, queue_size: 10, batch: {min_size: 11}}}",
      "`min_size` must be less than or equal to `queue_size`"},

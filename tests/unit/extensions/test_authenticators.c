@@ -27,7 +27,7 @@ struct pipe_config {
 };
 
 static const struct config_field pipe_fields[] = {
-    CONFIG_EXTENSION(struct pipe_config, authenticator, "authenticator",
+    CONFIG_EXTENSION(struct pipe_config, authenticator, "authenticator", "authenticator",
                      authenticator_accepts_server, "Who may send."),
     CONFIG_END,
 };
