@@ -3,7 +3,7 @@
 """Writes the man pages spanflame.1 and spanflame.yaml.5 from what the program prints of its own tables.
 
 usage: man_pages.py PROGRAM DIRECTORY
-spanflame.1 is made of `--help` and `profile help`, spanflame.yaml.5 of `config-reference`."""
+spanflame.1 is made of `--help`, `profile help` and `journal help`, spanflame.yaml.5 of `config-reference`."""
 
 import pathlib
 import re
@@ -54,8 +54,8 @@ def head(title, section, version):
     return f'.TH {title} {section} "" "spanflame {version}"'
 
 
-def program_page(version, help_text, profile_text):
-    main, profile = sections(help_text), sections(profile_text)
+def program_page(version, help_text, profile_text, journal_text):
+    main, profile, journal = (sections(text) for text in (help_text, profile_text, journal_text))
     return "\n".join([
         head("SPANFLAME", 1, version),
         ".SH NAME\nspanflame \\- OpenTelemetry pipeline daemon",
@@ -67,10 +67,13 @@ def program_page(version, help_text, profile_text):
         f".SH OPTIONS\n{entries(main['Flags'])}",
         f".SH PROFILE VERBS\n{entries(profile['Verbs'])}",
         f".SH PROFILE OPTIONS\n{entries(profile['Flags'])}",
+        f".SH JOURNAL VERBS\n{entries(journal['Verbs'])}",
+        f".SH JOURNAL OPTIONS\n{entries(journal['Flags'])}",
         ".SH SIGNALS\n.TP\n\\fBSIGTERM\\fR, \\fBSIGINT\\fR\nStop: what is in flight is exported "
         "first, for at most service::drain_timeout.\n.TP\n\\fBSIGHUP\\fR\nRead the configuration "
         "again. An invalid one is reported, and the old one goes on.",
-        ".SH EXIT STATUS\n0 after a stop by signal and after success, 1 after an error.",
+        ".SH EXIT STATUS\n0 after a stop by signal and after success, 1 after an error."
+        "\n.br\n\\fBjournal\\fR: 1 if something is damaged (verify, export), 2 after an error.",
         ".SH FILES\n.TP\n\\fI/etc/spanflame/config.yaml\\fR\nThe configuration of the service."
         "\n.TP\n\\fI/etc/default/spanflame\\fR\nThe options of the service.",
         ".SH SEE ALSO\n\\fBspanflame.yaml\\fR(5)",
@@ -116,7 +119,7 @@ def main():
         return done.stdout
 
     version = printed("--version").split()[-1]
-    page = program_page(version, printed("--help"), printed("profile", "help"))
+    page = program_page(version, printed("--help"), printed("profile", "help"), printed("journal", "help"))
     directory.mkdir(parents=True, exist_ok=True)
     (directory / "spanflame.1").write_text(page, encoding="utf-8")
     page = configuration_page(version, printed("config-reference"))

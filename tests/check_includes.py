@@ -53,7 +53,9 @@ FLOORS = (
     ("exporters/otlp_grpc", "otlp_grpc"),
     ("exporters", "debug, nop"),
     ("extensions", "health_check, zpages, pprof, authenticators"),
+    ("src/cli/arguments", "verbs and flags of commands that have verbs"),
     ("src/cli/profile", "spanflame profile: show, convert, merge, diff"),
+    ("src/cli/journal", "spanflame journal: list, verify, export"),
     ("src/cli", "the command line"),
 )
 ORDER = {folder: number for number, (folder, _) in enumerate(FLOORS)}

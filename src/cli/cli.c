@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "src/base/error.h"
-#include "src/cli/profile/profile_arguments.h"
+#include "src/cli/arguments/verbs.h"
 
 enum flag_id {
     FLAG_CONFIG,
@@ -62,6 +62,8 @@ static const struct {
      "Query a running daemon's health_check; argument: its URL (http://localhost:13133/)"},
     {"profile", CLI_PROFILE,
      "Inspect profile files: show, convert, merge, diff; see \"profile help\""},
+    {"journal", CLI_JOURNAL,
+     "Look into journals on disk: list, verify, export; see \"journal help\""},
     {"completion", CLI_COMPLETION, "Print completions for a shell; argument: bash, zsh or fish"},
 };
 
@@ -185,7 +187,8 @@ bool cli_parse(struct cli *cli, int count, char **arguments, struct error *error
         }
         cli->rest = &arguments[i + 1];
         cli->rest_count = count - i - 1;
-        if (cli->command == CLI_VERSION || cli->command == CLI_HELP || cli->command == CLI_PROFILE)
+        if (cli->command == CLI_VERSION || cli->command == CLI_HELP ||
+            cli->command == CLI_PROFILE || cli->command == CLI_JOURNAL)
             break;
     }
     return true;

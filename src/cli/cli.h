@@ -16,6 +16,7 @@ enum cli_command {
     CLI_FEATURE_GATE,
     CLI_HEALTH_CHECK,
     CLI_PROFILE,
+    CLI_JOURNAL,
     CLI_COMPLETION,
     CLI_VERSION,
     CLI_HELP,
@@ -35,7 +36,7 @@ struct cli {
     bool is_json;          /* print-config --format=json */
     bool skips_validation; /* print-config --validate=false */
     const char *argument;  /* featuregate ID, healthcheck URL, completion SHELL; NULL: none */
-    char **rest;           /* profile: the arguments after it, which it parses itself */
+    char **rest; /* profile, journal: the arguments after it, which they parse themselves */
     int rest_count;
 };
 

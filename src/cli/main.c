@@ -10,6 +10,7 @@
 #include "src/cli/completion.h"
 #include "src/cli/components.h"
 #include "src/cli/health_probe.h"
+#include "src/cli/journal/journal_command.h"
 #include "src/cli/profile/profile_command.h"
 #include "src/config/config.h"
 #include "src/service/supervisor.h"
@@ -46,6 +47,8 @@ int main(int count, char **arguments)
         return completion_print(cli.argument, stdout, &error) ? 0 : fail(error.text);
     case CLI_PROFILE:
         return profile_command(cli.program, cli.rest_count, cli.rest);
+    case CLI_JOURNAL:
+        return journal_command(cli.program, cli.rest_count, cli.rest, stdout, stderr);
     case CLI_VERSION:
         printf("%s version %s\n", cli.program, SPANFLAME_VERSION);
         return 0;

@@ -973,6 +973,12 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
         if (head.type == JOURNAL_CHECKPOINT && at == JOURNAL_BLOCK_BYTES)
             skip_unused_ids(reader, &head);
         if (!is_wanted) {
+            /* What was damaged before a record that is not wanted does not concern later ones. */
+            if (head.type == JOURNAL_DATA && head.id < reader->position) {
+                if (reader->damage_offset > 0)
+                    report_spoilt(reader, reader->damage_offset);
+                reader->damage_offset = 0;
+            }
             if (reader->depth == JOURNAL_CHECKS && !payload_is_sound(reader, &head))
                 report_spoilt(reader, at);
             step_over(reader, &head);

@@ -216,6 +216,10 @@ class CommandLine(unittest.TestCase):
             (["profile", "m"], {"merge"}),
             (["profile", "show", "--fl"], {"--flamegraph"}),
             (["profile", "show", "some"], {"some.yaml"}),
+            (["journal", "ex"], {"export"}),
+            (["journal", "export", "--al"], {"--all"}),
+            (["journal", "export", "--signal", "p"], {"profiles"}),
+            (["journal", "list", "some"], {"some.yaml"}),
             (["validate", "--config", "some"], {"some.yaml"}),
             (["validate", "--config", "=", "some"], {"some.yaml"}),
             (["print-config", "--format", "=", ""], {"yaml", "json"}),
@@ -231,6 +235,8 @@ class CommandLine(unittest.TestCase):
             ("completion ", {"bash", "zsh", "fish"}),
             ("profile me", {"merge"}),
             ("profile show --fl", {"--flamegraph"}),
+            ("journal ver", {"verify"}),
+            ("journal export --al", {"--all"}),
             ("print-config --format=", {"--format=yaml", "--format=json"}),
         ):
             with self.subTest(line):
@@ -252,6 +258,8 @@ class CommandLine(unittest.TestCase):
         for line, offered in (
             ("", "Check the configuration"),
             ("profile ", "Several profiles into one file"),
+            ("journal ", "Check every record"),
+            ("journal export --si", "signal"),
             ("print-config --format=", "json*yaml"),
         ):
             with self.subTest(line):
@@ -320,7 +328,7 @@ class Packaging(unittest.TestCase):
                 pathlib.Path(directory, name).read_text(encoding="utf-8").replace("\\-", "-")
                 for name in ("spanflame.1", "spanflame.yaml.5")
             )
-        for text in (run("--help").stdout, run("profile", "help").stdout):
+        for text in (run("--help").stdout, run("profile", "help").stdout, run("journal", "help").stdout):
             for name in re.findall(r"^  (-{0,2}\w[\w-]*) ", text, re.M):
                 self.assertRegex(program, rf"\n\\fB{re.escape(name)}\b")
         reference = run("config-reference").stdout

@@ -16,31 +16,24 @@ enum { ROWS_MAX = 1000000 };
 
 enum flag { FLAG_JSON, FLAG_TOP, FLAG_TYPE, FLAG_FLAMEGRAPH, FLAG_TO, FLAG_OUTPUT, FLAGS };
 
-static const struct {
-    const char *name;
-    const char *value; /* its name in the help; NULL: takes no value */
-    unsigned verbs;
-    const char *help;
-} flags[FLAGS] = {
-    [FLAG_JSON] = {"--json", NULL, VERB(VERB_SHOW) | VERB(VERB_DIFF),
-                   "Print one JSON document instead of tables"},
-    [FLAG_TOP] = {"--top", "N", VERB(VERB_SHOW) | VERB(VERB_DIFF),
-                  "Rows of each table; 0 prints all (tables: 20, JSON: all)"},
-    [FLAG_TYPE] = {"--type", "TYPE", VERB(VERB_SHOW) | VERB(VERB_DIFF),
-                   "Only that value type: cpu, or cpu:nanoseconds"},
-    [FLAG_FLAMEGRAPH] = {"--flamegraph", "FILE", VERB(VERB_SHOW),
-                         "Also write a flame graph of one type as SVG (of the last one, without "
-                         "--type)"},
-    [FLAG_TO] = {"--to", "FORMAT", VERB(VERB_CONVERT) | VERB(VERB_MERGE),
-                 "pprof, otlp or otlp-json; without it the name of the output decides"},
-    [FLAG_OUTPUT] = {"-o", "FILE", VERB(VERB_CONVERT) | VERB(VERB_MERGE), "Where to write to"},
+static const struct verb_flag flags[FLAGS] = {
+    [FLAG_JSON] = {{"--json", NULL, "Print one JSON document instead of tables"},
+                   VERB(VERB_SHOW) | VERB(VERB_DIFF)},
+    [FLAG_TOP] = {{"--top", "N", "Rows of each table; 0 prints all (tables: 20, JSON: all)"},
+                  VERB(VERB_SHOW) | VERB(VERB_DIFF)},
+    [FLAG_TYPE] = {{"--type", "TYPE", "Only that value type: cpu, or cpu:nanoseconds"},
+                   VERB(VERB_SHOW) | VERB(VERB_DIFF)},
+    [FLAG_FLAMEGRAPH] = {{"--flamegraph", "FILE",
+                          "Also write a flame graph of one type as SVG (of the last one, without "
+                          "--type)"},
+                         VERB(VERB_SHOW)},
+    [FLAG_TO] = {{"--to", "FORMAT",
+                  "pprof, otlp or otlp-json; without it the name of the output decides"},
+                 VERB(VERB_CONVERT) | VERB(VERB_MERGE)},
+    [FLAG_OUTPUT] = {{"-o", "FILE", "Where to write to"}, VERB(VERB_CONVERT) | VERB(VERB_MERGE)},
 };
 
-static const struct {
-    const char *name;
-    const char *usage;
-    const char *help;
-} verbs[PROFILE_VERBS] = {
+static const struct verb verbs[PROFILE_VERBS] = {
     [VERB_HELP] = {"help", "help", "Print this text"},
     [VERB_SHOW] = {"show", "show FILE", "Types, totals, functions, labels and links of a profile"},
     [VERB_CONVERT] = {"convert", "convert IN OUT",
@@ -49,67 +42,32 @@ static const struct {
     [VERB_DIFF] = {"diff", "diff BEFORE AFTER", "What has changed, function by function"},
 };
 
+const struct verb_table profile_verbs = {.command = "profile",
+                                         .verbs = verbs,
+                                         .verbs_count = PROFILE_VERBS,
+                                         .flags = flags,
+                                         .flags_count = FLAGS};
+
 void profile_arguments_help(FILE *out, const char *program)
 {
-    fprintf(
-        out,
-        "Usage:\n  %s profile VERB [flags]\n\n"
+    verb_print_help(
+        &profile_verbs, program,
         "Files are pprof (bare or gzip) or OTLP profiles (protobuf, layouts 1.7 to 1.11, or\n"
         "JSON). Names that end in .pprof, .prof or .pb.gz are written as pprof, those in .otlp,\n"
-        ".otlp.pb, .otlp.gz or .binpb as OTLP, those in .json or .json.gz as OTLP/JSON.\n\n"
-        "Verbs:\n",
-        program);
-    for (size_t i = 0; i < PROFILE_VERBS; i++)
-        fprintf(out, "  %-22s %s\n", verbs[i].usage, verbs[i].help);
-    fputs("\nFlags:\n", out);
-    for (size_t i = 0; i < FLAGS; i++)
-        fprintf(out, "  %-12s %-9s %s\n", flags[i].name,
-                flags[i].value != NULL ? flags[i].value : "", flags[i].help);
+        ".otlp.pb, .otlp.gz or .binpb as OTLP, those in .json or .json.gz as OTLP/JSON.\n",
+        out);
 }
 
-bool profile_arguments_verb(size_t index, struct command_word *word)
-{
-    if (index >= PROFILE_VERBS)
-        return false;
-    *word = (struct command_word){.name = verbs[index].name, .help = verbs[index].help};
-    return true;
-}
-
-bool profile_arguments_flag(size_t index, struct command_word *word)
-{
-    if (index >= FLAGS)
-        return false;
-    *word = (struct command_word){flags[index].name, flags[index].value, flags[index].help};
-    return true;
-}
-
-/* Parses "--flag=value" or "--flag value"; advances *index past a separate value. */
 static bool parse_flag(struct profile_arguments *parsed, int count, char **arguments, int *index,
                        struct error *error)
 {
     static const char *const formats[PROFILE_FORMATS] = {
         [FORMAT_PPROF] = "pprof", [FORMAT_OTLP] = "otlp", [FORMAT_OTLP_JSON] = "otlp-json"};
-    const char *argument = arguments[*index];
-    const char *equals = strchr(argument, '=');
-    size_t size = equals != NULL ? (size_t)(equals - argument) : strlen(argument);
-    const char *value = equals != NULL ? equals + 1 : NULL;
-    unsigned flag = 0;
-    assert(argument[0] == '-');
-    while (flag < FLAGS &&
-           (strlen(flags[flag].name) != size || strncmp(flags[flag].name, argument, size) != 0))
-        flag++;
-    if (flag == FLAGS)
-        return error_set(error, "unknown flag: %.*s; \"profile help\" lists them", (int)size,
-                         argument);
-    if ((flags[flag].verbs & VERB(parsed->verb)) == 0)
-        return error_set(error, "%s has no meaning for \"profile %s\"", flags[flag].name,
-                         verbs[parsed->verb].name);
-    if (flags[flag].value == NULL && value != NULL)
-        return error_set(error, "%s takes no value", flags[flag].name);
-    if (flags[flag].value != NULL && value == NULL && *index + 1 < count)
-        value = arguments[++*index];
-    if (flags[flag].value != NULL && value == NULL)
-        return error_set(error, "flag needs an argument: %s", argument);
+    const char *value;
+    size_t flag;
+    if (!verb_flag_parse(&profile_verbs, parsed->verb, count, arguments, index, &flag, &value,
+                         error))
+        return false;
     switch ((enum flag)flag) {
     case FLAG_JSON:
         parsed->is_json = true;
@@ -160,16 +118,10 @@ bool profile_arguments_parse(struct profile_arguments *parsed, int count, char *
     *parsed = (struct profile_arguments){.to = PROFILE_FORMATS, .files = arguments};
     if (count == 0)
         return true;
-    const char *word = arguments[0];
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
-        word = verbs[VERB_HELP].name;
-    while (parsed->verb < PROFILE_VERBS && strcmp(verbs[parsed->verb].name, word) != 0)
-        parsed->verb++;
-    if (parsed->verb == PROFILE_VERBS)
-        return error_set(error,
-                         "unknown verb \"%s\" for \"profile\": expected show, convert, merge, "
-                         "diff or help",
-                         word);
+    unsigned verb;
+    if (!verb_find(&profile_verbs, arguments[0], &verb, error))
+        return false;
+    parsed->verb = (enum profile_verb)verb;
     for (int i = 1; i < count; i++) {
         if (strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0) {
             parsed->verb = VERB_HELP;

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "src/cli/arguments/verbs.h"
 #include "src/cli/profile/profile_file.h"
 
 struct error;
@@ -31,13 +32,4 @@ bool profile_arguments_parse(struct profile_arguments *parsed, int count, char *
                              struct error *error);
 void profile_arguments_help(FILE *out, const char *program);
 
-/* A word of a command line, for shell completion; static strings. */
-struct command_word {
-    const char *name;
-    const char *value; /* "FILE", "yaml|json", another name of its value; NULL: takes none */
-    const char *help;
-};
-
-/* The verb or flag at an index of its table; false beyond the last. */
-bool profile_arguments_verb(size_t index, struct command_word *word);
-bool profile_arguments_flag(size_t index, struct command_word *word);
+extern const struct verb_table profile_verbs;

@@ -54,6 +54,7 @@ static const struct accepted_row accepted_rows[] = {
     {{"healthcheck", "http://x/"}, CLI_HEALTH_CHECK, 0, 0, "http://x/"},
     {{"healthcheck", "validate"}, CLI_HEALTH_CHECK, 0, 0, "validate"},
     {{"profile", "show", "--json", "x"}, CLI_PROFILE, 0, 0, NULL},
+    {{"journal", "list", "--json", "x"}, CLI_JOURNAL, 0, 0, NULL},
     {{"--version"}, CLI_VERSION, 0, 0, NULL},
     {{"-v", "--nonsense"}, CLI_VERSION, 0, 0, NULL},
     {{"validate", "--help"}, CLI_HELP, 0, 0, NULL},
