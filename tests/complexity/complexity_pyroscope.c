@@ -167,6 +167,126 @@ static struct slice different_labels(size_t n)
     return message_done(&out);
 }
 
+/* As many labels as a sample may have, with keys that differ at their end only. */
+static struct slice full_samples(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    char key[128];
+    for (size_t i = 0; i < PPROF_LABELS_MAX; i++) {
+        snprintf(key, sizeof(key), "%0120zu", i);
+        put_text(&out, STRING, key);
+    }
+    for (size_t i = 0; i < n / 10; i++) {
+        size_t begin = out.size;
+        put_number(&out, 1, 1);
+        put_number(&out, 2, 1);
+        for (size_t k = 0; k < PPROF_LABELS_MAX; k++) {
+            size_t label = out.size;
+            put_number(&out, 1, 3 + k);
+            put_number(&out, 2, 1);
+            profile_bytes_wrap(&out, label, 3);
+        }
+        profile_bytes_wrap(&out, begin, SAMPLE);
+    }
+    return message_done(&out);
+}
+
+static void put_long_string(struct profile_bytes *out, size_t size)
+{
+    size_t begin = out->size;
+    memset(profile_bytes_room(out, size), 'x', size);
+    out->size += size;
+    profile_bytes_wrap(out, begin, STRING);
+}
+
+/* One string, which every function has as its name. */
+static struct slice long_function_names(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    put_long_string(&out, 8 * n);
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        put_number(&out, 1, 2 + i);
+        put_number(&out, 2, 3);
+        put_number(&out, 3, 3);
+        profile_bytes_wrap(&out, begin, FUNCTION);
+    }
+    return message_done(&out);
+}
+
+/* One string, which every label has as its key, its value, or its unit. */
+static struct slice long_label_strings(size_t n, uint32_t field)
+{
+    struct profile_bytes out = pprof_begin();
+    put_long_string(&out, 8 * n);
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        put_number(&out, 1, 1);
+        put_number(&out, 2, 1);
+        size_t label = out.size;
+        put_number(&out, 1, field == 1 ? 3 : 2);
+        put_number(&out, field == 1 ? 3 : field, field == 1 ? 1 : 3);
+        if (field == 4)
+            put_number(&out, 3, 1);
+        profile_bytes_wrap(&out, label, 3);
+        profile_bytes_wrap(&out, begin, SAMPLE);
+    }
+    return message_done(&out);
+}
+
+static struct slice long_label_keys(size_t n)
+{
+    return long_label_strings(n, 1);
+}
+
+static struct slice long_label_texts(size_t n)
+{
+    return long_label_strings(n, 2);
+}
+
+static struct slice long_label_units(size_t n)
+{
+    return long_label_strings(n, 4);
+}
+
+/* Each sample has a list of it. */
+static struct slice long_label_lists(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    put_long_string(&out, 8 * n);
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        put_number(&out, 1, 1);
+        put_number(&out, 2, 1);
+        put_bytes(&out, 3, "\x08\2\x10\3", 4);
+        put_bytes(&out, 3, "\x08\2\x10\3", 4);
+        profile_bytes_wrap(&out, begin, SAMPLE);
+    }
+    return message_done(&out);
+}
+
+static struct slice long_build_ids(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    put_long_string(&out, 8 * n);
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        put_number(&out, 1, 2 + i);
+        put_number(&out, 6, 3);
+        profile_bytes_wrap(&out, begin, MAPPING);
+    }
+    return message_done(&out);
+}
+
+static struct slice long_comments(size_t n)
+{
+    struct profile_bytes out = pprof_begin();
+    put_long_string(&out, 8 * n);
+    put_number(&out, 13, 3);
+    put_sample(&out, 1, 0);
+    return message_done(&out);
+}
+
 static struct slice unknown_fields(size_t n)
 {
     struct profile_bytes out = pprof_begin();
@@ -183,6 +303,14 @@ static const struct work_shape pprofs[] = {
     {"a deep stack", deep_stacks},
     {"a sample of many labels", many_labels},
     {"different labels", different_labels},
+    {"samples of as many labels as they may have", full_samples},
+    {"functions of one long name", long_function_names},
+    {"labels of one long key", long_label_keys},
+    {"labels of one long text", long_label_texts},
+    {"labels of one long unit", long_label_units},
+    {"lists of one long text", long_label_lists},
+    {"mappings of one long build id", long_build_ids},
+    {"a long comment", long_comments},
     {"a location of many lines", many_lines},
     {"many types", many_types},
     {"unknown fields", unknown_fields},
@@ -202,7 +330,6 @@ static void run_pprof(struct slice profile)
                                                 .sample_labels = 100};
     struct arena arena;
     struct pprof pprof;
-    struct pprof_writer writer;
     struct series series = {.count = 0};
     struct error error = {.text = ""};
     struct buffer *request = NULL;
@@ -215,10 +342,6 @@ static void run_pprof(struct slice profile)
         upload_check_profile(&pprof, &series, &limits, &error);
         series_to_otlp(&series, &pprof, NULL, &request);
         work_produced(request != NULL ? request->size : 0);
-        pprof_writer_init(&writer, NULL, 1 << 30);
-        pprof_writer_profile(&writer, &pprof);
-        buffer_unref(pprof_writer_take(&writer));
-        pprof_writer_fini(&writer);
     }
     work_end();
     if (!is_read)

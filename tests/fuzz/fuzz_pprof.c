@@ -16,6 +16,7 @@
 #include "src/profiles/pprof/pprof_reader.h"
 #include "src/profiles/pprof/pprof_to_otlp.h"
 #include "src/profiles/pprof/pprof_writer.h"
+#include "tests/support/pprof_copy.h"
 
 #include "opentelemetry/proto/collector/profiles/v1development/profiles_service.pb-c.h"
 
@@ -40,7 +41,7 @@ static void check_copy(const struct pprof *pprof)
     struct arena arena;
     struct error error;
     pprof_writer_init(&writer, NULL, 1 << 30);
-    pprof_writer_profile(&writer, pprof);
+    pprof_copy(&writer, pprof);
     struct buffer *output = pprof_writer_take(&writer);
     assert(output != NULL);
     arena_init(&arena, 2 * ARENA_BYTES_MAX);

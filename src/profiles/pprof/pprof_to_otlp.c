@@ -42,13 +42,23 @@ struct conversion {
     struct entry_table entries[PROFILE_TABLES];
     struct byte_run columns[PPROF_TO_OTLP_TYPES_MAX]; /* encoded samples */
     struct label_keys keys;
-    struct scratch mappings; /* uint32_t by place: index in the dictionary */
+    /* What long strings have become, so that each is read once, however often it is named. */
+    struct scratch strings;   /* uint32_t by place of the string: its index plus 1 */
+    struct scratch build_ids; /* the same: 1 if it is none, or its attribute's index plus 2 */
+    struct entry_table forms; /* of labels with long texts: the numbers that make an attribute */
+    struct scratch made;      /* uint32_t by form: its attribute's index plus 1 */
+    struct scratch form;      /* uint64_t: of one attribute */
+    struct scratch mappings;  /* uint32_t by place: index in the dictionary */
     struct scratch functions;
     struct scratch locations;
     struct scratch attributes; /* uint32_t: of one sample */
     struct scratch content;    /* of the entry being built */
     struct scratch repaired;   /* a string */
-    bool has_failed;           /* no memory; sticky */
+    /* Attributes of every profile. */
+    uint32_t shared[ATTRIBUTES_MAX];
+    size_t shared_count;
+    bool has_shared; /* they are known */
+    bool has_failed; /* no memory; sticky */
 };
 
 /* Memory of the scratch; NULL: none, and the conversion has failed. */
@@ -120,7 +130,14 @@ static uint32_t add_string(struct conversion *conversion, struct slice string)
 
 static uint32_t add_source_string(struct conversion *conversion, uint32_t index)
 {
-    return add_string(conversion, source_string(conversion, index));
+    struct slice string = source_string(conversion, index);
+    uint32_t *known =
+        room(conversion, &conversion->strings, conversion->pprof->strings_count * sizeof(known[0]));
+    if (known == NULL)
+        return 0;
+    if (known[index] == 0)
+        known[index] = add_string(conversion, string) + 1;
+    return known[index] - 1;
 }
 
 /* value is an encoded AnyValue. */
@@ -156,6 +173,33 @@ static uint32_t add_flag_attribute(struct conversion *conversion, const char *ke
                          slice_of(is_true, sizeof(is_true)), 0);
 }
 
+/* The index of its attribute plus 1; 0: it is empty or not UTF-8. */
+static uint32_t add_build_id(struct conversion *conversion, uint32_t index)
+{
+    struct slice id = source_string(conversion, index);
+    uint32_t *known = room(conversion, &conversion->build_ids,
+                           conversion->pprof->strings_count * sizeof(known[0]));
+    if (known == NULL)
+        return 0;
+    if (known[index] > 0)
+        return known[index] - 1;
+    known[index] = 1;
+    if (id.size > 0 && otlp_text_valid(id) == id.size) {
+        /* pprof does not say what kind of build id it is: its form has to. */
+        bool has_slash = memchr(id.data, '/', id.size) != NULL;
+        bool is_hex = true;
+        for (size_t i = 0; i < id.size; i++) {
+            uint8_t byte = id.data[i];
+            is_hex &= (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
+        }
+        const char *key = has_slash                 ? "process.executable.build_id.go"
+                          : is_hex && id.size == 32 ? "process.executable.build_id.htlhash"
+                                                    : "process.executable.build_id.gnu";
+        known[index] = add_string_attribute(conversion, key, id) + 2;
+    }
+    return known[index] - 1;
+}
+
 static uint32_t add_mapping(struct conversion *conversion, const struct pprof_mapping *mapping)
 {
     const struct {
@@ -175,20 +219,9 @@ static uint32_t add_mapping(struct conversion *conversion, const struct pprof_ma
     put(&writer, 2, mapping->memory_limit);
     put(&writer, 3, mapping->file_offset);
     put(&writer, 4, add_source_string(conversion, mapping->filename));
-    struct slice build_id = source_string(conversion, mapping->build_id);
-    if (build_id.size > 0 && otlp_text_valid(build_id) == build_id.size) {
-        /* pprof does not say what kind of build id it is: its form has to. */
-        bool has_slash = memchr(build_id.data, '/', build_id.size) != NULL;
-        bool is_hex = true;
-        for (size_t i = 0; i < build_id.size; i++) {
-            uint8_t byte = build_id.data[i];
-            is_hex &= (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'f');
-        }
-        const char *key = has_slash                       ? "process.executable.build_id.go"
-                          : is_hex && build_id.size == 32 ? "process.executable.build_id.htlhash"
-                                                          : "process.executable.build_id.gnu";
-        attributes[count++] = add_string_attribute(conversion, key, build_id);
-    }
+    uint32_t build_id = add_build_id(conversion, mapping->build_id);
+    if (build_id > 0)
+        attributes[count++] = build_id - 1;
     for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
         if (flags[i].is_set)
             attributes[count++] = add_flag_attribute(conversion, flags[i].key);
@@ -280,6 +313,35 @@ static void append_value(struct conversion *conversion, struct byte_run *values,
         append(conversion, values, string);
 }
 
+/* Where the attribute of a group of labels is kept, which begins with that one, as its index plus
+ * 1; NULL if its texts are short, or without memory. */
+static uint32_t *find_made(struct conversion *conversion, const struct pprof_sample *sample,
+                           const struct label_groups *groups, size_t first)
+{
+    enum { SHORT_BYTES_MAX = 64 };
+    const struct pprof_label *labels = sample->labels;
+    size_t text_bytes_max = 0;
+    size_t count = 0;
+    uint64_t *form =
+        room(conversion, &conversion->form, (1 + 2 * sample->labels_count) * sizeof(form[0]));
+    if (form == NULL)
+        return NULL;
+    form[count++] =
+        (uint64_t)labels[first].key << 32 | (labels[first].text == 0 ? labels[first].unit : 0);
+    for (size_t i = first; i != LABEL_GROUP_END; i = groups->next[i]) {
+        size_t bytes = source_string(conversion, labels[i].text).size;
+        text_bytes_max = bytes > text_bytes_max ? bytes : text_bytes_max;
+        form[count++] = labels[i].text;
+        form[count++] = labels[i].text == 0 ? (uint64_t)labels[i].number : 0;
+    }
+    if (text_bytes_max <= SHORT_BYTES_MAX)
+        return NULL;
+    uint32_t place = entry_table_add(&conversion->forms, slice_of(form, count * sizeof(form[0])));
+    conversion->has_failed |= conversion->forms.has_failed;
+    uint32_t *made = room(conversion, &conversion->made, (place + (size_t)1) * sizeof(made[0]));
+    return made != NULL && !conversion->has_failed ? &made[place] : NULL;
+}
+
 /* Adds the attributes of the sample to indices, which has room for its labels and one more. Labels
  * with the same key become one attribute with a list. Returns the link: the ids of trace and span
  * when both are known; one of them alone becomes an attribute under its common name. */
@@ -305,6 +367,11 @@ static uint32_t add_labels(struct conversion *conversion, const struct pprof_sam
                          : correlation_take(&ids, key, source_string(conversion, label->text));
         if (is_empty || is_id || label->key == 0 || !groups.is_first[i])
             continue;
+        uint32_t *made = find_made(conversion, sample, &groups, i);
+        if (made != NULL && *made > 0) {
+            indices[count++] = *made - 1;
+            continue;
+        }
         struct byte_run values = {.size = 0};
         struct byte_run list = {.size = 0};
         bool is_list = groups.next[i] != LABEL_GROUP_END;
@@ -312,10 +379,13 @@ static uint32_t add_labels(struct conversion *conversion, const struct pprof_sam
             append_value(conversion, &values, &sample->labels[k], is_list);
         if (is_list) /* AnyValue { array_value { values … } } */
             append_message(conversion, &list, VALUE_LIST_FIELD, byte_run_slice(&values));
-        indices[count++] =
+        indices[count] =
             add_attribute(conversion, add_source_string(conversion, label->key),
                           byte_run_slice(is_list ? &list : &values),
                           label->text == 0 ? add_source_string(conversion, label->unit) : 0);
+        if (made != NULL)
+            *made = indices[count] + 1;
+        count++;
         scratch_fini(&values.scratch, conversion->budget);
         scratch_fini(&list.scratch, conversion->budget);
     }
@@ -387,12 +457,12 @@ static void put_value_type(struct conversion *conversion, struct wire_writer *wr
     wire_write_bytes(writer, number, wire_written(&content));
 }
 
-/* Appends one Profile: what all columns share, and the column's samples. */
-static void append_profile(struct conversion *conversion, size_t column, struct byte_run *profiles)
+static void add_shared_attributes(struct conversion *conversion)
 {
     const struct pprof *pprof = conversion->pprof;
     const struct pprof_to_otlp_source *source = conversion->source;
-    const struct byte_run *samples = &conversion->columns[column];
+    uint32_t *attributes = conversion->shared;
+    size_t count = 0;
     const struct {
         const char *key;
         uint32_t string;
@@ -401,21 +471,6 @@ static void append_profile(struct conversion *conversion, size_t column, struct 
         {"pprof.profile.drop_frames", pprof->drop_frames},
         {"pprof.profile.keep_frames", pprof->keep_frames},
     };
-    uint32_t attributes[ATTRIBUTES_MAX];
-    size_t count = 0;
-    uint8_t memory[SMALL_BYTES_MAX + ATTRIBUTES_BYTES_MAX];
-    uint8_t header[HEADER_BYTES_MAX];
-    struct wire_writer head = wire_writer_of(memory, sizeof(memory));
-    struct wire_writer outer = wire_writer_of(header, sizeof(header));
-    put_value_type(conversion, &head, 1, pprof->sample_types[column]);
-    if (pprof->time_ns > 0)
-        wire_write_fixed64(&head, 3, (uint64_t)pprof->time_ns);
-    if (pprof->duration_ns > 0)
-        wire_write_number(&head, 4, (uint64_t)pprof->duration_ns);
-    if (pprof->has_period_type)
-        put_value_type(conversion, &head, 5, pprof->period_type);
-    put(&head, 6, (uint64_t)pprof->period);
-
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct slice string = source_string(conversion, rows[i].string);
         if (string.size > 0 && otlp_text_valid(string) == string.size)
@@ -440,7 +495,30 @@ static void append_profile(struct conversion *conversion, size_t column, struct 
         attributes[count++] =
             add_attribute(conversion, add_string(conversion, source->attributes[i].key),
                           source->attributes[i].value, 0);
-    put_indices(&head, 11, attributes, count);
+    conversion->shared_count = count;
+    conversion->has_shared = true;
+}
+
+/* Appends one Profile: what all columns share, and the column's samples. */
+static void append_profile(struct conversion *conversion, size_t column, struct byte_run *profiles)
+{
+    const struct pprof *pprof = conversion->pprof;
+    const struct byte_run *samples = &conversion->columns[column];
+    uint8_t memory[SMALL_BYTES_MAX + ATTRIBUTES_BYTES_MAX];
+    uint8_t header[HEADER_BYTES_MAX];
+    struct wire_writer head = wire_writer_of(memory, sizeof(memory));
+    struct wire_writer outer = wire_writer_of(header, sizeof(header));
+    put_value_type(conversion, &head, 1, pprof->sample_types[column]);
+    if (pprof->time_ns > 0)
+        wire_write_fixed64(&head, 3, (uint64_t)pprof->time_ns);
+    if (pprof->duration_ns > 0)
+        wire_write_number(&head, 4, (uint64_t)pprof->duration_ns);
+    if (pprof->has_period_type)
+        put_value_type(conversion, &head, 5, pprof->period_type);
+    put(&head, 6, (uint64_t)pprof->period);
+    if (!conversion->has_shared)
+        add_shared_attributes(conversion);
+    put_indices(&head, 11, conversion->shared, conversion->shared_count);
     wire_write_header(&outer, 2, wire_written(&head).size + samples->size);
     append(conversion, profiles, wire_written(&outer));
     append(conversion, profiles, wire_written(&head));
@@ -496,6 +574,7 @@ bool pprof_to_otlp(const struct pprof_to_otlp_source *source, struct budget *bud
     struct byte_run request = {.size = 0};
     for (unsigned i = 0; i < PROFILE_TABLES; i++)
         entry_table_init(&conversion.entries[i], i + 1, budget);
+    entry_table_init(&conversion.forms, 1, budget);
     label_keys_init(&conversion.keys, budget);
 
     bool has_samples = false;
@@ -508,12 +587,14 @@ bool pprof_to_otlp(const struct pprof_to_otlp_source *source, struct budget *bud
         append_request(&conversion, &request);
 
     struct scratch *const scratches[] = {
-        &conversion.mappings,   &conversion.functions, &conversion.locations,
-        &conversion.attributes, &conversion.content,   &conversion.repaired,
+        &conversion.mappings, &conversion.functions, &conversion.locations, &conversion.attributes,
+        &conversion.content,  &conversion.repaired,  &conversion.strings,   &conversion.build_ids,
+        &conversion.made,     &conversion.form,
     };
     for (size_t i = 0; i < sizeof(scratches) / sizeof(scratches[0]); i++)
         scratch_fini(scratches[i], budget);
     label_keys_fini(&conversion.keys);
+    entry_table_fini(&conversion.forms);
     for (size_t i = 0; i < PPROF_TO_OTLP_TYPES_MAX; i++)
         scratch_fini(&conversion.columns[i].scratch, budget);
     for (unsigned i = 0; i < PROFILE_TABLES; i++)

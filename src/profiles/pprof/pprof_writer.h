@@ -43,8 +43,6 @@ void pprof_writer_sample(struct pprof_writer *writer, const struct pprof_sample 
 void pprof_writer_mapping(struct pprof_writer *writer, const struct pprof_mapping *mapping);
 void pprof_writer_location(struct pprof_writer *writer, const struct pprof_location *location);
 void pprof_writer_function(struct pprof_writer *writer, const struct pprof_function *function);
-/* Writes a whole profile, with a fresh writer. */
-void pprof_writer_profile(struct pprof_writer *writer, const struct pprof *from);
 
 /* The bytes, which the caller owns; NULL when the writer has failed. */
 struct buffer *pprof_writer_take(struct pprof_writer *writer);

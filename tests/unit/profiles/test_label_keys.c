@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Labels of a sample by their keys: groups, whatever strings they are written with, and no more
- * time for many labels than their number asks for. */
+/* Labels of a sample by their keys: groups, whatever strings they are written with. */
 #include "src/profiles/pprof/label_keys.h"
 
 #include "src/base/budget.h"
@@ -8,7 +7,6 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -67,41 +65,6 @@ static void labels_with_the_same_text_belong_together(void **state)
     label_keys_fini(&keys);
 }
 
-/* CPU time of grouping as many labels in samples of so many each. */
-static double seconds_by_size(struct label_keys *keys, const struct pprof *pprof,
-                              size_t labels_count)
-{
-    enum { LABELS = 2 << 20 };
-    struct pprof_label labels[PPROF_LABELS_MAX] = {{.key = 0}};
-    struct pprof_sample sample = {.labels = labels, .labels_count = labels_count};
-    struct label_groups groups;
-    for (uint32_t i = 0; i < labels_count; i++)
-        labels[i].key = 128 + i;
-    clock_t begin = clock();
-    for (size_t i = 0; i < LABELS; i += labels_count)
-        assert_true(label_keys_group(keys, pprof, &sample, &groups));
-    return (double)(clock() - begin) / CLOCKS_PER_SEC;
-}
-
-static void many_labels_cost_no_more_each_than_few(void **state)
-{
-    static char texts[PPROF_LABELS_MAX][1024];
-    struct pprof pprof = profile();
-    struct label_keys keys;
-    (void)state;
-    for (uint32_t i = 0; i < PPROF_LABELS_MAX; i++) {
-        memset(texts[i], 'k', sizeof(texts[i]));
-        texts[i][1023] = (char)i;
-        strings[128 + i] = slice_of(texts[i], sizeof(texts[i]));
-    }
-    label_keys_init(&keys, NULL);
-    double few = seconds_by_size(&keys, &pprof, 4);
-    double many = seconds_by_size(&keys, &pprof, PPROF_LABELS_MAX);
-    if (many > 2 * few)
-        fail_msg("%.3f s, and %.3f s by fours", many, few);
-    label_keys_fini(&keys);
-}
-
 static void no_memory_is_reported(void **state)
 {
     struct pprof pprof = profile();
@@ -123,7 +86,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_with_the_same_text_belong_together),
-        cmocka_unit_test(many_labels_cost_no_more_each_than_few),
         cmocka_unit_test(no_memory_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include "src/base/mem.h"
 #include "src/profiles/pprof/pprof_reader.h"
 #include "src/profiles/pprof/pprof_writer.h"
+#include "tests/support/pprof_copy.h"
 #include "tests/unit/profiles/support.h"
 
 #include <setjmp.h>
@@ -46,7 +47,7 @@ static void check_copy(const struct pprof *pprof, const char *expected)
 {
     struct pprof_writer writer;
     pprof_writer_init(&writer, NULL, 1 << 30);
-    pprof_writer_profile(&writer, pprof);
+    pprof_copy(&writer, pprof);
     struct buffer *output = pprof_writer_take(&writer);
     assert_non_null(output);
     char *theirs = described_by_go(buffer_slice(output));

@@ -8,6 +8,7 @@
 #include "src/core/batch.h"
 #include "src/profiles/pprof/pprof_reader.h"
 #include "src/profiles/pprof/pprof_writer.h"
+#include "tests/support/pprof_copy.h"
 #include "tests/unit/profiles/support.h"
 
 #include <setjmp.h>
@@ -28,7 +29,7 @@ static void check_copy(const struct pprof *pprof, const char *expected)
     struct arena arena;
     struct error error = {.text = ""};
     pprof_writer_init(&writer, NULL, 1 << 30);
-    pprof_writer_profile(&writer, pprof);
+    pprof_copy(&writer, pprof);
     struct buffer *output = pprof_writer_take(&writer);
     pprof_writer_fini(&writer);
     assert_non_null(output);
@@ -258,7 +259,7 @@ static void refused_memory_fails_the_writer_and_nothing_else(void **state)
         assert_true(n < 1000);
         mem_refuse_nth(n);
         pprof_writer_init(&writer, NULL, 1 << 20);
-        pprof_writer_profile(&writer, &pprof);
+        pprof_copy(&writer, &pprof);
         mem_refuse_nth(0);
         struct buffer *output = pprof_writer_take(&writer);
         has_succeeded = output != NULL;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Copies a profile into a writer: strings get new indices, everything else keeps its place. */
-#include "src/profiles/pprof/pprof_writer.h"
+#include "tests/support/pprof_copy.h"
 
 #include <assert.h>
 
@@ -24,7 +24,7 @@ static struct pprof_value_type value_type(const struct copying *copying,
                                      .unit = string(copying, type.unit)};
 }
 
-void pprof_writer_profile(struct pprof_writer *writer, const struct pprof *from)
+void pprof_copy(struct pprof_writer *writer, const struct pprof *from)
 {
     struct copying copying = {.from = from, .to = writer};
     size_t longest = 0;
