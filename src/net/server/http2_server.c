@@ -565,7 +565,7 @@ static bool feed(struct http2_session *session, const uint8_t *data, size_t size
             return false;
         if (taken < 0) {
             /* nghttp2 failed, or one of our callbacks made it fail. */
-            bool is_calm = taken != NGHTTP2_ERR_FLOODED;
+            bool is_flooded = taken == NGHTTP2_ERR_FLOODED;
             if (taken == NGHTTP2_ERR_TOO_MANY_CONTINUATIONS)
                 session->abuse = HTTP2_TOO_MANY_CONTINUATIONS;
             if (taken == NGHTTP2_ERR_BAD_CLIENT_MAGIC)
@@ -573,7 +573,7 @@ static bool feed(struct http2_session *session, const uint8_t *data, size_t size
             else if (session->abuse != HTTP2_NO_ABUSE)
                 doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
             else
-                doom(session, is_calm ? NGHTTP2_INTERNAL_ERROR : NGHTTP2_ENHANCE_YOUR_CALM, "");
+                doom(session, is_flooded ? NGHTTP2_ENHANCE_YOUR_CALM : NGHTTP2_INTERNAL_ERROR, "");
             return false;
         }
         if (fault.code != NGHTTP2_NO_ERROR && fault.stream_id == 0) {
