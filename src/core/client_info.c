@@ -92,10 +92,18 @@ const char *client_info_tenant(const struct client_info *info)
     return NULL;
 }
 
+/* By the end of its name: "x-api-key", "private-token". */
 static bool is_credential(const char *key)
 {
-    return strcasecmp(key, "authorization") == 0 || strcasecmp(key, "proxy-authorization") == 0 ||
-           strcasecmp(key, "cookie") == 0;
+    static const char *const ends[] = {"authorization", "cookie", "token",   "api-key",
+                                       "apikey",        "secret", "password"};
+    size_t size = strlen(key);
+    for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+        size_t end = strlen(ends[i]);
+        if (size >= end && strcasecmp(key + size - end, ends[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 size_t client_info_bytes(const struct client_info *info)

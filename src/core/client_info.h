@@ -34,9 +34,9 @@ struct client_info *client_info_with_auth(const struct client_info *info,
 enum { CLIENT_TENANT_BYTES_MAX = 150 }; /* as in these servers */
 /* Its value; NULL: none, or info is NULL. */
 const char *client_info_tenant(const struct client_info *info);
-/* As bytes, to be kept with a request: the address and the metadata, without credentials
- * (Authorization, Proxy-Authorization, Cookie) and without what the authenticator said. 0 bytes for
- * NULL. */
+/* As bytes, to be kept with a request: the address and the metadata, without credentials (keys that
+ * end in authorization, cookie, token, api-key, apikey, secret or password) and without what the
+ * authenticator said. 0 bytes for NULL. */
 size_t client_info_bytes(const struct client_info *info);
 void client_info_write(const struct client_info *info, uint8_t *to);
 /* NULL: there is nothing, or it cannot be read. */

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What was answered with OK arrives, whatever happens to the process: kills under load, during the
+start and during the replay, reloads, changed configurations. JOURNAL_KILLS: how many kills in each
+loop; JOURNAL_SEED: which."""
+
+import os
+import random
+import re
+import signal
+import sys
+import tempfile
+import threading
+
+from support import case, kill_load
+from support.ports import free_port
+
+KILLS = int(os.environ.get("JOURNAL_KILLS", "8"))
+SEED = int(os.environ.get("JOURNAL_SEED", "1"))
+ARRIVE_WITHIN_S = 120
+# Every road into the daemon.
+ROADS = (
+    ("grpc", "traces"),
+    ("grpc", "metrics"),
+    ("grpc", "logs"),
+    ("grpc", "profiles"),
+    ("http", "traces"),
+    ("http", "metrics"),
+    ("http", "logs"),
+    ("http", "profiles"),
+    ("push", "push"),
+)
+STORAGE = "storage: file_storage"
+
+
+def config(ports, back_end, directory, fsync, storage=STORAGE, exporter="otlp_http"):
+    return f"""extensions:
+  file_storage: {{directory: '{directory}', fsync: {fsync}}}
+receivers:
+  otlp:
+    protocols:
+      grpc: {{endpoint: '127.0.0.1:{ports["grpc"]}'}}
+      http: {{endpoint: '127.0.0.1:{ports["http"]}'}}
+  pyroscope: {{endpoint: '127.0.0.1:{ports["push"]}'}}
+processors:
+  batch: {{timeout: 50ms}}
+exporters:
+  {exporter}:
+    endpoint: {back_end.url}
+    sending_queue: {{{storage}}}
+    retry_on_failure: {{initial_interval: 50ms, max_interval: 200ms, max_elapsed_time: 0}}
+service:
+  extensions: [file_storage]
+  lanes: 2
+  drain_timeout: 10s
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines:
+    traces: {{receivers: [otlp], processors: [batch], exporters: [{exporter}]}}
+    metrics: {{receivers: [otlp], processors: [batch], exporters: [{exporter}]}}
+    logs: {{receivers: [otlp], processors: [batch], exporters: [{exporter}]}}
+    profiles: {{receivers: [otlp, pyroscope], processors: [batch], exporters: [{exporter}]}}
+"""
+
+
+class Journal(case.Case):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="spanflame-journal-")
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.complaints = {}
+        self.ports = {kind: free_port() for kind in ("grpc", "http", "push")}
+        self.back_end = kill_load.BackEnd(free_port())
+        self.addCleanup(self.back_end.close)
+
+    def load(self, roads=ROADS):
+        load = kill_load.Load(roads, self.ports, SEED)
+        self.addCleanup(load.close)
+        return load
+
+    def start(self, fsync="false", **options):
+        """Not waited for: it may be killed before it is ready."""
+        server = self.server(config(self.ports, self.back_end, self.directory, fsync, **options))
+        self.addCleanup(server.close)
+        return server
+
+    def kill(self, server):
+        server.process.kill()
+        server.wait()
+        self.note_losses(server)
+        server.close()
+
+    def note_losses(self, server):
+        """What the daemon said that it gave up, or could not do."""
+        for line in server.lines:
+            if re.search(r"Dropping data|\terror\t|Assertion|Sanitizer", line):
+                self.complaints[line.split("\t", 1)[-1]] = line
+
+    def check_arrival(self, acknowledged):
+        missing = self.back_end.wait_for(acknowledged, ARRIVE_WITHIN_S)
+        self.assertEqual(len(missing), 0, f"{len(missing)} acknowledged items lost: {sorted(missing)[:20]}; {self.complaints}")
+
+    def report(self, what, load, kills):
+        seen = self.back_end.collect()
+        doubled = sum(count - 1 for count in seen.values())
+        print(
+            f"{what}: {kills} kills, {load.sent} sent, {len(load.acknowledged)} acknowledged, "
+            f"{len(seen)} arrived, {doubled} duplicates, refusals {load.refusals}",
+            file=sys.stderr,
+        )
+
+
+class Kills(Journal):
+    def set_back_end(self, choice):
+        choice([self.back_end.up, self.back_end.up, self.back_end.refuse, self.back_end.away])()
+
+    def loop(self, fsync):
+        choice = random.Random(SEED)
+        never = threading.Event()
+        load = self.load()
+        kills = reloads = 0
+        while kills < KILLS:
+            self.set_back_end(choice.choice)
+            server = self.start(fsync)
+            kind = choice.randrange(4)
+            if kind == 0:
+                # At any moment of the start.
+                never.wait(choice.random() * 0.6)
+                if server.process.poll() is not None:
+                    self.fail(f"the start failed:\n{server.log()}")
+            else:
+                server.wait_until_ready()
+                if choice.random() < 0.3:
+                    server.signal(signal.SIGHUP)
+                    reloads += 1
+                    # Again at any moment of the reload.
+                    never.wait(choice.random() * 0.5)
+                if kind == 1:
+                    never.wait(choice.random() * 0.2)  # while it replays
+                else:
+                    load.wait_for_more(choice.randrange(200), 3)
+                    if choice.random() < 0.5:
+                        self.set_back_end(choice.choice)
+                    load.wait_for_more(choice.randrange(100), 3)
+            self.assertIsNone(server.process.poll(), server.log())
+            self.kill(server)
+            kills += 1
+        self.back_end.up()
+        server = self.start(fsync).wait_until_ready()
+        self.assertTrue(load.wait_for_more(100, 60), "it does not take requests")
+        load.pause()
+        self.check_arrival(set(load.acknowledged))
+        self.assertEqual(server.stop(), 0, server.log())
+        self.assertGreater(len(load.acknowledged), 10 * KILLS)
+        self.assertEqual(load.roads_without_ok(), [])
+        for _, status, has_hint in load.refusals:
+            self.assertTrue(has_hint, load.refusals)
+        self.report(f"fsync {fsync}, {reloads} reloads", load, kills)
+
+    def test_kills_without_fsync(self):
+        self.loop("false")
+
+    def test_kills_with_fsync(self):
+        self.loop("true")
+
+
+if __name__ == "__main__":
+    case.main()

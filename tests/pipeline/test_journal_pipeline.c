@@ -1,0 +1,752 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pipelines behind a journal, on a real directory and with the journal's threads: when clients get
+ * their OK, what each exporter gets and when, what is kept over a stop, a kill and a restart, and
+ * that the books add up meanwhile. */
+#include "tests/support/harness.h"
+
+#include "src/base/error.h"
+#include "src/base/fileops.h"
+#include "src/core/client_info.h"
+#include "src/service/service.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { YAML_MAX = 2048, REQUESTS = 50, LARGE_BYTES = 1 << 20, MEDIUM = 3 };
+
+static char directory[] = "/tmp/test_journal_pipeline_XXXXXX";
+
+/* The disk's behaviour, for the threads of the journal. */
+static const struct fileops *real;
+static _Atomic int write_error;
+static _Atomic bool is_stuck;
+static sem_t unstuck;
+
+static ssize_t test_pwritev(int fd, const struct iovec *parts, int count, off_t offset)
+{
+    int error = atomic_load(&write_error);
+    return error != 0 ? error : real->pwritev(fd, parts, count, offset);
+}
+
+static int test_fdatasync(int fd)
+{
+    if (atomic_load(&is_stuck))
+        sem_wait(&unstuck);
+    int error = atomic_load(&write_error);
+    return error != 0 ? error : real->fdatasync(fd);
+}
+
+static int set_up(void **state)
+{
+    static struct fileops ops;
+    (void)state;
+    strcpy(directory + sizeof(directory) - 7, "XXXXXX");
+    if (mkdtemp(directory) == NULL)
+        return -1;
+    real = fileops();
+    ops = *real;
+    ops.pwritev = test_pwritev;
+    ops.fdatasync = test_fdatasync;
+    fileops_replace(&ops);
+    atomic_store(&write_error, 0);
+    atomic_store(&is_stuck, false);
+    return sem_init(&unstuck, 0, 0);
+}
+
+static int tear_down(void **state)
+{
+    char command[64];
+    (void)state;
+    fileops_replace(NULL);
+    sem_destroy(&unstuck);
+    snprintf(command, sizeof(command), "rm -r %s", directory);
+    return system(command);
+}
+
+/* One pipeline of traces with these exporters and processors: YAML in braces and brackets. */
+struct setting {
+    const char *storage;    /* further keys of file_storage */
+    const char *exporters;  /* "test/a: {…}, test/b: {…}" */
+    const char *processors; /* "batch: {…}" */
+    const char *names;      /* of exporters in the pipeline */
+    const char *through;    /* processors in the pipeline */
+    unsigned lanes;
+};
+
+#define STORES "sending_queue: {storage: file_storage}"
+#define AT_ONCE STORES ", retry_on_failure: {enabled: false}"
+
+static struct harness *start(const struct setting *setting)
+{
+    char yaml[YAML_MAX];
+    snprintf(yaml, sizeof(yaml),
+             "extensions: {file_storage: {directory: %s, fsync: true%s%s}}\n"
+             "processors: {%s}\nexporters: {%s}\n"
+             "service: {extensions: [file_storage], drain_timeout: 5s, pipelines: {traces: "
+             "{receivers: [test], processors: [%s], exporters: [%s]}}}\n",
+             directory, setting->storage != NULL ? ", " : "",
+             setting->storage != NULL ? setting->storage : "",
+             setting->processors != NULL ? setting->processors : "", setting->exporters,
+             setting->through != NULL ? setting->through : "",
+             setting->names != NULL ? setting->names : "test");
+    return harness_create_on(yaml, setting->lanes > 0 ? setting->lanes : 1);
+}
+
+static bool all_are_answered(void *arg)
+{
+    const struct harness *h = arg;
+    for (size_t i = 0; i < h->requests_count; i++)
+        if (!h->requests[i]->is_answered)
+            return false;
+    return true;
+}
+
+static void await_answers(struct harness *h)
+{
+    harness_await(h, all_are_answered, h, "every request is answered");
+}
+
+/* Sends so many requests of one item each and waits for their OKs. */
+static void send_all(struct harness *h, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++)
+        harness_send(h, 1);
+    await_answers(h);
+    for (size_t i = 0; i < h->requests_count; i++)
+        assert_int_equal(h->requests[i]->outcome.verdict, ACCEPTED);
+}
+
+struct expectation {
+    struct test_exporter *exporter;
+    uint64_t items;
+};
+
+static bool has_delivered(void *arg)
+{
+    const struct expectation *expected = arg;
+    return expected->exporter->delivered_items >= expected->items;
+}
+
+static void await_items(struct harness *h, struct test_exporter *exporter, uint64_t items)
+{
+    struct expectation expected = {exporter, items};
+    harness_await(h, has_delivered, &expected, "the items are delivered");
+    assert_int_equal(exporter->delivered_items, items);
+}
+
+/* Items first to end came once each. */
+static void check_items(const struct test_exporter *exporter, uint64_t first, uint64_t end)
+{
+    assert_int_equal(exporter->doubled_items, 0);
+    for (uint64_t i = first; i < end; i++)
+        assert_int_equal(exporter->seen[i], 1);
+}
+
+static bool has_tried(void *arg)
+{
+    const struct expectation *expected = arg;
+    return expected->exporter->attempts_count >= expected->items;
+}
+
+static void await_attempts(struct harness *h, struct test_exporter *exporter, size_t count)
+{
+    struct expectation expected = {exporter, count};
+    harness_await(h, has_tried, &expected, "the exporter tries");
+}
+
+static bool has_come_to_rest(void *arg)
+{
+    return harness_totals(arg, TRACES).in_flight == 0;
+}
+
+static void stop(struct harness *h)
+{
+    harness_destroy(h);
+}
+
+/* Stops without letting anything go. */
+static bool is_stopped(void *arg)
+{
+    const struct harness *h = arg;
+    return h->has_stopped;
+}
+
+static void stop_as_it_is(struct harness *h)
+{
+    harness_stop(h);
+    harness_await(h, is_stopped, h, "it stops");
+    assert_false(h->was_forced);
+    harness_discard(h);
+}
+
+/* After a restart, what is sent now is the first thing that its exporter gets. */
+static void check_nothing_is_left(const struct setting *setting, const char *id)
+{
+    struct harness *h = start(setting);
+    struct test_exporter *exporter = harness_exporter(h, id);
+    send_all(h, 1);
+    await_items(h, exporter, 1);
+    assert_int_equal(exporter->attempts_count, 1);
+    stop(h);
+}
+
+static const struct setting plain = {.exporters = "test: {" STORES "}"};
+
+static void the_ok_comes_after_the_commit(void **state)
+{
+    (void)state;
+    struct harness *h = start(&plain);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    send_all(h, 1); /* its segment is ready now */
+    await_items(h, exporter, 1);
+    atomic_store(&is_stuck, true);
+    struct test_request *request = harness_send(h, 1);
+    for (int i = 0; i < 20; i++)
+        harness_advance(h, 100 * MS);
+    assert_false(request->is_answered);
+    assert_int_equal(exporter->attempts_count, 1);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 1);
+    atomic_store(&is_stuck, false);
+    sem_post(&unstuck);
+    await_items(h, exporter, 2);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    stop(h);
+    check_nothing_is_left(&plain, "test");
+}
+
+/* Sends one request after the other. */
+static bool is_taken_again(void *arg)
+{
+    struct harness *h = arg;
+    const struct test_request *last = h->requests[h->requests_count - 1];
+    if (last->is_answered && last->outcome.verdict == ACCEPTED)
+        return true;
+    if (last->is_answered)
+        harness_send(h, 1);
+    return false;
+}
+
+static void what_the_disk_refuses_may_be_sent_again(void **state)
+{
+    (void)state;
+    static const int errors[] = {-EIO, -ENOSPC, -EROFS, -EDQUOT};
+    for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+        print_message("  %s\n", strerror(-errors[i]));
+        struct harness *h = start(&plain);
+        struct test_exporter *exporter = harness_exporter(h, "test");
+        send_all(h, 1);
+        await_items(h, exporter, 1);
+        atomic_store(&write_error, errors[i]);
+        struct test_request *request = harness_send(h, MEDIUM);
+        await_answers(h);
+        assert_int_equal(request->outcome.verdict, REFUSED);
+        assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
+        assert_false(request->outcome.is_permanent);
+        assert_true(request->outcome.retry_after_ns > 0);
+        assert_non_null(strstr(request->text, "journal"));
+        struct harness_totals totals = harness_totals(h, TRACES);
+        assert_int_equal(totals.rejected, MEDIUM);
+        assert_int_equal(totals.by_reason[LOSS_BUSY], MEDIUM);
+        assert_int_equal(exporter->delivered_items, 1);
+        /* It goes on when the disk does. */
+        atomic_store(&write_error, 0);
+        harness_await(h, is_taken_again, h, "requests are taken again");
+        await_items(h, exporter, 2);
+        stop(h);
+    }
+}
+
+static bool is_large_done(void *arg)
+{
+    const struct test_exporter *exporter = arg;
+    return exporter->delivered_items > 0;
+}
+
+static void a_full_journal_refuses_until_the_back_end_returns(void **state)
+{
+    (void)state;
+    struct harness *h =
+        start(&(struct setting){.storage = "max_size: 64MiB", .exporters = "test: {" AT_ONCE "}"});
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    static uint8_t bytes[LARGE_BYTES];
+    exporter->has_own_items = true;
+    exporter->answer = ANSWER_BUSY;
+    unsigned accepted = 0;
+    struct test_request *request = NULL;
+    do {
+        request = harness_put_bytes(h, 0, TRACES, slice_of(bytes, sizeof(bytes)), 1);
+        await_answers(h);
+        accepted += request->outcome.verdict == ACCEPTED;
+    } while (request->outcome.verdict == ACCEPTED && accepted < 100);
+    /* Two segments of 32 MiB, less what they need themselves. */
+    assert_in_range(accepted, 40, 64);
+    assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
+    assert_true(request->outcome.retry_after_ns > 0);
+    assert_non_null(strstr(request->text, "max_size"));
+    exporter->answer = ANSWER_OK;
+    await_items(h, exporter, accepted);
+    assert_true(is_large_done(exporter));
+    unsigned again = 0;
+    do {
+        request = harness_put_bytes(h, 0, TRACES, slice_of(bytes, sizeof(bytes)), 1);
+        await_answers(h);
+        harness_advance(h, 100 * MS);
+    } while (request->outcome.verdict != ACCEPTED && again++ < 100);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    await_items(h, exporter, accepted + 1);
+    stop(h);
+}
+
+static void an_exporter_that_does_not_store_holds_nothing(void **state)
+{
+    (void)state;
+    const struct setting setting = {
+        .exporters = "test/a: {" STORES "}, test/b: {}",
+        .names = "test/b, test/a",
+    };
+    struct harness *h = start(&setting);
+    struct test_exporter *other = harness_exporter(h, "test/b");
+    other->answer = ANSWER_HOLD;
+    send_all(h, 5);
+    await_items(h, harness_exporter(h, "test/a"), 5);
+    await_attempts(h, other, 5);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 5);
+    /* Those five are lost to it, not to the other, which has finished them. */
+    stop(h);
+    h = start(&setting);
+    send_all(h, 1);
+    await_items(h, harness_exporter(h, "test/a"), 1);
+    await_items(h, harness_exporter(h, "test/b"), 1);
+    assert_int_equal(harness_exporter(h, "test/a")->attempts_count, 1);
+    stop(h);
+}
+
+static void one_that_does_not_store_is_given_nothing_again(void **state)
+{
+    (void)state;
+    const struct setting setting = {
+        .exporters = "test/a: {" AT_ONCE "}, test/b: {}",
+        .names = "test/a, test/b",
+    };
+    struct harness *h = start(&setting);
+    struct test_exporter *storing = harness_exporter(h, "test/a");
+    storing->answer = ANSWER_BUSY;
+    send_all(h, 5);
+    await_items(h, harness_exporter(h, "test/b"), 5);
+    stop_as_it_is(h);
+    h = start(&setting);
+    await_items(h, harness_exporter(h, "test/a"), 5);
+    check_items(harness_exporter(h, "test/a"), 0, 5);
+    assert_int_equal(harness_exporter(h, "test/b")->attempts_count, 0);
+    stop(h);
+}
+
+static void one_that_refuses_gets_its_records_later_and_in_order(void **state)
+{
+    (void)state;
+    const struct setting setting = {
+        .exporters = "test/a: {" AT_ONCE "}, test/b: {sending_queue: {storage: file_storage, "
+                     "num_consumers: 1}, retry_on_failure: {enabled: false}}",
+        .names = "test/a, test/b",
+    };
+    struct harness *h = start(&setting);
+    struct test_exporter *fine = harness_exporter(h, "test/a");
+    struct test_exporter *away = harness_exporter(h, "test/b");
+    away->answer = ANSWER_BUSY;
+    uint64_t items = 0;
+    for (unsigned i = 1; i <= REQUESTS; i++) {
+        harness_send(h, i);
+        items += i;
+        await_answers(h);
+    }
+    await_items(h, fine, items);
+    harness_await(h, has_come_to_rest, h, "the journal has what is owed");
+    assert_true(harness_totals(h, TRACES).deferred >= items);
+    away->answer = ANSWER_OK;
+    size_t first = away->attempts_count;
+    await_items(h, away, items);
+    check_items(away, 0, items);
+    check_items(fine, 0, items);
+    for (size_t i = first; i < away->attempts_count; i++)
+        assert_int_equal(away->attempts[i].items, i - first + 1);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.delivered, 2 * items);
+    assert_int_equal(totals.received, totals.delivered + totals.deferred);
+    assert_int_equal(totals.in_flight, 0);
+    /* It keeps up again. */
+    send_all(h, 1);
+    await_items(h, away, items + 1);
+    stop(h);
+    check_nothing_is_left(&setting, "test/a");
+}
+
+static void each_has_its_own_progress_over_a_restart(void **state)
+{
+    (void)state;
+    const struct setting setting = {
+        .exporters = "test/a: {" AT_ONCE "}, test/b: {" AT_ONCE "}",
+        .names = "test/a, test/b",
+        .lanes = 2,
+    };
+    struct harness *h = start(&setting);
+    for (unsigned lane = 0; lane < 2; lane++)
+        harness_exporter_on(h, "test/b", lane, TRACES)->answer = ANSWER_BUSY;
+    for (unsigned i = 0; i < REQUESTS; i++)
+        harness_offer(h, (struct harness_offer){.lane = i % 2, .items = 1});
+    await_answers(h);
+    harness_await(h, has_come_to_rest, h, "the journal has what is owed");
+    stop_as_it_is(h);
+    h = start(&setting);
+    harness_await(h, has_come_to_rest, h, "it rests");
+    struct test_exporter *parts[] = {harness_exporter_on(h, "test/b", 0, TRACES),
+                                     harness_exporter_on(h, "test/b", 1, TRACES)};
+    struct expectation expected = {parts[0], REQUESTS / 2};
+    harness_await(h, has_delivered, &expected, "half of the records");
+    expected.exporter = parts[1];
+    harness_await(h, has_delivered, &expected, "the other half");
+    for (unsigned i = 0; i < REQUESTS; i++)
+        assert_int_equal(parts[0]->seen[i] + parts[1]->seen[i], 1);
+    for (unsigned lane = 0; lane < 2; lane++)
+        assert_int_equal(harness_exporter_on(h, "test/a", lane, TRACES)->attempts_count, 0);
+    harness_await(h, has_come_to_rest, h, "it rests");
+    assert_int_equal(harness_totals(h, TRACES).received, REQUESTS);
+    stop(h);
+}
+
+static void a_permanent_refusal_ends_it(void **state)
+{
+    (void)state;
+    struct harness *h = start(&plain);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->answer = ANSWER_PERMANENT;
+    send_all(h, 3);
+    await_attempts(h, exporter, 3);
+    harness_turn(h);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_PERMANENT], 3);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 0);
+    stop(h);
+    check_nothing_is_left(&plain, "test");
+}
+
+static void the_end_of_retries_keeps_what_nobody_takes(void **state)
+{
+    (void)state;
+    struct harness *h = start(&(struct setting){
+        .exporters = "test: {" STORES ", retry_on_failure: {initial_interval: 100ms, "
+                     "max_interval: 1s, max_elapsed_time: 2s}}"});
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->answer = ANSWER_BUSY;
+    send_all(h, 5);
+    harness_advance(h, 60 * S);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    exporter->answer = ANSWER_OK;
+    await_items(h, exporter, 5);
+    check_items(exporter, 0, 5);
+    stop(h);
+}
+
+static void but_not_what_it_alone_is_refused(void **state)
+{
+    (void)state;
+    struct harness *h = start(&(struct setting){
+        .exporters = "test: {sending_queue: {storage: file_storage, num_consumers: 2}, "
+                     "retry_on_failure: {enabled: true, initial_interval: 1s, max_interval: 1s, "
+                     "max_elapsed_time: 2s}}"});
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->answer = ANSWER_HOLD;
+    harness_send(h, MEDIUM);
+    await_attempts(h, exporter, 1);
+    exporter->answer = ANSWER_OK;
+    harness_send(h, 1);
+    await_items(h, exporter, 1);
+    exporter->answer = ANSWER_BUSY;
+    test_exporter_release(exporter, ANSWER_BUSY);
+    harness_advance(h, 10 * S);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_RETRIES_OVER], MEDIUM);
+    exporter->answer = ANSWER_OK;
+    send_all(h, 1);
+    await_items(h, exporter, 2);
+    stop(h);
+}
+
+static void batches_are_made_of_records_and_finish_them_all(void **state)
+{
+    (void)state;
+    static const struct setting settings[] = {
+        {.exporters = "test: {" STORES "}",
+         .processors = "batch: {timeout: 1s, send_batch_size: 20, send_batch_max_size: 20}",
+         .through = "batch"},
+        {.exporters = "test: {sending_queue: {storage: file_storage, batch: {flush_timeout: 1s, "
+                      "min_size: 20, max_size: 20}}}"},
+    };
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        struct harness *h = start(&settings[i]);
+        struct test_exporter *exporter = harness_exporter(h, "test");
+        /* 17 requests of 7: six batches, of which most end within a request. */
+        for (unsigned j = 0; j < 17; j++)
+            harness_send(h, 7);
+        await_answers(h);
+        await_items(h, exporter, 119);
+        check_items(exporter, 0, 119);
+        assert_int_equal(exporter->attempts_count, 6);
+        stop(h);
+        h = start(&settings[i]);
+        exporter = harness_exporter(h, "test");
+        send_all(h, 1);
+        await_items(h, exporter, 1);
+        assert_int_equal(exporter->attempts_count, 1);
+        /* They come back one by one and are merged again. */
+        exporter->answer = ANSWER_BUSY;
+        for (unsigned j = 0; j < 17; j++)
+            harness_send(h, 7);
+        await_answers(h);
+        stop_as_it_is(h);
+        h = start(&settings[i]);
+        exporter = harness_exporter(h, "test");
+        await_items(h, exporter, 119);
+        check_items(exporter, 1, 120);
+        assert_int_equal(exporter->attempts_count, 6);
+        stop(h);
+    }
+}
+
+static void a_full_queue_loses_nothing(void **state)
+{
+    (void)state;
+    static const char *const queues[] = {"queue_size: 2, num_consumers: 1",
+                                         "queue_size: 5, sizer: items, num_consumers: 2",
+                                         "queue_size: 100, sizer: bytes"};
+    for (size_t i = 0; i < sizeof(queues) / sizeof(queues[0]); i++) {
+        char exporters[256];
+        print_message("  %s\n", queues[i]);
+        snprintf(exporters, sizeof(exporters), "test: {sending_queue: {storage: file_storage, %s}}",
+                 queues[i]);
+        struct harness *h = start(&(struct setting){.exporters = exporters});
+        struct test_exporter *exporter = harness_exporter(h, "test");
+        exporter->answer = ANSWER_HOLD;
+        for (unsigned j = 0; j < REQUESTS; j++)
+            harness_send(h, 1 + j % 5);
+        await_answers(h);
+        for (size_t j = 0; j < h->requests_count; j++)
+            assert_int_equal(h->requests[j]->outcome.verdict, ACCEPTED);
+        exporter->answer = ANSWER_OK;
+        test_exporter_release(exporter, ANSWER_OK);
+        await_items(h, exporter, REQUESTS / 5 * 15);
+        check_items(exporter, 0, REQUESTS / 5 * 15);
+        stop(h);
+    }
+}
+
+static void more_than_a_queue_holds_goes_through_it_alone(void **state)
+{
+    (void)state;
+    struct harness *h = start(&(struct setting){
+        .exporters = "test: {sending_queue: {storage: file_storage, queue_size: 5, sizer: items}}",
+        .processors = "batch: {timeout: 1s, send_batch_size: 20}",
+        .through = "batch",
+    });
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    send_all(h, 20);
+    await_items(h, exporter, 20);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    stop(h);
+}
+
+static void a_stop_before_a_dead_back_end_keeps_everything(void **state)
+{
+    (void)state;
+    const struct setting setting = {
+        .exporters = "test: {" STORES "}",
+        .processors = "batch: {timeout: 1h, send_batch_size: 1000}",
+        .through = "batch",
+    };
+    struct harness *h = start(&setting);
+    harness_exporter(h, "test")->answer = ANSWER_BUSY;
+    send_all(h, REQUESTS); /* held by batch */
+    harness_send(h, 1); /* not committed yet */
+    stop_as_it_is(h);
+    h = start(&plain);
+    await_items(h, harness_exporter(h, "test"), REQUESTS + 1);
+    check_items(harness_exporter(h, "test"), 0, REQUESTS + 1);
+    stop(h);
+}
+
+/* In a child, which ends without cleaning up; its exit code is what `life` returns. */
+static void in_child(int (*life)(const struct setting *setting), const struct setting *setting,
+                     int expected_signal)
+{
+    int status = 0;
+    fflush(NULL);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(life(setting));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    if (expected_signal != 0) {
+        assert_true(WIFSIGNALED(status));
+        assert_int_equal(WTERMSIG(status), expected_signal);
+    } else {
+        assert_true(WIFEXITED(status));
+        assert_int_equal(WEXITSTATUS(status), 0);
+    }
+}
+
+static int stop_by_force(const struct setting *setting)
+{
+    struct harness *h = start(setting);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    send_all(h, 1);
+    await_items(h, exporter, 1);
+    exporter->answer = ANSWER_HOLD;
+    send_all(h, REQUESTS);
+    harness_stop(h);
+    harness_await(h, is_stopped, h, "it stops");
+    return h->was_forced ? 0 : 1;
+}
+
+static void a_forced_stop_keeps_what_is_under_way(void **state)
+{
+    (void)state;
+    in_child(stop_by_force, &plain, 0);
+    struct harness *h = start(&plain);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    struct expectation expected = {exporter, REQUESTS};
+    harness_await(h, has_delivered, &expected, "the items are delivered");
+    check_items(exporter, 1, REQUESTS + 1);
+    stop(h);
+}
+
+static int be_killed(const struct setting *setting)
+{
+    struct harness *h = start(setting);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->answer = ANSWER_HOLD;
+    send_all(h, REQUESTS);
+    return raise(SIGKILL);
+}
+
+static void a_kill_keeps_what_was_answered(void **state)
+{
+    (void)state;
+    static const struct setting settings[] = {
+        {.exporters = "test: {" STORES "}"},
+        {.exporters = "test: {" STORES "}",
+         .processors = "batch: {timeout: 1h, send_batch_size: 30}",
+         .through = "batch"},
+    };
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        in_child(be_killed, &settings[i], SIGKILL);
+        struct harness *h = start(&plain);
+        await_items(h, harness_exporter(h, "test"), REQUESTS);
+        check_items(harness_exporter(h, "test"), 0, REQUESTS);
+        stop(h);
+        check_nothing_is_left(&plain, "test");
+    }
+}
+
+static void clients_come_back_without_their_credentials(void **state)
+{
+    (void)state;
+    const struct client_metadata rows[] = {
+        {"authorization", "Bearer not-for-disks"},
+        {"cookie", "not-for-disks"},
+        {"x-scope-orgid", "one"},
+        {"x-other", "seen"},
+    };
+    const struct client_metadata others[] = {{"x-scope-orgid", "two"}};
+    const struct setting setting = {
+        .exporters = "test: {" AT_ONCE "}",
+        .processors = "batch: {timeout: 100ms, metadata_keys: [x-scope-orgid]}",
+        .through = "batch",
+    };
+    struct client_info *clients[] = {client_info_create("10.1.2.3", rows, 4),
+                                     client_info_create("10.1.2.4", others, 1)};
+    struct harness *h = start(&setting);
+    harness_exporter(h, "test")->answer = ANSWER_BUSY;
+    for (unsigned i = 0; i < 10; i++)
+        harness_offer(h, (struct harness_offer){.items = 1 + i % 2, .client = clients[i % 2]});
+    await_answers(h);
+    stop_as_it_is(h);
+    for (size_t i = 0; i < 2; i++)
+        client_info_unref(clients[i]);
+    char command[128];
+    snprintf(command, sizeof(command), "grep -rq seen %s", directory);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof(command), "grep -rq not-for-disks %s", directory);
+    assert_int_not_equal(system(command), 0);
+    h = start(&setting);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    await_items(h, exporter, 15);
+    uint64_t items[2] = {0};
+    for (size_t i = 0; i < exporter->attempts_count; i++) {
+        const struct test_attempt *attempt = &exporter->attempts[i];
+        bool is_second = strcmp(attempt->client, "two") == 0;
+        if (!is_second)
+            assert_string_equal(attempt->client, "one");
+        items[is_second] += attempt->items;
+    }
+    assert_int_equal(items[0], 5);
+    assert_int_equal(items[1], 10);
+    stop(h);
+}
+
+static void a_directory_in_use_is_said(void **state)
+{
+    (void)state;
+    struct error error = {.text = ""};
+    char yaml[YAML_MAX];
+    struct harness *h = start(&plain);
+    snprintf(yaml, sizeof(yaml),
+             "extensions: {file_storage: {directory: %s}}\nexporters: {test: {" STORES "}}\n"
+             "service: {extensions: [file_storage], pipelines: {traces: {receivers: [test], "
+             "exporters: [test]}}}\n",
+             directory);
+    struct harness *second = harness_try_build(yaml, 1);
+    assert_non_null(second);
+    assert_false(service_start(second->service, &error));
+    assert_non_null(strstr(error.text, "another process"));
+    assert_non_null(strstr(error.text, directory));
+    uint64_t now_ns = clock_now_ns();
+    uint64_t wall_ns = clock_wall_ns();
+    stop(second);
+    clock_fake_start(now_ns, wall_ns);
+    stop(h);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+    const struct CMUnitTest tests[] = {
+        TEST(the_ok_comes_after_the_commit),
+        TEST(what_the_disk_refuses_may_be_sent_again),
+        TEST(a_full_journal_refuses_until_the_back_end_returns),
+        TEST(an_exporter_that_does_not_store_holds_nothing),
+        TEST(one_that_does_not_store_is_given_nothing_again),
+        TEST(one_that_refuses_gets_its_records_later_and_in_order),
+        TEST(each_has_its_own_progress_over_a_restart),
+        TEST(a_permanent_refusal_ends_it),
+        TEST(the_end_of_retries_keeps_what_nobody_takes),
+        TEST(but_not_what_it_alone_is_refused),
+        TEST(batches_are_made_of_records_and_finish_them_all),
+        TEST(a_full_queue_loses_nothing),
+        TEST(more_than_a_queue_holds_goes_through_it_alone),
+        TEST(a_stop_before_a_dead_back_end_keeps_everything),
+        TEST(a_forced_stop_keeps_what_is_under_way),
+        TEST(a_kill_keeps_what_was_answered),
+        TEST(clients_come_back_without_their_credentials),
+        TEST(a_directory_in_use_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
