@@ -150,7 +150,7 @@ void exporter_queue_shared_fini(struct exporter_queue_shared *shared)
     budget_fini(&shared->consumers);
 }
 
-static uint64_t units_of(const struct exporter_queue *queue, const struct batch *batch)
+static uint64_t measure(const struct exporter_queue *queue, const struct batch *batch)
 {
     switch (sending_queue_sizer(&queue->config->queue)) {
     case QUEUE_ITEMS:
@@ -162,6 +162,14 @@ static uint64_t units_of(const struct exporter_queue *queue, const struct batch 
     default:
         return 1;
     }
+}
+
+/* What the journal has, and the client its OK for, is never too large: it takes the whole queue. */
+static uint64_t units_of(const struct exporter_queue *queue, const struct batch *batch)
+{
+    uint64_t units = measure(queue, batch);
+    uint64_t limit = budget_limit(&queue->shared->capacity);
+    return units > limit && exporter_queue_stores(queue) ? limit : units;
 }
 
 static bool is_drained(const struct exporter_queue *queue)

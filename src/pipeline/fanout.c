@@ -128,9 +128,11 @@ static void give_connectors(struct fanout *fanout, struct batch *batch, struct r
         } else if (skip != SKIP_OTHERS) {
             component_consume(connector, plain, stored_way(receipt, skip, connector, plain));
         } else {
+            /* The record does not wait for it. */
             struct joint *joint =
-                joint_create(fanout->base.ledger, fanout->base.budget, plain, receipt, 1);
+                joint_create(fanout->base.ledger, fanout->base.budget, plain, NULL, 1);
             joint_set_taken(joint);
+            receipt_resolve(receipt, &outcome_accepted);
             component_consume(
                 connector, plain,
                 joint_add(joint, connector->exporters, !connector->factory->passes_on));
@@ -151,10 +153,13 @@ static void give_stored(struct fanout *fanout, struct batch *batch, struct recei
         bool is_stored = branch->skip != SKIP_OTHERS;
         if (branch->is_skipped) {
             receipt_resolve(receipt, &outcome_accepted);
+        } else if (branch->is_admitted && is_stored) {
+            exporter_queue_take(branch->queue, batch,
+                                stored_way(receipt, branch->skip, NULL, NULL));
         } else if (branch->is_admitted) {
-            struct receipt *way =
-                is_stored ? stored_way(receipt, branch->skip, NULL, NULL) : receipt;
-            exporter_queue_take(branch->queue, batch, way);
+            /* The record does not wait for it. */
+            exporter_queue_take(branch->queue, batch, NULL);
+            receipt_resolve(receipt, &outcome_accepted);
         } else if (is_stored && !branch->refusal.is_permanent) {
             owed.owed |= branch->skip;
             ledger_defer(fanout->base.ledger, batch->signal, batch->items);
