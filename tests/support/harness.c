@@ -15,6 +15,7 @@
 #include "tests/support/telemetry_bytes.h"
 
 #include <assert.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -213,6 +214,27 @@ void harness_advance(struct harness *harness, uint64_t by_ns)
     }
 }
 
+enum { AWAIT_MAX = 6000, AWAIT_REAL_MS = 5, AWAIT_STEP_MS = 20 };
+
+void harness_await(struct harness *harness, bool (*is_done)(void *arg), void *arg, const char *what)
+{
+    harness_turn(harness);
+    for (unsigned i = 0; !is_done(arg); i++) {
+        struct pollfd events[HARNESS_LANES_MAX];
+        if (i == AWAIT_MAX)
+            fail_msg("never: %s", what);
+        for (unsigned lane = 0; lane < harness->lanes_count; lane++)
+            events[lane] = (struct pollfd){
+                .fd = uv_backend_fd(lane_loop(harness->lanes[lane])),
+                .events = POLLIN,
+            };
+        if (poll(events, harness->lanes_count, AWAIT_REAL_MS) > 0)
+            harness_turn(harness);
+        else
+            harness_advance(harness, AWAIT_STEP_MS * MS);
+    }
+}
+
 struct component *harness_receiver(const struct harness *harness, const char *id, unsigned lane)
 {
     const struct service_lane *part = &harness->service->lanes[lane];
@@ -310,13 +332,19 @@ void harness_let_go(const struct harness *harness)
         }
 }
 
+static bool has_stopped(void *arg)
+{
+    const struct harness *harness = arg;
+    return harness->has_stopped;
+}
+
 void harness_destroy(struct harness *harness)
 {
     if (!harness->is_stopping)
         harness_stop(harness);
     harness_let_go(harness);
     harness_advance(harness, 1 * S);
-    assert_true(harness->has_stopped);
+    harness_await(harness, has_stopped, harness, "it stops");
     assert_false(harness->was_forced);
     for (int signal = 0; signal < SIGNAL_KINDS; signal++)
         assert_int_equal(harness_totals(harness, (enum signal_kind)signal).in_flight, 0);

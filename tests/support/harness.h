@@ -88,6 +88,10 @@ struct test_request *harness_send_now(struct harness *harness, uint64_t items);
 void harness_turn(struct harness *harness);
 /* Lets time go by, stopping at each timer on the way. */
 void harness_advance(struct harness *harness, uint64_t by_ns);
+/* With threads of journals at work: turns, and lets time go by, until is_done(arg). Fails the test
+ * when that takes more than half a minute of real time. */
+void harness_await(struct harness *harness, bool (*is_done)(void *arg), void *arg,
+                   const char *what);
 /* From now on every exporter accepts, what it holds included. */
 void harness_let_go(const struct harness *harness);
 /* Begins to stop; has_stopped follows from turns. */

@@ -7,6 +7,7 @@
 #include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/config/shared/exporter_queue_config.h"
+#include "src/config/shared/file_storage_config.h"
 #include "src/core/batch.h"
 #include "src/core/client_info.h"
 #include "tests/support/telemetry_bytes.h"
@@ -355,6 +356,17 @@ const struct component_factory test_connector_factory = {
     .stop = test_connector_stop,
 };
 
+/* As extensions/file_storage_extension.c, without the other extensions. */
+const struct component_factory test_file_storage_factory = {
+    .type = "file_storage",
+    .kind = EXTENSION,
+    .stability = "beta",
+    .instance_size = sizeof(struct component),
+    .config_size = sizeof(struct file_storage_config),
+    .fields = file_storage_fields,
+    .check = file_storage_check,
+};
+
 const struct component_factory *const test_components[] = {
     &test_receiver_factory,
     &test_processor_factory,
@@ -366,5 +378,6 @@ const struct component_factory *const test_components[] = {
     &profile_limits_processor_factory,
     &resource_processor_factory,
     &trace_profile_join_processor_factory,
+    &test_file_storage_factory,
     NULL,
 };

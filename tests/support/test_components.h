@@ -88,5 +88,5 @@ void test_receiver_offer(struct component *receiver, struct batch *batch,
 const char *test_events(void);
 void test_events_clear(void);
 
-/* NULL-ended: the four above, the processors of the core and forward. */
+/* NULL-ended: the four above, the processors of the core, forward and file_storage. */
 extern const struct component_factory *const test_components[];
