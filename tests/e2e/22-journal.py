@@ -94,9 +94,11 @@ class Journal(case.Case):
             if re.search(r"Dropping data|\terror\t|Assertion|Sanitizer", line):
                 self.complaints[line.split("\t", 1)[-1]] = line
 
-    def check_arrival(self, acknowledged):
-        missing = self.back_end.wait_for(acknowledged, ARRIVE_WITHIN_S)
-        self.assertEqual(len(missing), 0, f"{len(missing)} acknowledged items lost: {sorted(missing)[:20]}; {self.complaints}")
+    def check_arrival(self, load):
+        missing = self.back_end.wait_for(set(load.acknowledged), ARRIVE_WITHIN_S)
+        if missing:
+            lost = [(serial, *load.acknowledged[serial]) for serial in sorted(missing)]
+            self.fail(f"{len(lost)} acknowledged items lost: {lost[:20]}; {self.complaints}")
 
     def report(self, what, load, kills):
         seen = self.back_end.collect()
@@ -147,7 +149,7 @@ class Kills(Journal):
         server = self.start(fsync).wait_until_ready()
         self.assertTrue(load.wait_for_more(100, 60), "it does not take requests")
         load.pause()
-        self.check_arrival(set(load.acknowledged))
+        self.check_arrival(load)
         self.assertEqual(server.stop(), 0, server.log())
         self.assertGreater(len(load.acknowledged), 10 * KILLS)
         self.assertEqual(load.roads_without_ok(), [])

@@ -153,7 +153,7 @@ class Load:
         self._is_over = threading.Event()
         self._is_paused = False
         self._sending = 0
-        self.acknowledged = set()
+        self.acknowledged = {}  # serial: the road it took
         self._silent = set(roads)
         self.sent = 0
         self.refusals = {}  # (signal, status, whether it had a hint): how often
@@ -178,7 +178,7 @@ class Load:
             with self._changed:
                 self._sending -= 1
                 if is_acknowledged:
-                    self.acknowledged.add(serial)
+                    self.acknowledged[serial] = (kind, signal)
                     self._silent.discard((kind, signal))
                 elif refusal is not None:
                     refusal = (signal, *refusal)
@@ -233,12 +233,13 @@ class BackEnd:
         self.port = port
         self.url = f"http://127.0.0.1:{port}"
         self._sink = None
+        self._sinks = []  # every one that there was, and how many of its requests are read
         self._seen = {}  # serial: how often
-        self._read = 0
 
     def up(self):
         if self._sink is None:
             self._sink = sink.Sink(self.port)
+            self._sinks.append([self._sink, 0])
         self._sink.answer_with(sink.Reply())
 
     def refuse(self, status=503):
@@ -246,25 +247,25 @@ class BackEnd:
         self._sink.answer_with(sink.Reply(status))
 
     def away(self):
-        self.collect()
-        if self._sink is not None:
-            self._sink.close()
-            self.collect()
+        if self._sink is None:
+            return
+        # Connections that are open outlive the listener.
+        self._sink.answer_with(sink.Reply(503, {"Connection": "close"}))
+        self._sink.close()
         self._sink = None
-        self._read = 0
 
     def collect(self):
         """Reads what has come since; returns how often each item has arrived so far."""
-        if self._sink is not None:
-            requests = list(self._sink.requests)
-            for request in requests[self._read :]:
+        for place in self._sinks:
+            requests = list(place[0].requests)
+            for request in requests[place[1] :]:
                 if request.status != 200:
                     continue
                 path = urllib.parse.urlsplit(request.path).path
                 DECODERS[path].FromString(request.payload)
                 for serial in set(marks_of(request.payload)):
                     self._seen[serial] = self._seen.get(serial, 0) + 1
-            self._read = len(requests)
+            place[1] = len(requests)
         return self._seen
 
     def wait_for(self, serials, within):
