@@ -243,7 +243,8 @@ static void decode_text(const struct site *site, const struct config_field *fiel
 {
     const char **text = target;
     const char *found = decode_text_of(node);
-    if (field->refuses_empty && node->kind == NODE_TEXT && node->text[0] == '\0')
+    if (field->refuses_empty && field->accepts == NULL && node->kind == NODE_TEXT &&
+        node->text[0] == '\0')
         report_mismatch(site, field, node, "a string that is not empty, or no such key");
     else if (found != NULL)
         *text = field->refuses_empty && node->kind == NODE_NULL ? "" : found;

@@ -197,6 +197,12 @@ struct config_field {
         CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
             .accepts = (rule), .extension_kind = (kind)                                            \
     }
+/* The same; null, also from a variable, is none. */
+#define CONFIG_EXTENSION_NOT_EMPTY(owner, field, name, kind, rule, text)                           \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
+            .refuses_empty = true, .extension_kind = (kind), .accepts = (rule)                     \
+    }
 #define CONFIG_SECRET(owner, field, name, text)                                                    \
     CONFIG_PLAIN(owner, field, const char *, CONFIG_TYPE_SECRET, name, NULL, text)
 #define CONFIG_CHOICE(owner, field, name, standard, list, text)                                    \

@@ -204,6 +204,148 @@ CONNECTED = [
     ("", {"traces": ("nop", "nop")}),
 ]
 
+# file_storage: what it says ({here} is a directory, {here}/file a file), the exporters, and the
+# extensions of the service.
+ONE = "{otlp_http: {endpoint: 'http://localhost:1', sending_queue: {storage: file_storage}}}"
+HERE = "{file_storage: {directory: '{here}', %s}}"
+LISTED = "[file_storage]"
+STORED = [
+    *(
+        (HERE % keys, ONE, LISTED)
+        for keys in (
+            "",
+            "fsync: true",
+            "fsync: ",
+            "fsync: 1",
+            "fsync: 'true'",
+            "timeout: 10s",
+            "timeout: 0",
+            "timeout: -1s",
+            "timeout: ",
+            "timeout: 5",
+            "timeout: soon",
+            "recreate: true",
+            "recreate: maybe",
+            "recreate: ",
+            "create_directory: true",
+            "create_directory: ''",
+            "directory_permissions: '0700'",
+            "directory_permissions: 0700",
+            "directory_permissions: 448",
+            "directory_permissions: nonsense",
+            "directory_permissions: ",
+            "create_directory: true, directory_permissions: '0700'",
+            "create_directory: true, directory_permissions: 0700",
+            "create_directory: true, directory_permissions: 0o700",
+            "create_directory: true, directory_permissions: 700",
+            "create_directory: true, directory_permissions: 800",
+            "create_directory: true, directory_permissions: '0o700'",
+            "create_directory: true, directory_permissions: '0x1f'",
+            "create_directory: true, directory_permissions: '+700'",
+            "create_directory: true, directory_permissions: '-700'",
+            "create_directory: true, directory_permissions: '-0'",
+            "create_directory: true, directory_permissions: '+'",
+            "create_directory: true, directory_permissions: '7_0'",
+            "create_directory: true, directory_permissions: '800'",
+            "create_directory: true, directory_permissions: '1777'",
+            "create_directory: true, directory_permissions: '00000000000777'",
+            "create_directory: true, directory_permissions: '77777777777'",
+            "create_directory: true, directory_permissions: '0'",
+            "create_directory: true, directory_permissions: ''",
+            "create_directory: true, directory_permissions: ' 700'",
+            "create_directory: true, directory_permissions: ",
+            "compaction: ",
+            "compaction: {}",
+            "compaction: []",
+            "compaction: {on_start: true}",
+            "compaction: {on_start: true, directory: '{here}'}",
+            "compaction: {on_start: true, directory: '{here}/none'}",
+            "compaction: {on_start: true, directory: '{here}/file'}",
+            "compaction: {on_rebound: true, directory: '{here}/none'}",
+            "compaction: {on_rebound: true, directory: '{here}/none'}, create_directory: true",
+            "compaction: {directory: '{here}/none'}",
+            "compaction: {directory: }",
+            "compaction: {on_rebound: true, directory: '{here}', check_interval: 0}",
+            "compaction: {on_rebound: true, directory: '{here}', check_interval: -1s}",
+            "compaction: {on_rebound: true, directory: '{here}', check_interval: 1s}",
+            "compaction: {check_interval: 0}",
+            "compaction: {check_interval: -1s}",
+            "compaction: {max_transaction_size: -1}",
+            "compaction: {max_transaction_size: 0}",
+            "compaction: {max_transaction_size: 9223372036854775808}",
+            "compaction: {rebound_needed_threshold_mib: -5, rebound_trigger_threshold_mib: 1}",
+            "compaction: {rebound_needed_threshold_mib: 1.5}",
+            "compaction: {cleanup_on_start: true}",
+            "compaction: {cleanup_on_start: 3}",
+            "compaction: {on: true}",
+            "max_sizes: 5",
+            "unknown: 5",
+            "directories: []",
+        )
+    ),
+    ("{file_storage: }", ONE, LISTED),
+    ("{file_storage: {}}", ONE, LISTED),
+    ("{file_storage: []}", ONE, LISTED),
+    ("{file_storage: {directory: }}", ONE, LISTED),
+    ("{file_storage: {directory: ''}}", ONE, LISTED),
+    ("{file_storage: {directory: '', create_directory: true}}", ONE, LISTED),
+    ("{file_storage: {directory: 5}}", ONE, LISTED),
+    ("{file_storage: {directory: '{here}/file'}}", ONE, LISTED),
+    ("{file_storage: {directory: '{here}/file/below'}}", ONE, LISTED),
+    ("{file_storage: {directory: '{here}/none'}}", ONE, LISTED),
+    ("{file_storage: {directory: '{here}/none', create_directory: true}}", ONE, LISTED),
+    ("{file_storage: {directory: '{here}/none/none', create_directory: true}}", ONE, LISTED),
+    ("{file_storage: {directory: '{here}/./'}}", ONE, LISTED),
+    ("{file_storage: {directory: '/proc/self'}}", ONE, LISTED),
+    (HERE % "", ONE.replace("storage: file_storage", "storage: [a]"), LISTED),
+    (HERE % "", ONE.replace("storage: file_storage", "storage: 'a b'"), LISTED),
+    (HERE % "", ONE.replace("storage: file_storage", "storage: file_storage/"), LISTED),
+    (HERE % "", ONE.replace("file_storage}", "file_storage, wait_for_result: true}"), LISTED),
+    (HERE % "", ONE.replace("file_storage}", "file_storage, block_on_overflow: true}"), LISTED),
+    (HERE % "", ONE.replace("file_storage}", "file_storage, queue_size: 0}"), LISTED),
+    (HERE % "", ONE.replace("file_storage}", "file_storage, num_consumers: 0}"), LISTED),
+    (HERE % "", ONE.replace("file_storage}", "file_storage, enabled: false}"), LISTED),
+    (HERE % "", ONE.replace("file_storage}", "file_storage, enabled: false}"), "[]"),
+    (HERE % "", ONE.replace("file_storage}", "nothing, enabled: false}"), "[]"),
+    (HERE % "", ONE.replace("file_storage}", "file_storage, batch: {}}"), LISTED),
+    (HERE % "", ONE.replace("file_storage}", "file_storage, sizer: bytes}"), LISTED),
+    (HERE % "", ONE.replace("file_storage}", "file_storage, sizer: items}"), LISTED),
+    (
+        "{file_storage: {directory: '{here}'}, file_storage/b: {directory: '{here}/b'}}",
+        "{otlp_http: {endpoint: 'http://localhost:1', sending_queue: {storage: file_storage}}, "
+        "otlp_grpc: {endpoint: 'localhost:1', sending_queue: {storage: file_storage/b}}}",
+        "[file_storage, file_storage/b]",
+    ),
+    (
+        "{file_storage: {directory: '{here}'}, file_storage/b: {directory: '{here}'}}",
+        "{otlp_http: {endpoint: 'http://localhost:1', sending_queue: {storage: file_storage}}, "
+        "otlp_grpc: {endpoint: 'localhost:1', sending_queue: {storage: file_storage/b}}}",
+        "[file_storage, file_storage/b]",
+    ),
+]
+# What the Go collector refuses only when it starts, and what it says.
+STORED_NOWHERE = [
+    (HERE % "", ONE, "[]", "no storage client extension found"),
+    (
+        HERE % "",
+        ONE.replace("storage: file_storage", "storage: file_storage/b"),
+        LISTED,
+        "no storage client extension found",
+    ),
+    (
+        HERE % "",
+        ONE.replace("storage: file_storage", "storage: nothing"),
+        LISTED,
+        "no storage client extension found",
+    ),
+    (
+        HERE % "",
+        ONE.replace("storage: file_storage", "storage: zpages"),
+        "[file_storage, zpages]",
+        "requested extension is not a storage extension",
+    ),
+]
+
 
 class BesideTheGoCollector(case.Case):
     def setUp(self):
@@ -233,6 +375,45 @@ class BesideTheGoCollector(case.Case):
                 self.write(PLAIN.format(**{**STANDARD, key: value}))
                 go, ours, said = self.ask_both()
                 self.assertEqual(ours, go, said)
+
+    def stored(self, here, extensions, exporters, listed):
+        """A configuration of STORED, with these directories."""
+        os.makedirs(os.path.join(here, "b"), exist_ok=True)
+        pathlib.Path(here, "file").touch()
+        names = re.findall(r"otlp_\w+(?=: \{endpoint)", exporters)
+        extensions = extensions[:-1] + ", zpages: {endpoint: '127.0.0.1:0'}}"
+        return (
+            f"receivers: {{nop: }}\nexporters: {exporters}\n"
+            f"extensions: {extensions.replace('{here}', here)}\n"
+            f"service: {{extensions: {listed}, telemetry: {{metrics: {{level: none}}}}, "
+            f"pipelines: {{traces: {{receivers: [nop], exporters: [{', '.join(names)}]}}}}}}\n"
+        )
+
+    def test_verdicts_on_storages_are_the_same(self):
+        for extensions, exporters, listed in STORED:
+            with self.subTest(extensions=extensions, exporters=exporters, listed=listed):
+                with tempfile.TemporaryDirectory() as here:
+                    self.write(self.stored(here, extensions, exporters, listed))
+                    go, ours, said = self.ask_both()
+                    self.assertEqual(ours, go, said)
+
+    def test_storages_that_are_not_there_are_refused(self):
+        for extensions, exporters, listed, words in STORED_NOWHERE:
+            with self.subTest(extensions=extensions, exporters=exporters, listed=listed):
+                with tempfile.TemporaryDirectory() as here:
+                    self.write(self.stored(here, extensions, exporters, listed))
+                    go = subprocess.run(
+                        [peers.otelcol(), "--config", self.path],
+                        capture_output=True,
+                        text=True,
+                        timeout=60,
+                    )
+                    self.assertNotEqual(go.returncode, 0)
+                    self.assertIn(words, go.stderr)
+                    ours = run("validate", "--config", self.path)
+                    self.assertEqual(ours.returncode, 1)
+                    self.assertIn("storage", ours.stderr)
+                    self.assertIn("exporters::otlp_http::sending_queue::storage: ", ours.stderr)
 
     def test_verdicts_on_connectors_are_the_same(self):
         for connectors, pipelines in CONNECTED:

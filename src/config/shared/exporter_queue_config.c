@@ -83,7 +83,7 @@ const struct config_field sending_queue_fields[] = {
                 "Let clients wait for room instead of refusing them."),
     CONFIG_BOOL(struct sending_queue_config, wait_for_result, "wait_for_result", "false",
                 "Respond to the client only when the export has ended."),
-    CONFIG_EXTENSION(
+    CONFIG_EXTENSION_NOT_EMPTY(
         struct sending_queue_config, storage, "storage", "storage client extension",
         file_storage_accepts,
         "Storage extension: requests stay in the pipeline's journal on disk until they "

@@ -23,7 +23,7 @@ static const struct config_field compaction_fields[] = {
     CONFIG_TEXT(OWNER, directory, "directory", "/var/lib/otelcol/file_storage", NO_COMPACTION),
     CONFIG_INT(OWNER, max_transaction_size, "max_transaction_size", "65536", 0, INT64_MAX,
                NO_COMPACTION),
-    CONFIG_DURATION(OWNER, check_interval_ns, "check_interval", "5s", 0, INT64_MAX, NO_COMPACTION),
+    CONFIG_DURATION_OR_NEGATIVE(OWNER, check_interval_ns, "check_interval", "5s", NO_COMPACTION),
     CONFIG_IGNORED_INT("rebound_needed_threshold_mib", NO_COMPACTION),
     CONFIG_IGNORED_INT("rebound_trigger_threshold_mib", NO_COMPACTION),
     CONFIG_IGNORED_BOOL("cleanup_on_start", NO_COMPACTION),
@@ -54,38 +54,58 @@ const struct config_field file_storage_fields[] = {
 };
 #undef OWNER
 
+/* As the Go collector reads it, with a sign. False: it is no such number. */
+static bool read_mode(const char *text, unsigned *ret_mode)
+{
+    const char *digits = text + (text[0] == '+' || text[0] == '-');
+    size_t length = strspn(digits, "01234567");
+    errno = 0;
+    long mode = strtol(text, NULL, 8);
+    *ret_mode = (unsigned)mode;
+    return length > 0 && digits[length] == '\0' && errno == 0 && mode >= 0 && mode <= MODE_MAX;
+}
+
 unsigned file_storage_mode(const struct file_storage_config *config)
 {
-    return (unsigned)strtoul(config->directory_permissions, NULL, 8);
+    unsigned mode;
+    return read_mode(config->directory_permissions, &mode) ? mode : 0;
+}
+
+static bool check_directory(const struct file_storage_config *config, const char *directory,
+                            struct error *error)
+{
+    struct stat info;
+    int failed = fileops()->stat(directory, &info);
+    if (failed == -ENOENT && !config->create_directory)
+        return error_set(error,
+                         "directory must exist: stat %s: no such file or directory. You can enable "
+                         "the create_directory option to automatically create it",
+                         directory) ||
+               error_at(error, "directory");
+    if (failed != 0 && failed != -ENOENT)
+        return error_set(error, "problem accessing configured directory: %s, err: %s", directory,
+                         strerror(-failed)) ||
+               error_at(error, "directory");
+    if (failed == 0 && !S_ISDIR(info.st_mode))
+        return error_set(error, "%s is not a directory", directory) || error_at(error, "directory");
+    return true;
 }
 
 bool file_storage_check(const void *section, struct error *error)
 {
     const struct file_storage_config *config = section;
-    const char *end =
-        config->directory_permissions + strspn(config->directory_permissions, "01234567");
-    struct stat info;
-    int failed = fileops()->stat(config->directory, &info);
-    if (failed == -ENOENT && !config->create_directory)
-        return error_set(error,
-                         "directory must exist: stat %s: no such file or directory. You can enable "
-                         "the create_directory option to automatically create it",
-                         config->directory) ||
-               error_at(error, "directory");
-    if (failed != 0 && failed != -ENOENT)
-        return error_set(error, "problem accessing configured directory: %s, err: %s",
-                         config->directory, strerror(-failed)) ||
-               error_at(error, "directory");
-    if (failed == 0 && !S_ISDIR(info.st_mode))
-        return error_set(error, "%s is not a directory", config->directory) ||
-               error_at(error, "directory");
-    if (config->compaction.on_rebound && config->compaction.check_interval_ns == 0)
+    const struct file_storage_compaction_config *compaction = &config->compaction;
+    unsigned mode;
+    if (!check_directory(config, config->directory, error))
+        return false;
+    if ((compaction->on_start || compaction->on_rebound) &&
+        !check_directory(config, compaction->directory, error))
+        return error_at(error, "compaction");
+    if (compaction->on_rebound && compaction->check_interval_ns == 0)
         return error_set(error, "compaction check interval must be positive when rebound "
                                 "compaction is set") ||
                error_at(error, "check_interval") || error_at(error, "compaction");
-    if (config->create_directory &&
-        (config->directory_permissions[0] == '\0' || *end != '\0' ||
-         strlen(config->directory_permissions) > 6 || file_storage_mode(config) > MODE_MAX))
+    if (config->create_directory && !read_mode(config->directory_permissions, &mode))
         return error_set(error, "found \"%s\", expected permissions in octal, \"0000\" to \"0777\"",
                          config->directory_permissions) ||
                error_at(error, "directory_permissions");

@@ -248,6 +248,10 @@ static const struct row rows[] = {
      "file_storage:\n    directory: /\n    create_directory: true\n"
      "    directory_permissions: @'0999'",
      "permissions in octal"},
+    {EXTENSION,
+     "file_storage:\n    directory: /\n    create_directory: true\n"
+     "    directory_permissions: @'-7'",
+     "permissions in octal"},
     {EXTENSION, "file_storage:\n    directory: /\n    max_size: @1KiB", "max_size"},
     {EXTENSION,
      "file_storage:\n    directory: /x\n    create_directory: true\n"
