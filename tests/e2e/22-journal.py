@@ -111,40 +111,33 @@ class Journal(case.Case):
 
 
 class Kills(Journal):
-    def set_back_end(self, choice):
-        choice([self.back_end.up, self.back_end.up, self.back_end.refuse, self.back_end.away])()
-
     def loop(self, fsync):
+        """Each round starts the daemon and kills it, in one of four ways; every third is reloaded."""
         choice = random.Random(SEED)
         never = threading.Event()
         load = self.load()
-        kills = reloads = 0
-        while kills < KILLS:
-            self.set_back_end(choice.choice)
+        states = (self.back_end.up, self.back_end.up, self.back_end.refuse, self.back_end.away)
+        for kill in range(KILLS):
+            choice.choice(states)()
             server = self.start(fsync)
-            kind = choice.randrange(4)
-            if kind == 0:
+            if kill % 4 == 3:
                 # At any moment of the start.
                 never.wait(choice.random() * 0.6)
-                if server.process.poll() is not None:
-                    self.fail(f"the start failed:\n{server.log()}")
             else:
                 server.wait_until_ready()
-                if choice.random() < 0.3:
+                if kill % 3 == 1:
                     server.signal(signal.SIGHUP)
-                    reloads += 1
-                    # Again at any moment of the reload.
                     never.wait(choice.random() * 0.5)
-                if kind == 1:
-                    never.wait(choice.random() * 0.2)  # while it replays
-                else:
-                    load.wait_for_more(choice.randrange(200), 3)
-                    if choice.random() < 0.5:
-                        self.set_back_end(choice.choice)
-                    load.wait_for_more(choice.randrange(100), 3)
+            if kill % 4 == 2:
+                # While it replays.
+                never.wait(choice.random() * 0.2)
+            elif kill % 4 < 2:
+                load.wait_for_more(choice.randrange(200), 3)
+                if choice.random() < 0.5:
+                    choice.choice(states)()
+                load.wait_for_more(choice.randrange(100), 3)
             self.assertIsNone(server.process.poll(), server.log())
             self.kill(server)
-            kills += 1
         self.back_end.up()
         server = self.start(fsync).wait_until_ready()
         self.assertTrue(load.wait_for_more(100, 60), "it does not take requests")
@@ -155,7 +148,7 @@ class Kills(Journal):
         self.assertEqual(load.roads_without_ok(), [])
         for _, status, has_hint in load.refusals:
             self.assertTrue(has_hint, load.refusals)
-        self.report(f"fsync {fsync}, {reloads} reloads", load, kills)
+        self.report(f"fsync {fsync}", load, KILLS)
 
     def test_kills_without_fsync(self):
         self.loop("false")
