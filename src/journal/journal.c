@@ -432,12 +432,63 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
     return retry_ns;
 }
 
+static bool is_configured(const struct journal *journal, size_t index)
+{
+    for (size_t i = 0; i < journal->exporters_count; i++)
+        if (journal->exporters[i].index == index)
+            return true;
+    return false;
+}
+
+/* Calls fn for each exporter that is not configured any more and has records. Returns how many
+ * there are. */
+static size_t each_abandoned(struct journal *journal,
+                             void (*fn)(struct journal *journal, size_t index, uint64_t low,
+                                        uint64_t end))
+{
+    size_t count = 0;
+    const char *name;
+    for (size_t i = 0; (name = journal_store_exporter_name(journal->store, i)) != NULL; i++) {
+        uint64_t low = journal_store_low(journal->store, i);
+        uint64_t end = journal_store_figures(journal->store).next_id;
+        if (is_configured(journal, i) || low >= end)
+            continue;
+        fn(journal, i, low, end);
+        count++;
+    }
+    return count;
+}
+
+static void warn_of_abandoned(struct journal *journal, size_t index, uint64_t low, uint64_t end)
+{
+    log_warn(&journal->logger,
+             "Requests wait in the journal for an exporter that the pipeline does not have any "
+             "more, or that has no storage. They take disk space until it is put back, and are "
+             "given up when the disk is full.",
+             log_text("exporter", journal_store_exporter_name(journal->store, index)),
+             log_int("requests", (int64_t)(end - low)));
+}
+
+static void give_up_abandoned(struct journal *journal, size_t index, uint64_t low, uint64_t end)
+{
+    log_error(&journal->logger,
+              "The journal is full. Dropping requests that wait for an exporter that the pipeline "
+              "does not have any more.",
+              log_text("exporter", journal_store_exporter_name(journal->store, index)),
+              log_int("dropped_requests", (int64_t)(end - low)));
+    /* Nor does it get what comes: it is forgotten at the next start. */
+    journal_store_done(journal->store, index, low, UINT64_MAX);
+}
+
 static void *run_keeper(void *arg)
 {
     struct journal *journal = arg;
     while (!atomic_load(&journal->is_paused)) {
         uint64_t wait_ns = KEEP_NS;
-        journal_store_keep(journal->store);
+        int failed = journal_store_keep(journal->store);
+        if ((failed == -EDQUOT || failed == -ENOSPC) &&
+            each_abandoned(journal, give_up_abandoned) > 0)
+            journal_store_keep(journal->store);
         for (size_t i = 0; i < journal->exporters_count; i++) {
             uint64_t retry_ns = replay(journal, &journal->exporters[i]);
             wait_ns = retry_ns < wait_ns ? retry_ns : wait_ns;
@@ -464,6 +515,7 @@ struct journal *journal_create(const struct journal_settings *settings, struct e
     sem_init(&journal->committer_wakes, 0, 0);
     sem_init(&journal->keeper_wakes, 0, 0);
     pthread_mutex_init(&journal->mutex, NULL);
+    journal_store_forget_finished(store);
     for (size_t i = 0; i < settings->exporters_count; i++) {
         int index = journal_store_exporter(store, settings->exporters[i]);
         if (index < 0) {
@@ -487,6 +539,7 @@ struct journal *journal_create(const struct journal_settings *settings, struct e
     struct journal_damage tail = journal_store_tail(store);
     if (tail.records > 0)
         on_damage(&tail, journal);
+    each_abandoned(journal, warn_of_abandoned);
     return journal;
 }
 

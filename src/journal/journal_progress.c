@@ -69,6 +69,16 @@ int journal_progress_add(struct journal_progress *progress, const char *name, ui
     return (int)progress->count++;
 }
 
+void journal_progress_remove(struct journal_progress *progress, size_t index)
+{
+    assert(index < progress->count);
+    mem_free(progress->exporters[index].name);
+    mem_free(progress->exporters[index].window);
+    progress->count--;
+    memmove(progress->exporters + index, progress->exporters + index + 1,
+            (progress->count - index) * sizeof(progress->exporters[0]));
+}
+
 bool journal_progress_is_done(const struct journal_progress *progress, size_t index, uint64_t id)
 {
     assert(index < progress->count);

@@ -30,6 +30,9 @@ void journal_progress_fini(struct journal_progress *progress);
  * new. -1: there are too many. */
 int journal_progress_add(struct journal_progress *progress, const char *name, uint64_t next_id);
 
+/* Forgets an exporter; those behind it move up. */
+void journal_progress_remove(struct journal_progress *progress, size_t index);
+
 bool journal_progress_is_done(const struct journal_progress *progress, size_t index, uint64_t id);
 /* Whether ids below end fit into the window now. */
 bool journal_progress_has_room(const struct journal_progress *progress, size_t index, uint64_t end);

@@ -1383,6 +1383,15 @@ int journal_store_exporter(struct journal_store *store, const char *name)
     return index;
 }
 
+void journal_store_forget_finished(struct journal_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = store->progress.count; i > 0; i--)
+        if (store->progress.exporters[i - 1].low >= store->next_id)
+            journal_progress_remove(&store->progress, i - 1);
+    pthread_mutex_unlock(&store->mutex);
+}
+
 const char *journal_store_exporter_name(const struct journal_store *store, size_t exporter)
 {
     return exporter < store->progress.count ? store->progress.exporters[exporter].name : NULL;

@@ -61,6 +61,9 @@ void journal_store_close(struct journal_store *store);
 /* An exporter of this journal; new ones need nothing of what is there. Before records are
  * committed. -1: there are JOURNAL_EXPORTERS_MAX. */
 int journal_store_exporter(struct journal_store *store, const char *name);
+/* Forgets exporters that need nothing any more, so that those that are not there again do not hold
+ * what comes. Before journal_store_exporter. */
+void journal_store_forget_finished(struct journal_store *store);
 
 /* Writes and flushes records, up to NULL or JOURNAL_GROUP_RECORDS_MAX and _BYTES_MAX, and what was
  * noted as done. Sets id and error of each. Returns the first that it left. Committing thread. */

@@ -730,6 +730,73 @@ static void clients_come_back_without_their_credentials(void **state)
     stop(h);
 }
 
+/* More than the journal has room for at once. */
+static void send_much(struct harness *h, struct test_exporter *exporter)
+{
+    uint64_t before = exporter->delivered_items;
+    exporter->has_own_items = true;
+    for (unsigned taken = 0; taken < 100; taken++) {
+        harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
+        harness_await(h, is_large_taken, h, "there is room in the journal");
+        await_items(h, exporter, before + taken + 1);
+    }
+}
+
+static void one_that_is_gone_holds_nothing_that_comes(void **state)
+{
+    (void)state;
+    const struct setting first = {.exporters = "test/a: {" AT_ONCE "}", .names = "test/a"};
+    const struct setting second = {
+        .storage = "max_size: 64MiB",
+        .exporters = "test/b: {" STORES "}",
+        .names = "test/b",
+    };
+    struct harness *h = start(&first);
+    send_all(h, 5);
+    await_items(h, harness_exporter(h, "test/a"), 5);
+    stop(h);
+    h = start(&second);
+    send_much(h, harness_exporter(h, "test/b"));
+    stop(h);
+    h = start(&first);
+    send_all(h, 1);
+    await_items(h, harness_exporter(h, "test/a"), 1);
+    stop(h);
+}
+
+static void what_waits_for_it_is_given_up_when_the_disk_is_full(void **state)
+{
+    (void)state;
+    const struct setting first = {.exporters = "test/a: {" AT_ONCE "}", .names = "test/a"};
+    const struct setting second = {
+        .storage = "max_size: 64MiB",
+        .exporters = "test/b: {" STORES "}",
+        .names = "test/b",
+    };
+    /* It comes back in time. */
+    struct harness *h = start(&first);
+    harness_exporter(h, "test/a")->answer = ANSWER_BUSY;
+    send_all(h, 5);
+    stop_as_it_is(h);
+    h = start(&second);
+    send_all(h, 1);
+    await_items(h, harness_exporter(h, "test/b"), 1);
+    stop(h);
+    h = start(&first);
+    await_items(h, harness_exporter(h, "test/a"), 6);
+    harness_exporter(h, "test/a")->answer = ANSWER_BUSY;
+    send_all(h, 5);
+    stop_as_it_is(h);
+    /* Too late. */
+    h = start(&second);
+    send_much(h, harness_exporter(h, "test/b"));
+    stop(h);
+    h = start(&first);
+    send_all(h, 1);
+    await_items(h, harness_exporter(h, "test/a"), 1);
+    stop(h);
+}
+
 static void a_directory_in_use_is_said(void **state)
 {
     (void)state;
@@ -775,6 +842,8 @@ int main(void)
         TEST(a_forced_stop_keeps_what_is_under_way),
         TEST(a_kill_keeps_what_was_answered),
         TEST(clients_come_back_without_their_credentials),
+        TEST(one_that_is_gone_holds_nothing_that_comes),
+        TEST(what_waits_for_it_is_given_up_when_the_disk_is_full),
         TEST(a_directory_in_use_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
