@@ -27,7 +27,12 @@
 /* Of the memory budget, for what one exporter holds of one journal. */
 enum { GIVEN_PART = 8 };
 
-enum { ID_KEPT_BYTES = 900 };
+enum {
+    ID_KEPT_BYTES = 900,
+    NAME_TAIL_BYTES = 16, /* of a directory's name: "~002F", or "~", a checksum and the end */
+    SEGMENTS_MIN = 4,     /* that each journal has room for, if they can be smaller */
+    SEGMENT_BYTES_MIN = 1 << 20,
+};
 
 /* "" when the exporter does not store. */
 static const char *storage_of(const struct config_component *exporter)
@@ -96,14 +101,58 @@ static size_t name_storing(struct service *service, size_t index, char *names[st
 }
 
 /* Letters, digits, "_", "-" and "." stay; other bytes become "~" and four hexadecimal digits, as in
- * the names of the Go collector's files. */
+ * the names of the Go collector's files. A long name ends in a checksum instead. */
 static void directory_of(char path[static PATH_MAX], const char *directory, const char *pipeline)
 {
-    int size = snprintf(path, PATH_MAX - 8, "%s/", directory);
-    for (; *pipeline != '\0' && size > 0 && size < PATH_MAX - 8; pipeline++)
-        size += isalnum((unsigned char)*pipeline) || strchr("_-.", *pipeline) != NULL
-                    ? snprintf(path + size, 2, "%c", *pipeline)
-                    : snprintf(path + size, 6, "~%04X", (unsigned)(unsigned char)*pipeline);
+    char name[NAME_MAX + 1];
+    size_t size = 0;
+    const char *next = pipeline;
+    for (; *next != '\0' && size + NAME_TAIL_BYTES < sizeof(name); next++)
+        size += (size_t)(isalnum((unsigned char)*next) || strchr("_-.", *next) != NULL
+                             ? snprintf(name + size, 2, "%c", *next)
+                             : snprintf(name + size, 6, "~%04X", (unsigned)(unsigned char)*next));
+    if (*next != '\0')
+        snprintf(name + size, sizeof(name) - size, "~%08" PRIx32,
+                 journal_crc(0, slice_of((const uint8_t *)pipeline, strlen(pipeline))));
+    snprintf(path, PATH_MAX, "%s/%s", directory, name);
+}
+
+/* With those above it. */
+static int make_directory(const char *directory, mode_t mode)
+{
+    char path[PATH_MAX];
+    int failed = 0;
+    if (snprintf(path, sizeof(path), "%s", directory) >= (int)sizeof(path))
+        return -ENAMETOOLONG;
+    for (char *end = path + 1; failed == 0 || failed == -EEXIST; end++) {
+        char last = *end;
+        if (last != '\0' && last != '/')
+            continue;
+        *end = '\0';
+        failed = fileops()->mkdir(path, mode);
+        if (last == '\0')
+            break;
+        *end = last;
+        /* What is there already need not be writable. */
+        if (failed == -EROFS || failed == -EACCES)
+            failed = 0;
+    }
+    return failed == -EEXIST ? 0 : failed;
+}
+
+/* So that a journal can have several, on a small disk too. */
+static uint64_t segment_bytes_for(const struct file_storage_config *config, size_t journals)
+{
+    uint64_t bytes = JOURNAL_SEGMENT_BYTES;
+    struct statfs info;
+    uint64_t share = config->max_size > 0 ? config->max_size / (SEGMENTS_MIN * journals) : bytes;
+    if (statfs(config->directory, &info) == 0) {
+        uint64_t room = (uint64_t)info.f_bavail * (uint64_t)info.f_bsize;
+        share = room / (SEGMENTS_MIN * journals) < share ? room / (SEGMENTS_MIN * journals) : share;
+    }
+    bytes = share < bytes ? share : bytes;
+    bytes = bytes > SEGMENT_BYTES_MIN ? bytes : SEGMENT_BYTES_MIN;
+    return bytes / JOURNAL_BLOCK_BYTES * JOURNAL_BLOCK_BYTES;
 }
 
 /* File systems whose fdatasync returns at once, without a disk below. */
@@ -125,7 +174,8 @@ static void warn_of_file_system(const char *directory)
 }
 
 static bool start_journal(struct service *service, size_t index,
-                          const struct config_component *extension, struct error *error)
+                          const struct config_component *extension, size_t journals,
+                          struct error *error)
 {
     const struct config_pipeline *pipeline = &service->config->pipelines[index];
     const struct file_storage_config *config = extension->config;
@@ -133,8 +183,8 @@ static bool start_journal(struct service *service, size_t index,
     char directory[PATH_MAX];
     directory_of(directory, config->directory, pipeline->id);
     if (config->create_directory) {
-        int failed = fileops()->mkdir(config->directory, file_storage_mode(config));
-        if (failed != 0 && failed != -EEXIST)
+        int failed = make_directory(config->directory, file_storage_mode(config));
+        if (failed != 0)
             return error_set(error, "cannot make the directory %s: %s", config->directory,
                              strerror(-failed));
     }
@@ -144,7 +194,7 @@ static bool start_journal(struct service *service, size_t index,
     struct journal *journal = journal_create(
         &(struct journal_settings){
             .store = {.directory = directory,
-                      .segment_bytes = JOURNAL_SEGMENT_BYTES,
+                      .segment_bytes = segment_bytes_for(config, journals),
                       .disk = disk,
                       .is_synced = config->fsync,
                       .directory_mode = file_storage_mode(config)},
@@ -173,6 +223,70 @@ static bool start_journal(struct service *service, size_t index,
     return journal_start(journal, error);
 }
 
+struct unused {
+    struct service *service;
+    const struct config_component *extension;
+};
+
+static void note_segment(const char *name, void *arg)
+{
+    uint64_t number;
+    bool *has_segment = arg;
+    *has_segment |= journal_segment_number(name, &number);
+}
+
+/* An entry of the directory of file_storage. */
+static void look_at(const char *name, void *arg)
+{
+    const struct unused *unused = arg;
+    const struct service *service = unused->service;
+    const struct file_storage_config *config = unused->extension->config;
+    char path[PATH_MAX];
+    char used[PATH_MAX];
+    bool has_segment = false;
+    struct error error = {.text = ""};
+    if (snprintf(path, sizeof(path), "%s/%s", config->directory, name) >= (int)sizeof(path))
+        return;
+    for (size_t i = 0; i < service->config->pipelines_count; i++) {
+        directory_of(used, config->directory, service->config->pipelines[i].id);
+        if (service->journals[i] != NULL && strcmp(used, path) == 0)
+            return;
+    }
+    if (fileops()->list(path, note_segment, &has_segment) != 0 || !has_segment)
+        return;
+    struct journal_store *store = journal_store_open(
+        &(struct journal_store_settings){
+            .directory = path,
+            .segment_bytes = JOURNAL_SEGMENT_BYTES,
+            .disk = &service->disks[component_slot(service, unused->extension)],
+            .is_read_only = true,
+        },
+        &error);
+    if (store == NULL)
+        return;
+    struct journal_figures figures = journal_store_figures(store);
+    if (figures.low_id < figures.next_id)
+        log_warn(NULL,
+                 "Requests wait in a journal that no pipeline uses: its pipeline has another name "
+                 "or is gone, or none of its exporters has storage any more. They stay there until "
+                 "that is put back.",
+                 log_text("directory", path),
+                 log_int("requests", (int64_t)(figures.next_id - figures.low_id)));
+    journal_store_close(store);
+}
+
+static void warn_of_unused(struct service *service)
+{
+    const struct config *config = service->config;
+    for (size_t i = 0; i < config->extensions_count; i++) {
+        struct unused unused = {service, config->extensions[i]};
+        if (strcmp(unused.extension->factory->type, "file_storage") != 0)
+            continue;
+        const struct file_storage_config *storage = unused.extension->config;
+        fileops()->list(storage->directory, look_at, &unused);
+    }
+}
+
 bool journals_start(struct service *service, struct error *error)
 {
     const struct config *config = service->config;
@@ -187,8 +301,16 @@ bool journals_start(struct service *service, struct error *error)
                 continue;
             storages[i] = find_storage(service, i, storages);
             assert(storages[i] != NULL); /* the configuration was checked */
-            has_started = has_started && start_journal(service, i, storages[i], error);
         }
+    for (size_t i = 0; i < config->pipelines_count && has_started; i++) {
+        size_t journals = 0; /* that share the storage */
+        for (size_t j = 0; j < config->pipelines_count; j++)
+            journals += storages[j] == storages[i];
+        has_started =
+            storages[i] == NULL || start_journal(service, i, storages[i], journals, error);
+    }
+    if (has_started)
+        warn_of_unused(service);
     mem_free((void *)storages);
     return has_started;
 }

@@ -157,5 +157,44 @@ class Kills(Journal):
         self.loop("true")
 
 
+class Changes(Journal):
+    """What waits for something that the configuration does not have any more is said, and is
+    delivered when it is there again."""
+
+    def test_names_and_storages_that_come_and_go(self):
+        load = self.load()
+        server = self.start().wait_until_ready()  # nobody listens behind it
+        self.assertTrue(load.wait_for_more(200, 60))
+        load.pause()
+        waiting = set(load.acknowledged)
+        self.kill(server)
+        self.back_end.up()
+        # Under another name: what comes now is delivered, and the other's requests are not lost.
+        server = self.start(exporter="otlp_http/new").wait_until_ready()
+        said = [line for line in server.lines if "Requests wait in the journal" in line]
+        self.assertEqual(len(said), 4, server.log())
+        for line in said:
+            self.assertIn('"exporter": "otlp_http"', line)
+        load.go_on()
+        self.assertTrue(load.wait_for_more(100, 60))
+        load.pause()
+        new = set(load.acknowledged) - waiting
+        self.assertEqual(self.back_end.wait_for(new, ARRIVE_WITHIN_S), set())
+        self.assertEqual(server.stop(), 0, server.log())
+        # Without storage: said of each of the four directories.
+        server = self.start(storage="queue_size: 500").wait_until_ready()
+        said = [line for line in server.lines if "a journal that no pipeline uses" in line]
+        self.assertEqual(len(said), 4, server.log())
+        for pipeline in ("traces", "metrics", "logs", "profiles"):
+            self.assertIn(f"{self.directory}/{pipeline}", "".join(said))
+        self.assertFalse(waiting & self.back_end.collect().keys())
+        self.assertEqual(server.stop(), 0, server.log())
+        # Everything as before.
+        server = self.start().wait_until_ready()
+        self.check_arrival(load)
+        self.assertNotIn("Requests wait", server.log())
+        self.assertEqual(server.stop(), 0, server.log())
+
+
 if __name__ == "__main__":
     case.main()

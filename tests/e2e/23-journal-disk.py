@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal's directory: full, read-only, missing, forbidden, or somebody else's."""
+
+import contextlib
+import os
+import subprocess
+import tempfile
+
+from support import case, client, kill_load, otlp, process
+from support.ports import free_port
+
+WITHIN_S = 120
+SMALL_BYTES = 40 << 20  # one segment and little more
+ROADS = (("grpc", "traces"), ("http", "traces"), ("grpc", "traces"), ("http", "traces"))
+LARGE_PAD = 200_000
+NOBODY = 65534
+
+
+def config(ports, back_end, storage):
+    return f"""extensions:
+  file_storage: {storage}
+receivers:
+  otlp:
+    protocols:
+      grpc: {{endpoint: '127.0.0.1:{ports["grpc"]}'}}
+      http: {{endpoint: '127.0.0.1:{ports["http"]}'}}
+processors:
+  batch: {{timeout: 50ms}}
+exporters:
+  otlp_http:
+    endpoint: {back_end.url}
+    compression: none
+    sending_queue: {{storage: file_storage}}
+    retry_on_failure: {{initial_interval: 50ms, max_interval: 200ms, max_elapsed_time: 1s}}
+service:
+  extensions: [file_storage]
+  lanes: 2
+  drain_timeout: 10s
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines:
+    traces: {{receivers: [otlp], processors: [batch], exporters: [otlp_http]}}
+"""
+
+
+class Disk(case.Case):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="spanflame-journal-")
+        self.addCleanup(directory.cleanup)
+        self.directory = directory.name
+        self.ports = {kind: free_port() for kind in ("grpc", "http")}
+        self.back_end = kill_load.BackEnd(free_port())
+        self.addCleanup(self.back_end.close)
+
+    def storage(self, directory, more=""):
+        return f"{{directory: '{directory}', fsync: true{more}}}"
+
+    def start(self, storage):
+        server = self.server(config(self.ports, self.back_end, storage))
+        self.addCleanup(server.close)
+        return server.wait_until_ready()
+
+    def mount(self, *arguments):
+        """Mounts a file system until the end of the test, or skips the test."""
+        path = os.path.join(self.directory, "mounted")
+        os.makedirs(path, exist_ok=True)
+        if os.geteuid() != 0:
+            self.skipTest("only root may mount a small file system")
+        done = subprocess.run(["mount", *arguments, path], capture_output=True, text=True)
+        if done.returncode != 0:
+            self.skipTest(f"no small file system can be mounted: {done.stderr.strip()}")
+        self.addCleanup(subprocess.run, ["umount", "--lazy", path], check=True)
+        return path
+
+    def small_ext4(self):
+        image = os.path.join(self.directory, "image")
+        with open(image, "wb") as file:
+            file.truncate(SMALL_BYTES)
+        try:
+            subprocess.run(["mkfs.ext4", "-q", image], check=True, capture_output=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            self.skipTest(f"no ext4 can be made: {error}")
+        # The loop device goes with the mount.
+        return self.mount("-o", "loop", image)
+
+    def small_tmpfs(self):
+        return self.mount("-t", "tmpfs", "-o", f"size={SMALL_BYTES}", "tmpfs")
+
+    def fill_and_recover(self, storage):
+        """Under load the disk fills while the back-end is away; then it returns."""
+        self.back_end.refuse()
+        server = self.start(storage)
+        load = kill_load.Load(ROADS, self.ports, pad_max=LARGE_PAD)
+        self.addCleanup(load.close)
+        # Both protocols are told when to try again.
+        wanted = {("traces", "503", True), ("traces", "UNAVAILABLE", True)}
+        self.assertTrue(
+            load.wait(lambda load: wanted <= load.refusals.keys(), WITHIN_S),
+            f"never full: {load.refusals}, {len(load.acknowledged)} acknowledged",
+        )
+        full = load.count()
+        self.assertGreater(full, 50)
+        refused = sum(load.refusals.values())
+        load.wait(lambda load: sum(load.refusals.values()) > refused + 100, WITHIN_S)
+        self.assertIsNone(server.process.poll(), server.log())
+        self.back_end.up()
+        self.assertTrue(load.wait_for_more(full // 2, WITHIN_S), "requests are not taken again")
+        load.pause()
+        self.assertEqual(set(load.refusals), wanted)
+        missing = self.back_end.wait_for(set(load.acknowledged), WITHIN_S)
+        self.assertEqual(len(missing), 0, f"lost of {load.count()}: {sorted(missing)[:20]}")
+        self.assertEqual(server.stop(), 0, server.log())
+        seen = self.back_end.collect()
+        print(
+            f"{full} until it was full, {load.count()} acknowledged, {len(missing)} lost, "
+            f"{sum(seen.values()) - len(seen)} duplicates, refusals {load.refusals}"
+        )
+
+
+class Full(Disk):
+    def test_max_size(self):
+        self.fill_and_recover(self.storage(self.directory, ", max_size: 64MiB"))
+
+    def test_ext4(self):
+        self.fill_and_recover(self.storage(self.small_ext4()))
+
+    def test_tmpfs(self):
+        self.fill_and_recover(self.storage(self.small_tmpfs()))
+
+    def test_a_kill_of_a_full_one(self):
+        """Reading and delivering need no room."""
+        storage = self.storage(self.small_ext4())
+        self.back_end.away()
+        server = self.start(storage)
+        load = kill_load.Load(ROADS, self.ports, pad_max=LARGE_PAD)
+        self.addCleanup(load.close)
+        self.assertTrue(load.wait(lambda load: load.refusals, WITHIN_S), "never full")
+        load.pause()
+        server.process.kill()
+        server.wait()
+        self.back_end.up()
+        server = self.start(storage)
+        missing = self.back_end.wait_for(set(load.acknowledged), WITHIN_S)
+        self.assertEqual(len(missing), 0, f"lost of {load.count()}: {sorted(missing)[:20]}")
+        load.go_on()
+        self.assertTrue(load.wait_for_more(10, WITHIN_S), "requests are not taken again")
+        load.pause()
+        self.assertEqual(self.back_end.wait_for(set(load.acknowledged), WITHIN_S), set())
+        self.assertEqual(server.stop(), 0, server.log())
+
+
+class Directory(Disk):
+    def run_daemon(self, storage, **options):
+        """To its end: what it said and its exit code."""
+        path = os.path.join(self.directory, "config.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(config(self.ports, self.back_end, storage))
+        os.chmod(self.directory, 0o755)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            done = subprocess.run(
+                [process.binary(), "--config", path],
+                capture_output=True,
+                text=True,
+                timeout=30,
+                **options,
+            )
+            return done.returncode, done.stderr
+        self.fail("it runs")
+
+    def test_in_use_by_another_process(self):
+        self.back_end.up()
+        first = self.start(self.storage(self.directory))
+        ports = self.ports
+        self.ports = {kind: free_port() for kind in ports}
+        code, said = self.run_daemon(self.storage(self.directory))
+        self.assertEqual(code, 1)
+        self.assertRegex(said, f"{self.directory}/traces is in use by another process")
+        self.assertNotIn("Sanitizer", said)
+        # The first one is not disturbed.
+        body = otlp.traces(1).SerializeToString()
+        self.assertEqual(client.post(ports["http"], "traces", body).status, 200)
+        self.assertEqual(first.stop(), 0)
+        self.start(self.storage(self.directory))
+
+    def test_missing(self):
+        missing = os.path.join(self.directory, "a", "b")
+        code, said = self.run_daemon(self.storage(missing))
+        self.assertEqual(code, 1)
+        self.assertIn("extensions::file_storage::directory: directory must exist", said)
+        self.start(self.storage(missing, ", create_directory: true, directory_permissions: '0700'"))
+        self.assertEqual(os.stat(missing).st_mode & 0o777, 0o700)
+        self.assertEqual(os.stat(os.path.dirname(missing)).st_mode & 0o777, 0o700)
+
+    def test_of_a_pipeline_with_a_long_name(self):
+        text = config(self.ports, self.back_end, self.storage(self.directory))
+        self.back_end.up()
+        for name in ("x" * 300, "ü" * 100):
+            server = self.server(text.replace("    traces: {", f"    traces/{name}: {{"))
+            server.wait_until_ready()
+            body = otlp.traces(1).SerializeToString()
+            self.assertEqual(client.post(self.ports["http"], "traces", body).status, 200)
+            self.assertEqual(server.stop(), 0)
+
+    def test_not_allowed(self):
+        closed = os.path.join(self.directory, "closed")
+        os.mkdir(closed, 0o755)
+        options = {}
+        if os.geteuid() == 0:
+            options["user"] = NOBODY
+        else:
+            os.chmod(closed, 0o555)
+        code, said = self.run_daemon(self.storage(closed), **options)
+        self.assertEqual(code, 1)
+        self.assertRegex(said, f"cannot make the directory {closed}/traces: Permission denied")
+        os.chmod(closed, 0o700)
+
+    def test_read_only_with_a_backlog(self):
+        path = self.small_tmpfs()
+        storage = self.storage(path)
+        self.back_end.away()
+        server = self.start(storage)
+        load = kill_load.Load(ROADS, self.ports)
+        self.addCleanup(load.close)
+        self.assertTrue(load.wait_for_more(100, WITHIN_S))
+        load.pause()
+        server.process.kill()
+        server.wait()
+        subprocess.run(["mount", "-o", "remount,ro", path], check=True)
+        self.back_end.up()
+        server = self.start(storage)
+        missing = self.back_end.wait_for(set(load.acknowledged), WITHIN_S)
+        self.assertEqual(len(missing), 0, f"lost of {load.count()}: {sorted(missing)[:20]}")
+        before = load.count()
+        load.go_on()
+        self.assertTrue(
+            load.wait(lambda load: sum(load.refusals.values()) > 20, WITHIN_S), "nothing is refused"
+        )
+        self.assertEqual(load.count(), before)
+        self.assertIsNone(server.process.poll(), server.log())
+        subprocess.run(["mount", "-o", "remount,rw", path], check=True)
+        self.assertTrue(load.wait_for_more(10, WITHIN_S), "requests are not taken again")
+        load.pause()
+        for refusal in load.refusals:
+            self.assertTrue(refusal[2], load.refusals)
+        self.assertEqual(self.back_end.wait_for(set(load.acknowledged), WITHIN_S), set())
+        self.assertEqual(server.stop(), 0, server.log())
+
+
+if __name__ == "__main__":
+    case.main()
