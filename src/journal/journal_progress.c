@@ -132,6 +132,25 @@ static size_t words_of(const struct journal_exporter *exporter)
     return words;
 }
 
+uint64_t journal_progress_end(const struct journal_progress *progress)
+{
+    uint64_t end = 0;
+    for (size_t i = 0; i < progress->count; i++) {
+        const struct journal_exporter *exporter = &progress->exporters[i];
+        uint64_t low = exporter->low;
+        /* The words begin with that of the low mark, whose lower bits are the window's last ids. */
+        uint64_t last = ((uint64_t)1 << low % WORD_BITS) - 1;
+        bool is_full = (exporter->window[low % JOURNAL_WINDOW_IDS / WORD_BITS] & last) != 0;
+        uint64_t high = low - low % WORD_BITS + words_of(exporter) * WORD_BITS;
+        high = is_full ? low + JOURNAL_WINDOW_IDS : high;
+        while (high > low && !get(exporter, high - 1))
+            high--;
+        high = high > low ? high : low;
+        end = high > end ? high : end;
+    }
+    return end;
+}
+
 size_t journal_progress_bytes(const struct journal_progress *progress)
 {
     size_t bytes = COUNT_BYTES;

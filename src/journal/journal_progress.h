@@ -40,6 +40,8 @@ bool journal_progress_has_room(const struct journal_progress *progress, size_t i
  * unless first is at most the low mark. */
 void journal_progress_done(struct journal_progress *progress, size_t index, uint64_t first,
                            uint64_t end);
+/* The id behind the highest that some exporter has finished; 0 without exporters. */
+uint64_t journal_progress_end(const struct journal_progress *progress);
 /* The lowest low mark: no exporter needs anything below. UINT64_MAX without exporters. */
 uint64_t journal_progress_low(const struct journal_progress *progress);
 

@@ -47,6 +47,7 @@ struct journal_segment {
     uint64_t end;      /* nothing was committed from this offset on */
     uint64_t end_id;   /* its records have ids below; UINT64_MAX while it is active */
     bool is_end_known; /* end_id is exact: otherwise the next segment's records show what is lost */
+    bool is_newest;    /* when the store was opened: no other one tells what it should end with */
     bool is_foreign;   /* of a version that we cannot read: left alone */
     uint32_t version;  /* in its header; 0: it has none of its own number */
 };
@@ -689,7 +690,7 @@ struct journal_reader {
     bool is_after_record;   /* a record, or the start of a group, ended at offset */
     bool is_header_checked; /* of this segment */
     uint64_t damage_offset; /* where what can be read ended; 0: nowhere */
-    uint64_t torn_offset;   /* scan: of the last head that did not verify; 0: none since a record */
+    uint64_t torn_offset; /* scan: of the last head that did not verify; 0: none since a request */
     uint64_t window_offset;
     size_t window_bytes;
     uint8_t window[READ_BYTES];
@@ -784,10 +785,12 @@ static bool is_gone(const struct journal_reader *reader)
 }
 
 /* Damage that costs no record. */
-static void report_spoilt(struct journal_reader *reader, uint64_t offset)
+static void report_spoilt(struct journal_reader *reader, uint64_t offset, bool is_end)
 {
-    const struct journal_damage damage = {
-        .segment = reader->segment.number, .offset = offset, .first = reader->position};
+    const struct journal_damage damage = {.segment = reader->segment.number,
+                                          .offset = offset,
+                                          .first = reader->position,
+                                          .is_end = is_end};
     if (reader->depth == JOURNAL_CHECKS && !is_gone(reader))
         reader->on_damage(&damage, reader->arg);
 }
@@ -888,7 +891,9 @@ static void step_over(struct journal_reader *reader, const struct journal_head *
 {
     reader->offset += journal_record_bytes(head->bytes);
     reader->is_after_record = true;
-    reader->torn_offset = 0;
+    /* A request's id tells whether one before it is missing. */
+    if (head->type == JOURNAL_DATA)
+        reader->torn_offset = 0;
 }
 
 struct journal_reader *journal_reader_create(struct journal_store *store, uint64_t first,
@@ -958,7 +963,8 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
                 report_loss(reader, reader->segment.end_id);
             else if (reader->damage_offset > 0 &&
                      reader->segment.number != reader->store->tail.segment)
-                report_spoilt(reader, reader->damage_offset);
+                report_spoilt(reader, reader->damage_offset,
+                              reader->segment.is_end_known && !reader->segment.is_newest);
             reader->damage_offset = 0;
             if (!next_segment(reader))
                 return JOURNAL_READ_END;
@@ -968,7 +974,7 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
                          head.id < reader->segment.end_id;
         uint64_t at = reader->offset;
         if (!reader->is_header_checked && reader->segment.version == 0)
-            report_spoilt(reader, 0);
+            report_spoilt(reader, 0, false);
         reader->is_header_checked = true;
         if (head.type == JOURNAL_CHECKPOINT && at == JOURNAL_BLOCK_BYTES)
             skip_unused_ids(reader, &head);
@@ -976,11 +982,11 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
             /* What was damaged before a record that is not wanted does not concern later ones. */
             if (head.type == JOURNAL_DATA && head.id < reader->position) {
                 if (reader->damage_offset > 0)
-                    report_spoilt(reader, reader->damage_offset);
+                    report_spoilt(reader, reader->damage_offset, false);
                 reader->damage_offset = 0;
             }
             if (reader->depth == JOURNAL_CHECKS && !payload_is_sound(reader, &head))
-                report_spoilt(reader, at);
+                report_spoilt(reader, at, false);
             step_over(reader, &head);
             continue;
         }
@@ -1003,7 +1009,7 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
         if (head.id > reader->position)
             report_loss(reader, head.id);
         else if (reader->damage_offset > 0)
-            report_spoilt(reader, reader->damage_offset);
+            report_spoilt(reader, reader->damage_offset, false);
         reader->damage_offset = 0;
         step_over(reader, &head);
         if (!is_sound) {
@@ -1204,6 +1210,12 @@ static void recover(struct journal_store *store, struct candidate *candidates, s
                                                   .first = store->next_id,
                                                   .records = 1};
     }
+    /* Of requests whose heads are damaged this may be all that is known: that they are finished. */
+    uint64_t finished_end = journal_progress_end(&store->progress);
+    if (finished_end > store->next_id) {
+        store->next_id = finished_end;
+        store->tail.records = 0;
+    }
     store->durable_id = store->next_id;
     store->stable_low = store->progress.count > 0 ? journal_progress_low(&store->progress) : 0;
     uint64_t end_id = store->next_id;
@@ -1214,6 +1226,7 @@ static void recover(struct journal_store *store, struct candidate *candidates, s
         store->segments[i - 1] = candidates[i - 1].segment;
         store->segments[i - 1].end_id = end_id;
         store->segments[i - 1].is_end_known = is_end_known;
+        store->segments[i - 1].is_newest = i == count;
         is_end_known = candidates[i - 1].has_checkpoint;
         if (is_end_known)
             end_id = candidates[i - 1].previous_end;

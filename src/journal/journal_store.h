@@ -128,6 +128,7 @@ struct journal_damage {
     uint64_t offset;
     uint64_t first;
     uint64_t records;
+    bool is_end; /* behind the last record of a segment: the next one tells that none is missing */
 };
 typedef void (*journal_damage_fn)(const struct journal_damage *damage, void *arg);
 /* What the newest segment ended with when it was opened, if that did not verify: damaged, or a

@@ -208,6 +208,7 @@ static void progress_survives_as_bytes(void **state)
     journal_progress_add(&progress, "traces/otlp_http", 70000);
     journal_progress_add(&progress, "traces/otlp_http/b", 3);
     journal_progress_done(&progress, 0, 70001, 70002);
+    assert_int_equal(journal_progress_end(&progress), 70002);
     journal_progress_done(&progress, 0, 70000 + JOURNAL_WINDOW_IDS - 1, 70000 + JOURNAL_WINDOW_IDS);
     journal_progress_done(&progress, 1, 5, 8);
     size_t size = journal_progress_bytes(&progress);
@@ -221,6 +222,7 @@ static void progress_survives_as_bytes(void **state)
         for (size_t i = 0; i < 2; i++)
             assert_int_equal(journal_progress_is_done(&read, i, id),
                              journal_progress_is_done(&progress, i, id));
+    assert_int_equal(journal_progress_end(&read), 70000 + JOURNAL_WINDOW_IDS);
     /* Anything shorter is refused and changes nothing. */
     for (size_t cut = 0; cut < size; cut += cut < 100 ? 1 : 997)
         assert_false(journal_progress_read(&read, slice_of(bytes, cut)));

@@ -461,6 +461,43 @@ static void any_failing_operation_is_survived(void **state)
     }
 }
 
+/* The head of the newest request is damaged, but behind it lies a note that it is finished, or that
+ * another one is: its id is not used again, for that would be taken as finished. */
+static void a_damaged_last_request_is_counted_and_its_id_not_used_again(void **state)
+{
+    (void)state;
+    for (unsigned is_finished = 0; is_finished < 2; is_finished++) {
+        assert_int_equal(append_group(3, RECORD_BYTES), 0);
+        uint64_t next_id = journal_store_figures(store).next_id;
+        uint64_t done = is_finished ? next_id - 1 : next_id - 3;
+        journal_store_done(store, exporter, done, done + 1);
+        journal_store_commit(store, NULL);
+        char name[JOURNAL_NAME_BYTES];
+        size_t size;
+        journal_segment_name(name, is_finished + 1);
+        uint8_t *file = disk_file(name, &size);
+        struct journal_segment_header header;
+        struct journal_head head;
+        assert_true(journal_segment_header_read(file, &header));
+        struct journal_place place = {
+            .key = header.key, .segment = is_finished + 1, .offset = JOURNAL_BLOCK_BYTES};
+        while (!journal_head_read(file + place.offset, &place, &head) ||
+               head.type != JOURNAL_DATA || head.id != next_id - 1) {
+            place.offset += JOURNAL_ALIGN_BYTES;
+            assert_true(place.offset < size);
+        }
+        file[place.offset + 30] ^= 1;
+        restart();
+        struct journal_damage tail = journal_store_tail(store);
+        assert_int_equal(tail.records, is_finished ? 0 : 1);
+        assert_true(is_finished || tail.offset == place.offset);
+        size_t waited = read_all();
+        assert_int_equal(losses, is_finished); /* which nobody waits for */
+        assert_int_equal(append_group(1, RECORD_BYTES), 0);
+        assert_int_equal(read_all(), waited + 1);
+    }
+}
+
 /* Another process looks into the directory. */
 static struct journal_store *open_read_only(struct budget *bytes)
 {
@@ -694,6 +731,7 @@ int main(void)
         TEST(a_second_process_is_locked_out),
         TEST(a_failed_flush_moves_the_group_to_a_new_segment),
         TEST(any_failing_operation_is_survived),
+        TEST(a_damaged_last_request_is_counted_and_its_id_not_used_again),
         TEST(looking_changes_nothing_and_needs_no_lock),
         TEST(a_segment_that_is_freed_while_it_is_looked_at_is_no_damage),
         TEST(any_flipped_bit_is_seen_and_placed),
