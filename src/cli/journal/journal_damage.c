@@ -100,6 +100,11 @@ void journal_damage_print(FILE *out, const struct journal_view *view,
         fputs("the end does not verify: damaged, or it was being written when the process or the "
               "machine stopped\n",
               out);
+    } else if (damage->is_end) {
+        fputs(
+            "the end does not verify, no record is missing: it was being written when the process "
+            "or the machine stopped, or is a damaged note of what exporters have finished\n",
+            out);
     } else if (damage->records == 0) {
         fputs("damaged, no record is missing\n", out);
     } else {

@@ -29,6 +29,7 @@ struct contents {
     struct journal_file *files;
     uint64_t *records; /* of each file */
     size_t files_count;
+    size_t file_at; /* of the last record */
     uint64_t bytes; /* of all files */
     struct backlog backlogs[JOURNAL_EXPORTERS_MAX];
     uint64_t missing; /* waiting records that cannot be found */
@@ -42,8 +43,11 @@ static void on_damage(const struct journal_damage *damage, void *arg)
 
 static void count_record(struct contents *contents, const struct journal_stored *stored)
 {
-    for (size_t i = 0; i < contents->files_count; i++)
-        contents->records[i] += contents->files[i].segment == stored->segment;
+    while (contents->files[contents->file_at].segment != stored->segment) {
+        contents->file_at++;
+        assert(contents->file_at < contents->files_count); /* both are in order */
+    }
+    contents->records[contents->file_at]++;
     for (size_t i = 0; journal_store_exporter_name(contents->view.store, i) != NULL; i++) {
         struct backlog *backlog = &contents->backlogs[i];
         if (journal_store_is_done(contents->view.store, i, stored->head.id))

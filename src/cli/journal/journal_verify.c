@@ -17,7 +17,8 @@ struct findings {
     struct journal_judge judge;
     FILE *out;
     bool is_json;
-    uint64_t damages;
+    uint64_t printed;
+    uint64_t damages; /* of those that are printed; the others are ends without a loss */
     uint64_t missing;
     uint64_t missing_waiting;
 };
@@ -30,14 +31,16 @@ static void report(struct findings *findings, const struct journal_damage *damag
         char file[JOURNAL_NAME_BYTES];
         journal_segment_name(file, damage->segment);
         fprintf(findings->out, "%s{\"file\":\"%s\",\"offset\":%" PRIu64 ",\"is_end\":%s",
-                findings->damages > 0 ? "," : "", file, damage->offset, is_tail ? "true" : "false");
+                findings->printed > 0 ? "," : "", file, damage->offset,
+                is_tail || damage->is_end ? "true" : "false");
         if (damage->records > 0 && !is_tail)
             fprintf(findings->out, ",\"first_record\":%" PRIu64, damage->first);
         fprintf(findings->out, ",\"missing_records\":%" PRIu64 ",\"missing_waiting\":%" PRIu64 "}",
                 is_tail ? 0 : damage->records,
                 is_tail ? 0 : journal_damage_waiting(&findings->view, damage));
     }
-    findings->damages++;
+    findings->printed++;
+    findings->damages += !damage->is_end;
     findings->missing += is_tail ? 0 : damage->records;
     findings->missing_waiting += is_tail ? 0 : journal_damage_waiting(&findings->view, damage);
 }

@@ -395,6 +395,58 @@ static void verify_finds_what_is_damaged(void **state)
     assert_int_equal(RUN("list", "--json", root), 0);
 }
 
+/* Where the last head of a segment lies. */
+static long last_head(const char *name, uint64_t number)
+{
+    static uint8_t file[JOURNAL_SEGMENT_BYTES_MIN];
+    char path[PATH_BYTES];
+    struct journal_segment_header header;
+    struct journal_head head;
+    long last = 0;
+    snprintf(path, sizeof(path), "%s/%s/%016x.journal", root, name, (unsigned)number);
+    FILE *in = fopen(path, "r");
+    assert_non_null(in);
+    assert_int_equal(fread(file, 1, sizeof(file), in), sizeof(file));
+    fclose(in);
+    assert_true(journal_segment_header_read(file, &header));
+    struct journal_place place = {.key = header.key, .segment = number};
+    for (place.offset = JOURNAL_BLOCK_BYTES; place.offset < sizeof(file) - JOURNAL_HEAD_BYTES;
+         place.offset += JOURNAL_ALIGN_BYTES)
+        if (journal_head_read(file + place.offset, &place, &head))
+            last = (long)place.offset;
+    return last;
+}
+
+/* What was being written when the power went looks like damage until the next segment says that
+ * nothing is missing. */
+static void an_unfinished_end_is_told_from_a_loss(void **state)
+{
+    (void)state;
+    struct journal_store *store = journal_at("traces");
+    size_t exporter = (size_t)journal_store_exporter(store, "otlp_http");
+    append(store, numbered_request(NULL, TRACES, 1, 2), 0);
+    journal_store_done(store, exporter, 1, 2);
+    journal_store_commit(store, NULL);
+    close_stores();
+    flip("traces/0000000000000001.journal", last_head("traces", 1) + 20);
+    assert_int_equal(RUN("verify", root), 1);
+    assert_has(out, ": the end does not verify: damaged, or it was being written when");
+    assert_int_equal(RUN("verify", root, "--json"), 1);
+    assert_has(out, "\"is_end\":true,\"missing_records\":0");
+    assert_int_equal(RUN("export", root), 1);
+    assert_has(problems, ": the end does not verify: ");
+    assert_int_equal(lines_of(out), 1);
+    append(journal_at("traces"), numbered_request(NULL, TRACES, 3, 2), 0);
+    close_stores();
+    assert_int_equal(RUN("verify", root), 0);
+    assert_has(out, "0000000000000001.journal: offset 8192: the end does not verify, no record is "
+                    "missing: ");
+    assert_has(out, "traces: 2 records are sound, 0 are missing, 0 places are damaged\n");
+    assert_int_equal(RUN("export", root), 0);
+    assert_int_equal(lines_of(out), 2);
+    assert_string_equal(problems, "");
+}
+
 static void the_key_and_other_versions_are_told(void **state)
 {
     (void)state;
@@ -523,6 +575,7 @@ int main(void)
         TEST(long_requests_are_cut_between_their_items),
         TEST(export_writes_what_waits_for_whom_it_is_told),
         TEST(verify_finds_what_is_damaged),
+        TEST(an_unfinished_end_is_told_from_a_loss),
         TEST(the_key_and_other_versions_are_told),
         TEST(what_is_no_otlp_is_left_out),
         TEST(what_is_being_written_is_no_damage),
