@@ -8,6 +8,7 @@ import threading
 import time
 
 from join import join
+from journal import journal
 from profiles import profiles
 from rig import CORES, Sink, bootstrap, run_load
 from scenarios import SCENARIOS
@@ -215,4 +216,5 @@ def lanes(bench):
 
 
 FIGURES = {"start": start, "steady": steady, "overload": overload, "stall": stall,
-           "lanes": lanes, "profiles": profiles, "join": join}
+           "lanes": lanes, "profiles": profiles, "join": join,
+           "journal": journal}

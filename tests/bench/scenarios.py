@@ -206,7 +206,7 @@ def receiver(scenario, port, certificates):
     return OTLP_RECEIVER % f"grpc: {{{keys}, max_recv_msg_size_mib: 16}}"
 
 
-def exporter(scenario, sink_port):
+def exporter(scenario, sink_port, storage):
     lines = ["tls: {insecure: true}"] if scenario.grpc_out else []
     lines += [f"endpoint: http://127.0.0.1:{sink_port}"]
     if scenario.queued:
@@ -214,7 +214,9 @@ def exporter(scenario, sink_port):
     if not scenario.push_out:
         lines += [f"compression: {scenario.coding_out or 'none'}"]
     lines += ["encoding: json"] if scenario.json_out else []
-    if not scenario.batches:
+    if storage:
+        lines += ["sending_queue: {storage: file_storage}"]
+    elif not scenario.batches:
         lines += ["sending_queue: {enabled: false}", "retry_on_failure: {enabled: false}"]
     return "\n    ".join(lines)
 
@@ -225,8 +227,10 @@ def exporter_name(scenario):
     return "otlp_grpc" if scenario.grpc_out else "otlp_http"
 
 
-def configuration(scenario, port, sink_port, limit_mib=0, lanes=0, certificates="."):
-    """The YAML for spanflame and for the Go collector; lanes is for spanflame alone."""
+def configuration(scenario, port, sink_port, limit_mib=0, lanes=0, certificates=".", storage="",
+                  budget_mib=0):
+    """The YAML for spanflame and for the Go collector; lanes and budget_mib are for spanflame
+    alone. storage is a directory."""
     processors = {}
     if limit_mib:
         processors["memory_limiter"] = MEMORY_LIMITER % limit_mib
@@ -240,6 +244,10 @@ def configuration(scenario, port, sink_port, limit_mib=0, lanes=0, certificates=
     source = receiver(scenario, port, certificates)
     section = f"processors:{''.join(processors.values())}\n" if processors else ""
     lanes_line = f"\n  lanes: {lanes}" if lanes else ""
+    lanes_line += f"\n  budget_mib: {budget_mib}" if budget_mib else ""
+    lanes_line += "\n  extensions: [file_storage]" if storage else ""
+    extensions = (f"extensions:\n  file_storage: {{directory: {storage}, fsync: true}}\n"
+                  if storage else "")
     pipelines = "".join(f"""
     {signal}:
       receivers: [{source.partition(':')[0]}]
@@ -249,9 +257,9 @@ def configuration(scenario, port, sink_port, limit_mib=0, lanes=0, certificates=
     return f"""# {scenario.title}
 receivers:
   {source}
-{section}exporters:
+{section}{extensions}exporters:
   {name}:
-    {exporter(scenario, sink_port)}
+    {exporter(scenario, sink_port, storage)}
 service:{lanes_line}
   telemetry:
     logs: {{level: warn}}
