@@ -459,6 +459,35 @@ static struct slice deep_attributes(size_t n)
     return request_end(&request);
 }
 
+/* One string, which every function has as its name, and every attribute as its key and its unit. */
+static struct slice long_string(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    size_t begin = out->size;
+    memset(profile_bytes_room(out, 8 * n), 'x', 8 * n);
+    out->size += 8 * n;
+    put_entry(&request, STRING, begin);
+    for (size_t i = 0; i < n; i++) {
+        begin = out->size;
+        put_number(out, 1, STRINGS_FIRST);
+        put_number(out, 4, 1 + i);
+        put_entry(&request, FUNCTION, begin);
+        put_location(&request, 2 + i);
+        put_stack(&request, 2 + i);
+        begin = out->size;
+        put_number(out, 1, STRINGS_FIRST);
+        size_t value = out->size;
+        put_number(out, 3, i);
+        profile_bytes_wrap(out, value, 2);
+        put_number(out, 3, STRINGS_FIRST);
+        put_entry(&request, ATTRIBUTE, begin);
+        put_sample(&request.body, (struct sample){.stack = 2 + i, .attribute = 2 + i, .link = 1});
+    }
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
 static const struct work_shape shapes[] = {
     {"samples", plain_samples},
     {"empty profiles of a wide resource", empty_profiles},
@@ -475,6 +504,7 @@ static const struct work_shape shapes[] = {
     {"a wide profile", wide_profile},
     {"unknown fields in samples", unknown_in_samples},
     {"deep attributes", deep_attributes},
+    {"one long string, named by all", long_string},
 };
 
 static struct buffer *buffer_of(struct slice bytes)
