@@ -8,6 +8,7 @@
 #include "src/base/error.h"
 #include "src/codec/gzip.h"
 #include "src/profiles/pprof/pprof_reader.h"
+#include "src/profiles/pprof/pprof_to_otlp.h"
 
 #include <assert.h>
 
@@ -74,9 +75,15 @@ enum pprof_upload_verdict pprof_upload_open(struct pprof_upload *upload, struct 
         buffer_unref(upload->plain);
         return verdict;
     }
+    struct pprof *pprof = &upload->pprof;
+    if (pprof->sample_types_count > PPROF_TO_OTLP_TYPES_MAX) {
+        error_set(error, "found %zu sample types, expected at most %d", pprof->sample_types_count,
+                  PPROF_TO_OTLP_TYPES_MAX);
+        pprof_upload_close(upload);
+        return PPROF_UPLOAD_REFUSED;
+    }
 
     /* A sample with a negative value is left out with its other values, as on the server. */
-    struct pprof *pprof = &upload->pprof;
     size_t kept = 0;
     for (size_t i = 0; i < pprof->samples_count; i++) {
         bool is_negative = false;

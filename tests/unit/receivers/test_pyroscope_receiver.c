@@ -46,10 +46,12 @@ enum { TURNS = 12, PATIENT_TURNS = 800 };
 #define PUSH_BROKEN "\x0a\x31" NAME_LABEL "\x12\x1e\x0a\x1c" PPROF_BROKEN
 #define NO_NAME     "\x0a\x1d\x12\x1b\x0a\x19" PPROF
 
-#define PROTO "Content-Type: application/proto\r\n"
-#define JSON  "Content-Type: application/json\r\n"
-#define WEB   "Content-Type: application/grpc-web+proto\r\n"
-#define FORM  "Content-Type: multipart/form-data; boundary=XY\r\n"
+#define PROTO       "Content-Type: application/proto\r\n"
+#define JSON        "Content-Type: application/json\r\n"
+#define WEB         "Content-Type: application/grpc-web+proto\r\n"
+#define FORM        "Content-Type: multipart/form-data; boundary=XY\r\n"
+#define EIGHT(text) text text text text text text text text
+#define TYPES_64    EIGHT(EIGHT("\x0a\x00")) /* a pprof's */
 #define PART(name, content)                                                                        \
     "--XY\r\nContent-Disposition: form-data; name=\"" name "\"; filename=\"f\"\r\n\r\n" content    \
     "\r\n"
@@ -200,6 +202,8 @@ static void refused_uploads_get_the_reason(void **state)
         {"no pprof", "POST /ingest?name=a&format=pprof", "", BYTES("xyz"), 422, "unknown", 0},
         {"no strings", "POST /ingest?name=app&format=pprof&spyName=rbspy", "",
          BYTES("\x0a\x00\x2a\x02\x08\x01"), 422, "__name__ is missing", 0},
+        {"many types", "POST /ingest?name=a&format=pprof", "", BYTES(TYPES_64 "\x0a\x00"), 422,
+         "found 65 sample types, expected at most 64", 0},
         {"index", "POST /ingest?name=a&format=pprof", "", BYTES(PPROF_BROKEN), 422, "unknown", 0},
         {"no gzip", "POST /ingest?name=a&format=pprof", "", BYTES("\x1f\x8bxx"), 422, "gzip", 0},
         {"count", "POST /ingest?name=a", "", BYTES("main x\n"), 422, "found \\\"x\\\"", 0},
