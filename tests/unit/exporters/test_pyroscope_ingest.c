@@ -3,16 +3,12 @@
  * and what becomes of profiles that a server never lets pass. */
 #include "exporters/pyroscope/pyroscope_attempt.h"
 #include "src/base/buffer.h"
-#include "src/base/clock.h"
-#include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_merge.h"
-#include "tests/support/profile_sketch.h"
-#include "tests/support/pyroscope_server.h"
 #include "tests/support/skip.h"
-#include "tests/unit/exporters/support.h"
+#include "tests/unit/exporters/pyroscope_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,49 +18,7 @@
 
 #include <cmocka.h>
 
-extern const struct component_factory pyroscope_exporter_factory;
-
-#define NOW_NS ((uint64_t)1790000000 * NS_PER_S)
-#define NOW    "1790000000000000000"
-
-struct fixture {
-    struct lane *lane;
-    struct pyroscope_server *server;
-    struct exporter_fixture exporter;
-};
-
-static void set_up(struct fixture *fixture, const char *options)
-{
-    char yaml[2048];
-    clock_fake_start(1000 * (uint64_t)NS_PER_S, NOW_NS);
-    fixture->lane = lane_create(0);
-    fixture->server = pyroscope_server_create(fixture->lane);
-    snprintf(yaml, sizeof(yaml), "{endpoint: '%s', %s}", fixture->server->url, options);
-    exporter_open(&fixture->exporter, fixture->lane, &pyroscope_exporter_factory, yaml, PROFILES);
-}
-
-static void tear_down(struct fixture *fixture)
-{
-    exporter_close(&fixture->exporter);
-    pyroscope_server_destroy(fixture->server);
-    lane_destroy(fixture->lane);
-    clock_fake_stop();
-}
-
-static const struct pyroscope_counters *counters(const struct fixture *fixture)
-{
-    return fixture->exporter.component->counters;
-}
-
-static void export_sketch(struct fixture *fixture, const struct sketch *sketch)
-{
-    struct slice request = sketch_request(sketch);
-    uint64_t items = 0;
-    for (size_t i = 0; i < sketch->profiles_count; i++)
-        items += sketch->profiles[i].samples_count;
-    exporter_export(&fixture->exporter, request, items);
-    mem_free((void *)(uintptr_t)request.data);
-}
+#define NOW "1790000000000000000"
 
 static const struct sketch_sample one_sample[] = {
     {.stack = "work;main", .values_count = 1, .values = {3}, .attributes = {"thread=a,b}"}},
