@@ -246,7 +246,6 @@ static const struct config_component *find_extension(const struct service_view *
                                                      const char *id)
 {
     const struct config *config = ((const struct service *)view)->config;
-    assert(id != NULL);
     for (size_t i = 0; i < config->extensions_count; i++)
         if (strcmp(config->extensions[i]->id, id) == 0)
             return config->extensions[i];
@@ -255,27 +254,23 @@ static const struct config_component *find_extension(const struct service_view *
 
 static bool is_ready(const struct service_view *view)
 {
-    assert(view != NULL);
     const struct service *service = (const struct service *)view;
     return atomic_load(&service->state) == SERVICE_READY;
 }
 
 static uint64_t ready_since_wall_ns(const struct service_view *view)
 {
-    assert(view != NULL);
     const struct service *service = (const struct service *)view;
     return service->ready_wall_ns;
 }
 
 static void print_page(const struct service_view *view, enum status_page page, FILE *out)
 {
-    assert(out != NULL);
     status_page_print((const struct service *)view, page, out);
 }
 
 static bool build(struct service *service, struct lane *const *lanes, struct error *error)
 {
-    assert(lanes != NULL);
     for (unsigned i = 0; i < service->lanes_count; i++) {
         service->lanes[i].lane = lanes[i];
         struct service_lane *part = &service->lanes[i];
@@ -345,8 +340,6 @@ static bool build(struct service *service, struct lane *const *lanes, struct err
 static struct service *create(const struct config *config, struct lane *const *lanes,
                               unsigned lanes_count, bool is_rehearsal, struct error *error)
 {
-    assert(config != NULL);
-    assert(lanes != NULL);
     assert(lanes_count > 0 && lanes_count <= LANES_MAX);
     struct service *service = mem_zalloc(sizeof(*service));
     service->view = (struct service_view){.is_rehearsal = is_rehearsal,
@@ -385,7 +378,6 @@ static struct service *create(const struct config *config, struct lane *const *l
 struct service *service_create(const struct config *config, struct lane *const *lanes,
                                unsigned lanes_count, struct error *error)
 {
-    assert(error != NULL);
     return create(config, lanes, lanes_count, false, error);
 }
 

@@ -70,7 +70,6 @@ static void stop_component(struct component *component, struct stop_latch *latch
 
 static void release(void *arg)
 {
-    assert(arg != NULL);
     stop_latch_release(arg);
 }
 
@@ -236,15 +235,12 @@ static void begin_stage(struct stop_run *run)
 
 static void on_deadline(struct timer *timer, void *arg)
 {
-    assert(timer != NULL);
     (void)timer;
     service_force(arg);
 }
 
 void service_stop(struct service *service, void (*done)(bool is_forced, void *arg), void *arg)
 {
-    assert(service != NULL);
-    assert(done != NULL);
     assert(service->stop_run == NULL);
     assert(lane_is_current(service->lanes[0].lane));
     struct stop_run *run = mem_zalloc(sizeof(*run) + service->lanes_count * sizeof(run->lanes[0]));
@@ -294,7 +290,6 @@ static void on_abandon(struct lane_task *task)
 
 void service_force(struct service *service)
 {
-    assert(service != NULL);
     struct stop_run *run = service->stop_run;
     if (run == NULL || run->is_forced)
         return;

@@ -279,7 +279,6 @@ static void on_timer(struct timer *timer, void *arg)
 {
     struct client_socket *socket = arg;
     assert(timer == &socket->timer);
-    (void)timer;
     if (socket->state == SOCKET_HANDSHAKE)
         give_up_handshake(socket, "context deadline exceeded");
     else
@@ -397,7 +396,6 @@ struct client_socket *client_socket_create(const struct client_socket_settings *
     if (settings->address->sa_family == AF_UNIX) {
         int error = uv_pipe_init(loop, &socket->pipe, 0);
         assert(error == 0);
-        (void)error;
         uv_pipe_connect(&socket->connect, &socket->pipe,
                         ((const struct sockaddr_un *)&socket->address)->sun_path, on_connect);
     } else {

@@ -144,7 +144,6 @@ static void on_deadline(struct timer *timer, void *arg)
     struct grpc_call *call = arg;
     struct grpc_client *client = call->client;
     assert(timer == &call->deadline);
-    (void)timer;
     char message[MESSAGE_MAX];
     if (call->http2 != NULL) {
         /* If the peer has vanished, later calls should not wait for their timeouts. */
@@ -454,7 +453,6 @@ static void on_link_timer(struct timer *timer, void *arg)
 {
     struct grpc_link *link = arg;
     assert(timer == &link->timer);
-    (void)timer;
     /* A look-up in between may have found fewer addresses. */
     if (link->tried >= link->client->addresses.count)
         link->tried = 0;
@@ -544,7 +542,6 @@ static void on_lookup_timer(struct timer *timer, void *arg)
 {
     struct grpc_client *client = arg;
     assert(timer == &client->lookup_timer);
-    (void)timer;
     int error = backend_addresses_resolve(&client->addresses, on_resolved, client);
     if (error != 0)
         on_resolved(error, client);

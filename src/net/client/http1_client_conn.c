@@ -17,7 +17,6 @@ static void on_timer(struct timer *timer, void *arg)
 {
     struct http1_client_conn *connection = arg;
     assert(timer == &connection->timer);
-    (void)timer;
     if (connection->state == HTTP1_CONNECTING) {
         connection->events->on_connected(
             connection, connection->connect_error != 0 ? connection->connect_error : UV_ETIMEDOUT);

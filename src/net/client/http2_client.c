@@ -546,7 +546,6 @@ static void on_timer(struct timer *timer, void *arg)
 {
     struct http2_client *client = arg;
     assert(timer == &client->timer);
-    (void)timer;
     uint64_t now_ns = clock_now_ns();
     uint64_t due_ns = client->heard_ns + client->keepalive.time_ns;
     if (client->state == HTTP2_CLIENT_GREETING)

@@ -1140,7 +1140,6 @@ static ssize_t read_expected(void *state, int fd)
     struct placed_read plan;
     bool is_planned = plan_read(session, &plan);
     assert(is_planned);
-    (void)is_planned;
     ssize_t size;
     do
         size = readv(fd, plan.rows, (int)plan.count);

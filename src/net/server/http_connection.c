@@ -64,7 +64,6 @@ const char *http_server_date(struct http_server *server)
     gmtime_r(&second, &utc);
     size_t size = strftime(server->date_text, HTTP_DATE_SIZE, "%a, %d %b %Y %H:%M:%S GMT", &utc);
     assert(size == HTTP_DATE_SIZE - 1);
-    (void)size;
     server->date_second = second;
     return server->date_text;
 }

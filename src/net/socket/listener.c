@@ -231,7 +231,6 @@ bool listener_open(struct listener_member *const *members, size_t count, uint64_
         socklen_t size = sizeof(address);
         int failed = getsockname(fd, (struct sockaddr *)&address, &size);
         assert(failed == 0);
-        (void)failed;
         endpoint_print((const struct sockaddr *)&address, listener->address);
     }
     timer_init(&listener->rest, on_rested, listener);
@@ -240,7 +239,6 @@ bool listener_open(struct listener_member *const *members, size_t count, uint64_
     assert(failed == 0);
     failed = uv_poll_start(&listener->poll, UV_READABLE, on_poll);
     assert(failed == 0);
-    (void)failed;
     return true;
 }
 

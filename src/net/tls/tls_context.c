@@ -220,7 +220,6 @@ static bool adopt(struct tls_context *context, const struct tls_texts *texts, st
             }
             int failed = library->SSL_CTX_set_alpn_protos(ssl, wire, used);
             assert(failed == 0);
-            (void)failed;
         }
     }
     bool is_fine = set_suites(context, ssl, error) && set_trust(context, ssl, texts, error);
