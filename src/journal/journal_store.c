@@ -67,6 +67,7 @@ struct journal_store {
     bool is_synced;
     bool is_read_only;
     bool has_key_file; /* sound, when the store was opened */
+    bool has_changed;  /* read only: by another process, while the store was opened */
     int directory_fd;  /* locked while the store is open, unless it is read only */
     uint64_t key;
     pthread_mutex_t preparing;        /* held while a segment is prepared; before mutex */
@@ -795,11 +796,29 @@ static void report_spoilt(struct journal_reader *reader, uint64_t offset, bool i
         reader->on_damage(&damage, reader->arg);
 }
 
+/* Passes over ids below end whose segment is not there because nobody needs them: it was freed, and
+ * files of freed segments go away in any order. If that happened while the store was opened, what
+ * says that nobody needs them may not have been seen. */
+static void pass_freed(struct journal_reader *reader, uint64_t end)
+{
+    struct journal_store *store = reader->store;
+    pthread_mutex_lock(&store->mutex);
+    uint64_t low = store->has_changed ? end : journal_progress_low(&store->progress);
+    pthread_mutex_unlock(&store->mutex);
+    low = low < end ? low : end;
+    reader->position = low > reader->position ? low : reader->position;
+}
+
 /* The ids from the position to end are not there. */
 static void report_loss(struct journal_reader *reader, uint64_t end)
 {
     struct journal_store *store = reader->store;
     assert(end > reader->position);
+    bool is_absent = reader->damage_offset == 0; /* in no segment that is there */
+    if (is_absent)
+        pass_freed(reader, end);
+    if (reader->position == end)
+        return;
     const struct journal_damage damage = {
         .segment = reader->segment.number,
         .offset = reader->damage_offset > 0 ? reader->damage_offset : reader->offset,
@@ -1234,6 +1253,20 @@ static void recover(struct journal_store *store, struct candidate *candidates, s
     store->segments_count = count;
 }
 
+/* Whether files came or went since: another process uses the directory. */
+static bool has_changed(const struct journal_store *store, const struct found *found)
+{
+    struct found now = {.count = 0};
+    bool is_same = fileops()->list(store->directory, note_name, &now) == 0;
+    if (now.count > 0)
+        qsort(now.numbers, now.count, sizeof(now.numbers[0]), compare_numbers);
+    is_same = is_same && now.count == found->count &&
+              (now.count == 0 ||
+               memcmp(now.numbers, found->numbers, now.count * sizeof(now.numbers[0])) == 0);
+    mem_free(now.numbers);
+    return !is_same;
+}
+
 /* The key lies in a file of its own and in every segment. */
 static bool read_key(struct journal_store *store)
 {
@@ -1362,6 +1395,7 @@ struct journal_store *journal_store_open(const struct journal_store_settings *se
     if (!has_key && getrandom(&store->key, sizeof(store->key), 0) != sizeof(store->key))
         store->key = clock_wall_ns();
     recover(store, candidates, found.count);
+    store->has_changed = store->is_read_only && has_changed(store, &found);
     mem_free(candidates);
     mem_free(found.numbers);
     if (!store->has_key_file && !store->is_read_only)
