@@ -5,6 +5,7 @@ its siblings do not. On a sink, and in a real Pyroscope server where PYROSCOPE_U
 import pathlib
 import re
 import signal
+import tempfile
 import time
 import uuid
 
@@ -140,6 +141,35 @@ class Links(Joined):
         self.check(samples_of(self.wait_for_profiles()))
         self.assertEqual(self.counter("released_requests"), 0)
         metrics.assert_conserved(self, self.ports["metrics"], "profiles")
+
+    def test_with_storage_what_waits_survives_a_kill(self):
+        """It comes back from the journal, joined like any other, and only once. Whatever was done with
+        the first is on disk with the second."""
+        directory = tempfile.TemporaryDirectory(prefix="spanflame-join-")
+        self.addCleanup(directory.cleanup)
+        text = self.configure(join="    hold: 60s\n", extra="  extensions: [file_storage]\n")
+        place = f"    endpoint: {self.back_end.url}\n"
+        text = text.replace(place, f"{place}    sending_queue: {{storage: file_storage}}\n")
+        text += f"extensions:\n  file_storage: {{directory: {directory.name}}}\n"
+        killed = self.server(text).wait_until_ready()
+        for held in (1, 2):
+            self.send_profile()
+            self.assertEqual(self.counter("held_requests"), held)
+        killed.signal(signal.SIGKILL)
+        killed.wait()
+        daemon = self.daemon(text)
+        self.send_spans()
+        requests = self.back_end.wait(
+            lambda all: len([r for r in all if r.path == profiles.PATH]) >= 2
+        )
+        for request in requests:
+            if request.path == profiles.PATH:
+                self.check(samples_of([request]))
+        self.assertEqual(daemon.stop(), 0)
+        self.daemon(text)
+        self.send_spans()
+        self.back_end.wait(lambda all: len([r for r in all if r.signal == "traces"]) >= 2)
+        self.assertEqual(len(self.back_end.accepted(profiles.PATH)), 2)
 
 
 class Stored(Joined):
