@@ -107,6 +107,9 @@ static void put_queue(struct drawing *drawing)
     PUT_ONE_OF(
         drawing, "", "    sending_queue: {enabled: false}\n",
         "    sending_queue: {queue_size: 50, num_consumers: 2}\n",
+        "    sending_queue: {storage: file_storage}\n",
+        "    sending_queue:\n      storage: file_storage\n      queue_size: 10\n"
+        "      sizer: items\n      batch: {flush_timeout: 30ms, min_size: 5, max_size: 9}\n",
         "    sending_queue: {sizer: bytes, queue_size: 3000000, wait_for_result: true}\n",
         "    sending_queue:\n      queue_size: 50000\n      sizer: items\n"
         "      batch: {flush_timeout: 30ms, min_size: 20, max_size: 25, "
@@ -205,8 +208,10 @@ void setup_write(uint64_t seed, struct bytes_out *out)
                   "  health_check: {endpoint: '127.0.0.1:${env:ATTACK_HEALTH}'}\n"
                   "  zpages: {endpoint: '127.0.0.1:${env:ATTACK_ZPAGES}'}\n"
                   "  pprof: {endpoint: '127.0.0.1:${env:ATTACK_PPROF}'}\n"
+                  "  file_storage: {directory: '${env:ATTACK_STORAGE}', "
+                  "create_directory: true, max_size: 64MiB}\n"
                   "service:\n"
-                  "  extensions: [health_check, zpages, pprof]\n");
+                  "  extensions: [health_check, zpages, pprof, file_storage]\n");
     PUT_ONE_OF(&drawing, "  lanes: 1\n", "  lanes: 1\n", "  lanes: 2\n");
     put(&drawing, "  budget_mib: 64\n"
                   "  drain_timeout: 5s\n"

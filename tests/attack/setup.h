@@ -6,8 +6,9 @@
 #include "tests/attack/tree.h"
 #include "tests/support/random_otlp.h"
 
-/* Environment variables of the configuration: ATTACK_HTTP and so on by enum door, and this. */
-#define SINK_VARIABLE "ATTACK_SINK"
+/* Environment variables of the configuration: ATTACK_HTTP and so on by enum door, and these. */
+#define SINK_VARIABLE    "ATTACK_SINK"
+#define STORAGE_VARIABLE "ATTACK_STORAGE" /* an empty directory, or one that is missing */
 
 /* Appends the YAML of that seed. */
 void setup_write(uint64_t seed, struct bytes_out *out);
