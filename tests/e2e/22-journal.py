@@ -43,6 +43,7 @@ receivers:
   pyroscope: {{endpoint: '127.0.0.1:{ports["push"]}'}}
 processors:
   batch: {{timeout: 50ms}}
+  trace_profile_join: {{hold: 1s}}
 exporters:
   {exporter}:
     endpoint: {back_end.url}
@@ -54,10 +55,16 @@ service:
   drain_timeout: 10s
   telemetry: {{metrics: {{level: none}}}}
   pipelines:
-    traces: {{receivers: [otlp], processors: [batch], exporters: [{exporter}]}}
+    traces:
+      receivers: [otlp]
+      processors: [trace_profile_join, batch]
+      exporters: [{exporter}]
     metrics: {{receivers: [otlp], processors: [batch], exporters: [{exporter}]}}
     logs: {{receivers: [otlp], processors: [batch], exporters: [{exporter}]}}
-    profiles: {{receivers: [otlp, pyroscope], processors: [batch], exporters: [{exporter}]}}
+    profiles:
+      receivers: [otlp, pyroscope]
+      processors: [trace_profile_join, batch]
+      exporters: [{exporter}]
 """
 
 
