@@ -66,6 +66,7 @@ struct batch *batch_create_like(const struct batch *model, size_t parts_capacity
     struct batch *batch = create(model->signal, parts_capacity, budget);
     batch->arrival_ns = model->arrival_ns;
     batch->is_acknowledged = model->is_acknowledged;
+    batch->is_joint = model->is_joint;
     batch->skips = model->skips;
     batch->skipped = model->skipped;
     batch->client = model->client != NULL ? client_info_ref(model->client) : NULL;

@@ -91,12 +91,13 @@ static void note_given(struct journal_exporter_state *exporter, uint64_t id, uin
     exporter->given_bytes += value ? bytes : -bytes;
 }
 
-/* Caller holds mutex. */
+/* What several get together takes `part` of what each may hold: the rest is for what one gets alone
+ * meanwhile. Caller holds mutex. */
 static bool has_room(struct journal *journal, const struct journal_exporter_state *exporter,
-                     uint64_t id)
+                     uint64_t id, unsigned part)
 {
-    return exporter->given_count < JOURNAL_GIVEN_MAX &&
-           exporter->given_bytes < journal->given_bytes_max &&
+    return exporter->given_count < JOURNAL_GIVEN_MAX / part &&
+           exporter->given_bytes < journal->given_bytes_max / part &&
            journal_store_has_window(journal->store, exporter->index, id);
 }
 
@@ -178,11 +179,12 @@ static void on_committed(struct lane_task *task)
 static void decide(struct journal *journal, struct journal_entry *entry)
 {
     uint64_t id = entry->record.id;
+    unsigned part = journal->exporters_count > 1 ? 2 : 1;
     entry->given = entry->owed = 0;
     for (size_t i = 0; i < journal->exporters_count; i++) {
         struct journal_exporter_state *exporter = &journal->exporters[i];
         bool is_paused = atomic_load(&journal->is_paused);
-        if (!exporter->is_behind && (is_paused || !has_room(journal, exporter, id))) {
+        if (!exporter->is_behind && (is_paused || !has_room(journal, exporter, id, part))) {
             exporter->is_behind = true;
             exporter->position = id;
         }
@@ -405,7 +407,7 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
             entry != NULL ? entry->record.id : journal_reader_position(exporter->reader);
         bool has_caught_up = false;
         bool is_refused = exporter->resume_ns > clock_now_ns();
-        if (entry != NULL && !is_refused && has_room(journal, exporter, entry->record.id)) {
+        if (entry != NULL && !is_refused && has_room(journal, exporter, entry->record.id, 1)) {
             note_given(exporter, entry->record.id, entry->bytes, true);
             exporter->position = entry->record.id + 1;
         } else if (entry != NULL) {

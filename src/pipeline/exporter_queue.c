@@ -63,6 +63,7 @@ struct exporter_queue {
     struct lane_job job;
     struct budget_waiter slot_waiter;
     counter refused_requests;
+    bool is_failing;        /* the back-end took nothing since an attempt failed */
     bool is_out_of_retries; /* shutting down: a failed attempt is the last */
     bool is_stopping;
     void (*done)(void *arg);
@@ -305,6 +306,7 @@ static void deliver(struct export *export, const struct outcome *outcome)
     struct export_batch cut = end(export);
     const struct batch *batch = cut.batch;
     queue->delivered_ns = clock_now_ns();
+    queue->is_failing = false;
     uint64_t known = outcome->invalid_items + outcome->too_large_items;
     assert(known <= outcome->rejected_items);
     assert(outcome->rejected_items <= batch->items);
@@ -326,6 +328,13 @@ static void deliver(struct export *export, const struct outcome *outcome)
     export_batch_resolve(&cut, outcome);
 }
 
+/* The others that store are not to wait for this exporter's retries: the journal gives it the batch
+ * again, alone. */
+static bool has_to_yield(const struct exporter_queue *queue, const struct batch *batch)
+{
+    return exporter_queue_stores(queue) && batch->is_joint && !queue->is_out_of_retries;
+}
+
 /* The batch is delivered, lost, or waits for its next attempt. */
 static void on_attempt_done(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
@@ -341,6 +350,12 @@ static void on_attempt_done(struct receipt *receipt, const struct outcome *outco
     const char *why;
     struct outcome last = *outcome;
     last.reason = LOSS_RETRIES_OVER;
+    queue->is_failing = !outcome->is_permanent;
+    if (queue->is_failing && config->has_retry && has_to_yield(queue, export->cut.batch)) {
+        struct export_batch yielded = end(export);
+        give_back(queue, &yielded, "", &last);
+        return;
+    }
     if (outcome->is_permanent) {
         why = "not retryable error: ";
         last.reason = outcome->reason == LOSS_BUSY ? LOSS_PERMANENT : outcome->reason;
@@ -380,6 +395,13 @@ static void attempt(struct timer *timer, void *arg)
     struct export *export = arg;
     struct component *exporter = export->queue->exporter;
     assert(timer == &export->timer);
+    if (export->queue->is_failing && has_to_yield(export->queue, export->cut.batch)) {
+        struct exporter_queue *queue = export->queue;
+        struct export_batch cut = end(export);
+        ledger_defer(queue->exporter->ledger, cut.batch->signal, cut.batch->items);
+        export_batch_resolve(&cut, &(struct outcome){.verdict = REFUSED});
+        return;
+    }
     receipt_init(&export->attempt, on_attempt_done, export);
     if (export->cut.batch->bytes >= LANE_REST_BYTES_MIN)
         lane_rest(exporter->lane);

@@ -7,6 +7,7 @@
 #include "src/base/error.h"
 #include "src/base/fileops.h"
 #include "src/core/client_info.h"
+#include "src/journal/journal.h"
 #include "src/service/service.h"
 
 #include <errno.h>
@@ -83,6 +84,7 @@ struct setting {
     const char *processors; /* "batch: {…}" */
     const char *names;      /* of exporters in the pipeline */
     const char *through;    /* processors in the pipeline */
+    const char *service;    /* further keys of service */
     unsigned lanes;
 };
 
@@ -95,11 +97,12 @@ static struct harness *start(const struct setting *setting)
     snprintf(yaml, sizeof(yaml),
              "extensions: {file_storage: {directory: %s, fsync: true%s%s}}\n"
              "processors: {%s}\nexporters: {%s}\n"
-             "service: {extensions: [file_storage], drain_timeout: 5s, pipelines: {traces: "
+             "service: {extensions: [file_storage], drain_timeout: 5s, %s%spipelines: {traces: "
              "{receivers: [test], processors: [%s], exporters: [%s]}}}\n",
              directory, setting->storage != NULL ? ", " : "",
              setting->storage != NULL ? setting->storage : "",
              setting->processors != NULL ? setting->processors : "", setting->exporters,
+             setting->service != NULL ? setting->service : "", setting->service != NULL ? ", " : "",
              setting->through != NULL ? setting->through : "",
              setting->names != NULL ? setting->names : "test");
     return harness_create_on(yaml, setting->lanes > 0 ? setting->lanes : 1);
@@ -450,6 +453,41 @@ static void each_has_its_own_progress_over_a_restart(void **state)
     stop(h);
 }
 
+static void one_goes_on_while_the_other_retries(void **state)
+{
+    (void)state;
+    /* Memory for 8 MiB of records for each. */
+    const struct setting setting = {
+        .exporters =
+            "test/a: {" STORES "}, test/b: {" STORES ", retry_on_failure: {max_elapsed_time: 0}}",
+        .names = "test/a, test/b",
+        .service = "budget_mib: 64",
+    };
+    struct harness *h = start(&setting);
+    struct test_exporter *fine = harness_exporter(h, "test/a");
+    struct test_exporter *away = harness_exporter(h, "test/b");
+    fine->has_own_items = away->has_own_items = true;
+    away->answer = ANSWER_BUSY;
+    for (unsigned taken = 0; taken < 30; taken++) {
+        harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
+        await_answers(h);
+        await_items(h, fine, taken + 1);
+    }
+    assert_int_equal(away->delivered_items, 0);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    /* An attempt that does not end is no different, as long as there is room beside it. */
+    away->answer = ANSWER_HOLD;
+    for (unsigned taken = 30; taken < 40; taken++) {
+        harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
+        await_answers(h);
+        await_items(h, fine, taken + 1);
+    }
+    away->answer = ANSWER_OK;
+    test_exporter_release(away, ANSWER_OK);
+    await_items(h, away, 40);
+    stop(h);
+}
+
 static void a_permanent_refusal_ends_it(void **state)
 {
     (void)state;
@@ -681,6 +719,40 @@ static void a_kill_keeps_what_was_answered(void **state)
     }
 }
 
+static bool has_finished_all(void *arg)
+{
+    return journal_backlog(arg, 0) == 0;
+}
+
+static int be_killed_while_one_retries(const struct setting *setting)
+{
+    struct harness *h = start(setting);
+    struct test_exporter *fine = harness_exporter(h, "test/a");
+    harness_exporter(h, "test/b")->answer = ANSWER_BUSY;
+    send_all(h, REQUESTS);
+    await_items(h, fine, REQUESTS);
+    harness_await(h, has_finished_all, harness_journal(h, 0), "the journal knows");
+    /* What is finished goes with the next group. */
+    send_all(h, 1);
+    return raise(SIGKILL);
+}
+
+static void what_one_has_finished_is_known_after_a_kill(void **state)
+{
+    (void)state;
+    const struct setting setting = {
+        .exporters = "test/a: {" STORES "}, test/b: {sending_queue: {storage: file_storage, "
+                     "queue_size: 1}, retry_on_failure: {max_elapsed_time: 0}}",
+        .names = "test/a, test/b",
+    };
+    in_child(be_killed_while_one_retries, &setting, SIGKILL);
+    struct harness *h = start(&setting);
+    await_items(h, harness_exporter(h, "test/b"), REQUESTS + 1);
+    /* The last one, if at all. */
+    assert_true(harness_exporter(h, "test/a")->attempts_count <= 1);
+    stop(h);
+}
+
 static void clients_come_back_without_their_credentials(void **state)
 {
     (void)state;
@@ -832,6 +904,8 @@ int main(void)
         TEST(one_that_does_not_store_is_given_nothing_again),
         TEST(one_that_refuses_gets_its_records_later_and_in_order),
         TEST(each_has_its_own_progress_over_a_restart),
+        TEST(one_goes_on_while_the_other_retries),
+        TEST(what_one_has_finished_is_known_after_a_kill),
         TEST(a_permanent_refusal_ends_it),
         TEST(the_end_of_retries_keeps_what_nobody_takes),
         TEST(but_not_what_it_alone_is_refused),

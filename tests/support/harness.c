@@ -399,6 +399,11 @@ struct component *harness_connector(const struct harness *harness, const char *i
     return NULL;
 }
 
+struct journal *harness_journal(const struct harness *harness, size_t pipeline)
+{
+    return harness->service->journals[pipeline];
+}
+
 void *harness_shared(const struct harness *harness, const char *id)
 {
     for (size_t i = 0; i < harness->config->components_count; i++)

@@ -16,6 +16,7 @@
 
 struct client_info;
 struct config;
+struct journal;
 struct lane;
 struct service;
 
@@ -110,6 +111,8 @@ struct component *harness_processor(const struct harness *harness, const char *i
 /* The instance of lane 0 for that pair of signals. */
 struct component *harness_connector(const struct harness *harness, const char *id,
                                     enum signal_kind taken, enum signal_kind given);
+/* Of a pipeline, by its place in the configuration; NULL: it has none. */
+struct journal *harness_journal(const struct harness *harness, size_t pipeline);
 /* What the instances of that component share. */
 void *harness_shared(const struct harness *harness, const char *id);
 struct harness_totals harness_totals(const struct harness *harness, enum signal_kind signal);
