@@ -151,7 +151,7 @@ void exporter_queue_shared_fini(struct exporter_queue_shared *shared)
     budget_fini(&shared->consumers);
 }
 
-static uint64_t measure(const struct exporter_queue *queue, const struct batch *batch)
+static uint64_t units_of(const struct exporter_queue *queue, const struct batch *batch)
 {
     switch (sending_queue_sizer(&queue->config->queue)) {
     case QUEUE_ITEMS:
@@ -163,14 +163,6 @@ static uint64_t measure(const struct exporter_queue *queue, const struct batch *
     default:
         return 1;
     }
-}
-
-/* What the journal has, and the client its OK for, is never too large: it takes the whole queue. */
-static uint64_t units_of(const struct exporter_queue *queue, const struct batch *batch)
-{
-    uint64_t units = measure(queue, batch);
-    uint64_t limit = budget_limit(&queue->shared->capacity);
-    return units > limit && exporter_queue_stores(queue) ? limit : units;
 }
 
 static bool is_drained(const struct exporter_queue *queue)
@@ -618,6 +610,10 @@ bool exporter_queue_admit(struct exporter_queue *queue, const struct batch *batc
     if (queue->ring == NULL)
         return true;
     uint64_t units = units_of(queue, batch);
+    if (exporter_queue_stores(queue)) {
+        budget_take(&queue->shared->capacity, units);
+        return true;
+    }
     if (budget_try_take(&queue->shared->capacity, units))
         return true;
     *ret_outcome = outcome_busy("sending queue is full");
