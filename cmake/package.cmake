@@ -37,8 +37,9 @@ set(CPACK_PACKAGE_NAME spanflame)
 set(CPACK_PACKAGE_VENDOR spanflame)
 set(CPACK_PACKAGE_CONTACT "The spanflame authors <spanflame@localhost>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "OpenTelemetry pipeline daemon")
-set(CPACK_PACKAGE_DESCRIPTION "Receives traces, metrics, logs and profiles, batches and edits them, and exports them.
-Takes configurations of the OpenTelemetry Collector, and links profiles to traces.")
+set(CPACK_PACKAGE_DESCRIPTION "Receives traces, metrics, logs and profiles, batches and edits them, and
+exports them. Takes configurations of the OpenTelemetry Collector, and links
+profiles to traces.")
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)

@@ -51,7 +51,8 @@ def sections(text):
 
 
 def head(title, section, version):
-    return f'.TH {title} {section} "" "spanflame {version}"'
+    # Not justified: long keys and messages cannot be.
+    return f'.TH {title} {section} "" "spanflame {version}"\n.ad l'
 
 
 def program_page(version, help_text, profile_text, journal_text):

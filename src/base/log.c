@@ -231,6 +231,9 @@ void log_write(const struct logger *logger, enum log_level level, const char *fi
     struct line line;
     line_open(&line, message);
     char caller[256];
+    /* Compilers name files from the build directory on. */
+    while (strncmp(file, "../", 3) == 0)
+        file += 3;
     snprintf(caller, sizeof(caller), "%s:%d", file, line_number);
     if (!settings.is_json) {
         put_time(&line);

@@ -114,7 +114,7 @@ static void the_caller_can_be_shown(void **state)
     assert_string_equal(written(), STAMP "\tinfo\tsrc/x.c:7\thello\n");
     settings.is_json = true;
     log_configure(&settings);
-    log_write(NULL, LOG_INFO, "src/x.c", 7, "hello", (struct log_field){.type = LOG_FIELD_END});
+    log_write(NULL, LOG_INFO, "../src/x.c", 7, "hello", (struct log_field){.type = LOG_FIELD_END});
     assert_non_null(strstr(written(), "\"caller\":\"src/x.c:7\",\"msg\":"));
 }
 
