@@ -27,10 +27,10 @@ int journal_command(const char *program, int count, char **arguments, FILE *out,
     struct journal_arguments parsed;
     struct journal_folders folders;
     if (!journal_arguments_parse(&parsed, count, arguments, &error))
-        return journal_problem(problems, &error);
+        return (int)journal_problem(problems, &error);
     if (parsed.verb == JOURNAL_HELP) {
         journal_arguments_help(out, program);
-        return JOURNAL_FINE;
+        return (int)JOURNAL_FINE;
     }
     enum journal_result result = JOURNAL_UNREADABLE;
     if (journal_folders_find(&folders, parsed.directory, &error))
