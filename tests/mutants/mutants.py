@@ -620,4 +620,16 @@ MUTANTS = [
            "bool is_permanent = http_status != 503 &&",
            "bool is_permanent = http_status != 503 && result->code != 2 &&",
            ("test_otlp_grpc_exporter",)),
+    # Looking into a journal disturbs nobody and finds what is damaged
+    Mutant("journal: who looks at a directory takes no lock", "src/journal/journal_store.c",
+           "failed = store->is_read_only ? 0 : fileops()->lock(store->directory_fd);",
+           "failed = fileops()->lock(store->directory_fd);",
+           ("test_journal_store", "test_journal_command")),
+    Mutant("journal: old records of a reused segment are no damage", "src/journal/journal_store.c",
+           "if (is_marked && !journal_head_is_older(bytes, &place)) {", "if (is_marked) {",
+           ("test_journal_store",)),
+    Mutant("journal: ids that are noted as finished are not used again", "src/journal/journal_store.c",
+           "if (finished_end > store->next_id) {", "if (false) {", ("test_journal_store",)),
+    Mutant("journal export: long requests are cut", "src/cli/journal/journal_export.c",
+           "batch->signal != PROFILES;", "false;", ("test_journal_command",)),
 ]
