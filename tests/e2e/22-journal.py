@@ -164,6 +164,36 @@ class Kills(Journal):
         self.loop("true")
 
 
+class CutShort(Journal):
+    """A back-end that never answers: stops and reloads end by their deadline, and lose nothing."""
+
+    def test_a_reload_and_a_stop(self):
+        self.back_end.hold()
+        text = config(self.ports, self.back_end, self.directory, "false")
+        server = self.server(text.replace("drain_timeout: 10s", "drain_timeout: 1s"))
+        server.wait_until_ready()
+        load = self.load()
+        self.assertTrue(load.wait_for_more(200, 60))
+        server.signal(signal.SIGHUP)
+        server.wait_for_line("Restarting the process with the new configuration")
+        # The new process takes requests, and the lock of the directory.
+        self.assertTrue(load.wait_for_more(200, 60), server.log())
+        load.pause()
+        self.assertEqual(server.stop(), 0, server.log())
+        said = [line for line in server.lines if "Shutdown was cut short" in line]
+        self.assertEqual(len(said), 2, server.log())
+        for line in said:
+            self.assertIn('"dropped_items": 0', line)
+        # What the held requests bring when they are released does not count.
+        self.back_end.refuse()
+        self.back_end.release()
+        self.back_end.away()
+        self.back_end.up()
+        server = self.start().wait_until_ready()
+        self.check_arrival(load)
+        self.assertEqual(server.stop(), 0, server.log())
+
+
 class Changes(Journal):
     """What waits for something that the configuration does not have any more is said, and is
     delivered when it is there again."""

@@ -248,6 +248,14 @@ class BackEnd:
         self.up()
         self._sink.answer_with(sink.Reply(status))
 
+    def hold(self):
+        """Requests are read, and answered only after release()."""
+        self.up()
+        self._sink.hold()
+
+    def release(self):
+        self._sink.release()
+
     def away(self):
         if self._sink is None:
             return
