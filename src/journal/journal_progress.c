@@ -11,8 +11,9 @@
 enum { WORD_BITS = 64, WINDOW_WORDS = JOURNAL_WINDOW_IDS / WORD_BITS };
 
 /* In a checkpoint: the number of exporters; for each its low mark, the length of its name, the
- * words of its window up to the last that is not 0; then name, padded, and words. */
-enum { COUNT_BYTES = 8, EXPORTER_HEAD_BYTES = 16 };
+ * words of its window up to the last that is not 0, the items and bytes that it owes; then name,
+ * padded, and words. */
+enum { COUNT_BYTES = 8, EXPORTER_HEAD_BYTES = 32 };
 
 static size_t padded(size_t size)
 {
@@ -29,10 +30,10 @@ static void set(struct journal_exporter *exporter, uint64_t id, bool value)
 {
     uint64_t bit = id % JOURNAL_WINDOW_IDS;
     uint64_t mask = (uint64_t)1 << bit % WORD_BITS;
-    if (value)
-        exporter->window[bit / WORD_BITS] |= mask;
-    else
-        exporter->window[bit / WORD_BITS] &= ~mask;
+    if (get(exporter, id) == value)
+        return;
+    exporter->window[bit / WORD_BITS] ^= mask;
+    exporter->ahead += value ? 1 : (uint64_t)-1;
 }
 
 void journal_progress_init(struct journal_progress *progress)
@@ -100,6 +101,7 @@ void journal_progress_done(struct journal_progress *progress, size_t index, uint
     struct journal_exporter *exporter = &progress->exporters[index];
     if (first <= exporter->low && end > exporter->low && end - exporter->low > JOURNAL_WINDOW_IDS) {
         memset(exporter->window, 0, WINDOW_WORDS * sizeof(uint64_t));
+        exporter->ahead = 0;
         exporter->low = end;
     } else if (first <= exporter->low) {
         for (; exporter->low < end; exporter->low++)
@@ -111,6 +113,36 @@ void journal_progress_done(struct journal_progress *progress, size_t index, uint
     }
     for (; get(exporter, exporter->low); exporter->low++)
         set(exporter, exporter->low, false);
+}
+
+void journal_progress_owe(struct journal_progress *progress, uint64_t first,
+                          struct journal_amount amount)
+{
+    for (size_t i = 0; i < progress->count; i++) {
+        struct journal_exporter *exporter = &progress->exporters[i];
+        if (exporter->low > first)
+            continue;
+        exporter->owed.items += amount.items;
+        exporter->owed.bytes += amount.bytes;
+    }
+}
+
+void journal_progress_pay(struct journal_progress *progress, size_t index,
+                          struct journal_amount amount)
+{
+    assert(index < progress->count);
+    struct journal_amount *owed = &progress->exporters[index].owed;
+    owed->items -= amount.items < owed->items ? amount.items : owed->items;
+    owed->bytes -= amount.bytes < owed->bytes ? amount.bytes : owed->bytes;
+}
+
+uint64_t journal_progress_backlog(const struct journal_progress *progress, size_t index,
+                                  uint64_t end)
+{
+    assert(index < progress->count);
+    const struct journal_exporter *exporter = &progress->exporters[index];
+    uint64_t records = end > exporter->low ? end - exporter->low : 0;
+    return records > exporter->ahead ? records - exporter->ahead : 0;
 }
 
 uint64_t journal_progress_low(const struct journal_progress *progress)
@@ -183,6 +215,8 @@ void journal_progress_write(const struct journal_progress *progress, uint8_t *to
         journal_put_u64(to, exporter->low);
         journal_put_u32(to + 8, (uint32_t)name_bytes);
         journal_put_u32(to + 12, (uint32_t)words);
+        journal_put_u64(to + 16, exporter->owed.items);
+        journal_put_u64(to + 24, exporter->owed.bytes);
         to += EXPORTER_HEAD_BYTES;
         memset(to, 0, padded(name_bytes));
         memcpy(to, exporter->name, name_bytes);
@@ -208,13 +242,17 @@ static size_t read_exporter(struct journal_exporter *exporter, struct slice byte
     *exporter = (struct journal_exporter){
         .name = mem_zalloc(name_bytes + 1),
         .low = low,
+        .owed = {.items = journal_get_u64(bytes.data + 16),
+                 .bytes = journal_get_u64(bytes.data + 24)},
         .window = mem_zalloc(WINDOW_WORDS * sizeof(uint64_t)),
     };
     memcpy(exporter->name, bytes.data + EXPORTER_HEAD_BYTES, name_bytes);
     size_t first = low % JOURNAL_WINDOW_IDS / WORD_BITS;
-    for (size_t word = 0; word < words; word++)
-        exporter->window[(first + word) % WINDOW_WORDS] =
-            journal_get_u64(bytes.data + words_at + word * sizeof(uint64_t));
+    for (size_t word = 0; word < words; word++) {
+        uint64_t bits = journal_get_u64(bytes.data + words_at + word * sizeof(uint64_t));
+        exporter->window[(first + word) % WINDOW_WORDS] = bits;
+        exporter->ahead += (uint64_t)__builtin_popcountll(bits);
+    }
     return words_at + words * sizeof(uint64_t);
 }
 

@@ -12,10 +12,20 @@
 
 enum { JOURNAL_EXPORTERS_MAX = 32, JOURNAL_WINDOW_IDS = 65536, JOURNAL_EXPORTER_BYTES_MAX = 1024 };
 
+/* Of several records: their items and the bytes of their requests. */
+struct journal_amount {
+    uint64_t items;
+    uint64_t bytes;
+};
+
 struct journal_exporter {
     char *name; /* "traces/otlp_http/tempo": as in the configuration; owned */
     bool is_configured;
-    uint64_t low;     /* it has finished every record below */
+    uint64_t low;   /* it has finished every record below */
+    uint64_t ahead; /* and so many above */
+    /* What it has not finished. Of records that were lost to damage nothing is known: they count
+     * until it has finished everything. */
+    struct journal_amount owed;
     uint64_t *window; /* a bit for each id from low on, at id % JOURNAL_WINDOW_IDS; owned */
 };
 
@@ -42,6 +52,15 @@ void journal_progress_done(struct journal_progress *progress, size_t index, uint
                            uint64_t end);
 /* The id behind the highest that some exporter has finished; 0 without exporters. */
 uint64_t journal_progress_end(const struct journal_progress *progress);
+/* Every exporter owes this, too: records from that id on. */
+void journal_progress_owe(struct journal_progress *progress, uint64_t first,
+                          struct journal_amount amount);
+/* The exporter has finished this. */
+void journal_progress_pay(struct journal_progress *progress, size_t index,
+                          struct journal_amount amount);
+/* Records below end that the exporter has not finished. */
+uint64_t journal_progress_backlog(const struct journal_progress *progress, size_t index,
+                                  uint64_t end);
 /* The lowest low mark: no exporter needs anything below. UINT64_MAX without exporters. */
 uint64_t journal_progress_low(const struct journal_progress *progress);
 

@@ -22,13 +22,13 @@
 #include "src/base/fileops.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
-#include "src/journal/journal_progress.h"
+#include "src/journal/journal_ages.h"
 
 enum {
     KEY_BYTES = 12, /* the key and its checksum, in the file "key" */
     ZEROS_BYTES = 1 << 20,
     IOV_PARTS_MAX = 1024,
-    DONE_BYTES = 24, /* exporter, first, end */
+    DONE_BYTES = 40, /* exporter, first, end, items, bytes */
     DONES_MAX = 4096,
     /* Files kept to be used again, besides the next segment; for a moment there may be more. */
     FREE_FILES_MAX = 1,
@@ -56,6 +56,7 @@ struct journal_done {
     uint64_t exporter;
     uint64_t first;
     uint64_t end;
+    struct journal_amount amount;
 };
 
 struct group;
@@ -85,6 +86,10 @@ struct journal_store {
     struct journal_segment free_files[FREE_FILES_ROOM];
     size_t free_count;
     struct journal_progress progress;
+    struct journal_ages ages;
+    uint64_t written_records;
+    struct journal_amount written;
+    uint64_t written_disk_bytes;
     struct journal_done dones[DONES_MAX]; /* not written yet */
     size_t dones_count;
     bool has_lost_dones; /* only a checkpoint can still tell */
@@ -100,7 +105,12 @@ struct journal_store {
     /* Committing thread. */
     int active_fd;
     struct group *group;
+    struct histogram flushes; /* nanoseconds */
 };
+
+const uint64_t journal_flush_bounds[JOURNAL_FLUSH_BOUNDS] = {
+    100000,   250000,    500000,    1000000,   2500000,    5000000,    10000000,   25000000,
+    50000000, 100000000, 250000000, 500000000, 1000000000, 2500000000, 5000000000, 10000000000};
 
 static void path_of(const struct journal_store *store, char path[static PATH_MAX], const char *name)
 {
@@ -151,6 +161,7 @@ struct group {
     int parts_count;
     int error;
     uint64_t low; /* of the progress that is known once the group is on the disk; 0: of none */
+    struct journal_amount amount; /* of its records so far */
     size_t heads_count;
     struct iovec parts[IOV_PARTS_MAX];
     uint8_t heads[JOURNAL_GROUP_RECORDS_MAX + 2][JOURNAL_HEAD_BYTES];
@@ -395,7 +406,10 @@ static uint8_t *put_checkpoint(struct group *group)
     uint8_t *payload = mem_alloc(bytes);
     journal_put_u64(payload, store->durable_id);
     journal_put_u64(payload + 8, store->next_id);
-    journal_progress_write(&store->progress, payload + CHECKPOINT_HEAD_BYTES);
+    /* As it is once the group is on the disk. */
+    struct journal_progress progress = store->progress;
+    journal_progress_owe(&progress, store->next_id, group->amount);
+    journal_progress_write(&progress, payload + CHECKPOINT_HEAD_BYTES);
     store->dones_count = 0;
     store->has_lost_dones = false;
     group->low = journal_progress_low(&store->progress);
@@ -422,6 +436,8 @@ static uint8_t *put_dones(struct group *group, uint64_t bytes_max)
             journal_put_u64(payload + i * DONE_BYTES, done->exporter);
             journal_put_u64(payload + i * DONE_BYTES + 8, done->first);
             journal_put_u64(payload + i * DONE_BYTES + 16, done->end);
+            journal_put_u64(payload + i * DONE_BYTES + 24, done->amount.items);
+            journal_put_u64(payload + i * DONE_BYTES + 32, done->amount.bytes);
         }
         store->dones_count -= count;
         memmove(store->dones, store->dones + count, store->dones_count * sizeof(store->dones[0]));
@@ -462,6 +478,7 @@ static int write_group(struct journal_store *store, struct group *group, bool is
     group->heads_count = 0;
     group->error = 0;
     group->low = 0;
+    group->amount = (struct journal_amount){0};
     uint64_t start = group->offset;
     uint8_t *checkpoint = NULL;
     if (is_first) {
@@ -482,6 +499,8 @@ static int write_group(struct journal_store *store, struct group *group, bool is
             break;
         record->id = id++;
         group_put_record(group, record);
+        group->amount.items += record->batch->items;
+        group->amount.bytes += record->batch->bytes;
     }
     uint8_t *dones = put_dones(group, end - group->offset);
     group_pad(group, JOURNAL_BLOCK_BYTES);
@@ -489,14 +508,27 @@ static int write_group(struct journal_store *store, struct group *group, bool is
     int failed = group->error;
     /* What exporters have finished may get lost, which makes them get it twice. */
     bool is_flushed = count > 0 || is_first || frees_segment(store, group->low);
-    if (failed == 0 && store->is_synced && is_flushed)
+    if (failed == 0 && store->is_synced && is_flushed) {
+        uint64_t start_ns = clock_now_ns();
         failed = fileops()->fdatasync(store->active_fd);
+        histogram_record(&store->flushes, journal_flush_bounds, JOURNAL_FLUSH_BOUNDS,
+                         clock_now_ns() - start_ns);
+    }
     mem_free(checkpoint);
     mem_free(dones);
     if (failed != 0)
         return failed;
     pthread_mutex_lock(&store->mutex);
     store->active.end = group->offset;
+    if (count > 0) {
+        journal_progress_owe(&store->progress, store->next_id, group->amount);
+        journal_ages_forget(&store->ages, journal_progress_low(&store->progress));
+        journal_ages_note(&store->ages, store->next_id, records->wall_ns);
+    }
+    store->written_records += count;
+    store->written.items += group->amount.items;
+    store->written.bytes += group->amount.bytes;
+    store->written_disk_bytes += group->offset - start;
     store->next_id = store->durable_id = id;
     store->last_error = 0;
     if (is_flushed && group->low > store->stable_low)
@@ -559,20 +591,46 @@ bool journal_store_has_news(struct journal_store *store)
     return has_news;
 }
 
-void journal_store_done(struct journal_store *store, size_t exporter, uint64_t first, uint64_t end)
+/* Caller holds mutex. */
+static void apply(struct journal_store *store, const struct journal_done *done)
+{
+    const struct journal_exporter *exporter = &store->progress.exporters[done->exporter];
+    struct journal_amount amount = done->amount;
+    journal_progress_done(&store->progress, done->exporter, done->first, done->end);
+    /* Nothing is left, whatever was lost to damage. */
+    if (exporter->low >= store->durable_id)
+        amount = exporter->owed;
+    journal_progress_pay(&store->progress, done->exporter, amount);
+}
+
+static void note_done(struct journal_store *store, const struct journal_done *done)
 {
     pthread_mutex_lock(&store->mutex);
-    journal_progress_done(&store->progress, exporter, first, end);
+    apply(store, done);
     struct journal_done *last =
         store->dones_count > 0 ? &store->dones[store->dones_count - 1] : NULL;
-    if (last != NULL && last->exporter == exporter && last->end == first)
-        last->end = end;
-    else if (store->dones_count < DONES_MAX)
-        store->dones[store->dones_count++] =
-            (struct journal_done){.exporter = exporter, .first = first, .end = end};
-    else
+    if (last != NULL && last->exporter == done->exporter && last->end == done->first) {
+        last->end = done->end;
+        last->amount.items += done->amount.items;
+        last->amount.bytes += done->amount.bytes;
+    } else if (store->dones_count < DONES_MAX) {
+        store->dones[store->dones_count++] = *done;
+    } else {
         store->has_lost_dones = true;
+    }
     pthread_mutex_unlock(&store->mutex);
+}
+
+void journal_store_done(struct journal_store *store, size_t exporter, uint64_t first, uint64_t end)
+{
+    note_done(store, &(struct journal_done){.exporter = exporter, .first = first, .end = end});
+}
+
+void journal_store_pay(struct journal_store *store, size_t exporter, uint64_t id,
+                       struct journal_amount amount)
+{
+    note_done(store, &(struct journal_done){
+                         .exporter = exporter, .first = id, .end = id + 1, .amount = amount});
 }
 
 bool journal_store_is_done(struct journal_store *store, size_t exporter, uint64_t id)
@@ -604,7 +662,12 @@ struct journal_figures journal_store_figures(struct journal_store *store)
     pthread_mutex_lock(&store->mutex);
     uint64_t low = journal_progress_low(&store->progress);
     struct journal_figures figures = {.next_id = store->durable_id,
-                                      .low_id = low < store->durable_id ? low : store->durable_id};
+                                      .low_id = low < store->durable_id ? low : store->durable_id,
+                                      .written_records = store->written_records,
+                                      .written = store->written,
+                                      .written_disk_bytes = store->written_disk_bytes};
+    if (figures.low_id < figures.next_id)
+        figures.oldest_wall_ns = journal_ages_find(&store->ages, low);
     for (size_t i = 0; i < store->segments_count; i++)
         figures.bytes += store->segments[i].bytes;
     for (size_t i = 0; i < store->free_count; i++)
@@ -613,6 +676,36 @@ struct journal_figures journal_store_figures(struct journal_store *store)
     figures.bytes += store->has_active ? store->active.bytes : 0;
     pthread_mutex_unlock(&store->mutex);
     return figures;
+}
+
+bool journal_store_backlog(struct journal_store *store, size_t exporter,
+                           struct journal_backlog *ret_backlog)
+{
+    pthread_mutex_lock(&store->mutex);
+    bool is_there = exporter < store->progress.count;
+    if (is_there) {
+        const struct journal_exporter *known = &store->progress.exporters[exporter];
+        *ret_backlog = (struct journal_backlog){
+            .name = known->name,
+            .is_configured = known->is_configured,
+            .records = journal_progress_backlog(&store->progress, exporter, store->next_id),
+            .amount = known->owed,
+        };
+        if (ret_backlog->records > 0)
+            ret_backlog->oldest_wall_ns = journal_ages_find(&store->ages, known->low);
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return is_there;
+}
+
+const struct histogram *journal_store_flushes(const struct journal_store *store)
+{
+    return &store->flushes;
+}
+
+const char *journal_store_directory(const struct journal_store *store)
+{
+    return store->directory;
 }
 
 /* Moves segments that no exporter needs to the free files. Without room for a note that they are
@@ -1039,6 +1132,9 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
             continue;
         }
         reader->position = head.id + 1;
+        pthread_mutex_lock(&reader->store->mutex);
+        journal_ages_note(&reader->store->ages, head.id, head.wall_ns);
+        pthread_mutex_unlock(&reader->store->mutex);
         *ret_stored = (struct journal_stored){
             .head = head, .segment = reader->segment.number, .offset = at, .payload = payload};
         return JOURNAL_READ;
@@ -1079,6 +1175,7 @@ struct candidate {
     bool has_checkpoint; /* and a checkpoint */
     uint64_t previous_end;
     uint64_t first_id;
+    uint64_t wall_ns; /* when it was begun; 0: unknown */
 };
 
 /* Reads what a file begins with; the key, too, if it is not known yet. Returns 0, or a negative
@@ -1119,11 +1216,15 @@ static void apply_done(struct journal_store *store, struct slice payload)
         uint64_t exporter = journal_get_u64(payload.data + at);
         uint64_t first = journal_get_u64(payload.data + at + 8);
         uint64_t end = journal_get_u64(payload.data + at + 16);
+        const struct journal_amount amount = {.items = journal_get_u64(payload.data + at + 24),
+                                              .bytes = journal_get_u64(payload.data + at + 32)};
         if (exporter >= store->progress.count || end < first)
             continue;
         uint64_t low = store->progress.exporters[exporter].low;
-        if (first <= low || journal_progress_has_room(&store->progress, exporter, end))
-            journal_progress_done(&store->progress, exporter, first, end);
+        if (first > low && !journal_progress_has_room(&store->progress, exporter, end))
+            continue;
+        journal_progress_done(&store->progress, exporter, first, end);
+        journal_progress_pay(&store->progress, exporter, amount);
     }
 }
 
@@ -1148,6 +1249,12 @@ static uint64_t scan(struct journal_store *store, struct candidate *candidate, b
         *ret_is_used = true;
         if (head.type == JOURNAL_DATA) {
             end_id = head.id + 1 > end_id ? head.id + 1 : end_id;
+            journal_ages_note(&store->ages, head.id, head.wall_ns);
+            if (with_state)
+                journal_progress_owe(
+                    &store->progress, head.id,
+                    (struct journal_amount){.items = head.items,
+                                            .bytes = (uint64_t)head.bytes - head.meta_bytes});
         } else if (head.type == JOURNAL_CHECKPOINT || head.type == JOURNAL_DONE) {
             uint8_t *payload = read_payload(reader, &head);
             struct slice bytes = slice_of(payload, payload != NULL ? head.bytes : 0);
@@ -1156,6 +1263,7 @@ static uint64_t scan(struct journal_store *store, struct candidate *candidate, b
                     candidate->has_checkpoint = true;
                     candidate->previous_end = journal_get_u64(bytes.data);
                     candidate->first_id = journal_get_u64(bytes.data + 8);
+                    candidate->wall_ns = head.wall_ns;
                 }
                 if (with_state &&
                     !journal_progress_read(&store->progress,
@@ -1166,6 +1274,8 @@ static uint64_t scan(struct journal_store *store, struct candidate *candidate, b
                 apply_done(store, bytes);
             }
             mem_free(payload);
+            if (with_state)
+                journal_ages_forget(&store->ages, journal_progress_low(&store->progress));
         }
         step_over(reader, &head);
     }
@@ -1186,6 +1296,27 @@ static void read_checkpoint(struct journal_store *store, struct candidate *candi
     candidate->has_checkpoint = copy.has_checkpoint;
     candidate->previous_end = copy.previous_end;
     candidate->first_id = copy.first_id;
+    candidate->wall_ns = copy.wall_ns;
+    if (copy.has_checkpoint)
+        journal_ages_note(&store->ages, copy.first_id, copy.wall_ns);
+}
+
+/* Notes when the oldest record that is waited for came, and those near it. */
+static void find_oldest(struct journal_store *store, const struct candidate *candidates,
+                        size_t count)
+{
+    uint64_t low = journal_progress_low(&store->progress);
+    size_t oldest = 0;
+    while (oldest < count &&
+           (store->segments[oldest].is_foreign || store->segments[oldest].end_id <= low))
+        oldest++;
+    if (oldest < count && !store->is_read_only) {
+        struct candidate copy = candidates[oldest];
+        bool is_used;
+        uint64_t torn;
+        scan(store, &copy, false, &is_used, &torn);
+    }
+    journal_ages_forget(&store->ages, low);
 }
 
 static void recover(struct journal_store *store, struct candidate *candidates, size_t count)
@@ -1251,6 +1382,10 @@ static void recover(struct journal_store *store, struct candidate *candidates, s
             end_id = candidates[i - 1].previous_end;
     }
     store->segments_count = count;
+    for (size_t i = 0; i < store->progress.count; i++)
+        if (store->progress.exporters[i].low >= store->next_id)
+            store->progress.exporters[i].owed = (struct journal_amount){0};
+    find_oldest(store, candidates, count);
 }
 
 /* Whether files came or went since: another process uses the directory. */
@@ -1350,6 +1485,7 @@ struct journal_store *journal_store_open(const struct journal_store_settings *se
     store->next_id = store->next_number = 1;
     store->group = mem_alloc(sizeof(*store->group));
     journal_progress_init(&store->progress);
+    journal_ages_init(&store->ages);
     pthread_mutex_init(&store->preparing, NULL);
     pthread_mutex_init(&store->mutex, NULL);
     if (!enter_directory(store, settings->directory_mode, error)) {

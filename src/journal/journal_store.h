@@ -17,7 +17,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "src/base/counter.h"
 #include "src/journal/journal_format.h"
+#include "src/journal/journal_progress.h"
 
 struct batch;
 struct budget;
@@ -27,6 +29,7 @@ struct journal_store;
 
 /* What may be written at once: more waits for the next group. */
 enum { JOURNAL_GROUP_RECORDS_MAX = 1024 };
+enum { JOURNAL_FLUSH_BOUNDS = 16 };
 #define JOURNAL_GROUP_BYTES_MAX   ((uint64_t)8 << 20)
 #define JOURNAL_SEGMENT_BYTES     ((uint64_t)32 << 20)
 #define JOURNAL_SEGMENT_BYTES_MIN ((uint64_t)64 << 10)
@@ -74,6 +77,9 @@ bool journal_store_has_news(struct journal_store *store);
 
 /* Notes that an exporter has finished these records: first to end, exclusive. Any thread. */
 void journal_store_done(struct journal_store *store, size_t exporter, uint64_t first, uint64_t end);
+/* The same of one record, with what it held. Any thread. */
+void journal_store_pay(struct journal_store *store, size_t exporter, uint64_t id,
+                       struct journal_amount amount);
 bool journal_store_is_done(struct journal_store *store, size_t exporter, uint64_t id);
 /* False: too far ahead of the oldest that the exporter has not finished. Any thread. */
 bool journal_store_has_window(struct journal_store *store, size_t exporter, uint64_t id);
@@ -86,11 +92,32 @@ bool journal_store_needs_keeping(struct journal_store *store);
 
 /* Figures; any thread. */
 struct journal_figures {
-    uint64_t bytes;   /* of all files */
-    uint64_t next_id; /* of the next record */
-    uint64_t low_id;  /* the oldest that some exporter has not finished */
+    uint64_t bytes;          /* of all files */
+    uint64_t next_id;        /* of the next record */
+    uint64_t low_id;         /* the oldest that some exporter has not finished */
+    uint64_t oldest_wall_ns; /* when that came, about; 0: there is none, or it is not known */
+    /* Since the store was opened: records that were committed, and their bytes on the disk with
+     * all that goes along. */
+    uint64_t written_records;
+    struct journal_amount written;
+    uint64_t written_disk_bytes;
 };
 struct journal_figures journal_store_figures(struct journal_store *store);
+/* What waits for one exporter. */
+struct journal_backlog {
+    const char *name; /* as in journal_store_exporter */
+    bool is_configured;
+    uint64_t records;
+    struct journal_amount amount;
+    uint64_t oldest_wall_ns; /* as in journal_figures */
+};
+/* False: there are no more exporters. Any thread. */
+bool journal_store_backlog(struct journal_store *store, size_t exporter,
+                           struct journal_backlog *ret_backlog);
+/* Nanoseconds of each flush to the disk; written by the committing thread. Any thread. */
+extern const uint64_t journal_flush_bounds[JOURNAL_FLUSH_BOUNDS];
+const struct histogram *journal_store_flushes(const struct journal_store *store);
+const char *journal_store_directory(const struct journal_store *store);
 /* The oldest record that this exporter has not finished. Any thread. */
 uint64_t journal_store_low(struct journal_store *store, size_t exporter);
 /* Every exporter that the journal knows, configured or not. NULL: there are no more. */

@@ -74,6 +74,8 @@ struct model {
 
 static struct model model;
 static uint64_t states;
+static uint64_t backlogs; /* counted right */
+static uint64_t damages;  /* since the start; each is reported once, to the first reader */
 
 static uint64_t mix(uint64_t x)
 {
@@ -103,6 +105,7 @@ static void fill(uint8_t *to, size_t size, uint64_t serial)
 static void on_damage(const struct journal_damage *damage, void *arg)
 {
     (void)arg;
+    damages++;
     for (uint64_t serial = 0; serial < model.count; serial++)
         if (model.known[serial].is_acknowledged && model.ids[serial] >= damage->first &&
             model.ids[serial] - damage->first < damage->records)
@@ -131,6 +134,7 @@ static bool open_store(void)
         model.exporters[i] = (size_t)journal_store_exporter(model.store, name);
     }
     states++;
+    damages = 0;
     return true;
 }
 
@@ -165,6 +169,23 @@ static void check_stored(const struct journal_stored *stored, bool *is_seen)
     is_seen[serial] = true;
 }
 
+/* What the store says of the backlog of an exporter, against what was read of it. */
+static void check_backlog(size_t exporter, uint64_t records, struct journal_amount amount,
+                          bool is_damaged)
+{
+    struct journal_backlog backlog;
+    if (!journal_store_backlog(model.store, exporter, &backlog))
+        object("an exporter is unknown", exporter);
+    else if (backlog.records < records || backlog.amount.items < amount.items ||
+             backlog.amount.bytes < amount.bytes)
+        object("a backlog is counted too small", records);
+    else if (!is_damaged && (backlog.records != records || backlog.amount.items != amount.items ||
+                             backlog.amount.bytes != amount.bytes))
+        object("a backlog is counted too large", records);
+    else
+        backlogs += !is_damaged && records > 0;
+}
+
 /* What was acknowledged is read back, or done. */
 static void check_all(void)
 {
@@ -174,12 +195,20 @@ static void check_all(void)
         struct journal_reader *reader = journal_reader_create(
             model.store, journal_store_low(model.store, exporter), on_damage, NULL);
         struct journal_stored stored;
+        uint64_t records = 0;
+        struct journal_amount amount = {0};
         memset(is_seen, 0, sizeof(is_seen));
         while (journal_reader_next(reader, &model.memory, &stored) == JOURNAL_READ) {
             check_stored(&stored, is_seen);
+            if (!journal_store_is_done(model.store, exporter, stored.head.id)) {
+                records++;
+                amount.items += stored.head.items;
+                amount.bytes += stored.payload->size - META_BYTES;
+            }
             buffer_unref(stored.payload);
         }
         journal_reader_destroy(reader);
+        check_backlog(exporter, records, amount, damages > 0);
         for (uint64_t serial = 0; serial < model.count; serial++) {
             const struct known *known = &model.known[serial];
             if (!known->is_acknowledged || known->is_done[i])
@@ -246,8 +275,8 @@ static void deliver(uint64_t serial, size_t exporter)
     if (!journal_store_has_window(model.store, model.exporters[exporter], model.ids[serial]))
         return;
     known->is_done[exporter] = true;
-    journal_store_done(model.store, model.exporters[exporter], model.ids[serial],
-                       model.ids[serial] + 1);
+    journal_store_pay(model.store, model.exporters[exporter], model.ids[serial],
+                      (struct journal_amount){.items = 1, .bytes = known->bytes});
 }
 
 static void restart(void)
@@ -383,8 +412,11 @@ static void what_was_acknowledged_survives(void **state)
         for (size_t i = 0; i < model.count; i++)
             commits += model.known[i].is_acknowledged;
     }
-    print_message("%" PRIu64 " starts, %" PRIu64 " acknowledged records\n", states, commits);
+    print_message("%" PRIu64 " starts, %" PRIu64 " acknowledged records, %" PRIu64
+                  " backlogs counted\n",
+                  states, commits, backlogs);
     assert_true(commits > states);
+    assert_true(backlogs > states / 2);
 }
 
 int main(void)

@@ -28,6 +28,7 @@ static struct budget memory;
 static struct journal_store *store;
 static size_t exporter;
 static uint64_t disk_max;
+static uint64_t came_ns; /* of records, Unix time */
 static bool is_lost[RECORDS_MAX];
 static uint64_t losses;
 static uint64_t reports;
@@ -62,6 +63,7 @@ static int set_up(void **state)
     (void)state;
     disk_start(11);
     disk_max = UINT64_MAX;
+    came_ns = 99;
     budget_init(&memory, UINT64_MAX);
     clock_fake_start(NS_PER_S, (uint64_t)1700000000 * NS_PER_S);
     open_store();
@@ -95,7 +97,7 @@ static int append_group(size_t count, size_t bytes)
         records[i] = (struct journal_record){.next = i + 1 < count ? &records[i + 1] : NULL,
                                              .batch = batch,
                                              .meta = slice_of(&metas[i], sizeof(metas[i])),
-                                             .wall_ns = 99};
+                                             .wall_ns = came_ns};
     }
     for (struct journal_record *left = records; left != NULL;)
         left = journal_store_commit(store, left);
@@ -206,6 +208,85 @@ static void old_records_behind_the_end_are_no_damage(void **state)
         restart();
         assert_int_equal(journal_store_tail(store).records, 0);
     }
+}
+
+static void pay_all(size_t of, uint64_t first, uint64_t end)
+{
+    for (uint64_t id = first; id < end; id++)
+        journal_store_pay(store, of, id, (struct journal_amount){.items = 3, .bytes = 700});
+}
+
+static void assert_backlog(size_t of, uint64_t records, uint64_t wall_ns)
+{
+    struct journal_backlog backlog;
+    assert_true(journal_store_backlog(store, of, &backlog));
+    assert_int_equal(backlog.records, records);
+    assert_int_equal(backlog.amount.items, 3 * records);
+    assert_int_equal(backlog.amount.bytes, RECORD_BYTES * records);
+    assert_int_equal(backlog.oldest_wall_ns, wall_ns);
+}
+
+static void a_backlog_is_counted_and_dated_over_restarts(void **state)
+{
+    (void)state;
+    const uint64_t day_ns = (uint64_t)86400 * NS_PER_S;
+    const uint64_t start_ns = clock_wall_ns();
+    size_t other = (size_t)journal_store_exporter(store, "traces/other");
+    assert_backlog(exporter, 0, 0);
+    /* Over several segments, a day apart. */
+    for (uint64_t day = 1; day <= 10; day++) {
+        came_ns = start_ns + day * day_ns;
+        clock_fake_advance(day_ns);
+        assert_int_equal(append_group(50, RECORD_BYTES), 0);
+    }
+    pay_all(exporter, 1, 101);
+    pay_all(exporter, 110, 120);
+    assert_backlog(exporter, 390, start_ns + 3 * day_ns);
+    assert_backlog(other, 500, start_ns + day_ns);
+    assert_int_equal(journal_store_figures(store).oldest_wall_ns, start_ns + day_ns);
+    assert_int_equal(journal_store_figures(store).written.items, 1500);
+    journal_store_commit(store, NULL);
+    restart();
+    other = (size_t)journal_store_exporter(store, "traces/other");
+    struct journal_backlog unknown;
+    assert_false(journal_store_backlog(store, other + 1, &unknown));
+    assert_backlog(other, 500, start_ns + day_ns);
+    /* Of a segment that no start reads, the time is that of its first record, until it is read. */
+    struct journal_backlog backlog;
+    assert_true(journal_store_backlog(store, exporter, &backlog));
+    assert_true(backlog.oldest_wall_ns > start_ns &&
+                backlog.oldest_wall_ns <= start_ns + 3 * day_ns);
+    pay_all(other, 1, 501);
+    assert_backlog(other, 0, 0);
+    pay_all(exporter, 101, 110);
+    journal_store_commit(store, NULL);
+    restart();
+    other = (size_t)journal_store_exporter(store, "traces/other");
+    assert_backlog(exporter, 381, start_ns + 3 * day_ns);
+    assert_backlog(other, 0, 0);
+    /* What was finished but not written is owed again. */
+    pay_all(exporter, 120, 501);
+    assert_backlog(exporter, 0, 0);
+    restart();
+    assert_backlog(exporter, 381, start_ns + 3 * day_ns);
+}
+
+static void what_was_lost_to_damage_does_not_count_for_ever(void **state)
+{
+    (void)state;
+    assert_int_equal(append_group(20, RECORD_BYTES), 0);
+    /* The reader passes over five that it could not read. */
+    journal_store_done(store, exporter, 1, 6);
+    pay_all(exporter, 6, 20);
+    struct journal_backlog backlog;
+    assert_true(journal_store_backlog(store, exporter, &backlog));
+    assert_int_equal(backlog.records, 1);
+    assert_int_equal(backlog.amount.items, 6 * 3);
+    pay_all(exporter, 20, 21);
+    assert_backlog(exporter, 0, 0);
+    journal_store_commit(store, NULL);
+    restart();
+    assert_backlog(exporter, 0, 0);
 }
 
 static void a_full_disk_refuses_and_recovers(void **state)
@@ -781,6 +862,8 @@ int main(void)
         TEST(a_group_is_one_write_and_one_flush),
         TEST(space_comes_back),
         TEST(old_records_behind_the_end_are_no_damage),
+        TEST(a_backlog_is_counted_and_dated_over_restarts),
+        TEST(what_was_lost_to_damage_does_not_count_for_ever),
         TEST(a_full_disk_refuses_and_recovers),
         TEST(records_may_be_larger_than_a_segment),
         TEST(no_file_grows),
