@@ -37,6 +37,7 @@ struct counter_row {
     unsigned per_signal;    /* a mask: the cell is an array by signal, and these have a series */
     const uint64_t *bounds; /* histogram: ascending, bounds_count of them */
     size_t bounds_count;
+    double divisor; /* histogram: bounds and values are shown divided by this; 0: as they are */
 };
 
 #define COUNTER(owner, field, kind, metric, text)                                                  \
@@ -59,6 +60,14 @@ struct counter_row {
     {                                                                                              \
         .name = (metric), .help = (text), .type = COUNTER_HISTOGRAM, .bounds = (limits),           \
         .level = (shown), .bounds_count = sizeof(limits) / sizeof((limits)[0]),                    \
+        .offset = offsetof(owner, field) +                                                         \
+                  0 * sizeof(_Generic(&((owner *)0)->field, struct histogram * : 1))               \
+    }
+/* The same of nanoseconds, shown as seconds. */
+#define COUNTER_SECONDS_ROW(owner, field, metric, limits, shown, text)                             \
+    {                                                                                              \
+        .name = (metric), .help = (text), .type = COUNTER_HISTOGRAM, .bounds = (limits),           \
+        .level = (shown), .bounds_count = sizeof(limits) / sizeof((limits)[0]), .divisor = 1e9,    \
         .offset = offsetof(owner, field) +                                                         \
                   0 * sizeof(_Generic(&((owner *)0)->field, struct histogram * : 1))               \
     }

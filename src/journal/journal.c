@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -19,6 +20,13 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/journal/journal_progress.h"
+
+#define REFUSALS(place, why)                                                                       \
+    {                                                                                              \
+        .name = "spanflame_journal_refusals", .type = COUNTER_SUM,                                 \
+        .help = "Requests that the journal could not take, by reason.", .label = "reason",         \
+        .label_value = (why), .offset = offsetof(struct journal_counters, refusals[place])         \
+    }
 
 enum { LANES_ROOM = 64, WORD_BITS = 64, GIVEN_WORDS = JOURNAL_WINDOW_IDS / WORD_BITS };
 
@@ -57,7 +65,15 @@ struct journal {
     uint64_t given_bytes_max;
     size_t entry_bytes;
     struct logger logger;
+    struct budget *disk;
     struct journal_counters counters;
+    uint64_t backlog_end; /* ids below are of an earlier process; 0: nothing waits of them */
+    uint64_t created_ns;
+    _Atomic bool has_backlog;
+    uint64_t refused; /* committing thread: since it began to refuse */
+    _Atomic bool is_refusing;
+    _Atomic int last_error;
+    _Atomic uint64_t last_error_wall_ns;
     _Atomic(struct journal_entry *) inbox; /* the last pushed first */
     sem_t committer_wakes;
     sem_t keeper_wakes;
@@ -138,6 +154,35 @@ static struct journal_entry *entry_of_task(struct lane_task *task)
     return (struct journal_entry *)((uint8_t *)task - offsetof(struct journal_entry, task));
 }
 
+const struct counter_row journal_rows[] = {
+    COUNTER(struct journal_counters, commits, COUNTER_SUM, "spanflame_journal_commits",
+            "Groups of requests that were written to the journal."),
+    COUNTER(struct journal_counters, records, COUNTER_SUM, "spanflame_journal_committed_records",
+            "Requests that were written to the journal."),
+    COUNTER(struct journal_counters, replayed, COUNTER_SUM, "spanflame_journal_replayed",
+            "Requests that were read back and given to exporters, once for each."),
+    COUNTER(struct journal_counters, corrupt, COUNTER_SUM, "spanflame_journal_corrupt_records",
+            "Requests in the journal that could not be read: damaged, or written only in part."),
+    COUNTER(struct journal_counters, abandoned, COUNTER_SUM, "spanflame_journal_abandoned_records",
+            "Requests that were dropped because the disk was full and they waited for an exporter "
+            "that the configuration does not have any more."),
+    REFUSALS(JOURNAL_MAX_SIZE, "max_size"),
+    REFUSALS(JOURNAL_DISK_FULL, "disk_full"),
+    REFUSALS(JOURNAL_ERROR, "error"),
+    COUNTER_END,
+};
+
+struct flushes {
+    struct histogram ns;
+};
+
+const struct counter_row journal_flush_rows[] = {
+    COUNTER_SECONDS_ROW(struct flushes, ns, "spanflame_journal_flush_seconds", journal_flush_bounds,
+                        METRICS_NONE,
+                        "Time of each flush to the disk; with fsync: false there are none."),
+    COUNTER_END,
+};
+
 /* Takes a settled entry off the books of its exporters, and frees it. Caller holds mutex. */
 static void settle(struct journal *journal, struct journal_entry *entry)
 {
@@ -148,7 +193,7 @@ static void settle(struct journal *journal, struct journal_entry *entry)
             continue;
         note_given(exporter, id, entry->bytes, false);
         if ((entry->owed >> i & 1) == 0) {
-            journal_store_done(journal->store, exporter->index, id, id + 1);
+            journal_store_pay(journal->store, exporter->index, id, entry->amount);
             exporter->pause_ns = PAUSE_MIN_NS;
             continue;
         }
@@ -181,6 +226,8 @@ static void decide(struct journal *journal, struct journal_entry *entry)
     uint64_t id = entry->record.id;
     unsigned part = journal->exporters_count > 1 ? 2 : 1;
     entry->given = entry->owed = 0;
+    entry->amount = (struct journal_amount){.items = entry->record.batch->items,
+                                            .bytes = entry->record.batch->bytes};
     for (size_t i = 0; i < journal->exporters_count; i++) {
         struct journal_exporter_state *exporter = &journal->exporters[i];
         bool is_paused = atomic_load(&journal->is_paused);
@@ -197,6 +244,62 @@ static void decide(struct journal *journal, struct journal_entry *entry)
     }
 }
 
+const char *journal_error_text(int error)
+{
+    return error == -EDQUOT ? "max_size, or the quota of the disk, is used up" : strerror(-error);
+}
+
+static bool is_lack_of_room(int error)
+{
+    return error == -EDQUOT || error == -ENOSPC;
+}
+
+/* Says so when the journal begins to refuse, and when that is over. Committing thread. */
+static void note_result(struct journal *journal, int error)
+{
+    const char *directory = journal_store_directory(journal->store);
+    bool was_refusing = atomic_load(&journal->is_refusing);
+    if (error == 0 && was_refusing) {
+        log_info(&journal->logger, "The journal takes requests again.",
+                 log_text("directory", directory),
+                 log_int("refused_requests", (int64_t)journal->refused));
+        atomic_store(&journal->is_refusing, false);
+    }
+    if (error == 0)
+        return;
+    bool has_limit = budget_limit(journal->disk) != UINT64_MAX;
+    enum journal_refusal reason = error == -EDQUOT && has_limit ? JOURNAL_MAX_SIZE
+                                  : is_lack_of_room(error)      ? JOURNAL_DISK_FULL
+                                                                : JOURNAL_ERROR;
+    if (!was_refusing) {
+        log_error(&journal->logger,
+                  "The journal cannot be written. Requests are refused until it can; what it holds "
+                  "is delivered.",
+                  log_text("directory", directory), log_text("error", journal_error_text(error)));
+        journal->refused = 0;
+    }
+    journal->refused++;
+    counter_add(&journal->counters.refusals[reason], 1);
+    atomic_store(&journal->last_error, error);
+    atomic_store(&journal->last_error_wall_ns, clock_wall_ns());
+    atomic_store(&journal->is_refusing, true);
+}
+
+/* Says once that nothing is left of what waited at the start. */
+static void note_backlog_end(struct journal *journal)
+{
+    if (!atomic_load(&journal->has_backlog))
+        return;
+    for (size_t i = 0; i < journal->exporters_count; i++)
+        if (journal_store_low(journal->store, journal->exporters[i].index) < journal->backlog_end)
+            return;
+    if (!atomic_exchange(&journal->has_backlog, false))
+        return;
+    log_info(&journal->logger, "The backlog of the earlier process has been delivered.",
+             log_text("directory", journal_store_directory(journal->store)),
+             log_double("seconds", (double)(clock_now_ns() - journal->created_ns) / NS_PER_S));
+}
+
 /* Commits all of them, group by group. */
 static void commit_all(struct journal *journal, struct journal_record *records)
 {
@@ -206,13 +309,12 @@ static void commit_all(struct journal *journal, struct journal_record *records)
         while (records != left) {
             struct journal_entry *entry = entry_of(records);
             records = records->next;
+            note_result(journal, entry->record.error);
             if (entry->record.error == 0) {
                 counter_add(&journal->counters.records, 1);
                 pthread_mutex_lock(&journal->mutex);
                 decide(journal, entry);
                 pthread_mutex_unlock(&journal->mutex);
-            } else {
-                counter_add(&journal->counters.refusals, 1);
             }
             entry->task.fn = on_committed;
             lane_post(entry->lane, &entry->task);
@@ -263,6 +365,7 @@ static void *run_committer(void *arg)
                 settle(journal, entry);
             }
             pthread_mutex_unlock(&journal->mutex);
+            note_backlog_end(journal);
         }
         if (appends != NULL) {
             commit_all(journal, appends);
@@ -367,6 +470,9 @@ static struct journal_entry *read_next(struct journal *journal,
         entry->journal = journal;
         entry->stored = stored;
         entry->bytes = stored.payload->size;
+        entry->amount =
+            (struct journal_amount){.items = stored.head.items,
+                                    .bytes = (uint64_t)stored.head.bytes - stored.head.meta_bytes};
         entry->record.id = stored.head.id;
         entry->record.wall_ns = stored.head.wall_ns;
         entry->given = UINT32_C(1) << (exporter - journal->exporters);
@@ -465,8 +571,10 @@ static void warn_of_abandoned(struct journal *journal, size_t index, uint64_t lo
 {
     log_warn(&journal->logger,
              "Requests wait in the journal for an exporter that the pipeline does not have any "
-             "more, or that has no storage. They take disk space until it is put back, and are "
-             "given up when the disk is full.",
+             "more, or that has no storage. They, and what comes after them, take disk space until "
+             "it is put back and has taken them. When the disk is full they are dropped. To drop "
+             "them now, stop spanflame and delete the directory, once nothing else waits there.",
+             log_text("directory", journal_store_directory(journal->store)),
              log_text("exporter", journal_store_exporter_name(journal->store, index)),
              log_int("requests", (int64_t)(end - low)));
 }
@@ -478,8 +586,34 @@ static void give_up_abandoned(struct journal *journal, size_t index, uint64_t lo
               "does not have any more.",
               log_text("exporter", journal_store_exporter_name(journal->store, index)),
               log_int("dropped_requests", (int64_t)(end - low)));
+    counter_add(&journal->counters.abandoned, end - low);
     /* Nor does it get what comes: it is forgotten at the next start. */
     journal_store_done(journal->store, index, low, UINT64_MAX);
+}
+
+/* Says what an earlier process left. */
+static void note_backlog(struct journal *journal)
+{
+    struct journal_backlog most = {.records = 0};
+    uint64_t oldest_ns = UINT64_MAX;
+    uint64_t now_ns = clock_wall_ns();
+    for (size_t i = 0; i < journal->exporters_count; i++) {
+        struct journal_backlog backlog = journal_backlog_of(journal, i);
+        if (backlog.records > most.records)
+            most = backlog;
+        if (backlog.oldest_wall_ns > 0 && backlog.oldest_wall_ns < oldest_ns)
+            oldest_ns = backlog.oldest_wall_ns;
+    }
+    if (most.records == 0)
+        return;
+    journal->backlog_end = journal_store_figures(journal->store).next_id;
+    atomic_store(&journal->has_backlog, true);
+    log_info(&journal->logger, "An earlier process left requests in the journal. Delivering them.",
+             log_text("directory", journal_store_directory(journal->store)),
+             log_int("requests", (int64_t)most.records),
+             log_int("bytes", (int64_t)most.amount.bytes),
+             log_double("oldest_seconds",
+                        oldest_ns < now_ns ? (double)(now_ns - oldest_ns) / NS_PER_S : 0));
 }
 
 static void *run_keeper(void *arg)
@@ -495,6 +629,7 @@ static void *run_keeper(void *arg)
             uint64_t retry_ns = replay(journal, &journal->exporters[i]);
             wait_ns = retry_ns < wait_ns ? retry_ns : wait_ns;
         }
+        note_backlog_end(journal);
         wait_for(&journal->keeper_wakes, wait_ns);
     }
     return NULL;
@@ -510,6 +645,8 @@ struct journal *journal_create(const struct journal_settings *settings, struct e
     struct journal *journal = mem_zalloc(sizeof(*journal));
     journal->store = store;
     journal->memory = settings->memory;
+    journal->disk = settings->store.disk;
+    journal->created_ns = clock_now_ns();
     journal->given_bytes_max = settings->given_bytes_max;
     journal->entry_bytes = settings->entry_bytes;
     if (settings->logger != NULL)
@@ -542,6 +679,7 @@ struct journal *journal_create(const struct journal_settings *settings, struct e
     if (tail.records > 0)
         on_damage(&tail, journal);
     each_abandoned(journal, warn_of_abandoned);
+    note_backlog(journal);
     return journal;
 }
 
@@ -637,10 +775,44 @@ struct journal_figures journal_figures(struct journal *journal)
     return journal_store_figures(journal->store);
 }
 
+struct journal_backlog journal_backlog_of(struct journal *journal, size_t exporter)
+{
+    struct journal_backlog backlog;
+    assert(exporter < journal->exporters_count);
+    bool is_there =
+        journal_store_backlog(journal->store, journal->exporters[exporter].index, &backlog);
+    assert(is_there);
+    (void)is_there;
+    return backlog;
+}
+
 uint64_t journal_backlog(struct journal *journal, size_t exporter)
 {
-    assert(exporter < journal->exporters_count);
-    uint64_t low = journal_store_low(journal->store, journal->exporters[exporter].index);
-    uint64_t next_id = journal_store_figures(journal->store).next_id;
-    return next_id > low ? next_id - low : 0;
+    return journal_backlog_of(journal, exporter).records;
+}
+
+bool journal_each_backlog(struct journal *journal, size_t index,
+                          struct journal_backlog *ret_backlog)
+{
+    return journal_store_backlog(journal->store, index, ret_backlog);
+}
+
+const struct histogram *journal_flushes(struct journal *journal)
+{
+    return journal_store_flushes(journal->store);
+}
+
+const char *journal_directory(struct journal *journal)
+{
+    return journal_store_directory(journal->store);
+}
+
+struct journal_health journal_health(struct journal *journal)
+{
+    int error = atomic_load(&journal->last_error);
+    bool is_refusing = atomic_load(&journal->is_refusing);
+    return (struct journal_health){.is_refusing = is_refusing,
+                                   .is_full = is_refusing && is_lack_of_room(error),
+                                   .last_error = error,
+                                   .last_wall_ns = atomic_load(&journal->last_error_wall_ns)};
 }

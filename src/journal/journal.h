@@ -37,6 +37,7 @@ struct journal_entry {
     uint32_t given; /* exporters, by bit, that get it now; the others get it from the disk */
     uint32_t owed;  /* journal_settle: those of them that did not finish it */
     uint64_t bytes; /* in memory until it is settled */
+    struct journal_amount amount; /* the journal's: what the record holds */
     bool is_settled;
     struct journal_stored stored; /* replayed: the record; the payload is the entry's */
 };
@@ -55,13 +56,21 @@ struct journal_settings {
     const struct logger *logger;
 };
 
+/* Why records could not be written. */
+enum journal_refusal { JOURNAL_MAX_SIZE, JOURNAL_DISK_FULL, JOURNAL_ERROR, JOURNAL_REFUSALS };
+
 struct journal_counters {
     counter records;  /* committed */
     counter commits;  /* groups */
     counter replayed; /* given from the disk */
     counter corrupt;  /* could not be read */
-    counter refusals; /* could not be written */
+    counter
+        abandoned; /* dropped: they waited for an exporter that is gone, and the disk was full */
+    counter refusals[JOURNAL_REFUSALS];
 };
+extern const struct counter_row journal_rows[];
+/* Of journal_flushes(). */
+extern const struct counter_row journal_flush_rows[];
 
 /* Recovers what is there. NULL: error says why. */
 struct journal *journal_create(const struct journal_settings *settings, struct error *error);
@@ -91,3 +100,23 @@ struct journal_counters *journal_counters(struct journal *journal);
 struct journal_figures journal_figures(struct journal *journal);
 /* Records that the exporter (by its place in the settings) has not finished. */
 uint64_t journal_backlog(struct journal *journal, size_t exporter);
+/* The same with all that is known of them. Any thread. */
+struct journal_backlog journal_backlog_of(struct journal *journal, size_t exporter);
+/* Of every exporter that the journal knows, those that the configuration has no more included.
+ * False: there are no more. Any thread. */
+bool journal_each_backlog(struct journal *journal, size_t index,
+                          struct journal_backlog *ret_backlog);
+/* How long the flushes of commits took. */
+const struct histogram *journal_flushes(struct journal *journal);
+const char *journal_directory(struct journal *journal);
+
+/* Whether it takes requests, and what was wrong last. Any thread. */
+struct journal_health {
+    bool is_refusing;      /* since a request was refused, until one is committed */
+    bool is_full;          /* for lack of room */
+    int last_error;        /* a negative errno; 0: none so far */
+    uint64_t last_wall_ns; /* when that was, last */
+};
+struct journal_health journal_health(struct journal *journal);
+/* What a refusal means to the user: "max_size is used up", or the system's words. */
+const char *journal_error_text(int error);

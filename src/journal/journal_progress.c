@@ -170,6 +170,8 @@ uint64_t journal_progress_end(const struct journal_progress *progress)
     for (size_t i = 0; i < progress->count; i++) {
         const struct journal_exporter *exporter = &progress->exporters[i];
         uint64_t low = exporter->low;
+        if (low == UINT64_MAX) /* given up: it gets nothing more, whatever comes */
+            continue;
         /* The words begin with that of the low mark, whose lower bits are the window's last ids. */
         uint64_t last = ((uint64_t)1 << low % WORD_BITS) - 1;
         bool is_full = (exporter->window[low % JOURNAL_WINDOW_IDS / WORD_BITS] & last) != 0;

@@ -50,7 +50,8 @@ bool journal_progress_has_room(const struct journal_progress *progress, size_t i
  * unless first is at most the low mark. */
 void journal_progress_done(struct journal_progress *progress, size_t index, uint64_t first,
                            uint64_t end);
-/* The id behind the highest that some exporter has finished; 0 without exporters. */
+/* The id behind the highest that some exporter has finished, but for those that were given up
+ * (finished up to UINT64_MAX); 0 without exporters. */
 uint64_t journal_progress_end(const struct journal_progress *progress);
 /* Every exporter owes this, too: records from that id on. */
 void journal_progress_owe(struct journal_progress *progress, uint64_t first,

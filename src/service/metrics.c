@@ -151,16 +151,17 @@ void metrics_add_counters(struct metrics *metrics, const struct counter_row *row
         if (row->type == COUNTER_HISTOGRAM) {
             const struct histogram *histogram = cell;
             uint64_t total = 0;
+            double divisor = row->divisor > 0 ? row->divisor : 1;
             assert(row->bounds_count <= HISTOGRAM_BOUNDS_MAX);
             for (size_t i = 0; i <= row->bounds_count; i++) {
                 char bound[32] = "+Inf";
                 total += counter_read(&histogram->cells[i]);
                 if (i < row->bounds_count) /* as Go: "1e+06" */
-                    snprintf(bound, sizeof(bound), "%g", (double)row->bounds[i]);
+                    snprintf(bound, sizeof(bound), "%g", (double)row->bounds[i] / divisor);
                 struct metric_labels bucket = with_label(&own, "le", bound);
                 add_bucket(metrics, row, &bucket, "_bucket", (double)total);
             }
-            add_bucket(metrics, row, &own, "_sum", (double)counter_read(&histogram->sum));
+            add_bucket(metrics, row, &own, "_sum", (double)counter_read(&histogram->sum) / divisor);
             add_bucket(metrics, row, &own, "_count", (double)total);
             continue;
         }

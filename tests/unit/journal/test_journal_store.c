@@ -289,6 +289,21 @@ static void what_was_lost_to_damage_does_not_count_for_ever(void **state)
     assert_backlog(exporter, 0, 0);
 }
 
+static void one_that_was_given_up_takes_no_ids_along(void **state)
+{
+    (void)state;
+    size_t other = (size_t)journal_store_exporter(store, "traces/other");
+    came_ns = clock_wall_ns();
+    assert_int_equal(append_group(20, RECORD_BYTES), 0);
+    journal_store_done(store, other, 1, UINT64_MAX);
+    assert_backlog(other, 0, 0);
+    assert_int_equal(append_group(20, RECORD_BYTES), 0);
+    assert_backlog(other, 0, 0);
+    restart();
+    assert_int_equal(journal_store_figures(store).next_id, 41);
+    assert_backlog(exporter, 40, came_ns);
+}
+
 static void a_full_disk_refuses_and_recovers(void **state)
 {
     (void)state;
@@ -864,6 +879,7 @@ int main(void)
         TEST(old_records_behind_the_end_are_no_damage),
         TEST(a_backlog_is_counted_and_dated_over_restarts),
         TEST(what_was_lost_to_damage_does_not_count_for_ever),
+        TEST(one_that_was_given_up_takes_no_ids_along),
         TEST(a_full_disk_refuses_and_recovers),
         TEST(records_may_be_larger_than_a_segment),
         TEST(no_file_grows),
