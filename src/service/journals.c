@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/vfs.h>
@@ -293,6 +294,7 @@ bool journals_start(struct service *service, struct error *error)
     bool has_started = true;
     const struct config_component **storages = (const struct config_component **)mem_zalloc(
         config->pipelines_count * sizeof(const struct config_component *));
+    service->storages = storages;
     /* The pipelines behind connectors come first. */
     for (size_t depth = config->depth + 1; depth > 0; depth--)
         for (size_t i = 0; i < config->pipelines_count; i++) {
@@ -311,7 +313,6 @@ bool journals_start(struct service *service, struct error *error)
     }
     if (has_started)
         warn_of_unused(service);
-    mem_free((void *)storages);
     return has_started;
 }
 
@@ -339,5 +340,76 @@ void journals_destroy(struct service *service)
     for (size_t i = 0; service->journals != NULL && i < service->config->pipelines_count; i++)
         journal_destroy(service->journals[i]);
     mem_free((void *)service->journals);
+    mem_free((void *)service->storages);
     service->journals = NULL;
+    service->storages = NULL;
+}
+
+/* Of a storage: until max_size, or the disk, is full. */
+static uint64_t room_of(const struct service *service, const struct config_component *extension)
+{
+    const struct file_storage_config *config = extension->config;
+    const struct budget *disk = &service->disks[component_slot(service, extension)];
+    uint64_t used = budget_used(disk);
+    uint64_t limit = budget_limit(disk);
+    uint64_t room = limit > used ? limit - used : 0;
+    struct statfs info;
+    if (statfs(config->directory, &info) != 0)
+        return room;
+    uint64_t left = (uint64_t)info.f_bavail * (uint64_t)info.f_bsize;
+    return left < room ? left : room;
+}
+
+/* A unit's bytes on the disk, of the requests committed so far, else of those that wait. */
+static double unit_bytes(const struct journal_figures *figures, const struct journal_backlog *waits,
+                         enum queue_sizer sizer)
+{
+    bool has_written = figures->written_records > 0;
+    uint64_t records = has_written ? figures->written_records : waits->records;
+    uint64_t items = has_written ? figures->written.items : waits->amount.items;
+    uint64_t units = sizer == QUEUE_ITEMS ? items : records;
+    uint64_t bytes = has_written ? figures->written_disk_bytes
+                                 : waits->amount.bytes + records * JOURNAL_HEAD_BYTES;
+    if (sizer == QUEUE_BYTES)
+        return 1;
+    return units > 0 && bytes > units ? (double)bytes / (double)units : JOURNAL_BLOCK_BYTES;
+}
+
+static double units_of(const struct journal_backlog *waits, enum queue_sizer sizer)
+{
+    return (double)(sizer == QUEUE_BYTES   ? waits->amount.bytes
+                    : sizer == QUEUE_ITEMS ? waits->amount.items
+                                           : waits->records);
+}
+
+/* What the sending queue holds in memory is not finished either: the journal's figure covers it. */
+bool journals_queue(const struct service *service, const struct component *exporter,
+                    enum queue_sizer sizer, struct journals_queue *ret_queue)
+{
+    const struct config *config = service->config;
+    bool has_journal = false;
+    *ret_queue = (struct journals_queue){0};
+    for (size_t i = 0; i < config->pipelines_count; i++) {
+        const struct config_pipeline *pipeline = &config->pipelines[i];
+        size_t place = 0; /* in the order of name_storing */
+        for (size_t j = 0; j < pipeline->exporters_count && service->journals[i] != NULL; j++) {
+            if (storage_of(pipeline->exporters[j])[0] == '\0')
+                continue;
+            if (pipeline->signal == exporter->signal &&
+                strcmp(pipeline->exporters[j]->id, exporter->id) == 0) {
+                struct journal_backlog waits = journal_backlog_of(service->journals[i], place);
+                struct journal_figures figures = journal_figures(service->journals[i]);
+                /* The disk is shared: its room counts once. */
+                uint64_t room = has_journal ? 0 : room_of(service, service->storages[i]);
+                double size = units_of(&waits, sizer);
+                double capacity =
+                    floor((double)(figures.bytes + room) / unit_bytes(&figures, &waits, sizer));
+                ret_queue->size += size;
+                ret_queue->capacity += capacity > size ? capacity : size;
+                has_journal = true;
+            }
+            place++;
+        }
+    }
+    return has_journal;
 }

@@ -41,13 +41,14 @@ struct service {
     unsigned lanes_count;
     struct service_lane *lanes;
     struct budget budget;
-    struct exporter_queue_shared *shared; /* by component and signal */
-    struct journal **journals;            /* by pipeline; NULL: it has none */
-    struct budget *disks;                 /* by component: of file_storage, bytes of files */
-    void **commons;                       /* by component: what its instances share */
-    struct component **extensions;        /* as config->extensions, on lane 0 */
-    struct telemetry *telemetry;          /* NULL: no metrics reader */
-    struct stop_run *stop_run;            /* while stopping */
+    struct exporter_queue_shared *shared;     /* by component and signal */
+    struct journal **journals;                /* by pipeline; NULL: it has none */
+    const struct config_component **storages; /* by pipeline: file_storage of its journal */
+    struct budget *disks;                     /* by component: of file_storage, bytes of files */
+    void **commons;                           /* by component: what its instances share */
+    struct component **extensions;            /* as config->extensions, on lane 0 */
+    struct telemetry *telemetry;              /* NULL: no metrics reader */
+    struct stop_run *stop_run;                /* while stopping */
     _Atomic enum service_state state;
     uint64_t started_ns;
     uint64_t ready_wall_ns;

@@ -13,6 +13,7 @@
 #include "src/base/machine.h"
 #include "src/base/text_escape.h"
 #include "src/config/component_set.h"
+#include "src/journal/journal.h"
 #include "src/pipeline/pipeline.h"
 #include "src/service/service_parts.h"
 
@@ -139,6 +140,64 @@ static void print_ring(FILE *out, const struct ring_row *row, struct ring_figure
             row->lane, figures.depth, figures.high_water, figures.capacity, figures.refusals);
 }
 
+static void print_age(FILE *out, uint64_t wall_ns)
+{
+    uint64_t now_ns = clock_wall_ns();
+    if (wall_ns == 0)
+        fputs("<td></td>", out);
+    else
+        fprintf(out, "<td>%.1f s</td>",
+                now_ns > wall_ns ? (double)(now_ns - wall_ns) / NS_PER_S : 0);
+}
+
+/* Of one pipeline, with a row for each exporter that it knows. */
+static void print_journal(FILE *out, const char *pipeline, struct journal *journal)
+{
+    struct journal_figures figures = journal_figures(journal);
+    struct journal_health health = journal_health(journal);
+    fputs("<h3>", out);
+    print_text(out, pipeline);
+    fputs("</h3>\n<table>\n", out);
+    print_row(out, "Directory", journal_directory(journal));
+    print_row(out, "State", health.is_refusing ? "refuses requests" : "takes requests");
+    print_number(out, "Bytes of files", figures.bytes);
+    print_number(out, "Requests", figures.next_id - figures.low_id);
+    print_number(out, "Commits", counter_read(&journal_counters(journal)->commits));
+    fputs("<tr><th>Oldest</th>", out);
+    print_age(out, figures.oldest_wall_ns);
+    fputs("</tr>\n<tr><th>Last error</th><td>", out);
+    print_text(out, health.last_error != 0 ? journal_error_text(health.last_error) : "none");
+    fputs("</td>", out);
+    if (health.last_error != 0)
+        print_age(out, health.last_wall_ns);
+    fputs("</tr>\n</table>\n<table>\n<tr><th>Waits for</th><th>Requests</th><th>Items</th>"
+          "<th>Bytes</th><th>Oldest</th></tr>\n",
+          out);
+    struct journal_backlog waits;
+    for (size_t i = 0; journal_each_backlog(journal, i, &waits); i++) {
+        fputs("<tr><th>", out);
+        print_text(out, waits.name);
+        fputs(waits.is_configured ? "" : " (not in the configuration)", out);
+        fprintf(out, "</th><td>%" PRIu64 "</td><td>%" PRIu64 "</td><td>%" PRIu64 "</td>",
+                waits.records, waits.amount.items, waits.amount.bytes);
+        print_age(out, waits.oldest_wall_ns);
+        fputs("</tr>\n", out);
+    }
+    fputs("</table>\n", out);
+}
+
+static void print_journals(const struct service *service, FILE *out)
+{
+    bool has_title = false;
+    for (size_t i = 0; i < service->config->pipelines_count; i++) {
+        if (service->journals[i] == NULL)
+            continue;
+        fputs(has_title ? "" : "<h2>Journals</h2>\n", out);
+        has_title = true;
+        print_journal(out, service->config->pipelines[i].id, service->journals[i]);
+    }
+}
+
 static void print_pipelines(const struct service *service, FILE *out)
 {
     const struct config *config = service->config;
@@ -174,6 +233,7 @@ static void print_pipelines(const struct service *service, FILE *out)
         }
     }
     fputs("</table>\n", out);
+    print_journals(service, out);
 }
 
 static void print_extensions(const struct service *service, FILE *out)

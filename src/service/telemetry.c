@@ -15,9 +15,12 @@
 #include "src/base/mem_stats.h"
 #include "src/config/component_set.h"
 #include "src/config/shared/exporter_queue_config.h"
+#include "src/config/shared/file_storage_config.h"
+#include "src/journal/journal.h"
 #include "src/net/server/http_server.h"
 #include "src/net/syntax/http_url.h"
 #include "src/pipeline/pipeline.h"
+#include "src/service/journals.h"
 #include "src/service/metrics.h"
 #include "src/service/service_parts.h"
 
@@ -157,6 +160,49 @@ static void add_exporter_queue(struct metrics *metrics, const struct component *
     http_url_clear(&url);
 }
 
+/* One journal: a pipeline's. */
+static void add_journal(const struct service *service, size_t index, struct metrics *metrics)
+{
+    struct journal *journal = service->journals[index];
+    const struct config_component *storage = service->storages[index];
+    const struct file_storage_config *config = storage->config;
+    const char *pipeline = service->config->pipelines[index].id;
+    struct journal_figures figures = journal_figures(journal);
+    uint64_t now_ns = clock_wall_ns();
+    bool is_waiting = figures.oldest_wall_ns > 0 && figures.oldest_wall_ns < now_ns;
+    const struct metric_labels labels = {
+        .pairs = {{"extension", storage->id}, {"pipeline", pipeline}}};
+    metrics_add(metrics, "spanflame_journal_records", COUNTER_GAUGE,
+                "Requests in the journal, from the oldest on that some exporter has not finished.",
+                &labels, (double)(figures.next_id - figures.low_id));
+    metrics_add(metrics, "spanflame_journal_bytes", COUNTER_GAUGE, "Bytes of the journal's files.",
+                &labels, (double)figures.bytes);
+    if (config->max_size > 0 && config->max_size != UINT64_MAX)
+        metrics_add(metrics, "spanflame_journal_capacity", COUNTER_GAUGE,
+                    "max_size in bytes, which the journals of an extension share.", &labels,
+                    (double)config->max_size);
+    metrics_add(metrics, "spanflame_journal_oldest_age_seconds", COUNTER_GAUGE,
+                "Age of the oldest request that some exporter has not finished; 0 without one.",
+                &labels, is_waiting ? (double)(now_ns - figures.oldest_wall_ns) / NS_PER_S : 0);
+    metrics_add(metrics, "spanflame_journal_full", COUNTER_GAUGE,
+                "1 since a request was refused for lack of room, until one is taken again.",
+                &labels, journal_health(journal).is_full ? 1 : 0);
+    metrics_add_counters(metrics, journal_rows, journal_counters(journal), &labels, -1);
+    metrics_add_counters(metrics, journal_flush_rows, journal_flushes(journal), &labels, -1);
+    struct journal_backlog waits;
+    for (size_t i = 0; journal_each_backlog(journal, i, &waits); i++) {
+        const struct metric_labels all = {
+            .pairs = {{"configured", waits.is_configured ? "true" : "false"},
+                      {"exporter", waits.name},
+                      {"extension", storage->id},
+                      {"pipeline", pipeline}}};
+        metrics_add(metrics, "spanflame_journal_waiting_records", COUNTER_GAUGE,
+                    "Requests that an exporter has not finished; configured is false when the "
+                    "pipeline does not have it any more.",
+                    &all, (double)waits.records);
+    }
+}
+
 static void add_lane(const struct service *service, const struct service_lane *part,
                      struct metrics *metrics)
 {
@@ -187,12 +233,19 @@ static void add_lane(const struct service *service, const struct service_lane *p
             continue;
         const struct metric_labels labels = {
             .pairs = {{"data_type", signal_name(exporter->signal)}, {"exporter", exporter->id}}};
+        const struct exporter_queue_config *queue = exporter->config;
+        struct journals_queue figures;
+        if (!journals_queue(service, exporter, sending_queue_sizer(&queue->queue), &figures))
+            figures = (struct journals_queue){.size = (double)budget_used(capacity),
+                                              .capacity = (double)budget_limit(capacity)};
         metrics_add(metrics, "otelcol_exporter_queue_size", COUNTER_GAUGE,
-                    "Current size of the sending queue, in units of its sizer.", &labels,
-                    (double)budget_used(capacity));
+                    "Current size of the sending queue, in units of its sizer; with storage all "
+                    "that the exporter has not finished, on disk as well.",
+                    &labels, figures.size);
         metrics_add(metrics, "otelcol_exporter_queue_capacity", COUNTER_GAUGE,
-                    "Fixed capacity of the sending queue, in units of its sizer.", &labels,
-                    (double)budget_limit(capacity));
+                    "Fixed capacity of the sending queue, in units of its sizer; with storage what "
+                    "the disk has room for, estimated from the average request.",
+                    &labels, figures.capacity);
         metrics_add(metrics, "spanflame_exporter_queue_refusals", COUNTER_SUM,
                     "Requests refused by the sending queue.", &labels,
                     (double)atomic_load(&capacity->refusals));
@@ -255,6 +308,9 @@ void telemetry_print(struct service *service, enum metrics_level level, FILE *ou
                 "Charges that the budget refused.", &none, (double)atomic_load(&budget->refusals));
     for (unsigned i = 0; i < service->lanes_count; i++)
         add_lane(service, &service->lanes[i], metrics);
+    for (size_t i = 0; i < service->config->pipelines_count; i++)
+        if (service->journals[i] != NULL)
+            add_journal(service, i, metrics);
     metrics_print(metrics, &style, out);
     metrics_destroy(metrics);
 }

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The daemon's own metrics: the names of dashboards, and that nothing is lost unseen."""
 
+import signal
+import tempfile
+
 from support import case, client, metrics, otlp, peers, process
 from support.ports import free_port
 from support.sink import Reply
@@ -247,6 +250,97 @@ class Conservation(case.Case):
             self.assertEqual(client.post(self.http, signal, body).status, 200)
             figures = metrics.assert_conserved(self, self.port, signal)
             self.assertEqual(figures[0], 4)
+
+
+class Journal(case.Case):
+    """What waits on disk is counted, dated and shown, before and after a kill."""
+
+    REQUESTS, SPANS, MAX_SIZE = 5, 7, 256 << 20
+
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.storage = directory.name
+        self.back_end = self.sink(otherwise=Reply(503))
+        self.http, self.port, self.pages = free_port(), free_port(), free_port()
+
+    def start(self, exporter="otlp_http"):
+        return self.server(
+            f"extensions:\n  zpages: {{endpoint: '127.0.0.1:{self.pages}'}}\n"
+            f"  file_storage: {{directory: {self.storage}, fsync: true, max_size: {self.MAX_SIZE}}}\n"
+            f"receivers:\n  otlp: {{protocols: {{http: {{endpoint: '127.0.0.1:{self.http}'}}}}}}\n"
+            f"exporters:\n  {exporter}:\n    endpoint: {self.back_end.url}\n"
+            "    sending_queue: {storage: file_storage, sizer: items, queue_size: 1000}\n"
+            "    retry_on_failure: {initial_interval: 100ms, max_interval: 100ms}\n"
+            "service:\n  extensions: [zpages, file_storage]\n"
+            + case.metrics_service(self.port)
+            + f"  pipelines:\n    traces: {{receivers: [otlp], exporters: [{exporter}]}}\n"
+        ).wait_until_ready()
+
+    def page(self):
+        return client.get(self.pages, "/debug/pipelinez").body.decode()
+
+    def assert_waiting(self, exporter="otlp_http", configured="true"):
+        scraped = metrics.Metrics(self.port)
+        journal = {"pipeline": "traces", "extension": "file_storage"}
+        waiting = {"exporter": exporter, "configured": configured}
+        for name, labels, expected in (
+            ("journal_records", journal, self.REQUESTS),
+            ("journal_waiting_records", journal | waiting, self.REQUESTS),
+            ("journal_capacity", journal, self.MAX_SIZE),
+            ("journal_full", journal, 0),
+            ("journal_corrupt_records", journal, 0),
+            ("journal_refusals", journal | {"reason": "max_size"}, 0),
+        ):
+            name = f"spanflame_{name}"
+            self.assertTrue(scraped.has(name, **labels), f"{name} {labels}")
+            self.assertEqual(scraped.sum(name, **labels), expected, f"{name} {labels}")
+        self.assertGreater(scraped.sum("spanflame_journal_oldest_age_seconds", **journal), 0)
+        self.assertGreater(scraped.sum("spanflame_journal_bytes", **journal), 0)
+        return scraped
+
+    def test_what_waits_is_shown(self):
+        server = self.start()
+        for _ in range(self.REQUESTS):
+            body = otlp.traces(self.SPANS).SerializeToString()
+            self.assertEqual(client.post(self.http, "traces", body).status, 200)
+        scraped = self.assert_waiting()
+        self.assertEqual(scraped.sum("spanflame_journal_committed_records"), self.REQUESTS)
+        self.assertGreater(scraped.sum("spanflame_journal_commits"), 0)
+        self.assertEqual(scraped.types["spanflame_journal_flush_seconds"], "histogram")
+        flushes = scraped.sum("spanflame_journal_flush_seconds_count")
+        self.assertGreater(flushes, 0)
+        self.assertLess(scraped.sum("spanflame_journal_flush_seconds_sum") / flushes, 10)
+        self.assertTrue(scraped.has("spanflame_journal_flush_seconds_bucket", le="0.0001"))
+        # As in the Go collector, in units of the sizer, and what is under way included.
+        queue = {"exporter": "otlp_http", "data_type": "traces"}
+        size = self.REQUESTS * self.SPANS
+        self.assertEqual(scraped.sum("otelcol_exporter_queue_size", **queue), size)
+        self.assertGreater(scraped.sum("otelcol_exporter_queue_capacity", **queue), size)
+        for text in ("<h2>Journals</h2>", f"{self.storage}/traces", f"<td>{size}</td>"):
+            self.assertIn(text, self.page())
+        server.signal(signal.SIGKILL)
+        server.wait()
+
+        # Nobody asks for it: it is kept, and said.
+        server = self.start("otlp_http/renamed")
+        server.wait_for_line("Requests wait in the journal for an exporter .*otlp_http")
+        self.assert_waiting(configured="false")
+        self.assertIn("otlp_http (not in the configuration)", self.page())
+        self.assertEqual(server.stop(), 0)
+
+        server = self.start()
+        server.wait_for_line(f'An earlier process left requests.*"requests": {self.REQUESTS},')
+        scraped = self.assert_waiting()
+        self.assertEqual(scraped.sum("otelcol_exporter_queue_size", **queue), size)
+        self.back_end.answer_with(Reply(200))
+        server.wait_for_line("The backlog of the earlier process has been delivered")
+        scraped = metrics.Metrics(self.port)
+        self.assertEqual(scraped.sum("otelcol_exporter_queue_size", **queue), 0)
+        self.assertEqual(scraped.sum("spanflame_journal_records"), 0)
+        self.assertEqual(scraped.sum("spanflame_journal_oldest_age_seconds"), 0)
+        self.assertGreaterEqual(scraped.sum("spanflame_journal_replayed"), self.REQUESTS)
+        self.assertEqual(server.stop(), 0)
 
 
 if __name__ == "__main__":
