@@ -87,6 +87,7 @@ struct journal_store {
     size_t free_count;
     struct journal_progress progress;
     struct journal_ages ages;
+    struct journal_amount unclaimed; /* found by a start before any checkpoint said who owes it */
     uint64_t written_records;
     struct journal_amount written;
     uint64_t written_disk_bytes;
@@ -1250,11 +1251,14 @@ static uint64_t scan(struct journal_store *store, struct candidate *candidate, b
         if (head.type == JOURNAL_DATA) {
             end_id = head.id + 1 > end_id ? head.id + 1 : end_id;
             journal_ages_note(&store->ages, head.id, head.wall_ns);
+            const struct journal_amount amount = {.items = head.items,
+                                                  .bytes = (uint64_t)head.bytes - head.meta_bytes};
             if (with_state)
-                journal_progress_owe(
-                    &store->progress, head.id,
-                    (struct journal_amount){.items = head.items,
-                                            .bytes = (uint64_t)head.bytes - head.meta_bytes});
+                journal_progress_owe(&store->progress, head.id, amount);
+            if (with_state && store->progress.count == 0) {
+                store->unclaimed.items += amount.items;
+                store->unclaimed.bytes += amount.bytes;
+            }
         } else if (head.type == JOURNAL_CHECKPOINT || head.type == JOURNAL_DONE) {
             uint8_t *payload = read_payload(reader, &head);
             struct slice bytes = slice_of(payload, payload != NULL ? head.bytes : 0);
@@ -1561,7 +1565,10 @@ void journal_store_close(struct journal_store *store)
 int journal_store_exporter(struct journal_store *store, const char *name)
 {
     pthread_mutex_lock(&store->mutex);
+    size_t known = store->progress.count;
     int index = journal_progress_add(&store->progress, name, store->next_id);
+    if (index >= (int)known && store->progress.exporters[index].low < store->next_id)
+        store->progress.exporters[index].owed = store->unclaimed;
     pthread_mutex_unlock(&store->mutex);
     return index;
 }
