@@ -11,6 +11,7 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -37,6 +38,8 @@ static struct budget disk;
 static struct budget memory;
 static unsigned delivered[EXPORTERS][RECORDS + 1];
 static size_t acknowledged;
+static size_t refused;
+static bool may_refuse;
 static size_t delivered_count;
 static size_t wanted_count;
 static uint64_t last_serial[EXPORTERS];
@@ -70,6 +73,13 @@ static void deliver(struct journal_entry *entry, uint64_t serial)
 static void on_committed(struct journal_entry *entry)
 {
     struct request *request = (struct request *)entry;
+    if (may_refuse && entry->record.error != 0) {
+        refused++;
+        batch_unref(request->batch);
+        mem_free(request);
+        lane_end(lane);
+        return;
+    }
     assert_int_equal(entry->record.error, 0);
     acknowledged++;
     batch_unref(request->batch);
@@ -153,7 +163,8 @@ static int set_up(void **state)
     lane = lane_create(0);
     memset(delivered, 0, sizeof(delivered));
     memset(last_serial, 0, sizeof(last_serial));
-    acknowledged = delivered_count = 0;
+    acknowledged = delivered_count = refused = 0;
+    may_refuse = false;
     is_in_order = true;
     refusing = 0;
     timer_init(&deadline, on_deadline, NULL);
@@ -236,6 +247,55 @@ static void what_was_not_finished_comes_back_after_a_restart(void **state)
     assert_int_equal(journal_backlog(journal, 1), 0);
 }
 
+/* From the first refusal until something is taken again. */
+static void a_journal_that_is_full_says_so_until_it_is_not(void **state)
+{
+    (void)state;
+    stop();
+    budget_fini(&disk);
+    budget_init(&disk, 3 * JOURNAL_SEGMENT_BYTES_MIN);
+    start();
+    const counter *refusals = journal_counters(journal)->refusals;
+    assert_false(journal_health(journal).is_refusing);
+    may_refuse = true;
+    refusing = ALL;
+    wanted_count = SIZE_MAX;
+    lane_timer_start(lane, &deadline, (uint64_t)60 * NS_PER_S);
+    size_t serial = 0;
+    while (refused == 0) {
+        /* One after the other: each is a group, of a block. */
+        size_t before = acknowledged;
+        append(++serial);
+        while (refused == 0 && acknowledged == before)
+            lane_turn(lane);
+    }
+    struct journal_health health = journal_health(journal);
+    assert_true(health.is_refusing && health.is_full);
+    assert_int_equal(health.last_error, -EDQUOT);
+    assert_true(health.last_wall_ns > 0);
+    assert_int_equal(counter_read(&refusals[JOURNAL_MAX_SIZE]), 1);
+    assert_int_equal(counter_read(&refusals[JOURNAL_DISK_FULL]), 0);
+    struct journal_backlog backlog = journal_backlog_of(journal, 0);
+    assert_string_equal(backlog.name, "traces/a");
+    assert_int_equal(backlog.records, acknowledged);
+    assert_int_equal(backlog.amount.items, acknowledged);
+    assert_int_equal(backlog.amount.bytes, acknowledged * sizeof(uint64_t));
+    refusing = 0;
+    size_t taken = acknowledged;
+    while (acknowledged == taken) {
+        size_t before = refused;
+        append(serial);
+        while (refused == before && acknowledged == taken)
+            lane_turn(lane);
+    }
+    lane_timer_stop(lane, &deadline);
+    health = journal_health(journal);
+    assert_false(health.is_refusing || health.is_full);
+    assert_int_equal(health.last_error, -EDQUOT);
+    assert_int_equal(counter_read(&refusals[JOURNAL_MAX_SIZE]), refused);
+    assert_int_equal(journal_figures(journal).written_records, acknowledged);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -243,6 +303,7 @@ int main(void)
         TEST(records_go_on_from_memory_in_order),
         TEST(an_exporter_that_refuses_gets_its_records_from_the_disk),
         TEST(what_was_not_finished_comes_back_after_a_restart),
+        TEST(a_journal_that_is_full_says_so_until_it_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
