@@ -39,6 +39,7 @@ enum { LANES_ROOM = 64, WORD_BITS = 64, GIVEN_WORDS = JOURNAL_WINDOW_IDS / WORD_
 #define KEEP_NS      ((uint64_t)1 * NS_PER_S) /* between looks at the segments */
 
 struct journal_exporter_state {
+    struct journal *journal;
     size_t index;       /* in the store */
     bool is_behind;     /* its records are read back */
     uint64_t position;  /* behind: the next id to read back */
@@ -46,6 +47,8 @@ struct journal_exporter_state {
     uint64_t again;     /* the lowest id that it refused since position was set; UINT64_MAX: none */
     uint64_t resume_ns; /* nothing is read back before */
     uint64_t pause_ns;  /* after the next refusal */
+    uint64_t given_max; /* records that it may hold: one once it refused some, and one more for each
+                           that it finishes */
     uint64_t given_count;
     uint64_t given_bytes;
     uint64_t *given; /* a bit for each id that it holds now, at id % JOURNAL_WINDOW_IDS */
@@ -112,7 +115,7 @@ static void note_given(struct journal_exporter_state *exporter, uint64_t id, uin
 static bool has_room(struct journal *journal, const struct journal_exporter_state *exporter,
                      uint64_t id, unsigned part)
 {
-    return exporter->given_count < JOURNAL_GIVEN_MAX / part &&
+    return exporter->given_count < (exporter->given_max + part - 1) / part &&
            exporter->given_bytes < journal->given_bytes_max / part &&
            journal_store_has_window(journal->store, exporter->index, id);
 }
@@ -195,6 +198,8 @@ static void settle(struct journal *journal, struct journal_entry *entry)
         if ((entry->owed >> i & 1) == 0) {
             journal_store_pay(journal->store, exporter->index, id, entry->amount);
             exporter->pause_ns = PAUSE_MIN_NS;
+            if (exporter->given_max < JOURNAL_GIVEN_MAX)
+                exporter->given_max++;
             continue;
         }
         if (!exporter->is_behind) {
@@ -205,6 +210,7 @@ static void settle(struct journal *journal, struct journal_entry *entry)
             exporter->again = id;
         uint64_t resume_ns = clock_now_ns() + exporter->pause_ns;
         if (exporter->resume_ns <= clock_now_ns()) {
+            exporter->given_max = 1;
             exporter->resume_ns = resume_ns;
             exporter->pause_ns =
                 2 * exporter->pause_ns < PAUSE_MAX_NS ? 2 * exporter->pause_ns : PAUSE_MAX_NS;
@@ -427,6 +433,26 @@ static bool pass_over(struct journal *journal, struct journal_exporter_state *ex
     return true;
 }
 
+/* Records that the exporter has finished, or holds. */
+static bool skips(uint64_t id, void *arg)
+{
+    struct journal_exporter_state *exporter = arg;
+    struct journal *journal = exporter->journal;
+    pthread_mutex_lock(&journal->mutex);
+    bool is_skipped =
+        journal_store_is_done(journal->store, exporter->index, id) || is_given(exporter, id);
+    pthread_mutex_unlock(&journal->mutex);
+    return is_skipped;
+}
+
+static void open_reader(struct journal *journal, struct journal_exporter_state *exporter,
+                        uint64_t first)
+{
+    journal_reader_destroy(exporter->reader);
+    exporter->reader = journal_reader_create(journal->store, first, on_damage, journal);
+    journal_reader_set_skips(exporter->reader, skips, exporter);
+}
+
 /* Reads the next record that the exporter has neither finished nor holds. NULL: there is none, or
  * no room for it. */
 static struct journal_entry *read_next(struct journal *journal,
@@ -451,21 +477,14 @@ static struct journal_entry *read_next(struct journal *journal,
         if (!pass_over(journal, exporter, first, end)) {
             if (read == JOURNAL_READ)
                 buffer_unref(stored.payload);
-            journal_reader_destroy(exporter->reader);
-            exporter->reader = journal_reader_create(journal->store, first, on_damage, journal);
+            open_reader(journal, exporter, first);
             *ret_retry_ns = PAUSE_MIN_NS;
             return NULL;
         }
         if (read != JOURNAL_READ)
             return NULL;
-        pthread_mutex_lock(&journal->mutex);
-        bool is_wanted = !journal_store_is_done(journal->store, exporter->index, stored.head.id) &&
-                         !is_given(exporter, stored.head.id);
-        pthread_mutex_unlock(&journal->mutex);
-        if (!is_wanted) {
-            buffer_unref(stored.payload);
+        if (stored.payload == NULL)
             continue;
-        }
         struct journal_entry *entry = mem_zalloc(journal->entry_bytes);
         entry->journal = journal;
         entry->stored = stored;
@@ -506,7 +525,7 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
     pthread_mutex_unlock(&journal->mutex);
     while (is_due && !atomic_load(&journal->is_paused)) {
         if (exporter->reader == NULL)
-            exporter->reader = journal_reader_create(journal->store, position, on_damage, journal);
+            open_reader(journal, exporter, position);
         struct journal_entry *entry = read_next(journal, exporter, &retry_ns);
         pthread_mutex_lock(&journal->mutex);
         exporter->position =
@@ -666,12 +685,14 @@ struct journal *journal_create(const struct journal_settings *settings, struct e
         uint64_t low = journal_store_low(store, (size_t)index);
         uint64_t next_id = journal_store_figures(store).next_id;
         journal->exporters[journal->exporters_count++] = (struct journal_exporter_state){
+            .journal = journal,
             .index = (size_t)index,
             .is_behind = low < next_id,
             .position = low,
             .left_end = next_id,
             .again = UINT64_MAX,
             .pause_ns = PAUSE_MIN_NS,
+            .given_max = JOURNAL_GIVEN_MAX,
             .given = mem_zalloc(GIVEN_WORDS * sizeof(uint64_t)),
         };
     }

@@ -775,6 +775,8 @@ struct journal_reader {
     struct journal_store *store;
     journal_damage_fn on_damage;
     void *arg;
+    journal_skips_fn skips; /* NULL: none */
+    void *skips_arg;
     uint64_t position; /* the id to read next */
     bool is_scan;      /* recovery: requests are not read, nothing is reported */
     enum journal_depth depth;
@@ -814,7 +816,11 @@ static const uint8_t *look(struct journal_reader *reader, uint64_t offset, size_
     if (offset < reader->window_offset ||
         offset + size > reader->window_offset + reader->window_bytes) {
         uint64_t left = reader->segment.end > offset ? reader->segment.end - offset : 0;
-        size_t wanted = left < READ_BYTES ? (size_t)left : READ_BYTES;
+        /* Far from what was read last, only a head is wanted. */
+        uint64_t window_end = reader->window_offset + reader->window_bytes;
+        bool is_near = offset >= reader->window_offset && offset <= window_end + READ_BYTES;
+        size_t most = is_near || size > JOURNAL_BLOCK_BYTES ? READ_BYTES : JOURNAL_BLOCK_BYTES;
+        size_t wanted = left < most ? (size_t)left : most;
         ssize_t got = reader->fd >= 0 ? read_all(reader->fd, reader->window, wanted, offset) : 0;
         reader->window_offset = offset;
         reader->window_bytes = got > 0 ? (size_t)got : 0;
@@ -1021,6 +1027,12 @@ struct journal_reader *journal_reader_create(struct journal_store *store, uint64
     return reader;
 }
 
+void journal_reader_set_skips(struct journal_reader *reader, journal_skips_fn skips, void *arg)
+{
+    reader->skips = skips;
+    reader->skips_arg = arg;
+}
+
 void journal_reader_destroy(struct journal_reader *reader)
 {
     if (reader == NULL)
@@ -1104,8 +1116,9 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
             continue;
         }
         bool is_sound = true;
+        bool is_skipped = reader->skips != NULL && reader->skips(head.id, reader->skips_arg);
         struct buffer *payload = NULL;
-        if (reader->depth == JOURNAL_PAYLOADS) {
+        if (reader->depth == JOURNAL_PAYLOADS && !is_skipped) {
             payload = buffer_try_create(budget, head.bytes);
             if (payload == NULL) {
                 reader->is_after_record = true; /* the same head is expected again */

@@ -176,6 +176,11 @@ enum journal_depth {
 /* Before the first read. */
 void journal_reader_set_depth(struct journal_reader *reader, enum journal_depth depth);
 
+/* Records for which skips(id, arg) is true come without a payload, unread. Before the first read.
+ */
+typedef bool (*journal_skips_fn)(uint64_t id, void *arg);
+void journal_reader_set_skips(struct journal_reader *reader, journal_skips_fn skips, void *arg);
+
 enum journal_read {
     JOURNAL_READ,      /* a record */
     JOURNAL_READ_END,  /* there is no further one yet */

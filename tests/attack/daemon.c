@@ -326,8 +326,10 @@ bool daemon_check_ledger(const struct daemon *daemon, char verdict[static VERDIC
             "%s: received %.0f, delivered %.0f, rejected %.0f, dropped %.0f, deferred %.0f, in "
             "flight %.0f",
             signals[i], received, delivered, rejected, dropped, deferred, in_flight);
-        /* Lanes are not stopped to be read: while something moves, sums may differ. */
-        is_settled = received == delivered + rejected + dropped + deferred && in_flight == 0;
+        /* Lanes are not stopped to be read: while something moves, sums may differ. What a journal
+         * has is tried again for as long as the back-end refuses it. */
+        is_settled = received == delivered + rejected + dropped + deferred + in_flight &&
+                     (in_flight == 0 || deferred > 0);
     }
     bytes_fini(&page);
     return is_settled;

@@ -45,6 +45,7 @@ static size_t wanted_count;
 static uint64_t last_serial[EXPORTERS];
 static bool is_in_order;
 static uint32_t refusing; /* exporters that refuse now */
+static unsigned asked;    /* how often one that refuses was asked */
 static struct timer deadline;
 
 static void on_deadline(struct timer *timer, void *arg)
@@ -58,6 +59,7 @@ static void on_deadline(struct timer *timer, void *arg)
 static void deliver(struct journal_entry *entry, uint64_t serial)
 {
     entry->owed = entry->given & refusing;
+    asked += entry->owed != 0;
     for (size_t i = 0; i < EXPORTERS; i++)
         if ((entry->given & ~entry->owed) >> i & 1) {
             delivered[i][serial]++;
@@ -166,7 +168,7 @@ static int set_up(void **state)
     acknowledged = delivered_count = refused = 0;
     may_refuse = false;
     is_in_order = true;
-    refusing = 0;
+    refusing = asked = 0;
     timer_init(&deadline, on_deadline, NULL);
     start();
     return 0;
@@ -225,6 +227,30 @@ static void an_exporter_that_refuses_gets_its_records_from_the_disk(void **state
     append(RECORDS);
     run_until((size_t)EXPORTERS * (RECORDS + 1));
     assert_true(counter_read(&journal_counters(journal)->replayed) <= replayed + 1);
+}
+
+/* The pauses are of 100, 200 and 400 ms, so the third question comes no sooner than after 700. */
+static void one_that_refuses_is_asked_with_one_record(void **state)
+{
+    enum { QUESTIONS = 3, PAUSES_MS = 700 };
+    (void)state;
+    refusing = ALL;
+    for (uint64_t serial = 1; serial <= RECORDS; serial++)
+        append(serial);
+    lane_timer_start(lane, &deadline, (uint64_t)60 * NS_PER_S);
+    while (acknowledged < RECORDS)
+        lane_turn(lane);
+    uint64_t since_ns = clock_now_ns();
+    unsigned first = asked;
+    while (asked < first + QUESTIONS * EXPORTERS)
+        lane_turn(lane);
+    lane_timer_stop(lane, &deadline);
+    assert_true(clock_now_ns() - since_ns > (uint64_t)PAUSES_MS / 2 * NS_PER_MS);
+    refusing = 0;
+    run_until((size_t)EXPORTERS * RECORDS);
+    for (uint64_t serial = 1; serial <= RECORDS; serial++)
+        for (size_t i = 0; i < EXPORTERS; i++)
+            assert_int_equal(delivered[i][serial], 1);
 }
 
 static void what_was_not_finished_comes_back_after_a_restart(void **state)
@@ -302,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(records_go_on_from_memory_in_order),
         TEST(an_exporter_that_refuses_gets_its_records_from_the_disk),
+        TEST(one_that_refuses_is_asked_with_one_record),
         TEST(what_was_not_finished_comes_back_after_a_restart),
         TEST(a_journal_that_is_full_says_so_until_it_is_not),
     };
