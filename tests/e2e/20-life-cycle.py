@@ -18,6 +18,8 @@ from support import case, client, otlp, process
 from support.ports import free_port
 from support.sink import Reply
 
+# So that another process may look at its descriptors, without root's rights too.
+OPEN_TO_VIEW = "  core_dumps: true\n"
 READY_WITHIN_S = 0.5  # exec to "Everything is ready"; the benchmark measures the 50 ms
 LOG_FILE = (
     "  telemetry:\n    logs:\n      output_paths: [{path}]\n    metrics:\n      level: none\n"
@@ -89,7 +91,7 @@ class LifeCycle(case.Case):
     def test_a_reload_keeps_its_ports_and_opens_its_log_once(self):
         with tempfile.TemporaryDirectory() as folder:
             log = pathlib.Path(folder, "log")
-            service = LOG_FILE.format(path=log)
+            service = OPEN_TO_VIEW + LOG_FILE.format(path=log)
             server = self.server(self.config(backend="http://127.0.0.1:1", service=service))
             for starts in (1, 2, 3):
                 process.poll_until(
@@ -132,7 +134,9 @@ class LifeCycle(case.Case):
         self.assertEqual(client.get(self.http_port, "/").status, 404)
 
     def test_a_reload_without_descriptors_changes_nothing(self):
-        server = self.daemon(self.config(backend="http://127.0.0.1:1"))
+        server = self.daemon(
+            self.config(backend="http://127.0.0.1:1", service=OPEN_TO_VIEW + case.QUIET)
+        )
         pid = server.process.pid
         used = {int(name) for name in os.listdir(f"/proc/{pid}/fd")}
         first_free = min(set(range(max(used) + 2)) - used)
