@@ -53,6 +53,7 @@ struct journal_exporter_state {
     uint64_t given_bytes;
     uint64_t *given; /* a bit for each id that it holds now, at id % JOURNAL_WINDOW_IDS */
     struct journal_reader *reader; /* reading thread */
+    bool is_failing;               /* reading thread: a file cannot be read for now */
     struct journal_entry *waiting; /* reading thread: read, but there is no room for it */
 };
 
@@ -408,6 +409,18 @@ static void on_damage(const struct journal_damage *damage, void *arg)
               log_int("records", (int64_t)damage->records));
 }
 
+static void log_failure(struct journal *journal, const struct journal_reader *reader)
+{
+    char name[JOURNAL_NAME_BYTES];
+    uint64_t segment;
+    int failed = journal_reader_failure(reader, &segment);
+    journal_segment_name(name, segment);
+    log_warn(&journal->logger,
+             "A file of the journal cannot be read for now. Its records stay there and are tried "
+             "again.",
+             log_text("file", name), log_text("error", strerror(-failed)));
+}
+
 static void on_replayed(struct lane_task *task)
 {
     struct journal_entry *entry = entry_of_task(task);
@@ -468,7 +481,10 @@ static struct journal_entry *read_next(struct journal *journal,
         uint64_t first = journal_reader_position(exporter->reader);
         struct journal_stored stored;
         enum journal_read read = journal_reader_next(exporter->reader, journal->memory, &stored);
-        if (read == JOURNAL_READ_BUSY) {
+        if (read == JOURNAL_READ_FAILED && !exporter->is_failing)
+            log_failure(journal, exporter->reader);
+        exporter->is_failing = read == JOURNAL_READ_FAILED;
+        if (read == JOURNAL_READ_BUSY || read == JOURNAL_READ_FAILED) {
             *ret_retry_ns = PAUSE_MIN_NS;
             return NULL;
         }

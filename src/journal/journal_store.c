@@ -38,6 +38,9 @@ enum {
 };
 /* After a failure records are refused for so long before the disk is tried again. */
 #define FAILURE_REST_NS ((uint64_t)1 * NS_PER_S)
+/* What the disk cannot read is tried again for so long, in each segment, before it counts as
+ * damaged. */
+#define READ_PATIENCE_NS ((uint64_t)30 * NS_PER_S)
 
 static uint8_t zeros[ZEROS_BYTES];
 
@@ -67,9 +70,10 @@ struct journal_store {
     struct budget *disk;
     bool is_synced;
     bool is_read_only;
-    bool has_key_file; /* sound, when the store was opened */
-    bool has_changed;  /* read only: by another process, while the store was opened */
-    int directory_fd;  /* locked while the store is open, unless it is read only */
+    uint64_t oldest_id; /* no checkpoint says what was finished: the first record; constant */
+    bool has_key_file;  /* sound, when the store was opened */
+    bool has_changed;   /* read only: by another process, while the store was opened */
+    int directory_fd;   /* locked while the store is open, unless it is read only */
     uint64_t key;
     pthread_mutex_t preparing;        /* held while a segment is prepared; before mutex */
     pthread_mutex_t mutex;            /* guards everything from here to the next comment */
@@ -129,6 +133,14 @@ static void segment_path(const struct journal_store *store, char path[static PAT
 static int sync_directory(const struct journal_store *store)
 {
     return store->is_synced ? fileops()->fsync(store->directory_fd) : 0;
+}
+
+/* Whether this says nothing about the file: it can be opened once the process may, or there is room
+ * again. */
+static bool is_passing(int error)
+{
+    return error == -EMFILE || error == -ENFILE || error == -ENOMEM || error == -EACCES ||
+           error == -EPERM || error == -EROFS;
 }
 
 /* Writes it all, however many calls that takes. */
@@ -375,6 +387,14 @@ static int begin_segment(struct journal_store *store, uint64_t bytes_min)
     char path[PATH_MAX];
     segment_path(store, path, store->next.number);
     int fd = fileops()->open(path, O_RDWR | O_NOFOLLOW, 0);
+    if (fd < 0 && !is_passing(fd)) {
+        /* It is of no use any more: the next try makes another. */
+        pthread_mutex_lock(&store->mutex);
+        const struct journal_segment useless = store->next;
+        store->has_next = false;
+        pthread_mutex_unlock(&store->mutex);
+        unlink_file(store, &useless);
+    }
     if (fd < 0)
         return fd;
     store->active_fd = fd;
@@ -788,25 +808,49 @@ struct journal_reader {
     bool is_header_checked; /* of this segment */
     uint64_t damage_offset; /* where what can be read ended; 0: nowhere */
     uint64_t torn_offset; /* scan: of the last head that did not verify; 0: none since a request */
+    int failed;           /* why the last read failed; 0: it did not, or the file is short */
+    bool is_waiting;      /* for that to pass */
+    uint64_t failing_segment;  /* the last of which something could not be read */
+    uint64_t failing_until_ns; /* then that counts as damaged */
     uint64_t window_offset;
     size_t window_bytes;
     uint8_t window[READ_BYTES];
 };
 
-static ssize_t read_all(int fd, uint8_t *to, size_t size, uint64_t offset)
+/* Returns how many bytes it got; *ret_failed says why they are not more, 0: the file ends there. */
+static size_t read_all(int fd, uint8_t *to, size_t size, uint64_t offset, int *ret_failed)
 {
+    *ret_failed = 0;
     size_t filled = 0;
     while (filled < size) {
         ssize_t got = fileops()->pread(fd, to + filled, size - filled, (off_t)(offset + filled));
         if (got == -EINTR)
             continue;
-        if (got < 0)
-            return got;
-        if (got == 0)
+        if (got <= 0) {
+            *ret_failed = (int)got;
             break;
+        }
         filled += (size_t)got;
     }
-    return (ssize_t)filled;
+    return filled;
+}
+
+/* What cannot be read may be there nevertheless. Whether to try again later, instead of taking it
+ * for damaged and going on without it. */
+static bool waits_for(struct journal_reader *reader, int failed)
+{
+    /* A scan keeps the first. */
+    reader->failed = reader->is_scan && reader->failed != 0 ? reader->failed : failed;
+    reader->is_waiting = false;
+    if (failed == 0 || failed == -ENOENT || reader->is_scan || reader->store->is_read_only)
+        return false;
+    uint64_t now_ns = clock_now_ns();
+    if (reader->failing_segment != reader->segment.number) {
+        reader->failing_segment = reader->segment.number;
+        reader->failing_until_ns = now_ns + READ_PATIENCE_NS;
+    }
+    reader->is_waiting = is_passing(failed) || now_ns < reader->failing_until_ns;
+    return reader->is_waiting;
 }
 
 /* So many bytes at an offset of the file at hand; NULL: they cannot be read. */
@@ -821,11 +865,14 @@ static const uint8_t *look(struct journal_reader *reader, uint64_t offset, size_
         bool is_near = offset >= reader->window_offset && offset <= window_end + READ_BYTES;
         size_t most = is_near || size > JOURNAL_BLOCK_BYTES ? READ_BYTES : JOURNAL_BLOCK_BYTES;
         size_t wanted = left < most ? (size_t)left : most;
-        ssize_t got = reader->fd >= 0 ? read_all(reader->fd, reader->window, wanted, offset) : 0;
+        int failed = 0;
         reader->window_offset = offset;
-        reader->window_bytes = got > 0 ? (size_t)got : 0;
-        if (reader->window_bytes < size)
+        reader->window_bytes =
+            reader->fd >= 0 ? read_all(reader->fd, reader->window, wanted, offset, &failed) : 0;
+        if (reader->window_bytes < size) {
+            waits_for(reader, failed);
             return NULL;
+        }
     }
     return reader->window + (offset - reader->window_offset);
 }
@@ -864,9 +911,6 @@ static bool next_segment(struct journal_reader *reader)
     /* The window may hold what was not committed yet. */
     reader->window_bytes = 0;
     if (reader->fd < 0) {
-        char path[PATH_MAX];
-        segment_path(store, path, reader->segment.number);
-        reader->fd = fileops()->open(path, O_RDONLY | O_NOFOLLOW, 0);
         reader->offset = JOURNAL_BLOCK_BYTES;
         reader->is_after_record = true;
         reader->is_header_checked = false;
@@ -874,6 +918,17 @@ static bool next_segment(struct journal_reader *reader)
         reader->torn_offset = 0;
     }
     return true;
+}
+
+/* Opens the segment at hand if need be. False: it cannot be opened for now. */
+static bool open_at_hand(struct journal_reader *reader)
+{
+    char path[PATH_MAX];
+    if (reader->fd >= 0)
+        return true;
+    segment_path(reader->store, path, reader->segment.number);
+    reader->fd = fileops()->open(path, O_RDONLY | O_NOFOLLOW, 0);
+    return reader->fd >= 0 || !waits_for(reader, reader->fd);
 }
 
 /* Another process has freed the segment at hand since the store was opened. */
@@ -946,6 +1001,8 @@ static bool find_head(struct journal_reader *reader, struct journal_head *ret_he
         (start + JOURNAL_BLOCK_BYTES - 1) / JOURNAL_BLOCK_BYTES * JOURNAL_BLOCK_BYTES;
     while (reader->offset + JOURNAL_HEAD_BYTES <= reader->segment.end) {
         const uint8_t *bytes = look(reader, reader->offset, JOURNAL_HEAD_BYTES);
+        if (bytes == NULL && reader->is_waiting)
+            return false;
         if (bytes == NULL) {
             /* Unreadable, or the file was cut: on with the next block. */
             reader->damage_offset =
@@ -999,8 +1056,12 @@ static uint8_t *read_payload(struct journal_reader *reader, const struct journal
     uint8_t *payload = mem_try_alloc(head->bytes + 1);
     if (payload == NULL)
         return NULL;
-    ssize_t got = read_all(reader->fd, payload, head->bytes, reader->offset + JOURNAL_HEAD_BYTES);
-    if (got == (ssize_t)head->bytes && journal_crc(0, slice_of(payload, head->bytes)) == head->crc)
+    int failed;
+    size_t got =
+        read_all(reader->fd, payload, head->bytes, reader->offset + JOURNAL_HEAD_BYTES, &failed);
+    if (failed != 0)
+        reader->failed = failed;
+    if (got == head->bytes && journal_crc(0, slice_of(payload, head->bytes)) == head->crc)
         return payload;
     mem_free(payload);
     return NULL;
@@ -1052,6 +1113,12 @@ uint64_t journal_reader_position(const struct journal_reader *reader)
     return reader->position;
 }
 
+int journal_reader_failure(const struct journal_reader *reader, uint64_t *ret_segment)
+{
+    *ret_segment = reader->segment.number;
+    return reader->failed;
+}
+
 /* A reader without a position begins with this id, or with an older one that is waited for. */
 static void begin_at(struct journal_reader *reader, uint64_t id)
 {
@@ -1081,8 +1148,12 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
 {
     for (;;) {
         struct journal_head head;
-        if (!reader->has_segment || reader->offset >= reader->segment.end ||
-            !find_head(reader, &head)) {
+        reader->is_waiting = false;
+        bool has_more = reader->has_segment && reader->offset < reader->segment.end;
+        bool has_head = has_more && open_at_hand(reader) && find_head(reader, &head);
+        if (reader->is_waiting)
+            return JOURNAL_READ_FAILED;
+        if (!has_head) {
             if (reader->has_segment && reader->segment.is_end_known && reader->position > 0 &&
                 reader->segment.end_id > reader->position)
                 report_loss(reader, reader->segment.end_id);
@@ -1124,10 +1195,16 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
                 reader->is_after_record = true; /* the same head is expected again */
                 return JOURNAL_READ_BUSY;
             }
-            ssize_t got = read_all(reader->fd, payload->data, head.bytes, at + JOURNAL_HEAD_BYTES);
+            int failed;
+            size_t got =
+                read_all(reader->fd, payload->data, head.bytes, at + JOURNAL_HEAD_BYTES, &failed);
+            if (waits_for(reader, failed)) {
+                buffer_unref(payload);
+                reader->is_after_record = true;
+                return JOURNAL_READ_FAILED;
+            }
             payload->size = head.bytes;
-            is_sound =
-                got == (ssize_t)head.bytes && journal_crc(0, buffer_slice(payload)) == head.crc;
+            is_sound = got == head.bytes && journal_crc(0, buffer_slice(payload)) == head.crc;
         } else if (reader->depth == JOURNAL_CHECKS) {
             is_sound = payload_is_sound(reader, &head);
         }
@@ -1187,6 +1264,8 @@ struct candidate {
     struct journal_segment segment;
     bool has_header;     /* it begins with a header of its own number */
     bool has_checkpoint; /* and a checkpoint */
+    int failed;          /* why some of it cannot be read; 0: it can */
+    uint64_t oldest_id;  /* of its records; 0: there is none */
     uint64_t previous_end;
     uint64_t first_id;
     uint64_t wall_ns; /* when it was begun; 0: unknown */
@@ -1205,9 +1284,11 @@ static int probe(struct journal_store *store, struct candidate *candidate, bool 
         candidate->segment.bytes = (uint64_t)info.st_size;
     candidate->segment.end = candidate->segment.bytes;
     int fd = fileops()->open(path, O_RDONLY | O_NOFOLLOW, 0);
-    if (fd < 0)
+    if (fd < 0) {
+        candidate->failed = fd != -ENOENT ? fd : 0;
         return fd;
-    if (read_all(fd, block, sizeof(block), 0) == (ssize_t)sizeof(block) &&
+    }
+    if (read_all(fd, block, sizeof(block), 0, &candidate->failed) == sizeof(block) &&
         journal_segment_header_read(block, &header)) {
         if (header.version == 0 || header.version > JOURNAL_VERSION) {
             candidate->segment.is_foreign = true;
@@ -1257,11 +1338,13 @@ static uint64_t scan(struct journal_store *store, struct candidate *candidate, b
     reader->segment = candidate->segment;
     reader->has_segment = true;
     reader->fd = fileops()->open(path, O_RDONLY | O_NOFOLLOW, 0);
+    reader->failed = reader->fd < 0 ? reader->fd : 0;
     reader->offset = JOURNAL_BLOCK_BYTES;
     *ret_is_used = false;
     while (find_head(reader, &head)) {
         *ret_is_used = true;
         if (head.type == JOURNAL_DATA) {
+            candidate->oldest_id = candidate->oldest_id > 0 ? candidate->oldest_id : head.id;
             end_id = head.id + 1 > end_id ? head.id + 1 : end_id;
             journal_ages_note(&store->ages, head.id, head.wall_ns);
             const struct journal_amount amount = {.items = head.items,
@@ -1296,6 +1379,7 @@ static uint64_t scan(struct journal_store *store, struct candidate *candidate, b
         }
         step_over(reader, &head);
     }
+    candidate->failed = candidate->failed != 0 ? candidate->failed : reader->failed;
     *ret_torn = reader->torn_offset;
     journal_reader_destroy(reader);
     return end_id;
@@ -1313,6 +1397,7 @@ static void read_checkpoint(struct journal_store *store, struct candidate *candi
     candidate->has_checkpoint = copy.has_checkpoint;
     candidate->previous_end = copy.previous_end;
     candidate->first_id = copy.first_id;
+    candidate->failed = copy.failed;
     candidate->wall_ns = copy.wall_ns;
     if (copy.has_checkpoint)
         journal_ages_note(&store->ages, copy.first_id, copy.wall_ns);
@@ -1336,9 +1421,11 @@ static void find_oldest(struct journal_store *store, const struct candidate *can
     journal_ages_forget(&store->ages, low);
 }
 
-static void recover(struct journal_store *store, struct candidate *candidates, size_t count)
+/* Returns 0, or a negative errno when nothing could be read that tells where to go on. */
+static int recover(struct journal_store *store, struct candidate *candidates, size_t count)
 {
     size_t used = 0;
+    int failed = 0;
     bool is_used;
     uint64_t torn;
     for (size_t i = 0; i < count; i++) {
@@ -1351,7 +1438,7 @@ static void recover(struct journal_store *store, struct candidate *candidates, s
             /* A prepared file that was never begun, or a segment whose start is damaged. */
             if (!candidate->has_header && !candidate->has_checkpoint) {
                 scan(store, candidate, false, &is_used, &torn);
-                if (!is_used && store->free_count < FREE_FILES_ROOM) {
+                if (!is_used && candidate->failed == 0 && store->free_count < FREE_FILES_ROOM) {
                     store->free_files[store->free_count++] = candidate->segment;
                     continue;
                 }
@@ -1371,6 +1458,16 @@ static void recover(struct journal_store *store, struct candidate *candidates, s
         if (candidates[i].has_checkpoint && end_id < candidates[i].first_id)
             end_id = candidates[i].first_id;
         store->next_id = end_id > store->next_id ? end_id : store->next_id;
+        if (newest == 0 && store->oldest_id == 0)
+            store->oldest_id = candidates[i].oldest_id;
+        /* What cannot be read may be records: their ids are not used again, and still wanted. */
+        if (candidates[i].failed != 0) {
+            uint64_t hidden = candidates[i].segment.bytes / JOURNAL_HEAD_BYTES;
+            store->next_id += hidden;
+            if (store->oldest_id > 0)
+                store->oldest_id = store->oldest_id > hidden ? store->oldest_id - hidden : 1;
+            failed = failed != 0 ? failed : candidates[i].failed;
+        }
         if (i == count - 1 && torn > 0)
             store->tail = (struct journal_damage){.segment = candidates[i].segment.number,
                                                   .offset = torn,
@@ -1403,6 +1500,7 @@ static void recover(struct journal_store *store, struct candidate *candidates, s
         if (store->progress.exporters[i].low >= store->next_id)
             store->progress.exporters[i].owed = (struct journal_amount){0};
     find_oldest(store, candidates, count);
+    return newest == 0 && store->oldest_id == 0 ? failed : 0;
 }
 
 /* Whether files came or went since: another process uses the directory. */
@@ -1428,10 +1526,10 @@ static bool read_key(struct journal_store *store)
     int fd = fileops()->open(path, O_RDONLY | O_NOFOLLOW, 0);
     if (fd < 0)
         return false;
-    ssize_t got = read_all(fd, bytes, sizeof(bytes), 0);
+    int failed;
+    size_t got = read_all(fd, bytes, sizeof(bytes), 0, &failed);
     fileops()->close(fd);
-    if (got != (ssize_t)sizeof(bytes) ||
-        journal_get_u32(bytes + 8) != journal_crc(0, slice_of(bytes, 8)))
+    if (got != sizeof(bytes) || journal_get_u32(bytes + 8) != journal_crc(0, slice_of(bytes, 8)))
         return false;
     store->key = journal_get_u64(bytes);
     return true;
@@ -1471,13 +1569,14 @@ static bool enter_directory(struct journal_store *store, mode_t mode, struct err
     store->directory_fd = fileops()->open(store->directory, O_RDONLY | O_DIRECTORY, 0);
     if (store->directory_fd < 0)
         return !is_failed(error, "open the directory", store->directory, store->directory_fd);
-    if (is_new && store->is_synced) {
+    /* Also of one that was there: who made it may have ended before flushing it. */
+    if (store->is_synced && !store->is_read_only) {
         path_of(store, path, "..");
         int parent = fileops()->open(path, O_RDONLY | O_DIRECTORY, 0);
         failed = parent < 0 ? parent : fileops()->fsync(parent);
         if (parent >= 0)
             fileops()->close(parent);
-        if (failed != 0)
+        if (failed != 0 && is_new)
             return !is_failed(error, "flush", path, failed);
     }
     failed = store->is_read_only ? 0 : fileops()->lock(store->directory_fd);
@@ -1524,33 +1623,36 @@ struct journal_store *journal_store_open(const struct journal_store_settings *se
     failed = 0;
     for (size_t i = 0; i < found.count && failed == 0; i++) {
         candidates[i].segment.number = found.numbers[i];
-        int unread = probe(store, &candidates[i], &has_key);
-        if (store->is_read_only && unread != 0 && unread != -ENOENT) {
+        int unopened = probe(store, &candidates[i], &has_key);
+        if (store->is_read_only ? unopened != 0 && unopened != -ENOENT : is_passing(unopened)) {
             char path[PATH_MAX];
             segment_path(store, path, found.numbers[i]);
-            failed = unread;
+            failed = unopened;
             is_failed(error, "open", path, failed);
         }
     }
-    if (failed == 0 && store->is_read_only && !has_key && found.count > 0) {
+    if (failed == 0 && !has_key && store->is_read_only && found.count > 0) {
         failed = -ENOENT;
         error_set(error,
                   "%s: found neither the file \"key\" nor a sound start of a segment: without one "
                   "of them no record can be told from other bytes",
                   store->directory);
     }
+    if (!has_key && getrandom(&store->key, sizeof(store->key), 0) != sizeof(store->key))
+        store->key = clock_wall_ns();
+    if (failed == 0) {
+        int unread = recover(store, candidates, found.count);
+        store->has_changed = store->is_read_only && has_changed(store, &found);
+        failed = store->is_read_only ? 0 : unread;
+        if (failed != 0)
+            is_failed(error, "read any segment of the journal", store->directory, failed);
+    }
+    mem_free(candidates);
+    mem_free(found.numbers);
     if (failed != 0) {
-        mem_free(candidates);
-        mem_free(found.numbers);
         journal_store_close(store);
         return NULL;
     }
-    if (!has_key && getrandom(&store->key, sizeof(store->key), 0) != sizeof(store->key))
-        store->key = clock_wall_ns();
-    recover(store, candidates, found.count);
-    store->has_changed = store->is_read_only && has_changed(store, &found);
-    mem_free(candidates);
-    mem_free(found.numbers);
     if (!store->has_key_file && !store->is_read_only)
         write_key(store);
     return store;
@@ -1579,7 +1681,8 @@ int journal_store_exporter(struct journal_store *store, const char *name)
 {
     pthread_mutex_lock(&store->mutex);
     size_t known = store->progress.count;
-    int index = journal_progress_add(&store->progress, name, store->next_id);
+    uint64_t first = store->oldest_id > 0 ? store->oldest_id : store->next_id;
+    int index = journal_progress_add(&store->progress, name, first);
     if (index >= (int)known && store->progress.exporters[index].low < store->next_id)
         store->progress.exporters[index].owed = store->unclaimed;
     pthread_mutex_unlock(&store->mutex);

@@ -185,9 +185,14 @@ enum journal_read {
     JOURNAL_READ,      /* a record */
     JOURNAL_READ_END,  /* there is no further one yet */
     JOURNAL_READ_BUSY, /* the budget has no room for it: try again */
+    /* A file cannot be opened or read for now: try again. What the disk itself refuses to read
+     * counts as damaged after half a minute. Not in a store that is read only. */
+    JOURNAL_READ_FAILED,
 };
 /* The payload is charged to the budget. */
 enum journal_read journal_reader_next(struct journal_reader *reader, struct budget *budget,
                                       struct journal_stored *ret_stored);
+/* After JOURNAL_READ_FAILED: a negative errno, and the segment. */
+int journal_reader_failure(const struct journal_reader *reader, uint64_t *ret_segment);
 /* The id that it will read next. */
 uint64_t journal_reader_position(const struct journal_reader *reader);

@@ -15,6 +15,7 @@
 
 enum {
     SECTOR_BYTES = 512,
+    BLOCK_BYTES = 4096,
     NAMES_MAX = 512,
     INODES_MAX = 8192,
     HANDLES_MAX = 64,
@@ -68,6 +69,10 @@ static struct {
     uint64_t fail_from;
     uint64_t fail_to;
     int fail_error;
+    int read_error;
+    const struct inode *bad_inode;
+    size_t bad_offset;
+    size_t bad_end;
     uint64_t limit;
 } disk;
 
@@ -176,6 +181,8 @@ static int disk_open(const char *path, int flags, mode_t mode)
         disk.is_directory[handle] = true;
         return FIRST_FD + handle;
     }
+    if (disk.read_error != 0 && (flags & O_ACCMODE) == O_RDONLY)
+        return disk.read_error;
     struct name *name = find(&disk.now, base_name(path));
     if (name == NULL && (flags & O_CREAT) == 0)
         return -ENOENT;
@@ -207,9 +214,17 @@ static int disk_close(int fd)
 static ssize_t disk_pread(int fd, void *data, size_t size, off_t offset)
 {
     const struct inode *inode = disk.handles[fd - FIRST_FD];
+    if (disk.read_error != 0)
+        return disk.read_error;
     if ((size_t)offset >= inode->size)
         return 0;
     size_t left = inode->size - (size_t)offset;
+    /* As the system does: up to there, and the error with the next read. */
+    if (inode == disk.bad_inode && (size_t)offset < disk.bad_end) {
+        if ((size_t)offset >= disk.bad_offset)
+            return -EIO;
+        left = disk.bad_offset - (size_t)offset;
+    }
     size = size < left ? size : left;
     memcpy(data, inode->now + offset, size);
     return (ssize_t)size;
@@ -434,6 +449,19 @@ void disk_fail(uint64_t nth, uint64_t count, int error)
     disk.fail_error = error;
     if (nth == 0)
         disk.fail_to = 0;
+}
+
+void disk_fail_reads(int error)
+{
+    disk.read_error = error;
+}
+
+void disk_fail_blocks(const char *name, size_t offset, size_t size)
+{
+    const struct name *found = name != NULL ? find(&disk.now, name) : NULL;
+    disk.bad_inode = found != NULL ? found->inode : NULL;
+    disk.bad_offset = offset / BLOCK_BYTES * BLOCK_BYTES;
+    disk.bad_end = (offset + size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 }
 
 void disk_limit(uint64_t bytes)

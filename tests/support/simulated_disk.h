@@ -22,6 +22,10 @@ void disk_cut(void);
 /* The n-th write, flush, creation or rename from now on fails (1 is the next; 0: none does), and as
  * many after it. */
 void disk_fail(uint64_t nth, uint64_t count, int error);
+/* Every read, and every opening for reading alone, fails from now on; 0: none does. */
+void disk_fail_reads(int error);
+/* Bytes of a file that cannot be read any more (EIO), in whole blocks of 4 KiB; NULL: all can. */
+void disk_fail_blocks(const char *name, size_t offset, size_t size);
 /* Room for so many bytes of files. */
 void disk_limit(uint64_t bytes);
 /* Operations so far, and of them flushes (fdatasync, fsync). */

@@ -45,7 +45,8 @@ enum operation {
     RESTART_FAILING,
     FAIL,
     FULL,
-    WRITE_DONES
+    WRITE_DONES,
+    RESTART_UNREADABLE
 };
 
 struct step {
@@ -68,6 +69,8 @@ struct model {
     struct known known[RECORDS_MAX]; /* by serial number */
     uint64_t ids[RECORDS_MAX];       /* of each serial number */
     size_t count;
+    bool was_full;
+    bool is_unreadable; /* some of the disk, for now */
     const char *wrong;
     uint64_t wrong_serial;
 };
@@ -101,15 +104,20 @@ static void fill(uint8_t *to, size_t size, uint64_t serial)
         memcpy(to + i, &word, size - i < sizeof(word) ? size - i : sizeof(word));
 }
 
-/* Of a group that was being written when the machine stopped, some may be there and some not. */
+/* Of a group that was being written when the machine stopped, some may be there and some not. On a
+ * full disk segments are freed before it is noted that they are done with. */
 static void on_damage(const struct journal_damage *damage, void *arg)
 {
     (void)arg;
     damages++;
-    for (uint64_t serial = 0; serial < model.count; serial++)
-        if (model.known[serial].is_acknowledged && model.ids[serial] >= damage->first &&
+    for (uint64_t serial = 0; serial < model.count; serial++) {
+        const struct known *known = &model.known[serial];
+        bool is_done = known->is_done[0] && known->is_done[1];
+        if (known->is_acknowledged && !(is_done && model.was_full) &&
+            model.ids[serial] >= damage->first &&
             model.ids[serial] - damage->first < damage->records)
             object("an acknowledged record is reported as lost", serial);
+    }
 }
 
 static bool open_store(void)
@@ -125,7 +133,9 @@ static bool open_store(void)
     budget_init(&model.disk, UINT64_MAX);
     model.store = journal_store_open(&settings, &error);
     if (model.store == NULL) {
-        object("it did not start", 0);
+        budget_fini(&model.disk);
+        if (!model.is_unreadable)
+            object("it did not start", 0);
         return false;
     }
     for (size_t i = 0; i < EXPORTERS; i++) {
@@ -285,6 +295,46 @@ static void restart(void)
         check_all();
 }
 
+static char files[512][32];
+static size_t files_count;
+
+static void note_name(const char *name, void *arg)
+{
+    (void)arg;
+    snprintf(files[files_count++], sizeof(files[0]), "%s", name);
+}
+
+/* Some blocks of one file, or all of it, or everything, cannot be read for one life of the process.
+ * It starts, or refuses to, and nothing is lost. */
+static void live_unreadable(uint64_t choice)
+{
+    files_count = 0;
+    disk_each(note_name, NULL);
+    uint64_t kind = choose(&choice, 8);
+    if (files_count > 0 && kind > 0) {
+        const char *name = files[choose(&choice, files_count)];
+        size_t first = kind == 1 ? 0 : choose(&choice, JOURNAL_SEGMENT_BYTES_MIN);
+        disk_fail_blocks(name, first, kind == 1 ? SIZE_MAX / 2 : 1 + choose(&choice, 20000));
+    } else {
+        disk_fail_reads(choose(&choice, 2) == 0 ? -EIO : -EMFILE);
+    }
+    model.is_unreadable = true;
+    if (open_store()) {
+        for (uint64_t i = choose(&choice, 3); i > 0; i--) {
+            commit(choose(&choice, UINT64_MAX));
+            journal_store_keep(model.store);
+        }
+        close_store();
+    }
+    model.is_unreadable = false;
+    disk_fail_reads(0);
+    disk_fail_blocks(NULL, 0, 0);
+    if (choose(&choice, 2) == 0)
+        disk_kill();
+    else
+        disk_cut();
+}
+
 static void take_step(const struct step *step)
 {
     uint64_t choice = step->choice;
@@ -315,11 +365,13 @@ static void take_step(const struct step *step)
         disk_fail(1 + choose(&choice, 6), 1 + choose(&choice, 4), -EIO);
         break;
     case FULL:
+        model.was_full = true;
         disk_limit(choose(&choice, 3) == 0 ? choose(&choice, 400000) : UINT64_MAX);
         break;
     case KILL:
     case CUT:
     case RESTART_FAILING:
+    case RESTART_UNREADABLE:
     default:
         disk_fail(0, 0, 0);
         disk_limit(UINT64_MAX);
@@ -339,6 +391,8 @@ static void take_step(const struct step *step)
             disk_fail(0, 0, 0);
             disk_cut();
         }
+        if (step->operation == RESTART_UNREADABLE)
+            live_unreadable(choice);
         clock_fake_advance((uint64_t)2 * NS_PER_S);
         restart();
         break;
@@ -366,15 +420,25 @@ static const char *run(uint64_t seed, const struct step *steps, size_t count)
     return model.wrong;
 }
 
-static const enum operation weights[] = {
-    COMMIT, COMMIT, COMMIT, COMMIT, COMMIT, COMMIT,          DONE, DONE, DONE_ALL,   DONE_ALL,
-    KEEP,   KEEP,   KILL,   CUT,    CUT,    RESTART_FAILING, FAIL, FULL, WRITE_DONES};
+static const enum operation weights[] = {COMMIT,   COMMIT,   COMMIT,      COMMIT,
+                                         COMMIT,   COMMIT,   DONE,        DONE,
+                                         DONE_ALL, DONE_ALL, KEEP,        KEEP,
+                                         KILL,     CUT,      CUT,         RESTART_FAILING,
+                                         FAIL,     FULL,     WRITE_DONES, RESTART_UNREADABLE};
 
 static void report(uint64_t seed, struct step *steps, size_t count)
 {
-    static const char *const names[] = {
-        "commit", "done", "done all",   "keep", "kill", "cut", "restart on a failing disk",
-        "fail",   "full", "write dones"};
+    static const char *const names[] = {"commit",
+                                        "done",
+                                        "done all",
+                                        "keep",
+                                        "kill",
+                                        "cut",
+                                        "restart on a failing disk",
+                                        "fail",
+                                        "full",
+                                        "write dones",
+                                        "restart on an unreadable disk"};
     /* Leaves out what the failure does not need. */
     for (size_t i = count; i > 0; i--) {
         struct step without[OPERATIONS_MAX];

@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-enum { RECORDS_MAX = 4000, RECORD_BYTES = 700 };
+enum { RECORDS_MAX = 200000, RECORD_BYTES = 700 };
 
 static struct budget disk_bytes;
 static struct budget memory;
@@ -393,7 +393,7 @@ static size_t fill(void)
     return count;
 }
 
-static char names[64][64];
+static char names[256][64];
 static size_t names_count;
 
 static void note_name(const char *name, void *arg)
@@ -404,18 +404,18 @@ static void note_name(const char *name, void *arg)
         snprintf(names[names_count++], sizeof(names[0]), "%s", name);
 }
 
-static void list_names(void)
+static void list_names(size_t least)
 {
     names_count = 0;
     disk_each(note_name, NULL);
-    assert_true(names_count >= 4);
+    assert_true(names_count >= least);
 }
 
 static void a_flipped_bit_costs_its_record_at_most(void **state)
 {
     (void)state;
     size_t count = fill();
-    list_names();
+    list_names(4);
     size_t hits = 0;
     for (unsigned trial = 0; trial < 1500; trial++) {
         size_t size;
@@ -449,7 +449,7 @@ static void a_zeroed_block_costs_what_lay_in_it(void **state)
 {
     (void)state;
     size_t count = fill();
-    list_names();
+    list_names(4);
     for (unsigned trial = 0; trial < 200; trial++) {
         size_t size;
         uint8_t kept[JOURNAL_BLOCK_BYTES];
@@ -473,7 +473,7 @@ static void a_deleted_or_cut_file_costs_what_lay_in_it(void **state)
 {
     (void)state;
     size_t count = fill();
-    list_names();
+    list_names(4);
     assert_int_equal(read_all(), count);
     disk_truncate(names[1], JOURNAL_SEGMENT_BYTES_MIN / 2);
     restart();
@@ -494,7 +494,7 @@ static void a_segment_of_a_later_version_is_left_alone(void **state)
 {
     (void)state;
     size_t count = fill();
-    list_names();
+    list_names(4);
     size_t size;
     uint8_t *block = disk_file(names[1], &size);
     struct journal_segment_header header;
@@ -762,7 +762,7 @@ static void any_flipped_bit_is_seen_and_placed(void **state)
             journal_store_done(store, exporter, 100 + i, 110 + i);
     }
     restart();
-    list_names();
+    list_names(4);
     size_t seen = 0;
     for (unsigned trial = 0; trial < 1500; trial++) {
         size_t size;
@@ -803,7 +803,7 @@ static void a_zeroed_block_and_a_deleted_file_are_seen(void **state)
 {
     (void)state;
     size_t count = fill();
-    list_names();
+    list_names(4);
     size_t size;
     uint8_t *file = disk_file(names[1], &size);
     memset(file + (size_t)4 * JOURNAL_BLOCK_BYTES, 0, JOURNAL_BLOCK_BYTES);
@@ -830,7 +830,7 @@ static void a_freed_segment_between_others_is_not_missed(void **state)
 {
     (void)state;
     size_t count = fill();
-    list_names();
+    list_names(4);
     journal_store_done(store, exporter, 1, 201);
     journal_store_commit(store, NULL);
     disk_remove(names[1]);
@@ -870,6 +870,183 @@ static void a_directory_without_a_key_is_not_read_as_empty(void **state)
     budget_fini(&bytes);
 }
 
+/* Reads until there is nothing more; returns how many came. */
+static size_t read_on(struct journal_reader *reader, enum journal_read wanted_end)
+{
+    struct journal_stored stored;
+    enum journal_read read;
+    size_t count = 0;
+    while ((read = journal_reader_next(reader, &memory, &stored)) == JOURNAL_READ) {
+        buffer_unref(stored.payload);
+        count++;
+    }
+    assert_int_equal(read, wanted_end);
+    return count;
+}
+
+static void wait_seconds(uint64_t seconds)
+{
+    clock_fake_advance(seconds * NS_PER_S);
+}
+
+/* The process has no descriptor left for hours, or a cable is loose for a few seconds. */
+static void what_cannot_be_read_for_now_is_read_later(void **state)
+{
+    (void)state;
+    const struct {
+        int error;
+        uint64_t seconds;
+    } troubles[] = {{-EMFILE, 36000}, {-ENOMEM, 36000}, {-EACCES, 36000}, {-EIO, 29}};
+    size_t count = fill();
+    for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++) {
+        struct journal_reader *reader = journal_reader_create(store, 1, on_damage, NULL);
+        struct journal_stored stored;
+        uint64_t segment;
+        losses = reports = 0;
+        /* Before the first segment is opened, and in the middle of the next. */
+        size_t before = i % 2 == 0 ? 0 : 100;
+        for (size_t n = 0; n < before; n++) {
+            assert_int_equal(journal_reader_next(reader, &memory, &stored), JOURNAL_READ);
+            buffer_unref(stored.payload);
+        }
+        disk_fail_reads(troubles[i].error);
+        size_t more = read_on(reader, JOURNAL_READ_FAILED);
+        assert_int_equal(journal_reader_failure(reader, &segment), troubles[i].error);
+        assert_in_range(segment, 1, 10);
+        wait_seconds(troubles[i].seconds);
+        more += read_on(reader, JOURNAL_READ_FAILED);
+        disk_fail_reads(0);
+        assert_int_equal(before + more + read_on(reader, JOURNAL_READ_END), count);
+        assert_int_equal(losses, 0);
+        journal_reader_destroy(reader);
+    }
+}
+
+/* It costs the records in it, not those that are read together with it. */
+static void a_block_that_is_gone_counts_as_damaged_after_a_while(void **state)
+{
+    (void)state;
+    size_t count = fill();
+    list_names(4);
+    for (size_t offset = JOURNAL_BLOCK_BYTES; offset < JOURNAL_SEGMENT_BYTES_MIN;
+         offset += JOURNAL_BLOCK_BYTES) {
+        struct journal_reader *reader = journal_reader_create(store, 1, on_damage, NULL);
+        losses = reports = 0;
+        disk_fail_blocks(names[1], offset, 1);
+        size_t come = read_on(reader, JOURNAL_READ_FAILED);
+        wait_seconds(31);
+        come += read_on(reader, JOURNAL_READ_END);
+        assert_true(come >= count - 7);
+        journal_reader_destroy(reader);
+    }
+    disk_fail_blocks(NULL, 0, 0);
+}
+
+/* Nothing that is only unreadable now is taken for an empty file and used again. */
+static void a_start_that_cannot_read_costs_nothing(void **state)
+{
+    (void)state;
+    struct error error = {.text = ""};
+    const struct journal_store_settings settings = {.directory = "/disk",
+                                                    .segment_bytes = JOURNAL_SEGMENT_BYTES_MIN,
+                                                    .disk = &disk_bytes,
+                                                    .is_synced = true};
+    size_t count = fill();
+    close_store();
+    const int errors[] = {-EMFILE, -EIO};
+    for (size_t i = 0; i < 2; i++) {
+        budget_init(&disk_bytes, UINT64_MAX);
+        disk_fail_reads(errors[i]);
+        assert_null(journal_store_open(&settings, &error));
+        assert_non_null(
+            strstr(error.text, i == 0 ? "cannot open /disk/0000" : "cannot read any segment"));
+        assert_non_null(strstr(error.text, strerror(-errors[i])));
+        disk_kill();
+        budget_fini(&disk_bytes);
+    }
+    disk_fail_reads(0);
+    open_store();
+    list_names(4);
+    assert_int_equal(read_all(), count);
+    /* Each block, and each file as a whole: an old one, and the newest with records in it. */
+    const size_t blocks = JOURNAL_SEGMENT_BYTES_MIN / JOURNAL_BLOCK_BYTES;
+    for (size_t trial = 0; trial < 2 * (blocks + 1); trial++) {
+        size_t newest = 0;
+        size_t block = trial / 2;
+        list_names(4);
+        for (size_t i = 0; i < names_count; i++)
+            newest = strcmp(names[i], names[newest]) > 0 ? i : newest;
+        const char *name = names[trial % 2 == 0 ? 1 : newest];
+        if (block < blocks)
+            disk_fail_blocks(name, block * JOURNAL_BLOCK_BYTES, 1);
+        else
+            disk_fail_blocks(name, 0, JOURNAL_SEGMENT_BYTES_MIN);
+        restart();
+        journal_store_keep(store);
+        for (size_t i = 0; i < 4; i++, count += 7)
+            assert_int_equal(append_group(7, RECORD_BYTES), 0);
+        disk_fail_blocks(NULL, 0, 0);
+        assert_int_equal(read_all(), count);
+        restart();
+        assert_int_equal(read_all(), count);
+    }
+    /* The key can be read, but no segment. */
+    close_store();
+    list_names(4);
+    for (size_t i = 0; i < names_count; i++)
+        if (i > 0)
+            disk_remove(names[i]);
+    disk_fail_blocks(names[0], 0, JOURNAL_SEGMENT_BYTES_MIN);
+    budget_init(&disk_bytes, UINT64_MAX);
+    assert_null(journal_store_open(&settings, &error));
+    assert_string_equal(error.text,
+                        "cannot read any segment of the journal /disk: Input/output error");
+    disk_kill();
+    budget_fini(&disk_bytes);
+    disk_fail_blocks(NULL, 0, 0);
+    open_store();
+}
+
+/* Then nobody knows what was finished: all of it is given again. */
+static void without_a_checkpoint_everything_comes(void **state)
+{
+    (void)state;
+    size_t size;
+    assert_int_equal(append_group(9, RECORD_BYTES), 0);
+    close_store();
+    list_names(1);
+    disk_file(names[0], &size)[JOURNAL_BLOCK_BYTES + 20] ^= 1;
+    open_store();
+    assert_int_equal(read_all(), 9);
+    assert_int_equal(append_group(9, RECORD_BYTES), 0);
+    assert_int_equal(read_all(), 18);
+    assert_int_equal(losses, 0);
+}
+
+static void a_prepared_file_that_is_gone_is_made_again(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < 7; i++)
+        assert_int_equal(append_group(9, RECORD_BYTES), 0);
+    assert_int_equal(journal_store_keep(store), 0);
+    list_names(2);
+    disk_remove(names[names_count - 1]);
+    size_t refused = 0;
+    for (size_t i = 0; i < 9; i++, wait_seconds(2))
+        refused += append_group(9, RECORD_BYTES) != 0;
+    assert_int_equal(refused, 1);
+}
+
+/* Whoever made the directory may have been killed before it was flushed. */
+static void every_start_flushes_the_entry_of_its_directory(void **state)
+{
+    (void)state;
+    close_store();
+    uint64_t flushes = disk_flushes();
+    open_store();
+    assert_int_equal(disk_flushes() - flushes, 1);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -892,6 +1069,12 @@ int main(void)
         TEST(a_failed_flush_moves_the_group_to_a_new_segment),
         TEST(any_failing_operation_is_survived),
         TEST(a_damaged_last_request_is_counted_and_its_id_not_used_again),
+        TEST(what_cannot_be_read_for_now_is_read_later),
+        TEST(a_block_that_is_gone_counts_as_damaged_after_a_while),
+        TEST(a_start_that_cannot_read_costs_nothing),
+        TEST(without_a_checkpoint_everything_comes),
+        TEST(a_prepared_file_that_is_gone_is_made_again),
+        TEST(every_start_flushes_the_entry_of_its_directory),
         TEST(looking_changes_nothing_and_needs_no_lock),
         TEST(a_segment_that_is_freed_while_it_is_looked_at_is_no_damage),
         TEST(segments_that_are_freed_while_a_directory_is_opened_are_no_damage),
