@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Cuts the power of a machine with a journal, a few thousand times: README.md says how.
  *
- * usage: journal_crash FILE_SYSTEM cuts IMAGES | writes */
+ * usage: journal_crash FILE_SYSTEM cuts IMAGES | writes | faults */
 #include "src/journal/journal_store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ enum {
     SECOND_CUTS_ONE_IN = 10,
     SECOND_CUTS = 3,
     BLOCK_BYTES = 4096,
+    FAULTS = 40,
     STEADY_COMMITS = 2000,
     STEADY_SEGMENT_BYTES = 4 << 20,
 };
@@ -340,22 +342,26 @@ static void check_stored(const struct knowledge *knowledge, const struct journal
     is_seen[serial] = true;
 }
 
-/* What was acknowledged comes, as far as the exporter has not finished it. */
-static void check_all(struct knowledge *knowledge)
+/* What was acknowledged comes, as far as the exporter has not finished it. False: it cannot be read
+ * for now, which is not said to be a loss. */
+static bool check_all(struct knowledge *knowledge)
 {
+    bool is_readable = true;
     static bool is_seen[RECORDS_MAX];
     for (size_t i = 0; i < EXPORTERS && wrong[0] == '\0'; i++) {
         size_t exporter = machine.exporters[i];
         struct journal_reader *reader = journal_reader_create(
             machine.store, journal_store_low(machine.store, exporter), on_damage, knowledge);
         struct journal_stored stored;
+        enum journal_read read;
         memset(is_seen, 0, sizeof(is_seen));
-        while (journal_reader_next(reader, &machine.memory, &stored) == JOURNAL_READ) {
+        while ((read = journal_reader_next(reader, &machine.memory, &stored)) == JOURNAL_READ) {
             check_stored(knowledge, &stored, is_seen);
             buffer_unref(stored.payload);
         }
         journal_reader_destroy(reader);
-        for (uint64_t serial = 0; serial < knowledge->count; serial++) {
+        is_readable = is_readable && read == JOURNAL_READ_END;
+        for (uint64_t serial = 0; is_readable && serial < knowledge->count; serial++) {
             const struct known *known = &knowledge->known[serial];
             if (!known->is_acknowledged || known->is_done[i])
                 continue;
@@ -365,6 +371,14 @@ static void check_all(struct knowledge *knowledge)
                 object("a record that was not delivered counts as done", serial);
         }
     }
+    return is_readable;
+}
+
+/* Where it has to be readable. */
+static void check_now(struct knowledge *knowledge)
+{
+    if (!check_all(knowledge))
+        object("the journal cannot be read", 0);
 }
 
 /* The file system. */
@@ -474,7 +488,7 @@ static bool start_again(struct knowledge *knowledge, bool goes_on)
     if (!mount_disk())
         return false;
     if (open_journal()) {
-        check_all(knowledge);
+        check_now(knowledge);
         if (goes_on) {
             copy_knowledge(&machine.now, knowledge);
             for (size_t i = 0; i < 4; i++) {
@@ -483,7 +497,7 @@ static bool start_again(struct knowledge *knowledge, bool goes_on)
                 journal_store_keep(machine.store);
             }
             if (wrong[0] == '\0')
-                check_all(&machine.now);
+                check_now(&machine.now);
         }
         close_journal();
     }
@@ -694,6 +708,119 @@ static void writes(void)
         fail("commits take more than one flush and one write");
 }
 
+/* Commits until one works, a while after the disk does. */
+static void recover_in_place(void)
+{
+    for (unsigned tries = 0; tries < 5; tries++) {
+        clock_fake_advance((uint64_t)2 * NS_PER_S);
+        journal_store_keep(machine.store);
+        if (commit(1, choose_size) == 1)
+            return;
+    }
+    object("the disk works again, but the journal refuses", 0);
+}
+
+static bool is_writable(void)
+{
+    char path[400];
+    snprintf(path, sizeof(path), "%s/probe", machine.journal);
+    int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return false;
+    bool is_flushed = pwrite(fd, "x", 1, 0) == 1 && fsync(fd) == 0;
+    close(fd);
+    return unlink(path) == 0 && is_flushed;
+}
+
+struct fault_counts {
+    uint64_t all;
+    uint64_t refusals;   /* in which at least one record was refused */
+    uint64_t read_only;  /* in which the file system gave up */
+    uint64_t unreadable; /* in which it even refused to read */
+    uint64_t restarts;   /* of the journal on the broken file system */
+};
+
+/* The n-th write or flush fails, alone or with all that follow. The journal refuses, or finds
+ * another place; it goes on as soon as the file system does; nothing acknowledged is lost. */
+static void fault(uint64_t nth, bool is_sticky, struct fault_counts *counts)
+{
+    size_t refused = 0;
+    if (!mount_disk() || !open_journal())
+        return;
+    for (unsigned i = 0; i < 5; i++)
+        if (commit(2, choose_size) != 2)
+            object("a record is refused before anything fails", i);
+    recorder_fail(machine.recorder, nth, is_sticky ? UINT64_MAX : 1);
+    for (unsigned i = 0; i < 14; i++) {
+        size_t count = 1 + choose(GROUP_MAX);
+        refused += count - commit(count, choose_size);
+        deliver(choose(machine.now.count), choose(EXPORTERS));
+        deliver_up_to(machine.now.count / 2, 0);
+        journal_store_keep(machine.store);
+        clock_fake_advance((uint64_t)300 * NS_PER_MS);
+    }
+    counts->unreadable += !check_all(&machine.now);
+    /* The process may end before the disk works again; it must start on what is left of it. */
+    if (is_sticky && nth % 2 == 0) {
+        close_journal();
+        if (open_journal()) {
+            check_all(&machine.now);
+            counts->restarts++;
+        }
+        /* xfs and btrfs refuse to read by then, or show an empty directory. */
+        if (strcmp(machine.type->name, "ext4") != 0)
+            wrong[0] = '\0';
+    }
+    counts->all++;
+    counts->refusals += refused > 0;
+    if (recorder_failed(machine.recorder) == 0)
+        object("nothing failed", nth);
+    recorder_fail(machine.recorder, 0, 0);
+    if (machine.store != NULL && is_writable())
+        recover_in_place();
+    else
+        counts->read_only++;
+    if (machine.store != NULL)
+        close_journal();
+    unmount_disk();
+    if (wrong[0] == '\0' && mount_disk()) {
+        if (open_journal()) {
+            check_now(&machine.now);
+            recover_in_place();
+            check_now(&machine.now);
+            close_journal();
+        }
+        unmount_disk();
+    }
+}
+
+static void faults(void)
+{
+    struct fault_counts counts = {.all = 0};
+    uint64_t saved = recorder_save(machine.recorder);
+    size_t log_end = recorder_count(machine.recorder);
+    clock_fake_start(NS_PER_S, (uint64_t)1700000000 * NS_PER_S);
+    for (uint64_t trial = 0; trial < 2 * FAULTS; trial++) {
+        fault(1 + trial / 2, trial % 2 == 1, &counts);
+        if (wrong[0] != '\0') {
+            fprintf(stderr, "operation %" PRIu64 " fails, %s\n", 1 + trial / 2,
+                    trial % 2 == 1 ? "and all that follow" : "alone");
+            fail(wrong);
+        }
+        recorder_restore(machine.recorder, saved);
+        recorder_truncate(machine.recorder, log_end);
+        machine.now.count = 0;
+    }
+    clock_fake_stop();
+    printf("%s: %" PRIu64 " faults: %" PRIu64 " with refused records, %" PRIu64
+           " after which the file system was read only, %" PRIu64 " unreadable, %" PRIu64
+           " with a start on it; 0 lost, 0 wrong\n",
+           machine.type->name, counts.all, counts.refusals, counts.read_only, counts.unreadable,
+           counts.restarts);
+    if (counts.refusals == 0 || counts.read_only == 0 || counts.refusals == counts.all)
+        fail("the faults do not show");
+}
+
 static char base[] = "/tmp/journal-crash.XXXXXX";
 
 static int start(const char *type_name)
@@ -757,6 +884,8 @@ static int run(const char *type_name, const char *what, struct counts *counts, u
         cuts(counts, images);
     else if (strcmp(what, "writes") == 0)
         writes();
+    else if (strcmp(what, "faults") == 0)
+        faults();
     stop();
     return 0;
 }
@@ -809,8 +938,8 @@ int main(int argc, char **argv)
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (argc == 4 && strcmp(argv[2], "cuts") == 0)
         return run_all(argv[1], argv[2], strtoull(argv[3], NULL, 10));
-    if (argc == 3 && strcmp(argv[2], "writes") == 0)
+    if (argc == 3 && (strcmp(argv[2], "writes") == 0 || strcmp(argv[2], "faults") == 0))
         return run(argv[1], argv[2], NULL, 1, 0);
-    fprintf(stderr, "usage: journal_crash FILE_SYSTEM cuts IMAGES | writes\n");
+    fprintf(stderr, "usage: journal_crash FILE_SYSTEM cuts IMAGES | writes | faults\n");
     return 2;
 }
