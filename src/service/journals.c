@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -118,8 +119,22 @@ static void directory_of(char path[static PATH_MAX], const char *directory, cons
     snprintf(path, PATH_MAX, "%s/%s", directory, name);
 }
 
+/* A directory that was made just now is only there after a power cut if the one above it was
+ * flushed. */
+static int flush_entry(const char *directory)
+{
+    char path[PATH_MAX];
+    if (snprintf(path, sizeof(path), "%s/..", directory) >= (int)sizeof(path))
+        return -ENAMETOOLONG;
+    int fd = fileops()->open(path, O_RDONLY | O_DIRECTORY, 0);
+    int failed = fd < 0 ? fd : fileops()->fsync(fd);
+    if (fd >= 0)
+        fileops()->close(fd);
+    return failed;
+}
+
 /* With those above it. */
-static int make_directory(const char *directory, mode_t mode)
+static int make_directory(const char *directory, mode_t mode, bool is_synced)
 {
     char path[PATH_MAX];
     int failed = 0;
@@ -131,6 +146,8 @@ static int make_directory(const char *directory, mode_t mode)
             continue;
         *end = '\0';
         failed = fileops()->mkdir(path, mode);
+        if (failed == 0 && is_synced)
+            failed = flush_entry(path);
         if (last == '\0')
             break;
         *end = last;
@@ -184,7 +201,7 @@ static bool start_journal(struct service *service, size_t index,
     char directory[PATH_MAX];
     directory_of(directory, config->directory, pipeline->id);
     if (config->create_directory) {
-        int failed = make_directory(config->directory, file_storage_mode(config));
+        int failed = make_directory(config->directory, file_storage_mode(config), config->fsync);
         if (failed != 0)
             return error_set(error, "cannot make the directory %s: %s", config->directory,
                              strerror(-failed));

@@ -11,6 +11,7 @@
 #include "src/service/service.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -893,6 +894,53 @@ static void a_directory_in_use_is_said(void **state)
     stop(h);
 }
 
+/* Of the directories that are made, and of what is in them. */
+static char flushed[16][PATH_MAX];
+static size_t flushed_count;
+
+static int note_fsync(int fd)
+{
+    char link[64];
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    if (flushed_count < sizeof(flushed) / sizeof(flushed[0])) {
+        ssize_t size = readlink(link, flushed[flushed_count], PATH_MAX - 1);
+        flushed[flushed_count++][size > 0 ? size : 0] = '\0';
+    }
+    return real->fsync(fd);
+}
+
+static bool was_flushed(const char *below)
+{
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s%s", directory, below);
+    for (size_t i = 0; i < flushed_count; i++)
+        if (strcmp(flushed[i], path) == 0)
+            return true;
+    return false;
+}
+
+static void directories_that_are_made_survive_a_power_cut(void **state)
+{
+    (void)state;
+    char yaml[YAML_MAX];
+    struct fileops ops = *real;
+    ops.fsync = note_fsync;
+    flushed_count = 0;
+    fileops_replace(&ops);
+    snprintf(yaml, sizeof(yaml),
+             "extensions: {file_storage: {directory: %s/a/b, create_directory: true, "
+             "fsync: true}}\nexporters: {test: {" STORES "}}\n"
+             "service: {extensions: [file_storage], pipelines: {traces: {receivers: [test], "
+             "exporters: [test]}}}\n",
+             directory);
+    struct harness *h = harness_create_on(yaml, 1);
+    stop(h);
+    fileops_replace(NULL);
+    assert_true(was_flushed(""));
+    assert_true(was_flushed("/a"));
+    assert_true(was_flushed("/a/b"));
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -920,6 +968,7 @@ int main(void)
         TEST(one_that_is_gone_holds_nothing_that_comes),
         TEST(what_waits_for_it_is_given_up_when_the_disk_is_full),
         TEST(a_directory_in_use_is_said),
+        TEST(directories_that_are_made_survive_a_power_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
