@@ -70,7 +70,8 @@ struct model {
     uint64_t ids[RECORDS_MAX];       /* of each serial number */
     size_t count;
     bool was_full;
-    bool is_unreadable; /* some of the disk, for now */
+    bool is_unreadable;  /* some of the disk, for now */
+    bool was_unreadable; /* once: ids that two such lives use may meet */
     const char *wrong;
     uint64_t wrong_serial;
 };
@@ -318,7 +319,7 @@ static void live_unreadable(uint64_t choice)
     } else {
         disk_fail_reads(choose(&choice, 2) == 0 ? -EIO : -EMFILE);
     }
-    model.is_unreadable = true;
+    model.is_unreadable = model.was_unreadable = true;
     if (open_store()) {
         for (uint64_t i = choose(&choice, 3); i > 0; i--) {
             commit(choose(&choice, UINT64_MAX));
@@ -391,7 +392,7 @@ static void take_step(const struct step *step)
             disk_fail(0, 0, 0);
             disk_cut();
         }
-        if (step->operation == RESTART_UNREADABLE)
+        if (step->operation == RESTART_UNREADABLE && !model.was_unreadable)
             live_unreadable(choice);
         clock_fake_advance((uint64_t)2 * NS_PER_S);
         restart();
