@@ -187,6 +187,8 @@ static void check_backlog(size_t exporter, uint64_t records, struct journal_amou
     struct journal_backlog backlog;
     if (!journal_store_backlog(model.store, exporter, &backlog))
         object("an exporter is unknown", exporter);
+    else if (model.was_unreadable)
+        return; /* what could not be read was not counted either */
     else if (backlog.records < records || backlog.amount.items < amount.items ||
              backlog.amount.bytes < amount.bytes)
         object("a backlog is counted too small", records);
@@ -392,7 +394,8 @@ static void take_step(const struct step *step)
             disk_fail(0, 0, 0);
             disk_cut();
         }
-        if (step->operation == RESTART_UNREADABLE && !model.was_unreadable)
+        if (step->operation == RESTART_UNREADABLE && !model.was_unreadable &&
+            choose(&choice, 16) == 0)
             live_unreadable(choice);
         clock_fake_advance((uint64_t)2 * NS_PER_S);
         restart();
