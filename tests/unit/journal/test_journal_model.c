@@ -209,11 +209,18 @@ static void check_all(void)
             model.store, journal_store_low(model.store, exporter), on_damage, NULL);
         struct journal_stored stored;
         uint64_t records = 0;
+        bool has_refused = false;
         struct journal_amount amount = {0};
         memset(is_seen, 0, sizeof(is_seen));
         while (journal_reader_next(reader, &model.memory, &stored) == JOURNAL_READ) {
             check_stored(&stored, is_seen);
-            if (!journal_store_is_done(model.store, exporter, stored.head.id)) {
+            uint64_t serial = 0;
+            if (stored.payload->size >= META_BYTES)
+                memcpy(&serial, stored.payload->data, sizeof(serial));
+            /* One that was refused may have reached the disk, and is not counted then. */
+            bool is_refused = serial < model.count && !model.known[serial].is_acknowledged;
+            has_refused |= is_refused;
+            if (!is_refused && !journal_store_is_done(model.store, exporter, stored.head.id)) {
                 records++;
                 amount.items += stored.head.items;
                 amount.bytes += stored.payload->size - META_BYTES;
@@ -221,7 +228,7 @@ static void check_all(void)
             buffer_unref(stored.payload);
         }
         journal_reader_destroy(reader);
-        check_backlog(exporter, records, amount, damages > 0);
+        check_backlog(exporter, records, amount, damages > 0 || has_refused);
         for (uint64_t serial = 0; serial < model.count; serial++) {
             const struct known *known = &model.known[serial];
             if (!known->is_acknowledged || known->is_done[i])
