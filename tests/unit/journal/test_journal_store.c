@@ -289,6 +289,25 @@ static void what_was_lost_to_damage_does_not_count_for_ever(void **state)
     assert_backlog(exporter, 0, 0);
 }
 
+/* More notes than are kept: a checkpoint behind the records of the same group replaces them. */
+static void a_checkpoint_in_a_group_counts_the_records_of_the_group(void **state)
+{
+    (void)state;
+    enum { GROUPS = 18, GROUP = 500, SMALL_BYTES = 16, LAST = 10 };
+    for (size_t i = 0; i < GROUPS; i++)
+        assert_int_equal(append_group(GROUP, SMALL_BYTES), 0);
+    for (uint64_t id = 1; id <= GROUPS * GROUP; id += 2)
+        journal_store_pay(store, exporter, id, (struct journal_amount){3, SMALL_BYTES});
+    assert_int_equal(append_group(LAST, SMALL_BYTES), 0);
+    restart();
+    const uint64_t records = GROUPS * GROUP / 2 + LAST;
+    struct journal_backlog backlog;
+    assert_true(journal_store_backlog(store, exporter, &backlog));
+    assert_int_equal(backlog.records, records);
+    assert_int_equal(backlog.amount.items, 3 * records);
+    assert_int_equal(backlog.amount.bytes, SMALL_BYTES * records);
+}
+
 static void one_that_was_given_up_takes_no_ids_along(void **state)
 {
     (void)state;
@@ -1056,6 +1075,7 @@ int main(void)
         TEST(old_records_behind_the_end_are_no_damage),
         TEST(a_backlog_is_counted_and_dated_over_restarts),
         TEST(what_was_lost_to_damage_does_not_count_for_ever),
+        TEST(a_checkpoint_in_a_group_counts_the_records_of_the_group),
         TEST(one_that_was_given_up_takes_no_ids_along),
         TEST(a_full_disk_refuses_and_recovers),
         TEST(records_may_be_larger_than_a_segment),
