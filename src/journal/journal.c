@@ -329,6 +329,7 @@ static void commit_all(struct journal *journal, struct journal_record *records)
     }
 }
 
+/* By the monotonic clock: one that is set back does not stop what waits on the disk. */
 static void wait_for(sem_t *wakes, uint64_t timeout_ns)
 {
     if (timeout_ns == UINT64_MAX) {
@@ -336,11 +337,11 @@ static void wait_for(sem_t *wakes, uint64_t timeout_ns)
             continue;
     } else {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until);
         uint64_t ns = (uint64_t)until.tv_nsec + timeout_ns;
         until.tv_sec += (time_t)(ns / NS_PER_S);
         until.tv_nsec = (long)(ns % NS_PER_S);
-        while (sem_timedwait(wakes, &until) != 0 && errno == EINTR)
+        while (sem_clockwait(wakes, CLOCK_MONOTONIC, &until) != 0 && errno == EINTR)
             continue;
     }
     while (sem_trywait(wakes) == 0)

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -30,6 +31,21 @@ struct request {
     uint64_t serial;
     struct batch *batch;
 };
+
+/* By how much the wall clock that the journal reads is ahead of the kernel's, as if that had been
+ * set back since. */
+static _Atomic time_t ahead_s;
+
+int __real_clock_gettime(clockid_t id, struct timespec *now);
+int __wrap_clock_gettime(clockid_t id, struct timespec *now);
+
+int __wrap_clock_gettime(clockid_t id, struct timespec *now)
+{
+    int failed = __real_clock_gettime(id, now);
+    if (id == CLOCK_REALTIME)
+        now->tv_sec += ahead_s;
+    return failed;
+}
 
 static char directory[] = "/tmp/test_journal_XXXXXX";
 static struct lane *lane;
@@ -169,6 +185,7 @@ static int set_up(void **state)
     may_refuse = false;
     is_in_order = true;
     refusing = asked = 0;
+    ahead_s = 0;
     timer_init(&deadline, on_deadline, NULL);
     start();
     return 0;
@@ -253,6 +270,19 @@ static void one_that_refuses_is_asked_with_one_record(void **state)
             assert_int_equal(delivered[i][serial], 1);
 }
 
+static void a_wall_clock_that_is_set_back_stops_nothing(void **state)
+{
+    (void)state;
+    ahead_s = 3600;
+    refusing = ALL;
+    for (uint64_t serial = 1; serial <= RECORDS; serial++)
+        append(serial);
+    while (acknowledged < RECORDS)
+        lane_turn(lane);
+    refusing = 0;
+    run_until((size_t)EXPORTERS * RECORDS);
+}
+
 static void what_was_not_finished_comes_back_after_a_restart(void **state)
 {
     (void)state;
@@ -329,6 +359,7 @@ int main(void)
         TEST(records_go_on_from_memory_in_order),
         TEST(an_exporter_that_refuses_gets_its_records_from_the_disk),
         TEST(one_that_refuses_is_asked_with_one_record),
+        TEST(a_wall_clock_that_is_set_back_stops_nothing),
         TEST(what_was_not_finished_comes_back_after_a_restart),
         TEST(a_journal_that_is_full_says_so_until_it_is_not),
     };
