@@ -11,7 +11,6 @@
 #include "src/core/batch.h"
 #include "src/join/index/join_store.h"
 #include "src/join/profiles/profile_keep.h"
-#include "src/join/profiles/profile_links.h"
 
 void trace_profile_hold_init(struct trace_profile_hold *hold, struct join_store *store,
                              struct budget *budget)
@@ -64,24 +63,18 @@ static bool is_missing(const struct join_link *link)
 }
 
 void trace_profile_hold_add(struct trace_profile_hold *hold, struct held_request request,
-                            const struct profile_links *links, struct pending_processes *pending,
+                            struct profile_links *links, struct pending_processes *pending,
                             uint64_t deadline_ns)
 {
     struct held *held = mem_zalloc(sizeof(*held));
-    uint32_t missing = 0;
     held->request = request;
+    held->request.spans = profile_links_detach(links);
+    held->next_span = 1;
     held->pending = *pending;
     *pending = (struct pending_processes){.items = NULL};
     held->deadline_ns = deadline_ns;
     held->waits_for_all = links->timed_count > 0;
-    for (uint32_t i = 1; i < links->set.count; i++)
-        missing += is_missing(&links->set.items[i]);
-    held->missing = mem_alloc(missing * sizeof(held->missing[0]) + 1);
-    for (uint32_t i = 1; i < links->set.count; i++)
-        if (is_missing(&links->set.items[i]))
-            held->missing[held->missing_count++] = links->set.items[i].key;
     held->overhead = sizeof(*held) + sizeof(*request.batch) + sizeof(request.batch->parts[0]) +
-                     held->missing_count * sizeof(held->missing[0]) +
                      held->pending.count * sizeof(held->pending.items[0]);
     budget_take(hold->budget, held->overhead);
     if (hold->first == NULL)
@@ -89,7 +82,6 @@ void trace_profile_hold_add(struct trace_profile_hold *hold, struct held_request
     *hold->end = held;
     hold->end = &held->next;
     hold->count++;
-    assert(held->missing_count > 0 || held->waits_for_all || held->pending.count > 0);
 }
 
 /* Removes *at from the list. */
@@ -105,7 +97,6 @@ static struct held_request pop_at(struct trace_profile_hold *hold, struct held *
         hold->next = at;
     hold->count--;
     budget_return(hold->budget, held->overhead);
-    mem_free(held->missing);
     pending_processes_fini(&held->pending);
     mem_free(held);
     return request;
@@ -117,21 +108,20 @@ struct held_request trace_profile_hold_pop(struct trace_profile_hold *hold)
     return pop_at(hold, &hold->first);
 }
 
-/* Removes the spans that have arrived from missing. True: the batch no longer waits for anything.
- */
+/* Looks up spans that are missing. True: the batch no longer waits for anything. */
 static bool is_complete(const struct trace_profile_hold *hold, struct held *held)
 {
-    struct span_facts facts;
+    struct link_set *spans = &held->request.spans;
     if (held->waits_for_all)
         return false;
-    while (held->missing_count > 0) {
-        const struct link_key *key = &held->missing[held->missing_count - 1];
-        enum span_found found = span_index_find(
-            &hold->store->index, key->has_trace ? key->trace : NULL, key->span, &facts);
-        if (found == SPAN_MISSED ||
-            (found == SPAN_FOUND && !profile_keep_is_settled(hold->store, &facts)))
+    for (; held->next_span < spans->count; held->next_span++) {
+        struct join_link *span = &spans->items[held->next_span];
+        if (!is_missing(span))
+            continue;
+        join_link_resolve(span, hold->store);
+        if (span->found == SPAN_MISSED ||
+            (span->found == SPAN_FOUND && !profile_keep_is_settled(hold->store, &span->facts)))
             return false;
-        held->missing_count--;
     }
     return pending_processes_are_over(&held->pending, hold->store, clock_now_ns());
 }

@@ -7,25 +7,24 @@
 #include <stdint.h>
 
 #include "src/join/profiles/pending_processes.h"
+#include "src/join/profiles/profile_links.h"
 
 struct batch;
 struct budget;
 struct join_store;
-struct profile_links;
 struct receipt;
-struct link_key;
 
 /* A request that waits; batch NULL: none. */
 struct held_request {
     struct batch *batch;     /* a reference; one part */
     struct receipt *receipt; /* NULL: resolved already */
+    struct link_set spans;   /* which it names, with those that were found; owned */
 };
 
 struct held {
     struct held_request request;
     uint64_t deadline_ns;
-    struct link_key *missing;
-    uint32_t missing_count;
+    uint32_t next_span; /* place of the one that is looked up next: those before it are there */
     struct pending_processes pending;
     bool
         waits_for_all; /* until the deadline: any span may change which one a sample gets by time */
@@ -56,12 +55,12 @@ bool trace_profile_hold_try_take(struct trace_profile_hold *hold, uint64_t bytes
 /* The same within the share for requests that may wait in vain. */
 bool trace_profile_hold_try_take_spare(struct trace_profile_hold *hold, uint64_t bytes);
 void trace_profile_hold_return(struct trace_profile_hold *hold, uint64_t bytes);
-/* Holds a request whose bytes were taken. Takes the reference and the pending processes. links are
- * those of the batch; it must have something to wait for. */
+/* Holds a request whose bytes were taken. Takes the reference and the pending processes, and the
+ * spans out of links, which are those of the batch; it must have something to wait for. */
 void trace_profile_hold_add(struct trace_profile_hold *hold, struct held_request request,
-                            const struct profile_links *links, struct pending_processes *pending,
+                            struct profile_links *links, struct pending_processes *pending,
                             uint64_t deadline_ns);
-/* Removes the oldest request. Returns the reference; the bytes stay taken. */
+/* Removes the oldest request. Returns the reference and the spans; the bytes stay taken. */
 struct held_request trace_profile_hold_pop(struct trace_profile_hold *hold);
 /* The same with the next request that no longer waits for anything. Call it until it returns none:
  * there is none, no spans have arrived, or *looks, decremented for each checked request, is 0. */

@@ -212,8 +212,8 @@ static void join_unshare(void *shared)
     join_store_close(shared);
 }
 
-/* Opens and resolves the links of a batch in one part. False: no memory to index it; counts its
- * samples. */
+/* Reads the links of a batch in one part and looks up those that were not found yet. False: no
+ * memory to index it; counts its samples. */
 static bool look_up(const struct component *owner, struct profile_enricher *enricher,
                     const struct batch *batch, uint32_t *ret_missing)
 {
@@ -237,8 +237,8 @@ static struct batch *only_items(const struct batch *model, uint64_t items)
     return batch;
 }
 
-/* Drops, copies and enriches the samples of a batch that was looked up. A step that changes the
- * batch looks it up again; without memory for that the remaining steps are skipped. */
+/* Drops, copies and enriches the samples of a batch that was looked up. After a step that changes
+ * the batch its links are read again; without memory for that the remaining steps are skipped. */
 static struct finished finish(const struct component *owner, struct profile_enricher *enricher,
                               struct batch *batch)
 {
@@ -379,6 +379,7 @@ static void release(struct join *self, struct held_request request, enum release
     released->held_bytes = batch->bytes;
     released->receipt = request.receipt;
     profile_enricher_init(&enricher, self->store, self->base.budget);
+    profile_links_attach(&enricher.links, &request.spans);
     if (look_up(&self->base, &enricher, batch, &missing)) {
         finished = finish(&self->base, &enricher, batch);
         batch_unref(batch);

@@ -148,6 +148,38 @@ static void many_go_on_in_turns_and_are_looked_at_once(void **state)
     harness_destroy(h);
 }
 
+/* What was found when a profile came stays with it, whatever the index forgets meanwhile. */
+static void a_span_that_was_found_is_not_looked_up_again(void **state)
+{
+    enum { FILLERS = 16, BATCHES = 2000, ID_ROOM = 9 };
+    static struct sketch_span fillers[FILLERS];
+    static char ids[FILLERS][ID_ROOM];
+    (void)state;
+    struct harness *h = join_start(JOIN("hold: 60s, index: {bytes: 1MiB}"));
+    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct sketch_sample samples[] = {join_work, join_work};
+    struct sketch_span late = join_checkout;
+    samples[1].span_id = late.span_id = "span---2";
+    join_offer_spans(h, 0, join_shop, &join_checkout, 1);
+    join_offer_samples(h, 0, "service.name=shop", samples, 2);
+    assert_int_equal(join_metric(h, JOIN_METRIC "held_requests{"), 1);
+    for (unsigned k = 0; k < BATCHES; k++) {
+        for (unsigned i = 0; i < FILLERS; i++) {
+            snprintf(ids[i], ID_ROOM, "%08u", k * FILLERS + i);
+            fillers[i] = join_checkout;
+            fillers[i].span_id = ids[i];
+        }
+        join_offer_spans(h, 0, join_shop, fillers, FILLERS);
+    }
+    join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
+    assert_int_equal(join_metric(h, JOIN_METRIC "held_requests{"), 2); /* it is forgotten */
+    join_offer_spans(h, 0, join_shop, &late, 1);
+    harness_advance(h, 250 * MS);
+    assert_int_equal(exporter->delivered_items, 2);
+    assert_int_equal(join_metric(h, JOIN_METRIC "hits{"), 2);
+    harness_destroy(h);
+}
+
 /* Where they go without a queue, each costs what the exporter does with it, debug for example. */
 static void a_turn_ends_when_its_time_is_over(void **state)
 {
@@ -236,6 +268,7 @@ int main(void)
         cmocka_unit_test(what_is_held_goes_on_when_the_service_stops),
         cmocka_unit_test(beyond_hold_bytes_the_oldest_go_on),
         cmocka_unit_test(many_go_on_in_turns_and_are_looked_at_once),
+        cmocka_unit_test(a_span_that_was_found_is_not_looked_up_again),
         cmocka_unit_test(a_turn_ends_when_its_time_is_over),
         cmocka_unit_test(nothing_waits_while_memory_is_scarce),
         cmocka_unit_test(what_the_next_stage_refuses_for_now_is_offered_again),

@@ -411,7 +411,8 @@ struct batch *profile_enrich(struct profile_enricher *enricher, struct batch *ba
     splice_list_clear(splices);
     profile_additions_begin(&enricher->additions);
     for (uint32_t i = 1; i < links->set.count; i++)
-        prepare_link(enricher, &links->set.items[i], now_ns);
+        if (!links->set.items[i].is_unused)
+            prepare_link(enricher, &links->set.items[i], now_ns);
     if (links->store->settings.trace_url.count > 0)
         collect_urls(enricher, now_ns);
 

@@ -44,8 +44,8 @@ uint32_t profile_keep_unsettled(struct profile_links *links)
         return 0;
     for (uint32_t i = 1; i < links->set.count; i++) {
         struct join_link *link = &links->set.items[i];
-        link->is_unsettled =
-            link->found == SPAN_FOUND && !profile_keep_is_settled(store, &link->facts);
+        link->is_unsettled = !link->is_unused && link->found == SPAN_FOUND &&
+                             !profile_keep_is_settled(store, &link->facts);
         unsettled += link->is_unsettled;
     }
     return unsettled;
@@ -128,7 +128,8 @@ struct batch *profile_keep(struct profile_links *links, struct batch *batch,
     if (keep.is_wanted == NULL)
         return batch_ref(batch);
     for (uint32_t i = 1; i < links->set.count; i++)
-        keep.is_wanted[i] = is_link_wanted(&keep, &links->set.items[i]);
+        keep.is_wanted[i] =
+            !links->set.items[i].is_unused && is_link_wanted(&keep, &links->set.items[i]);
     splice_list_init(&keep.splices, budget);
     struct profile_walk walk = profile_walk_of(&keep.splices, links->from.request, NULL);
     while (profile_walk_next(&walk))

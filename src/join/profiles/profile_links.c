@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading links. Each entry of the attribute table and of the link table is interpreted once; spans
- * that are found by time are looked up again on each _resolve. The set is a list of links in the
+/* Reading links. Each entry of the attribute table and of the link table is interpreted once, each
+ * span is looked up until the index has it; those that are found by time are looked up again on
+ * each _resolve. The set is a list of links in the
  * order of their arrival and a hash table of their places, which double when they are full, as far
  * as the budget has memory. Runs on the owner's thread. */
 #include "src/join/profiles/profile_links.h"
@@ -25,9 +26,6 @@ enum { SCOPE_PROFILES = 2, ITEMS_FIRST = 64 };
 
 /* Room for links at first, room that is made for the expected ones at most, and their limit. */
 enum { LINKS_FIRST = 64, LINKS_AT_ONCE = 1 << 14, LINKS_MAX = 1 << 24 };
-
-/* Above a 16th of the slots in use, clearing all of them is quicker. */
-enum { CLEAR_ALL_SHARE = 16 };
 
 /* Of a link and its slots. */
 #define LINK_BYTES ((uint64_t)sizeof(struct join_link) + 2 * sizeof(uint32_t))
@@ -54,7 +52,8 @@ static bool grow_set(struct profile_links *links, uint32_t capacity)
     /* Both lists exist while links are copied. */
     if (links->budget != NULL && !budget_try_take(links->budget, capacity * LINK_BYTES))
         return false;
-    uint64_t before = set->capacity * LINK_BYTES;
+    uint64_t before = set->charged_bytes;
+    set->charged_bytes = capacity * LINK_BYTES;
     set->items = mem_resize(set->items, capacity * sizeof(struct join_link));
     set->capacity = capacity;
     mem_free(set->slots);
@@ -74,8 +73,10 @@ static uint32_t find_or_add(struct profile_links *links, const struct link_key *
 {
     struct link_set *set = &links->set;
     uint32_t *slot = slot_of(set, key);
-    if (*slot != 0)
+    if (*slot != 0) {
+        set->items[*slot].is_unused = false;
         return *slot;
+    }
     if (set->count == set->capacity) {
         if (set->capacity >= LINKS_MAX || !grow_set(links, 2 * set->capacity)) {
             links->is_short = true;
@@ -101,18 +102,50 @@ void profile_links_init(struct profile_links *links, struct join_store *store,
 void profile_links_fini(struct profile_links *links)
 {
     arena_clear(&links->arena);
-    mem_free(links->set.items);
-    mem_free(links->set.slots);
+    link_set_fini(&links->set, links->budget);
     mem_free(links->named);
     mem_free(links->timed);
     mem_free(links->resources);
     if (links->budget != NULL)
-        budget_return(links->budget, links->charged_bytes + links->set.capacity * LINK_BYTES);
+        budget_return(links->budget, links->charged_bytes);
     links->charged_bytes = 0;
-    links->set = (struct link_set){.count = 1};
     links->named = NULL;
     links->timed = NULL;
     links->resources = NULL;
+}
+
+void link_set_fini(struct link_set *set, struct budget *budget)
+{
+    if (budget != NULL)
+        budget_return(budget, set->charged_bytes);
+    mem_free(set->items);
+    mem_free(set->slots);
+    *set = (struct link_set){.count = 1};
+}
+
+struct link_set profile_links_detach(struct profile_links *links)
+{
+    struct link_set set = links->set;
+    uint64_t bytes = (uint64_t)set.count * sizeof(struct join_link);
+    mem_free(set.slots);
+    set.slots = NULL;
+    set.slots_count = 0;
+    set.items = mem_resize(set.items, bytes);
+    set.capacity = set.count;
+    if (links->budget != NULL) {
+        assert(bytes <= set.charged_bytes);
+        budget_return(links->budget, set.charged_bytes - bytes);
+        set.charged_bytes = bytes;
+    }
+    links->set = (struct link_set){.count = 1, .seed = set.seed};
+    return set;
+}
+
+void profile_links_attach(struct profile_links *links, struct link_set *set)
+{
+    assert(links->set.items == NULL);
+    links->set = *set;
+    *set = (struct link_set){.count = 1};
 }
 
 /* Doubles the room for items. NULL, and is_short from then on: the budget has no memory. */
@@ -326,14 +359,14 @@ bool profile_links_open(struct profile_links *links, struct slice request, uint6
     const struct join_settings *settings = &links->store->settings;
     struct profile_dictionary *from = &links->from;
     struct link_set *set = &links->set;
-    /* A large table with few links is emptied link by link: otherwise every small request would pay
-     * for the slots of a large one before it. */
-    if (set->count > 1 && set->count > set->slots_count / CLEAR_ALL_SHARE)
-        memset(set->slots, 0, set->slots_count * sizeof(uint32_t));
-    else /* backwards, so that a search never ends at a slot that is already empty */
-        for (uint32_t i = set->count; --i > 0;)
-            *slot_of(set, &set->items[i].key) = 0;
-    set->count = 1;
+    for (uint32_t i = 1; i < set->count; i++) {
+        struct join_link *link = &set->items[i];
+        *link = (struct join_link){.key = link->key,
+                                   .found = link->found,
+                                   .is_final = link->is_final,
+                                   .is_unused = true,
+                                   .facts = link->facts};
+    }
     links->named_count = 0;
     links->timed_count = 0;
     links->timed_found = 0;
@@ -349,7 +382,8 @@ bool profile_links_open(struct profile_links *links, struct slice request, uint6
     links->roles = arena_try_alloc(&links->arena, roles_bytes);
     links->by_link = arena_try_alloc(&links->arena, by_link_bytes);
     uint32_t capacity = LINKS_FIRST;
-    while (capacity <= from->counts[PROFILE_LINKS] && capacity < LINKS_AT_ONCE)
+    while (capacity <= set->count ||
+           (capacity <= from->counts[PROFILE_LINKS] && capacity < LINKS_AT_ONCE))
         capacity *= 2;
     if (links->roles == NULL || links->by_link == NULL ||
         (capacity > set->capacity && !grow_set(links, capacity)))
@@ -382,17 +416,23 @@ bool profile_links_open(struct profile_links *links, struct slice request, uint6
     return !links->is_short;
 }
 
-static void resolve(const struct profile_links *links, struct join_link *link)
+void join_link_resolve(struct join_link *link, const struct join_store *store)
 {
-    const struct join_store *store = links->store;
     const struct link_key *key = &link->key;
+    if (link->is_final)
+        return;
     link->found = (uint8_t)span_index_find(&store->index, key->has_trace ? key->trace : NULL,
                                            key->span, &link->facts);
     if (link->found != SPAN_FOUND)
         return;
+    link->is_final = true;
+    if (!store->settings.takes_root)
+        return;
     struct span_facts root = link->facts;
-    if (store->settings.takes_root && span_index_root(&store->index, &root) != SPAN_ROOT_UNKNOWN)
+    enum span_root is_root = span_index_root(&store->index, &root);
+    if (is_root != SPAN_ROOT_UNKNOWN)
         link->facts = root;
+    link->is_final = is_root == SPAN_ROOT_FOUND;
 }
 
 uint32_t profile_links_place(struct profile_links *links, const struct link_key *key)
@@ -400,7 +440,7 @@ uint32_t profile_links_place(struct profile_links *links, const struct link_key 
     uint32_t count = links->set.count;
     uint32_t place = find_or_add(links, key);
     if (place == count && place != LINK_NONE)
-        resolve(links, &links->set.items[place]);
+        join_link_resolve(&links->set.items[place], links->store);
     return place;
 }
 
@@ -409,15 +449,16 @@ uint32_t profile_links_resolve(struct profile_links *links)
     const struct span_index *index = &links->store->index;
     uint32_t missing = 0;
     uint32_t count = links->set.count;
+    struct join_link *items = links->set.items;
     for (uint32_t i = 1; i < count + SLOTS_AHEAD; i++) {
-        if (i < count)
-            span_index_fetch_slots(index, links->set.items[i].key.span);
-        if (i > ENTRIES_BEHIND && i - ENTRIES_BEHIND < count)
-            span_index_fetch_entries(index, links->set.items[i - ENTRIES_BEHIND].key.span);
-        if (i <= SLOTS_AHEAD)
+        if (i < count && !items[i].is_final)
+            span_index_fetch_slots(index, items[i].key.span);
+        if (i > ENTRIES_BEHIND && i - ENTRIES_BEHIND < count && !items[i - ENTRIES_BEHIND].is_final)
+            span_index_fetch_entries(index, items[i - ENTRIES_BEHIND].key.span);
+        if (i <= SLOTS_AHEAD || items[i - SLOTS_AHEAD].is_unused)
             continue;
-        struct join_link *link = &links->set.items[i - SLOTS_AHEAD];
-        resolve(links, link);
+        struct join_link *link = &items[i - SLOTS_AHEAD];
+        join_link_resolve(link, links->store);
         missing += link->found == SPAN_MISSED;
     }
     for (uint32_t i = 0; i < links->timed_count; i++) {

@@ -36,6 +36,8 @@ struct link_key {
 struct join_link {
     struct link_key key;
     uint8_t found;           /* enum span_found */
+    bool is_final;           /* FOUND, with its root if that is wanted: not looked up again */
+    bool is_unused;          /* named by an earlier form of the request only */
     bool is_known;           /* some such samples are of a service whose spans have been seen */
     bool is_lifted;          /* some of its samples name it by labels */
     bool is_as_it_came;      /* samples that have a link keep it */
@@ -58,6 +60,7 @@ struct link_set {
     uint32_t *slots; /* places by key: open addressing, at most half full; 0: empty */
     uint32_t slots_count;
     uint64_t seed;
+    uint64_t charged_bytes;
 };
 
 /* What an entry of the attribute table means to the join. */
@@ -116,14 +119,23 @@ enum { PROFILE_SAMPLES = 2 };
 void profile_links_init(struct profile_links *links, struct join_store *store,
                         struct budget *budget);
 void profile_links_fini(struct profile_links *links);
-/* Reads a request, in the place of the last one, and notes its services in the store. False: its
- * index takes more memory than PROFILE_INDEX_BYTES_MAX or than the budget has. */
+/* Reads a request, or another form of the same one: spans that were found keep what was found.
+ * Notes its services in the store. False: its index takes more memory than PROFILE_INDEX_BYTES_MAX
+ * or than the budget has. */
 bool profile_links_open(struct profile_links *links, struct slice request, uint64_t now_ns);
-/* Looks up all spans. Returns how many are missing and may still arrive, plus the samples whose
- * span is found by time and may still change. */
+/* Looks up all spans that were not found yet. Returns how many are missing and may still arrive,
+ * plus the samples whose span is found by time and may still change. */
 uint32_t profile_links_resolve(struct profile_links *links);
 /* The place of that span in set, looked up if it is new; LINK_NONE: the budget has no memory. */
 uint32_t profile_links_place(struct profile_links *links, const struct link_key *key);
+/* Looks up the span of a link, unless it was found already. */
+void join_link_resolve(struct join_link *link, const struct join_store *store);
+/* Takes the spans and what was found out of links, to be kept while the request waits. Their memory
+ * stays charged to the budget of links; link_set_fini returns it. Places stay. */
+struct link_set profile_links_detach(struct profile_links *links);
+/* Gives them back, before _open. Empties set. */
+void profile_links_attach(struct profile_links *links, struct link_set *set);
+void link_set_fini(struct link_set *set, struct budget *budget);
 /* The role of an attribute of the request. */
 static inline const struct attribute_role *profile_links_role(const struct profile_links *links,
                                                               struct profile_index index)
