@@ -14,6 +14,7 @@
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
+#include "src/cli/profile/pprof_merge.h"
 #include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_dictionary.h"
@@ -350,7 +351,32 @@ static void run_pprof(struct slice profile)
     arena_clear(&arena);
 }
 
+/* `spanflame profile merge`, of a file with itself. */
+static void run_merge(struct slice profile)
+{
+    struct arena arena;
+    struct pprof pprof;
+    struct pprof_merge merge;
+    struct error error = {.text = ""};
+    struct buffer *merged = NULL;
+    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
+    pprof_merge_init(&merge);
+    work_begin();
+    bool is_read = pprof_read(&arena, profile, &pprof, &error);
+    if (is_read && pprof_merge_add(&merge, &pprof, &error) &&
+        pprof_merge_add(&merge, &pprof, &error))
+        merged = pprof_merge_take(&merge, &error);
+    work_produced(merged != NULL ? merged->size : 0);
+    work_end();
+    if (!is_read)
+        printf("%s\n", error.text);
+    buffer_unref(merged);
+    pprof_merge_fini(&merge);
+    arena_clear(&arena);
+}
+
 static const struct work_stage pprof_stages[] = {
+    {.name = "pprof, merged", .run = run_merge, .per_byte_max = 85},
     {.name = "pprof, read, checked, to OTLP", .run = run_pprof, .per_byte_max = 85},
 };
 

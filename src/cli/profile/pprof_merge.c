@@ -15,10 +15,12 @@
 
 enum { COLUMNS_FIRST = 4, LABEL_WORDS = 4 };
 
-/* One profile being merged: its indices + 1, and the ids in the result. */
+/* One profile being merged: its indices + 1, and the ids in the result. Strings have their indices;
+ * each is hashed once, however often it is named. */
 struct adding {
     struct pprof_merge *merge;
     const struct pprof *from;
+    uint32_t *strings; /* 0: not added yet, or empty */
     uint32_t *functions;
     uint32_t *mappings;
     uint32_t *locations;
@@ -56,7 +58,10 @@ void pprof_merge_fini(struct pprof_merge *merge)
 static uint32_t text_of(struct adding *adding, uint32_t index)
 {
     assert(index < adding->from->strings_count);
-    return pprof_writer_string(&adding->merge->writer, adding->from->strings[index]);
+    if (adding->strings[index] == 0)
+        adding->strings[index] =
+            pprof_writer_string(&adding->merge->writer, adding->from->strings[index]);
+    return adding->strings[index];
 }
 
 static uint64_t *key_room(struct pprof_merge *merge, size_t words)
@@ -204,8 +209,11 @@ bool pprof_merge_add(struct pprof_merge *merge, const struct pprof *pprof, struc
 {
     struct adding adding = {.merge = merge, .from = pprof};
     bool is_new;
-    if (!add_columns(&adding, error))
+    adding.strings = mem_zalloc(pprof->strings_count * sizeof(uint32_t));
+    if (!add_columns(&adding, error)) {
+        mem_free(adding.strings);
         return false;
+    }
     adding.functions = mem_zalloc((pprof->functions_count + 1) * sizeof(uint32_t));
     adding.mappings = mem_zalloc((pprof->mappings_count + 1) * sizeof(uint32_t));
     adding.locations = mem_zalloc((pprof->locations_count + 1) * sizeof(uint32_t));
@@ -266,6 +274,7 @@ bool pprof_merge_add(struct pprof_merge *merge, const struct pprof *pprof, struc
     }
     add_samples(&adding);
     add_head(&adding);
+    mem_free(adding.strings);
     mem_free(adding.functions);
     mem_free(adding.mappings);
     mem_free(adding.locations);
