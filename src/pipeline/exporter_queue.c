@@ -36,6 +36,8 @@ struct export
     struct receipt attempt;
     struct retry retry;
     struct timer timer; /* running: waits for its next attempt */
+    uint64_t since;     /* the place of its first failure among the queue's results; 0: none yet.
+                           Without retries, of the last result before its attempt */
     bool is_embedded;   /* in the one request that it carries */
 };
 
@@ -59,7 +61,13 @@ struct exporter_queue {
     struct export *exports;       /* under way */
     uint64_t exports_count;
     uint64_t requests_count; /* taken and not done */
-    uint64_t delivered_ns;   /* when the back-end last took something */
+    /* Results of attempts are counted. The places of the last delivery, of the last failure that is
+     * not permanent, and of the last one before it of another export: 0, there was none. */
+    uint64_t results;
+    uint64_t delivered_at;
+    uint64_t failed_at;
+    uint64_t others_failed_at;
+    const struct export *failed; /* whose was the last failure; NULL: of one that has ended */
     struct lane_job job;
     struct budget_waiter slot_waiter;
     counter refused_requests;
@@ -260,6 +268,8 @@ static struct export_batch end(struct export *export)
     struct exporter_queue *queue = export->queue;
     struct export_batch cut = export->cut;
     assert(queue->exports_count > 0);
+    if (queue->failed == export)
+        queue->failed = NULL;
     if (export->prev != NULL)
         export->prev->next = export->next;
     else
@@ -297,7 +307,7 @@ static void deliver(struct export *export, const struct outcome *outcome)
     struct exporter_queue *queue = export->queue;
     struct export_batch cut = end(export);
     const struct batch *batch = cut.batch;
-    queue->delivered_ns = clock_now_ns();
+    queue->delivered_at = ++queue->results;
     queue->is_failing = false;
     uint64_t known = outcome->invalid_items + outcome->too_large_items;
     assert(known <= outcome->rejected_items);
@@ -327,6 +337,26 @@ static bool has_to_yield(const struct exporter_queue *queue, const struct batch 
     return exporter_queue_stores(queue) && batch->is_joint && !queue->is_out_of_retries;
 }
 
+static void note_failure(struct export *export)
+{
+    struct exporter_queue *queue = export->queue;
+    if (queue->failed != export)
+        queue->others_failed_at = queue->failed_at;
+    queue->failed = export;
+    queue->failed_at = ++queue->results;
+    if (queue->config->has_retry && export->since == 0)
+        export->since = queue->failed_at;
+}
+
+/* The back-end has taken others since it refused this one, and has refused none of them after that:
+ * it will not take this one. Otherwise it is away, and takes it later. */
+static bool is_refused_alone(const struct export *export)
+{
+    const struct exporter_queue *queue = export->queue;
+    assert(queue->failed == export);
+    return queue->delivered_at > export->since && queue->delivered_at > queue->others_failed_at;
+}
+
 /* The batch is delivered, lost, or waits for its next attempt. */
 static void on_attempt_done(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
@@ -343,6 +373,8 @@ static void on_attempt_done(struct receipt *receipt, const struct outcome *outco
     struct outcome last = *outcome;
     last.reason = LOSS_RETRIES_OVER;
     queue->is_failing = !outcome->is_permanent;
+    if (queue->is_failing)
+        note_failure(export);
     if (queue->is_failing && config->has_retry && has_to_yield(queue, export->cut.batch)) {
         struct export_batch yielded = end(export);
         give_back(queue, &yielded, "", &last);
@@ -372,9 +404,8 @@ static void on_attempt_done(struct receipt *receipt, const struct outcome *outco
     }
     if (last.reason == LOSS_SHUTDOWN)
         last.cause = FAILURE_SHUTDOWN;
-    /* A back-end that has taken others meanwhile will not take this one. */
     bool stays = exporter_queue_stores(queue) && !outcome->is_permanent &&
-                 (last.reason == LOSS_SHUTDOWN || queue->delivered_ns < export->retry.started_ns);
+                 (last.reason == LOSS_SHUTDOWN || !is_refused_alone(export));
     struct export_batch cut = end(export);
     if (stays)
         give_back(queue, &cut, why, &last);
@@ -406,6 +437,7 @@ static void start_export(struct exporter_queue *queue, struct export *export,
 {
     export->queue = queue;
     export->cut = *cut;
+    export->since = queue->config->has_retry ? 0 : queue->results;
     export->next = queue->exports;
     if (export->next != NULL)
         export->next->prev = export;

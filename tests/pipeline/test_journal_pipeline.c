@@ -523,25 +523,48 @@ static void the_end_of_retries_keeps_what_nobody_takes(void **state)
     stop(h);
 }
 
-static void but_not_what_it_alone_is_refused(void **state)
+#define TWO_SECONDS                                                                                \
+    "retry_on_failure: {initial_interval: 1s, randomization_factor: 0, max_interval: 1s, "         \
+    "max_elapsed_time: 2s}"
+
+/* Some were delivered while these were under way, and then the back-end was gone for long. */
+static void nor_does_the_end_of_retries_lose_what_was_under_way(void **state)
 {
     (void)state;
-    struct harness *h = start(&(struct setting){
-        .exporters = "test: {sending_queue: {storage: file_storage, num_consumers: 2}, "
-                     "retry_on_failure: {enabled: true, initial_interval: 1s, max_interval: 1s, "
-                     "max_elapsed_time: 2s}}"});
+    struct harness *h =
+        start(&(struct setting){.exporters = "test: {" STORES ", " TWO_SECONDS "}"});
     struct test_exporter *exporter = harness_exporter(h, "test");
     exporter->answer = ANSWER_HOLD;
-    harness_send(h, MEDIUM);
-    await_attempts(h, exporter, 1);
+    for (unsigned i = 0; i < MEDIUM; i++)
+        harness_send(h, 1);
+    await_attempts(h, exporter, MEDIUM);
     exporter->answer = ANSWER_OK;
     harness_send(h, 1);
     await_items(h, exporter, 1);
     exporter->answer = ANSWER_BUSY;
     test_exporter_release(exporter, ANSWER_BUSY);
-    harness_advance(h, 10 * S);
-    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_RETRIES_OVER], MEDIUM);
+    harness_advance(h, 60 * S);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
     exporter->answer = ANSWER_OK;
+    await_items(h, exporter, MEDIUM + 1);
+    check_items(exporter, 0, MEDIUM + 1);
+    stop(h);
+}
+
+static void but_not_what_it_alone_is_refused(void **state)
+{
+    (void)state;
+    struct harness *h =
+        start(&(struct setting){.exporters = "test: {" STORES ", " TWO_SECONDS "}"});
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->has_poison = true; /* the first item */
+    harness_send(h, MEDIUM);
+    await_attempts(h, exporter, 1);
+    harness_send(h, 1);
+    await_items(h, exporter, 1);
+    harness_advance(h, 10 * S);
+    assert_int_equal(exporter->poisoned, 3);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_RETRIES_OVER], MEDIUM);
     send_all(h, 1);
     await_items(h, exporter, 2);
     stop(h);
@@ -957,6 +980,7 @@ int main(void)
         TEST(what_one_has_finished_is_known_after_a_kill),
         TEST(a_permanent_refusal_ends_it),
         TEST(the_end_of_retries_keeps_what_nobody_takes),
+        TEST(nor_does_the_end_of_retries_lose_what_was_under_way),
         TEST(but_not_what_it_alone_is_refused),
         TEST(batches_are_made_of_records_and_finish_them_all),
         TEST(a_full_queue_loses_nothing),

@@ -252,13 +252,24 @@ static void remember(struct test_exporter *self, const struct batch *batch)
         snprintf(attempt->client, sizeof(attempt->client), "%s", client->metadata[0].value);
 }
 
+static void look_for_poison(uint64_t number, void *arg)
+{
+    struct test_exporter *self = arg;
+    self->poisoned += number == self->poison;
+}
+
 static void test_exporter_consume(struct component *component, struct batch *batch,
                                   struct receipt *receipt)
 {
     struct test_exporter *self = test_exporter_of(component);
     bool is_scripted = self->script_next < self->script_count;
     enum test_answer answer = is_scripted ? self->script[self->script_next++] : self->answer;
+    size_t poisoned = self->poisoned;
     remember(self, batch);
+    if (self->has_poison)
+        numbered_read(batch, look_for_poison, self);
+    if (self->poisoned > poisoned)
+        answer = ANSWER_BUSY;
     if (self->cost_ns > 0) {
         clock_fake_advance(self->cost_ns);
         self->end_of_turn = self->end_of_turn.fn != NULL

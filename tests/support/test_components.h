@@ -41,6 +41,9 @@ struct test_exporter {
     size_t script_next;
     uint64_t hint_ns;
     bool has_own_items; /* items are not numbered: the test knows what they are */
+    bool has_poison;    /* whatever holds item `poison` gets ANSWER_BUSY */
+    uint64_t poison;
+    size_t poisoned; /* attempts that were refused for it */
     size_t attempts_count;
     struct test_attempt attempts[TEST_ATTEMPTS_MAX];
     size_t held_count;
