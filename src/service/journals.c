@@ -11,8 +11,10 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "src/base/budget.h"
 #include "src/base/error.h"
 #include "src/base/fileops.h"
 #include "src/base/log.h"
@@ -63,6 +65,29 @@ static const struct config_component *find_storage(struct service *service, size
                 if (config->pipelines[i].receivers[j] == pipeline->exporters[k])
                     return known[i];
     return NULL;
+}
+
+/* Exporters of a pipeline may name different storages, and one journal serves them all: it is as
+ * safe as the safest of them asks for. */
+static bool is_synced(struct service *service, size_t index,
+                      const struct config_component *extension)
+{
+    const struct config_pipeline *pipeline = &service->config->pipelines[index];
+    bool is_synced = ((const struct file_storage_config *)extension->config)->fsync;
+    for (size_t i = 0; i < pipeline->exporters_count; i++) {
+        const char *storage = storage_of(pipeline->exporters[i]);
+        if (storage[0] == '\0' || strcmp(storage, extension->id) == 0)
+            continue;
+        const struct config_component *other = service->view.extension(&service->view, storage);
+        is_synced |= ((const struct file_storage_config *)other->config)->fsync;
+        log_warn(NULL,
+                 "Exporters of one pipeline have different storages. Its journal is in that of the "
+                 "first, and is flushed to the disk if any of them has fsync.",
+                 log_text("pipeline", pipeline->id),
+                 log_text("exporter", pipeline->exporters[i]->id), log_text("storage", storage),
+                 log_text("journal_storage", extension->id));
+    }
+    return is_synced;
 }
 
 /* As the journal knows it, owned by the caller. Identifiers have no limit: of a long one, the start
@@ -198,10 +223,11 @@ static bool start_journal(struct service *service, size_t index,
     const struct config_pipeline *pipeline = &service->config->pipelines[index];
     const struct file_storage_config *config = extension->config;
     struct budget *disk = &service->disks[component_slot(service, extension)];
+    bool is_flushed = is_synced(service, index, extension);
     char directory[PATH_MAX];
     directory_of(directory, config->directory, pipeline->id);
     if (config->create_directory) {
-        int failed = make_directory(config->directory, file_storage_mode(config), config->fsync);
+        int failed = make_directory(config->directory, file_storage_mode(config), is_flushed);
         if (failed != 0)
             return error_set(error, "cannot make the directory %s: %s", config->directory,
                              strerror(-failed));
@@ -214,7 +240,7 @@ static bool start_journal(struct service *service, size_t index,
             .store = {.directory = directory,
                       .segment_bytes = segment_bytes_for(config, journals),
                       .disk = disk,
-                      .is_synced = config->fsync,
+                      .is_synced = is_flushed,
                       .directory_mode = file_storage_mode(config)},
             .exporters = (const char *const *)names,
             .exporters_count = count,
@@ -234,14 +260,14 @@ static bool start_journal(struct service *service, size_t index,
     for (unsigned lane = 0; lane < service->lanes_count; lane++)
         pipeline_set_journal(service->lanes[lane].pipelines[index], journal);
     log_info(NULL,
-             config->fsync ? "Requests survive a power cut once they are answered."
-                           : "Requests survive the end of the process once they are "
-                             "answered; for power cuts set fsync of file_storage.",
+             is_flushed ? "Requests survive a power cut once they are answered."
+                        : "Requests survive the end of the process once they are "
+                          "answered; for power cuts set fsync of file_storage.",
              log_text("pipeline", pipeline->id), log_text("directory", directory));
     return journal_start(journal, error);
 }
 
-struct unused {
+struct search {
     struct service *service;
     const struct config_component *extension;
 };
@@ -253,55 +279,94 @@ static void note_segment(const char *name, void *arg)
     *has_segment |= journal_segment_number(name, &number);
 }
 
+/* By the file itself: the same directory may be named in several ways, and another one may have had
+ * the journal of that pipeline before. */
+static bool is_used(const struct service *service, const char *path)
+{
+    struct stat found;
+    struct stat used;
+    if (fileops()->stat(path, &found) != 0)
+        return false;
+    for (size_t i = 0; i < service->config->pipelines_count; i++)
+        if (service->journals[i] != NULL &&
+            fileops()->stat(journal_directory(service->journals[i]), &used) == 0 &&
+            used.st_dev == found.st_dev && used.st_ino == found.st_ino)
+            return true;
+    return false;
+}
+
+/* Two extensions may have one directory. */
+static bool is_noted(const struct service *service, const char *path)
+{
+    struct stat found;
+    struct stat noted;
+    if (fileops()->stat(path, &found) != 0)
+        return false;
+    for (size_t i = 0; i < service->unused_count; i++)
+        if (fileops()->stat(service->unused[i].directory, &noted) == 0 &&
+            noted.st_dev == found.st_dev && noted.st_ino == found.st_ino)
+            return true;
+    return false;
+}
+
 /* An entry of the directory of file_storage. */
 static void look_at(const char *name, void *arg)
 {
-    const struct unused *unused = arg;
-    const struct service *service = unused->service;
-    const struct file_storage_config *config = unused->extension->config;
+    const struct search *search = arg;
+    struct service *service = search->service;
+    const struct file_storage_config *config = search->extension->config;
     char path[PATH_MAX];
-    char used[PATH_MAX];
     bool has_segment = false;
     struct error error = {.text = ""};
-    if (snprintf(path, sizeof(path), "%s/%s", config->directory, name) >= (int)sizeof(path))
+    struct budget disk; /* it does not count as part of max_size */
+    if (snprintf(path, sizeof(path), "%s/%s", config->directory, name) >= (int)sizeof(path) ||
+        is_used(service, path) || is_noted(service, path) ||
+        fileops()->list(path, note_segment, &has_segment) != 0 || !has_segment)
         return;
-    for (size_t i = 0; i < service->config->pipelines_count; i++) {
-        directory_of(used, config->directory, service->config->pipelines[i].id);
-        if (service->journals[i] != NULL && strcmp(used, path) == 0)
-            return;
-    }
-    if (fileops()->list(path, note_segment, &has_segment) != 0 || !has_segment)
-        return;
-    struct journal_store *store = journal_store_open(
-        &(struct journal_store_settings){
-            .directory = path,
-            .segment_bytes = JOURNAL_SEGMENT_BYTES,
-            .disk = &service->disks[component_slot(service, unused->extension)],
-            .is_read_only = true,
-        },
-        &error);
-    if (store == NULL)
-        return;
-    struct journal_figures figures = journal_store_figures(store);
-    if (figures.low_id < figures.next_id)
+    budget_init(&disk, UINT64_MAX);
+    struct journal_store *store =
+        journal_store_open(&(struct journal_store_settings){.directory = path,
+                                                            .segment_bytes = JOURNAL_SEGMENT_BYTES,
+                                                            .disk = &disk,
+                                                            .is_read_only = true},
+                           &error);
+    struct journal_figures figures = {.bytes = 0};
+    if (store != NULL)
+        figures = journal_store_figures(store);
+    else
         log_warn(NULL,
-                 "Requests wait in a journal that no pipeline uses: its pipeline has another name "
-                 "or is gone, or none of its exporters has storage any more. They stay there until "
-                 "that is put back.",
-                 log_text("directory", path),
-                 log_int("requests", (int64_t)(figures.next_id - figures.low_id)));
+                 "There is a journal that no pipeline uses and that cannot be read. \"spanflame "
+                 "journal verify\" says more of it.",
+                 log_text("directory", path), log_text("error", error.text));
     journal_store_close(store);
+    budget_fini(&disk);
+    if (figures.low_id >= figures.next_id)
+        return;
+    struct unused_journal unused = {.directory = mem_copy_text(path),
+                                    .storage = search->extension,
+                                    .records = figures.next_id - figures.low_id,
+                                    .bytes = figures.bytes};
+    service->unused =
+        mem_resize(service->unused, (service->unused_count + 1) * sizeof(service->unused[0]));
+    service->unused[service->unused_count++] = unused;
+    log_warn(NULL,
+             "Requests wait in a journal that no pipeline uses: its pipeline has another name, "
+             "another storage, or none any more, or is gone. They stay there, beside max_size, "
+             "until that is put back. \"spanflame journal export\" prints them; to drop them, "
+             "delete the directory.",
+             log_text("directory", path), log_int("requests", (int64_t)unused.records),
+             log_int("bytes", (int64_t)unused.bytes));
 }
 
 static void warn_of_unused(struct service *service)
 {
     const struct config *config = service->config;
     for (size_t i = 0; i < config->extensions_count; i++) {
-        struct unused unused = {service, config->extensions[i]};
-        if (strcmp(unused.extension->factory->type, "file_storage") != 0)
+        struct search search = {service, config->extensions[i]};
+        if (strcmp(search.extension->factory->type, "file_storage") != 0)
             continue;
-        const struct file_storage_config *storage = unused.extension->config;
-        fileops()->list(storage->directory, look_at, &unused);
+        const struct file_storage_config *storage = search.extension->config;
+        fileops()->list(storage->directory, look_at, &search);
     }
 }
 
@@ -356,10 +421,14 @@ void journals_destroy(struct service *service)
 {
     for (size_t i = 0; service->journals != NULL && i < service->config->pipelines_count; i++)
         journal_destroy(service->journals[i]);
+    while (service->unused_count > 0)
+        mem_free(service->unused[--service->unused_count].directory);
+    mem_free(service->unused);
     mem_free((void *)service->journals);
     mem_free((void *)service->storages);
     service->journals = NULL;
     service->storages = NULL;
+    service->unused = NULL;
 }
 
 /* Of a storage: until max_size, or the disk, is full. */

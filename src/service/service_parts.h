@@ -31,6 +31,15 @@ struct service_lane {
     struct component ***processors; /* by pipeline, then in order */
 };
 
+/* Found at the start in the directory of a file_storage: requests wait there, and no pipeline has
+ * it as its journal. */
+struct unused_journal {
+    char *directory;
+    const struct config_component *storage;
+    uint64_t records;
+    uint64_t bytes; /* of its files */
+};
+
 enum service_state { SERVICE_BUILT, SERVICE_READY, SERVICE_STOPPING };
 
 struct stop_run;
@@ -44,11 +53,13 @@ struct service {
     struct exporter_queue_shared *shared;     /* by component and signal */
     struct journal **journals;                /* by pipeline; NULL: it has none */
     const struct config_component **storages; /* by pipeline: file_storage of its journal */
-    struct budget *disks;                     /* by component: of file_storage, bytes of files */
-    void **commons;                           /* by component: what its instances share */
-    struct component **extensions;            /* as config->extensions, on lane 0 */
-    struct telemetry *telemetry;              /* NULL: no metrics reader */
-    struct stop_run *stop_run;                /* while stopping */
+    struct unused_journal *unused;            /* journals of no pipeline */
+    size_t unused_count;
+    struct budget *disks;          /* by component: of file_storage, bytes of files */
+    void **commons;                /* by component: what its instances share */
+    struct component **extensions; /* as config->extensions, on lane 0 */
+    struct telemetry *telemetry;   /* NULL: no metrics reader */
+    struct stop_run *stop_run;     /* while stopping */
     _Atomic enum service_state state;
     uint64_t started_ns;
     uint64_t ready_wall_ns;

@@ -196,6 +196,20 @@ static void print_journals(const struct service *service, FILE *out)
         has_title = true;
         print_journal(out, service->config->pipelines[i].id, service->journals[i]);
     }
+    if (service->unused_count == 0)
+        return;
+    fputs(has_title ? "" : "<h2>Journals</h2>\n", out);
+    fputs("<h3>Not used by any pipeline, at the start</h3>\n<table>\n<tr><th>Directory</th>"
+          "<th>Requests</th><th>Bytes of files</th></tr>\n",
+          out);
+    for (size_t i = 0; i < service->unused_count; i++) {
+        const struct unused_journal *unused = &service->unused[i];
+        fputs("<tr><th>", out);
+        print_text(out, unused->directory);
+        fprintf(out, "</th><td>%" PRIu64 "</td><td>%" PRIu64 "</td></tr>\n", unused->records,
+                unused->bytes);
+    }
+    fputs("</table>\n", out);
 }
 
 static void print_pipelines(const struct service *service, FILE *out)

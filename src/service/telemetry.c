@@ -311,6 +311,17 @@ void telemetry_print(struct service *service, enum metrics_level level, FILE *ou
     for (size_t i = 0; i < service->config->pipelines_count; i++)
         if (service->journals[i] != NULL)
             add_journal(service, i, metrics);
+    for (size_t i = 0; i < service->unused_count; i++) {
+        const struct unused_journal *unused = &service->unused[i];
+        const struct metric_labels place = {
+            .pairs = {{"directory", unused->directory}, {"extension", unused->storage->id}}};
+        metrics_add(metrics, "spanflame_journal_unused_records", COUNTER_GAUGE,
+                    "Requests found at the start in a journal that no pipeline uses.", &place,
+                    (double)unused->records);
+        metrics_add(metrics, "spanflame_journal_unused_bytes", COUNTER_GAUGE,
+                    "Bytes of the files of a journal that no pipeline uses, found at the start.",
+                    &place, (double)unused->bytes);
+    }
     metrics_print(metrics, &style, out);
     metrics_destroy(metrics);
 }

@@ -894,6 +894,133 @@ static void what_waits_for_it_is_given_up_when_the_disk_is_full(void **state)
     stop(h);
 }
 
+static void but_not_if_that_frees_nothing(void **state)
+{
+    (void)state;
+    const struct setting both = {.exporters = "test/a: {" AT_ONCE "}, test/b: {" AT_ONCE "}",
+                                 .names = "test/a, test/b"};
+    const struct setting one = {.exporters = "test/b: {" AT_ONCE "}", .names = "test/b"};
+    struct harness *h = start(&both);
+    harness_exporter(h, "test/a")->answer = harness_exporter(h, "test/b")->answer = ANSWER_BUSY;
+    send_all(h, 5);
+    stop_as_it_is(h);
+    h = start(&one);
+    harness_exporter(h, "test/b")->answer = ANSWER_BUSY;
+    harness_exporter(h, "test/b")->has_own_items = true;
+    unsigned accepted = 5;
+    for (unsigned refused = 0; refused < 5;) {
+        struct test_request *request =
+            harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
+        await_answers(h);
+        accepted += request->outcome.verdict == ACCEPTED;
+        refused += request->outcome.verdict != ACCEPTED;
+        if (refused > 0)
+            poll(NULL, 0, 5); /* for the thread that prepares segments */
+    }
+    assert_int_equal(counter_read(&journal_counters(harness_journal(h, 0))->abandoned), 0);
+    stop_as_it_is(h);
+    h = start(&both);
+    struct test_exporter *gone = harness_exporter(h, "test/a");
+    gone->has_own_items = harness_exporter(h, "test/b")->has_own_items = true;
+    await_items(h, harness_exporter(h, "test/b"), accepted);
+    await_items(h, gone, accepted);
+    stop(h);
+}
+
+/* Two storages, a without fsync and b with it; the pipeline has these exporters. */
+static struct harness *start_on_two(const char *exporters, const char *names)
+{
+    char yaml[YAML_MAX];
+    snprintf(yaml, sizeof(yaml),
+             "extensions: {file_storage/a: {directory: %s/a, create_directory: true}, "
+             "file_storage/b: {directory: %s/b, create_directory: true, fsync: true}, "
+             "file_storage/c: {directory: %s/b/../a/}}\n"
+             "exporters: {%s}\nservice: {extensions: [file_storage/a, file_storage/b, "
+             "file_storage/c], pipelines: {traces: {receivers: [test], "
+             "exporters: [%s]}}}\n",
+             directory, directory, directory, exporters, names);
+    return harness_create_on(yaml, 1);
+}
+
+/* How many records and journals the page shows that no pipeline uses. */
+static void check_unused(const struct harness *h, const char *journal, unsigned records)
+{
+    char row[PATH_MAX];
+    char *page = harness_metrics(h);
+    unsigned rows = 0;
+    for (const char *next = page; (next = strstr(next, "\nspanflame_journal_unused_records{"));
+         next++)
+        rows++;
+    assert_int_equal(rows, records > 0);
+    snprintf(row, sizeof(row),
+             "spanflame_journal_unused_records{directory=\"%s/%s\",extension=\"file_storage/a\"",
+             directory, journal);
+    const char *found = strstr(page, row);
+    assert_int_equal(found != NULL, records > 0);
+    if (found != NULL)
+        assert_int_equal(strtoul(strstr(found, "} ") + 2, NULL, 10), records);
+    free(page);
+}
+
+static void a_journal_is_shown_that_another_storage_has_replaced(void **state)
+{
+    (void)state;
+    static const char in_a[] = "test: {sending_queue: {storage: file_storage/a}}";
+    static const char in_b[] = "test: {sending_queue: {storage: file_storage/b}}";
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/a", directory);
+    assert_int_equal(real->mkdir(path, 0700), 0);
+    snprintf(path, sizeof(path), "%s/b", directory);
+    assert_int_equal(real->mkdir(path, 0700), 0);
+    struct harness *h = start_on_two(in_a, "test");
+    check_unused(h, "a/traces", 0);
+    harness_exporter(h, "test")->answer = ANSWER_BUSY;
+    send_all(h, MEDIUM);
+    stop_as_it_is(h);
+    h = start_on_two(in_b, "test");
+    check_unused(h, "a/traces", MEDIUM);
+    send_all(h, 1);
+    await_items(h, harness_exporter(h, "test"), 1);
+    stop(h);
+    h = start_on_two(in_a, "test");
+    check_unused(h, "a/traces", 0);
+    await_items(h, harness_exporter(h, "test"), MEDIUM);
+    stop(h);
+}
+
+static _Atomic unsigned flushes;
+
+static int count_fdatasync(int fd)
+{
+    atomic_fetch_add(&flushes, 1);
+    return real->fdatasync(fd);
+}
+
+static void a_journal_is_flushed_if_one_of_its_storages_says_so(void **state)
+{
+    (void)state;
+    struct fileops ops = *real;
+    ops.fdatasync = count_fdatasync;
+    fileops_replace(&ops);
+    static const char exporters[] = "test/a: {sending_queue: {storage: file_storage/a}}, "
+                                    "test/b: {sending_queue: {storage: file_storage/b}}";
+    char path[PATH_MAX];
+    snprintf(path, sizeof(path), "%s/b", directory);
+    assert_int_equal(real->mkdir(path, 0700), 0);
+    snprintf(path, sizeof(path), "%s/a", directory);
+    assert_int_equal(real->mkdir(path, 0700), 0);
+    static const char *const names[] = {"test/a", "test/a, test/b", "test/b, test/a"};
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        struct harness *h = start_on_two(exporters, names[i]);
+        atomic_store(&flushes, 0);
+        send_all(h, 1);
+        await_items(h, harness_exporter(h, "test/a"), 1);
+        assert_int_equal(atomic_load(&flushes) > 0, i > 0);
+        stop(h);
+    }
+    fileops_replace(NULL);
+}
+
 static void a_directory_in_use_is_said(void **state)
 {
     (void)state;
@@ -991,6 +1118,9 @@ int main(void)
         TEST(clients_come_back_without_their_credentials),
         TEST(one_that_is_gone_holds_nothing_that_comes),
         TEST(what_waits_for_it_is_given_up_when_the_disk_is_full),
+        TEST(but_not_if_that_frees_nothing),
+        TEST(a_journal_is_shown_that_another_storage_has_replaced),
+        TEST(a_journal_is_flushed_if_one_of_its_storages_says_so),
         TEST(a_directory_in_use_is_said),
         TEST(directories_that_are_made_survive_a_power_cut),
     };
