@@ -28,6 +28,7 @@
         .label_value = (why), .offset = offsetof(struct journal_counters, refusals[place])         \
     }
 
+enum { COMMAND_BYTES = 8192 };
 enum { LANES_ROOM = 64, WORD_BITS = 64, GIVEN_WORDS = JOURNAL_WINDOW_IDS / WORD_BITS };
 
 /* What exporters have finished is written so long after it was noted, unless a group goes anyway.
@@ -167,9 +168,10 @@ const struct counter_row journal_rows[] = {
             "Requests that were read back and given to exporters, once for each."),
     COUNTER(struct journal_counters, corrupt, COUNTER_SUM, "spanflame_journal_corrupt_records",
             "Requests in the journal that could not be read: damaged, or written only in part."),
-    COUNTER(struct journal_counters, abandoned, COUNTER_SUM, "spanflame_journal_abandoned_records",
-            "Requests that were dropped because the disk was full and they waited for an exporter "
-            "that the configuration does not have any more."),
+    COUNTER(
+        struct journal_counters, abandoned, COUNTER_SUM, "spanflame_journal_abandoned_records",
+        "Requests that waited for an exporter that the pipeline does not have any more, and were "
+        "dropped because max_size or the disk was full."),
     REFUSALS(JOURNAL_MAX_SIZE, "max_size"),
     REFUSALS(JOURNAL_DISK_FULL, "disk_full"),
     REFUSALS(JOURNAL_ERROR, "error"),
@@ -603,23 +605,42 @@ static size_t each_abandoned(struct journal *journal,
     return count;
 }
 
+/* A command that prints what waits for it. */
+static void print_export(char text[static COMMAND_BYTES], const char *directory,
+                         const char *exporter)
+{
+    snprintf(text, COMMAND_BYTES, "spanflame journal export --exporter '%s' '%s'", exporter,
+             directory);
+}
+
 static void warn_of_abandoned(struct journal *journal, size_t index, uint64_t low, uint64_t end)
 {
+    char command[COMMAND_BYTES];
+    const char *directory = journal_store_directory(journal->store);
+    const char *exporter = journal_store_exporter_name(journal->store, index);
+    print_export(command, directory, exporter);
     log_warn(&journal->logger,
              "Requests wait in the journal for an exporter that the pipeline does not have any "
              "more, or that has no storage. They, and what comes after them, take disk space until "
-             "it is put back and has taken them. When the disk is full they are dropped. To drop "
+             "it is put back and has taken them. Should the journal need that space, because "
+             "max_size or the disk is full, they are dropped. The command prints them. To drop "
              "them now, stop spanflame and delete the directory, once nothing else waits there.",
-             log_text("directory", journal_store_directory(journal->store)),
-             log_text("exporter", journal_store_exporter_name(journal->store, index)),
-             log_int("requests", (int64_t)(end - low)));
+             log_text("directory", directory), log_text("exporter", exporter),
+             log_int("requests", (int64_t)(end - low)), log_text("command", command));
 }
 
+/* Nobody will ever take them, so new requests are not refused for them. But as long as exporters of
+ * the pipeline wait for something as old, dropping them frees nothing. */
 static void give_up_abandoned(struct journal *journal, size_t index, uint64_t low, uint64_t end)
 {
+    for (size_t i = 0; i < journal->exporters_count; i++)
+        if (journal_store_low(journal->store, journal->exporters[i].index) <= low)
+            return;
     log_error(&journal->logger,
-              "The journal is full. Dropping requests that wait for an exporter that the pipeline "
-              "does not have any more.",
+              "The journal is full: max_size or the disk is used up. Dropping requests that wait "
+              "for an exporter that the pipeline does not have any more, so that it can take new "
+              "ones. The exporters that it has lose nothing.",
+              log_text("directory", journal_store_directory(journal->store)),
               log_text("exporter", journal_store_exporter_name(journal->store, index)),
               log_int("dropped_requests", (int64_t)(end - low)));
     counter_add(&journal->counters.abandoned, end - low);

@@ -60,12 +60,11 @@ struct journal_settings {
 enum journal_refusal { JOURNAL_MAX_SIZE, JOURNAL_DISK_FULL, JOURNAL_ERROR, JOURNAL_REFUSALS };
 
 struct journal_counters {
-    counter records;  /* committed */
-    counter commits;  /* groups */
-    counter replayed; /* given from the disk */
-    counter corrupt;  /* could not be read */
-    counter
-        abandoned; /* dropped: they waited for an exporter that is gone, and the disk was full */
+    counter records;   /* committed */
+    counter commits;   /* groups */
+    counter replayed;  /* given from the disk */
+    counter corrupt;   /* could not be read */
+    counter abandoned; /* dropped: they waited for an exporter that is gone, and space was needed */
     counter refusals[JOURNAL_REFUSALS];
 };
 extern const struct counter_row journal_rows[];

@@ -39,8 +39,9 @@ const struct config_field file_storage_fields[] = {
                 "Flush to the disk before clients get their OK, which then survives a power cut. "
                 "Otherwise it survives the end of the process only."),
     CONFIG_BYTES(OWNER, max_size, "max_size", NULL, (int64_t)1 << 24, INT64_MAX,
-                 "Bytes on disk of all its journals; when they are used up, requests are refused "
-                 "and may be sent again later. Unset: no limit."),
+                 "Bytes on disk of all its journals. When they are used up, requests are refused "
+                 "and may be sent again later; nothing is dropped that an exporter of the pipeline "
+                 "waits for. Unset: no limit."),
     CONFIG_BOOL(OWNER, create_directory, "create_directory", "false",
                 "Make the directory if it is missing."),
     CONFIG_TEXT(OWNER, directory_permissions, "directory_permissions", "0750",
