@@ -437,12 +437,12 @@ class BesideTheGoCollector(case.Case):
                 self.assertEqual(ours.returncode == 0, go.returncode == 0, ours.stderr)
                 # What is wrong with the graph is reported in the same words; of several mistakes, and
                 # of the connectors of a cycle, it picks one at random.
-                told = re.search("connector .* used as .* but not used in any|cycle det", go.stderr)
-                if told:
-                    kind = "cycle det" if told.group() == "cycle det" else "but not used in any"
+                error = re.search("connector .* used as .* but not used in any|cycle det", go.stderr)
+                if error:
+                    kind = "cycle det" if error.group() == "cycle det" else "but not used in any"
                     self.assertIn(kind, ours.stderr)
                     if kind != "cycle det":
-                        self.assertIn(told.group(), ours.stderr)
+                        self.assertIn(error.group(), ours.stderr)
 
     def test_a_file_of_four_mebibytes_is_read(self):
         text = PLAIN.format(**STANDARD) + "# Why it is so.\n" * (5 << 16)
@@ -497,10 +497,10 @@ class Running(case.Case):
             port = free_port()
             zpages = f"{{endpoint: '127.0.0.1:{port}'{text}}}"
             self.daemon(PLAIN.format(**{**STANDARD, "zpages": zpages}))
-            answer = client.get(port, "/debug/expvarz")
-            self.assertEqual(answer.status, status)
+            response = client.get(port, "/debug/expvarz")
+            self.assertEqual(response.status, status)
             if status == 200:
-                shown = json.loads(answer.body)
+                shown = json.loads(response.body)
                 self.assertIn("--config", " ".join(shown["cmdline"]))
                 self.assertGreaterEqual(shown["memstats"]["Alloc"], 0)
 

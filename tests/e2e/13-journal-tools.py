@@ -117,8 +117,8 @@ class JournalTools(case.Case):
         text = config(http, back_end.url, signals=(name,)).replace("/in/out", "")
         self.server(text, executable=executable).wait_until_ready()
         for line in lines:
-            answer = client.request(http, "POST", PATHS[name], line.encode(), JSON)
-            self.assertEqual(answer.status, 200, answer.body)
+            response = client.request(http, "POST", PATHS[name], line.encode(), JSON)
+            self.assertEqual(response.status, 200, response.body)
         arrived = back_end.wait(lambda seen: len(seen) >= len(lines))
         return contents(name, [request.payload for request in arrived])
 
@@ -132,7 +132,7 @@ class JournalTools(case.Case):
         verified = self.journal("verify", str(self.storage)).stdout
         self.assertEqual(verified.count(f": {REQUESTS} records are sound, 0 are missing"), len(PATHS))
         self.assertEqual(len(self.lines()), REQUESTS * len(PATHS))
-        self.back_end.answer_with(Reply(200))
+        self.back_end.respond_with(Reply(200))
         poll_until(
             lambda: self.waiting() == self.expected((0, 0)), DELIVERED_WITHIN_S, "nothing waits"
         )
@@ -191,13 +191,13 @@ class JournalTools(case.Case):
             self.replay("traces", done.stdout.splitlines()), contents("traces", rest)
         )
         # The daemon delivers the same.
-        self.back_end.answer_with(Reply(200))
+        self.back_end.respond_with(Reply(200))
         self.start()
         self.back_end.wait(lambda _: len(self.back_end.accepted("traces")) >= len(rest))
         arrived = [request.payload for request in self.back_end.accepted("traces")]
         self.assertEqual(contents("traces", arrived), contents("traces", rest))
 
-    def test_what_is_no_journal_is_told(self):
+    def test_a_directory_without_a_journal_is_an_error(self):
         missing = str(self.storage / "none")
         done = self.journal("list", missing, status=2)
         self.assertEqual(done.stderr, f"Error: cannot read the directory {missing}: No such file or directory\n")

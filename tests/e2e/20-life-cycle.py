@@ -160,10 +160,10 @@ class LifeCycle(case.Case):
         extra = HEALTH.format(port=port)
         config = self.config(backend="http://127.0.0.1:1", extra=extra, service=service)
         server = self.daemon(config)
-        answer = client.get(port, "/")
-        self.assertEqual(answer.status, 200)
-        self.assertEqual(answer.headers["content-type"], "application/json")
-        self.assertEqual(json.loads(answer.body)["status"], "Server available")
+        response = client.get(port, "/")
+        self.assertEqual(response.status, 200)
+        self.assertEqual(response.headers["content-type"], "application/json")
+        self.assertEqual(json.loads(response.body)["status"], "Server available")
         self.assertEqual(server.stop(), 0)
         with self.assertRaises(OSError):
             client.get(port, "/")
@@ -231,7 +231,7 @@ class Stopping(case.Case):
 
     def test_a_queue_before_a_dead_back_end_is_tried_once_and_dropped_loudly(self):
         server = self.start()
-        self.back_end.answer_with(Reply(503))
+        self.back_end.respond_with(Reply(503))
         self.assertEqual(
             client.post(self.port, "traces", otlp.traces(3).SerializeToString()).status, 200
         )

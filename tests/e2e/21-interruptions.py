@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reloads and stops in the middle of everything: handshakes, requests, answers, streams of gRPC."""
+"""Reloads and stops during handshakes, requests, responses and gRPC streams."""
 
 import contextlib
 import importlib
@@ -49,7 +49,7 @@ service:
 
 
 class MuteBackend:
-    """Takes connections of HTTP/2 and streams on them, and never answers."""
+    """Accepts HTTP/2 connections and their streams, and never responds."""
 
     def __init__(self, port):
         self.listener = socket.create_server(("127.0.0.1", port))
@@ -207,7 +207,7 @@ class Interruptions(case.Case):
         self.server.wait_for_line("Starting shutdown")
         self.assertEqual(self.server.stop(), 0)
 
-    def test_clients_that_go_before_their_answer(self):
+    def test_clients_that_disconnect_before_their_response(self):
         self.start()
         for stream in self.hang():
             stream.close()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What was answered with OK arrives, whatever happens to the process: kills under load, during the
+"""A request that got OK arrives, whatever happens to the process: kills under load, during the
 start and during the replay, reloads, changed configurations. JOURNAL_KILLS: how many kills in each
 loop; JOURNAL_SEED: which."""
 
@@ -165,7 +165,7 @@ class Kills(Journal):
 
 
 class CutShort(Journal):
-    """A back-end that never answers: stops and reloads end by their deadline, and lose nothing."""
+    """A back-end that never responds: stops and reloads end by their deadline and lose nothing."""
 
     def test_a_reload_and_a_stop(self):
         self.back_end.hold()
@@ -200,7 +200,7 @@ class Changes(Journal):
 
     def test_names_and_storages_that_come_and_go(self):
         load = self.load()
-        server = self.start().wait_until_ready()  # nobody listens behind it
+        server = self.start().wait_until_ready()  # the back-end is not listening
         self.assertTrue(load.wait_for_more(200, 60))
         load.pause()
         waiting = set(load.acknowledged)

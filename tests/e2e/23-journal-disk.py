@@ -13,7 +13,7 @@ WITHIN_S = 120
 SMALL_BYTES = 40 << 20  # one segment and little more
 ROADS = (("grpc", "traces"), ("http", "traces"), ("grpc", "traces"), ("http", "traces"))
 LARGE_PAD = 200_000
-NOBODY = 65534
+NOBODY_UID = 65534
 
 
 def config(ports, back_end, storage):
@@ -91,7 +91,7 @@ class Disk(case.Case):
         server = self.start(storage)
         load = kill_load.Load(ROADS, self.ports, pad_max=LARGE_PAD)
         self.addCleanup(load.close)
-        # Both protocols are told when to try again.
+        # Both protocols say when to retry.
         wanted = {("traces", "503", True), ("traces", "UNAVAILABLE", True)}
         self.assertTrue(
             load.wait(lambda load: wanted <= load.refusals.keys(), WITHIN_S),
@@ -205,7 +205,7 @@ class Directory(Disk):
         os.mkdir(closed, 0o755)
         options = {}
         if os.geteuid() == 0:
-            options["user"] = NOBODY
+            options["user"] = NOBODY_UID
         else:
             os.chmod(closed, 0o555)
         code, said = self.run_daemon(self.storage(closed), **options)

@@ -61,7 +61,7 @@ class Names(case.Case):
         return self.until_counted(port)
 
     def until_counted(self, port):
-        """The exporter counts after it has read the answer, so a scrape may come too early."""
+        """The exporter counts after it has read the response, so a scrape may come too early."""
         process.poll_until(
             lambda: metrics.Metrics(port).sum("otelcol_exporter_sent_spans") >= 5,
             within=30,
@@ -322,7 +322,7 @@ class Journal(case.Case):
         server.signal(signal.SIGKILL)
         server.wait()
 
-        # Nobody asks for it: it is kept, and said.
+        # The configuration has no such exporter any more: what it left is kept, and reported.
         server = self.start("otlp_http/renamed")
         server.wait_for_line("Requests wait in the journal for an exporter .*otlp_http")
         self.assert_waiting(configured="false")
@@ -333,7 +333,7 @@ class Journal(case.Case):
         server.wait_for_line(f'An earlier process left requests.*"requests": {self.REQUESTS},')
         scraped = self.assert_waiting()
         self.assertEqual(scraped.sum("otelcol_exporter_queue_size", **queue), size)
-        self.back_end.answer_with(Reply(200))
+        self.back_end.respond_with(Reply(200))
         server.wait_for_line("The backlog of the earlier process has been delivered")
         scraped = metrics.Metrics(self.port)
         self.assertEqual(scraped.sum("otelcol_exporter_queue_size", **queue), 0)

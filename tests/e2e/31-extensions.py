@@ -25,7 +25,7 @@ MISSING = b"missing or empty authorization header: Authorization\n"
 BROKEN = "health_check of 0.155 takes the key and then drops what it makes of it"
 
 
-class Doors(compare.SideBySide):
+class ServerOptions(compare.SideBySide):
     """TLS, authentication, CORS and headers of extensions that listen."""
 
     def start(self, executable):
@@ -37,7 +37,7 @@ class Doors(compare.SideBySide):
             f"  {name}:\n    endpoint: 127.0.0.1:{self.ports[name]}\n    tls: {{{pair}}}\n"
             "    auth: {authenticator: bearertokenauth}\n"
             "    cors: {allowed_origins: ['http://*.example.com'], max_age: 60}\n"
-            "    response_headers: {X-Told: always, content-type: text/never}\n"
+            "    response_headers: {X-Extension: always, content-type: text/never}\n"
             for name in names
         )
         return self.server(
@@ -59,14 +59,14 @@ class Doors(compare.SideBySide):
                         f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n"
                         f"Connection: close\r\n{lines}\r\n".encode()
                     )
-                    told = b"".join(iter(lambda: stream.recv(65536), b""))
-            head, _, body = told.partition(b"\r\n\r\n")
+                    received = b"".join(iter(lambda: stream.recv(65536), b""))
+            head, _, body = received.partition(b"\r\n\r\n")
             first, *rest = head.decode().split("\r\n")
             found = dict(line.lower().split(": ", 1) for line in rest)
             status = int(first.split()[1])
             seen = {
                 key: found[key]
-                for key in ("access-control-allow-origin", "access-control-max-age", "x-told")
+                for key in ("access-control-allow-origin", "access-control-max-age", "x-extension")
                 if key in found
             }
             return status, seen, found.get("content-type"), b"" if status == 200 else body
@@ -74,8 +74,8 @@ class Doors(compare.SideBySide):
         return asking
 
     def questions(self):
-        told, plain = {"x-told": "always"}, "text/plain; charset=utf-8"
-        cors = {"access-control-allow-origin": PAGE, **told}
+        always, plain = {"x-extension": "always"}, "text/plain; charset=utf-8"
+        cors = {"access-control-allow-origin": PAGE, **always}
         preflight = {"Origin": PAGE, "Access_Control_Request_Method": "GET"}
         rows = []
         for name, path, media in (
@@ -87,18 +87,18 @@ class Doors(compare.SideBySide):
                 continue  # the collector's pprof has no such keys
             go = {"go": (200, {}, media, b""), "why": BROKEN} if name == "health_check" else {}
             rows += [
-                Question(f"{name}: {asked}", self.ask(name, path, **headers), answer, **go)
-                for asked, headers, answer in (
-                    ("nobody", {}, (401, told, plain, MISSING)),
-                    ("a stranger", {"Authorization": "Bearer x"}, (401, told, plain, MISMATCH)),
-                    ("a friend", {"Authorization": "Bearer sesame"}, (200, told, media, b"")),
+                Question(f"{name}: {asked}", self.ask(name, path, **headers), expected, **go)
+                for asked, headers, expected in (
+                    ("no token", {}, (401, always, plain, MISSING)),
+                    ("wrong token", {"Authorization": "Bearer x"}, (401, always, plain, MISMATCH)),
+                    ("the token", {"Authorization": "Bearer sesame"}, (200, always, media, b"")),
                     (
-                        "a page of a friend",
+                        "a page with the token",
                         {"Authorization": "Bearer sesame", "Origin": PAGE},
                         (200, cors, media, b""),
                     ),
                     (
-                        "a page that asks first",
+                        "a preflight request",
                         {"method": "OPTIONS", **preflight},
                         (204, {**cors, "access-control-max-age": "60"}, "text/never", b""),
                     ),
@@ -119,10 +119,10 @@ class Pages(case.Case):
         return self.daemon(text + extensions, environment=environment)
 
     def page(self, name):
-        answer = client.get(self.pages, f"/debug/{name}")
-        self.assertEqual(answer.status, 200)
-        self.assertEqual(answer.headers["content-type"], "text/html; charset=utf-8")
-        return answer.body.decode()
+        response = client.get(self.pages, f"/debug/{name}")
+        self.assertEqual(response.status, 200)
+        self.assertEqual(response.headers["content-type"], "text/html; charset=utf-8")
+        return response.body.decode()
 
     def test_pipelines_rings_budget_and_items(self):
         self.start(exporter=case.DIRECT)
@@ -152,14 +152,14 @@ class Pages(case.Case):
     def test_the_heap_profile_is_read_by_go(self):
         peers.need("pprof")
         self.start({"MALLOC_CONF": "prof:true,lg_prof_sample:10"})
-        answer = client.get(self.pprof, "/debug/pprof/heap")
+        response = client.get(self.pprof, "/debug/pprof/heap")
         if process.is_sanitized():
-            self.assertEqual(answer.status, 501)
-            self.assertIn(b"MALLOC_CONF=prof:true", answer.body)
+            self.assertEqual(response.status, 501)
+            self.assertIn(b"MALLOC_CONF=prof:true", response.body)
             return
-        self.assertEqual(answer.status, 200)
+        self.assertEqual(response.status, 200)
         with tempfile.NamedTemporaryFile(suffix=".pb") as file:
-            file.write(answer.body)
+            file.write(response.body)
             file.flush()
             done = subprocess.run(
                 [peers.pprof(), "describe", file.name], capture_output=True, text=True, check=True
@@ -171,9 +171,9 @@ class Pages(case.Case):
 
     def test_without_sampling_it_says_what_to_do(self):
         self.start({"MALLOC_CONF": ""})
-        answer = client.get(self.pprof, "/debug/pprof/heap")
-        self.assertEqual(answer.status, 501)
-        self.assertIn(b"MALLOC_CONF=prof:true", answer.body)
+        response = client.get(self.pprof, "/debug/pprof/heap")
+        self.assertEqual(response.status, 501)
+        self.assertIn(b"MALLOC_CONF=prof:true", response.body)
         self.assertIn(b"--config", client.get(self.pprof, "/debug/pprof/cmdline").body)
         self.assertEqual(client.get(self.pprof, "/debug/pprof/").status, 200)
         self.assertEqual(client.get(self.pprof, "/debug/pprof/profile").status, 404)

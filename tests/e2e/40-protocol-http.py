@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OTLP/HTTP: what the receiver answers, beside the Go collector. The rows name differences."""
+"""OTLP/HTTP: the receiver's responses beside the Go collector's. The rows name differences."""
 
 import gzip
 import re
@@ -19,15 +19,15 @@ TYPE = {"Content-Type": client.PROTOBUF}
 GZIP = {**TYPE, "Content-Encoding": "gzip"}
 
 
-def outcome(answer):
-    """Status, media type, and the body's meaning: an rpc.Status code, a text, or success."""
-    media = answer.headers.get("content-type", "")
-    if answer.status == 200:
-        response = otlp.RESPONSE.FromString(answer.body)
-        return (200, media, response.partial_success.rejected_spans)
+def outcome(response):
+    """Status, media type, and the body's meaning: an rpc.Status code, a string, or success."""
+    media = response.headers.get("content-type", "")
+    if response.status == 200:
+        message = otlp.RESPONSE.FromString(response.body)
+        return (200, media, message.partial_success.rejected_spans)
     if media == client.PROTOBUF:
-        return (answer.status, media, Status.FromString(answer.body).code)
-    return (answer.status, media.split(";")[0], answer.body.decode().strip())
+        return (response.status, media, Status.FromString(response.body).code)
+    return (response.status, media.split(";")[0], response.body.decode().strip())
 
 
 def ask(method="POST", path="/v1/traces", headers=None, body=SPANS):
@@ -37,8 +37,8 @@ def ask(method="POST", path="/v1/traces", headers=None, body=SPANS):
 
 def ask_redirect(path):
     def asking(server):
-        answer = client.request(server.http, "POST", path, SPANS, TYPE)
-        return answer.status, answer.headers.get("location")
+        response = client.request(server.http, "POST", path, SPANS, TYPE)
+        return response.status, response.headers.get("location")
 
     return asking
 
@@ -50,8 +50,8 @@ def ask_raw(*chunks):
         with socket.create_connection(("127.0.0.1", server.http), client.TIMEOUT_S) as connection:
             for chunk in chunks:
                 connection.sendall(chunk)
-            answer = b"".join(iter(lambda: connection.recv(65536), b""))
-        return [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3})", answer)]
+            response = b"".join(iter(lambda: connection.recv(65536), b""))
+        return [int(status) for status in re.findall(rb"HTTP/1\.[01] (\d{3})", response)]
 
     return asking
 
@@ -146,7 +146,7 @@ class HttpTable(compare.SideBySide):
         packed = gzip.compress(SPANS)
         unknown = BAD
         both = {"Content-Type": "text/plain", "Content-Encoding": "sdch"}
-        unanswerable = (
+        unencodable = (
             500,
             "application/json",
             '{"code": 13, "message": "failed to marshal error message"}',
@@ -163,10 +163,10 @@ class HttpTable(compare.SideBySide):
             Question("x-gzip", ask(headers=encoded("x-gzip"), body=packed), unknown),
             Question("GZIP", ask(headers=encoded("GZIP"), body=packed), unknown),
             Question("a list of codecs", ask(headers=encoded("gzip, gzip"), body=packed), unknown),
-            Question("a codec and a type nobody knows", ask(headers=both), unanswerable),
-            Question("a codec nobody knows", ask(headers=encoded("sdch")), unknown),
+            Question("an unknown codec and an unknown type", ask(headers=both), unencodable),
+            Question("an unknown codec", ask(headers=encoded("sdch")), unknown),
             Question(
-                "a codec nobody knows on no path", ask(path="/x", headers=encoded("sdch")), unknown
+                "an unknown codec and path", ask(path="/x", headers=encoded("sdch")), unknown
             ),
         ]
 

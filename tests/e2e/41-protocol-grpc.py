@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OTLP/gRPC: what the receiver answers, beside the Go collector. The rows name differences."""
+"""OTLP/gRPC: the receiver's responses beside the Go collector's. The rows name differences."""
 
 import gzip
 
@@ -20,8 +20,8 @@ def ask(body=MESSAGE, method="POST", path=TRACES, **headers):
 
     def asking(server):
         fields = {name.replace("_", "-"): value for name, value in headers.items()}
-        answer = client.grpc_by_hand(server.grpc, body, method, path, fields)
-        return answer.status, answer.headers.get("grpc-status")
+        response = client.grpc_by_hand(server.grpc, body, method, path, fields)
+        return response.status, response.headers.get("grpc-status")
 
     return asking
 
@@ -31,11 +31,11 @@ def ask_without_message(server):
     try:
         return ask(None)(server)
     except TimeoutError:
-        return "no answer"
+        return "no response"
 
 
 def ask_client(signal, message, **options):
-    """What a real gRPC client (grpcio) makes of the answer."""
+    """What a real gRPC client (grpcio) makes of the response."""
 
     def asking(server):
         connection = client.GrpcClient(server.grpc)
@@ -150,8 +150,8 @@ class GrpcTable(compare.SideBySide):
                 "no message",
                 ask_without_message,
                 (200, "13"),
-                "no answer",
-                "a call that is never answered keeps its client waiting",
+                "no response",
+                "without a response the client would wait until its own deadline",
             ),
             Question("cut in the prefix", ask(MESSAGE[:3]), (200, "2")),
             Question("cut in the message", ask(MESSAGE[:-1]), (200, "2")),

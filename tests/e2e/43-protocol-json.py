@@ -14,7 +14,7 @@ JSON = "application/json"
 TYPE = {"Content-Type": JSON}
 TAKEN = (200, JSON, {"partialSuccess": {}})
 REFUSED = (400, JSON, 3)
-WHY_TEXT = "Go cannot put its own error into the answer, which is not UTF-8"
+WHY_TEXT = "Go cannot put its own error into the response, since it is not UTF-8"
 WHY_MORE = "Go drops what stands behind the first value"
 WHY_CONTROL = "RFC 8259 has no raw control characters; Go looks for them before the first escape only"
 WHY_ESCAPES = "some libraries write every slash as an escape"
@@ -39,13 +39,13 @@ def post(port, signal, text):
     return client.request(port, "POST", f"/v1/{signal}", body, TYPE)
 
 
-def outcome(answer):
+def outcome(response):
     """Status, media type, and the response or the code of the status."""
-    document = json.loads(answer.body)
+    document = json.loads(response.body)
     return (
-        answer.status,
-        answer.headers.get("content-type", "").split(";")[0],
-        document if answer.status == 200 else document["code"],
+        response.status,
+        response.headers.get("content-type", "").split(";")[0],
+        document if response.status == 200 else document["code"],
     )
 
 
@@ -79,7 +79,7 @@ SPANS = {
     "empty ids": '{"traceId":"","spanId":""}',
     "snake case": '{"trace_id":"%s","start_time_unix_nano":"5"}' % ID,
     "an enum by name": '{"kind":"SPAN_KIND_CLIENT","status":{"code":"STATUS_CODE_ERROR"}}',
-    "an enum that nobody knows": '{"kind":77}',
+    "an unknown enum value": '{"kind":77}',
     "a time as number": '{"startTimeUnixNano":1544712660000000000}',
     "a time as text": '{"startTimeUnixNano":"1544712660000000000"}',
     "leading zeros in text": '{"startTimeUnixNano":"007"}',
@@ -154,7 +154,7 @@ class Verdicts(compare.SideBySide):
             Question("logs", ask(log("{}"), "logs"), TAKEN),
             Question("nothing", ask(""), REFUSED),
             Question("a list", ask("[]"), REFUSED),
-            Question("a text", ask('"x"'), REFUSED),
+            Question("a string", ask('"x"'), REFUSED),
             Question("cut", ask(span("{}")[:-3]), REFUSED),
             Question("a comma too many", ask('{"resourceSpans":[{},]}'), REFUSED),
             Question("a name without quotes", ask("{resourceSpans:[]}"), REFUSED),
@@ -162,7 +162,7 @@ class Verdicts(compare.SideBySide):
             Question("trailing garbage", ask("{} x"), REFUSED, TAKEN, WHY_MORE),
             Question("a byte order mark", ask("\ufeff{}"), REFUSED, (500, JSON, 13), WHY_TEXT),
             Question("UTF-16", ask("{}".encode("utf-16")), REFUSED, (500, JSON, 13), WHY_TEXT),
-            Question("200 levels of what nobody knows", ask('{"x":' * 200 + "1" + "}" * 200), TAKEN),
+            Question("200 levels in an unknown field", ask('{"x":' * 200 + "1" + "}" * 200), TAKEN),
             Question("20 000 levels of it", ask('{"x":' * 20_000 + "1" + "}" * 20_000), REFUSED),
             Question("100 000 lists", ask('{"x":' + "[" * 100_000), REFUSED),
             Question("values 25 deep", ask(value(nested(25))), TAKEN),
@@ -175,10 +175,10 @@ class Verdicts(compare.SideBySide):
             return Question(name, ask(span(text)), REFUSED)
 
         return [
-            refused("a number for a text", '{"name":5}'),
+            refused("a number instead of a string", '{"name":5}'),
             refused("a list for a message", '{"status":[]}'),
             refused("a message for a list", '{"events":{}}'),
-            refused("a text in a list of messages", '{"events":["x"]}'),
+            refused("a string in a list of messages", '{"events":["x"]}'),
             refused("null for an id", '{"traceId":null}'),
             refused("31 digits", '{"traceId":"%s"}' % ID[1:]),
             refused("33 digits", '{"traceId":"%s0"}' % ID),
@@ -191,7 +191,7 @@ class Verdicts(compare.SideBySide):
             refused("a control character", '{"name":"a\x01b"}'),
             refused("an unknown escape", '{"name":"\\x41"}'),
             refused("a short escape", '{"name":"\\u12"}'),
-            refused("a text without end", '{"name":"x}'),
+            refused("an unterminated string", '{"name":"x}'),
             Question(
                 "a control character behind an escape",
                 ask(span('{"name":"\\n\x01b"}')),
@@ -259,8 +259,8 @@ class Meaning(case.Case):
     def arrived(self, started, signal, text):
         sink, http = started
         before = len(sink.accepted())
-        answer = post(http, signal, text)
-        self.assertEqual(answer.status, 200, answer.body)
+        response = post(http, signal, text)
+        self.assertEqual(response.status, 200, response.body)
         (request,) = sink.accepted()[before:]
         return without_empty(MessageToDict(otlp.decode(signal, request.payload)))
 
@@ -285,7 +285,7 @@ class Meaning(case.Case):
                 self.assertEqual(said, self.arrived(go, signal, text))
 
     def test_scopes_under_their_old_name_arrive(self):
-        """The Go collector answers 200 and forgets them."""
+        """The Go collector responds with 200 and drops them."""
         text = '{"resourceSpans":[{"deprecatedScopeSpans":[{"spans":[{"name":"old"}]}]}]}'
         found = self.arrived(self.start(), "traces", text)
         expected = {"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "old"}]}]}]}
@@ -294,8 +294,8 @@ class Meaning(case.Case):
     def written(self, started, signal, body):
         sink, http = started
         before = len(sink.accepted())
-        answer = client.post(http, signal, body)
-        self.assertEqual(answer.status, 200, answer.body)
+        response = client.post(http, signal, body)
+        self.assertEqual(response.status, 200, response.body)
         (request,) = sink.accepted()[before:]
         self.assertEqual(request.headers["content-type"], JSON)
         return json.loads(request.payload)
@@ -395,8 +395,8 @@ class Profiles(case.Case):
             executable=executable,
             arguments=arguments,
         ).wait_until_ready()
-        answer = client.request(http, "POST", self.PATH, json.dumps(PROFILE).encode(), TYPE)
-        self.assertEqual(outcome(answer), TAKEN)
+        response = client.request(http, "POST", self.PATH, json.dumps(PROFILE).encode(), TYPE)
+        self.assertEqual(outcome(response), TAKEN)
         (request,) = sink.accepted(self.PATH)
         self.assertEqual(request.headers["content-type"], JSON)
         # The Go collector heeds signals only some time after it says that it is ready.

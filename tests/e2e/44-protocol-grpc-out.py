@@ -75,7 +75,7 @@ class Secrets(GrpcCase):
         code = "INVALID_ARGUMENT" if signal == "traces" else "UNAVAILABLE"
         return (grpc.StatusCode[code], text, details)
 
-    def test_no_log_answer_or_metric_has_one(self):
+    def test_no_log_response_or_metric_has_one(self):
         metrics = free_port()
         http = free_port()
         self.back_end = self.grpc_sink(refuse=self.refuse, warn=self.repeated)
@@ -83,11 +83,11 @@ class Secrets(GrpcCase):
         text = config(http, f"127.0.0.1:{self.back_end.port}", PLAIN + self.OPTIONS)
         daemon = self.daemon(text.replace(case.QUIET, telemetry))
         for signal, status in (("traces", 400), ("metrics", 503), ("logs", 200)):
-            answer = client.post(http, signal, otlp.sample(signal, 5).SerializeToString())
-            self.assertEqual(answer.status, status)
-            told = daemon.log() + repr(answer) + str(client.get(metrics, "/metrics").body)
+            response = client.post(http, signal, otlp.sample(signal, 5).SerializeToString())
+            self.assertEqual(response.status, status)
+            shown = daemon.log() + repr(response) + str(client.get(metrics, "/metrics").body)
             for secret in self.SECRETS:
-                self.assertNotIn(secret, told, signal)
+                self.assertNotIn(secret, shown, signal)
         self.assertEqual(self.back_end.metadata["x-key-bin"], b"canary-binary")
         self.assertIn("Partial success response", daemon.log())
         self.assertIn("[REDACTED]", daemon.log())
@@ -218,7 +218,7 @@ class ToAStrictBackEnd(GrpcCase):
         sink.wait(lambda sink: _ids(arrived + sink.bodies("traces")) >= _ids(sent))
 
 
-# What a receiver's HTTP client gets when the back-end answers with this, as in the Go collector.
+# A back-end's code, and the HTTP status for the receiver's client, as in the Go collector.
 HTTP_STATUS = {code: 500 for code in CODES} | {
     grpc.StatusCode.INVALID_ARGUMENT: 400,
     grpc.StatusCode.UNAUTHENTICATED: 401,
@@ -241,18 +241,18 @@ RETRYABLE = {
 class BesideTheGoCollector(GrpcCase):
     """The same back-end behind both: what is retried, and what the client gets."""
 
-    def ask(self, executable, options, answer):
+    def ask(self, executable, options, failure):
         """Attempts, and the client's status and Retry-After."""
-        sink = self.grpc_sink(refuse=lambda signal: answer)
+        sink = self.grpc_sink(refuse=lambda signal: failure)
         http = free_port()
         server = self.server(
             config(http, f"127.0.0.1:{sink.port}", PLAIN + case.DIRECT + options),
             executable=executable,
         ).wait_until_ready()
-        told = client.post(http, "traces", otlp.traces(1).SerializeToString())
+        response = client.post(http, "traces", otlp.traces(1).SerializeToString())
         server.stop()
         sink.close()
-        return sink.calls, told.status, told.headers.get("retry-after")
+        return sink.calls, response.status, response.headers.get("retry-after")
 
     def test_every_status_without_retries(self):
         for executable in peers.systems():
@@ -302,16 +302,16 @@ class BesideTheGoCollector(GrpcCase):
                 go = self.details(peers.otelcol(), (code, "words", trailers))
                 self.assertEqual(found, go)
 
-    def details(self, executable, answer):
+    def details(self, executable, failure):
         """Code and details by gRPC, and by HTTP with its Retry-After."""
-        sink = self.grpc_sink(refuse=lambda signal: answer)
+        sink = self.grpc_sink(refuse=lambda signal: failure)
         http, port = free_port(), free_port()
         text = config(http, f"127.0.0.1:{sink.port}", PLAIN + case.DIRECT + case.NO_RETRY)
         text = text.replace("      http:", f"      grpc: {{endpoint: '127.0.0.1:{port}'}}\n      http:")
         server = self.server(text, executable=executable).wait_until_ready()
         body = otlp.traces(1).SerializeToString()
-        told = client.grpc_by_hand(port, client.grpc_frame(body)).headers
-        coded = told["grpc-status-details-bin"]
+        fields = client.grpc_by_hand(port, client.grpc_frame(body)).headers
+        coded = fields["grpc-status-details-bin"]
         plain = client.post(http, "traces", body)
         statuses = [
             status_pb2.Status.FromString(found)

@@ -25,13 +25,13 @@ OK = (200, "")
 
 
 def ask(encoding, body):
-    """The status, and the text of an rpc.Status."""
+    """The status, and the message of an rpc.Status."""
 
     def asking(server):
         headers = {"Content-Type": client.PROTOBUF, "Content-Encoding": encoding}
-        answer = client.request(server.http, "POST", "/v1/traces", body, headers)
-        is_error = answer.status >= 400 and answer.headers["content-type"] == client.PROTOBUF
-        return answer.status, Status.FromString(answer.body).message if is_error else ""
+        response = client.request(server.http, "POST", "/v1/traces", body, headers)
+        is_error = response.status >= 400 and response.headers["content-type"] == client.PROTOBUF
+        return response.status, Status.FromString(response.body).message if is_error else ""
 
     return asking
 
@@ -41,8 +41,8 @@ def ask_grpc(encoding, message):
 
     def asking(server):
         headers = {"grpc-encoding": encoding}
-        answer = grpc_by_hand(server.grpc, grpc_frame(message, 1), headers=headers)
-        return answer.headers.get("grpc-status"), answer.headers.get("grpc-message", "")
+        response = grpc_by_hand(server.grpc, grpc_frame(message, 1), headers=headers)
+        return response.headers.get("grpc-status"), response.headers.get("grpc-message", "")
 
     return asking
 
@@ -152,10 +152,10 @@ class WithoutLibraries(case.Case):
         for encoding, body in (("zstd", ZSTD), ("lz4", LZ4), ("snappy", BLOCK)):
             package = self.PACKAGES[encoding]
             headers = {"Content-Type": client.PROTOBUF, "Content-Encoding": encoding}
-            answer = client.request(server.http, "POST", "/v1/traces", body, headers)
-            self.assertEqual(answer.status, 503)
-            self.assertIn("retry-after", answer.headers)
-            self.assertIn(package, Status.FromString(answer.body).message)
+            response = client.request(server.http, "POST", "/v1/traces", body, headers)
+            self.assertEqual(response.status, 503)
+            self.assertIn("retry-after", response.headers)
+            self.assertIn(package, Status.FromString(response.body).message)
             server.wait_for_line(f"A compressed request cannot be read.*{package}")
         for encoding, message in (("zstd", ZSTD), ("snappy", FRAMED)):
             code, text = ask_grpc(encoding, message)(server)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may send: basicauth, bearertokenauth and CORS, beside the Go collector."""
+"""Authentication of clients: basicauth, bearertokenauth and CORS, beside the Go collector."""
 
 import base64
 import os
@@ -40,19 +40,19 @@ def basic(user, password):
 
 
 def ask(authorization=None, path="/v1/traces", media=client.PROTOBUF, headers=None, method="POST"):
-    """The status, the media type, and the text that came."""
+    """The status, the media type, and the error message."""
 
     def asking(server):
         fields = {**({"Content-Type": media} if media else {}), **(headers or {})}
         if authorization is not None:
             fields["Authorization"] = authorization
-        answer = client.request(server.http, method, path, SPANS, fields)
-        found = answer.headers.get("content-type", "").split(";")[0]
-        if answer.status == 200:
+        response = client.request(server.http, method, path, SPANS, fields)
+        found = response.headers.get("content-type", "").split(";")[0]
+        if response.status == 200:
             return 200, found, ""
         if found == client.PROTOBUF:
-            return answer.status, found, Status.FromString(answer.body).message
-        return answer.status, found, answer.body.decode().replace(": ", ":").replace(", ", ",")
+            return response.status, found, Status.FromString(response.body).message
+        return response.status, found, response.body.decode().replace(": ", ":").replace(", ", ",")
 
     return asking
 
@@ -62,14 +62,14 @@ def ask_grpc(authorization=None):
 
     def asking(server):
         headers = {"authorization": authorization} if authorization is not None else {}
-        answer = grpc_by_hand(server.grpc, grpc_frame(SPANS), headers=headers)
-        return answer.headers.get("grpc-status"), answer.headers.get("grpc-message", "")
+        response = grpc_by_hand(server.grpc, grpc_frame(SPANS), headers=headers)
+        return response.headers.get("grpc-status"), response.headers.get("grpc-message", "")
 
     return asking
 
 
 def ask_cors(origin, method="OPTIONS", authorization=None, path="/v1/traces", asked=None):
-    """The status, and what the answer says to the browser."""
+    """The status, and the response's headers for the browser."""
 
     def asking(server):
         headers = {"Origin": origin} if origin else {}
@@ -77,13 +77,13 @@ def ask_cors(origin, method="OPTIONS", authorization=None, path="/v1/traces", as
             headers[f"Access-Control-Request-{name}"] = value
         if authorization:
             headers["Authorization"] = authorization
-        answer = client.request(server.http, method, path, b"", headers)
+        response = client.request(server.http, method, path, b"", headers)
         said = {
             name.removeprefix("access-control-"): value
-            for name, value in answer.headers.items()
+            for name, value in response.headers.items()
             if name.startswith("access-control-") or name == "vary"
         }
-        return answer.status, said
+        return response.status, said
 
     return asking
 
@@ -104,11 +104,11 @@ class Gate(compare.SideBySide):
             f"      http:\n        endpoint: 127.0.0.1:{http}\n"
             "        auth:\n          authenticator: basicauth\n"
             "          request_params: [Authorization, authorization]\n"
-            "        response_headers:\n          X-Told: always\n"
+            "        response_headers:\n          X-Trace: always\n"
             "          Content-Type: text/never\n"
             "        cors:\n          allowed_origins: ['http://*.example.com', 'HTTP://other']\n"
             "          allowed_headers: [X-Trace, content-type]\n"
-            "          exposed_headers: [x-told, etag]\n          max_age: 7200\n"
+            "          exposed_headers: [x-trace, etag]\n          max_age: 7200\n"
             "exporters:\n  nop:\nservice:\n  extensions: [basicauth, bearertokenauth]\n"
             + case.QUIET
             + "  pipelines:\n"
@@ -147,9 +147,9 @@ class Gate(compare.SideBySide):
         ]
 
     def order(self):
-        """What is said to those who are not let in, whatever else is wrong with the request."""
+        """Unauthenticated requests get 401, whatever else is wrong with them."""
         refused = '{"code":16,"message":"no basic auth provided"}'
-        unanswerable = '{"code":13,"message":"failed to marshal error message"}'
+        unencodable = '{"code":13,"message":"failed to marshal error message"}'
         proto = (401, client.PROTOBUF, "no basic auth provided")
         good = basic("u", "hello")
         query = "/v1/traces?Authorization=" + good.replace(" ", "+").replace("=", "%3D")
@@ -157,7 +157,7 @@ class Gate(compare.SideBySide):
         return [
             Question("JSON", ask(media=JSON), (401, JSON, refused)),
             Question("no type", ask(media=None), (401, JSON, refused)),
-            Question("another type", ask(media="text/html"), (500, JSON, unanswerable)),
+            Question("another type", ask(media="text/html"), (500, JSON, unencodable)),
             Question("no path", ask(path="/nowhere"), proto),
             Question("an unclean path", ask(path="//v1/traces"), proto),
             Question("GET", ask(method="GET"), proto),
@@ -202,7 +202,7 @@ class Gate(compare.SideBySide):
             "vary": "Origin",
             "allow-origin": PAGE,
             "allow-credentials": "true",
-            "expose-headers": "X-Told, Etag",
+            "expose-headers": "X-Trace, Etag",
         }
         post = {"Method": "POST"}
         both = {**allowed, "allow-headers": "content-type,x-trace"}
@@ -235,7 +235,7 @@ class Gate(compare.SideBySide):
             ),
             Question("… to PUT", ask_cors(PAGE, asked={"Method": "PUT"}), (204, vary)),
             Question("a foreign page asks", ask_cors(FORBIDDEN, asked=post), (204, vary)),
-            Question("nobody's page asks", ask_cors(None, asked=post), (204, vary)),
+            Question("a request without an origin", ask_cors(None, asked=post), (204, vary)),
             *(
                 Question(f"{origin} asks", ask_cors(origin, asked=post), (204, vary))
                 for origin in FOREIGN
@@ -274,7 +274,7 @@ class Gate(compare.SideBySide):
 
 
 class Unnamed(case.Case):
-    """A section that names nobody must not leave the door open: neither of the two starts."""
+    """An auth section without an authenticator must not disable authentication: neither starts."""
 
     def check(self, section, executable=None):
         server = self.server(
@@ -382,7 +382,7 @@ class Chain(case.Case):
             for secret in SECRETS:
                 self.assertNotIn(secret, daemon.log())
 
-    def test_strangers_over_grpc_hear_nothing_of_methods_and_messages(self):
+    def test_unauthenticated_grpc_calls_reveal_nothing_of_methods_and_messages(self):
         grpc = free_port()
         self.daemon(
             "extensions: {bearertokenauth: {token: canary-token}}\n"
@@ -401,8 +401,8 @@ class Chain(case.Case):
             for token, expected in (("canary-token", status), ("wrong", "16")):
                 with self.subTest(path=path, token=token):
                     headers = {"authorization": f"Bearer {token}"}
-                    answer = grpc_by_hand(grpc, body, path=path, headers=headers)
-                    self.assertEqual(answer.headers.get("grpc-status"), expected)
+                    response = grpc_by_hand(grpc, body, path=path, headers=headers)
+                    self.assertEqual(response.headers.get("grpc-status"), expected)
 
     def test_credentials_go_over_tls(self):
         """By gRPC, and by libcurl, which does https."""
@@ -453,7 +453,7 @@ class Flood(case.Case):
 
     def setUp(self):
         self.back_end = self.sink()
-        self.ports = {door: free_port() for door in ("grpc", "http", "pyroscope")}
+        self.ports = {name: free_port() for name in ("grpc", "http", "pyroscope")}
         auth = "auth: {authenticator: basicauth}"
         self.daemon(
             "extensions:\n  basicauth:\n    htpasswd:\n      inline: |\n"
@@ -472,59 +472,59 @@ class Flood(case.Case):
     # bcrypt of "hello" in 2^12 rounds
     COSTLY = "$2b$12$abcdefghijklmnopqrstuuW3FogT0WLDxqwgLK23cI..2q07im5LG"
 
-    def http_door(self, authorization):
+    def send_http(self, authorization):
         headers = {"Content-Type": client.PROTOBUF, "Authorization": authorization}
-        answer = client.request(self.ports["http"], "POST", "/v1/traces", SPANS, headers)
-        return answer.status, "retry-after" in answer.headers
+        response = client.request(self.ports["http"], "POST", "/v1/traces", SPANS, headers)
+        return response.status, "retry-after" in response.headers
 
-    def grpc_door(self, authorization):
+    def send_grpc(self, authorization):
         headers = {"authorization": authorization}
-        answer = grpc_by_hand(self.ports["grpc"], grpc_frame(SPANS), headers=headers)
-        return answer.headers["grpc-status"], "grpc-status-details-bin" in answer.headers
+        response = grpc_by_hand(self.ports["grpc"], grpc_frame(SPANS), headers=headers)
+        return response.headers["grpc-status"], "grpc-status-details-bin" in response.headers
 
-    def pyroscope_door(self, authorization):
+    def send_pyroscope(self, authorization):
         headers = {"Content-Type": "text/plain", "Authorization": authorization}
         now = int(time.time())
         path = f"/ingest?name=app&from={now - 10}&until={now}&format=folded"
-        answer = client.request(self.ports["pyroscope"], "POST", path, b"a;b 1\n", headers)
-        return answer.status, "retry-after" in answer.headers
+        response = client.request(self.ports["pyroscope"], "POST", path, b"a;b 1\n", headers)
+        return response.status, "retry-after" in response.headers
 
-    def check(self, door, granted, denied, busy):
-        self.assertEqual(door(basic("known", "hello"))[0], granted)
+    def check(self, send, granted, denied, busy):
+        self.assertEqual(send(basic("known", "hello"))[0], granted)
         self.back_end.wait_for_requests(1)
         seen = set()
         for number in range(self.WRONG_MAX):
-            status = door(basic("known", f"wrong {number}"))
+            status = send(basic("known", f"wrong {number}"))
             seen.add(status)
             if status[0] == busy:
                 break
         self.assertLessEqual(seen, {(denied, False), (busy, True)})
         self.assertIn((busy, True), seen)
-        # Who was let in before is remembered; somebody new has to come again, and is let in then.
-        self.assertEqual(door(basic("known", "hello"))[0], granted)
-        answers = []
+        # Passwords that were right before are cached; a new user has to retry.
+        self.assertEqual(send(basic("known", "hello"))[0], granted)
+        outcomes = []
 
-        def is_let_in():
-            answers.append(door(basic("fresh", "hello")))
-            return answers[-1][0] == granted
+        def is_granted():
+            outcomes.append(send(basic("fresh", "hello")))
+            return outcomes[-1][0] == granted
 
-        process.poll_until(is_let_in, 120, "the new one is let in")
-        self.assertLessEqual(set(answers[:-1]), {(busy, True)})
+        process.poll_until(is_granted, 120, "the new user's request")
+        self.assertLessEqual(set(outcomes[:-1]), {(busy, True)})
         self.back_end.wait_for_requests(3)
         self.assertEqual(len(self.back_end.requests), 3)
 
     def test_over_http(self):
-        self.check(self.http_door, 200, 401, 503)
+        self.check(self.send_http, 200, 401, 503)
 
     def test_over_grpc(self):
-        self.check(self.grpc_door, "0", "16", "14")
+        self.check(self.send_grpc, "0", "16", "14")
 
     def test_of_pyroscope(self):
-        self.check(self.pyroscope_door, 200, 401, 503)
+        self.check(self.send_pyroscope, 200, 401, 503)
 
 
 class Sdks(case.Case):
-    """Told of their token by the environment."""
+    """SDKs take their token from the environment."""
 
     def check(self, sdk):
         peers.need(sdk)

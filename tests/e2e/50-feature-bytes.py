@@ -11,7 +11,7 @@ UNKNOWN = b"\xea\xff\x01\x07unknown"
 
 
 def with_unknown_fields(signal):
-    """The sample request with a field that nobody knows beside, inside and behind its resource."""
+    """The sample request with an unknown field before, inside and after its resource."""
     request = otlp.sample(signal, 3)
     known = request.SerializeToString()
     inner = getattr(request, otlp.RESOURCES[signal])[0]

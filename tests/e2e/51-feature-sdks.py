@@ -120,7 +120,7 @@ class Batched(case.Case):
             if not peers.is_ready(sdk):
                 continue
             for protocol, port in (("grpc", grpc), ("http", http)):
-                told = peers.emit(
+                emitted = peers.emit(
                     sdk,
                     protocol=protocol,
                     endpoint=f"127.0.0.1:{port}",
@@ -128,7 +128,7 @@ class Batched(case.Case):
                     points=1,
                     logs=1,
                 )
-                sent.update({span["span_id"]: span["name"] for span in told["spans"]})
+                sent.update({span["span_id"]: span["name"] for span in emitted["spans"]})
         sink.wait(lambda requests: sum(spans_in(request) for request in requests) >= len(sent))
         payloads = [request.payload for request in sink.accepted("traces")]
         found = {span_id.hex(): span.name for span_id, span in otlp.spans_of(payloads).items()}

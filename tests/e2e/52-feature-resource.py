@@ -90,7 +90,7 @@ ROWS = [
         {"x": "1", "b": "2", "c": "3"},
         {"c": "3"},
     ),
-    Row("hash a text", ["{key: s, action: hash}"], {"s": "text"}, {"s": HASH_OF_TEXT}),
+    Row("hash a string", ["{key: s, action: hash}"], {"s": "text"}, {"s": HASH_OF_TEXT}),
     Row("hash an int", ["{key: i, action: hash}"], {"i": 7}, {"i": HASH_OF_7}),
     Row("hash a double", ["{key: d, action: hash}"], {"d": 2.5}, {"d": HASH_OF_2_5}),
     Row("hash a bool", ["{key: b, action: hash}"], {"b": True}, {"b": HASH_OF_TRUE}),
@@ -213,7 +213,7 @@ ROWS = [
         {"u": "0x1f"},
     ),
     Row(
-        "convert too large a text to int",
+        "convert a string that is too large to int",
         ["{key: u, action: convert, converted_type: int}"],
         {"u": "9223372036854775808"},
         {"u": "9223372036854775808"},
@@ -231,7 +231,7 @@ ROWS = [
         {"u": float("-inf")},
     ),
     Row(
-        "convert too large a text to double",
+        "convert a string that is too large to double",
         ["{key: u, action: convert, converted_type: double}"],
         {"u": "1e400"},
         {"u": "1e400"},

@@ -26,8 +26,8 @@ class Batch(case.Case):
     def send(self, request, signal="traces", headers=None):
         fields = {"Content-Type": client.PROTOBUF, **(headers or {})}
         body = request.SerializeToString()
-        answer = client.request(self.http, "POST", f"/v1/{signal}", body, fields)
-        self.assertEqual(answer.status, 200)
+        response = client.request(self.http, "POST", f"/v1/{signal}", body, fields)
+        self.assertEqual(response.status, 200)
         return body
 
     def sizes(self, count):

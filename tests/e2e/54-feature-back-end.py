@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a back-end may answer, beside the Go collector: retried, given up, passed to the client."""
+"""Responses of back-ends, beside the Go collector: retried, dropped, or passed to the client."""
 
 from google.rpc.status_pb2 import Status
 from support import case, client, compare, otlp
@@ -11,7 +11,7 @@ BODY = otlp.traces(2).SerializeToString()
 
 
 class Passed(compare.SideBySide):
-    """Queue and retries off: the back-end's answer is the client's, over HTTP and gRPC."""
+    """Queue and retries off: the back-end's response is the client's, over HTTP and gRPC."""
 
     def start(self, executable):
         back_end, grpc, http = self.sink(), free_port(), free_port()
@@ -51,18 +51,18 @@ class Passed(compare.SideBySide):
 
 def ask_http(status):
     def asking(server):
-        server.back_end.answer_with(Reply(status))
-        answer = client.post(server.http, "traces", BODY)
-        if answer.status != 200:
-            Status.FromString(answer.body)
-        return answer.status
+        server.back_end.respond_with(Reply(status))
+        response = client.post(server.http, "traces", BODY)
+        if response.status != 200:
+            Status.FromString(response.body)
+        return response.status
 
     return asking
 
 
 def ask_grpc(status):
     def asking(server):
-        server.back_end.answer_with(Reply(status))
+        server.back_end.respond_with(Reply(status))
         connection = client.GrpcClient(server.grpc)
         try:
             return connection.export("traces", BODY)[0]

@@ -76,21 +76,21 @@ class Forward(case.Case):
             self.assertEqual(client.post(self.http, name, body).status, 200)
             self.assertEqual(self.grpc(self.grpc_port).export(name, body), ("OK", ""))
             self.assertEqual(client.post(self.side, name, body).status, 200)
-            # Nothing is queued: who was answered has been sent on.
+            # Nothing is queued: the back-ends come first, then the client's response.
             self.assertEqual(ways(self.live, name), ["live", "live"])
             self.assertEqual(sorted(ways(self.archive, name), key=str), [None, "in", "in"])
 
-    def test_the_worst_answer_of_the_pipelines_behind_is_the_clients(self):
-        """The same status for each pair of answers. Of two failures the Go collector tells one by
-        chance, we the one that is for good."""
+    def test_the_client_gets_the_worst_result_of_the_pipelines_behind(self):
+        """The same status for each pair of responses. Of a retryable and a permanent failure the Go
+        collector reports either, spanflame the permanent one."""
         replies = [Reply(), Reply(400), Reply(503)]
         seen = {}
         for name, executable in self.both():
             self.serve(executable)
             for live in replies:
                 for archive in replies:
-                    self.live.answer_with(live)
-                    self.archive.answer_with(archive)
+                    self.live.respond_with(live)
+                    self.archive.respond_with(archive)
                     body = otlp.traces().SerializeToString()
                     pair = (live.status, archive.status)
                     seen.setdefault(pair, []).append(client.post(self.http, "traces", body).status)
@@ -143,9 +143,9 @@ class Forward(case.Case):
         for thread in threads:
             thread.join()
         self.assertEqual(daemon.stop(), 0)
-        answered = 2 * sent.count(200)
-        self.assertGreater(answered, 0)
-        self.assertGreaterEqual(spans(self.live), answered)
+        acknowledged = 2 * sent.count(200)
+        self.assertGreater(acknowledged, 0)
+        self.assertGreaterEqual(spans(self.live), acknowledged)
         self.assertEqual(spans(self.live), spans(self.archive))
 
 

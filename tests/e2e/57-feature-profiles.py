@@ -46,10 +46,10 @@ class Whole(case.Case):
         if over == "grpc":
             connection = self.grpc(grpc)
             for number, body in enumerate(bodies):
-                answer = connection.export(
+                response = connection.export(
                     "profiles", body, compressed=number % 2 == 1, method=profiles.SERVICE
                 )
-                self.assertEqual(answer, ("OK", ""))
+                self.assertEqual(response, ("OK", ""))
         else:
             for body in bodies:
                 self.assertEqual(self.post(http, body).status, 200)
@@ -108,9 +108,9 @@ class Whole(case.Case):
         self.daemon(config(grpc, http, sink.url, service=case.metrics_service(figures)))
         good, bad = request(1), profiles.REQUEST.FromString(request(2))
         bad.resource_profiles[0].scope_profiles[0].profiles[0].samples[3].stack_index = 10**6
-        answer = self.post(http, bad.SerializeToString())
-        self.assertEqual(answer.status, 200)
-        partial = profiles.RESPONSE.FromString(answer.body).partial_success
+        response = self.post(http, bad.SerializeToString())
+        self.assertEqual(response.status, 200)
+        partial = profiles.RESPONSE.FromString(response.body).partial_success
         self.assertEqual(partial.rejected_profiles, 1)
         self.assertIn("stack", partial.error_message)
         self.assertEqual(metrics.Metrics(figures).sum("spanflame_profiles_rejected"), 1)
@@ -138,10 +138,10 @@ class AsyncProfiler(case.Case):
             with self.subTest(version):
                 body = async_profiler.record(version, "itimer", service=f"java-{version}")
                 before = len(sink.requests)
-                answer = client.request(
+                response = client.request(
                     http, "POST", profiles.PATH, body, {"Content-Type": client.PROTOBUF}
                 )
-                self.assertEqual(answer.status, 200)
+                self.assertEqual(response.status, 200)
                 payload = sink.wait_for_requests(before + 1)[before].payload
                 samples = profiles.samples_of([payload])
                 stacks = [names for _, names, *_ in samples]
@@ -163,10 +163,10 @@ class AsyncProfiler(case.Case):
                 daemon = self.daemon(config(grpc, http, sink.url))
                 body = async_profiler.record(version, "itimer")
                 for wanted in (2, 3):  # refused, then pushed; then it is known
-                    answer = client.request(
+                    response = client.request(
                         http, "POST", profiles.PATH, body, {"Content-Type": client.PROTOBUF}
                     )
-                    self.assertEqual(answer.status, 200)
+                    self.assertEqual(response.status, 200)
                     requests = sink.wait_for_requests(wanted)
                 pushes = [r for r in requests if r.path == "/push.v1.PusherService/Push"]
                 self.assertEqual(len(pushes), 2, [r.path for r in requests])
@@ -194,8 +194,8 @@ class Appendix(case.Case):
         self.daemon(text, environment={"BACKEND_TOKEN": "t0k3n", "SSL_CERT_FILE": certificate})
         self.assertEqual(self.grpc(grpc).export("traces", otlp.traces(3).SerializeToString())[0], "OK")
         body = request(1)
-        answer = self.grpc(third).export("profiles", body, method=profiles.SERVICE)
-        self.assertEqual(answer, ("OK", ""))
+        response = self.grpc(third).export("profiles", body, method=profiles.SERVICE)
+        self.assertEqual(response, ("OK", ""))
         (spans,) = back_end.wait_for_requests(1)
         self.assertEqual(spans.headers["x-token"], "t0k3n")
         self.assertEqual(len(otlp.spans_of([spans.payload])), 3)

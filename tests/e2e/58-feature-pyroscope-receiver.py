@@ -181,11 +181,11 @@ class Waiting(case.Case):
         sketch = pprof_sketch.Sketch().sample(["work", "main"], [1])
         profile = sketch.bytes(["cpu:nanoseconds"], PERIOD, time.time_ns())
         body = pprof_sketch.push({"__name__": "process_cpu"}, profile)
-        answers = [
+        responses = [
             client.request(port, "POST", PUSH, body, {"content-type": "application/proto"}).status
             for _ in range(3)
         ]
-        self.assertEqual(answers, [200, 503, 503])
+        self.assertEqual(responses, [200, 503, 503])
         sink.wait_for_requests(3)
         received, _, rejected, _, _ = metrics.assert_conserved(self, figures, "profiles")
         self.assertEqual((received, rejected, len(sink.requests)), (6, 2, 3))
@@ -211,8 +211,8 @@ class Equal(case.Case):
 
     def post(self, url, body, content_type):
         request = urllib.request.Request(url, body, {"Content-Type": content_type})
-        with urllib.request.urlopen(request, timeout=WORK_WITHIN_S) as answer:
-            self.assertEqual(answer.status, 200)
+        with urllib.request.urlopen(request, timeout=WORK_WITHIN_S) as response:
+            self.assertEqual(response.status, 200)
 
     def stored(self, service, total):
         """Every series without its service, and each type's functions, whole and by span."""
@@ -267,12 +267,12 @@ class Equal(case.Case):
 
         self.check(send, "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 7 + 30)
 
-    def answer(self, url, path, body, content_type):
+    def error_of(self, url, path, body, content_type):
         """The status and the error's code."""
         request = urllib.request.Request(url + path, body, {"Content-Type": content_type})
         try:
-            with urllib.request.urlopen(request, timeout=WORK_WITHIN_S) as answer:
-                return answer.status, ""
+            with urllib.request.urlopen(request, timeout=WORK_WITHIN_S) as response:
+                return response.status, ""
         except urllib.error.HTTPError as error:
             text = error.read()
             return error.code, json.loads(text)["code"] if text else ""
@@ -298,11 +298,11 @@ class Equal(case.Case):
         yield "labels of samples", named, many.bytes(["a:b"], PERIOD, self.at_ns)
 
     def test_refusals(self):
-        service, hour_ago = "refused", self.at_ns // 10**9 - 3700
+        service, hour_ago, roads = "refused", self.at_ns // 10**9 - 3700, self.roads.values()
         for what, labels, profile in self.refused_pushes():
             body = pprof_sketch.push(labels, profile)
-            answers = [self.answer(r, PUSH, body, "application/proto") for r in self.roads.values()]
-            self.assertEqual(answers, [(400, "invalid_argument")] * 2, what)
+            responses = [self.error_of(r, PUSH, body, "application/proto") for r in roads]
+            self.assertEqual(responses, [(400, "invalid_argument")] * 2, what)
         for what, query, body in (
             ("no name", "", b"a 1"),
             ("ending", f"name={service}.cats", b"a 1"),
@@ -314,9 +314,9 @@ class Equal(case.Case):
             ("no JFR", f"name={service}&format=jfr", b"xyz"),
         ):
             path = f"/ingest?{query}"
-            answers = [self.answer(r, path, body, "text/plain") for r in self.roads.values()]
-            self.assertEqual(answers[1], answers[0], what)
-            self.assertIn(answers[0][0], (400, 422), what)
+            responses = [self.error_of(r, path, body, "text/plain") for r in roads]
+            self.assertEqual(responses[1], responses[0], what)
+            self.assertIn(responses[0][0], (400, 422), what)
 
     def upload(self, url, service, body, content_type="text/plain", **more):
         seconds = self.at_ns // 10**9

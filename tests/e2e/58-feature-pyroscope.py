@@ -43,11 +43,12 @@ class Stored(case.Case):
         http = free_port()
         text = self.ROADS[road].format(url=self.pyroscope.url)
         daemon = self.daemon(config(http, text))
-        answer = client.request(
+        response = client.request(
             http, "POST", profiles.PATH, body, {"Content-Type": client.PROTOBUF}
         )
-        self.assertEqual(answer.status, 200)
-        self.assertEqual(profiles.RESPONSE.FromString(answer.body).partial_success.error_message, "")
+        self.assertEqual(response.status, 200)
+        partial = profiles.RESPONSE.FromString(response.body).partial_success
+        self.assertEqual(partial.error_message, "")
         return daemon
 
     def builder(self, **resource):
@@ -164,8 +165,8 @@ class Stored(case.Case):
             pyroscope=self.pyroscope.url,
         )
         self.daemon(text, environment={"BACKEND_TOKEN": "unused"})
-        answer = self.grpc(port).export("profiles", self.cpu(), method=profiles.SERVICE)
-        self.assertEqual(answer, ("OK", ""))
+        response = self.grpc(port).export("profiles", self.cpu(), method=profiles.SERVICE)
+        self.assertEqual(response, ("OK", ""))
         self.pyroscope.wait_for(CPU, self.selector, 950 * MS)
 
 

@@ -95,8 +95,8 @@ class Spellings(Joined):
         profile = sketch.bytes(["cpu:nanoseconds"], ("cpu:nanoseconds", 10 * MS), time.time_ns())
         body = pprof_sketch.push({"__name__": "process_cpu", "service_name": "shop"}, profile)
         headers = {"Content-Type": "application/proto"}
-        answer = client.request(self.ports["pyroscope"], "POST", PUSH, body, headers)
-        self.assertEqual(answer.status, 200, answer.body)
+        response = client.request(self.ports["pyroscope"], "POST", PUSH, body, headers)
+        self.assertEqual(response.status, 200, response.body)
         self.check(SPELLINGS)
 
     def test_what_is_no_id_stays_a_label(self):
@@ -176,10 +176,10 @@ class Identities(Joined):
 
 
 class Texts(Joined):
-    """Whatever a span says, the profile that learns it can be read by everybody."""
+    """Whatever a span's name is, every reader accepts the profile that gets it."""
 
-    def learn(self, name):
-        """What a sample learns of a span of that name, in bytes."""
+    def joined_name(self, name):
+        """What a sample gets of a span with this name (bytes)."""
         self.start(join="    hold: 0s\n")
         now = time.time_ns()
         request = trace([(*ids(1), "A" * len(name), now - SECOND, now)], "shop")
@@ -191,11 +191,11 @@ class Texts(Joined):
         return attributes["span_name"]
 
     def test_long_names_are_cut_between_characters(self):
-        self.assertEqual(self.learn(("x" + "é" * 600).encode()), "x" + "é" * 511)
-        self.assertEqual(self.learn(("🔥" * 300).encode()), "🔥" * 256)
+        self.assertEqual(self.joined_name(("x" + "é" * 600).encode()), "x" + "é" * 511)
+        self.assertEqual(self.joined_name(("🔥" * 300).encode()), "🔥" * 256)
 
     def test_bytes_that_are_no_utf8_become_question_marks(self):
-        self.assertEqual(self.learn(b"caf\xe9 \xf0\x9f\x94\xa5 \xc3"), "caf? 🔥 ?")
+        self.assertEqual(self.joined_name(b"caf\xe9 \xf0\x9f\x94\xa5 \xc3"), "caf? 🔥 ?")
 
 
 class LaterVersions(Joined):

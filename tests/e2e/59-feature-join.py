@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Profiles learn their spans, with the SDKs that people have: a slow span leads to its function and
+"""Profiles get their spans' names, with real SDKs: a slow span leads to its function and
 its siblings do not. On a sink, and in a real Pyroscope server where PYROSCOPE_URL names one."""
 
 import pathlib

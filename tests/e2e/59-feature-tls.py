@@ -65,16 +65,16 @@ def post(port, context, body=b"", signal="traces"):
 
 
 def raw(port, data):
-    """What a connection in cleartext is told."""
+    """What the server sends to a cleartext connection."""
     with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as stream:
         stream.sendall(data)
-        told = b""
+        received = b""
         try:
             while part := stream.recv(4096):
-                told += part
+                received += part
         except ConnectionResetError:
             pass
-        return told
+        return received
 
 
 class SideBySide(compare.SideBySide):
@@ -129,7 +129,7 @@ class SideBySide(compare.SideBySide):
     def posted(self, name):
         return lambda _: post(self.ports["mutual"], client_context(self.files, name))
 
-    def told(self, port, data):
+    def raw_to(self, port, data):
         return lambda _: raw(self.ports[port], data)
 
     def questions(self):
@@ -205,9 +205,9 @@ class SideBySide(compare.SideBySide):
                 self.posted("expired-client"),
                 "SSLV3_ALERT_CERTIFICATE_EXPIRED",
             ),
-            compare.Question("cleartext at HTTP", self.told("http", request), CLEARTEXT),
-            compare.Question("cleartext at gRPC", self.told("grpc", request), b""),
-            compare.Question("no TLS at all", self.told("http", b"SSH-2.0-nobody\r\n"), b""),
+            compare.Question("cleartext at HTTP", self.raw_to("http", request), CLEARTEXT),
+            compare.Question("cleartext at gRPC", self.raw_to("grpc", request), b""),
+            compare.Question("no TLS at all", self.raw_to("http", b"SSH-2.0-client\r\n"), b""),
         ]
 
 
@@ -226,7 +226,7 @@ class Clients(case.Case):
         return self.daemon(text)
 
     def curl(self, *arguments):
-        """The answer's status and HTTP version."""
+        """The response's status and HTTP version."""
         command = ["curl", "-sS", "--max-time", str(TIMEOUT_S), "-o", os.devnull]
         command += ["-w", "%{http_code} %{http_version}", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S * 2)
@@ -245,11 +245,11 @@ class Clients(case.Case):
         body = os.path.join(self.files.directory, "body")
         with open(body, "wb") as file:
             file.write(otlp.traces(20_000).SerializeToString())
-        for version, told in (("--http1.1", "1.1"), ("--http2", "2")):
+        for version, spoken in (("--http1.1", "1.1"), ("--http2", "2")):
             for tls in (("--tls-max", "1.2"), ("--tlsv1.3",)):
                 with self.subTest(version=version, tls=tls):
                     got = self.secure_curl(version, *tls, "--data-binary", "@" + body)
-                    self.assertEqual(got, f"200 {told}")
+                    self.assertEqual(got, f"200 {spoken}")
         self.assertEqual(len(self.sink_server.accepted("traces")), 4)
 
     def check_sdk(self, sdk):
@@ -390,7 +390,7 @@ class Rotation(case.Case):
 
 
 class Mistakes(case.Case):
-    """Told at the check or at the start, with the file and the reason, and no secrets."""
+    """Reported by validate or at the start, with the file and the reason, without secrets."""
 
     def test_files_that_are_no_good_stop_the_start(self):
         files = certificates.Certificates(self)
@@ -447,10 +447,10 @@ class Mistakes(case.Case):
 
 
 class Flood(case.Case):
-    """Strangers who begin a handshake and say nothing more."""
+    """Clients that begin a handshake and send nothing more."""
 
     BUDGET_MIB = 4
-    STRANGERS = 200
+    CLIENTS = 200
     ALERT = bytes([21, 3, 1, 0, 2, 2, 80])  # fatal, internal_error
 
     def hello(self):
@@ -467,25 +467,25 @@ class Flood(case.Case):
         service = f"service:\n  budget_mib: {self.BUDGET_MIB}\n{case.metrics_service(port)}"
         server = self.daemon(text.replace(f"service:\n{case.QUIET}", service))
         used = "spanflame_budget_used_bytes"
-        before = metrics.Metrics(port).sum(used)  # by who asks
+        before = metrics.Metrics(port).sum(used)  # our own connection included
         hello = self.hello()
-        strangers = []
-        for _ in range(self.STRANGERS):
-            stranger = socket.create_connection(("127.0.0.1", http), TIMEOUT_S)
-            self.addCleanup(stranger.close)
-            stranger.sendall(hello)
-            strangers.append(stranger)
-        told = [stranger.recv(len(self.ALERT)) for stranger in strangers]
-        refused = sum(words == self.ALERT for words in told)
-        self.assertGreater(refused, self.STRANGERS // 2)
-        self.assertLess(refused, self.STRANGERS)
+        pending = []
+        for _ in range(self.CLIENTS):
+            connection = socket.create_connection(("127.0.0.1", http), TIMEOUT_S)
+            self.addCleanup(connection.close)
+            connection.sendall(hello)
+            pending.append(connection)
+        replies = [connection.recv(len(self.ALERT)) for connection in pending]
+        refused = sum(words == self.ALERT for words in replies)
+        self.assertGreater(refused, self.CLIENTS // 2)
+        self.assertLess(refused, self.CLIENTS)
         scraped = metrics.Metrics(port)
         part = (self.BUDGET_MIB << 20) / 4
         self.assertLessEqual(scraped.sum("spanflame_budget_high_water_bytes"), part + 10_000)
         self.assertEqual(scraped.sum("spanflame_receiver_tls_handshakes_failed"), refused)
         server.wait_for_line("TLS handshake failed.*too many handshakes at once")
-        for stranger in strangers:
-            stranger.close()
+        for connection in pending:
+            connection.close()
         process.poll_until(
             lambda: metrics.Metrics(port).sum(used) == before,
             within=TIMEOUT_S,

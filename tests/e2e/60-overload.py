@@ -56,18 +56,18 @@ class Overload(case.Case):
         daemon = self.start()
         self.back_end.hold()
         body = otlp.traces(1000, text_bytes=1000).SerializeToString()
-        answers = []
+        responses = []
 
         def work(number):
             for _ in range(2 * BUDGET_MIB * 1024 * 1024 // len(body) // SENDERS):
-                answers.append(client.post(self.http, "traces", body))
+                responses.append(client.post(self.http, "traces", body))
 
         self.in_parallel(work)
-        statuses = [answer.status for answer in answers]
-        refused = [answer for answer in answers if answer.status != 200]
+        statuses = [response.status for response in responses]
+        refused = [response for response in responses if response.status != 200]
         self.assertEqual(set(statuses), {200, 503})
-        for answer in refused:
-            self.assertGreaterEqual(int(answer.headers["retry-after"]), 1)
+        for response in refused:
+            self.assertGreaterEqual(int(response.headers["retry-after"]), 1)
         self.check_memory(daemon)
         self.back_end.release()
         accepted = statuses.count(200)
@@ -95,7 +95,7 @@ class Overload(case.Case):
             "    retry_on_failure:\n      initial_interval: 10ms\n      max_interval: 20ms\n"
         )
         sent, lock = [], threading.Lock()
-        self.back_end.answer_first([Reply(503 if number % 2 else 200) for number in range(300)])
+        self.back_end.respond_first([Reply(503 if number % 2 else 200) for number in range(300)])
 
         def work(number):
             for _ in range(50):

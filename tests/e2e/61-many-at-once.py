@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Thousands of requests in flight at once, of every signal, over every protocol: as long as no
-configured limit is met, nobody is refused."""
+configured limit is reached, no request is refused."""
 
 import contextlib
 import resource
@@ -19,7 +19,7 @@ from support.ports import free_port
 
 CONNECTIONS, STREAMS = 25, 100  # of each signal; so many streams a connection may have
 HTTP1_CONNECTIONS = 200  # of each signal
-ANSWERED_WITHIN_S = 120
+RESPONSES_WITHIN_S = 120
 RING_HURRY = 256  # requests in a ring after which no other socket is read first
 SIGNALS = ("traces", "metrics", "logs", "profiles")
 PATHS = {name: f"/v1/{name}" for name in SERVICES} | {"profiles": profiles.PATH}
@@ -50,7 +50,7 @@ def descriptors(soft):
 
 
 class Http2:
-    """One connection with all its requests written at once; `statuses` of what was answered."""
+    """One connection with all its requests written at once; `statuses` of the responses."""
 
     @staticmethod
     def encode(headers, body):
@@ -75,11 +75,11 @@ class Http2:
         self.connection.data_to_send()
         self.statuses = {}
         self.ended = 0
-        self.socket = socket.create_connection(("127.0.0.1", port), ANSWERED_WITHIN_S)
+        self.socket = socket.create_connection(("127.0.0.1", port), RESPONSES_WITHIN_S)
         self.socket.sendall(encoded)
 
     def read(self):
-        """False: all is answered, or the peer has gone."""
+        """False: every request has its response, or the peer has gone."""
         data = self.socket.recv(1 << 18)
         for event in self.connection.receive_data(data) if data else ():
             if isinstance(event, (h2.events.ResponseReceived, h2.events.TrailersReceived)):
@@ -99,8 +99,8 @@ class Http1:
     """One connection with one request."""
 
     def __init__(self, port, path, media, body):
-        self.answer = b""
-        self.socket = socket.create_connection(("127.0.0.1", port), ANSWERED_WITHIN_S)
+        self.response = b""
+        self.socket = socket.create_connection(("127.0.0.1", port), RESPONSES_WITHIN_S)
         self.socket.sendall(
             f"POST {path} HTTP/1.1\r\nHost: a\r\nContent-Type: {media}\r\n"
             f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode()
@@ -109,26 +109,26 @@ class Http1:
 
     def read(self):
         data = self.socket.recv(65536)
-        self.answer += data
+        self.response += data
         return bool(data)
 
     @property
     def statuses(self):
-        words = self.answer.split(b" ", 2)
+        words = self.response.split(b" ", 2)
         return {0: words[1].decode() if len(words) > 1 else "none"}
 
 
 def read_all(connections):
-    """Until each is answered; the answers of all together, as a count by status."""
+    """Waits for all responses and counts them by status."""
     counts = {}
     with selectors.DefaultSelector() as selector:
         for connection in connections:
             selector.register(connection.socket, selectors.EVENT_READ, connection)
-        deadline = time.monotonic() + ANSWERED_WITHIN_S
+        deadline = time.monotonic() + RESPONSES_WITHIN_S
         while selector.get_map():
             left = deadline - time.monotonic()
             if left <= 0:
-                raise AssertionError(f"{len(selector.get_map())} connections are not answered")
+                raise AssertionError(f"{len(selector.get_map())} connections wait for responses")
             for key, _ in selector.select(left):
                 if not key.data.read():
                     selector.unregister(key.fileobj)
@@ -174,7 +174,7 @@ class Many(case.Case):
                 for name, count in expected.items()
             )
 
-        process.poll_until(is_delivered, ANSWERED_WITHIN_S, f"{expected} delivered")
+        process.poll_until(is_delivered, RESPONSES_WITHIN_S, f"{expected} delivered")
         for name, count in expected.items():
             figures = metrics.assert_conserved(self, self.port, name)
             self.assertEqual(figures, (count, count, 0, 0, 0))
@@ -266,7 +266,7 @@ class Many(case.Case):
         process.poll_until(
             lambda: metrics.Metrics(self.port).sum("spanflame_items_received", signal="traces")
             == CONNECTIONS * STREAMS,
-            ANSWERED_WITHIN_S,
+            RESPONSES_WITHIN_S,
             "all received",
         )
         self.back_end.release()
@@ -274,23 +274,23 @@ class Many(case.Case):
         self.assert_nothing_was_lost({"traces": CONNECTIONS * STREAMS})
 
 
-    def test_reloads_refuse_nobody(self):
-        """Requests that come while the configuration is read anew are all answered."""
+    def test_reloads_refuse_no_request(self):
+        """Requests that arrive during a reload all get their response."""
         daemon = self.start()
-        body, answers, stop = otlp.traces(1).SerializeToString(), [], threading.Event()
+        body, results, stop = otlp.traces(1).SerializeToString(), [], threading.Event()
 
         def send():
             connection = client.GrpcClient(self.grpc_port)
             while not stop.is_set():
-                answers.append(connection.export("traces", body))
+                results.append(connection.export("traces", body))
             connection.close()
 
         senders = [threading.Thread(target=send) for _ in range(8)]
         for sender in senders:
             sender.start()
         for number in range(3):
-            seen = len(answers)
-            process.poll_until(lambda: len(answers) > seen + 100, 60, "more answers")
+            seen = len(results)
+            process.poll_until(lambda: len(results) > seen + 100, 60, "more responses")
             daemon.signal(signal.SIGHUP)
             process.poll_until(
                 lambda: daemon.log().count(process.READY) == number + 2, 60, "the new service"
@@ -298,7 +298,7 @@ class Many(case.Case):
         stop.set()
         for sender in senders:
             sender.join()
-        self.assertEqual(set(answers), {("OK", "")})
+        self.assertEqual(set(results), {("OK", "")})
 
 
 if __name__ == "__main__":

@@ -362,18 +362,18 @@ class MemoryBombs(case.Case):
         return client.request(self.http, "POST", "/v1/traces", body, headers)
 
     def check_alive(self):
-        answer = client.post(self.http, "traces", spans(3))
-        self.assertEqual(answer.status, TAKEN, answer.body)
+        response = client.post(self.http, "traces", spans(3))
+        self.assertEqual(response.status, TAKEN, response.body)
 
     def test_zstd(self):
         daemon = self.start()
         for _ in range(TIMES):
             size = 18 * MIB
-            answer = self.post_packed("zstd", zstd_of(long_name(size), b"n", size))
-            self.assertIn(answer.status, {TAKEN, LATER}, answer.body[:300])
+            response = self.post_packed("zstd", zstd_of(long_name(size), b"n", size))
+            self.assertIn(response.status, {TAKEN, LATER}, response.body[:300])
             size = 1 << 30
-            answer = self.post_packed("zstd", zstd_of(long_name(size), b"n", size))
-            self.assertIn(answer.status, {NEVER, LATER}, answer.body[:300])
+            response = self.post_packed("zstd", zstd_of(long_name(size), b"n", size))
+            self.assertIn(response.status, {NEVER, LATER}, response.body[:300])
         self.check_memory(daemon, "zstd")
         self.check_alive()
 
@@ -382,8 +382,8 @@ class MemoryBombs(case.Case):
         for _ in range(TIMES):
             count = 20000
             body = snappy_of(spans_head(32 * count + 1), count)
-            answer = self.post_packed("snappy", body)
-            self.assertIn(answer.status, {TAKEN, LATER}, answer.body[:300])
+            response = self.post_packed("snappy", body)
+            self.assertIn(response.status, {TAKEN, LATER}, response.body[:300])
         self.check_memory(daemon, "snappy")
         self.check_alive()
 
@@ -454,16 +454,16 @@ class MemoryBombs(case.Case):
         return connection
 
     def count_refused(self, connection):
-        """RST_STREAM frames with REFUSED_STREAM. The answer to a ping overtakes those of its turn, so
-        that a second one has to follow it. A connection that itself finds no room is closed, with
+        """RST_STREAM frames with REFUSED_STREAM. The reply to a ping overtakes those of its turn,
+        so a second one has to follow it. A connection that itself finds no room is closed, with
         all of its streams."""
-        refused, input_, answers = 0, b"", 0
+        refused, input_, pings = 0, b"", 0
         while True:
             while len(input_) < 9 or len(input_) < 9 + int.from_bytes(input_[:3], "big"):
                 try:
                     more = connection.recv(65536)
                 except ConnectionResetError:
-                    self.assertEqual((input_, answers), (b"", 0), "reset after its first frames")
+                    self.assertEqual((input_, pings), (b"", 0), "reset after its first frames")
                     return STREAMS
                 self.assertTrue(more, "the server closed the connection")
                 input_ += more
@@ -471,8 +471,8 @@ class MemoryBombs(case.Case):
             refused += kind == RST_STREAM and input_[9 : 9 + size] == bytes([0, 0, 0, 7])
             input_ = input_[9 + size :]
             if kind == PING and flags == ACK:
-                answers += 1
-                if answers == 2:
+                pings += 1
+                if pings == 2:
                     return refused
                 connection.sendall(frame(PING, 0, 0, bytes(8)))
 
@@ -481,7 +481,7 @@ SPLIT = {"batch": ", send_batch_size: 100, send_batch_max_size: 100"}
 KEEP = {"join": "    keep: [{slow: 1s}, error]\n    keep_unlinked: false\n"}
 OLDER = {"otlphttp": 'proto_version: "1.9"'}
 
-# What is sent, what may be the answer, and what is configured in another way.
+# Path, body and headers, the statuses that are right, and the configuration's changes.
 ROWS = [
     ("references", PROFILES, lambda: references(3000), {NEVER}),
     ("references within the allowance", PROFILES, lambda: references(40), {NEVER}),
@@ -599,8 +599,8 @@ def add(name, path, make, expected, changes=None):
         daemon = self.start(**(changes or {}))
         body, headers = packed(path, make())
         for _ in range(TIMES):
-            answer = self.send(path, body, headers)
-            self.assertIn(answer.status, expected, (name, answer.body[:300]))
+            response = self.send(path, body, headers)
+            self.assertIn(response.status, expected, (name, response.body[:300]))
         self.check_memory(daemon, name)
         self.check_alive()
 

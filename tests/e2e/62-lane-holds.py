@@ -125,7 +125,7 @@ class LaneHolds(case.Case):
         config = receivers + bombs.PIPELINES.format(
             backend=back_end.url, budget=BUDGET_MIB, batch="", join="", otlphttp="encoding: json"
         )
-        # The debug exporter is no part of the promise: it prints everything for somebody who reads.
+        # The debug exporter is no part of the promise: it prints everything for a person to read.
         daemon = self.daemon(config.replace("[debug, ", "["), environment=watch.environment)
         return daemon, watch
 
@@ -138,13 +138,13 @@ class LaneHolds(case.Case):
         """One request, from its first byte to the end of the daemon, which brings all to an end."""
         daemon, watch = self.start()
         watch.reset()
-        answer = self.send(path, body)
+        response = self.send(path, body)
         self.assertEqual(daemon.stop(), 0)
         road = road_of(path, body)
         allowed_ms = ALLOWED_MS + len(body) * rates()[road] / 1e6
         longest_ms = watch.longest_ms()
         print(
-            f"{name:<32} {len(body) / 1e6:6.2f} MB {answer.status} "
+            f"{name:<32} {len(body) / 1e6:6.2f} MB {response.status} "
             f"longest turn {longest_ms:7.1f} ms ({longest_ms * 1e6 / len(body):6.2f} ns/B), "
             f"allowed {allowed_ms:6.1f}{', MISSED' if longest_ms > allowed_ms else ''}, "
             f"all turns {watch.total_ms():7.1f}",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An HTTPS back-end on loopback for the HTTP client's tests: makes a CA and certificates in the folder
-that it is given, prints its port, answers every POST with 200 and what it saw, ends with its stdin. A path
-/to?URL redirects to that URL."""
+that it is given, prints its port, responds to every POST with 200 and what it saw, and ends with its
+stdin. The path /to?URL redirects to that URL."""
 import http.server
 import os
 import ssl
@@ -41,15 +41,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers["Content-Length"]))
         certificate = self.connection.getpeercert()
         names = [value for group in (certificate or {}).get("subject", ()) for _, value in group]
-        answer = "%s %s %s %d %s" % (self.path, self.headers["Host"].split(":")[0],
+        response = "%s %s %s %d %s" % (self.path, self.headers["Host"].split(":")[0],
                                      self.connection.version(), len(body), ",".join(names) or "-")
         to = self.path.startswith("/to?")
         self.send_response(307 if to else 200)
         if to:
             self.send_header("Location", self.path[len("/to?"):])
-        self.send_header("Content-Length", str(len(answer)))
+        self.send_header("Content-Length", str(len(response)))
         self.end_headers()
-        self.wfile.write(answer.encode())
+        self.wfile.write(response.encode())
 
     def log_message(self, *_):
         pass

@@ -70,7 +70,7 @@ def otlp_config(grpc, http, backend, processors=None, exporter="", service="", e
 # No listener for metrics: most tests do not read them.
 QUIET = "  telemetry:\n    metrics:\n      level: none\n"
 UNCOMPRESSED = "    compression: none\n"
-# An answer to the client means that the back-end answered.
+# The client gets its response after the back-end's.
 DIRECT = "    sending_queue:\n      enabled: false\n"
 NO_RETRY = "    retry_on_failure:\n      enabled: false\n"
 

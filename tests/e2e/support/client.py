@@ -12,7 +12,7 @@ import h2.connection
 import h2.events
 
 TIMEOUT_S = 30
-BY_HAND_TIMEOUT_S = 5  # some questions the Go collector never answers
+BY_HAND_TIMEOUT_S = 5  # the Go collector never responds to some requests
 PROTOBUF = "application/x-protobuf"
 SERVICES = {
     "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
@@ -22,7 +22,7 @@ SERVICES = {
 
 
 @dataclass
-class Answer:
+class Response:
     status: int
     headers: dict = field(default_factory=dict)
     body: bytes = b""
@@ -41,9 +41,9 @@ def request(port, method, path, body=b"", headers=None, timeout_s=TIMEOUT_S):
         elif body or method == "POST":
             connection.putheader("Content-Length", str(len(body)))
         connection.endheaders(body)
-        response = connection.getresponse()
-        names = {name.lower(): value for name, value in response.getheaders()}
-        return Answer(response.status, names, response.read())
+        received = connection.getresponse()
+        names = {name.lower(): value for name, value in received.getheaders()}
+        return Response(received.status, names, received.read())
     finally:
         connection.close()
 
@@ -76,7 +76,7 @@ class GrpcClient:
         )
 
     def export(self, signal, message, compressed=False, metadata=None, method=None):
-        """The status code's name and its text: ("OK", "")."""
+        """The status code's name and message: ("OK", "")."""
         call = self._channel.unary_unary(
             method or SERVICES[signal], request_serializer=bytes, response_deserializer=bytes
         )
@@ -112,20 +112,20 @@ def grpc_by_hand(port, body, method="POST", path=SERVICES["traces"], headers=Non
     with socket.create_connection(("127.0.0.1", port), TIMEOUT_S) as stream:
         stream.settimeout(BY_HAND_TIMEOUT_S)
         stream.sendall(connection.data_to_send())
-        return _read_answer(connection, stream)
+        return _read_response(connection, stream)
 
 
-def _read_answer(connection, stream):
+def _read_response(connection, stream):
     """Until the stream ends, by END_STREAM, a reset or the connection's end."""
-    answer = Answer(0)
+    response = Response(0)
     while data := stream.recv(65536):
         for event in connection.receive_data(data):
             if isinstance(event, (h2.events.ResponseReceived, h2.events.TrailersReceived)):
-                answer.headers.update(event.headers)
+                response.headers.update(event.headers)
             elif isinstance(event, h2.events.DataReceived):
-                answer.body += event.data
+                response.body += event.data
             elif isinstance(event, (h2.events.StreamEnded, h2.events.StreamReset)):
-                answer.status = int(answer.headers.pop(":status", 0))
-                return answer
+                response.status = int(response.headers.pop(":status", 0))
+                return response
         stream.sendall(connection.data_to_send())
-    return answer
+    return response

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The same questions to spanflame and to the real Go collector."""
+"""The same requests to spanflame and to the real Go collector."""
 
 from dataclasses import dataclass
 from typing import Any, Callable
@@ -10,7 +10,7 @@ from .case import Case
 
 @dataclass
 class Question:
-    """`ask(server)` gives what can be compared. `go` is the collector's answer where we differ on
+    """`ask(server)` gives what can be compared. `go` is the collector's result where we differ on
     purpose; `why` then says so."""
 
     name: str
@@ -21,7 +21,7 @@ class Question:
 
     def __post_init__(self):
         if (self.go is None) != (not self.why):
-            raise ValueError(f"{self.name}: a difference needs the collector's answer and a reason")
+            raise ValueError(f"{self.name}: a difference needs the collector's result and a reason")
 
 
 class SideBySide(Case):
@@ -33,14 +33,14 @@ class SideBySide(Case):
     def questions(self):
         raise NotImplementedError
 
-    def test_spanflame_answers_as_the_table_says(self):
+    def test_spanflame_responds_as_the_table_says(self):
         server = self.start(None)
         for question in self.questions():
             with self.subTest(question.name):
                 self.assertEqual(question.ask(server), question.expected)
         self._stop_cleanly(server)
 
-    def test_go_collector_answers_as_the_table_says(self):
+    def test_go_collector_responds_as_the_table_says(self):
         executable = peers.otelcol()
         server = self.start(executable)
         for question in self.questions():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A strict gRPC back-end (grpcio and the official classes) that answers as a script says."""
+"""A strict gRPC back-end (grpcio and the official classes) that responds as a script says."""
 
 import concurrent.futures
 import threading
@@ -50,7 +50,7 @@ class GrpcSink:
     def __init__(self, port, refuse=None, options=(), credentials=None, warn=None):
         self.port = port
         self.warn = warn
-        self.requests = []  # (signal, request) that were answered with OK
+        self.requests = []  # (signal, request) that got OK
         self.calls = 0
         self.at_once = 0
         self.metadata = {}  # of the last call
@@ -76,14 +76,14 @@ class GrpcSink:
             self._running += 1
             self.at_once = max(self.at_once, self._running)
             self.metadata = dict(context.invocation_metadata())
-        answer = self._refuse(signal)
+        failure = self._refuse(signal)
         with self._changed:
             self._running -= 1
-            if answer is None:
+            if failure is None:
                 self.requests.append((signal, request))
             self._changed.notify_all()
-        if answer is not None:
-            code, message, trailers = answer
+        if failure is not None:
+            code, message, trailers = failure
             context.set_code(code)
             context.set_details(message)
             context.set_trailing_metadata(trailers)

@@ -98,8 +98,8 @@ class Joined(case.Case):
 
     def send(self, path, body):
         headers = {"Content-Type": client.PROTOBUF}
-        answer = client.request(self.ports["otlp"], "POST", path, body, headers)
-        self.assertEqual(answer.status, 200, answer.body)
+        response = client.request(self.ports["otlp"], "POST", path, body, headers)
+        self.assertEqual(response.status, 200, response.body)
 
     def counter(self, name, **labels):
         found = metrics.Metrics(self.ports["metrics"])

@@ -19,16 +19,16 @@ from . import client, otlp, pprof_sketch, profiles, sink
 PUSH_PATH = "/push.v1.PusherService/Push"
 PAD_MAX = 3000
 MARK = re.compile(rb"item-(\d+)-([0-9a-f]{12})-")
-AGAIN_AFTER_S = 0.02  # a client that was refused, or found nobody
+AGAIN_AFTER_S = 0.02  # after a refusal or a failed connection
 
 
 def mark(serial):
-    """The text of an item, with a checksum of its number."""
+    """The string of an item, with a checksum of its number."""
     return f"item-{serial}-{hashlib.sha256(str(serial).encode()).hexdigest()[:12]}-"
 
 
 def marks_of(payload):
-    """The numbers of the items in these bytes; a text that is not whole is an error."""
+    """The numbers of the items in these bytes; a broken string is an error."""
     found = []
     for number, check in MARK.findall(payload):
         if mark(int(number)).encode() != b"item-%s-%s-" % (number, check):
@@ -103,19 +103,19 @@ class _Http:
         self._headers = {"Content-Type": proto}
 
     def send(self, body):
-        """(acknowledged, refused with a hint): neither when nobody answered."""
+        """(acknowledged, refused with a hint): neither without a response."""
         if self._connection is None:
             self._connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=10)
         try:
             self._connection.request("POST", URLS[self._signal], body, self._headers)
-            answer = self._connection.getresponse()
-            answer.read()
+            response = self._connection.getresponse()
+            response.read()
         except (OSError, http.client.HTTPException):
             self.close()
             return False, None
-        if answer.status == 200:
+        if response.status == 200:
             return True, None
-        return False, (str(answer.status), bool(answer.getheader("Retry-After")))
+        return False, (str(response.status), bool(response.getheader("Retry-After")))
 
     def close(self):
         if self._connection is not None:
@@ -138,7 +138,7 @@ class _Grpc:
         except grpc.RpcError as error:
             details = error.trailing_metadata() or ()
             is_hinted = any(key == "grpc-status-details-bin" for key, _ in details)
-            # What the channel itself says when nobody listens has no details either.
+            # What the channel itself says when the port is closed has no details either.
             return False, (error.code().name, is_hinted) if is_hinted else None
         return True, None
 
@@ -213,7 +213,7 @@ class Load:
         with self._changed:
             self._is_paused = True
             if not self._changed.wait_for(lambda: self._sending == 0, within):
-                raise AssertionError("a request was never answered")
+                raise AssertionError("a request never got a response")
 
     def go_on(self):
         with self._changed:
@@ -229,7 +229,7 @@ class Load:
 
 
 class BackEnd:
-    """A sink on one port that is up, answers 503, or is not there."""
+    """A sink on one port that is up, responds with 503, or is down."""
 
     def __init__(self, port):
         self.port = port
@@ -242,14 +242,14 @@ class BackEnd:
         if self._sink is None:
             self._sink = sink.Sink(self.port)
             self._sinks.append([self._sink, 0])
-        self._sink.answer_with(sink.Reply())
+        self._sink.respond_with(sink.Reply())
 
     def refuse(self, status=503):
         self.up()
-        self._sink.answer_with(sink.Reply(status))
+        self._sink.respond_with(sink.Reply(status))
 
     def hold(self):
-        """Requests are read, and answered only after release()."""
+        """Requests are read; their responses wait for release()."""
         self.up()
         self._sink.hold()
 
@@ -260,7 +260,7 @@ class BackEnd:
         if self._sink is None:
             return
         # Connections that are open outlive the listener.
-        self._sink.answer_with(sink.Reply(503, {"Connection": "close"}))
+        self._sink.respond_with(sink.Reply(503, {"Connection": "close"}))
         self._sink.close()
         self._sink = None
 

@@ -14,10 +14,10 @@ class Metrics:
     """One scrape."""
 
     def __init__(self, port):
-        answer = client.get(port, "/metrics")
-        assert answer.status == 200, answer
-        self.content_type = answer.headers["content-type"]
-        text = answer.body.decode()
+        response = client.get(port, "/metrics")
+        assert response.status == 200, response
+        self.content_type = response.headers["content-type"]
+        text = response.body.decode()
         self.types = dict(TYPE.findall(text))
         self.samples = []
         for line in text.splitlines():

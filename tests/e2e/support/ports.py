@@ -10,7 +10,7 @@ _handed_out = set()
 
 
 def free_port():
-    """A port of 127.0.0.1 that nobody listens on and that this process has not handed out yet."""
+    """A free port of 127.0.0.1 that this process has not handed out yet."""
     for _ in range(1000):
         port = random.randint(FIRST, LAST)
         if port in _handed_out:

@@ -12,7 +12,7 @@ def varint(number):
 
 
 def field(number, value):
-    """A number, a text, or bytes as a protobuf field."""
+    """A number, a string, or bytes as a protobuf field."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     if isinstance(value, str):

@@ -23,8 +23,8 @@ def need():
     return url.rstrip("/")
 
 
-def _own_times(answer):
-    graph = answer.get("flamegraph", {})
+def _own_times(response):
+    graph = response.get("flamegraph", {})
     names = graph.get("names", [])
     found = {}
     for level in graph.get("levels", []):
@@ -51,8 +51,8 @@ class Pyroscope:
             {"Content-Type": "application/json", "Accept": "*/*;allow-utf8-labelnames=true"},
         )
         try:
-            with urllib.request.urlopen(request, timeout=ASK_WITHIN_S) as answer:
-                return json.load(answer)
+            with urllib.request.urlopen(request, timeout=ASK_WITHIN_S) as response:
+                return json.load(response)
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{call} {fields}: {error.code} {error.read().decode()}")
 
@@ -69,9 +69,9 @@ class Pyroscope:
 
     def series(self, selector, names):
         """The values of these labels, one tuple per series."""
-        answer = self.ask("Series", matchers=[selector], labelNames=list(names))
+        response = self.ask("Series", matchers=[selector], labelNames=list(names))
         rows = []
-        for one in answer.get("labelsSet", []):
+        for one in response.get("labelsSet", []):
             values = {label["name"]: label["value"] for label in one.get("labels", [])}
             rows.append(tuple(values.get(name) for name in names))
         return sorted(rows, key=str)
@@ -93,14 +93,14 @@ class Pyroscope:
     def totals(self, kind, selector, label):
         """What the profiles add up to, by a label's value."""
         fields = {"profileTypeID": kind, "labelSelector": selector, "groupBy": [label]}
-        answer = self.ask("SelectSeries", step=HOUR_MS // 1000, **fields)
+        response = self.ask("SelectSeries", step=HOUR_MS // 1000, **fields)
         return {
             one["labels"][0]["value"]: sum(point["value"] for point in one["points"])
-            for one in answer.get("series", [])
+            for one in response.get("series", [])
         }
 
     def wait_for(self, kind, selector, total, **more):
-        """Until the flame graph has this total: a push is seen a moment after its answer."""
+        """Until the flame graph has this total: a push is visible a moment after its response."""
         found = {}
 
         def is_stored():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A back-end that keeps what it is sent and answers as a script says."""
+"""A back-end that keeps what it is sent and responds as a script says."""
 
 import gzip
 import http.server
@@ -54,8 +54,8 @@ class _Server(http.server.ThreadingHTTPServer):
 
 
 class Sink:
-    """Serves until closed, over TLS when it has a certificate and its key (files). Answers with what
-    is for the path, else next in the script, else `otherwise`."""
+    """Serves until closed, over TLS when it has a certificate and its key (files). Responds with the
+    reply for the path, else the next of the script, else `otherwise`."""
 
     def __init__(
         self, port, script=(), otherwise=None, by_path=None, certificate=None, key=None
@@ -82,19 +82,19 @@ class Sink:
         return f"{self._scheme}://127.0.0.1:{self.port}"
 
     def hold(self):
-        """Requests are read but not answered until release()."""
+        """Requests are read; their responses wait for release()."""
         self._open.clear()
 
     def release(self):
         self._open.set()
 
-    def answer_with(self, reply):
+    def respond_with(self, reply):
         """From now on, once the script is used up."""
         with self._changed:
             self._otherwise = reply
 
-    def answer_first(self, script):
-        """These in turn, before what answer_with() says."""
+    def respond_first(self, script):
+        """These in turn, before what respond_with() says."""
         with self._changed:
             self._script = list(script)
 
@@ -110,7 +110,7 @@ class Sink:
         return self.wait(lambda requests: len(requests) >= count, within)
 
     def accepted(self, signal=None):
-        """What was answered with 2xx."""
+        """Requests that got 2xx."""
         with self._changed:
             return [
                 request

@@ -46,12 +46,12 @@ class HttpTee(_Tee):
                 kept = {name: self.headers[name] for name in PASSED_ON if self.headers[name]}
                 plain = gzip.decompress(body) if "Content-Encoding" in kept else body
                 tee.keep(self.path.rpartition("/")[2], plain)
-                answer = client.request(target, "POST", self.path, body, kept)
-                self.send_response(answer.status)
-                self.send_header("Content-Type", answer.headers.get("content-type", ""))
-                self.send_header("Content-Length", str(len(answer.body)))
+                response = client.request(target, "POST", self.path, body, kept)
+                self.send_response(response.status)
+                self.send_header("Content-Type", response.headers.get("content-type", ""))
+                self.send_header("Content-Length", str(len(response.body)))
                 self.end_headers()
-                self.wfile.write(answer.body)
+                self.wfile.write(response.body)
 
             def log_message(self, *arguments):
                 """Quiet: failures print what is needed."""
