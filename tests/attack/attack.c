@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attacks the whole daemon with requests that are built by its protocols' grammars and then spoilt.
  * README.md says how it is used; scripts/run-fuzzers and the tests run it. A round is one life of
- * the daemon: its seed decides about the configuration, the requests and the back-end's answers. */
+ * the daemon: its seed decides about the configuration, the requests and the back-end's responses.
+ */
 #include <assert.h>
 #include <dirent.h>
 #include <errno.h>
@@ -23,13 +24,13 @@ enum {
     SESSIONS = 1200,
     RECENT = 64, /* sessions before a finding that are kept with it */
     STOP_S = 60,
-    BOOKS_S = 90,    /* for what is in flight, from the last answer on */
+    LEDGER_S = 90,   /* for what is in flight, from the last response on */
     NARROW_MAX = 40, /* lives of the daemon to find out which sessions it takes */
     TEXT_MAX = 1024,
     REPORT_LINES = 60,
 };
 
-#define BOOKS_LOOK_S 0.05
+#define LEDGER_LOOK_S 0.05
 
 struct options {
     const char *executable;
@@ -42,7 +43,7 @@ struct options {
     unsigned sessions;
     double seconds; /* 0: no limit */
     double cpu_seconds;
-    bool is_valid;   /* nothing is spoilt: most answers must be good ones */
+    bool is_valid;   /* nothing is spoilt: most responses must be 2xx */
     uint64_t now_ns; /* 0: the clock's */
 };
 
@@ -110,21 +111,21 @@ static bool start(struct attack *attack, const char *config_path,
                         sink_port(attack->sink), verdict);
 }
 
-/* All is answered: the ledger must balance, and the daemon must end well. */
+/* Every request has its response: the ledger must balance, and the daemon must exit with 0. */
 static bool finish(struct attack *attack, struct traffic *traffic,
                    char verdict[static VERDICT_BYTES_MAX])
 {
     bool is_settled = false;
     char ignored[VERDICT_BYTES_MAX];
     sink_begin(attack->sink, 0, 0); /* what waits can leave */
-    double until_s = now_s() + BOOKS_S;
+    double until_s = now_s() + LEDGER_S;
     for (double look_s = 0; now_s() < until_s && !is_settled;) {
         if (!traffic_turn(traffic, verdict))
             return false;
         if (now_s() < look_s)
             continue;
         is_settled = daemon_check_ledger(&attack->daemon, verdict);
-        look_s = now_s() + BOOKS_LOOK_S;
+        look_s = now_s() + LEDGER_LOOK_S;
     }
     if (!is_settled) {
         char found[VERDICT_BYTES_MAX - 8];
@@ -229,7 +230,7 @@ static void save_sessions(struct attack *attack, const char *directory, uint64_t
         char path[2 * DAEMON_PATH_MAX];
         session_make(attack->maker, seed, numbers[i], &session);
         snprintf(path, sizeof(path), "%s/%05llu-%s-%c%u.bin", directory,
-                 (unsigned long long)numbers[i], door_name(session.door), mode_of(&session),
+                 (unsigned long long)numbers[i], endpoint_name(session.endpoint), mode_of(&session),
                  session.requests);
         write_file(path, session.bytes.data, session.sent_max);
     }
@@ -416,7 +417,7 @@ static void write_results(struct attack *attack, uint64_t last_seed, unsigned fi
 
 /* Most of what is not spoilt is taken; the rest is more than the configuration allows, asks for
  * pages by odd methods, or has odd names. Otherwise the grammar were not the daemon's any more, and
- * spoilt requests would come no further than its doors. */
+ * spoilt requests would not get beyond its receivers. */
 static bool check_valid(const struct traffic_figures *figures)
 {
     uint64_t good = figures->statuses[2];
@@ -434,17 +435,17 @@ static int run(struct attack *attack)
 {
     enum { ROUNDS_PER_LINE = 20 };
     const struct options *options = attack->options;
-    unsigned told = 0;
+    unsigned reported = 0;
     attack->first_seed = options->seed;
     for (uint64_t i = 0; i < options->rounds && !is_over(attack); i++) {
         uint64_t seed = options->seed + i;
         bool is_last = i + 1 == options->rounds;
         run_round(attack, seed);
         if ((i + 1) % ROUNDS_PER_LINE == 0 || is_last || is_over(attack) ||
-            attack->findings > told) {
+            attack->findings > reported) {
             attack->findings += options->is_valid && !check_valid(&attack->sum);
-            write_results(attack, seed, attack->findings - told);
-            told = attack->findings;
+            write_results(attack, seed, attack->findings - reported);
+            reported = attack->findings;
         }
     }
     return attack->findings > 0 ? 1 : 0;
@@ -453,21 +454,21 @@ static int run(struct attack *attack)
 /* What the name of a saved session says. */
 static bool read_name(const char *name, struct session *session)
 {
-    char door[32];
+    char endpoint[32];
     char mode;
-    if (sscanf(name, "%*u-%31[a-z]-%c%u.bin", door, &mode, &session->requests) != 3)
+    if (sscanf(name, "%*u-%31[a-z]-%c%u.bin", endpoint, &mode, &session->requests) != 3)
         return false;
-    session->door = DOORS;
-    for (unsigned i = 0; i < DOORS; i++)
-        if (strcmp(door, door_name((enum door)i)) == 0)
-            session->door = (enum door)i;
+    session->endpoint = ENDPOINTS;
+    for (unsigned i = 0; i < ENDPOINTS; i++)
+        if (strcmp(endpoint, endpoint_name((enum endpoint)i)) == 0)
+            session->endpoint = (enum endpoint)i;
     session->is_http2 = mode == 's';
     session->is_sound = mode == 's' || mode == 'c';
     session->sent_max = session->bytes.size;
     session->piece_bytes = session->bytes.size;
     if (mode == 'd')
         bytes_add(&session->bytes, "", 1); /* which is never sent */
-    return session->door < DOORS;
+    return session->endpoint < ENDPOINTS;
 }
 
 static bool read_session(const char *directory, const char *name, struct session *session)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Requests for each door. */
+/* Requests to each endpoint. */
 #include "tests/attack/body.h"
 
 #include <assert.h>
@@ -14,15 +14,16 @@
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
-const char *door_name(enum door door)
+const char *endpoint_name(enum endpoint endpoint)
 {
-    static const char *const names[DOORS] = {
-        [DOOR_HTTP] = "http",       [DOOR_GRPC] = "grpc",       [DOOR_PYROSCOPE] = "pyroscope",
-        [DOOR_HEALTH] = "health",   [DOOR_ZPAGES] = "zpages",   [DOOR_PPROF] = "pprof",
-        [DOOR_METRICS] = "metrics", [DOOR_CONTROL] = "control",
+    static const char *const names[ENDPOINTS] = {
+        [ENDPOINT_HTTP] = "http",           [ENDPOINT_GRPC] = "grpc",
+        [ENDPOINT_PYROSCOPE] = "pyroscope", [ENDPOINT_HEALTH] = "health",
+        [ENDPOINT_ZPAGES] = "zpages",       [ENDPOINT_PPROF] = "pprof",
+        [ENDPOINT_METRICS] = "metrics",     [ENDPOINT_CONTROL] = "control",
     };
-    assert(door < DOORS);
-    return names[door];
+    assert(endpoint < ENDPOINTS);
+    return names[endpoint];
 }
 
 static uint64_t below(struct body_maker *maker, uint64_t bound)
@@ -44,12 +45,12 @@ static void add_header(struct body *body, const char *name, const char *value)
     body->headers_count++;
 }
 
-static void begin(struct body_maker *maker, struct body *body, enum door door)
+static void begin(struct body_maker *maker, struct body *body, enum endpoint endpoint)
 {
     struct bytes_out content = body->content;
     char tenant[32];
     bytes_clear(&content);
-    *body = (struct body){.door = door, .method = "POST", .content = content};
+    *body = (struct body){.endpoint = endpoint, .method = "POST", .content = content};
     if (below(maker, 3) != 0)
         return;
     snprintf(tenant, sizeof(tenant), "tenant-%u",
@@ -164,7 +165,7 @@ static void put_prefix(struct body_maker *maker, struct bytes_out *content)
 
 void body_make_otlp(struct body_maker *maker, struct body *body, bool is_grpc)
 {
-    begin(maker, body, is_grpc ? DOOR_GRPC : DOOR_HTTP);
+    begin(maker, body, is_grpc ? ENDPOINT_GRPC : ENDPOINT_HTTP);
     enum form_request form = signal_of(maker);
     bool is_json = !is_grpc && form <= FORM_PROFILES && below(maker, 4) == 0;
     size_t start = is_grpc ? 5 : 0;
@@ -248,7 +249,7 @@ static void fill_profiles(struct body_maker *maker, struct node *node, unsigned 
 
 void body_make_push(struct body_maker *maker, struct body *body)
 {
-    begin(maker, body, DOOR_PYROSCOPE);
+    begin(maker, body, ENDPOINT_PYROSCOPE);
     struct node *root = grow(maker->world, maker->pool, FORM_PUSH, 1);
     fill_profiles(maker, root, 0);
     if (below(maker, 4) == 0)
@@ -375,7 +376,7 @@ void body_make_ingest(struct body_maker *maker, struct body *body)
 {
     static const char *const formats[] = {"pprof", "folded", "lines", "trie",
                                           "tree",  "jfr",    "",      "speedscope"};
-    begin(maker, body, DOOR_PYROSCOPE);
+    begin(maker, body, ENDPOINT_PYROSCOPE);
     const char *format = formats[below(maker, COUNT(formats))];
     struct bytes_out *out = &body->content;
     body->type = "binary/octet-stream";
@@ -398,23 +399,23 @@ void body_make_ingest(struct body_maker *maker, struct body *body)
 void body_make_page(struct body_maker *maker, struct body *body)
 {
     static const struct {
-        enum door door;
+        enum endpoint endpoint;
         const char *path;
     } pages[] = {
-        {DOOR_HEALTH, "/"},
-        {DOOR_METRICS, "/metrics"},
-        {DOOR_ZPAGES, "/debug/servicez"},
-        {DOOR_ZPAGES, "/debug/pipelinez?zpipelinename=traces"},
-        {DOOR_ZPAGES, "/debug/extensionz"},
-        {DOOR_ZPAGES, "/debug/featurez"},
-        {DOOR_PPROF, "/debug/pprof/heap"},
-        {DOOR_PPROF, "/debug/pprof/cmdline"},
-        {DOOR_PPROF, "/debug/pprof/"},
-        {DOOR_PYROSCOPE, "/ready"},
-        {DOOR_CONTROL, "/keep"},
-        {DOOR_CONTROL, "/keep"},
-        {DOOR_HTTP, "/"},
-        {DOOR_HTTP, "/v1%2Ftraces"},
+        {ENDPOINT_HEALTH, "/"},
+        {ENDPOINT_METRICS, "/metrics"},
+        {ENDPOINT_ZPAGES, "/debug/servicez"},
+        {ENDPOINT_ZPAGES, "/debug/pipelinez?zpipelinename=traces"},
+        {ENDPOINT_ZPAGES, "/debug/extensionz"},
+        {ENDPOINT_ZPAGES, "/debug/featurez"},
+        {ENDPOINT_PPROF, "/debug/pprof/heap"},
+        {ENDPOINT_PPROF, "/debug/pprof/cmdline"},
+        {ENDPOINT_PPROF, "/debug/pprof/"},
+        {ENDPOINT_PYROSCOPE, "/ready"},
+        {ENDPOINT_CONTROL, "/keep"},
+        {ENDPOINT_CONTROL, "/keep"},
+        {ENDPOINT_HTTP, "/"},
+        {ENDPOINT_HTTP, "/v1%2Ftraces"},
     };
     static const char *const rules[] = {"{\"slow\":\"100ms\"}",
                                         "{\"error\":true,\"sampled\":false}",
@@ -425,10 +426,10 @@ void body_make_page(struct body_maker *maker, struct body *body)
     static const char *const methods[] = {"GET",     "GET",  "GET",  "HEAD",
                                           "OPTIONS", "POST", "POST", "DELETE"};
     uint64_t which = below(maker, COUNT(pages));
-    begin(maker, body, pages[which].door);
+    begin(maker, body, pages[which].endpoint);
     body->method = methods[below(maker, COUNT(methods))];
     snprintf(body->path, sizeof(body->path), "%s", pages[which].path);
-    if (body->door == DOOR_CONTROL && strcmp(body->method, "POST") == 0) {
+    if (body->endpoint == ENDPOINT_CONTROL && strcmp(body->method, "POST") == 0) {
         body->type = "application/json";
         bytes_add_text(&body->content, rules[below(maker, COUNT(rules))]);
     }

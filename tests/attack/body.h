@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One request for one of the daemon's doors: path, headers and a body that is grown, spoilt,
+/* One request to one of the daemon's endpoints: path, headers and a body that is grown, spoilt,
  * written and compressed. How it travels is for http1.h and http2.h. One thread. */
 #pragma once
 
@@ -9,25 +9,25 @@ struct pool;
 struct codec_box;
 
 /* Where the daemon listens. */
-enum door {
-    DOOR_HTTP,
-    DOOR_GRPC,
-    DOOR_PYROSCOPE,
-    DOOR_HEALTH,
-    DOOR_ZPAGES,
-    DOOR_PPROF,
-    DOOR_METRICS,
-    DOOR_CONTROL,
-    DOORS,
+enum endpoint {
+    ENDPOINT_HTTP,
+    ENDPOINT_GRPC,
+    ENDPOINT_PYROSCOPE,
+    ENDPOINT_HEALTH,
+    ENDPOINT_ZPAGES,
+    ENDPOINT_PPROF,
+    ENDPOINT_METRICS,
+    ENDPOINT_CONTROL,
+    ENDPOINTS,
 };
 
 /* As in the names of files. */
-const char *door_name(enum door door);
+const char *endpoint_name(enum endpoint endpoint);
 
 enum { PATH_BYTES_MAX = 1024, HEADERS_MAX = 8 };
 
 struct body {
-    enum door door;
+    enum endpoint endpoint;
     bool is_grpc;
     const char *method;
     char path[PATH_BYTES_MAX];

@@ -90,18 +90,18 @@ static void become(const char *executable, const char *config_path, const char *
 static bool is_ready(const struct daemon *daemon)
 {
     struct bytes_out page = {.size = 0};
-    bool has_answered = daemon_read_page(daemon, DOOR_HEALTH, "/", &page) && page.size > 12 &&
-                        memcmp(page.data + 9, "200", 3) == 0;
+    bool has_responded = daemon_read_page(daemon, ENDPOINT_HEALTH, "/", &page) && page.size > 12 &&
+                         memcmp(page.data + 9, "200", 3) == 0;
     bytes_fini(&page);
-    return has_answered;
+    return has_responded;
 }
 
 static bool start_once(struct daemon *daemon, const char *executable, const char *config_path,
                        uint16_t sink_port, char verdict[static VERDICT_BYTES_MAX])
 {
-    for (unsigned i = 0; i < DOORS; i++) {
+    for (unsigned i = 0; i < ENDPOINTS; i++) {
         daemon->ports[i] = free_port();
-        set_port(door_name((enum door)i), daemon->ports[i]);
+        set_port(endpoint_name((enum endpoint)i), daemon->ports[i]);
     }
     set_port("SINK", sink_port);
     empty_storage(daemon);
@@ -260,11 +260,11 @@ uint64_t daemon_rss_bytes(const struct daemon *daemon)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-bool daemon_read_page(const struct daemon *daemon, enum door door, const char *path,
+bool daemon_read_page(const struct daemon *daemon, enum endpoint endpoint, const char *path,
                       struct bytes_out *out)
 {
     struct sockaddr_in address = {.sin_family = AF_INET,
-                                  .sin_port = htons(daemon->ports[door]),
+                                  .sin_port = htons(daemon->ports[endpoint]),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     static uint8_t piece[1 << 14];
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -308,7 +308,7 @@ bool daemon_check_ledger(const struct daemon *daemon, char verdict[static VERDIC
     static const char *const signals[] = {"traces", "metrics", "logs", "profiles"};
     struct bytes_out page = {.size = 0};
     bool is_settled = true;
-    if (!daemon_read_page(daemon, DOOR_METRICS, "/metrics", &page)) {
+    if (!daemon_read_page(daemon, ENDPOINT_METRICS, "/metrics", &page)) {
         /* It may be reloading: nothing listens for a moment. */
         snprintf(verdict, VERDICT_BYTES_MAX, "no metrics");
         is_settled = false;

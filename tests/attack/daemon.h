@@ -13,7 +13,7 @@ enum { DAEMON_PATH_MAX = 1024, VERDICT_BYTES_MAX = 256 };
 
 struct daemon {
     pid_t pid; /* 0: none runs */
-    uint16_t ports[DOORS];
+    uint16_t ports[ENDPOINTS];
     clockid_t cpu_clock;
     char log_path[DAEMON_PATH_MAX];
     double cpu_s; /* of this and of all that ran before in this struct */
@@ -36,8 +36,8 @@ uint64_t daemon_starved_ns(const struct daemon *daemon);
 /* The same of a process by its directory in /proc. */
 uint64_t process_starved_ns(const char *process);
 uint64_t daemon_rss_bytes(const struct daemon *daemon);
-/* Reads a page of an HTTP server of it; false: no answer. */
-bool daemon_read_page(const struct daemon *daemon, enum door door, const char *path,
+/* Reads a page of one of its HTTP servers; false: no response. */
+bool daemon_read_page(const struct daemon *daemon, enum endpoint endpoint, const char *path,
                       struct bytes_out *out);
 /* Whether what was received is accounted for and nothing is in flight; otherwise verdict says what
  * is missing. */

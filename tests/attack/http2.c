@@ -237,7 +237,7 @@ static void put_data(struct http2_writer *writer, struct slice content)
     }
 }
 
-/* Frames that nobody asked for. */
+/* Unsolicited frames. */
 static void put_noise(struct http2_writer *writer)
 {
     static const uint8_t bytes[64] = {0, 0, 0, 1};
@@ -276,31 +276,31 @@ void http2_end(struct http2_writer *writer)
         put_noise(writer);
 }
 
-static void count_frame(struct http2_answers *answers)
+static void count_frame(struct http2_responses *responses)
 {
-    unsigned type = answers->head[3];
-    bool ends = (type == HEADERS || type == DATA) && (answers->head[4] & END_STREAM) != 0;
-    answers->ended += ends || type == RST_STREAM;
-    answers->has_goaway |= type == GOAWAY;
+    unsigned type = responses->head[3];
+    bool ends = (type == HEADERS || type == DATA) && (responses->head[4] & END_STREAM) != 0;
+    responses->ended += ends || type == RST_STREAM;
+    responses->has_goaway |= type == GOAWAY;
 }
 
-void http2_count(struct http2_answers *answers, const uint8_t *data, size_t size)
+void http2_count(struct http2_responses *responses, const uint8_t *data, size_t size)
 {
     while (size > 0) {
-        if (answers->payload_left > 0) {
-            size_t taken = size < answers->payload_left ? size : answers->payload_left;
-            answers->payload_left -= taken;
+        if (responses->payload_left > 0) {
+            size_t taken = size < responses->payload_left ? size : responses->payload_left;
+            responses->payload_left -= taken;
             data += taken;
             size -= taken;
             continue;
         }
-        answers->head[answers->head_size++] = *data++;
+        responses->head[responses->head_size++] = *data++;
         size--;
-        if (answers->head_size < HTTP2_FRAME_HEAD_BYTES)
+        if (responses->head_size < HTTP2_FRAME_HEAD_BYTES)
             continue;
-        answers->head_size = 0;
-        answers->payload_left =
-            (size_t)answers->head[0] << 16 | (size_t)answers->head[1] << 8 | answers->head[2];
-        count_frame(answers);
+        responses->head_size = 0;
+        responses->payload_left =
+            (size_t)responses->head[0] << 16 | (size_t)responses->head[1] << 8 | responses->head[2];
+        count_frame(responses);
     }
 }

@@ -9,7 +9,7 @@ struct http2_writer {
     struct world *world;
     struct bytes_out *out;
     bool spoils;    /* asked to */
-    bool is_spoilt; /* has done so: answers are not certain any more */
+    bool is_spoilt; /* has done so: responses are not certain any more */
     uint32_t stream;
 };
 
@@ -20,12 +20,12 @@ void http2_begin(struct http2_writer *writer);
 void http2_request(struct http2_writer *writer, const struct body *body);
 void http2_end(struct http2_writer *writer);
 
-/* Counts answers in what a server sends: streams that it ended or reset. */
-struct http2_answers {
+/* Counts responses in what a server sends: streams that it ended or reset. */
+struct http2_responses {
     uint8_t head[HTTP2_FRAME_HEAD_BYTES];
     size_t head_size;
     size_t payload_left;
     unsigned ended;
     bool has_goaway;
 };
-void http2_count(struct http2_answers *answers, const uint8_t *data, size_t size);
+void http2_count(struct http2_responses *responses, const uint8_t *data, size_t size);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Structural changes to trees. Each picks one node, so that the rest of the request stays valid and
- * gets through the doors. */
+ * gets through the receivers. */
 #include "tests/attack/mutate.h"
 
 #include <assert.h>

@@ -109,15 +109,15 @@ void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
     unsigned requests = 1 + (unsigned)random_below(random, random_below(random, 3) == 0 ? 12 : 3);
     bool spoils = random_below(random, 8) == 0 && !maker->bodies.is_valid;
     make_body(maker, kind);
-    session->door = maker->body.door;
+    session->endpoint = maker->body.endpoint;
     session->is_http2 = maker->body.is_grpc || kind == OTLP_HTTP2 ||
                         (kind != OTLP_HTTP1 && random_below(random, 4) == 0);
     struct http2_writer http2 = {.world = &maker->world, .out = &session->bytes, .spoils = spoils};
     if (session->is_http2)
         http2_begin(&http2);
     for (unsigned i = 0; i < requests && session->bytes.size < TOGETHER_BYTES_MAX; i++) {
-        /* One connection goes to one door. */
-        while (i > 0 && (make_body(maker, kind), maker->body.door != session->door))
+        /* One connection goes to one endpoint. */
+        while (i > 0 && (make_body(maker, kind), maker->body.endpoint != session->endpoint))
             continue;
         session->requests++;
         bool is_last = i + 1 == requests ||

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection's worth of bytes: requests for one door, pipelined over HTTP/1.1 or side by side
- * over HTTP/2, sometimes with the protocol itself spoilt. A session is made from the seed and its
- * number alone, whatever was made before. One thread. */
+/* One connection's worth of bytes: requests to one endpoint, pipelined over HTTP/1.1 or side by
+ * side over HTTP/2, sometimes with the protocol itself spoilt. A session is made from the seed and
+ * its number alone, whatever was made before. One thread. */
 #pragma once
 
 #include "tests/attack/body.h"
 
 struct session {
-    enum door door;
+    enum endpoint endpoint;
     bool is_http2;
-    bool is_sound;      /* the protocol is kept: each request is answered, without our closing */
-    unsigned requests;  /* that are in it */
-    size_t sent_max;    /* the connection is dropped when so much has been sent */
+    bool is_sound;     /* the protocol is kept: each request gets a response, without our closing */
+    unsigned requests; /* that are in it */
+    size_t sent_max;   /* the connection is dropped when so much has been sent */
     size_t piece_bytes; /* sent at once */
     struct bytes_out bytes;
 };

@@ -6,7 +6,7 @@
 #include "tests/attack/tree.h"
 #include "tests/support/random_otlp.h"
 
-/* Environment variables of the configuration: ATTACK_HTTP and so on by enum door, and these. */
+/* Environment variables of the configuration: ATTACK_HTTP and so on by enum endpoint, and these. */
 #define SINK_VARIABLE    "ATTACK_SINK"
 #define STORAGE_VARIABLE "ATTACK_STORAGE" /* an empty directory, or one that is missing */
 

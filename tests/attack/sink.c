@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The back-end. Requests are not understood beyond where they end; answers are drawn. */
+/* The back-end. Requests are not understood beyond where they end; responses are random. */
 #include "tests/attack/sink.h"
 
 #include <arpa/inet.h>
@@ -29,7 +29,7 @@ enum {
 struct sink_connection {
     int fd; /* -1: free */
     bool is_http2;
-    bool is_silent; /* answers nothing any more */
+    bool is_silent; /* sends no more responses */
     bool closes;    /* when all is written */
     struct bytes_out in;
     struct bytes_out out;
@@ -125,12 +125,12 @@ static void put_field(struct bytes_out *block, const char *name, const char *val
     bytes_add_text(block, value);
 }
 
-/* A partial success: field 1 of the response, with a count and a text. */
+/* A partial success: field 1 of the response, with a count and a message. */
 static const uint8_t partial[] = {0x0a, 0x07, 0x08, 0x02, 0x12, 0x03, 'b', 'a', 'd'};
 static const uint8_t partial_odd[] = {0x0a, 0x0b, 0x08, 0xff, 0xff, 0xff, 0xff,
                                       0xff, 0xff, 0xff, 0xff, 0xff, 0x01};
 
-static void answer_http2(struct sink *sink, struct sink_connection *connection, uint32_t stream)
+static void respond_http2(struct sink *sink, struct sink_connection *connection, uint32_t stream)
 {
     static const char *const statuses[] = {"0",  "14", "8", "13", "3", "4",
                                            "16", "99", "",  "-1", "x"};
@@ -178,9 +178,9 @@ static void answer_http2(struct sink *sink, struct sink_connection *connection, 
 
 #define LATE "Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n"
 
-static void answer_http1(struct sink *sink, struct sink_connection *connection)
+static void respond_http1(struct sink *sink, struct sink_connection *connection)
 {
-    static const char *const answers[] = {
+    static const char *const responses[] = {
         "HTTP/1.1 503 Busy\r\nRetry-After: 1\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 429 Slow\r\nRetry-After: 99999999999999999999\r\nContent-Length: 0\r\n\r\n",
         "HTTP/1.1 429 Slow\r\nContent-Length: 0\r\n" LATE "\r\n",
@@ -206,9 +206,9 @@ static void answer_http1(struct sink *sink, struct sink_connection *connection)
         bytes_add_text(out, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
         return;
     }
-    uint64_t which = below(sink, sizeof(answers) / sizeof(answers[0]) + 4);
-    if (which < sizeof(answers) / sizeof(answers[0])) {
-        bytes_add_text(out, answers[which]);
+    uint64_t which = below(sink, sizeof(responses) / sizeof(responses[0]) + 4);
+    if (which < sizeof(responses) / sizeof(responses[0])) {
+        bytes_add_text(out, responses[which]);
         if (which == 8)
             bytes_add(out, partial_odd, sizeof(partial_odd));
         connection->closes = below(sink, 4) == 0;
@@ -281,7 +281,7 @@ static bool read_frame(struct sink *sink, struct sink_connection *connection)
     if (type == PING && (flags & ACK) == 0)
         put_frame(&connection->out, PING, ACK, 0, in->data + FRAME_HEAD_BYTES, size);
     if ((type == DATA || type == HEADERS) && (flags & END_STREAM) != 0)
-        answer_http2(sink, connection, stream);
+        respond_http2(sink, connection, stream);
     take(&connection->in, FRAME_HEAD_BYTES + size);
     return true;
 }
@@ -303,7 +303,7 @@ static void understand(struct sink *sink, struct sink_connection *connection)
     }
     for (size_t end = request_end(in); end > 0; end = request_end(in)) {
         take(in, end);
-        answer_http1(sink, connection);
+        respond_http1(sink, connection);
     }
 }
 

@@ -24,10 +24,11 @@
 #define STALL_NS          ((uint64_t)2 * NS_PER_S)
 #define STALL_NS_PER_BYTE ((uint64_t)1000)
 /* For a session, from its last byte on. A bad back-end may slow a pipeline for longer than that:
- * then the back-end turns good, and after as long again no answer can be missing but a lost one. */
-#define ANSWER_NS ((uint64_t)40 * NS_PER_S)
-#define BROKEN_NS ((uint64_t)300 * NS_PER_MS) /* the same when answers are not certain */
-#define LOOK_NS   ((uint64_t)20 * NS_PER_MS)  /* between looks at the process */
+ * then the back-end turns good, and after as long again no response can be missing but a lost one.
+ */
+#define RESPONSE_NS ((uint64_t)40 * NS_PER_S)
+#define BROKEN_NS   ((uint64_t)300 * NS_PER_MS) /* the same when responses are not certain */
+#define LOOK_NS     ((uint64_t)20 * NS_PER_MS)  /* between looks at the process */
 /* What it takes at rest under sanitizers, twice its budget, and as much for their redzones. */
 #define RSS_BYTES_MAX (700 * MIB)
 
@@ -41,8 +42,8 @@ struct link {
     uint64_t sent_ns; /* when all was sent; 0: not yet */
     uint64_t begun_ns;
     size_t received;
-    char head[16]; /* of the first answer */
-    struct http2_answers answers;
+    char head[16]; /* of the first response */
+    struct http2_responses responses;
 };
 
 struct traffic {
@@ -108,7 +109,8 @@ static void begin_link(struct traffic *traffic, struct link *link, const struct 
     assert(link->fd >= 0);
     setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     const struct sockaddr_in address = {.sin_family = AF_INET,
-                                        .sin_port = htons(traffic->daemon->ports[session->door]),
+                                        .sin_port =
+                                            htons(traffic->daemon->ports[session->endpoint]),
                                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     if (connect(link->fd, (const struct sockaddr *)&address, sizeof(address)) != 0 &&
         errno != EINPROGRESS)
@@ -192,14 +194,14 @@ static void read_link(struct traffic *traffic, struct link *link)
         }
         link->received += (size_t)got;
         if (link->session.is_http2)
-            http2_count(&link->answers, piece, (size_t)got);
+            http2_count(&link->responses, piece, (size_t)got);
     }
     bool has_ended = got == 0 || errno != EAGAIN;
-    bool is_answered = link->session.is_http2 && link->session.is_sound &&
-                       link->answers.ended >= link->session.requests;
-    if (!has_ended && !is_answered)
+    bool has_responses = link->session.is_http2 && link->session.is_sound &&
+                         link->responses.ended >= link->session.requests;
+    if (!has_ended && !has_responses)
         return;
-    traffic->figures.streams += link->answers.ended;
+    traffic->figures.streams += link->responses.ended;
     if (!link->session.is_http2 && link->received > 9 && link->head[9] >= '1' &&
         link->head[9] <= '5')
         traffic->figures.statuses[link->head[9] - '0']++;
@@ -210,8 +212,8 @@ static void read_link(struct traffic *traffic, struct link *link)
 static bool check_time(struct traffic *traffic, struct link *link, uint64_t now_ns)
 {
     if (link->fd < 0 || link->sent_ns == 0) {
-        /* A server that does not read on: it has answered or given up. */
-        if (link->fd >= 0 && now_ns > link->begun_ns + ANSWER_NS)
+        /* A server that stopped reading: it has responded or given up. */
+        if (link->fd >= 0 && now_ns > link->begun_ns + RESPONSE_NS)
             end_link(link);
         return true;
     }
@@ -219,20 +221,20 @@ static bool check_time(struct traffic *traffic, struct link *link, uint64_t now_
         end_link(link);
         return true;
     }
-    if (now_ns <= link->sent_ns + ANSWER_NS)
+    if (now_ns <= link->sent_ns + RESPONSE_NS)
         return true;
     if (traffic->calmed_ns == 0) {
         sink_begin(traffic->sink, 0, 0);
         traffic->calmed_ns = now_ns;
         traffic->figures.calmed++;
     }
-    return now_ns <= traffic->calmed_ns + ANSWER_NS;
+    return now_ns <= traffic->calmed_ns + RESPONSE_NS;
 }
 
 static void ask_for_page(struct traffic *traffic)
 {
     static const char request[] = "GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    struct session session = {.door = DOOR_HEALTH, .is_sound = true, .requests = 1};
+    struct session session = {.endpoint = ENDPOINT_HEALTH, .is_sound = true, .requests = 1};
     bytes_add_text(&session.bytes, request);
     session.sent_max = session.piece_bytes = session.bytes.size;
     begin_link(traffic, &traffic->watch, &session, 0);
@@ -317,9 +319,9 @@ bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX
                 verdict, VERDICT_BYTES_MAX,
                 "hang: session %llu at %s had no end within %u s, the back-end being good for the "
                 "last %u (%zu bytes received, %u of %u streams ended)",
-                (unsigned long long)link->number, door_name(link->session.door),
-                (unsigned)((now_ns - link->sent_ns) / NS_PER_S), (unsigned)(ANSWER_NS / NS_PER_S),
-                link->received, link->answers.ended, link->session.requests);
+                (unsigned long long)link->number, endpoint_name(link->session.endpoint),
+                (unsigned)((now_ns - link->sent_ns) / NS_PER_S), (unsigned)(RESPONSE_NS / NS_PER_S),
+                link->received, link->responses.ended, link->session.requests);
             daemon_signal(traffic->daemon, SIGABRT);
             return false;
         }

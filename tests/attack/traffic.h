@@ -18,7 +18,7 @@ struct traffic_figures {
     uint64_t bytes;
     uint64_t statuses[STATUS_CLASSES]; /* of HTTP/1.1 by their first digit */
     uint64_t streams;                  /* of HTTP/2 that were ended */
-    uint64_t stall_ns_max; /* longest time of the daemon's CPU in which a page had no answer */
+    uint64_t stall_ns_max; /* longest time of the daemon's CPU in which a page had no response */
     uint64_t rss_bytes_max;
     uint64_t calmed; /* lives in which the back-end had to turn good before slow sessions ended */
 };

@@ -124,7 +124,7 @@ static struct batch *make_request(uint64_t samples, uint64_t spans, uint64_t ind
     return batch;
 }
 
-static void learn(struct join_store *store, uint64_t spans)
+static void index_spans(struct join_store *store, uint64_t spans)
 {
     struct string_record text;
     struct string_ring *log = span_index_ring(&store->index, 0);
@@ -232,7 +232,7 @@ int main(int count, char **arguments)
     double factor = 0;
     assert(store != NULL && memory != NULL);
     memset(memory, 1, CACHES);
-    learn(store, indexed);
+    index_spans(store, indexed);
     for (unsigned run = 0; run < RUNS; run++) {
         double look_up;
         sum += read_other_memory(memory);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_load: sends a fixed number of OTLP trace requests, or of bodies from files, over gRPC or
- * HTTP/1.1 on loopback and prints as JSON how they were answered and how late. Closed loop: as fast
- * as the answers come. Open loop (--rate): request i is due at start + i / rate whatever happened
+ * HTTP/1.1 on loopback and prints as JSON the statuses and latencies. Closed loop: as fast
+ * as the responses come. Open loop (--rate): request i is due at start + i / rate whatever happened
  * before, and its latency counts from then. Span ids are unique over the run, except in bodies that
  * are made before it: those from files, and gzip. */
 #include "tests/bench/canned.h"
@@ -73,11 +73,11 @@ struct load {
     uint64_t end_ns;
     uint64_t counts[OUTCOME_BROKEN + 1]; /* by enum outcome */
     uint64_t final;                      /* requests that will not be sent again */
-    uint64_t ids_sum;                    /* of the spans in requests answered OK */
+    uint64_t ids_sum;                    /* of the spans in requests that got OK */
     uint64_t reconnects;
-    unsigned failures; /* connections lost since the last answer */
+    unsigned failures; /* connections lost since the last response */
     uint64_t body_bytes;
-    uint8_t *acked; /* bit n: request n was answered OK */
+    uint8_t *acked; /* bit n: request n got OK */
     struct histogram latency;
 };
 
@@ -110,7 +110,7 @@ static const char usage[] =
     "  --in-flight N  requests at once on each gRPC connection\n"
     "  --rate N       requests per second, open loop\n"
     "  --retry-ms N   sends what was refused again after so long\n"
-    "  --acked FILE   writes a bitmap of the requests that were answered OK\n"
+    "  --acked FILE   writes a bitmap of the requests that got OK\n"
     "  --bodies FOLDER  sends its files, whose names are their weights; --spans says how many "
     "spans\n"
     "                   or samples each holds, --coding how they are compressed, and with --http\n"
@@ -367,7 +367,7 @@ static uint64_t due_time(const struct load *load, uint64_t number)
     return load->start_ns + number / rate * BENCH_NS_PER_S + number % rate * BENCH_NS_PER_S / rate;
 }
 
-/* Sends whatever is due and has a place. Returns when the next is due, UINT64_MAX when an answer
+/* Sends whatever is due and has a place. Returns when the next is due, UINT64_MAX when a response
  * must come first. */
 static uint64_t send_due(struct load *load)
 {
@@ -431,12 +431,12 @@ static void write_all(struct load *load)
 
 static int wait_ms(uint64_t due_ns, uint64_t now)
 {
-    enum { ANSWER_WAIT_MS = 100 };
+    enum { RESPONSE_WAIT_MS = 100 };
 
     if (due_ns <= now)
         return 0;
     uint64_t wait = (due_ns - now) / BENCH_NS_PER_MS;
-    return wait > ANSWER_WAIT_MS ? ANSWER_WAIT_MS : (int)wait;
+    return wait > RESPONSE_WAIT_MS ? RESPONSE_WAIT_MS : (int)wait;
 }
 
 /* False: it took longer than the timeout. */

@@ -81,7 +81,7 @@ void relay_at_turn_end(struct relay *relay, struct turn_end *end)
 
 void relay_submit(struct relay *relay, struct job *job)
 {
-    assert(job->on_answer != NULL);
+    assert(job->on_response != NULL);
     job->next = NULL;
     if (relay->first_job == NULL)
         relay->first_job = job;
@@ -183,7 +183,7 @@ static void finish_post(struct upstream *upstream)
     http1_consume(&upstream->reply);
     for (struct job *job = upstream->jobs; job != NULL; job = next) {
         next = job->next;
-        job->on_answer(job, is_ok);
+        job->on_response(job, is_ok);
     }
     upstream->jobs = NULL;
 }

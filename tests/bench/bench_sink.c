@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_sink: the back-end of a benchmark. Takes traces and profiles by OTLP/HTTP and profiles by
  * Pyroscope's Push on loopback, proves what arrived (requests, bytes, spans or samples, ids) and
- * answers 200: at once, late, at a bounded rate, or not
- * at all while stalled. OTLP/gRPC comes in on the same port and is answered OK at once. GET /stats
- * answers the figures, GET /reset forgets them, GET /stall and GET /resume do what they say;
- * SIGTERM prints the figures and ends. */
+ * responds with 200: at once, late, at a bounded rate, or not at all while stalled. OTLP/gRPC on
+ * the same port gets OK at once. GET /stats returns the figures, GET /reset forgets them, GET
+ * /stall and GET /resume do what they say; SIGTERM prints the figures and ends. */
 #include "tests/bench/body_coding.h"
 #include "tests/bench/http1_message.h"
 #include "tests/bench/sink_grpc.h"
@@ -36,7 +35,7 @@ struct connection {
     bool is_known;          /* its first bytes came */
     struct sink_grpc *grpc; /* NULL: it speaks HTTP/1.1 */
     struct http1_message message;
-    struct connection *next; /* among those whose answer is due later */
+    struct connection *next; /* among those whose response is due later */
     uint64_t due_ns;
 };
 
@@ -152,8 +151,8 @@ static int print_stats(const struct sink *sink, char *text, size_t size)
                     found[1], found[2], found[3]);
 }
 
-/* Answers are small: a socket that cannot take one at once belongs to a peer that has gone. */
-static void answer(const struct connection *connection, const char *type, const char *body)
+/* Responses are small: a socket that cannot take one at once belongs to a peer that has gone. */
+static void respond(const struct connection *connection, const char *type, const char *body)
 {
     char text[STATS_BYTES_MAX + 128];
     int size = snprintf(text, sizeof text,
@@ -163,7 +162,7 @@ static void answer(const struct connection *connection, const char *type, const 
     assert(size > 0 && (size_t)size < sizeof text);
     if (send(connection->fd, text, (size_t)size, MSG_NOSIGNAL) != size && errno != EPIPE &&
         errno != ECONNRESET)
-        die("cannot answer: %s", strerror(errno));
+        die("cannot respond: %s", strerror(errno));
 }
 
 static void reset(struct sink *sink)
@@ -186,7 +185,7 @@ static void take_control(struct sink *sink, struct connection *connection)
     else if (http1_starts_with(&connection->message, "GET /resume "))
         sink->is_stalled = false;
     print_stats(sink, text, sizeof text);
-    answer(connection, "application/json", text);
+    respond(connection, "application/json", text);
     http1_consume(&connection->message);
 }
 
@@ -250,8 +249,8 @@ static uint64_t due_time(struct sink *sink, uint64_t spans)
     return sink->busy_until_ns + sink->delay_ns;
 }
 
-/* Nothing is read from a connection whose answer is due. */
-static void answer_later(struct sink *sink, struct connection *connection, uint64_t due_ns)
+/* Nothing is read from a connection whose response is due. */
+static void respond_later(struct sink *sink, struct connection *connection, uint64_t due_ns)
 {
     assert(sink->last_due == NULL || sink->last_due->due_ns <= due_ns);
     rewatch(sink->epoll, connection->fd, 0, connection);
@@ -290,9 +289,9 @@ static void take_request(struct sink *sink, struct connection *connection)
     uint64_t spans = count_request(sink, &request);
     http1_consume(&connection->message);
     if (sink->is_stalled || sink->delay_ns > 0 || sink->spans_per_s > 0)
-        answer_later(sink, connection, due_time(sink, spans));
+        respond_later(sink, connection, due_time(sink, spans));
     else
-        answer(connection, "application/x-protobuf", "");
+        respond(connection, "application/x-protobuf", "");
 }
 
 static void take_message(void *arg, struct bytes message, bool is_gzip, size_t wire_size)
@@ -306,7 +305,7 @@ static void take_message(void *arg, struct bytes message, bool is_gzip, size_t w
     count_request(arg, &request);
 }
 
-static void answer_due(struct sink *sink)
+static void respond_due(struct sink *sink)
 {
     uint64_t now = now_ns();
 
@@ -316,7 +315,7 @@ static void answer_due(struct sink *sink)
         if (sink->first_due == NULL)
             sink->last_due = NULL;
         assert(sink->connections[connection->fd] == connection);
-        answer(connection, "application/x-protobuf", "");
+        respond(connection, "application/x-protobuf", "");
         rewatch(sink->epoll, connection->fd, EPOLLIN, connection);
     }
 }
@@ -353,7 +352,7 @@ static void on_connection(struct sink *sink, struct connection *connection)
 {
     assert(sink->connections[connection->fd] == connection);
     if (sink->first_due != NULL && is_due(sink, connection)) {
-        /* The peer went away before its answer; answer_due() meets it. */
+        /* The peer went away before its response; respond_due() meets it. */
         epoll_ctl(sink->epoll, EPOLL_CTL_MOD, connection->fd,
                   &(struct epoll_event){.events = EPOLLET, .data.ptr = connection});
         return;
@@ -404,7 +403,7 @@ static void run(struct sink *sink)
             else
                 on_connection(sink, events[i].data.ptr);
         }
-        answer_due(sink);
+        respond_due(sink);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Micro benchmark of the join's index: what a span costs to add and to find, once the index is
- * full, and what it takes of memory, by number of spans. Argument: texts that differ (100). */
+ * full, and what it takes of memory, by number of spans. Argument: different strings (100). */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

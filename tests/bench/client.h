@@ -49,7 +49,7 @@ struct client_type {
     void (*send)(struct client *client, struct exchange *exchange);
     /* False: the connection is of no use any more. */
     bool (*write)(struct client *client);
-    /* The same; calls on_done for what was answered. */
+    /* The same; calls on_done for each response. */
     bool (*read)(struct client *client);
     /* Reports what was in flight as OUTCOME_BROKEN. */
     void (*destroy)(struct client *client);

@@ -366,7 +366,7 @@ static void read_window(struct grpc_client *client, uint32_t id, uint32_t increm
     client->base.has_output = true;
 }
 
-/* An answer may come before the end of the request, which is then not sent to its end. */
+/* A response may come before the end of the request, which is then not sent to its end. */
 static void end_stream(struct grpc_client *client, uint32_t id)
 {
     struct stream *stream = find_stream(client, id);

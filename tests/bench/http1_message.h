@@ -27,7 +27,7 @@ struct http1_message {
 
 /* Takes what one recv() can give. HTTP1_COMPLETE: the message can be used until http1_consume(). */
 enum http1_state http1_receive(struct http1_message *message, int fd);
-/* The same for those who read themselves: where the next bytes belong, and what came of it, with
+/* The same for callers that read themselves: where the next bytes belong, and what came of it, with
  * errno where it is negative. */
 struct iovec http1_room(struct http1_message *message);
 enum http1_state http1_received(struct http1_message *message, ssize_t count);

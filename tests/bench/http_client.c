@@ -102,8 +102,8 @@ static void finish(struct http_client *client, enum outcome outcome)
     client->base.options.on_done(client->base.options.arg, exchange, outcome);
 }
 
-/* One recv() takes a whole answer: they are small. An answer before the end of the body (a refusal
- * at the head) leaves the connection useless. */
+/* One recv() takes a whole response: they are small. A response before the end of the body (a
+ * refusal at the head) leaves the connection useless. */
 static bool http_client_read(struct client *base)
 {
     struct http_client *client = http_client_of(base);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* bench_relay, the yardstick of the benchmark: the least that a program can do which takes OTLP
- * requests and passes them on over HTTP/1.1. No checks, no queue limits, no retries, and the answer
- * waits for the sink's. One thread; what is here is shared by its two fronts. Frozen: a change
- * makes earlier ratios incomparable. */
+ * requests and passes them on over HTTP/1.1. No checks, no queue limits, no retries, and the
+ * response waits for the sink's. One thread; what is here is shared by its two fronts. Frozen: a
+ * change makes earlier ratios incomparable. */
 #pragma once
 
 #include "tests/bench/support.h"
@@ -13,14 +13,14 @@ struct source {
     int fd;
 };
 
-/* A request from its last byte until the sink's answer. */
+/* A request from its last byte until the sink's response. */
 struct job {
     struct job *next;
     struct bytes body;
     struct byte_buffer bytes; /* gRPC: the message with its prefix */
     void *front;              /* the connection; NULL when it has gone */
     int32_t stream;
-    void (*on_answer)(struct job *job, bool is_ok);
+    void (*on_response)(struct job *job, bool is_ok);
 };
 
 struct relay;

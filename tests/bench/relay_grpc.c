@@ -19,7 +19,7 @@ struct grpc_front {
     struct source source;
     struct relay *relay;
     nghttp2_session *session;
-    struct turn_end turn_end; /* all answers of a turn leave together */
+    struct turn_end turn_end; /* all responses of a turn leave together */
     struct byte_buffer output;
     unsigned jobs;
     bool is_gone;
@@ -57,7 +57,7 @@ static struct grpc_front *front_of(struct turn_end *end)
     return (struct grpc_front *)((char *)end - offsetof(struct grpc_front, turn_end));
 }
 
-/* Answers are few bytes; what the socket does not take at once stays for the next turn. */
+/* Responses are few bytes; what the socket does not take at once stays for the next turn. */
 static void on_turn_end(struct turn_end *end)
 {
     struct grpc_front *front = front_of(end);
@@ -97,7 +97,7 @@ static ssize_t on_reply_body(nghttp2_session *session, int32_t stream, uint8_t *
     return GRPC_PREFIX_BYTES;
 }
 
-static void on_answer(struct job *job, bool is_ok)
+static void on_response(struct job *job, bool is_ok)
 {
     struct grpc_front *front = job->front;
     nghttp2_data_provider body = {.read_callback = on_reply_body};
@@ -118,7 +118,7 @@ static int on_begin(nghttp2_session *session, const nghttp2_frame *frame, void *
 
     job->front = front;
     job->stream = frame->hd.stream_id;
-    job->on_answer = on_answer;
+    job->on_response = on_response;
     return nghttp2_session_set_stream_user_data(session, frame->hd.stream_id, job);
 }
 

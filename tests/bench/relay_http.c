@@ -27,7 +27,7 @@ static void close_front(struct http_front *front)
     free(front);
 }
 
-static void on_answer(struct job *job, bool is_ok)
+static void on_response(struct job *job, bool is_ok)
 {
     static const char ok[] =
         "HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n";
@@ -51,7 +51,7 @@ static void on_ready(struct source *source, uint32_t events)
 
     assert(events != 0);
     if (front->is_busy) {
-        /* The client speaks before its answer: it must have hung up. */
+        /* The client speaks before its response: it must have hung up. */
         epoll_ctl(relay_epoll(front->relay), EPOLL_CTL_DEL, source->fd, NULL);
         front->is_gone = true;
         return;
@@ -77,6 +77,6 @@ void relay_front_http(struct relay *relay, int fd)
 
     front->source = (struct source){.on_ready = on_ready, .fd = fd};
     front->relay = relay;
-    front->job = (struct job){.front = front, .on_answer = on_answer};
+    front->job = (struct job){.front = front, .on_response = on_response};
     watch(relay_epoll(relay), fd, EPOLLIN, front);
 }

@@ -100,7 +100,7 @@ static int on_close(nghttp2_session *session, int32_t stream, uint32_t code, voi
     return 0;
 }
 
-/* Answers are few bytes: a socket that cannot take them belongs to a peer that has gone. */
+/* Responses are few bytes: a socket that cannot take them belongs to a peer that has gone. */
 static bool flush(struct sink_grpc *grpc)
 {
     const uint8_t *data;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink's side of one gRPC connection: hands each message over and answers OK at once. It trusts
- * its peers, which are collectors under test. */
+/* The sink's side of one gRPC connection: hands each message over and responds with OK at once. It
+ * trusts its peers, which are collectors under test. */
 #pragma once
 
 #include "tests/bench/support.h"

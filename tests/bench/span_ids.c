@@ -9,7 +9,8 @@
 
 enum { LEVELS_MAX = 4, SPAN_ID = 2, OTLP_VALUES = 4, PPROF_VALUES = 2 };
 
-/* Where the leaves of a message are, by field numbers from the outside, and who takes them. */
+/* Where the leaves of a message are, by field numbers from the outside, and the function that takes
+ * them. */
 struct shape {
     uint64_t path[LEVELS_MAX];
     unsigned levels;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Span ids that prove what arrived. The n-th span of a run (n from 1) has the id mix(n), a
- * bijection, so whoever receives an id knows which span it was: lost, doubled and invented spans
- * can be told apart. Where ids repeat on purpose (compressed bodies are made once and sent often),
+ * bijection, so each id tells its span's number, and whether spans were lost, doubled or invented.
+ * Where ids repeat on purpose (compressed bodies are made once and sent often),
  * the order-free sum of a second mix proves the multiset. Samples of profiles have no ids: there it
  * is the sum over their first values. */
 #pragma once
@@ -20,7 +20,7 @@ struct span_ids {
     uint64_t unique; /* kept only with a bitmap */
     uint64_t duplicates;
     uint64_t unknown; /* ids that no run of spans_max could have made */
-    uint8_t *bitmap;  /* bit n: span n was seen; NULL when nobody asked for it */
+    uint8_t *bitmap;  /* bit n: span n was seen; NULL: not wanted */
     uint64_t spans_max;
 };
 

@@ -326,7 +326,7 @@ static void put_unknown(struct profile_bytes *out, size_t n)
         put_number(out, UNKNOWN, 1);
 }
 
-/* An entry of each table with n fields that nobody knows, to which n samples refer. */
+/* An entry of each table with n unknown fields, to which n samples refer. */
 static struct slice unknown_in_entries(size_t n)
 {
     struct request request = request_begin();
@@ -757,7 +757,7 @@ static struct join_store *make_store(void)
 }
 
 /* Each span's parent is the one before it, but every fourth is a root; every other one is slow. */
-static void learn(struct join_store *store, const struct profile_links *links)
+static void index_spans(struct join_store *store, const struct profile_links *links)
 {
     for (uint32_t i = 1; i < links->set.count; i++) {
         const struct link_key *key = &links->set.items[i].key;
@@ -786,7 +786,7 @@ static void join(struct slice request, enum join_part part)
     profile_enricher_init(&enricher, store, NULL);
     bool is_open = profile_links_open(&enricher.links, normalized.request, 1);
     assert(is_open);
-    learn(store, &enricher.links);
+    index_spans(store, &enricher.links);
     work_begin();
     is_open = profile_links_open(&enricher.links, normalized.request, 1);
     profile_links_resolve(&enricher.links);

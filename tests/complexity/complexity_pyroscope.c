@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes by Pyroscope's doors: pprof, folded stacks and their like, forms, queries, Push; and
+/* What the pyroscope receiver takes: pprof, folded stacks and their like, forms, queries, Push; and
  * jemalloc's heap profiles. */
 #include <assert.h>
 #include <stdlib.h>

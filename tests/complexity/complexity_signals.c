@@ -409,7 +409,7 @@ static void run_split_by_bytes(struct slice request)
     split(request, (struct otlp_limit){.bytes_max = 100});
 }
 
-static void count_answer(struct receipt *receipt, const struct outcome *outcome, void *arg)
+static void count_result(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     assert(receipt != NULL && outcome != NULL);
     ++*(unsigned *)arg;
@@ -423,7 +423,7 @@ static void run_gather(struct slice request)
     struct batcher batcher;
     size_t count = request.size / REQUEST_BYTES + 1;
     struct receipt *receipts = mem_zalloc(count * sizeof(*receipts));
-    unsigned answers = 0;
+    unsigned results = 0;
     struct profile_bytes one = {0};
     put_records(&one, 1);
     struct batch *batch = batch_of(enclose(&one, 0));
@@ -431,7 +431,7 @@ static void run_gather(struct slice request)
     batcher_init(&batcher, signal_at_hand, &budget, NULL);
     work_begin();
     for (size_t i = 0; i < count; i++) {
-        receipt_init(&receipts[i], count_answer, &answers);
+        receipt_init(&receipts[i], count_result, &results);
         batcher_add(&batcher, batch, &receipts[i]);
     }
     while (batcher.pending != NULL) {
@@ -439,7 +439,7 @@ static void run_gather(struct slice request)
         export_batch_resolve(&cut, &outcome_accepted);
     }
     work_end();
-    assert(answers == count);
+    assert(results == count);
     batcher_fini(&batcher);
     batch_unref(batch);
     profile_bytes_fini(&one);

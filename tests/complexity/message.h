@@ -68,7 +68,7 @@ static inline struct slice repeat(const char *head, const char *text, size_t n, 
     return message_done(&out);
 }
 
-/* The same with a name between two texts, which differs each time. */
+/* The same with a name between two strings, which differs each time. */
 static inline struct slice numbered(const char *head, const char *format_head, size_t n,
                                     const char *format_tail, const char *tail)
 {

@@ -14,7 +14,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* Sets the variable to the text's first line and returns what follows. */
+/* Sets the variable to the input's first line and returns what follows. */
 static char *take_variable(const char *name, char *text)
 {
     size_t length = strcspn(text, "\n");

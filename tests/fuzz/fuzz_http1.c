@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 connections: the bytes go through a real connection over a socket pair, once whole and
- * once cut as the first bytes of the input say. Both ways must give the same answers, and leave
+ * once cut as the first bytes of the input say. Both ways must give the same responses, and leave
  * nothing behind. */
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
@@ -60,7 +60,7 @@ static size_t weigh(const struct http_request *request)
     return weight;
 }
 
-static void answer(struct http_request *request, unsigned status, size_t size)
+static void respond(struct http_request *request, unsigned status, size_t size)
 {
     char text[64];
     int length = snprintf(text, sizeof(text), "%zu %zu", size, weigh(request));
@@ -72,7 +72,7 @@ static uint64_t on_peek(struct http_request *request, const uint8_t *data, void 
 {
     (void)arg;
     if (data[0] == '!')
-        answer(request, 400, data[1]);
+        respond(request, 400, data[1]);
     return data[1];
 }
 
@@ -86,7 +86,7 @@ static void on_request(struct http_request *request, void *arg)
         plan.on_peek = on_peek;
     }
     if (slice_equal_text(http_request_method(request), "PUT"))
-        answer(request, 405, 0);
+        respond(request, 405, 0);
     else
         http_request_read_body(request, &plan);
 }
@@ -94,13 +94,13 @@ static void on_request(struct http_request *request, void *arg)
 static void on_body(struct http_request *request, void *arg)
 {
     (void)arg;
-    answer(request, 200, http_request_body(request)->size);
+    respond(request, 200, http_request_body(request)->size);
 }
 
 static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
 {
     (void)arg;
-    answer(request, 400, failure);
+    respond(request, 400, failure);
 }
 
 static void on_end(struct http_request *request, void *arg)
@@ -162,10 +162,10 @@ static void converse(const uint8_t *data, size_t size, const uint16_t *cuts, siz
                      struct conversation *output)
 {
     int pair[2];
-    struct sockaddr nobody = {.sa_family = AF_UNSPEC};
+    struct sockaddr unspecified = {.sa_family = AF_UNSPEC};
     require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0, "no socket pair");
     output->size = 0;
-    server->member.adopt(server, pair[0], &nobody);
+    server->member.adopt(server, pair[0], &unspecified);
     size_t at = 0;
     for (size_t i = 0; i < cuts_count; i++) {
         size_t piece = size - at == 0 ? 0 : cuts[i] % (size - at + 1);
@@ -200,6 +200,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     converse(data, size, cuts, 0, &whole);
     converse(data, size, cuts, CUTS_MAX, &in_pieces);
     require(whole.size == in_pieces.size && memcmp(whole.text, in_pieces.text, whole.size) == 0,
-            "the answers depend on the cuts");
+            "the responses depend on the cuts");
     return 0;
 }

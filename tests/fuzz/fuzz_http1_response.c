@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Answers of HTTP/1.1 back-ends. The first byte says into pieces of which size the rest is cut: the
- * result must not depend on it, and nothing may be kept beyond its bound. */
+/* Responses of HTTP/1.1 back-ends. The first byte says into pieces of which size the rest is cut:
+ * the result must not depend on it, and nothing may be kept beyond its bound. */
 #include "src/base/limits.h"
 #include "src/net/client/http1_response_parser.h"
 

@@ -43,7 +43,7 @@ static unsigned ended;
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void answer(struct http_request *request)
+static void respond(struct http_request *request)
 {
     struct grpc_call call = {.timeout_ns = GRPC_NO_TIMEOUT};
     grpc_respond(request, &call, slice_of_text("reply"));
@@ -61,7 +61,7 @@ static uint64_t on_peek(struct http_request *request, const uint8_t *data, void 
     uint64_t size = grpc_body_size(data, BODY_MAX - GRPC_PREFIX_BYTES, text);
     (void)arg;
     if (size == 0)
-        answer(request);
+        respond(request);
     return size;
 }
 
@@ -93,14 +93,14 @@ static void on_body(struct http_request *request, void *arg)
     else if ((mode & HOLDS) != 0)
         hold(request);
     else
-        answer(request);
+        respond(request);
 }
 
 static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
 {
     (void)failure;
     (void)arg;
-    answer(request);
+    respond(request);
 }
 
 static void on_end(struct http_request *request, void *arg)
@@ -171,14 +171,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     send_pieces(pair[1], data + 1, size - 1);
     if ((mode & PASSES_TIME) != 0)
         while (held_count > 0)
-            answer(held[--held_count]);
+            respond(held[--held_count]);
     turn(pair[1]);
     close(pair[1]);
     for (unsigned i = 0; i < CLOSING_TURNS_MAX && http_server_figures(server).connections > 0; i++)
         lane_turn(lane);
     assert(http_server_figures(server).connections == 0);
     while (held_count > 0)
-        answer(held[--held_count]);
+        respond(held[--held_count]);
     assert(begun == ended);
     assert(budget_used(&budget) == 0);
     return 0;

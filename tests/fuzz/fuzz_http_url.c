@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as the URL of a back-end, and as the Location that one answers: what is taken is whole
+/* Any string as the URL of a back-end, and as the Location of its redirect: what is taken is whole
  * and has no blanks, and still names the same back-end with a path behind it. */
 #include <assert.h>
 #include <stddef.h>

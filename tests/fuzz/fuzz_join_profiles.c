@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The profiles side of the join on any request that can be normalized: byte 0 says which of the
  * spans that it names are known, the rest is the request. What comes out is normalized already, has
- * the same samples, or those that are kept or counted besides, and learns nothing more from the
+ * the same samples, or those that are kept or counted besides, and gets nothing more from the
  * same spans; processes that wait for theirs wait no longer than until these come. */
 #include <assert.h>
 #include <limits.h>
@@ -61,7 +61,7 @@ static struct join_store *make_store(uint8_t settings)
 }
 
 /* Some samples were taken in spans that they do not name. */
-static void learn_times(struct join_store *store, const struct profile_links *links, uint8_t which)
+static void add_times(struct join_store *store, const struct profile_links *links, uint8_t which)
 {
     for (uint32_t i = 0; i < links->timed_count; i++) {
         const struct timed_sample *timed = &links->timed[i];
@@ -88,8 +88,8 @@ static uint64_t parent_of(const struct profile_links *links, uint32_t link)
 }
 
 /* Each process has a root, and so one trace; some are known to be of the service that they say. */
-static void learn_processes(struct join_store *store, const struct profile_links *links,
-                            uint8_t which)
+static void add_processes(struct join_store *store, const struct profile_links *links,
+                          uint8_t which)
 {
     struct wire_reader reader = wire_reader_of(links->from.request);
     const struct span_facts spans[] = {
@@ -131,7 +131,7 @@ static uint32_t put_texts(struct string_ring *log, uint32_t number)
 }
 
 /* Every span whose number has a bit in common with `which` is known. */
-static void learn(struct join_store *store, const struct profile_links *links, uint8_t which)
+static void fill_store(struct join_store *store, const struct profile_links *links, uint8_t which)
 {
     struct string_ring *log = span_index_ring(&store->index, 0);
     for (uint32_t i = 1; i < links->set.count; i++) {
@@ -148,8 +148,8 @@ static void learn(struct join_store *store, const struct profile_links *links, u
         facts.strings = put_texts(log, i);
         span_index_add(&store->index, 0, &facts);
     }
-    learn_times(store, links, which);
-    learn_processes(store, links, which);
+    add_times(store, links, which);
+    add_processes(store, links, which);
 }
 
 static struct batch *batch_of(struct buffer *owner, struct slice request, uint64_t samples)
@@ -176,7 +176,7 @@ static struct buffer *enrich(struct profile_enricher *enricher, struct batch *ba
     bool is_open = profile_links_open(&enricher->links, batch->parts[0].bytes, 1);
     assert(is_open);
     if (which != NULL)
-        learn(enricher->links.store, &enricher->links, *which);
+        fill_store(enricher->links.store, &enricher->links, *which);
     profile_links_resolve(&enricher->links);
     struct batch *enriched = profile_enrich(enricher, batch, 1, ret_figures);
     struct slice bytes = joined_parts(enriched);
@@ -283,7 +283,7 @@ static void check_shortage(struct join_store *store, struct batch *batch, uint8_
     budget_fini(&budget);
 }
 
-/* What has gone through once has learnt everything; but a process that has got a service then may
+/* What has gone through once has got everything; but a process that has got a service then may
  * get the trace of the service's processes. */
 static void check_again(struct profile_enricher *enricher, struct buffer *first, uint64_t samples,
                         uint64_t repaired)
@@ -330,7 +330,7 @@ static void check(struct buffer *input, uint8_t which)
     struct profile_normalized normalized;
     if (!pass(input, false, &normalized))
         return;
-    if (normalized.profiles > 0) /* else nobody passes it on */
+    if (normalized.profiles > 0) /* else it is not passed on */
         check_request(&normalized, which);
     buffer_unref(normalized.owner);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The traces side of the join on any request that passes the walker: byte 0 is where the body is
- * cut into two parts, 1 which spans are marked and what is learnt of them. What comes out is
+ * cut into two parts, 1 which spans are marked and what is remembered of them. What comes out is
  * well-formed, has the same spans, and is marked once and for all. */
 #include <assert.h>
 #include <limits.h>
@@ -42,7 +42,7 @@ static struct join_store *store_of(uint8_t settings)
     assert(is_fine);
     struct join_store *store = join_store_create(&made, 1);
     assert(store != NULL);
-    /* Either profiles of nobody knows whom have come, and any span may have some, or those of one
+    /* Either profiles of unknown processes have come, and any span may have some, or those of one
      * service. */
     service_set_add(&store->services, settings & 32, (settings & 32) == 0, 1);
     return store;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OTLP/JSON on anything: byte 0 is the message, the rest the text. What is taken passes the wire
+/* OTLP/JSON on anything: byte 0 is the message, the rest the JSON. What is taken passes the wire
  * walker but for its limits, and says the same after it was written and read again. */
 #include <assert.h>
 #include <stddef.h>

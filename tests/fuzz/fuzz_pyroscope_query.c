@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels as a query of /ingest, read again as the pyroscope receiver reads it: whatever they hold,
  * the query is one, the application's name is said, and no label's value spills into another. The
- * input is texts with a zero byte behind each: service name, then names and values in turn. */
+ * input is strings, each with a zero byte behind it: service name, then names and values in turn.
+ */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The batch processor in a pipeline: when it sends, how much, whose receipts it answers, and that
+/* The batch processor in a pipeline: when it sends, how much, whose receipts it resolves, and that
  * it loses nothing while the next stage is busy. */
 #include "tests/support/harness.h"
 
@@ -36,7 +36,7 @@ static void an_item_waits_for_the_timeout_and_its_client_does_not(void **state)
     struct harness *h = harness_create("processors: {batch: {timeout: 200ms}}\n" DIRECT);
     struct test_exporter *exporter = harness_exporter(h, "test");
     struct test_request *request = harness_send_now(h, 3);
-    assert_true(request->is_answered);
+    assert_true(request->is_resolved);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     harness_advance(h, 199 * MS);
     assert_int_equal(exporter->attempts_count, 0);
@@ -160,7 +160,7 @@ static void an_empty_request_is_taken_and_holds_nothing_up(void **state)
         snprintf(yaml, sizeof(yaml), "processors: {batch: %s}\n" DIRECT, timings[i]);
         struct harness *h = harness_create(yaml);
         struct test_request *request = harness_send_now(h, 0);
-        assert_true(request->is_answered);
+        assert_true(request->is_resolved);
         assert_int_equal(request->outcome.verdict, ACCEPTED);
         harness_stop(h);
         harness_turn(h);
@@ -176,7 +176,7 @@ static void a_refused_batch_is_kept_and_offered_again(void **state)
         "processors: {batch: {timeout: 0s}}\n"
         "exporters: {test: {sending_queue: {queue_size: 1, num_consumers: 1}}}\n" PIPELINE);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     struct test_request *refused = harness_send_now(h, 1);
@@ -185,8 +185,8 @@ static void a_refused_batch_is_kept_and_offered_again(void **state)
     assert_true(refused->outcome.retry_after_ns > 0);
     harness_advance(h, 100 * MS);
     assert_int_equal(exporter->attempts_count, 1);
-    exporter->answer = ANSWER_OK;
-    test_exporter_release(exporter, ANSWER_OK);
+    exporter->result = RESULT_OK;
+    test_exporter_release(exporter, RESULT_OK);
     harness_advance(h, 20 * MS);
     assert_int_equal(exporter->delivered_items, 2);
     assert_int_equal(exporter->doubled_items, 0);
@@ -203,12 +203,12 @@ static void a_full_batch_is_gathered_while_one_waits_and_no_more(void **state)
         "exporters: {test: {sending_queue: {queue_size: 1, num_consumers: 1}}}\n" PIPELINE);
     struct test_exporter *exporter = harness_exporter(h, "test");
     unsigned accepted = 0;
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     for (int i = 0; i < 20; i++)
         accepted += harness_send_now(h, 1)->outcome.verdict == ACCEPTED;
     assert_int_equal(accepted, 12); /* one at the exporter, one refused, one gathered */
-    exporter->answer = ANSWER_OK;
-    test_exporter_release(exporter, ANSWER_OK);
+    exporter->result = RESULT_OK;
+    test_exporter_release(exporter, RESULT_OK);
     harness_advance(h, 100 * MS);
     expect_sizes(exporter, (const uint64_t[]){4, 4, 4}, 3);
     harness_destroy(h);
@@ -235,7 +235,7 @@ static void a_permanent_error_is_a_drop_after_the_client_got_its_ok(void **state
 {
     (void)state;
     struct harness *h = harness_create("processors: {batch: {timeout: 0s}}\n" DIRECT);
-    harness_exporter(h, "test")->answer = ANSWER_PERMANENT;
+    harness_exporter(h, "test")->result = RESULT_PERMANENT;
     assert_int_equal(harness_send_now(h, 5)->outcome.verdict, ACCEPTED);
     struct harness_totals totals = harness_totals(h, TRACES);
     assert_int_equal(totals.dropped, 5);
@@ -243,23 +243,23 @@ static void a_permanent_error_is_a_drop_after_the_client_got_its_ok(void **state
     harness_destroy(h);
 }
 
-static void wait_for_result_answers_when_all_pieces_have_an_answer(void **state)
+static void wait_for_result_resolves_when_all_pieces_have_a_result(void **state)
 {
     (void)state;
     struct harness *h = harness_create("processors: {batch: {timeout: 1h, send_batch_size: 4, "
                                        "send_batch_max_size: 4, wait_for_result: true}}\n" DIRECT);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     struct test_request *small = harness_send_now(h, 3);
     struct test_request *large = harness_send_now(h, 4);
     assert_int_equal(exporter->attempts_count, 1);
-    assert_false(small->is_answered);
-    test_exporter_release(exporter, ANSWER_OK);
+    assert_false(small->is_resolved);
+    test_exporter_release(exporter, RESULT_OK);
     harness_turn(h);
-    assert_true(small->is_answered);
-    assert_false(large->is_answered);
+    assert_true(small->is_resolved);
+    assert_false(large->is_resolved);
     struct test_request *last = harness_send_now(h, 1);
-    test_exporter_release(exporter, ANSWER_PERMANENT);
+    test_exporter_release(exporter, RESULT_PERMANENT);
     harness_turn(h);
     assert_int_equal(small->outcome.verdict, ACCEPTED);
     assert_int_equal(large->outcome.verdict, LOST);
@@ -356,11 +356,11 @@ static void made_up_tenants_lock_nobody_out(void **state)
         snprintf(tenant, sizeof(tenant), "made-up %d", i);
         last = offer_as(h, tenant);
     }
-    struct test_request *nobody = offer_as(h, "");
+    struct test_request *anonymous = offer_as(h, "");
     struct test_request *without = harness_offer(h, (struct harness_offer){.items = 1});
     harness_turn(h);
     assert_int_equal(last->outcome.verdict, REFUSED);
-    assert_int_equal(nobody->outcome.verdict, REFUSED);
+    assert_int_equal(anonymous->outcome.verdict, REFUSED);
     assert_int_equal(without->outcome.verdict, ACCEPTED);
     harness_advance(h, 100 * MS);
     harness_advance(h, 1000 * MS);
@@ -375,11 +375,11 @@ static void more_outputs_than_may_be_under_way_wait_their_turn(void **state)
     (void)state;
     struct harness *h = harness_create("processors: {batch: {timeout: 0s}}\n" DIRECT);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     for (int i = 0; i < 300; i++)
-        assert_int_equal(harness_send_now(h, 1)->is_answered, i < 16);
-    exporter->answer = ANSWER_OK;
-    test_exporter_release(exporter, ANSWER_OK);
+        assert_int_equal(harness_send_now(h, 1)->is_resolved, i < 16);
+    exporter->result = RESULT_OK;
+    test_exporter_release(exporter, RESULT_OK);
     harness_turn(h);
     for (int i = 0; i < 300; i++)
         assert_int_equal(h->requests[i]->outcome.verdict, ACCEPTED);
@@ -394,19 +394,19 @@ static void while_exports_are_slow_input_waits_and_a_stop_lets_it_go(void **stat
     struct harness *h = harness_create(
         "processors: {batch: {timeout: 1s, send_batch_size: 4, send_batch_max_size: 4}}\n" DIRECT);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     for (int i = 0; i < 100; i++)
         harness_send_now(h, 1);
     /* 16 batches are under way and one is gathered. */
     for (int i = 0; i < 100; i++)
-        assert_int_equal(h->requests[i]->is_answered, i < 17 * 4);
+        assert_int_equal(h->requests[i]->is_resolved, i < 17 * 4);
     harness_advance(h, 60 * S);
-    assert_false(h->requests[99]->is_answered);
+    assert_false(h->requests[99]->is_resolved);
     harness_stop(h);
     harness_turn(h);
     assert_false(h->has_stopped);
-    exporter->answer = ANSWER_OK;
-    test_exporter_release(exporter, ANSWER_OK);
+    exporter->result = RESULT_OK;
+    test_exporter_release(exporter, RESULT_OK);
     harness_turn(h);
     assert_true(h->has_stopped);
     assert_int_equal(exporter->delivered_items, 100);
@@ -464,7 +464,7 @@ static void profiles_are_cut_one_at_a_time_once_the_budget_is_used_up(void **sta
         "service: {budget_mib: 1, pipelines: {profiles: {receivers: [test], processors: [batch], "
         "exporters: [test]}}}\n");
     struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     struct test_request *sent = harness_offer_bytes(h, 0, PROFILES, request, SAMPLES);
     assert_int_equal(sent->outcome.verdict, ACCEPTED);
     harness_advance(h, 1 * S);
@@ -494,11 +494,11 @@ static void a_turn_ends_when_its_time_is_over(void **state)
         struct test_exporter *exporter = harness_exporter(h, "test");
         exporter->cost_ns = DOWNSTREAM_TURN_NS / 2;
         struct test_request *request = harness_send(h, ITEMS);
-        while (!request->is_answered || exporter->attempts_count == 0)
+        while (!request->is_resolved || exporter->attempts_count == 0)
             lane_turn(h->lanes[0]);
         assert_int_equal(exporter->attempts_count, 2);
         struct test_request *later = harness_send_now(h, LATER);
-        assert_true(later->is_answered);
+        assert_true(later->is_resolved);
         assert_int_equal(exporter->delivered_items, ITEMS + LATER);
         assert_int_equal(exporter->most_in_turn, 2);
         harness_destroy(h);
@@ -538,7 +538,7 @@ int main(void)
         cmocka_unit_test(a_full_batch_is_gathered_while_one_waits_and_no_more),
         cmocka_unit_test(what_can_never_fit_the_queue_is_lost_and_counted),
         cmocka_unit_test(a_permanent_error_is_a_drop_after_the_client_got_its_ok),
-        cmocka_unit_test(wait_for_result_answers_when_all_pieces_have_an_answer),
+        cmocka_unit_test(wait_for_result_resolves_when_all_pieces_have_a_result),
         cmocka_unit_test(what_never_fits_is_rejected_when_the_client_waits),
         cmocka_unit_test(wrong_configurations_are_named),
         cmocka_unit_test(metadata_keys_keep_clients_apart_up_to_a_limit),

@@ -45,12 +45,12 @@ static void each_pipeline_behind_gets_every_item(void **state)
 {
     (void)state;
     struct harness *h = harness_create("exporters: {test/a: {}, test/b: " NO_QUEUE "}\n" FORK);
-    harness_exporter(h, "test/b")->answer = ANSWER_HOLD;
+    harness_exporter(h, "test/b")->result = RESULT_HOLD;
     struct test_request *request = harness_send_now(h, 5);
-    assert_false(request->is_answered); /* the slower of the two answers last */
+    assert_false(request->is_resolved); /* the slower exporter is still at it */
     assert_int_equal(harness_totals(h, TRACES).received, 10);
     assert_int_equal(harness_totals(h, TRACES).in_flight, 5);
-    test_exporter_release(harness_exporter(h, "test/b"), ANSWER_OK);
+    test_exporter_release(harness_exporter(h, "test/b"), RESULT_OK);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_exporter(h, "test/a")->delivered_items, 5);
     assert_int_equal(harness_exporter(h, "test/b")->delivered_items, 5);
@@ -104,7 +104,7 @@ static void a_refusal_downstream_reaches_the_client(void **state)
     (void)state;
     struct harness *h = harness_create("exporters: {test/a: " ONE "}\n" LINE);
     struct test_exporter *a = harness_exporter(h, "test/a");
-    a->answer = ANSWER_HOLD;
+    a->result = RESULT_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     struct test_request *request = harness_send_now(h, 2);
     assert_int_equal(request->outcome.verdict, REFUSED);
@@ -114,7 +114,7 @@ static void a_refusal_downstream_reaches_the_client(void **state)
     assert_int_equal(totals.received, 3);
     assert_int_equal(totals.rejected, 2);
     assert_int_equal(totals.by_reason[LOSS_BUSY], 2);
-    test_exporter_release(a, ANSWER_OK);
+    test_exporter_release(a, RESULT_OK);
     harness_destroy(h);
 }
 
@@ -122,13 +122,13 @@ static void what_a_back_end_refuses_for_good_is_lost_once(void **state)
 {
     (void)state;
     struct harness *h = harness_create("exporters: {test/a: " NO_QUEUE "}\n" LINE);
-    harness_exporter(h, "test/a")->answer = ANSWER_PERMANENT;
+    harness_exporter(h, "test/a")->result = RESULT_PERMANENT;
     struct test_request *request = harness_send_now(h, 2);
     assert_int_equal(request->outcome.verdict, LOST);
     assert_int_equal(request->outcome.code, STATUS_INVALID_ARGUMENT);
     assert_string_equal(request->text, "back-end says no");
     assert_int_equal(harness_totals(h, TRACES).rejected, 2);
-    harness_exporter(h, "test/a")->answer = ANSWER_PARTIAL;
+    harness_exporter(h, "test/a")->result = RESULT_PARTIAL;
     request = harness_send_now(h, 4);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     assert_int_equal(request->outcome.rejected_items, 1);
@@ -140,14 +140,14 @@ static void what_one_pipeline_refuses_is_lost_when_another_took_it(void **state)
     (void)state;
     struct harness *h = harness_create("exporters: {test/a: {}, test/b: " ONE "}\n" FORK);
     struct test_exporter *b = harness_exporter(h, "test/b");
-    b->answer = ANSWER_HOLD;
+    b->result = RESULT_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     struct test_request *request = harness_send_now(h, 2);
     assert_int_equal(request->outcome.verdict, LOST);
     assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
     assert_int_equal(harness_exporter(h, "test/a")->delivered_items, 3);
     assert_int_equal(harness_totals(h, TRACES).rejected, 2);
-    test_exporter_release(b, ANSWER_OK);
+    test_exporter_release(b, RESULT_OK);
     harness_destroy(h);
 }
 
@@ -157,13 +157,13 @@ static void what_all_pipelines_refuse_is_refused_as_a_whole(void **state)
     struct harness *h = harness_create("exporters: {test/a: " ONE ", test/b: " ONE "}\n" FORK);
     struct test_exporter *a = harness_exporter(h, "test/a");
     struct test_exporter *b = harness_exporter(h, "test/b");
-    a->answer = b->answer = ANSWER_HOLD;
+    a->result = b->result = RESULT_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_send_now(h, 2)->outcome.verdict, REFUSED);
     assert_int_equal(harness_totals(h, TRACES).rejected, 4);
-    a->answer = b->answer = ANSWER_OK;
-    test_exporter_release(a, ANSWER_OK);
-    test_exporter_release(b, ANSWER_OK);
+    a->result = b->result = RESULT_OK;
+    test_exporter_release(a, RESULT_OK);
+    test_exporter_release(b, RESULT_OK);
     harness_turn(h);
     assert_int_equal(harness_send_now(h, 2)->outcome.verdict, ACCEPTED);
     assert_int_equal(a->doubled_items + b->doubled_items, 0);
@@ -182,24 +182,24 @@ static void a_connector_stands_beside_exporters(void **state)
     struct test_exporter *a = harness_exporter(h, "test/a");
     struct test_exporter *b = harness_exporter(h, "test/b");
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
-    b->answer = ANSWER_HOLD;
+    b->result = RESULT_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     /* Behind the connector there is no room; beside it there is. */
     assert_int_equal(harness_send_now(h, 4)->outcome.verdict, LOST);
     assert_int_equal(harness_totals(h, TRACES).rejected, 4);
-    a->answer = ANSWER_HOLD;
+    a->result = RESULT_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, LOST);
     /* Now nowhere. */
     assert_int_equal(harness_send_now(h, 8)->outcome.verdict, REFUSED);
     assert_int_equal(harness_totals(h, TRACES).rejected, 5 + 16);
-    test_exporter_release(b, ANSWER_OK);
+    test_exporter_release(b, RESULT_OK);
     harness_turn(h);
     /* Beside it there is none, behind it there is. */
-    b->answer = ANSWER_OK;
+    b->result = RESULT_OK;
     assert_int_equal(harness_send_now(h, 2)->outcome.verdict, LOST);
     assert_int_equal(harness_totals(h, TRACES).rejected, 5 + 16 + 2);
     assert_int_equal(b->delivered_items, 1 + 1 + 2);
-    test_exporter_release(a, ANSWER_OK);
+    test_exporter_release(a, RESULT_OK);
     harness_destroy(h);
 }
 
@@ -212,20 +212,20 @@ static void batches_that_are_refused_behind_are_offered_again(void **state)
         "service: {pipelines: {traces/in: {receivers: [test], processors: [batch], exporters: "
         "[forward]}, traces/out: {receivers: [forward], exporters: [test/a]}}}\n");
     struct test_exporter *a = harness_exporter(h, "test/a");
-    a->answer = ANSWER_HOLD;
+    a->result = RESULT_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_send_now(h, 2)->outcome.verdict, ACCEPTED);
     harness_advance(h, 1 * S);
     assert_int_equal(harness_totals(h, TRACES).in_flight, 3);
-    a->answer = ANSWER_OK;
-    test_exporter_release(a, ANSWER_OK);
+    a->result = RESULT_OK;
+    test_exporter_release(a, RESULT_OK);
     harness_advance(h, 1 * S);
     assert_int_equal(a->delivered_items, 3);
     assert_int_equal(harness_totals(h, TRACES).rejected + harness_totals(h, TRACES).dropped, 0);
     harness_destroy(h);
 }
 
-/* Whoever waits for room holds back what comes behind it, through the connector, and nobody is
+/* A request that waits for room holds back those behind it, through the connector, and none is
  * refused. */
 static void a_slow_back_end_holds_back_the_pipelines_before_it(void **state)
 {
@@ -235,13 +235,13 @@ static void a_slow_back_end_holds_back_the_pipelines_before_it(void **state)
         "true}}}\n" LINE);
     struct test_exporter *a = harness_exporter(h, "test/a");
     struct test_request *requests[100];
-    a->answer = ANSWER_HOLD;
-    unsigned answered = 0;
+    a->result = RESULT_HOLD;
+    unsigned resolved = 0;
     for (size_t i = 0; i < 100; i++) {
         requests[i] = harness_send_now(h, 1);
-        answered += requests[i]->is_answered;
+        resolved += requests[i]->is_resolved;
     }
-    assert_int_equal(answered, 2);
+    assert_int_equal(resolved, 2);
     assert_int_equal(harness_totals(h, TRACES).in_flight, 100);
     harness_let_go(h);
     harness_advance(h, 1 * S);
@@ -294,7 +294,7 @@ static void a_forced_stop_counts_what_is_left(void **state)
 {
     (void)state;
     struct harness *h = harness_create("exporters: {test/a: {}, test/b: {}}\n" FORK);
-    harness_exporter(h, "test/a")->answer = ANSWER_HOLD;
+    harness_exporter(h, "test/a")->result = RESULT_HOLD;
     harness_send_now(h, 3);
     harness_stop(h);
     harness_advance(h, 40 * S);
@@ -338,7 +338,7 @@ static void a_drop_on_the_way_counts_for_all_exporters_behind(void **state)
     harness_destroy(h);
 }
 
-/* The budget refuses at the first pipeline alone: what was let in goes all the way. */
+/* The budget refuses at the first pipeline alone: what it admitted goes all the way. */
 static void a_budget_that_is_used_up_refuses_nothing_behind(void **state)
 {
     (void)state;

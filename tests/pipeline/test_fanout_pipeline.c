@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Several exporters behind one pipeline and several pipelines behind one receiver: who gets what,
+/* Several exporters behind one pipeline and several pipelines behind one receiver: which gets what,
  * and what the client gets. */
 #include "tests/support/harness.h"
 
@@ -36,7 +36,7 @@ static void a_full_queue_refuses_for_itself_alone(void **state)
         "exporters: {test/a: {}, test/b: {sending_queue: {queue_size: 1}}}\n" TWO_EXPORTERS);
     struct test_exporter *a = harness_exporter(h, "test/a");
     struct test_exporter *b = harness_exporter(h, "test/b");
-    b->answer = ANSWER_HOLD;
+    b->result = RESULT_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     struct test_request *request = harness_send_now(h, 2);
     assert_int_equal(request->outcome.verdict, LOST);
@@ -45,7 +45,7 @@ static void a_full_queue_refuses_for_itself_alone(void **state)
     struct harness_totals totals = harness_totals(h, TRACES);
     assert_int_equal(totals.rejected, 2);
     assert_int_equal(totals.by_reason[LOSS_BUSY], 2);
-    test_exporter_release(b, ANSWER_OK);
+    test_exporter_release(b, RESULT_OK);
     harness_destroy(h);
 }
 
@@ -57,13 +57,13 @@ static void a_batch_that_no_queue_has_room_for_is_refused_as_a_whole(void **stat
                        " test/b: {sending_queue: {queue_size: 1}}}\n" TWO_EXPORTERS);
     struct test_exporter *a = harness_exporter(h, "test/a");
     struct test_exporter *b = harness_exporter(h, "test/b");
-    a->answer = b->answer = ANSWER_HOLD;
+    a->result = b->result = RESULT_HOLD;
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_send_now(h, 2)->outcome.verdict, REFUSED);
     assert_int_equal(harness_totals(h, TRACES).rejected, 4); /* twice two: once for each exporter */
-    a->answer = b->answer = ANSWER_OK;
-    test_exporter_release(a, ANSWER_OK);
-    test_exporter_release(b, ANSWER_OK);
+    a->result = b->result = RESULT_OK;
+    test_exporter_release(a, RESULT_OK);
+    test_exporter_release(b, RESULT_OK);
     harness_turn(h);
     assert_int_equal(harness_send_now(h, 2)->outcome.verdict, ACCEPTED);
     assert_int_equal(a->doubled_items + b->doubled_items, 0);
@@ -77,7 +77,7 @@ static void a_dead_exporter_without_queue_fails_the_client_and_not_the_other(voi
         "exporters: {test/good: " NO_QUEUE ", test/dead: {sending_queue: {enabled: false}, "
         "retry_on_failure: {enabled: false}}}\n"
         "service: {pipelines: {traces: {receivers: [test], exporters: [test/dead, test/good]}}}\n");
-    harness_exporter(h, "test/dead")->answer = ANSWER_BUSY;
+    harness_exporter(h, "test/dead")->result = RESULT_BUSY;
     struct test_request *request = harness_send_now(h, 3);
     assert_int_equal(request->outcome.verdict, LOST);
     assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
@@ -92,7 +92,7 @@ static void a_dead_exporter_with_a_queue_does_not_disturb_the_other(void **state
 {
     (void)state;
     struct harness *h = harness_create("exporters: {test/a: {}, test/b: {}}\n" TWO_EXPORTERS);
-    harness_exporter(h, "test/b")->answer = ANSWER_BUSY;
+    harness_exporter(h, "test/b")->result = RESULT_BUSY;
     for (int i = 0; i < 100; i++)
         assert_int_equal(harness_send_now(h, 1)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_exporter(h, "test/a")->delivered_items, 100);
@@ -106,12 +106,12 @@ static void the_client_gets_the_worst_outcome_of_several_exporters(void **state)
     (void)state;
     struct harness *h =
         harness_create("exporters: {test/a: " NO_QUEUE ", test/b: " NO_QUEUE "}\n" TWO_EXPORTERS);
-    harness_exporter(h, "test/a")->answer = ANSWER_HOLD;
-    harness_exporter(h, "test/b")->answer = ANSWER_PERMANENT;
+    harness_exporter(h, "test/a")->result = RESULT_HOLD;
+    harness_exporter(h, "test/b")->result = RESULT_PERMANENT;
     struct test_request *request = harness_send_now(h, 1);
-    assert_false(request->is_answered);
-    test_exporter_release(harness_exporter(h, "test/a"), ANSWER_OK);
-    assert_true(request->is_answered);
+    assert_false(request->is_resolved);
+    test_exporter_release(harness_exporter(h, "test/a"), RESULT_OK);
+    assert_true(request->is_resolved);
     assert_int_equal(request->outcome.code, STATUS_INVALID_ARGUMENT);
     assert_string_equal(request->text, "back-end says no");
     harness_destroy(h);
@@ -125,14 +125,14 @@ static void two_blocking_queues_are_waited_for_in_turn(void **state)
         " test/b: {sending_queue: {queue_size: 1, block_on_overflow: true}}}\n" TWO_EXPORTERS);
     struct test_exporter *a = harness_exporter(h, "test/a");
     struct test_exporter *b = harness_exporter(h, "test/b");
-    a->answer = b->answer = ANSWER_HOLD;
+    a->result = b->result = RESULT_HOLD;
     harness_send_now(h, 1);
     struct test_request *request = harness_send_now(h, 1);
-    test_exporter_release(a, ANSWER_OK);
+    test_exporter_release(a, RESULT_OK);
     harness_turn(h);
-    assert_false(request->is_answered);
+    assert_false(request->is_resolved);
     assert_int_equal(a->attempts_count, 1);
-    test_exporter_release(b, ANSWER_OK);
+    test_exporter_release(b, RESULT_OK);
     harness_turn(h);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     assert_int_equal(a->attempts_count, 2);
@@ -148,22 +148,22 @@ static void a_refusal_beside_a_blocking_queue_counts_when_it_stands(void **state
         " test/b: {sending_queue: {queue_size: 1}}}\n" TWO_EXPORTERS);
     struct test_exporter *a = harness_exporter(h, "test/a");
     struct test_exporter *b = harness_exporter(h, "test/b");
-    a->answer = b->answer = ANSWER_HOLD;
+    a->result = b->result = RESULT_HOLD;
     harness_send_now(h, 1);
     struct test_request *request = harness_send_now(h, 2);
-    assert_false(request->is_answered);
+    assert_false(request->is_resolved);
     char *page = harness_metrics(h);
     assert_non_null(strstr(page, "otelcol_exporter_enqueue_failed_spans{exporter=\"test/b\"} 0\n"));
     free(page);
-    test_exporter_release(a, ANSWER_OK);
+    test_exporter_release(a, RESULT_OK);
     harness_turn(h);
     assert_int_equal(request->outcome.verdict, LOST);
     page = harness_metrics(h);
     assert_non_null(strstr(page, "otelcol_exporter_enqueue_failed_spans{exporter=\"test/a\"} 0\n"));
     assert_non_null(strstr(page, "otelcol_exporter_enqueue_failed_spans{exporter=\"test/b\"} 2\n"));
     free(page);
-    test_exporter_release(a, ANSWER_OK);
-    test_exporter_release(b, ANSWER_OK);
+    test_exporter_release(a, RESULT_OK);
+    test_exporter_release(b, RESULT_OK);
     harness_destroy(h);
 }
 
@@ -182,7 +182,7 @@ static void one_refusing_pipeline_refuses_for_both(void **state)
     (void)state;
     struct harness *h = harness_create(
         "exporters: {test/a: {}, test/b: {sending_queue: {queue_size: 1}}}\n" TWO_PIPELINES);
-    harness_exporter(h, "test/b")->answer = ANSWER_HOLD;
+    harness_exporter(h, "test/b")->result = RESULT_HOLD;
     harness_send_now(h, 1);
     struct test_request *request = harness_send_now(h, 1);
     assert_int_equal(request->outcome.verdict, REFUSED);
@@ -199,7 +199,7 @@ static void one_exporter_of_two_pipelines_has_one_queue(void **state)
         harness_create("exporters: {test: {sending_queue: {queue_size: 2}}}\n"
                        "service: {pipelines: {traces/a: {receivers: [test], exporters: [test]},"
                        " traces/b: {receivers: [test], exporters: [test]}}}\n");
-    harness_exporter(h, "test")->answer = ANSWER_HOLD;
+    harness_exporter(h, "test")->result = RESULT_HOLD;
     assert_int_equal(harness_send_now(h, 3)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_send_now(h, 3)->outcome.verdict, REFUSED);
     assert_int_equal(harness_exporter(h, "test")->attempts_count, 2);
@@ -213,7 +213,7 @@ static void signals_do_not_share_an_exporters_queue(void **state)
         harness_create("exporters: {test: {sending_queue: {queue_size: 1}}}\n"
                        "service: {pipelines: {traces: {receivers: [test], exporters: [test]},"
                        " logs: {receivers: [test], exporters: [test]}}}\n");
-    harness_exporter(h, "test")->answer = ANSWER_HOLD;
+    harness_exporter(h, "test")->result = RESULT_HOLD;
     harness_send_now(h, 1);
     struct test_request *request =
         harness_offer(h, (struct harness_offer){.signal = LOGS, .items = 6});

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pipelines behind a journal, on a real directory and with the journal's threads: when clients get
  * their OK, what each exporter gets and when, what is kept over a stop, a kill and a restart, and
- * that the books add up meanwhile. */
+ * that the ledger adds up meanwhile. */
 #include "tests/support/harness.h"
 
 #include "src/base/error.h"
@@ -112,18 +112,18 @@ static struct harness *start(const struct setting *setting)
     return harness_create_on(yaml, setting->lanes > 0 ? setting->lanes : 1);
 }
 
-static bool all_are_answered(void *arg)
+static bool all_are_resolved(void *arg)
 {
     const struct harness *h = arg;
     for (size_t i = 0; i < h->requests_count; i++)
-        if (!h->requests[i]->is_answered)
+        if (!h->requests[i]->is_resolved)
             return false;
     return true;
 }
 
-static void await_answers(struct harness *h)
+static void await_results(struct harness *h)
 {
-    harness_await(h, all_are_answered, h, "every request is answered");
+    harness_await(h, all_are_resolved, h, "every request has its result");
 }
 
 /* Sends so many requests of one item each and waits for their OKs. */
@@ -131,7 +131,7 @@ static void send_all(struct harness *h, unsigned count)
 {
     for (unsigned i = 0; i < count; i++)
         harness_send(h, 1);
-    await_answers(h);
+    await_results(h);
     for (size_t i = 0; i < h->requests_count; i++)
         assert_int_equal(h->requests[i]->outcome.verdict, ACCEPTED);
 }
@@ -223,7 +223,7 @@ static void the_ok_comes_after_the_commit(void **state)
     struct test_request *request = harness_send(h, 1);
     for (int i = 0; i < 20; i++)
         harness_advance(h, 100 * MS);
-    assert_false(request->is_answered);
+    assert_false(request->is_resolved);
     assert_int_equal(exporter->attempts_count, 1);
     assert_int_equal(harness_totals(h, TRACES).in_flight, 1);
     atomic_store(&is_stuck, false);
@@ -239,9 +239,9 @@ static bool is_taken_again(void *arg)
 {
     struct harness *h = arg;
     const struct test_request *last = h->requests[h->requests_count - 1];
-    if (last->is_answered && last->outcome.verdict == ACCEPTED)
+    if (last->is_resolved && last->outcome.verdict == ACCEPTED)
         return true;
-    if (last->is_answered && poll(NULL, 0, 5) == 0)
+    if (last->is_resolved && poll(NULL, 0, 5) == 0)
         harness_send(h, 1);
     return false;
 }
@@ -258,7 +258,7 @@ static void what_the_disk_refuses_may_be_sent_again(void **state)
         await_items(h, exporter, 1);
         atomic_store(&write_error, errors[i]);
         struct test_request *request = harness_send(h, MEDIUM);
-        await_answers(h);
+        await_results(h);
         assert_int_equal(request->outcome.verdict, REFUSED);
         assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
         assert_false(request->outcome.is_permanent);
@@ -283,9 +283,9 @@ static bool is_large_taken(void *arg)
 {
     struct harness *h = arg;
     const struct test_request *last = h->requests[h->requests_count - 1];
-    if (last->is_answered && last->outcome.verdict == ACCEPTED)
+    if (last->is_resolved && last->outcome.verdict == ACCEPTED)
         return true;
-    if (last->is_answered && poll(NULL, 0, 5) == 0)
+    if (last->is_resolved && poll(NULL, 0, 5) == 0)
         harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
     return false;
 }
@@ -296,12 +296,12 @@ static void a_full_journal_refuses_until_the_back_end_returns(void **state)
     struct harness *h = start(&(struct setting){.exporters = "test: {" AT_ONCE "}"});
     struct test_exporter *exporter = harness_exporter(h, "test");
     exporter->has_own_items = true;
-    exporter->answer = ANSWER_BUSY;
+    exporter->result = RESULT_BUSY;
     unsigned accepted = 0;
     struct test_request *request = NULL;
     do {
         request = harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
-        await_answers(h);
+        await_results(h);
         accepted += request->outcome.verdict == ACCEPTED;
     } while (request->outcome.verdict == ACCEPTED && accepted < 100);
     /* Four segments of 4 MiB, less what they need themselves. */
@@ -309,7 +309,7 @@ static void a_full_journal_refuses_until_the_back_end_returns(void **state)
     assert_int_equal(request->outcome.code, STATUS_UNAVAILABLE);
     assert_true(request->outcome.retry_after_ns > 0);
     assert_non_null(strstr(request->text, "max_size"));
-    exporter->answer = ANSWER_OK;
+    exporter->result = RESULT_OK;
     await_items(h, exporter, accepted);
     harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
     harness_await(h, is_large_taken, h, "there is room in the journal");
@@ -326,7 +326,7 @@ static void an_exporter_that_does_not_store_holds_nothing(void **state)
     };
     struct harness *h = start(&setting);
     struct test_exporter *other = harness_exporter(h, "test/b");
-    other->answer = ANSWER_HOLD;
+    other->result = RESULT_HOLD;
     send_all(h, 5);
     await_items(h, harness_exporter(h, "test/a"), 5);
     await_attempts(h, other, 5);
@@ -352,7 +352,7 @@ static void nor_does_one_without_a_queue(void **state)
     struct test_exporter *storing = harness_exporter(h, "test/a");
     struct test_exporter *other = harness_exporter(h, "test/b");
     storing->has_own_items = other->has_own_items = true;
-    other->answer = ANSWER_HOLD;
+    other->result = RESULT_HOLD;
     /* More than the journal has room for, unless records are released. */
     for (unsigned taken = 0; taken < 30; taken++) {
         harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
@@ -372,7 +372,7 @@ static void one_that_does_not_store_is_given_nothing_again(void **state)
     };
     struct harness *h = start(&setting);
     struct test_exporter *storing = harness_exporter(h, "test/a");
-    storing->answer = ANSWER_BUSY;
+    storing->result = RESULT_BUSY;
     send_all(h, 5);
     await_items(h, harness_exporter(h, "test/b"), 5);
     stop_as_it_is(h);
@@ -394,17 +394,17 @@ static void one_that_refuses_gets_its_records_later_and_in_order(void **state)
     struct harness *h = start(&setting);
     struct test_exporter *fine = harness_exporter(h, "test/a");
     struct test_exporter *away = harness_exporter(h, "test/b");
-    away->answer = ANSWER_BUSY;
+    away->result = RESULT_BUSY;
     uint64_t items = 0;
     for (unsigned i = 1; i <= REQUESTS; i++) {
         harness_send(h, i);
         items += i;
-        await_answers(h);
+        await_results(h);
     }
     await_items(h, fine, items);
     harness_await(h, has_come_to_rest, h, "the journal has what is owed");
     assert_true(harness_totals(h, TRACES).deferred >= items);
-    away->answer = ANSWER_OK;
+    away->result = RESULT_OK;
     size_t first = away->attempts_count;
     await_items(h, away, items);
     check_items(away, 0, items);
@@ -432,10 +432,10 @@ static void each_has_its_own_progress_over_a_restart(void **state)
     };
     struct harness *h = start(&setting);
     for (unsigned lane = 0; lane < 2; lane++)
-        harness_exporter_on(h, "test/b", lane, TRACES)->answer = ANSWER_BUSY;
+        harness_exporter_on(h, "test/b", lane, TRACES)->result = RESULT_BUSY;
     for (unsigned i = 0; i < REQUESTS; i++)
         harness_offer(h, (struct harness_offer){.lane = i % 2, .items = 1});
-    await_answers(h);
+    await_results(h);
     harness_await(h, has_come_to_rest, h, "the journal has what is owed");
     stop_as_it_is(h);
     h = start(&setting);
@@ -470,23 +470,23 @@ static void one_goes_on_while_the_other_retries(void **state)
     struct test_exporter *fine = harness_exporter(h, "test/a");
     struct test_exporter *away = harness_exporter(h, "test/b");
     fine->has_own_items = away->has_own_items = true;
-    away->answer = ANSWER_BUSY;
+    away->result = RESULT_BUSY;
     for (unsigned taken = 0; taken < 30; taken++) {
         harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
-        await_answers(h);
+        await_results(h);
         await_items(h, fine, taken + 1);
     }
     assert_int_equal(away->delivered_items, 0);
     assert_int_equal(harness_totals(h, TRACES).dropped, 0);
     /* An attempt that does not end is no different, as long as there is room beside it. */
-    away->answer = ANSWER_HOLD;
+    away->result = RESULT_HOLD;
     for (unsigned taken = 30; taken < 40; taken++) {
         harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
-        await_answers(h);
+        await_results(h);
         await_items(h, fine, taken + 1);
     }
-    away->answer = ANSWER_OK;
-    test_exporter_release(away, ANSWER_OK);
+    away->result = RESULT_OK;
+    test_exporter_release(away, RESULT_OK);
     await_items(h, away, 40);
     stop(h);
 }
@@ -496,7 +496,7 @@ static void a_permanent_refusal_ends_it(void **state)
     (void)state;
     struct harness *h = start(&plain);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_PERMANENT;
+    exporter->result = RESULT_PERMANENT;
     send_all(h, 3);
     await_attempts(h, exporter, 3);
     harness_turn(h);
@@ -506,18 +506,18 @@ static void a_permanent_refusal_ends_it(void **state)
     check_nothing_is_left(&plain, "test");
 }
 
-static void the_end_of_retries_keeps_what_nobody_takes(void **state)
+static void the_end_of_retries_keeps_what_the_back_end_refuses(void **state)
 {
     (void)state;
     struct harness *h = start(&(struct setting){
         .exporters = "test: {" STORES ", retry_on_failure: {initial_interval: 100ms, "
                      "max_interval: 1s, max_elapsed_time: 2s}}"});
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_BUSY;
+    exporter->result = RESULT_BUSY;
     send_all(h, 5);
     harness_advance(h, 60 * S);
     assert_int_equal(harness_totals(h, TRACES).dropped, 0);
-    exporter->answer = ANSWER_OK;
+    exporter->result = RESULT_OK;
     await_items(h, exporter, 5);
     check_items(exporter, 0, 5);
     stop(h);
@@ -534,18 +534,18 @@ static void nor_does_the_end_of_retries_lose_what_was_under_way(void **state)
     struct harness *h =
         start(&(struct setting){.exporters = "test: {" STORES ", " TWO_SECONDS "}"});
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     for (unsigned i = 0; i < MEDIUM; i++)
         harness_send(h, 1);
     await_attempts(h, exporter, MEDIUM);
-    exporter->answer = ANSWER_OK;
+    exporter->result = RESULT_OK;
     harness_send(h, 1);
     await_items(h, exporter, 1);
-    exporter->answer = ANSWER_BUSY;
-    test_exporter_release(exporter, ANSWER_BUSY);
+    exporter->result = RESULT_BUSY;
+    test_exporter_release(exporter, RESULT_BUSY);
     harness_advance(h, 60 * S);
     assert_int_equal(harness_totals(h, TRACES).dropped, 0);
-    exporter->answer = ANSWER_OK;
+    exporter->result = RESULT_OK;
     await_items(h, exporter, MEDIUM + 1);
     check_items(exporter, 0, MEDIUM + 1);
     stop(h);
@@ -586,7 +586,7 @@ static void batches_are_made_of_records_and_finish_them_all(void **state)
         /* 17 requests of 7: six batches, of which most end within a request. */
         for (unsigned j = 0; j < 17; j++)
             harness_send(h, 7);
-        await_answers(h);
+        await_results(h);
         await_items(h, exporter, 119);
         check_items(exporter, 0, 119);
         assert_int_equal(exporter->attempts_count, 6);
@@ -597,10 +597,10 @@ static void batches_are_made_of_records_and_finish_them_all(void **state)
         await_items(h, exporter, 1);
         assert_int_equal(exporter->attempts_count, 1);
         /* They come back one by one and are merged again. */
-        exporter->answer = ANSWER_BUSY;
+        exporter->result = RESULT_BUSY;
         for (unsigned j = 0; j < 17; j++)
             harness_send(h, 7);
-        await_answers(h);
+        await_results(h);
         stop_as_it_is(h);
         h = start(&settings[i]);
         exporter = harness_exporter(h, "test");
@@ -624,14 +624,14 @@ static void a_full_queue_loses_nothing(void **state)
                  queues[i]);
         struct harness *h = start(&(struct setting){.exporters = exporters});
         struct test_exporter *exporter = harness_exporter(h, "test");
-        exporter->answer = ANSWER_HOLD;
+        exporter->result = RESULT_HOLD;
         for (unsigned j = 0; j < REQUESTS; j++)
             harness_send(h, 1 + j % 5);
-        await_answers(h);
+        await_results(h);
         for (size_t j = 0; j < h->requests_count; j++)
             assert_int_equal(h->requests[j]->outcome.verdict, ACCEPTED);
-        exporter->answer = ANSWER_OK;
-        test_exporter_release(exporter, ANSWER_OK);
+        exporter->result = RESULT_OK;
+        test_exporter_release(exporter, RESULT_OK);
         await_items(h, exporter, REQUESTS / 5 * 15);
         check_items(exporter, 0, REQUESTS / 5 * 15);
         stop(h);
@@ -662,7 +662,7 @@ static void a_stop_before_a_dead_back_end_keeps_everything(void **state)
         .through = "batch",
     };
     struct harness *h = start(&setting);
-    harness_exporter(h, "test")->answer = ANSWER_BUSY;
+    harness_exporter(h, "test")->result = RESULT_BUSY;
     send_all(h, REQUESTS); /* held by batch */
     harness_send(h, 1);    /* not committed yet */
     stop_as_it_is(h);
@@ -699,7 +699,7 @@ static int stop_by_force(const struct setting *setting)
     struct test_exporter *exporter = harness_exporter(h, "test");
     send_all(h, 1);
     await_items(h, exporter, 1);
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     send_all(h, REQUESTS);
     harness_stop(h);
     harness_await(h, is_stopped, h, "it stops");
@@ -722,12 +722,12 @@ static int be_killed(const struct setting *setting)
 {
     struct harness *h = start(setting);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     send_all(h, REQUESTS);
     return raise(SIGKILL);
 }
 
-static void a_kill_keeps_what_was_answered(void **state)
+static void a_kill_keeps_what_was_acknowledged(void **state)
 {
     (void)state;
     static const struct setting settings[] = {
@@ -755,7 +755,7 @@ static int be_killed_while_one_retries(const struct setting *setting)
 {
     struct harness *h = start(setting);
     struct test_exporter *fine = harness_exporter(h, "test/a");
-    harness_exporter(h, "test/b")->answer = ANSWER_BUSY;
+    harness_exporter(h, "test/b")->result = RESULT_BUSY;
     send_all(h, REQUESTS);
     await_items(h, fine, REQUESTS);
     harness_await(h, has_finished_all, harness_journal(h, 0), "the journal knows");
@@ -801,10 +801,10 @@ static void clients_come_back_without_their_credentials(void **state)
         client_info_create("10.1.2.3", rows, sizeof(rows) / sizeof(rows[0])),
         client_info_create("10.1.2.4", others, 1)};
     struct harness *h = start(&setting);
-    harness_exporter(h, "test")->answer = ANSWER_BUSY;
+    harness_exporter(h, "test")->result = RESULT_BUSY;
     for (unsigned i = 0; i < 10; i++)
         harness_offer(h, (struct harness_offer){.items = 1 + i % 2, .client = clients[i % 2]});
-    await_answers(h);
+    await_results(h);
     stop_as_it_is(h);
     for (size_t i = 0; i < 2; i++)
         client_info_unref(clients[i]);
@@ -872,7 +872,7 @@ static void what_waits_for_it_is_given_up_when_the_disk_is_full(void **state)
     };
     /* It comes back in time. */
     struct harness *h = start(&first);
-    harness_exporter(h, "test/a")->answer = ANSWER_BUSY;
+    harness_exporter(h, "test/a")->result = RESULT_BUSY;
     send_all(h, 5);
     stop_as_it_is(h);
     h = start(&second);
@@ -881,7 +881,7 @@ static void what_waits_for_it_is_given_up_when_the_disk_is_full(void **state)
     stop(h);
     h = start(&first);
     await_items(h, harness_exporter(h, "test/a"), 6);
-    harness_exporter(h, "test/a")->answer = ANSWER_BUSY;
+    harness_exporter(h, "test/a")->result = RESULT_BUSY;
     send_all(h, 5);
     stop_as_it_is(h);
     /* Too late. */
@@ -901,17 +901,17 @@ static void but_not_if_that_frees_nothing(void **state)
                                  .names = "test/a, test/b"};
     const struct setting one = {.exporters = "test/b: {" AT_ONCE "}", .names = "test/b"};
     struct harness *h = start(&both);
-    harness_exporter(h, "test/a")->answer = harness_exporter(h, "test/b")->answer = ANSWER_BUSY;
+    harness_exporter(h, "test/a")->result = harness_exporter(h, "test/b")->result = RESULT_BUSY;
     send_all(h, 5);
     stop_as_it_is(h);
     h = start(&one);
-    harness_exporter(h, "test/b")->answer = ANSWER_BUSY;
+    harness_exporter(h, "test/b")->result = RESULT_BUSY;
     harness_exporter(h, "test/b")->has_own_items = true;
     unsigned accepted = 5;
     for (unsigned refused = 0; refused < 5;) {
         struct test_request *request =
             harness_put_bytes(h, 0, TRACES, slice_of(large, sizeof(large)), 1);
-        await_answers(h);
+        await_results(h);
         accepted += request->outcome.verdict == ACCEPTED;
         refused += request->outcome.verdict != ACCEPTED;
         if (refused > 0)
@@ -974,7 +974,7 @@ static void a_journal_is_shown_that_another_storage_has_replaced(void **state)
     assert_int_equal(real->mkdir(path, 0700), 0);
     struct harness *h = start_on_two(in_a, "test");
     check_unused(h, "a/traces", 0);
-    harness_exporter(h, "test")->answer = ANSWER_BUSY;
+    harness_exporter(h, "test")->result = RESULT_BUSY;
     send_all(h, MEDIUM);
     stop_as_it_is(h);
     h = start_on_two(in_b, "test");
@@ -1106,7 +1106,7 @@ int main(void)
         TEST(one_goes_on_while_the_other_retries),
         TEST(what_one_has_finished_is_known_after_a_kill),
         TEST(a_permanent_refusal_ends_it),
-        TEST(the_end_of_retries_keeps_what_nobody_takes),
+        TEST(the_end_of_retries_keeps_what_the_back_end_refuses),
         TEST(nor_does_the_end_of_retries_lose_what_was_under_way),
         TEST(but_not_what_it_alone_is_refused),
         TEST(batches_are_made_of_records_and_finish_them_all),
@@ -1114,7 +1114,7 @@ int main(void)
         TEST(more_than_a_queue_holds_goes_through_it_alone),
         TEST(a_stop_before_a_dead_back_end_keeps_everything),
         TEST(a_forced_stop_keeps_what_is_under_way),
-        TEST(a_kill_keeps_what_was_answered),
+        TEST(a_kill_keeps_what_was_acknowledged),
         TEST(clients_come_back_without_their_credentials),
         TEST(one_that_is_gone_holds_nothing_that_comes),
         TEST(what_waits_for_it_is_given_up_when_the_disk_is_full),

@@ -37,13 +37,13 @@ static void queue_size_is_a_total_over_the_lanes(void **state)
     (void)state;
     struct harness *h =
         harness_create_on("exporters: {test: {sending_queue: {queue_size: 3}}}\n" PIPELINE, 2);
-    exporter_on(h, 0)->answer = ANSWER_HOLD;
-    exporter_on(h, 1)->answer = ANSWER_HOLD;
+    exporter_on(h, 0)->result = RESULT_HOLD;
+    exporter_on(h, 1)->result = RESULT_HOLD;
     assert_int_equal(send_on(h, 0)->outcome.verdict, ACCEPTED);
     assert_int_equal(send_on(h, 1)->outcome.verdict, ACCEPTED);
     assert_int_equal(send_on(h, 1)->outcome.verdict, ACCEPTED);
     assert_int_equal(send_on(h, 0)->outcome.verdict, REFUSED);
-    test_exporter_release(exporter_on(h, 1), ANSWER_OK);
+    test_exporter_release(exporter_on(h, 1), RESULT_OK);
     harness_turn(h);
     assert_int_equal(send_on(h, 0)->outcome.verdict, ACCEPTED);
     harness_destroy(h);
@@ -54,11 +54,11 @@ static void a_consumer_that_one_lane_frees_serves_the_other(void **state)
     (void)state;
     struct harness *h =
         harness_create_on("exporters: {test: {sending_queue: {num_consumers: 1}}}\n" PIPELINE, 2);
-    exporter_on(h, 0)->answer = ANSWER_HOLD;
+    exporter_on(h, 0)->result = RESULT_HOLD;
     send_on(h, 0);
     send_on(h, 1);
     assert_int_equal(exporter_on(h, 1)->attempts_count, 0);
-    test_exporter_release(exporter_on(h, 0), ANSWER_OK);
+    test_exporter_release(exporter_on(h, 0), RESULT_OK);
     harness_turn(h);
     assert_int_equal(exporter_on(h, 1)->delivered_items, 1);
     harness_destroy(h);
@@ -70,11 +70,11 @@ static void room_that_one_lane_frees_unblocks_the_other(void **state)
     struct harness *h = harness_create_on("exporters: {test: {sending_queue: {queue_size: 1, "
                                           "block_on_overflow: true}}}\n" PIPELINE,
                                           2);
-    exporter_on(h, 0)->answer = ANSWER_HOLD;
+    exporter_on(h, 0)->result = RESULT_HOLD;
     send_on(h, 0);
     struct test_request *blocked = send_on(h, 1);
-    assert_false(blocked->is_answered);
-    test_exporter_release(exporter_on(h, 0), ANSWER_OK);
+    assert_false(blocked->is_resolved);
+    test_exporter_release(exporter_on(h, 0), RESULT_OK);
     harness_turn(h);
     assert_int_equal(blocked->outcome.verdict, ACCEPTED);
     harness_destroy(h);
@@ -86,14 +86,14 @@ static void a_lane_that_is_blocked_by_another_is_let_go_by_the_stop(void **state
     struct harness *h = harness_create_on("exporters: {test: {sending_queue: {queue_size: 1, "
                                           "block_on_overflow: true}}}\n" PIPELINE,
                                           2);
-    exporter_on(h, 0)->answer = ANSWER_BUSY;
-    exporter_on(h, 1)->answer = ANSWER_BUSY;
+    exporter_on(h, 0)->result = RESULT_BUSY;
+    exporter_on(h, 1)->result = RESULT_BUSY;
     send_on(h, 0);
     struct test_request *blocked = send_on(h, 1);
     harness_stop(h);
     harness_turn(h);
     assert_true(h->has_stopped);
-    assert_true(blocked->is_answered);
+    assert_true(blocked->is_resolved);
     assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_SHUTDOWN], 2);
     harness_destroy(h);
 }
@@ -150,7 +150,7 @@ static void run_on_threads(const char *yaml)
         struct test_exporter *exporter = exporter_on(h, i);
         exporter->script_count = TEST_SCRIPT_MAX;
         for (size_t j = 0; j < TEST_SCRIPT_MAX; j++)
-            exporter->script[j] = is_retried ? ANSWER_BUSY : ANSWER_OK;
+            exporter->script[j] = is_retried ? RESULT_BUSY : RESULT_OK;
     }
     pumps_run(h, &plan);
     harness_check(h);

@@ -88,7 +88,7 @@ static void a_retry_is_announced_with_its_interval(void **state)
                  "max_elapsed_time: 0}}}\n" PIPELINE,
                  cases[i].interval);
         struct harness *h = harness_create(text);
-        harness_exporter(h, "test")->answer = ANSWER_BUSY;
+        harness_exporter(h, "test")->result = RESULT_BUSY;
         forget_lines();
         harness_send_now(h, 1);
         snprintf(text, sizeof(text),
@@ -102,34 +102,34 @@ static void a_retry_is_announced_with_its_interval(void **state)
 
 struct loss_case {
     const char *keys; /* of the exporter */
-    enum test_answer answer;
+    enum test_result result;
     unsigned requests;
     const char *line; /* of the last request */
 };
 
 static const struct loss_case loss_cases[] = {
-    {"", ANSWER_PERMANENT, 1,
+    {"", RESULT_PERMANENT, 1,
      "error\tExporting failed. Dropping data." SPEAKER
      "\"error\": \"not retryable error: back-end says no\", \"dropped_items\": 3}\n"},
     {"retry_on_failure: {initial_interval: 2s, max_interval: 2s, max_elapsed_time: 2s}",
-     ANSWER_HINT, 1,
+     RESULT_HINT, 1,
      "error\tExporting failed. Dropping data." SPEAKER
      "\"error\": \"no more retries left: back-end is busy\", \"dropped_items\": 3}\n"},
-    {"retry_on_failure: {enabled: false}", ANSWER_BUSY, 1,
+    {"retry_on_failure: {enabled: false}", RESULT_BUSY, 1,
      "error\tExporting failed. Dropping data. Try enabling retry_on_failure config option to retry "
      "on retryable errors." SPEAKER "\"error\": \"back-end is busy\", \"dropped_items\": 3}\n"},
-    {"sending_queue: {enabled: false}", ANSWER_PERMANENT, 1,
+    {"sending_queue: {enabled: false}", RESULT_PERMANENT, 1,
      "error\tExporting failed. Rejecting data. Try enabling sending_queue to survive temporary "
      "failures." SPEAKER
      "\"error\": \"not retryable error: back-end says no\", \"rejected_items\": 3}\n"},
-    {"sending_queue: {enabled: false}, retry_on_failure: {enabled: false}", ANSWER_BUSY, 1,
+    {"sending_queue: {enabled: false}, retry_on_failure: {enabled: false}", RESULT_BUSY, 1,
      "error\tExporting failed. Rejecting data. Try enabling retry_on_failure config option to "
      "retry on retryable errors. Try enabling sending_queue to survive temporary failures." SPEAKER
      "\"error\": \"back-end is busy\", \"rejected_items\": 3}\n"},
-    {"sending_queue: {queue_size: 1}", ANSWER_HOLD, 2,
+    {"sending_queue: {queue_size: 1}", RESULT_HOLD, 2,
      "error\tExporting failed. Rejecting data." SPEAKER
      "\"error\": \"sending queue is full\", \"rejected_items\": 3}\n"},
-    {"sending_queue: {queue_size: 2, sizer: items}", ANSWER_OK, 1,
+    {"sending_queue: {queue_size: 2, sizer: items}", RESULT_OK, 1,
      "error\tExporting failed. Rejecting data." SPEAKER
      "\"error\": \"element size too large\", \"rejected_items\": 3}\n"},
 };
@@ -141,7 +141,7 @@ static void a_loss_says_why_and_what_would_help(void **state)
         char yaml[512];
         snprintf(yaml, sizeof(yaml), "exporters: {test: {%s}}\n" PIPELINE, loss_cases[i].keys);
         struct harness *h = harness_create(yaml);
-        harness_exporter(h, "test")->answer = loss_cases[i].answer;
+        harness_exporter(h, "test")->result = loss_cases[i].result;
         harness_exporter(h, "test")->hint_ns = 3 * S;
         forget_lines();
         for (unsigned j = 0; j < loss_cases[i].requests; j++)

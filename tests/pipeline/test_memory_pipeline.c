@@ -134,13 +134,13 @@ static void the_budget_is_charged_until_the_export_has_ended(void **state)
     struct harness *h = harness_create("exporters: {test: {}}\nservice: {pipelines: {traces: "
                                        "{receivers: [test], exporters: [test]}}}\n");
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     harness_send_now(h, 100);
     uint64_t used = harness_budget_used(h);
     assert_true(used >= 100 * 12);
     harness_advance(h, 60 * S);
     assert_int_equal(harness_budget_used(h), used);
-    test_exporter_release(exporter, ANSWER_OK);
+    test_exporter_release(exporter, RESULT_OK);
     assert_int_equal(harness_budget_used(h), 0);
     harness_destroy(h);
 }
@@ -161,10 +161,10 @@ static bool run_scenario(void)
         return false;
     struct error error = {.text = ""};
     assert_true(service_start(h->service, &error));
-    harness_exporter(h, "test/a")->script[0] = ANSWER_BUSY;
-    harness_exporter(h, "test/a")->script[1] = ANSWER_PERMANENT;
+    harness_exporter(h, "test/a")->script[0] = RESULT_BUSY;
+    harness_exporter(h, "test/a")->script[1] = RESULT_PERMANENT;
     harness_exporter(h, "test/a")->script_count = 2;
-    harness_exporter(h, "test/b")->script[0] = ANSWER_BUSY;
+    harness_exporter(h, "test/b")->script[0] = RESULT_BUSY;
     harness_exporter(h, "test/b")->script_count = 1;
     for (uint64_t i = 0; i < 12; i++) {
         struct test_request *request = harness_send(h, 1 + i % 5);

@@ -29,7 +29,7 @@ static const struct sketch_sample samples[] = {
     {.stack = "rest;more;main", .values_count = 1, .values = {1}},
 };
 
-/* A request of three samples and a field that nobody knows, offered to the receiver; it stays valid
+/* A request of three samples and an unknown field, offered to the receiver; it stays valid
  * until the harness is gone. */
 static struct test_request *offer_with(struct harness *h, size_t unknown_bytes)
 {
@@ -69,7 +69,7 @@ static void what_is_left_out_is_dropped_in_the_ledger_once_the_rest_is_accepted(
         harness_create("processors: {profile_limits: {max_samples: 2, drop_frames: [^idle$], "
                        "rename: [{pattern: secret_(\\w+), replacement: $$1}]}}\n" PIPELINE);
     struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     struct test_request *request = offer(h);
     assert_int_equal(exporter->held_count, 1);
     const struct batch *batch = exporter->held[0].batch;
@@ -79,9 +79,9 @@ static void what_is_left_out_is_dropped_in_the_ledger_once_the_rest_is_accepted(
     assert_false(contains(batch, "idle"));
     assert_false(contains(batch, "rest"));
     assert_int_equal(harness_totals(h, PROFILES).dropped, 0);
-    test_exporter_release(exporter, ANSWER_OK);
+    test_exporter_release(exporter, RESULT_OK);
     harness_turn(h);
-    assert_true(request->is_answered);
+    assert_true(request->is_resolved);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     struct harness_totals totals = harness_totals(h, PROFILES);
     assert_int_equal(totals.received, 3);
@@ -102,14 +102,14 @@ static void a_large_request_is_limited_as_a_small_one(void **state)
     struct harness *h =
         harness_create("processors: {profile_limits: {drop_frames: [^idle$]}}\n" PIPELINE);
     struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     struct test_request *request = offer_with(h, HELPED_PROFILES_BYTES_MIN);
-    assert_false(request->is_answered);
+    assert_false(request->is_resolved);
     assert_int_equal(exporter->held_count, 1);
     assert_int_equal(exporter->held[0].batch->items, 3);
     assert_true(contains(exporter->held[0].batch, "secret_work"));
     assert_false(contains(exporter->held[0].batch, "idle"));
-    test_exporter_release(exporter, ANSWER_OK);
+    test_exporter_release(exporter, RESULT_OK);
     harness_turn(h);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     harness_destroy(h);
@@ -119,9 +119,9 @@ static void a_refused_request_is_counted_as_a_whole_and_nothing_as_dropped(void 
 {
     (void)state;
     struct harness *h = harness_create("processors: {profile_limits: {max_samples: 1}}\n" PIPELINE);
-    harness_exporter_on(h, "test", 0, PROFILES)->answer = ANSWER_BUSY;
+    harness_exporter_on(h, "test", 0, PROFILES)->result = RESULT_BUSY;
     struct test_request *request = offer(h);
-    assert_true(request->is_answered);
+    assert_true(request->is_resolved);
     assert_int_not_equal(request->outcome.verdict, ACCEPTED);
     struct harness_totals totals = harness_totals(h, PROFILES);
     assert_int_equal(totals.received, totals.rejected + totals.dropped);

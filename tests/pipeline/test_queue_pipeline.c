@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sending queue in a pipeline: what it takes, counts and refuses, who waits for what, its
+/* The sending queue in a pipeline: what it takes, counts and refuses, what waits for what, its
  * consumers, and its batching. */
 #include "tests/support/harness.h"
 
@@ -23,18 +23,18 @@
 static struct harness *create_held(const char *yaml)
 {
     struct harness *h = harness_create(yaml);
-    harness_exporter(h, "test")->answer = ANSWER_HOLD;
+    harness_exporter(h, "test")->result = RESULT_HOLD;
     return h;
 }
 
 static void release_all(struct harness *h)
 {
-    harness_exporter(h, "test")->answer = ANSWER_OK;
-    test_exporter_release(harness_exporter(h, "test"), ANSWER_OK);
+    harness_exporter(h, "test")->result = RESULT_OK;
+    test_exporter_release(harness_exporter(h, "test"), RESULT_OK);
     harness_turn(h);
 }
 
-static void the_queue_answers_for_what_it_takes(void **state)
+static void the_queue_acknowledges_what_it_takes(void **state)
 {
     (void)state;
     struct harness *h = create_held(QUEUE(""));
@@ -46,7 +46,7 @@ static void the_queue_answers_for_what_it_takes(void **state)
     harness_destroy(h);
 }
 
-static void a_full_queue_answers_busy_and_resumes_after_it_drained(void **state)
+static void a_full_queue_refuses_and_resumes_after_it_drained(void **state)
 {
     (void)state;
     struct harness *h = create_held(QUEUE("queue_size: 3, num_consumers: 2"));
@@ -71,7 +71,7 @@ static void room_is_held_until_the_export_has_ended(void **state)
     (void)state;
     struct harness *h = harness_create(QUEUE("queue_size: 1"));
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->script[0] = ANSWER_BUSY;
+    exporter->script[0] = RESULT_BUSY;
     exporter->script_count = 1;
     harness_send_now(h, 1);
     assert_int_equal(exporter->attempts_count, 1);
@@ -139,8 +139,8 @@ static void block_on_overflow_makes_the_client_wait_for_room(void **state)
     struct test_request *second = harness_send_now(h, 1);
     struct test_request *third = harness_send_now(h, 1);
     harness_advance(h, 60 * S);
-    assert_false(second->is_answered);
-    assert_false(third->is_answered);
+    assert_false(second->is_resolved);
+    assert_false(third->is_resolved);
     char *page = harness_metrics(h);
     assert_non_null(strstr(page, "otelcol_exporter_enqueue_failed_spans{exporter=\"test\"} 0\n"));
     free(page);
@@ -160,11 +160,11 @@ static void what_never_fits_does_not_wait_for_room(void **state)
     harness_destroy(h);
 }
 
-static unsigned count_answers(const struct harness *h, enum verdict verdict)
+static unsigned count_results(const struct harness *h, enum verdict verdict)
 {
     unsigned count = 0;
     for (size_t i = 0; i < h->requests_count; i++)
-        count += h->requests[i]->is_answered && h->requests[i]->outcome.verdict == verdict;
+        count += h->requests[i]->is_resolved && h->requests[i]->outcome.verdict == verdict;
     return count;
 }
 
@@ -178,10 +178,10 @@ static void all_wait_before_a_blocked_queue_and_nobody_is_refused(void **state)
     for (int i = 0; i < MANY_REQUESTS; i++)
         harness_send(h, 1);
     harness_advance(h, 60 * S);
-    assert_int_equal(count_answers(h, ACCEPTED), 1);
-    assert_int_equal(count_answers(h, REFUSED), 0);
+    assert_int_equal(count_results(h, ACCEPTED), 1);
+    assert_int_equal(count_results(h, REFUSED), 0);
     release_all(h);
-    assert_int_equal(count_answers(h, ACCEPTED), MANY_REQUESTS);
+    assert_int_equal(count_results(h, ACCEPTED), MANY_REQUESTS);
     assert_int_equal(harness_exporter(h, "test")->delivered_items, MANY_REQUESTS);
     harness_destroy(h);
 }
@@ -199,12 +199,12 @@ static void batch_waits_for_a_blocked_queue_and_refuses_nobody(void **state)
     for (int i = 0; i < 300; i++)
         harness_send_now(h, 1);
     harness_advance(h, 60 * S);
-    assert_int_equal(count_answers(h, ACCEPTED), 1 + 1);
-    assert_int_equal(count_answers(h, REFUSED), 0);
-    harness_exporter(h, "test")->answer = ANSWER_OK;
-    test_exporter_release(harness_exporter(h, "test"), ANSWER_OK);
+    assert_int_equal(count_results(h, ACCEPTED), 1 + 1);
+    assert_int_equal(count_results(h, REFUSED), 0);
+    harness_exporter(h, "test")->result = RESULT_OK;
+    test_exporter_release(harness_exporter(h, "test"), RESULT_OK);
     harness_advance(h, 1 * S);
-    assert_int_equal(count_answers(h, ACCEPTED), 300);
+    assert_int_equal(count_results(h, ACCEPTED), 300);
     assert_int_equal(harness_exporter(h, "test")->delivered_items, 300);
     harness_destroy(h);
 }
@@ -228,9 +228,9 @@ static void several_batches_wait_at_a_blocked_queue(void **state)
     }
     harness_advance(h, 60 * S);
     assert_int_equal(exporter->attempts_count, 1);
-    exporter->answer = ANSWER_OK;
-    test_exporter_release(exporter, ANSWER_OK);
-    /* At this instant: nobody comes back after a while to try again. */
+    exporter->result = RESULT_OK;
+    test_exporter_release(exporter, RESULT_OK);
+    /* At this instant, not after a pause. */
     harness_turn(h);
     assert_int_equal(exporter->attempts_count, 8);
     assert_int_equal(exporter->delivered_items, 8);
@@ -248,8 +248,8 @@ static void what_waits_before_a_blocked_queue_is_bounded_by_the_budget(void **st
     size_t left = (size_t)(budget_limit(budget) - budget_used(budget));
     struct buffer *rest = buffer_try_create(budget, left - 100 * (size_t)KIB);
     assert_non_null(rest);
-    /* Their bytes are charged to nobody here: what the pipeline itself needs for them is. */
-    while (count_answers(h, REFUSED) == 0) {
+    /* Their bytes are not charged here: what the pipeline itself needs for them is. */
+    while (count_results(h, REFUSED) == 0) {
         assert_in_range(h->requests_count, 0, 1000);
         harness_offer_bytes(h, 0, TRACES, slice_of_text("spans"), 1);
     }
@@ -266,7 +266,7 @@ static void what_waits_before_a_blocked_queue_is_bounded_by_the_budget(void **st
     free(page);
     buffer_unref(rest);
     release_all(h);
-    assert_int_equal(count_answers(h, ACCEPTED), h->requests_count - 1);
+    assert_int_equal(count_results(h, ACCEPTED), h->requests_count - 1);
     harness_destroy(h);
 }
 
@@ -315,25 +315,25 @@ static void thousands_of_requests_in_one_turn_are_all_taken(void **state)
             assert_non_null(harness_offer(
                 h, (struct harness_offer){.items = 1, .lane = i % crowd_cases[row].lanes}));
         harness_advance(h, 1 * S);
-        assert_int_equal(count_answers(h, ACCEPTED), MANY_REQUESTS);
+        assert_int_equal(count_results(h, ACCEPTED), MANY_REQUESTS);
         assert_int_equal(harness_totals(h, TRACES).rejected, 0);
         harness_destroy(h);
     }
 }
 
-static void wait_for_result_answers_with_the_end_of_the_export(void **state)
+static void wait_for_result_resolves_at_the_end_of_the_export(void **state)
 {
     (void)state;
     struct harness *h = create_held(QUEUE("wait_for_result: true"));
     struct test_exporter *exporter = harness_exporter(h, "test");
     struct test_request *good = harness_send_now(h, 2);
-    assert_false(good->is_answered);
-    test_exporter_release(exporter, ANSWER_PARTIAL);
+    assert_false(good->is_resolved);
+    test_exporter_release(exporter, RESULT_PARTIAL);
     harness_turn(h);
     assert_int_equal(good->outcome.verdict, ACCEPTED);
     assert_int_equal(good->outcome.rejected_items, 1);
     struct test_request *bad = harness_send_now(h, 3);
-    test_exporter_release(exporter, ANSWER_PERMANENT);
+    test_exporter_release(exporter, RESULT_PERMANENT);
     harness_turn(h);
     assert_int_equal(bad->outcome.verdict, LOST);
     assert_int_equal(bad->outcome.code, STATUS_INVALID_ARGUMENT);
@@ -347,12 +347,12 @@ static void without_a_queue_the_client_gets_the_result_of_the_export(void **stat
     (void)state;
     struct harness *h = create_held(QUEUE("enabled: false"));
     struct test_request *request = harness_send_now(h, 2);
-    assert_false(request->is_answered);
-    test_exporter_release(harness_exporter(h, "test"), ANSWER_BUSY);
+    assert_false(request->is_resolved);
+    test_exporter_release(harness_exporter(h, "test"), RESULT_BUSY);
     harness_turn(h);
-    assert_false(request->is_answered); /* a retry is due */
+    assert_false(request->is_resolved); /* a retry is due */
     harness_advance(h, 5 * S);
-    test_exporter_release(harness_exporter(h, "test"), ANSWER_PERMANENT);
+    test_exporter_release(harness_exporter(h, "test"), RESULT_PERMANENT);
     harness_turn(h);
     assert_int_equal(request->outcome.verdict, LOST);
     assert_string_equal(request->text, "back-end says no");
@@ -369,7 +369,7 @@ static void so_many_consumers_export_at_once(void **state)
         harness_send(h, 1);
     harness_turn(h);
     assert_int_equal(exporter->attempts_count, 3);
-    test_exporter_release(exporter, ANSWER_OK);
+    test_exporter_release(exporter, RESULT_OK);
     harness_turn(h);
     assert_int_equal(exporter->attempts_count, 6);
     harness_destroy(h);
@@ -378,7 +378,7 @@ static void so_many_consumers_export_at_once(void **state)
 struct part_case {
     const char *name;
     const char *keys;
-    enum test_answer answer;
+    enum test_result result;
     const char *lines[5];
 };
 
@@ -392,20 +392,20 @@ struct part_case {
 static const struct part_case part_cases[] = {
     {"one refused by the back-end",
      "wait_for_result: true",
-     ANSWER_PARTIAL,
+     RESULT_PARTIAL,
      {SENT("6"), FAILED("1"), BOOKED("rejected", "permanent", "1")}},
     {"one refused after the queue said OK",
      "",
-     ANSWER_PARTIAL,
+     RESULT_PARTIAL,
      {SENT("6"), FAILED("1"), BOOKED("dropped", "permanent", "1")}},
     {"left out by the exporter",
      "",
-     ANSWER_LEFT_OUT,
+     RESULT_LEFT_OUT,
      {SENT("3"), FAILED("4"), BOOKED("dropped", "invalid", "1"),
       BOOKED("dropped", "too_large", "2"), BOOKED("dropped", "permanent", "1")}},
     {"given up when one had arrived",
      "wait_for_result: true",
-     ANSWER_BROKEN_OFF,
+     RESULT_BROKEN_OFF,
      {SENT("1"), FAILED("6"), BOOKED("rejected", "retries_over", "6")}},
 };
 
@@ -422,7 +422,7 @@ static void parts_of_a_request_are_booked_where_they_belong(void **state)
                  row->keys);
         struct harness *h = create_held(yaml);
         harness_send_now(h, 7);
-        test_exporter_release(harness_exporter(h, "test"), row->answer);
+        test_exporter_release(harness_exporter(h, "test"), row->result);
         harness_turn(h);
         char *page = harness_metrics(h);
         for (size_t k = 0; k < 5 && row->lines[k] != NULL; k++)
@@ -510,11 +510,11 @@ static void a_request_holds_its_room_until_all_its_pieces_are_done(void **state)
     struct test_request *second = harness_send_now(h, 3);
     assert_int_equal(exporter->attempts_count, 3);
     assert_int_equal(harness_send_now(h, 1)->outcome.verdict, REFUSED);
-    assert_false(first->is_answered || second->is_answered);
-    test_exporter_release(exporter, ANSWER_OK);
+    assert_false(first->is_resolved || second->is_resolved);
+    test_exporter_release(exporter, RESULT_OK);
     harness_turn(h);
-    assert_true(first->is_answered && second->is_answered);
-    assert_false(harness_send_now(h, 1)->is_answered);
+    assert_true(first->is_resolved && second->is_resolved);
+    assert_false(harness_send_now(h, 1)->is_resolved);
     harness_destroy(h);
 }
 
@@ -524,8 +524,8 @@ static void one_failed_piece_fails_the_requests_in_it(void **state)
     struct harness *h =
         harness_create(QUEUE("wait_for_result: true, batch: {min_size: 2, max_size: 2}"));
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->script[0] = ANSWER_OK;
-    exporter->script[1] = ANSWER_PERMANENT;
+    exporter->script[0] = RESULT_OK;
+    exporter->script[1] = RESULT_PERMANENT;
     exporter->script_count = 2;
     struct test_request *whole = harness_send(h, 2);
     struct test_request *torn = harness_send(h, 4);
@@ -625,8 +625,8 @@ static void wrong_configurations_are_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_queue_answers_for_what_it_takes),
-        cmocka_unit_test(a_full_queue_answers_busy_and_resumes_after_it_drained),
+        cmocka_unit_test(the_queue_acknowledges_what_it_takes),
+        cmocka_unit_test(a_full_queue_refuses_and_resumes_after_it_drained),
         cmocka_unit_test(room_is_held_until_the_export_has_ended),
         cmocka_unit_test(the_sizer_says_what_queue_size_counts),
         cmocka_unit_test(an_element_larger_than_the_queue_is_unavailable_for_good),
@@ -638,7 +638,7 @@ int main(void)
         cmocka_unit_test(what_waits_before_a_blocked_queue_is_bounded_by_the_budget),
         cmocka_unit_test(requests_without_items_take_no_room_of_an_items_sizer),
         cmocka_unit_test(thousands_of_requests_in_one_turn_are_all_taken),
-        cmocka_unit_test(wait_for_result_answers_with_the_end_of_the_export),
+        cmocka_unit_test(wait_for_result_resolves_at_the_end_of_the_export),
         cmocka_unit_test(without_a_queue_the_client_gets_the_result_of_the_export),
         cmocka_unit_test(so_many_consumers_export_at_once),
         cmocka_unit_test(parts_of_a_request_are_booked_where_they_belong),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random traffic, answers and pauses through many shapes of pipelines. Whatever happens, the ledger
- * adds up after every turn (the harness checks it), nothing is delivered twice, and what a client
- * was told is true. */
+/* Random traffic, results and pauses through many shapes of pipelines. Whatever happens, the ledger
+ * adds up after every turn (the harness checks it), nothing is delivered twice, and every result
+ * that a client got is true. */
 #include "tests/support/harness.h"
 
 #include "src/core/client_info.h"
@@ -90,17 +90,17 @@ static void send_one(struct harness *h)
     client_info_unref(client);
 }
 
-static void change_answers(struct harness *h, bool has_both)
+static void change_results(struct harness *h, bool has_both)
 {
-    static const enum test_answer answers[] = {ANSWER_OK,   ANSWER_OK,        ANSWER_BUSY,
-                                               ANSWER_HOLD, ANSWER_PERMANENT, ANSWER_PARTIAL};
+    static const enum test_result results[] = {RESULT_OK,   RESULT_OK,        RESULT_BUSY,
+                                               RESULT_HOLD, RESULT_PERMANENT, RESULT_PARTIAL};
     for (unsigned lane = 0; lane < LANES; lane++)
         for (int i = 0; i < 1 + has_both; i++) {
             struct test_exporter *exporter =
                 harness_exporter_on(h, i == 0 ? "test/a" : "test/b", lane, TRACES);
-            exporter->answer = answers[random() % 6];
+            exporter->result = results[random() % 6];
             if (random() % 2 == 0)
-                test_exporter_release(exporter, answers[random() % 3]);
+                test_exporter_release(exporter, results[random() % 3]);
         }
 }
 
@@ -114,13 +114,12 @@ static uint64_t delivered_of(const struct harness *h, const struct test_request 
     return items;
 }
 
-/* A refusal means that nobody took it; an accepted result that was waited for, that all of it
- * arrived. */
-static void check_answers(const struct harness *h, bool has_both, bool waits)
+/* A refused request reached no exporter; one whose client waited and got OK arrived whole. */
+static void check_results(const struct harness *h, bool has_both, bool waits)
 {
     for (size_t i = 0; i < h->requests_count; i++) {
         const struct test_request *request = h->requests[i];
-        assert_true(request->is_answered);
+        assert_true(request->is_resolved);
         if (has_both)
             continue;
         if (request->outcome.verdict == REFUSED)
@@ -143,7 +142,7 @@ static void run(const char *yaml, unsigned seed)
         else if (what < 9)
             harness_advance(h, (uint64_t)(random() % 60) * MS);
         else
-            change_answers(h, has_both);
+            change_results(h, has_both);
     }
     if (random() % 2 == 0)
         harness_turn(h); /* else the rings still hold what came last */
@@ -151,7 +150,7 @@ static void run(const char *yaml, unsigned seed)
     harness_let_go(h);
     harness_advance(h, 1 * S);
     assert_true(h->has_stopped);
-    check_answers(h, has_both, waits);
+    check_results(h, has_both, waits);
     for (unsigned lane = 0; lane < LANES && !has_both; lane++)
         assert_int_equal(harness_exporter_on(h, "test/a", lane, TRACES)->doubled_items, 0);
     harness_destroy(h);

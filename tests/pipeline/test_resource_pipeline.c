@@ -37,7 +37,7 @@ static void attributes_are_added_and_items_counted(void **state)
         "processors: {resource: {attributes: [{key: k8s.cluster, value: blue-7, action: upsert}, "
         "{key: shards, value: [1, {a: 2.5}], action: INSERT}]}}\n" DIRECT PIPELINE);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     harness_send_now(h, 3);
     assert_int_equal(exporter->held_count, 1);
     assert_int_equal(exporter->held[0].batch->items, 3);
@@ -49,7 +49,7 @@ static void attributes_are_added_and_items_counted(void **state)
     assert_non_null(strstr(metrics, "otelcol_processor_outgoing_items{"));
     assert_non_null(strstr(metrics, "otel_signal=\"traces\""));
     free(metrics);
-    test_exporter_release(exporter, ANSWER_OK);
+    test_exporter_release(exporter, RESULT_OK);
     harness_turn(h);
     assert_int_equal(exporter->delivered_items, 3);
     harness_destroy(h);
@@ -66,13 +66,13 @@ static void another_pipeline_sees_nothing_of_the_edit(void **state)
         "[test/a]}, traces/b: {receivers: [test], exporters: [test/b]}}}\n");
     struct test_exporter *a = harness_exporter(h, "test/a");
     struct test_exporter *b = harness_exporter(h, "test/b");
-    a->answer = ANSWER_HOLD;
-    b->answer = ANSWER_HOLD;
+    a->result = RESULT_HOLD;
+    b->result = RESULT_HOLD;
     harness_send_now(h, 1);
     assert_true(contains(a->held[0].batch, "here"));
     assert_false(contains(b->held[0].batch, "here"));
-    test_exporter_release(a, ANSWER_OK);
-    test_exporter_release(b, ANSWER_OK);
+    test_exporter_release(a, RESULT_OK);
+    test_exporter_release(b, RESULT_OK);
     harness_destroy(h);
 }
 
@@ -93,16 +93,16 @@ static void a_large_request_is_edited_as_a_small_one(void **state)
     struct batch *numbered = numbered_request(NULL, TRACES, 0, 1);
     profile_bytes_add(&out, numbered->parts[0].bytes);
     batch_unref(numbered);
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     struct test_request *request =
         harness_offer_bytes(h, 0, TRACES, slice_of(out.data, out.size), 1);
-    assert_false(request->is_answered);
+    assert_false(request->is_resolved);
     assert_int_equal(exporter->held_count, 1);
     assert_int_equal(exporter->held[0].batch->items, 1);
     assert_true(contains(exporter->held[0].batch, "blue-7"));
     assert_true(contains(exporter->held[0].batch, "other"));
     assert_false(contains(exporter->held[0].batch, "gone"));
-    test_exporter_release(exporter, ANSWER_OK);
+    test_exporter_release(exporter, RESULT_OK);
     harness_turn(h);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     profile_bytes_fini(&out);

@@ -85,7 +85,7 @@ static void waits_are_as_configured(void **state)
         struct harness *h = harness_create(yaml);
         struct test_exporter *exporter = harness_exporter(h, "test");
         random_fix(row->random);
-        exporter->answer = ANSWER_HINT;
+        exporter->result = RESULT_HINT;
         exporter->hint_ns = row->hint_ms * MS;
         harness_send_now(h, 3);
         harness_advance(h, 120 * S);
@@ -106,12 +106,12 @@ static void max_elapsed_time_0_never_gives_up(void **state)
     struct harness *h = harness_create("exporters: {test: {retry_on_failure: {initial_interval: "
                                        "1s, multiplier: 1, max_elapsed_time: 0}}}\n" PIPELINE);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_BUSY;
+    exporter->result = RESULT_BUSY;
     harness_send_now(h, 3);
     harness_advance(h, 3600 * S);
     assert_int_equal(exporter->attempts_count, 3601);
     assert_int_equal(harness_totals(h, TRACES).in_flight, 3);
-    exporter->answer = ANSWER_OK;
+    exporter->result = RESULT_OK;
     harness_advance(h, 1 * S);
     assert_int_equal(harness_totals(h, TRACES).delivered, 3);
     harness_destroy(h);
@@ -122,8 +122,8 @@ static void a_permanent_error_is_not_repeated(void **state)
     (void)state;
     struct harness *h = harness_create("exporters: {test: {}}\n" PIPELINE);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->script[0] = ANSWER_BUSY;
-    exporter->script[1] = ANSWER_PERMANENT;
+    exporter->script[0] = RESULT_BUSY;
+    exporter->script[1] = RESULT_PERMANENT;
     exporter->script_count = 2;
     harness_send_now(h, 2);
     harness_advance(h, 60 * S);
@@ -137,8 +137,8 @@ static void a_repeated_request_is_delivered_once(void **state)
     (void)state;
     struct harness *h = harness_create("exporters: {test: {}}\n" PIPELINE);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->script[0] = ANSWER_BUSY;
-    exporter->script[1] = ANSWER_BUSY;
+    exporter->script[0] = RESULT_BUSY;
+    exporter->script[1] = RESULT_BUSY;
     exporter->script_count = 2;
     harness_send_now(h, 4);
     harness_advance(h, 60 * S);
@@ -157,7 +157,7 @@ static void a_waiting_retry_keeps_its_consumer(void **state)
     struct harness *h =
         harness_create("exporters: {test: {sending_queue: {num_consumers: 1}}}\n" PIPELINE);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->script[0] = ANSWER_BUSY;
+    exporter->script[0] = RESULT_BUSY;
     exporter->script_count = 1;
     harness_send_now(h, 1);
     harness_send_now(h, 1);

@@ -71,7 +71,7 @@ static void queued_requests_of_a_dead_back_end_are_tried_once_each(void **state)
     struct harness *h = harness_create(
         "exporters: {test: {sending_queue: {queue_size: 50, num_consumers: 2}}}\n" PIPELINE);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_BUSY;
+    exporter->result = RESULT_BUSY;
     for (int i = 0; i < 50; i++)
         harness_send_now(h, 1);
     assert_int_equal(exporter->attempts_count, 2);
@@ -88,7 +88,7 @@ static void a_full_queue_of_a_dead_back_end_does_not_hold_up_the_batch(void **st
         "processors: {batch: {timeout: 0s}}\n"
         "exporters: {test: {sending_queue: {queue_size: 3, num_consumers: 1}}}\n" BATCH_PIPELINE);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_BUSY;
+    exporter->result = RESULT_BUSY;
     for (int i = 0; i < 5; i++)
         harness_send_now(h, 1);
     harness_stop(h);
@@ -105,7 +105,7 @@ static void a_blocked_fan_out_before_a_dead_back_end_does_not_either(void **stat
     (void)state;
     struct harness *h = harness_create("exporters: {test: {sending_queue: {queue_size: 1, "
                                        "block_on_overflow: true}}}\n" PIPELINE);
-    harness_exporter(h, "test")->answer = ANSWER_BUSY;
+    harness_exporter(h, "test")->result = RESULT_BUSY;
     struct test_request *requests[4];
     for (int i = 0; i < 4; i++)
         requests[i] = harness_send_now(h, 1);
@@ -133,16 +133,16 @@ static const struct waiting_case waiting_cases[] = {
      "exporters: {test: {sending_queue: {enabled: false}}}\n" BATCH_PIPELINE},
 };
 
-static void who_waits_for_a_retry_is_answered_after_one_more_try(void **state)
+static void what_waits_for_a_retry_is_tried_once_more(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(waiting_cases) / sizeof(waiting_cases[0]); i++) {
         print_message("  %s\n", waiting_cases[i].name);
         struct harness *h = harness_create(waiting_cases[i].yaml);
         struct test_exporter *exporter = harness_exporter(h, "test");
-        exporter->answer = ANSWER_BUSY;
+        exporter->result = RESULT_BUSY;
         struct test_request *request = harness_send_now(h, 1);
-        assert_false(request->is_answered);
+        assert_false(request->is_resolved);
         stop_now(h);
         assert_int_equal(exporter->attempts_count, 2);
         assert_int_equal(request->outcome.verdict, LOST);
@@ -157,12 +157,12 @@ static void an_export_under_way_is_awaited(void **state)
     (void)state;
     struct harness *h = harness_create("exporters: {test: {}}\n" PIPELINE);
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     harness_send_now(h, 1);
     harness_stop(h);
     harness_advance(h, 10 * S);
     assert_false(h->has_stopped);
-    test_exporter_release(exporter, ANSWER_OK);
+    test_exporter_release(exporter, RESULT_OK);
     harness_turn(h);
     assert_true(h->has_stopped);
     assert_int_equal(harness_totals(h, TRACES).delivered, 1);
@@ -188,7 +188,7 @@ static void the_drain_ends_at_its_deadline(void **state)
         harness_create("exporters: {test: {}}\n"
                        "service: {drain_timeout: 3s, "
                        "pipelines: {traces: {receivers: [test], exporters: [test]}}}\n");
-    harness_exporter(h, "test")->answer = ANSWER_HOLD;
+    harness_exporter(h, "test")->result = RESULT_HOLD;
     harness_send_now(h, 5);
     harness_stop(h);
     harness_advance(h, 2999 * MS);
@@ -201,7 +201,7 @@ static void a_second_signal_ends_the_drain(void **state)
 {
     (void)state;
     struct harness *h = harness_create("exporters: {test: {}}\n" PIPELINE);
-    harness_exporter(h, "test")->answer = ANSWER_HOLD;
+    harness_exporter(h, "test")->result = RESULT_HOLD;
     harness_send_now(h, 5);
     harness_stop(h);
     harness_turn(h);
@@ -249,7 +249,8 @@ static void a_failed_start_says_who_and_stops_all_that_were_asked_to_start(void 
     assert_non_null(h);
     assert_false(service_start(h->service, &error));
     assert_string_equal(
-        error.text, "cannot start pipelines: failed to start \"test/bad\" exporter: told to fail");
+        error.text,
+        "cannot start pipelines: failed to start \"test/bad\" exporter: configured to fail");
     stop_now(h);
     assert_string_equal(test_events(), "start exporter test/good\nstart exporter test/bad\n"
                                        "stop exporter test/good\nstop exporter test/bad\n");
@@ -265,7 +266,7 @@ int main(void)
         cmocka_unit_test(queued_requests_of_a_dead_back_end_are_tried_once_each),
         cmocka_unit_test(a_full_queue_of_a_dead_back_end_does_not_hold_up_the_batch),
         cmocka_unit_test(a_blocked_fan_out_before_a_dead_back_end_does_not_either),
-        cmocka_unit_test(who_waits_for_a_retry_is_answered_after_one_more_try),
+        cmocka_unit_test(what_waits_for_a_retry_is_tried_once_more),
         cmocka_unit_test(an_export_under_way_is_awaited),
         cmocka_unit_test(the_drain_ends_at_its_deadline),
         cmocka_unit_test(a_second_signal_ends_the_drain),

@@ -160,7 +160,7 @@ static void samples_count_for_the_spans_that_are_asked_for(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
         struct harness *h = join_start_with(counts[i].keys);
-        struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
         join_offer_spans(h, 0, join_shop, spans, SPANS);
         join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
         struct oracle_items items = items_of(exporter, 0);
@@ -183,7 +183,7 @@ static void what_came_is_the_same_with_copies_and_without(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct harness *h = join_start_with(keys[i]);
-        struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
         join_offer_spans(h, 0, join_shop, spans, SPANS);
         join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
         lists[i] = items_of(exporter, 0);
@@ -206,7 +206,7 @@ static void a_copy_says_what_its_own_span_says(void **state)
         .attributes = {"span_id=6c6561662d2d2d2d", "span_name=own", "thread.name=worker"}};
     (void)state;
     struct harness *h = join_start(JOIN("count_for: [span, root]"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, spans, SPANS);
     join_offer_samples(h, 0, "service.name=shop", &labelled, 1);
     struct oracle_items items = items_of(exporter, 0);
@@ -229,7 +229,7 @@ static void a_profile_waits_for_the_root_that_it_counts_for(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("count_for: [span, root]"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, &spans[1], 2);
     struct test_request *request = join_offer_samples(h, 0, "service.name=shop", &samples[2], 1);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
@@ -246,11 +246,11 @@ static void a_profile_waits_for_the_root_that_it_counts_for(void **state)
     harness_destroy(h);
 }
 
-/* Neither a span whose parent is in its process but never came, nor one in a circle has a root. Who
- * does not say where the parent is leaves it to what came. */
+/* Neither a span whose parent is in its process but never came, nor one in a circle has a root. A
+ * span whose flags do not say that the parent is local counts as a root. */
 static void without_a_root_there_is_no_copy_for_it(void **state)
 {
-    struct sketch_span told[] = {spans[1], spans[2]};
+    struct sketch_span flagged[] = {spans[1], spans[2]};
     static const struct sketch_span circle[] = {
         SPAN("middle--", "leaf----", KIND_INTERNAL),
         SPAN("leaf----", "middle--", KIND_INTERNAL),
@@ -259,12 +259,12 @@ static void without_a_root_there_is_no_copy_for_it(void **state)
         const struct sketch_span *spans;
         int64_t of_middle;
         int64_t of_root;
-    } rows[] = {{told, 300, 0}, {&spans[1], 300, 300}, {circle, 0, 0}};
+    } rows[] = {{flagged, 300, 0}, {&spans[1], 300, 300}, {circle, 0, 0}};
     (void)state;
-    told[0].flags = told[1].flags = 0x100;
+    flagged[0].flags = flagged[1].flags = 0x100;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct harness *h = join_start(JOIN("count_for: [span, root, ancestors], hold: 2s"));
-        struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
         join_offer_spans(h, 0, join_shop, rows[i].spans, 2);
         join_offer_samples(h, 0, "service.name=shop", &samples[2], 1);
         harness_advance(h, 2 * S);
@@ -282,14 +282,14 @@ static void copies_that_are_refused_are_in_the_ledger_once(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("count_for: [span, root, ancestors]"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_BUSY);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_BUSY);
     join_offer_spans(h, 0, join_shop, spans, SPANS);
     struct test_request *request = join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_int_not_equal(request->outcome.verdict, ACCEPTED);
     struct harness_totals totals = harness_totals(h, PROFILES);
     assert_int_equal(totals.received, SAMPLES + 6);
     assert_int_equal(totals.rejected, SAMPLES + 6);
-    exporter->answer = ANSWER_OK;
+    exporter->result = RESULT_OK;
     request = join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     check_ledger(h, 2 * (SAMPLES + 6));
@@ -308,7 +308,7 @@ static void what_the_next_stage_refuses_takes_its_copies_along(void **state)
         "service: {pipelines: {traces: {receivers: [test], processors: [trace_profile_join], "
         "exporters: [test]}, profiles: {receivers: [test], processors: [trace_profile_join, "
         "memory_limiter], exporters: [test]}}}\n");
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     struct budget *budget = harness_receiver(h, "test", 0)->budget;
     uint64_t most = budget_limit(budget) - (1 << 20);
     join_offer_spans(h, 0, join_shop, spans, SPANS);
@@ -352,7 +352,7 @@ static void a_dictionary_that_comes_first_is_added_to_as_well(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("count_for: [span, root, ancestors]"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     struct slice request = request_of("cpu", samples, SAMPLES);
     uint8_t *turned = mem_alloc(request.size);
     join_offer_spans(h, 0, join_shop, spans, SPANS);
@@ -381,7 +381,7 @@ static void copies_are_not_copied_again(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct harness *h = join_start(JOIN("count_for: [span, root, ancestors]"));
-        struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
         struct slice request = request_of(rows[i].type, samples, SAMPLES);
         join_offer_spans(h, 0, join_shop, spans, SPANS);
         harness_offer_bytes(h, 0, PROFILES, request, SAMPLES);
@@ -410,7 +410,7 @@ static void copies_have_a_most_and_the_rest_is_counted(void **state)
     char ids[DEPTH][9];
     (void)state;
     struct harness *h = join_start(JOIN("count_for: [span, ancestors], attributes: []"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     offer_deep_spans(h, ids);
     struct sketch_sample *many = mem_zalloc(MANY * sizeof(many[0]));
     for (size_t i = 0; i < MANY; i++)
@@ -479,7 +479,7 @@ static void copies_beyond_the_most_are_the_same_in_any_order(void **state)
     small.trace_id = TRACE_B;
     const struct sketch_sample both[] = {SAMPLE("hashes", "leaf----", 1), small};
     struct harness *h = join_start(JOIN("count_for: [span, root], attributes: []"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     struct profile_bytes out = {0};
     struct slice sketched = request_of("cpu", both, 2);
     put_with_times(&out, sketched, 4, (JOIN_COPIES_BYTES_MAX - 24) / sizeof(uint64_t));
@@ -507,7 +507,7 @@ static void what_keep_leaves_out_is_not_copied(void **state)
     (void)state;
     struct harness *h =
         join_start(JOIN("count_for: [span, root], keep: [slow: 1s], keep_unlinked: false"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, spans, SPANS);
     join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_int_equal(exporter->held[0].batch->items, 6);

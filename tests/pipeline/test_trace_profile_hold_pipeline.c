@@ -18,9 +18,9 @@ static void a_profile_waits_for_its_span_and_goes_on_when_that_comes(void **stat
 {
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     struct test_request *request = join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
-    assert_true(request->is_answered); /* it is ours now */
+    assert_true(request->is_resolved); /* it is ours now */
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     assert_int_equal(exporter->held_count, 0);
     assert_int_equal(join_metric(h, JOIN_METRIC "held_requests{"), 1);
@@ -44,7 +44,7 @@ static void after_its_time_a_profile_goes_on_as_it_came(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("hold: 2s"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     harness_advance(h, 2 * S - MS);
     assert_int_equal(exporter->held_count, 0);
@@ -67,7 +67,7 @@ static void nothing_waits_for_spans_that_cannot_come(void **state)
         "service: {pipelines: {traces: {receivers: [test], processors: [trace_profile_join/2], "
         "exporters: [test]}, profiles: {receivers: [test], processors: [trace_profile_join], "
         "exporters: [test]}}}\n");
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     assert_int_equal(exporter->delivered_items, 1);
     harness_destroy(h);
@@ -77,11 +77,11 @@ static void what_is_held_goes_on_when_the_service_stops(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     for (int i = 0; i < 40; i++)
         join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     assert_int_equal(exporter->delivered_items, 0);
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     harness_stop(h);
     harness_advance(h, 100 * MS);
     assert_int_equal(exporter->held_count, 16);
@@ -97,7 +97,7 @@ static void beyond_hold_bytes_the_oldest_go_on(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("hold_bytes: 1KiB"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     for (uint64_t i = 1; i <= 20; i++) {
         join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
         assert_int_equal(exporter->delivered_items + join_metric(h, JOIN_METRIC "held_requests{"),
@@ -117,7 +117,7 @@ static void many_go_on_in_turns_and_are_looked_at_once(void **state)
     char(*ids)[ID_ROOM] = mem_zalloc((size_t)(WAITING + COMPLETE) * ID_ROOM);
     (void)state;
     struct harness *h = join_start(JOIN("hold: 60s"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     const struct budget *budget = harness_receiver(h, "test", 0)->budget;
     uint64_t used = budget_used(budget);
     for (size_t i = 0; i < WAITING + COMPLETE; i++) {
@@ -156,7 +156,7 @@ static void a_span_that_was_found_is_not_looked_up_again(void **state)
     static char ids[FILLERS][ID_ROOM];
     (void)state;
     struct harness *h = join_start(JOIN("hold: 60s, index: {bytes: 1MiB}"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     struct sketch_sample samples[] = {join_work, join_work};
     struct sketch_span late = join_checkout;
     samples[1].span_id = late.span_id = "span---2";
@@ -186,7 +186,7 @@ static void a_turn_ends_when_its_time_is_over(void **state)
     enum { WAITING = 60 };
     (void)state;
     struct harness *h = join_start(JOIN("hold: 2s"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     for (size_t i = 0; i < WAITING; i++)
         join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     assert_int_equal(exporter->delivered_items, 0);
@@ -205,7 +205,7 @@ static void nothing_waits_while_memory_is_scarce(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     struct budget *budget = harness_receiver(h, "test", 0)->budget;
     uint64_t most = budget_limit(budget) / 10 * 8;
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
@@ -230,7 +230,7 @@ static void what_the_next_stage_refuses_for_now_is_offered_again(void **state)
         join_start("processors: {trace_profile_join: {hold: 1s, hold_bytes: 4KiB}}\n"
                    "exporters: {test: {sending_queue: {queue_size: 1, "
                    "num_consumers: 1}}}\n" JOIN_BOTH_PIPELINES);
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     unsigned accepted = 0;
     for (int i = 0; i < 5; i++)
         accepted += join_offer_samples(h, 0, "service.name=shop", &join_work, 1)->outcome.verdict ==
@@ -250,7 +250,7 @@ static void what_the_next_stage_will_never_take_is_in_the_ledger(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("hold: 1s"));
-    join_profiles_sink(h, ANSWER_PERMANENT);
+    join_profiles_sink(h, RESULT_PERMANENT);
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     harness_advance(h, 2 * S);
     struct harness_totals totals = harness_totals(h, PROFILES);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_profile_join in pipelines, on the fake clock: what samples and resources learn, what the
+/* trace_profile_join in pipelines, on the fake clock: what samples and resources get, what the
  * index takes, and which settings are wrong. */
 #include "tests/support/join_fixture.h"
 
@@ -11,17 +11,17 @@
 
 #include "src/base/budget.h"
 
-static void a_sample_learns_its_span_at_once_when_the_span_is_there(void **state)
+static void a_sample_gets_its_link_at_once_when_the_span_is_there(void **state)
 {
     (void)state;
     struct harness *h =
         join_start(JOIN("attributes: [span_name, http.route, status_class, duration_bucket, "
                         "span.http.response.status_code, resource.container.id]"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
     struct test_request *request = join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     assert_int_equal(exporter->held_count, 1);
-    assert_false(request->is_answered);
+    assert_false(request->is_resolved);
     assert_int_equal(join_metric(h, JOIN_METRIC "hits{"), 1);
     assert_int_equal(join_metric(h, JOIN_METRIC "enriched_samples{"), 1);
     assert_true(join_says(exporter, 0, 0, "span_name"));
@@ -50,7 +50,7 @@ static void samples_without_room_pass_and_are_counted(void **state)
         const struct test_request *request =
             join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
         budget_return(budget, taken);
-        assert_true(request->is_answered);
+        assert_true(request->is_resolved);
         accepted += request->outcome.verdict == ACCEPTED;
         assert_int_equal(join_metric(h, JOIN_METRIC "enriched_samples{") +
                              join_metric(h, JOIN_METRIC "unenriched_samples{"),
@@ -111,7 +111,7 @@ static void labels_of_profilers_become_links(void **state)
     };
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
     join_offer_samples(h, 0, "service.name=shop", samples, 3);
     assert_int_equal(exporter->held_count, 1);
@@ -139,7 +139,7 @@ static void two_spans_with_one_id_are_not_guessed_at(void **state)
                                                 .attributes = {"profile_id=7370616e2d2d2d31"}};
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, spans, 2);
     join_offer_samples(h, 0, "service.name=shop", &sample, 1);
     assert_int_equal(exporter->held_count, 1); /* waiting would not help */
@@ -168,7 +168,7 @@ static void a_sample_may_get_the_id_of_the_local_root(void **state)
     };
     (void)state;
     struct harness *h = join_start(JOIN("span_id: root"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, spans, 2);
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     assert_int_equal(exporter->held_count, 1);
@@ -184,7 +184,7 @@ static void a_profile_without_service_takes_that_of_its_container(void **state)
         .stack = "work;main", .values_count = 1, .values = {5}};
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
     join_offer_samples(h, 0, "container.id=c1", &unlinked, 1);
     join_offer_samples(h, 0, "container.id=c2", &unlinked, 1);
@@ -200,7 +200,7 @@ static void lanes_share_the_index(void **state)
 {
     (void)state;
     struct harness *h = join_start_on(JOIN(""), 2);
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     join_offer_spans(h, 1, join_shop, &join_checkout, 1);
     harness_advance(h, 1 * S);
@@ -214,7 +214,7 @@ static void values_beyond_the_cap_are_other(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("cap: 2"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     for (unsigned i = 0; i < 4; i++) {
         char id[32];
         char name[32];
@@ -287,7 +287,7 @@ static void wrong_settings_are_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_sample_learns_its_span_at_once_when_the_span_is_there),
+        cmocka_unit_test(a_sample_gets_its_link_at_once_when_the_span_is_there),
         cmocka_unit_test(samples_without_room_pass_and_are_counted),
         cmocka_unit_test(the_index_is_set_aside_from_the_budget),
         cmocka_unit_test(an_index_that_does_not_fit_is_smaller),

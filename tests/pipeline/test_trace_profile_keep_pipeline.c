@@ -83,7 +83,7 @@ static void rules_say_which_samples_stay(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct harness *h = join_start_with(rows[i].keys);
-        struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
         join_offer_spans(h, 0, join_shop, spans, SPANS);
         struct test_request *request =
             join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
@@ -100,7 +100,7 @@ static void a_request_of_which_nothing_stays_ends_there(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("keep: [slow: 1h], keep_unlinked: false"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, spans, SPANS);
     struct test_request *request = join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_int_equal(exporter->held_count, 0);
@@ -113,10 +113,10 @@ static void what_is_refused_is_not_in_the_ledger_yet(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("keep: [error], keep_unlinked: false"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_BUSY);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_BUSY);
     join_offer_spans(h, 0, join_shop, spans, SPANS);
     struct test_request *request = join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
-    assert_true(request->is_answered);
+    assert_true(request->is_resolved);
     assert_int_not_equal(request->outcome.verdict, ACCEPTED);
     struct harness_totals totals = harness_totals(h, PROFILES);
     assert_int_equal(totals.received, totals.rejected);
@@ -128,7 +128,7 @@ static void a_sample_waits_for_the_request_that_may_yet_be_slow(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("keep: [slow: 1s], keep_unlinked: false"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, &spans[1], 1);
     join_offer_samples(h, 0, "service.name=shop", &samples[1], 1);
     assert_int_equal(exporter->held_count, 0);
@@ -152,7 +152,7 @@ static void a_span_that_never_comes_is_no_link(void **state)
             "processors: {trace_profile_join: {keep: [error], keep_unlinked: %s}}\n" JOIN_PIPELINES,
             rows[i]);
         struct harness *h = join_start(yaml);
-        struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
         join_offer_samples(h, 0, "service.name=shop", samples, 1);
         harness_advance(h, 8 * S);
         assert_int_equal(exporter->held_count, i == 0 ? 1 : 0);
@@ -166,7 +166,7 @@ static void rules_change_while_requests_wait(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("hold: 10s"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     struct join_store *store = harness_shared(h, "trace_profile_join");
     const struct keep_rules errors = {.keeps_errors = true};
     join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
@@ -185,7 +185,7 @@ static void a_stop_lets_go_what_is_wanted_and_counts_the_rest(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("keep: [error], hold: 60s"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     join_offer_spans(h, 0, join_shop, &spans[1], 1);
     join_offer_samples(h, 0, "service.name=shop", samples, SAMPLES);
     assert_int_equal(exporter->attempts_count, 0);

@@ -59,7 +59,7 @@ static void spans_are_marked(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct harness *h = join_start(rows[i].yaml);
         struct test_exporter *exporter = harness_exporter_on(h, "test", 0, TRACES);
-        exporter->answer = ANSWER_HOLD;
+        exporter->result = RESULT_HOLD;
         join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
         harness_advance(h, 8 * S);
         join_offer_spans(h, 0, join_shop, spans, 4);
@@ -90,13 +90,13 @@ static void a_new_service_is_heeded_until_its_first_profile_should_have_come(voi
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
     harness_advance(h, 2 * JOIN_WARM_UP_NS);
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     join_offer_spans(h, 0, late, &join_checkout, 1);
     assert_int_equal(count_marks(exporter), 1);
     join_let_go(exporter);
     grow_old(h, late, &join_checkout);
     assert_int_equal(join_metric(h, JOIN_METRIC "skipped_spans{"), 0);
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     join_offer_spans(h, 0, late, &join_checkout, 1);
     assert_int_equal(count_marks(exporter), 0);
     assert_int_equal(join_metric(h, JOIN_METRIC "skipped_spans{"), 1);
@@ -115,7 +115,7 @@ static void spans_are_marked_that_profiles_of_another_name_have_named(void **sta
     grow_old(h, resources[1], &join_checkout);
     for (unsigned i = 0; i < 2; i++) {
         struct test_exporter *exporter = harness_exporter_on(h, "test", 0, TRACES);
-        exporter->answer = ANSWER_HOLD;
+        exporter->result = RESULT_HOLD;
         join_offer_spans(h, 0, resources[i], &join_checkout, 1);
         assert_int_equal(count_marks(exporter), i == 0);
         join_let_go(exporter);
@@ -137,7 +137,7 @@ static void a_batch_job_gets_its_trace_even_when_others_are_long_known(void **st
         .stack = "step;main", .values_count = 1, .values = {5}};
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
@@ -191,7 +191,7 @@ static uint64_t large_start_ns(unsigned index)
     return (100 + 10 * (uint64_t)index) * S;
 }
 
-/* The texts are valid till the next call. */
+/* The strings are valid until the next call. */
 static struct sketch_span large_span(unsigned index)
 {
     static char id[16];
@@ -301,7 +301,7 @@ static void offer_meanwhile(void *arg)
 static void samples_find_their_spans(struct harness *h, const char *prefix, unsigned resource,
                                      unsigned first, unsigned step, unsigned count)
 {
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     struct sketch_sample samples[LARGE_PROBES];
     struct texts texts;
     char container[64];
@@ -335,7 +335,7 @@ static void a_large_request_is_read_in_parts_and_others_pass_meanwhile(void **st
     struct test_exporter *exporter = harness_exporter(h, "test");
     struct slice bytes = large_request();
     struct meanwhile meanwhile = {.h = h};
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     harness_advance(h, 2 * S);
     const struct test_request *request = harness_put_bytes(h, 0, TRACES, bytes, LARGE_SPANS);
@@ -357,9 +357,9 @@ static void a_large_request_is_read_in_parts_and_others_pass_meanwhile(void **st
     assert_true(slice_equal(marked, expected));
     mem_free((void *)(uintptr_t)marked.data);
     mem_free((void *)(uintptr_t)expected.data);
-    assert_false(request->is_answered);
+    assert_false(request->is_resolved);
     join_let_go(exporter);
-    assert_true(request->is_answered);
+    assert_true(request->is_resolved);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     harness_destroy(h);
     free((void *)(uintptr_t)bytes.data);
@@ -380,11 +380,11 @@ static void stopping_waits_for_a_large_request(void **state)
     struct slice bytes = large_request();
     const struct test_request *request = harness_put_bytes(h, 0, TRACES, bytes, LARGE_SPANS);
     assert_true(lane_turn(h->lanes[0]));
-    assert_false(request->is_answered);
+    assert_false(request->is_resolved);
     join->stopping = &latch;
     stop_latch_hold(&latch);
     join->factory->stop(join);
-    while (!request->is_answered) {
+    while (!request->is_resolved) {
         assert_false(has_stopped);
         assert_true(lane_turn(h->lanes[0]));
     }

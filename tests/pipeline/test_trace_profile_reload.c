@@ -20,7 +20,7 @@ static bool is_known_after(const char *before, const char *after, unsigned lanes
     harness_destroy(h);
     h = join_start_on(after, lanes);
     reload_state_end();
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     bool is_known = exporter->held_count == 1;
     assert_true(!is_known || join_says(exporter, 0, 0, "checkout"));
@@ -62,7 +62,7 @@ static void nothing_is_kept_without_a_reload(void **state)
     assert_null(reload_state_take("trace_profile_join"));
 }
 
-/* Its memory would be nobody's. */
+/* Its memory would have no owner. */
 static void what_nobody_takes_is_given_back(void **state)
 {
     (void)state;

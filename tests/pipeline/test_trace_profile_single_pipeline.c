@@ -100,7 +100,7 @@ static void a_job_gets_its_trace_in_any_order_of_arrival(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct harness *h = join_start(JOIN(""));
-        struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
         char counter[64];
         for (const int *event = rows[i].events; *event != END; event++) {
             if (*event == PROFILE)
@@ -141,7 +141,7 @@ static void only_those_wait_that_may_get_something(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct harness *h = join_start(rows[i].yaml);
-        struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
         send_profile(h, rows[i].resource, rows[i].from_s);
         if (exporter->delivered_items != !rows[i].waits)
             fail_msg("row %zu", i);
@@ -156,7 +156,7 @@ static void a_service_whose_profilers_name_spans_does_not_wait_for_others(void *
     static const char *const shop[] = {"service.name=shop", NULL};
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     join_offer_samples(h, 0, "service.name=shop", &join_work, 1);
     harness_advance(h, HOLD);
     assert_int_equal(exporter->delivered_items, 1);
@@ -171,11 +171,11 @@ static void a_service_without_spans_is_waited_for_until_it_is_known_to_have_none
         {OF_JOB, "container.id=c1"}, {OF_JOB, "container.id=c2"}, {OF_JOB, "container.id=c3"}};
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     uint64_t sent = 0;
     uint64_t waited = 0;
     for (uint64_t now_s = 0; now_s < 200; now_s += 10) {
-        send_profile(h, pods[now_s / 10 % 3], 100 + now_s); /* whoever of it comes and goes */
+        send_profile(h, pods[now_s / 10 % 3], 100 + now_s); /* its pods come and go */
         sent++;
         waited += exporter->delivered_items < sent;
         assert_true((exporter->delivered_items < sent) == (now_s * S <= JOIN_WARM_UP_NS));
@@ -183,7 +183,7 @@ static void a_service_without_spans_is_waited_for_until_it_is_known_to_have_none
         assert_int_equal(exporter->delivered_items, sent);
     }
     assert_int_equal(join_metric(h, "reason=\"timeout\""), waited);
-    harness_advance(h, JOIN_WARM_UP_NS); /* whoever comes after a silence is new */
+    harness_advance(h, JOIN_WARM_UP_NS); /* a process that comes after a silence is new */
     send_profile(h, pods[0], 400);
     assert_int_equal(exporter->delivered_items, sent);
     harness_destroy(h);
@@ -201,7 +201,7 @@ static void a_process_waits_for_its_own_spans_not_for_those_of_its_service(void 
     other.trace_id = TRACE_A;
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, other_job, &other, 1);
     send_profile(h, resource, 100);
     harness_advance(h, S);
@@ -220,7 +220,7 @@ static void those_that_may_wait_in_vain_take_a_quarter_of_the_room(void **state)
     static const char *const shop[] = {"service.name=shop", NULL};
     (void)state;
     struct harness *h = join_start(JOIN("hold_bytes: 2KiB"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     struct test_request *linked = join_offer_samples(h, 0, "service.name=linked", &join_work, 1);
     uint64_t sent = 0;
     assert_int_equal(linked->outcome.verdict, ACCEPTED);
@@ -257,7 +257,7 @@ static void what_a_program_says_stays_and_the_rest_is_added(void **state)
     for (size_t i = 0; i < sizeof(own_cases) / sizeof(own_cases[0]); i++) {
         const struct own_case *row = &own_cases[i];
         struct harness *h = join_start(JOIN(""));
-        struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
         const struct sketch_sample sample = {
             .stack = "step;main", .values_count = 1, .values = {5}, .attributes = {row->sample}};
         const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
@@ -284,7 +284,7 @@ static void when_memory_is_scarce_nothing_waits(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     struct budget *budget = harness_receiver(h, "test", 0)->budget;
     uint64_t most = budget_limit(budget) - budget_limit(budget) / 8;
     send_profile_of_job(h, 100);
@@ -303,7 +303,7 @@ static void what_waits_at_a_stop_goes_on(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN(""));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_OK);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
     struct test_request *request = send_profile_of_job(h, 100);
     assert_int_equal(request->outcome.verdict, ACCEPTED);
     assert_int_equal(exporter->delivered_items, 0);

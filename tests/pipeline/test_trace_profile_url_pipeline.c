@@ -20,7 +20,7 @@ static struct test_exporter *offer_spans(struct harness *h, const struct sketch_
 {
     static const char *const resource[] = {"service.name", "my shop", NULL};
     struct test_exporter *exporter = harness_exporter_on(h, "test", 0, TRACES);
-    exporter->answer = ANSWER_HOLD;
+    exporter->result = RESULT_HOLD;
     join_offer_spans(h, 0, resource, spans, count);
     assert_int_equal(exporter->held_count, 1);
     return exporter;
@@ -91,7 +91,7 @@ static void spans_that_are_not_marked_get_none(void **state)
 static struct test_exporter *offer_profile(struct harness *h, const struct sketch_sample *samples,
                                            size_t count)
 {
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_samples(h, 0, "service.name=shop", samples, count);
     harness_advance(h, 7 * S);
     assert_int_equal(exporter->held_count, 1);
@@ -118,7 +118,7 @@ static void a_profile_leads_to_the_service_that_it_is_given(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN("links: {trace: \"" TRACE_URL "\"}"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, &join_checkout, 1);
     join_offer_samples(h, 0, "container.id=c1", &join_work, 1);
     assert_int_equal(exporter->held_count, 1);
@@ -157,7 +157,7 @@ static void a_request_without_a_dictionary_gets_one(void **state)
     static const uint8_t request[] = {0x0a, 0x04, 0x12, 0x02, 0x12, 0x00};
     (void)state;
     struct harness *h = join_start(JOIN("links: {trace: \"http://g/explore\"}"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     harness_offer_bytes(h, 0, PROFILES, slice_of(request, sizeof(request)), 0);
     assert_int_equal(exporter->held_count, 1);
     assert_true(join_says(exporter, 0, 0, "http://g/explore"));
@@ -179,7 +179,7 @@ static void of_very_many_profiles_the_first_get_urls(void **state)
     wire_write_bytes(&resource, 2, slice_of(profiles, sizeof(profiles)));
     wire_write_bytes(&request, 1, wire_written(&resource));
     struct harness *h = join_start(JOIN("links: {trace: \"http://g/explore\"}"));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     harness_offer_bytes(h, 0, PROFILES, wire_written(&request), 0);
     assert_int_equal(exporter->held_count, 1);
     uint64_t more = exporter->held[0].batch->bytes - wire_written(&request).size;

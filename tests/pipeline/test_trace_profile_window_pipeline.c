@@ -34,7 +34,7 @@ static const struct sketch_sample timed = {.stack = "work;main",
 static struct test_exporter *join_by_time(struct harness *h, const struct sketch_span *spans,
                                           size_t count, const struct sketch_sample *sample)
 {
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     join_offer_spans(h, 0, join_shop, spans, count);
     join_offer_samples(h, 0, "container.id=c1", sample, 1);
     harness_advance(h, 2 * S);
@@ -61,7 +61,7 @@ static void it_waits_for_spans_that_would_make_the_choice_a_guess(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN(ON));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     const struct sketch_span first = span_on("span---1", "alpha-op", NULL);
     const struct sketch_span second = span_on("span---2", "beta-op", NULL);
     join_offer_spans(h, 0, join_shop, &first, 1);
@@ -112,7 +112,7 @@ static void what_is_not_sure_stays_as_it_came(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct harness *h = join_start(rows[i].yaml);
-        struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+        struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
         const struct sketch_span span = span_on("span---1", "checkout", thread_a);
         struct sketch_sample sample = rows[i].sample;
         sample.stack = "work;main";
@@ -159,7 +159,7 @@ static void samples_that_name_a_span_keep_it(void **state)
     };
     (void)state;
     struct harness *h = join_start(JOIN(ON));
-    struct test_exporter *exporter = join_profiles_sink(h, ANSWER_HOLD);
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_HOLD);
     const struct sketch_span span = span_on("span---1", "checkout", NULL);
     join_offer_spans(h, 0, join_shop, &span, 1);
     join_offer_samples(h, 0, "container.id=c1", samples, 4);

@@ -22,10 +22,10 @@ struct call {
     char headers[GRPC_BACKEND_TEXT_MAX];
     uint8_t *body;
     size_t size;
-    size_t sent; /* of the answer */
+    size_t sent; /* of the response */
     bool is_whole;
     bool is_held;
-    bool is_answered;
+    bool has_responded;
 };
 
 struct peer {
@@ -148,14 +148,14 @@ static size_t add_status(const struct grpc_backend_step *step, nghttp2_nv *field
     return count;
 }
 
-static size_t answer_size(const struct grpc_backend_step *step)
+static size_t response_size(const struct grpc_backend_step *step)
 {
     size_t times = step->data_repeated > 0 ? step->data_repeated : 1;
     return step->data == NULL ? sizeof(empty_message) : step->data_size * times;
 }
 
-static ssize_t on_answer_due(nghttp2_session *nghttp2, int32_t id, uint8_t *room, size_t size,
-                             uint32_t *flags, nghttp2_data_source *source, void *arg)
+static ssize_t on_response_due(nghttp2_session *nghttp2, int32_t id, uint8_t *room, size_t size,
+                               uint32_t *flags, nghttp2_data_source *source, void *arg)
 {
     struct call *call = source->ptr;
     const struct grpc_backend_step *step = call->step;
@@ -163,9 +163,9 @@ static ssize_t on_answer_due(nghttp2_session *nghttp2, int32_t id, uint8_t *room
     size_t period = step->data == NULL ? sizeof(empty_message) : step->data_size;
     size_t used = 0;
     (void)arg;
-    while (used < size && call->sent < answer_size(step))
+    while (used < size && call->sent < response_size(step))
         room[used++] = data[call->sent++ % period];
-    if (call->sent < answer_size(step))
+    if (call->sent < response_size(step))
         return (ssize_t)used;
     *flags |= NGHTTP2_DATA_FLAG_EOF;
     if (step->status != NULL) {
@@ -176,7 +176,7 @@ static ssize_t on_answer_due(nghttp2_session *nghttp2, int32_t id, uint8_t *room
     return (ssize_t)used;
 }
 
-static void answer(struct call *call)
+static void respond(struct call *call)
 {
     const struct grpc_backend_step *step = call->step;
     nghttp2_session *nghttp2 = call->peer->nghttp2;
@@ -184,7 +184,7 @@ static void answer(struct call *call)
     size_t count = 0;
     const char *status = step->http_status != NULL ? step->http_status : "200";
     const char *type = step->content_type != NULL ? step->content_type : "application/grpc";
-    call->is_answered = true;
+    call->has_responded = true;
     if (step->resets) {
         nghttp2_submit_rst_stream(nghttp2, NGHTTP2_FLAG_NONE, call->id, step->reset_code);
         return;
@@ -202,7 +202,7 @@ static void answer(struct call *call)
                                NULL);
         return;
     }
-    const nghttp2_data_provider body = {.source.ptr = call, .read_callback = on_answer_due};
+    const nghttp2_data_provider body = {.source.ptr = call, .read_callback = on_response_due};
     nghttp2_submit_response(nghttp2, call->id, fields, count, &body);
 }
 
@@ -210,7 +210,7 @@ static void play(struct call *call)
 {
     struct peer *peer = call->peer;
     const struct grpc_backend_step *step = call->step;
-    if (call->is_answered)
+    if (call->has_responded)
         return;
     if (step->says_goaway)
         nghttp2_submit_goaway(peer->nghttp2, NGHTTP2_FLAG_NONE,
@@ -218,7 +218,7 @@ static void play(struct call *call)
     if (step->hangs_up)
         peer_close(peer);
     else if (!step->says_goaway || !step->is_beyond)
-        answer(call);
+        respond(call);
 }
 
 static void take_whole_call(struct call *call)
@@ -294,7 +294,7 @@ static int on_frame(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *
     }
     if (call == NULL || call->is_whole)
         return 0;
-    if (frame->hd.type == NGHTTP2_HEADERS && call->step->answers_at_head)
+    if (frame->hd.type == NGHTTP2_HEADERS && call->step->responds_at_head)
         play(call);
     if ((frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA) &&
         (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A gRPC back-end on loopback that answers its n-th call with the n-th step of a script (the last
- * step again and again). It lives on the loop of the lane under test, so that a test turns both by
- * hand. */
+/* A gRPC back-end on loopback that responds to its n-th call with the n-th step of a script (the
+ * last step again and again). It lives on the loop of the lane under test, so that a test turns
+ * both by hand. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,11 +26,11 @@ struct grpc_backend_step {
     size_t headers_flood;  /* so many more headers of 1 KiB each */
     bool is_trailers_only; /* one block of headers ends the stream */
     bool is_held;          /* until grpc_backend_release */
-    bool resets;           /* RST_STREAM with reset_code, instead of an answer */
-    bool answers_at_head;  /* before the message was read */
-    bool hangs_up;         /* closes the connection, instead of an answer */
+    bool resets;           /* RST_STREAM with reset_code, instead of a response */
+    bool responds_at_head; /* before the message was read */
+    bool hangs_up;         /* closes the connection, instead of a response */
     uint32_t reset_code;
-    bool says_goaway; /* before the answer, as if this call were … */
+    bool says_goaway; /* before the response, as if this call were … */
     bool is_beyond;   /* … not processed any more */
 };
 
@@ -58,12 +58,12 @@ const char *grpc_backend_headers(const struct grpc_backend *backend);
 const uint8_t *grpc_backend_body(const struct grpc_backend *backend, size_t *ret_size);
 /* Calls that are held. */
 unsigned grpc_backend_held(const struct grpc_backend *backend);
-/* Answers every call that is held with its step. */
+/* Responds to every held call with its step. */
 void grpc_backend_release(struct grpc_backend *backend);
 /* GOAWAY on every connection, for calls that have not come yet. */
 void grpc_backend_goaway(struct grpc_backend *backend, uint32_t code, const char *text);
 void grpc_backend_limit_streams(struct grpc_backend *backend, uint32_t streams_max);
-/* Reads and answers nothing any more, pings included. */
+/* Reads no more and sends no more, not even replies to pings. */
 void grpc_backend_freeze(struct grpc_backend *backend);
 /* Closes every open connection, keeps listening. */
 void grpc_backend_hang_up(struct grpc_backend *backend);

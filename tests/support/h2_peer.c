@@ -44,7 +44,7 @@ static void append_line(char *text, const uint8_t *name, size_t name_size, const
 static int on_begin_headers(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *arg)
 {
     (void)nghttp2;
-    h2_peer_answer(arg, frame->hd.stream_id)->header_blocks++;
+    h2_peer_response(arg, frame->hd.stream_id)->header_blocks++;
     return 0;
 }
 
@@ -52,26 +52,26 @@ static int on_header(nghttp2_session *nghttp2, const nghttp2_frame *frame, const
                      size_t name_size, const uint8_t *value, size_t value_size, uint8_t flags,
                      void *arg)
 {
-    struct h2_answer *answer = h2_peer_answer(arg, frame->hd.stream_id);
+    struct h2_response *response = h2_peer_response(arg, frame->hd.stream_id);
     (void)nghttp2;
     (void)flags;
     if (name_size == 7 && memcmp(name, ":status", 7) == 0)
-        answer->status = (unsigned)atoi((const char *)value);
+        response->status = (unsigned)atoi((const char *)value);
     else
-        append_line(answer->header_blocks > 1 ? answer->trailers : answer->headers, name, name_size,
-                    value, value_size);
+        append_line(response->header_blocks > 1 ? response->trailers : response->headers, name,
+                    name_size, value, value_size);
     return 0;
 }
 
 static int on_data(nghttp2_session *nghttp2, uint8_t flags, int32_t id, const uint8_t *data,
                    size_t size, void *arg)
 {
-    struct h2_answer *answer = h2_peer_answer(arg, id);
+    struct h2_response *response = h2_peer_response(arg, id);
     (void)nghttp2;
     (void)flags;
-    assert(answer->body_size + size <= H2_BODY_MAX);
-    memcpy(answer->body + answer->body_size, data, size);
-    answer->body_size += size;
+    assert(response->body_size + size <= H2_BODY_MAX);
+    memcpy(response->body + response->body_size, data, size);
+    response->body_size += size;
     return 0;
 }
 
@@ -91,10 +91,10 @@ static int on_frame(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *
 
 static int on_stream_closed(nghttp2_session *nghttp2, int32_t id, uint32_t code, void *arg)
 {
-    struct h2_answer *answer = h2_peer_answer(arg, id);
+    struct h2_response *response = h2_peer_response(arg, id);
     (void)nghttp2;
-    answer->is_closed = true;
-    answer->close_code = code;
+    response->is_closed = true;
+    response->close_code = code;
     return 0;
 }
 
@@ -146,26 +146,26 @@ void h2_peer_close(struct h2_peer *peer)
 {
     close(peer->fd);
     nghttp2_session_del(peer->nghttp2);
-    for (unsigned i = 0; i < peer->answers_count; i++) {
+    for (unsigned i = 0; i < peer->responses_count; i++) {
         free(peer->uploads[i].data);
-        free(peer->answers[i]);
+        free(peer->responses[i]);
     }
     free(peer->raw_input);
     free(peer->raw_output);
     free(peer);
 }
 
-struct h2_answer *h2_peer_answer(struct h2_peer *peer, int32_t stream_id)
+struct h2_response *h2_peer_response(struct h2_peer *peer, int32_t stream_id)
 {
-    for (unsigned i = 0; i < peer->answers_count; i++)
-        if (peer->answers[i]->stream_id == stream_id)
-            return peer->answers[i];
-    assert(peer->answers_count < H2_ANSWERS_MAX);
-    struct h2_answer *answer = calloc(1, sizeof(*answer));
-    assert(answer != NULL);
-    answer->stream_id = stream_id;
-    peer->answers[peer->answers_count++] = answer;
-    return answer;
+    for (unsigned i = 0; i < peer->responses_count; i++)
+        if (peer->responses[i]->stream_id == stream_id)
+            return peer->responses[i];
+    assert(peer->responses_count < H2_RESPONSES_MAX);
+    struct h2_response *response = calloc(1, sizeof(*response));
+    assert(response != NULL);
+    response->stream_id = stream_id;
+    peer->responses[peer->responses_count++] = response;
+    return response;
 }
 
 int32_t h2_peer_request(struct h2_peer *peer, const char *const *fields, const void *body,
@@ -180,7 +180,7 @@ int32_t h2_peer_request(struct h2_peer *peer, const char *const *fields, const v
                                    .value = (uint8_t *)(uintptr_t)fields[2 * count + 1],
                                    .valuelen = strlen(fields[2 * count + 1])};
     }
-    struct h2_upload *upload = &peer->uploads[peer->answers_count];
+    struct h2_upload *upload = &peer->uploads[peer->responses_count];
     upload->data = malloc(size + 1);
     assert(upload->data != NULL);
     if (size > 0)
@@ -192,7 +192,7 @@ int32_t h2_peer_request(struct h2_peer *peer, const char *const *fields, const v
     int32_t id =
         nghttp2_submit_request(peer->nghttp2, NULL, rows, count, has_body ? &provider : NULL, NULL);
     assert(id > 0);
-    h2_peer_answer(peer, id);
+    h2_peer_response(peer, id);
     return id;
 }
 

@@ -9,10 +9,10 @@
 
 #include <nghttp2/nghttp2.h>
 
-enum { H2_ANSWERS_MAX = 512, H2_TEXT_MAX = 2048, H2_BODY_MAX = 1 << 16 };
+enum { H2_RESPONSES_MAX = 512, H2_TEXT_MAX = 2048, H2_BODY_MAX = 1 << 16 };
 
 /* What came back on one stream. Headers are kept as "name: value\n" lines. */
-struct h2_answer {
+struct h2_response {
     int32_t stream_id;
     bool is_closed;
     uint32_t close_code;
@@ -40,9 +40,9 @@ struct h2_peer {
     uint32_t goaway_code;
     int32_t goaway_last_id;
     char goaway_text[64];
-    unsigned answers_count;
-    struct h2_answer *answers[H2_ANSWERS_MAX];
-    struct h2_upload uploads[H2_ANSWERS_MAX];
+    unsigned responses_count;
+    struct h2_response *responses[H2_RESPONSES_MAX];
+    struct h2_upload uploads[H2_RESPONSES_MAX];
     uint8_t *raw_input; /* without nghttp2: what came */
     size_t raw_size;
     uint8_t *raw_output; /* what the socket has not taken yet */
@@ -59,7 +59,7 @@ void h2_peer_turn(struct h2_peer *peer);
 /* fields: name, value, name, value, …, NULL. body may be NULL. Returns the stream's number. */
 int32_t h2_peer_request(struct h2_peer *peer, const char *const *fields, const void *body,
                         size_t size, bool is_complete);
-struct h2_answer *h2_peer_answer(struct h2_peer *peer, int32_t stream_id);
+struct h2_response *h2_peer_response(struct h2_peer *peer, int32_t stream_id);
 /* Queues bytes behind what was queued raw; for raw peers, or on top of nghttp2's output. */
 void h2_peer_write(struct h2_peer *peer, const void *data, size_t size);
 /* Queues one frame. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The in-process service. Looks into the service's own tables, which nobody else may. */
+/* The in-process service. Looks into the service's own tables, as no other code may. */
 #include "tests/support/harness.h"
 
 #include "src/base/error.h"
@@ -326,9 +326,9 @@ void harness_let_go(const struct harness *harness)
             struct component *exporter = harness->service->lanes[lane].exporters[i];
             if (exporter == NULL)
                 continue;
-            test_exporter_of(exporter)->answer = ANSWER_OK;
+            test_exporter_of(exporter)->result = RESULT_OK;
             test_exporter_of(exporter)->script_count = 0;
-            test_exporter_release(test_exporter_of(exporter), ANSWER_OK);
+            test_exporter_release(test_exporter_of(exporter), RESULT_OK);
         }
 }
 
@@ -349,7 +349,7 @@ void harness_destroy(struct harness *harness)
     for (int signal = 0; signal < SIGNAL_KINDS; signal++)
         assert_int_equal(harness_totals(harness, (enum signal_kind)signal).in_flight, 0);
     for (size_t i = 0; i < harness->requests_count; i++)
-        assert_true(harness->requests[i]->is_answered);
+        assert_true(harness->requests[i]->is_resolved);
     assert_int_equal(harness_budget_used(harness), 0);
     harness_discard(harness);
 }

@@ -62,7 +62,7 @@ struct harness *harness_create(const char *yaml);
 struct harness *harness_create_on(const char *yaml, unsigned lanes);
 /* Builds without starting; NULL when it does not load or build, which is no failure. */
 struct harness *harness_try_build(const char *yaml, unsigned lanes);
-/* It does not load, and one of the problems contains the text. */
+/* It does not load, and one of the problems contains the string. */
 bool harness_is_wrong(const char *yaml, const char *text);
 /* Stops in an orderly way (what is held is let go), checks that nothing is left, destroys. */
 void harness_destroy(struct harness *harness);

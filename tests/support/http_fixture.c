@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server side of the tests of src/net: a handler that is told by the path what to do. */
+/* The server side of the tests of src/net: a handler whose behaviour the path selects. */
 #include "tests/support/http_fixture.h"
 
 #include "src/base/buffer.h"
@@ -23,7 +23,7 @@ static bool has_path(const struct http_request *request, const char *path)
     return slice_equal_text(http_request_path(request), path);
 }
 
-static void answer(struct http_request *request, unsigned status, struct slice body)
+static void respond(struct http_request *request, unsigned status, struct slice body)
 {
     http_respond(request, &(struct http_response){
                               .status = status,
@@ -37,7 +37,7 @@ static uint64_t on_peek(struct http_request *request, const uint8_t *data, void 
 {
     (void)arg;
     if (memcmp(data, "stop", 4) == 0)
-        answer(request, 400, slice_of_text("stopped"));
+        respond(request, 400, slice_of_text("stopped"));
     return memcmp(data, "huge", 4) == 0 ? FIXTURE_BODY_MAX + 1 : 0;
 }
 
@@ -51,11 +51,11 @@ static void read_body(struct http_request *request)
     http_request_read_body(request, &plan);
 }
 
-static void answer_large(struct http_request *request)
+static void respond_large(struct http_request *request)
 {
-    uint8_t *body = mem_alloc(LARGE_ANSWER_BYTES);
-    memset(body, 'x', LARGE_ANSWER_BYTES);
-    answer(request, 200, slice_of(body, LARGE_ANSWER_BYTES));
+    uint8_t *body = mem_alloc(LARGE_RESPONSE_BYTES);
+    memset(body, 'x', LARGE_RESPONSE_BYTES);
+    respond(request, 200, slice_of(body, LARGE_RESPONSE_BYTES));
     mem_free(body);
 }
 
@@ -67,9 +67,9 @@ static void on_request(struct http_request *request, void *arg)
     if (has_path(request, "/hold"))
         fixture->held = request;
     else if (has_path(request, "/early"))
-        answer(request, 200, slice_of_text("early"));
+        respond(request, 200, slice_of_text("early"));
     else if (has_path(request, "/large"))
-        answer_large(request);
+        respond_large(request);
     else
         read_body(request);
 }
@@ -81,7 +81,7 @@ static void on_body(struct http_request *request, void *arg)
     if (has_path(request, "/keep"))
         fixture->held = request;
     else
-        answer(request, 200, buffer_slice(http_request_body(request)));
+        respond(request, 200, buffer_slice(http_request_body(request)));
 }
 
 static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
@@ -95,7 +95,7 @@ static void on_body_failed(struct http_request *request, enum http_failure failu
     struct http_fixture *fixture = arg;
     fixture->failures++;
     fixture->failure = failure;
-    answer(request, statuses[failure], slice_of_text("failed"));
+    respond(request, statuses[failure], slice_of_text("failed"));
 }
 
 static void on_end(struct http_request *request, void *arg)
@@ -189,7 +189,7 @@ void http_fixture_release(struct http_fixture *fixture)
     if (has_path(held, "/hold"))
         read_body(held);
     else
-        answer(held, 200, buffer_slice(http_request_body(held)));
+        respond(held, 200, buffer_slice(http_request_body(held)));
 }
 
 static void turn_until(struct http_fixture *fixture, const unsigned *count, unsigned wanted)

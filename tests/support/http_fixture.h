@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An HTTP server on a lane that the test turns by hand. Its handler does what the path says:
- * /echo answers with the body; /early answers without reading it; /hold keeps the request before
+ * /echo responds with the body; /early responds without reading it; /hold keeps the request before
  * the body, /keep after it, until http_fixture_release; /peek looks at four bytes and refuses
- * "stop"; /large answers with LARGE_ANSWER_BYTES; /bye closes. One thread. */
+ * "stop"; /large responds with LARGE_RESPONSE_BYTES; /bye closes. One thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@
 #include "src/base/budget.h"
 #include "src/net/server/http_server.h"
 
-enum { FIXTURE_BODY_MAX = 200 * 1024, LARGE_ANSWER_BYTES = 8 << 20 };
+enum { FIXTURE_BODY_MAX = 200 * 1024, LARGE_RESPONSE_BYTES = 8 << 20 };
 
 struct lane;
 struct loopback;
@@ -40,7 +40,7 @@ struct http_fixture *http_fixture_create_with(uint64_t budget_bytes,
 /* Stops, turns until done, destroys; the budget must be whole again and every request ended. */
 void http_fixture_destroy(struct http_fixture *fixture);
 struct loopback *http_fixture_connect(struct http_fixture *fixture);
-/* Goes on with the request that /hold (reads its body) or /keep (answers) has kept. */
+/* Goes on with the request that /hold (reads its body) or /keep (responds) has kept. */
 void http_fixture_release(struct http_fixture *fixture);
 /* Turns the lane until so many requests have ended, or fails the test. */
 void http_fixture_expect_ends(struct http_fixture *fixture, unsigned ends);

@@ -129,10 +129,10 @@ const struct sketch_sample join_work = {.stack = "work;main",
                                         .trace_id = TRACE_A,
                                         .span_id = "span---1"};
 
-struct test_exporter *join_profiles_sink(struct harness *h, enum test_answer answer)
+struct test_exporter *join_profiles_sink(struct harness *h, enum test_result result)
 {
     struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
-    exporter->answer = answer;
+    exporter->result = result;
     return exporter;
 }
 
@@ -202,8 +202,8 @@ unsigned join_count(const struct test_exporter *exporter, const char *text)
 
 void join_let_go(struct test_exporter *exporter)
 {
-    exporter->answer = ANSWER_OK;
-    test_exporter_release(exporter, ANSWER_OK);
+    exporter->result = RESULT_OK;
+    test_exporter_release(exporter, RESULT_OK);
 }
 
 static void list_held(const struct test_exporter *exporter, struct oracle_items *items)
@@ -221,7 +221,7 @@ static void list_held(const struct test_exporter *exporter, struct oracle_items 
 void join_hold_profiles(struct harness *h, unsigned lanes)
 {
     for (unsigned lane = 0; lane < lanes; lane++)
-        harness_exporter_on(h, "test", lane, PROFILES)->answer = ANSWER_HOLD;
+        harness_exporter_on(h, "test", lane, PROFILES)->result = RESULT_HOLD;
 }
 
 void join_list_tick(struct harness *h, unsigned lanes, uint64_t tick_ns,

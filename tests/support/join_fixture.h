@@ -68,16 +68,16 @@ struct test_request *join_offer_sketch(struct harness *h, unsigned lane,
 /* A request with these samples of one profile; resource: "key=text". */
 struct test_request *join_offer_samples(struct harness *h, unsigned lane, const char *resource,
                                         const struct sketch_sample *samples, size_t count);
-/* Where profiles end on lane 0, which gives this answer. */
-struct test_exporter *join_profiles_sink(struct harness *h, enum test_answer answer);
+/* Where profiles end on lane 0, which gives this result. */
+struct test_exporter *join_profiles_sink(struct harness *h, enum test_result result);
 /* Whether sample `index` of the held batch says text, plainly or in a value. */
 bool join_says(const struct test_exporter *exporter, size_t held, size_t index, const char *text);
 /* How often the first held batch, a valid one, says so, as its bytes stand. */
 unsigned join_count(const struct test_exporter *exporter, const char *text);
-/* No answer to profiles yet, on all lanes. */
+/* No result to profiles yet, on all lanes. */
 void join_hold_profiles(struct harness *h, unsigned lanes);
 /* The same while a tick goes by, of that many ns; then the oracle spells out what there is, sample
- * by sample, and it gets its answer. */
+ * by sample, and it gets its result. */
 void join_list_tick(struct harness *h, unsigned lanes, uint64_t tick_ns,
                     struct oracle_items *ret_items);
 /* OK to what it holds and to all that comes. */

@@ -78,7 +78,7 @@ struct loopback *loopback_connect(struct lane *lane, const char *address)
     loopback->lane = lane;
     loopback->fd = socket(peer.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(loopback->fd >= 0);
-    /* The backlog answers before the server accepts. */
+    /* The kernel completes the connection before the server accepts. */
     assert_int_equal(connect(loopback->fd, (struct sockaddr *)&peer, size), 0);
     int on = 1;
     setsockopt(loopback->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));

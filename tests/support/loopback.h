@@ -30,7 +30,7 @@ void loopback_send(struct loopback *loopback, const char *text);
 void loopback_send_bytes(struct loopback *loopback, const void *data, size_t size);
 /* Turns the lane a few times and takes what has come. */
 void loopback_settle(struct loopback *loopback);
-/* Turns until the text has come, or fails the test. */
+/* Turns until the string has come, or fails the test. */
 void loopback_expect(struct loopback *loopback, const char *text);
 /* Turns until the server has closed, or fails the test. */
 void loopback_expect_end(struct loopback *loopback);

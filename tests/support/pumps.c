@@ -54,10 +54,10 @@ static void on_done(struct lane_task *task)
         service_stop(pump->harness->service, on_stopped, pump->harness);
 }
 
-static bool is_all_answered(const struct pump *pump)
+static bool is_all_resolved(const struct pump *pump)
 {
     for (size_t i = 0; i < pump->plan->rounds * pump->plan->round_requests; i++)
-        if (!pump->requests[i].is_answered)
+        if (!pump->requests[i].is_resolved)
             return false;
     return true;
 }
@@ -72,7 +72,7 @@ static void on_timer(struct timer *timer, void *arg)
         pump->sent++;
     }
     free(harness_metrics(pump->harness)); /* which reads the other lane's counters */
-    if (pump->sent < plan->rounds || !is_all_answered(pump)) {
+    if (pump->sent < plan->rounds || !is_all_resolved(pump)) {
         lane_timer_start(pump->receiver->lane, timer, PUMP_PAUSE_NS);
         return;
     }
@@ -95,7 +95,7 @@ void pumps_run(struct harness *harness, const struct pump_plan *plan)
     assert_int_equal(harness->lanes_count, PUMPS);
     clock_fake_stop();
     pumps_done = 0;
-    /* Under a sanitizer nobody else has made glibc's allocator ready, whose figures are read: its
+    /* Under a sanitizer nothing else initializes glibc's allocator, whose figures are read: its
      * first call does so without a lock. */
     free(harness_metrics(harness));
     for (unsigned i = 0; i < PUMPS; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lanes of a harness that are threads, where the thread sanitizer looks on: each offers requests, a
- * burst at a time, and reads the metrics of all meanwhile; when all are answered the service stops.
- * The calling thread runs lane 0. */
+ * burst at a time, and reads the metrics of all meanwhile; when all have their results the service
+ * stops. The calling thread runs lane 0. */
 #pragma once
 
 #include <stddef.h>

@@ -6,5 +6,5 @@
 struct http_request;
 struct pyroscope_server;
 
-/* Judges a request that has its body. Returns the status to answer; last_error says why. */
+/* Judges a request that has its body. Returns the status of the response; last_error says why. */
 unsigned pyroscope_ingest_take(struct pyroscope_server *server, const struct http_request *request);

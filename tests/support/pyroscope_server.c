@@ -315,7 +315,7 @@ static void otlp_store(struct pyroscope_server *server, const char *name,
 }
 
 /* As the real one: each profile is judged on its own and stored or not, and one that is not makes
- * the answer an error. */
+ * the response an error. */
 static bool otlp_take(struct pyroscope_server *server, struct slice body)
 {
     bool is_fine = true;
@@ -341,7 +341,7 @@ static bool otlp_take(struct pyroscope_server *server, struct slice body)
     return is_fine;
 }
 
-static void answer_text(struct http_request *request, unsigned status, const char *text)
+static void respond_text(struct http_request *request, unsigned status, const char *text)
 {
     http_respond(request,
                  &(struct http_response){
@@ -353,8 +353,8 @@ static void answer_text(struct http_request *request, unsigned status, const cha
 }
 
 /* retry_after is a header's value, or NULL. */
-static void answer_later(struct http_request *request, unsigned status, const char *message,
-                         const char *retry_after)
+static void respond_later(struct http_request *request, unsigned status, const char *message,
+                          const char *retry_after)
 {
     char body[600];
     struct http_response response = {
@@ -368,9 +368,9 @@ static void answer_later(struct http_request *request, unsigned status, const ch
     http_respond(request, &response);
 }
 
-static void answer(struct http_request *request, unsigned status, const char *message)
+static void respond(struct http_request *request, unsigned status, const char *message)
 {
-    answer_later(request, status, message, NULL);
+    respond_later(request, status, message, NULL);
 }
 
 /* Joined by commas when it came more than once. */
@@ -419,9 +419,9 @@ static void judge(struct pyroscope_server *server, struct http_request *request,
               (is_otlp ? otlp_take(server, body) : request_take(server, body));
     buffer_unref(inflated);
     if (is_otlp)
-        answer_text(request, is_fine ? 200 : 400, server->last_error);
+        respond_text(request, is_fine ? 200 : 400, server->last_error);
     else
-        answer(request, is_fine ? 200 : 400, server->last_error);
+        respond(request, is_fine ? 200 : 400, server->last_error);
 }
 
 static void on_body(struct http_request *request, void *arg)
@@ -430,17 +430,17 @@ static void on_body(struct http_request *request, void *arg)
     unsigned place = server->requests++;
     unsigned step = place < PYROSCOPE_STEPS_MAX ? server->steps[place] : 0;
     if (step != 0)
-        answer_later(request, step,
-                     server->step_message != NULL ? server->step_message : "scripted",
-                     server->step_retry_after);
+        respond_later(request, step,
+                      server->step_message != NULL ? server->step_message : "scripted",
+                      server->step_retry_after);
     else if (slice_equal_text(http_request_path(request), "/ingest"))
-        answer(request, pyroscope_ingest_take(server, request), server->last_error);
+        respond(request, pyroscope_ingest_take(server, request), server->last_error);
     else if (slice_equal_text(http_request_path(request), "/v1development/profiles"))
         judge(server, request, true);
     else if (!slice_equal_text(http_request_path(request), "/push.v1.PusherService/Push"))
-        answer(request, 404, "no such path");
+        respond(request, 404, "no such path");
     else if (!slice_equal_text(http_request_header(request, "content-type"), "application/proto"))
-        answer(request, 415, "wrong content type");
+        respond(request, 415, "wrong content type");
     else
         judge(server, request, false);
 }
@@ -449,7 +449,7 @@ static void on_body_failed(struct http_request *request, enum http_failure failu
 {
     (void)failure;
     (void)arg;
-    answer(request, 413, "too large");
+    respond(request, 413, "too large");
 }
 
 static void on_end(struct http_request *request, void *arg)

@@ -15,7 +15,7 @@ struct lane;
 
 enum { PYROSCOPE_STORED_MAX = 256, PYROSCOPE_STEPS_MAX = 64 };
 
-/* One profile that was stored. Texts are allocated. */
+/* One profile that was stored. Strings are allocated. */
 struct pyroscope_stored {
     char *labels;  /* "{a="b", …}", sorted */
     char *profile; /* as tests/unit/profiles/support.h describes it */
@@ -46,7 +46,7 @@ struct pyroscope_server {
     bool has_stopped;
 };
 
-/* For what shares its rules: judges a profile and its labels and stores them, or stores a text
+/* For what shares its rules: judges a profile and its labels and stores them, or stores a string
  * under labels. */
 struct pyroscope_label {
     const char *name;

@@ -19,7 +19,7 @@ struct peer {
     char *input;
     size_t input_size;
     size_t input_capacity;
-    bool is_answered; /* the request under way was answered at its head */
+    bool has_responded; /* to the request under way, at its head */
 };
 
 struct scripted_backend {
@@ -37,7 +37,7 @@ struct scripted_backend {
     size_t body_size;
 };
 
-struct answer {
+struct response {
     uv_write_t write;
     struct peer *peer;
     const struct backend_step *step;
@@ -63,29 +63,29 @@ static void peer_close(struct peer *peer, bool resets)
         uv_close((uv_handle_t *)&peer->tcp, on_peer_closed);
 }
 
-static void on_answered(uv_write_t *write, int status)
+static void on_responded(uv_write_t *write, int status)
 {
-    struct answer *answer = write->data;
-    if (status != 0 || answer->step->closes || answer->step->resets)
-        peer_close(answer->peer, answer->step->resets);
-    mem_free(answer->bytes);
-    mem_free(answer);
+    struct response *response = write->data;
+    if (status != 0 || response->step->closes || response->step->resets)
+        peer_close(response->peer, response->step->resets);
+    mem_free(response->bytes);
+    mem_free(response);
 }
 
 static void play(struct peer *peer, const struct backend_step *step)
 {
-    if (step->answer == NULL)
+    if (step->response == NULL)
         return;
-    size_t size = step->answer_size > 0 ? step->answer_size : strlen(step->answer);
-    struct answer *answer = mem_zalloc(sizeof(*answer));
-    answer->bytes = mem_alloc(size * (step->repeated + 1));
+    size_t size = step->response_size > 0 ? step->response_size : strlen(step->response);
+    struct response *response = mem_zalloc(sizeof(*response));
+    response->bytes = mem_alloc(size * (step->repeated + 1));
     for (size_t i = 0; i <= step->repeated; i++)
-        memcpy(answer->bytes + i * size, step->answer, size);
-    answer->peer = peer;
-    answer->step = step;
-    answer->write.data = answer;
-    uv_buf_t buffer = {.base = answer->bytes, .len = size * (step->repeated + 1)};
-    int failed = uv_write(&answer->write, (uv_stream_t *)&peer->tcp, &buffer, 1, on_answered);
+        memcpy(response->bytes + i * size, step->response, size);
+    response->peer = peer;
+    response->step = step;
+    response->write.data = response;
+    uv_buf_t buffer = {.base = response->bytes, .len = size * (step->repeated + 1)};
+    int failed = uv_write(&response->write, (uv_stream_t *)&peer->tcp, &buffer, 1, on_responded);
     assert(failed == 0);
 }
 
@@ -108,7 +108,7 @@ static void keep_request(struct scripted_backend *backend, const struct peer *pe
     backend->requests++;
 }
 
-/* Answers the request at the front of the input; false when it is not whole yet. */
+/* Responds to the request at the front of the input; false when it is not whole yet. */
 static bool take_request(struct peer *peer)
 {
     struct scripted_backend *backend = peer->backend;
@@ -119,8 +119,8 @@ static bool take_request(struct peer *peer)
     size_t head_size = (size_t)(end - peer->input) + 4;
     const char *length = memmem(peer->input, head_size, "Content-Length: ", 16);
     size_t body_size = length == NULL ? 0 : strtoul(length + 16, NULL, 10);
-    if (step->answers_at_head && !peer->is_answered) {
-        peer->is_answered = true;
+    if (step->responds_at_head && !peer->has_responded) {
+        peer->has_responded = true;
         play(peer, step);
     }
     if (peer->input_size < head_size + body_size)
@@ -128,9 +128,9 @@ static bool take_request(struct peer *peer)
     keep_request(backend, peer, head_size, body_size);
     peer->input_size -= head_size + body_size;
     memmove(peer->input, peer->input + head_size + body_size, peer->input_size);
-    if (!peer->is_answered)
+    if (!peer->has_responded)
         play(peer, step);
-    peer->is_answered = false;
+    peer->has_responded = false;
     return true;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An HTTP/1.1 back-end on loopback that answers its n-th request with the n-th step of a script
+/* An HTTP/1.1 back-end on loopback that responds to its n-th request with the n-th step of a script
  * (the last step again and again). It lives on the loop of the lane under test, so that a test
  * turns both by hand. */
 #pragma once
@@ -11,13 +11,13 @@ struct lane;
 struct scripted_backend;
 
 struct backend_step {
-    const char *answer;   /* bytes as they are sent */
-    size_t answer_size;   /* 0: strlen(answer) */
-    size_t repeated;      /* answer is sent once and then this often again */
-    bool closes;          /* then the connection is closed */
-    bool resets;          /* then the connection is reset */
-    bool answers_at_head; /* before the body was read */
-    bool closes_unheard;  /* the connection is closed when the request begins to come */
+    const char *response;  /* bytes as they are sent */
+    size_t response_size;  /* 0: strlen(response) */
+    size_t repeated;       /* response is sent once and then this often again */
+    bool closes;           /* then the connection is closed */
+    bool resets;           /* then the connection is reset */
+    bool responds_at_head; /* before the body was read */
+    bool closes_unheard;   /* the connection is closed when the request begins to come */
 };
 
 struct scripted_backend *scripted_backend_create(struct lane *lane,

@@ -71,14 +71,14 @@ static struct test_receiver *test_receiver_of(struct component *component)
     return (struct test_receiver *)component;
 }
 
-static void on_answer(struct receipt *receipt, const struct outcome *outcome, void *arg)
+static void on_result(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct test_request *request = arg;
     struct test_receiver *self = test_receiver_of(request->receiver);
     assert(receipt == &request->receipt);
     (void)receipt;
-    assert(!request->is_answered);
-    request->is_answered = true;
+    assert(!request->is_resolved);
+    request->is_resolved = true;
     request->outcome = *outcome;
     snprintf(request->text, sizeof(request->text), "%s",
              outcome->message != NULL ? outcome->message : "");
@@ -95,11 +95,11 @@ void test_receiver_offer(struct component *receiver, struct batch *batch,
     assert(receiver->outlets[batch->signal] != NULL);
     self->waiting++;
     request->receiver = receiver;
-    receipt_init(&request->receipt, on_answer, request);
+    receipt_init(&request->receipt, on_result, request);
     outlet_offer(receiver->outlets[batch->signal], batch, &request->receipt);
 }
 
-/* As real receivers do: who waits for an answer gets it first. */
+/* As in real receivers, requests that wait for a result get it first. */
 static void test_receiver_stop(struct component *component)
 {
     struct test_receiver *self = test_receiver_of(component);
@@ -168,14 +168,14 @@ struct test_exporter *test_exporter_of(struct component *component)
 static bool test_exporter_create(struct component *self, struct error *error)
 {
     const struct test_exporter_config *config = self->config;
-    return config->fails_to != FAILS_TO_CREATE || error_set(error, "told to fail");
+    return config->fails_to != FAILS_TO_CREATE || error_set(error, "configured to fail");
 }
 
 static bool test_exporter_start(struct component *self, struct error *error)
 {
     const struct test_exporter_config *config = self->config;
     note_start(self, error);
-    return config->fails_to != FAILS_TO_START || error_set(error, "told to fail");
+    return config->fails_to != FAILS_TO_START || error_set(error, "configured to fail");
 }
 
 static void see(uint64_t number, void *arg)
@@ -186,43 +186,43 @@ static void see(uint64_t number, void *arg)
     self->seen[number]++;
 }
 
-static struct outcome outcome_of(const struct test_exporter *self, enum test_answer answer,
+static struct outcome outcome_of(const struct test_exporter *self, enum test_result result,
                                  uint64_t items)
 {
     struct outcome outcome = outcome_accepted;
-    switch (answer) {
-    case ANSWER_BUSY:
-    case ANSWER_HINT:
+    switch (result) {
+    case RESULT_BUSY:
+    case RESULT_HINT:
         outcome = outcome_busy("back-end is busy");
-        outcome.retry_after_ns = answer == ANSWER_HINT ? self->hint_ns : 0;
+        outcome.retry_after_ns = result == RESULT_HINT ? self->hint_ns : 0;
         break;
-    case ANSWER_PERMANENT:
+    case RESULT_PERMANENT:
         outcome = outcome_refused(STATUS_INVALID_ARGUMENT, "back-end says no");
         outcome.reason = LOSS_PERMANENT;
         break;
-    case ANSWER_PARTIAL:
+    case RESULT_PARTIAL:
         outcome.rejected_items = items > 0;
         break;
-    case ANSWER_LEFT_OUT:
+    case RESULT_LEFT_OUT:
         outcome.rejected_items = 4;
         outcome.invalid_items = 1;
         outcome.too_large_items = 2;
         break;
-    case ANSWER_BROKEN_OFF:
+    case RESULT_BROKEN_OFF:
         outcome = outcome_busy("back-end is busy");
         outcome.delivered_items = 1;
         break;
-    case ANSWER_OK:
-    case ANSWER_HOLD:
+    case RESULT_OK:
+    case RESULT_HOLD:
         break;
     }
     return outcome;
 }
 
-static void reply(struct test_exporter *self, enum test_answer answer, const struct batch *batch,
+static void reply(struct test_exporter *self, enum test_result result, const struct batch *batch,
                   struct receipt *receipt)
 {
-    struct outcome outcome = outcome_of(self, answer, batch->items);
+    struct outcome outcome = outcome_of(self, result, batch->items);
     /* What a refused batch left at the back-end counts when it is given up: tests do so at once. */
     self->delivered_items += outcome.delivered_items;
     if (outcome.verdict == ACCEPTED) {
@@ -263,13 +263,13 @@ static void test_exporter_consume(struct component *component, struct batch *bat
 {
     struct test_exporter *self = test_exporter_of(component);
     bool is_scripted = self->script_next < self->script_count;
-    enum test_answer answer = is_scripted ? self->script[self->script_next++] : self->answer;
+    enum test_result result = is_scripted ? self->script[self->script_next++] : self->result;
     size_t poisoned = self->poisoned;
     remember(self, batch);
     if (self->has_poison)
         numbered_read(batch, look_for_poison, self);
     if (self->poisoned > poisoned)
-        answer = ANSWER_BUSY;
+        result = RESULT_BUSY;
     if (self->cost_ns > 0) {
         clock_fake_advance(self->cost_ns);
         self->end_of_turn = self->end_of_turn.fn != NULL
@@ -280,23 +280,23 @@ static void test_exporter_consume(struct component *component, struct batch *bat
         if (self->in_turn > self->most_in_turn)
             self->most_in_turn = self->in_turn;
     }
-    if (answer != ANSWER_HOLD) {
-        reply(self, answer, batch, receipt);
+    if (result != RESULT_HOLD) {
+        reply(self, result, batch, receipt);
         return;
     }
     self->held[self->held_count].batch = batch_ref(batch);
     self->held[self->held_count++].receipt = receipt;
 }
 
-void test_exporter_release(struct test_exporter *self, enum test_answer answer)
+void test_exporter_release(struct test_exporter *self, enum test_result result)
 {
     size_t count = self->held_count;
-    assert(answer != ANSWER_HOLD);
+    assert(result != RESULT_HOLD);
     self->held_count = 0;
     for (size_t i = 0; i < count; i++) {
         struct batch *batch = self->held[i].batch;
-        reply(self, answer, batch, self->held[i].receipt);
-        assert(self->held_count == 0); /* whoever goes on does so from the loop */
+        reply(self, result, batch, self->held[i].receipt);
+        assert(self->held_count == 0); /* waiting requests go on from the loop */
         batch_unref(batch);
     }
 }

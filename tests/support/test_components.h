@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Components for in-process pipelines: a receiver that is fed by hand and waits for its answers, a
- * processor that passes on and can be told to refuse, and an exporter that answers by script and
+/* Components for in-process pipelines: a receiver that is fed by hand and waits for results, a
+ * processor that passes on or refuses as configured, and an exporter with scripted results that
  * keeps what it was given. Lane of their service. */
 #pragma once
 
@@ -14,15 +14,15 @@
 
 enum { TEST_ATTEMPTS_MAX = 4096, TEST_ITEMS_MAX = 1 << 16, TEST_SCRIPT_MAX = 16 };
 
-enum test_answer {
-    ANSWER_OK,
-    ANSWER_BUSY,       /* retryable */
-    ANSWER_HINT,       /* retryable, with test_exporter.hint_ns */
-    ANSWER_PERMANENT,  /* INVALID_ARGUMENT */
-    ANSWER_PARTIAL,    /* taken, one item rejected */
-    ANSWER_LEFT_OUT,   /* taken, but for one that cannot be sent, two too large, one rejected */
-    ANSWER_BROKEN_OFF, /* retryable, but one item arrived */
-    ANSWER_HOLD,       /* none until test_exporter_release */
+enum test_result {
+    RESULT_OK,
+    RESULT_BUSY,       /* retryable */
+    RESULT_HINT,       /* retryable, with test_exporter.hint_ns */
+    RESULT_PERMANENT,  /* INVALID_ARGUMENT */
+    RESULT_PARTIAL,    /* taken, one item rejected */
+    RESULT_LEFT_OUT,   /* taken, but for one that cannot be sent, two too large, one rejected */
+    RESULT_BROKEN_OFF, /* retryable, but one item arrived */
+    RESULT_HOLD,       /* none until test_exporter_release */
 };
 
 struct test_attempt {
@@ -35,13 +35,13 @@ struct test_attempt {
 
 struct test_exporter {
     struct component base;
-    enum test_answer answer; /* once the script is over */
-    enum test_answer script[TEST_SCRIPT_MAX];
+    enum test_result result; /* once the script is over */
+    enum test_result script[TEST_SCRIPT_MAX];
     size_t script_count;
     size_t script_next;
     uint64_t hint_ns;
     bool has_own_items; /* items are not numbered: the test knows what they are */
-    bool has_poison;    /* whatever holds item `poison` gets ANSWER_BUSY */
+    bool has_poison;    /* any batch with the item `poison` gets RESULT_BUSY */
     uint64_t poison;
     size_t poisoned; /* attempts that were refused for it */
     size_t attempts_count;
@@ -60,8 +60,8 @@ struct test_exporter {
     uint8_t seen[TEST_ITEMS_MAX]; /* how often each item was delivered */
 };
 
-/* Answers everything that is held. */
-void test_exporter_release(struct test_exporter *exporter, enum test_answer answer);
+/* Resolves everything that is held. */
+void test_exporter_release(struct test_exporter *exporter, enum test_result result);
 struct test_exporter *test_exporter_of(struct component *component);
 
 /* Counts requests of spans, and says how many log records that makes when it stops. */
@@ -76,14 +76,14 @@ struct test_connector {
 struct test_request {
     struct receipt receipt;
     struct component *receiver;
-    bool is_answered;
-    struct outcome outcome; /* once answered; message points to text */
+    bool is_resolved;
+    struct outcome outcome; /* once resolved; message points to text */
     char text[256];
     uint64_t first_item;
     uint64_t items;
 };
 
-/* Offers a batch of numbered items; request stays where it is until it is answered. */
+/* Offers a batch of numbered items; request stays where it is until it is resolved. */
 void test_receiver_offer(struct component *receiver, struct batch *batch,
                          struct test_request *request);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading whole files: sizes, refusals, and a disk that answers badly. */
+/* Reading whole files: sizes, refusals, and a failing disk. */
 #include "src/base/fileops.h"
 
 #include "src/base/machine.h"
@@ -71,7 +71,7 @@ static void what_is_no_regular_file_is_refused(void **state)
 /* A disk that gives one byte at a time, with a few interruptions, and then what the test wants. */
 static unsigned reads;
 static unsigned opened;
-static ssize_t end_answer;
+static ssize_t end_result;
 
 static int slow_open(const char *name, int flags, mode_t mode)
 {
@@ -93,8 +93,8 @@ static ssize_t slow_read(int fd, void *data, size_t size)
     if (++reads % 3 == 0)
         return -EINTR;
     ssize_t got = read(fd, data, 1);
-    return got > 0 || end_answer < 0 ? (got > 0 ? got : end_answer)
-                                     : (end_answer > 0 ? (memset(data, 'x', 1), 1) : 0);
+    return got > 0 || end_result < 0 ? (got > 0 ? got : end_result)
+                                     : (end_result > 0 ? (memset(data, 'x', 1), 1) : 0);
 }
 
 static int slow_stat(const char *name, struct stat *ret_stat)
@@ -111,7 +111,7 @@ static void short_reads_and_interruptions_are_no_error(void **state)
     char *text = NULL;
     size_t size = 0;
     fileops_replace(&slow);
-    end_answer = 0;
+    end_result = 0;
     assert_int_equal(file_read_whole(path, 100, &text, &size), 0);
     assert_string_equal(text, "twelve bytes");
     assert_int_equal(opened, 0);
@@ -124,10 +124,10 @@ static void an_error_of_the_disk_is_handed_on_and_the_file_closed(void **state)
     char *text = NULL;
     size_t size = 0;
     fileops_replace(&slow);
-    end_answer = -EIO;
+    end_result = -EIO;
     assert_int_equal(file_read_whole(path, 100, &text, &size), -EIO);
     assert_int_equal(opened, 0);
-    end_answer = 1; /* it grows while it is read */
+    end_result = 1; /* it grows while it is read */
     assert_int_equal(file_read_whole(path, 100, &text, &size), -EFBIG);
     assert_int_equal(opened, 0);
     assert_null(text);

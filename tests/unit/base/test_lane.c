@@ -250,7 +250,7 @@ struct numbered_work {
     struct helper_work work; /* first */
     struct lane *lane;
     unsigned number;
-    pthread_t thread; /* who ran it */
+    pthread_t thread; /* that ran it */
 };
 
 static unsigned works_run; /* by the helper, one at a time */

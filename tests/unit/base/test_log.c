@@ -271,7 +271,7 @@ static void lines_go_to_all_outputs(void **state)
     struct log_settings settings = settings_for(false);
     (void)state;
     assert_int_equal(pipe2(others, O_NONBLOCK), 0);
-    settings.fds[0] = open("/dev/full", O_WRONLY); /* one that fails keeps nobody */
+    settings.fds[0] = open("/dev/full", O_WRONLY); /* one that fails does not block the rest */
     settings.fds[1] = ends[1];
     settings.fds[2] = others[1];
     settings.fds_count = 3;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The health probe against a socket that answers by script, and URLs that lead nowhere. */
+/* The health probe against a socket with scripted responses, and URLs that lead nowhere. */
 #include "src/cli/health_probe.h"
 
 #include "src/base/error.h"
@@ -21,24 +21,24 @@
 struct server {
     int fd;
     unsigned port;
-    const char *answer;
+    const char *response;
     char request[1024];
     pthread_t thread;
 };
 
-static void *answer_once(void *arg)
+static void *respond_once(void *arg)
 {
     struct server *server = arg;
     int fd = accept(server->fd, NULL, NULL);
     ssize_t got = recv(fd, server->request, sizeof(server->request) - 1, 0);
     server->request[got > 0 ? got : 0] = '\0';
-    send(fd, server->answer, strlen(server->answer), MSG_NOSIGNAL);
+    send(fd, server->response, strlen(server->response), MSG_NOSIGNAL);
     close(fd);
     return NULL;
 }
 
 /* False when this machine has no such address. */
-static bool start(struct server *server, int family, const char *answer)
+static bool start(struct server *server, int family, const char *response)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
     struct sockaddr_in four = {.sin_family = AF_INET};
@@ -46,13 +46,13 @@ static bool start(struct server *server, int family, const char *answer)
     struct sockaddr *address =
         family == AF_INET6 ? (struct sockaddr *)&six : (struct sockaddr *)&four;
     socklen_t size = family == AF_INET6 ? sizeof(six) : sizeof(four);
-    *server = (struct server){.fd = socket(family, SOCK_STREAM, 0), .answer = answer};
+    *server = (struct server){.fd = socket(family, SOCK_STREAM, 0), .response = response};
     if (server->fd < 0 || bind(server->fd, address, size) != 0)
         return false;
     assert_int_equal(listen(server->fd, 1), 0);
     assert_int_equal(getsockname(server->fd, address, &size), 0);
     server->port = ntohs(family == AF_INET6 ? six.sin6_port : four.sin_port);
-    assert_int_equal(pthread_create(&server->thread, NULL, answer_once, server), 0);
+    assert_int_equal(pthread_create(&server->thread, NULL, respond_once, server), 0);
     return true;
 }
 
@@ -66,7 +66,7 @@ static void only_200_is_healthy(void **state)
 {
     (void)state;
     static const struct {
-        const char *answer;
+        const char *response;
         const char *error;
     } rows[] = {
         {"HTTP/1.1 200 OK\r\n\r\n", NULL},
@@ -78,7 +78,7 @@ static void only_200_is_healthy(void **state)
         struct server server;
         struct error error = {.text = ""};
         char url[64];
-        assert_true(start(&server, AF_INET, rows[i].answer));
+        assert_true(start(&server, AF_INET, rows[i].response));
         snprintf(url, sizeof(url), "http://127.0.0.1:%u/ready?x", server.port);
         assert_true(health_probe(url, &error) == (rows[i].error == NULL));
         if (rows[i].error != NULL)

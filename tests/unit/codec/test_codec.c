@@ -191,7 +191,7 @@ static void damaged_streams_do_no_harm(void **state)
     }
 }
 
-static void what_is_no_stream_is_answered_in_the_words_of_go(void **state)
+static void broken_streams_get_the_error_messages_of_go(void **state)
 {
     static const struct {
         enum codec codec;
@@ -589,7 +589,7 @@ int main(void)
         ROW(what_others_deflate_is_inflated),
         ROW(every_torn_stream_is_malformed),
         ROW(damaged_streams_do_no_harm),
-        ROW(what_is_no_stream_is_answered_in_the_words_of_go),
+        ROW(broken_streams_get_the_error_messages_of_go),
         ROW(what_follows_a_stream_is_treated_as_go_does),
         ROW(skippable_frames_lie_between_others),
         ROW(every_size_and_level_survives_a_round_trip),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Receipts: one answer joined from several, the worst of them, and who owns its message. */
+/* Receipts: one result joined from several, the worst of them, and the owner of its message. */
 #include "src/core/receipt.h"
 
 #include "src/base/mem.h"
@@ -12,22 +12,22 @@
 
 #include <cmocka.h>
 
-struct answer {
+struct result {
     unsigned times;
     struct outcome outcome;
     char text[64];
     char details[64];
 };
 
-static void on_answer(struct receipt *receipt, const struct outcome *outcome, void *arg)
+static void on_result(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
-    struct answer *answer = arg;
+    struct result *result = arg;
     assert_non_null(receipt);
-    answer->times++;
-    answer->outcome = *outcome;
-    snprintf(answer->text, sizeof(answer->text), "%s",
+    result->times++;
+    result->outcome = *outcome;
+    snprintf(result->text, sizeof(result->text), "%s",
              outcome->message != NULL ? outcome->message : "");
-    snprintf(answer->details, sizeof(answer->details), "%.*s", (int)outcome->details.size,
+    snprintf(result->details, sizeof(result->details), "%.*s", (int)outcome->details.size,
              outcome->details.size > 0 ? (const char *)outcome->details.data : "");
 }
 
@@ -45,7 +45,7 @@ struct join_case {
     const char *worst;
 };
 
-static void the_last_answer_joins_the_worst(void **state)
+static void the_last_result_resolves_with_the_worst(void **state)
 {
     (void)state;
     const struct join_case cases[] = {
@@ -67,59 +67,59 @@ static void the_last_answer_joins_the_worst(void **state)
          "lost"},
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        struct answer answer = {0};
+        struct result result = {0};
         struct receipt receipt;
         print_message("  %s\n", cases[i].name);
-        receipt_init(&receipt, on_answer, &answer);
+        receipt_init(&receipt, on_result, &result);
         receipt_expect(&receipt, 2);
         for (size_t j = 0; j < 3; j++) {
-            assert_int_equal(answer.times, 0);
+            assert_int_equal(result.times, 0);
             receipt_resolve(&receipt, &cases[i].parts[j]);
         }
-        assert_int_equal(answer.times, 1);
-        assert_string_equal(answer.text, cases[i].worst);
+        assert_int_equal(result.times, 1);
+        assert_string_equal(result.text, cases[i].worst);
     }
 }
 
 static void rejected_items_of_all_parts_are_summed(void **state)
 {
     (void)state;
-    struct answer answer = {0};
+    struct result result = {0};
     struct receipt receipt;
     struct outcome partial = outcome_accepted;
     struct outcome refused = outcome(LOST, true, "no");
     partial.rejected_items = 2;
-    receipt_init(&receipt, on_answer, &answer);
+    receipt_init(&receipt, on_result, &result);
     receipt_expect(&receipt, 2);
     receipt_resolve(&receipt, &partial);
     receipt_resolve(&receipt, &refused);
     partial.rejected_items = 3;
     receipt_resolve(&receipt, &partial);
-    assert_int_equal(answer.outcome.rejected_items, 5);
-    assert_int_equal(answer.outcome.verdict, LOST);
+    assert_int_equal(result.outcome.rejected_items, 5);
+    assert_int_equal(result.outcome.verdict, LOST);
 }
 
 static void a_message_outlives_the_party_that_gave_it(void **state)
 {
     (void)state;
-    struct answer answer = {0};
+    struct result result = {0};
     struct receipt receipt;
     char *message = mem_copy_text("gone soon");
     struct outcome refused = outcome(REFUSED, false, message);
-    receipt_init(&receipt, on_answer, &answer);
+    receipt_init(&receipt, on_result, &result);
     receipt_expect(&receipt, 1);
     receipt_resolve(&receipt, &refused);
     memset(message, 'x', strlen(message));
     mem_free(message);
     receipt_resolve(&receipt, &outcome_accepted);
-    assert_string_equal(answer.text, "gone soon");
+    assert_string_equal(result.text, "gone soon");
 }
 
-static void details_are_those_of_the_worst_answer(void **state)
+static void details_are_those_of_the_worst_result(void **state)
 {
     (void)state;
     static const char fine[] = "\x1a\x03url";
-    struct answer answer = {0};
+    struct result result = {0};
     struct receipt receipt;
     char gone[] = "\x1a\x04gone";
     struct outcome refused = outcome(REFUSED, false, "first");
@@ -128,34 +128,34 @@ static void details_are_those_of_the_worst_answer(void **state)
     refused.details = slice_of_text(fine);
     lost.details = slice_of_text(gone);
     bare.details = slice_of(gone, 0); /* none, whatever it points to */
-    receipt_init(&receipt, on_answer, &answer);
+    receipt_init(&receipt, on_result, &result);
     receipt_expect(&receipt, 2);
     receipt_resolve(&receipt, &lost);
     memset(gone, 'x', sizeof(gone) - 1);
     receipt_resolve(&receipt, &refused);
     receipt_resolve(&receipt, &outcome_accepted);
-    assert_string_equal(answer.details, "\x1a\x04gone");
-    receipt_init(&receipt, on_answer, &answer);
+    assert_string_equal(result.details, "\x1a\x04gone");
+    receipt_init(&receipt, on_result, &result);
     receipt_expect(&receipt, 1);
     receipt_resolve(&receipt, &refused);
     receipt_resolve(&receipt, &bare);
-    assert_string_equal(answer.details, "");
+    assert_string_equal(result.details, "");
 }
 
-static void on_answer_free(struct receipt *receipt, const struct outcome *outcome, void *arg)
+static void on_result_free(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     mem_free(receipt);
     assert_string_equal(outcome->message, "still there");
     ++*(unsigned *)arg;
 }
 
-static void the_answer_may_free_the_receipt(void **state)
+static void the_callback_may_free_the_receipt(void **state)
 {
     (void)state;
     unsigned times = 0;
     struct receipt *receipt = mem_alloc(sizeof(*receipt));
     struct outcome refused = outcome_refused(STATUS_INTERNAL, "still there");
-    receipt_init(receipt, on_answer_free, &times);
+    receipt_init(receipt, on_result_free, &times);
     receipt_resolve(receipt, &refused);
     assert_int_equal(times, 1);
 }
@@ -174,11 +174,11 @@ static void without_a_receipt_nobody_waits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_last_answer_joins_the_worst),
+        cmocka_unit_test(the_last_result_resolves_with_the_worst),
         cmocka_unit_test(rejected_items_of_all_parts_are_summed),
         cmocka_unit_test(a_message_outlives_the_party_that_gave_it),
-        cmocka_unit_test(details_are_those_of_the_worst_answer),
-        cmocka_unit_test(the_answer_may_free_the_receipt),
+        cmocka_unit_test(details_are_those_of_the_worst_result),
+        cmocka_unit_test(the_callback_may_free_the_receipt),
         cmocka_unit_test(without_a_receipt_nobody_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -102,7 +102,7 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
 {
     struct exporter_fixture *fixture = arg;
     (void)receipt;
-    fixture->answers++;
+    fixture->results++;
     fixture->outcome = *outcome;
     snprintf(fixture->message, sizeof(fixture->message), "%s",
              outcome->message == NULL ? "" : outcome->message);
@@ -128,20 +128,20 @@ void exporter_offer(struct exporter_fixture *fixture, struct slice body, uint64_
     batch_unref(batch);
 }
 
-void exporter_wait(struct exporter_fixture *fixture, unsigned answers)
+void exporter_wait(struct exporter_fixture *fixture, unsigned results)
 {
     time_t end = time(NULL) + TEST_SECONDS_MAX;
-    while (fixture->answers < answers) {
+    while (fixture->results < results) {
         lane_turn(fixture->lane);
         if (time(NULL) > end)
-            fail_msg("no answer for %d seconds", TEST_SECONDS_MAX);
+            fail_msg("no result for %d seconds", TEST_SECONDS_MAX);
     }
-    assert_int_equal(fixture->answers, answers);
+    assert_int_equal(fixture->results, results);
 }
 
 void exporter_export(struct exporter_fixture *fixture, struct slice body, uint64_t items)
 {
-    unsigned before = fixture->answers;
+    unsigned before = fixture->results;
     exporter_offer(fixture, body, items);
     exporter_wait(fixture, before + 1);
 }

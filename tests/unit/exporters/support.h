@@ -30,7 +30,7 @@ struct exporter_fixture {
     struct client_info *client; /* of the batches; NULL: unknown. Stays the caller's */
     uint64_t arrival_ns;        /* of the batches; 0: when they are made */
     /* what the last receipt said */
-    unsigned answers;
+    unsigned results;
     struct outcome outcome;
     char message[8192];
 };
@@ -45,8 +45,8 @@ void exporter_open(struct exporter_fixture *fixture, struct lane *lane,
                    enum signal_kind signal);
 /* Hands over a batch of one part. */
 void exporter_offer(struct exporter_fixture *fixture, struct slice body, uint64_t items);
-/* Turns the lane until so many have been answered. */
-void exporter_wait(struct exporter_fixture *fixture, unsigned answers);
+/* Turns the lane until there are so many results. */
+void exporter_wait(struct exporter_fixture *fixture, unsigned results);
 /* exporter_offer, then exporter_wait. */
 void exporter_export(struct exporter_fixture *fixture, struct slice body, uint64_t items);
 void exporter_close(struct exporter_fixture *fixture);

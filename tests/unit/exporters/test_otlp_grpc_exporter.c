@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp_grpc against a scripted back-end: what is sent, what each answer means, what is refused in
+/* otlp_grpc against a scripted back-end: what is sent, what each response means, what is refused in
  * the configuration. */
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
@@ -231,7 +231,7 @@ static const struct success_case successes[] = {
      0},
 };
 
-static uint64_t odd_answers(const struct fixture *fixture)
+static uint64_t odd_responses(const struct fixture *fixture)
 {
     const counter *counters = fixture->exporter.component->counters;
     return counter_read(counters);
@@ -243,14 +243,14 @@ static void ok_is_delivered_whatever_comes_with_it(void **state)
     for (size_t i = 0; i < sizeof(successes) / sizeof(successes[0]); i++) {
         struct fixture fixture;
         set_up(&fixture, &successes[i].step, PLAIN, TRACES);
-        uint64_t before = odd_answers(&fixture);
+        uint64_t before = odd_responses(&fixture);
         exporter_export(&fixture.exporter, hello, 3);
         const struct outcome *outcome = &fixture.exporter.outcome;
         if (outcome->verdict != ACCEPTED || outcome->rejected_items != successes[i].rejected ||
-            odd_answers(&fixture) - before != successes[i].odd)
+            odd_responses(&fixture) - before != successes[i].odd)
             fail_msg("row %zu: verdict %d, rejected %llu, odd %llu", i, (int)outcome->verdict,
                      (unsigned long long)outcome->rejected_items,
-                     (unsigned long long)odd_answers(&fixture));
+                     (unsigned long long)odd_responses(&fixture));
         tear_down(&fixture);
     }
 }

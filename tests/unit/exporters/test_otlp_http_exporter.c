@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp_http against a scripted back-end: what is sent, what each answer means, what is refused in
+/* otlp_http against a scripted back-end: what is sent, what each response means, what is refused in
  * the configuration. */
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
@@ -55,7 +55,7 @@ static void tear_down(struct fixture *fixture)
 
 static void bodies_are_gzipped_by_default(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     struct fixture fixture;
     size_t size;
     (void)state;
@@ -80,7 +80,7 @@ static void bodies_are_gzipped_by_default(void **state)
 /* Each under the name that the user gave it. */
 static void every_compression_is_announced_and_applied(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     static const char *const names[] = {"zlib",   "deflate",         "zstd",
                                         "snappy", "x-snappy-framed", "lz4"};
     struct codec_box *box = codec_box_create(NULL);
@@ -109,7 +109,7 @@ static void every_compression_is_announced_and_applied(void **state)
 /* Large bodies are written as JSON by the lane's helper. */
 static void stopping_waits_for_the_helper(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     struct buffer *body = buffer_try_create(NULL, HELPED_BYTES_MIN + 1);
     struct fixture fixture;
     (void)state;
@@ -119,7 +119,7 @@ static void stopping_waits_for_the_helper(void **state)
     set_up(&fixture, steps, 1, "encoding: json", TRACES);
     exporter_offer(&fixture.exporter, buffer_slice(body), 1);
     exporter_close(&fixture.exporter);
-    assert_int_equal(fixture.exporter.answers, 1);
+    assert_int_equal(fixture.exporter.results, 1);
     assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
     assert_false(fixture.exporter.outcome.is_permanent);
     scripted_backend_destroy(fixture.backend);
@@ -130,7 +130,7 @@ static void stopping_waits_for_the_helper(void **state)
 
 static void bodies_may_be_json(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     static const char span[] = "\x0a\x07\x12\x05\x12\x03\x2a\x01"
                                "a";
     static const char expected[] =
@@ -179,7 +179,7 @@ static const struct target_case targets[] = {
 
 static void each_signal_has_its_path(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     static const char message[] = "\xfa\x01\x05hello"; /* an unknown field of any request */
     (void)state;
     for (size_t i = 0; i < sizeof(targets) / sizeof(targets[0]); i++) {
@@ -209,160 +209,160 @@ struct outcome_case {
 #define HEAD(status, extra, size) "HTTP/1.1 " status "\r\n" extra "Content-Length: " size "\r\n\r\n"
 #define PROTOBUF                  "Content-Type: application/x-protobuf\r\n"
 #define JSON                      "Content-Type: application/json; charset=utf-8\r\n"
-#define ANSWERED                  "responded with HTTP Status Code "
+#define RESPONDED                 "responded with HTTP Status Code "
 
 static const struct outcome_case outcomes[] = {
     {"200 with garbage",
-     {.answer = HEAD("200 OK", PROTOBUF, "4") "\377\377\377\377"},
+     {.response = HEAD("200 OK", PROTOBUF, "4") "\377\377\377\377"},
      .verdict = ACCEPTED},
     {"200 with text",
-     {.answer = HEAD("200 OK", "Content-Type: text/plain\r\n", "2") "hi"},
+     {.response = HEAD("200 OK", "Content-Type: text/plain\r\n", "2") "hi"},
      .verdict = ACCEPTED},
-    {"202", {.answer = HEAD("202 Accepted", "", "0")}, .verdict = ACCEPTED},
+    {"202", {.response = HEAD("202 Accepted", "", "0")}, .verdict = ACCEPTED},
     {"empty partial success",
-     {.answer = HEAD("200 OK", PROTOBUF, "2") "\012\000",
-      .answer_size = sizeof(HEAD("200 OK", PROTOBUF, "2")) - 1 + 2},
+     {.response = HEAD("200 OK", PROTOBUF, "2") "\012\000",
+      .response_size = sizeof(HEAD("200 OK", PROTOBUF, "2")) - 1 + 2},
      .verdict = ACCEPTED},
     {"partial success: 3 of 7",
-     {.answer = HEAD("200 OK", PROTOBUF, "8") "\012\006\010\003\022\002no"},
+     {.response = HEAD("200 OK", PROTOBUF, "8") "\012\006\010\003\022\002no"},
      .verdict = ACCEPTED,
      .rejected_items = 3},
     {"partial success beyond all",
-     {.answer = HEAD("200 OK", PROTOBUF, "4") "\012\002\010\143"},
+     {.response = HEAD("200 OK", PROTOBUF, "4") "\012\002\010\143"},
      .verdict = ACCEPTED,
      .rejected_items = 7},
     {"partial success in JSON",
-     {.answer = HEAD("200 OK", JSON, "58") "{\"partialSuccess\":{\"rejectedSpans\":\"3\","
-                                           "\"errorMessage\":\"\"}}"},
+     {.response = HEAD("200 OK", JSON, "58") "{\"partialSuccess\":{\"rejectedSpans\":\"3\","
+                                             "\"errorMessage\":\"\"}}"},
      .verdict = ACCEPTED,
      .rejected_items = 3},
-    {"200 with broken JSON", {.answer = HEAD("200 OK", JSON, "2") "{["}, .verdict = ACCEPTED},
+    {"200 with broken JSON", {.response = HEAD("200 OK", JSON, "2") "{["}, .verdict = ACCEPTED},
     {"reset after the head of 200",
-     {.answer = HEAD("200 OK", PROTOBUF, "4"), .resets = true},
+     {.response = HEAD("200 OK", PROTOBUF, "4"), .resets = true},
      .verdict = ACCEPTED},
     {"503",
-     {.answer = HEAD("503 S", "", "0")},
+     {.response = HEAD("503 S", "", "0")},
      .verdict = REFUSED,
      .code = STATUS_UNAVAILABLE,
-     .message = ANSWERED "503, Message=, Details=[]"},
+     .message = RESPONDED "503, Message=, Details=[]"},
     {"503 in seconds",
-     {.answer = HEAD("503 S", "Retry-After: 5\r\n", "0")},
+     {.response = HEAD("503 S", "Retry-After: 5\r\n", "0")},
      .verdict = REFUSED,
      .code = STATUS_UNAVAILABLE,
      .retry_after_s = 5},
     {"503 with +2",
-     {.answer = HEAD("503 S", "Retry-After: +2\r\n", "0")},
+     {.response = HEAD("503 S", "Retry-After: +2\r\n", "0")},
      .verdict = REFUSED,
      .code = STATUS_UNAVAILABLE,
      .retry_after_s = 2},
     {"503 at a date",
-     {.answer = HEAD("503 S", "Retry-After: Mon, 02 Jan 2006 15:05:05 GMT\r\n", "0")},
+     {.response = HEAD("503 S", "Retry-After: Mon, 02 Jan 2006 15:05:05 GMT\r\n", "0")},
      .verdict = REFUSED,
      .code = STATUS_UNAVAILABLE,
      .retry_after_s = 60},
     {"503 with a fraction",
-     {.answer = HEAD("503 S", "Retry-After: 2.5\r\n", "0")},
+     {.response = HEAD("503 S", "Retry-After: 2.5\r\n", "0")},
      .verdict = REFUSED,
      .code = STATUS_UNAVAILABLE},
     {"503 with 0",
-     {.answer = HEAD("503 S", "Retry-After: 0\r\n", "0")},
+     {.response = HEAD("503 S", "Retry-After: 0\r\n", "0")},
      .verdict = REFUSED,
      .code = STATUS_UNAVAILABLE},
     {"503 negative",
-     {.answer = HEAD("503 S", "Retry-After: -1\r\n", "0")},
+     {.response = HEAD("503 S", "Retry-After: -1\r\n", "0")},
      .verdict = REFUSED,
      .code = STATUS_UNAVAILABLE},
     {"429",
-     {.answer = HEAD("429 T", "Retry-After: 1\r\n", "0")},
+     {.response = HEAD("429 T", "Retry-After: 1\r\n", "0")},
      .verdict = REFUSED,
      .code = STATUS_RESOURCE_EXHAUSTED,
      .retry_after_s = 1},
-    {"502", {.answer = HEAD("502 B", "", "0")}, .verdict = REFUSED, .code = STATUS_UNAVAILABLE},
-    {"504", {.answer = HEAD("504 T", "", "0")}, .verdict = REFUSED, .code = STATUS_UNAVAILABLE},
+    {"502", {.response = HEAD("502 B", "", "0")}, .verdict = REFUSED, .code = STATUS_UNAVAILABLE},
+    {"504", {.response = HEAD("504 T", "", "0")}, .verdict = REFUSED, .code = STATUS_UNAVAILABLE},
     {"500",
-     {.answer = HEAD("500 E", "", "0")},
+     {.response = HEAD("500 E", "", "0")},
      .verdict = REFUSED,
      .code = STATUS_UNKNOWN,
      .is_permanent = true,
-     .message = ANSWERED "500, Message=, Details=[]"},
+     .message = RESPONDED "500, Message=, Details=[]"},
     {"400 with a status",
-     {.answer = HEAD("400 B", PROTOBUF, "7") "\010\003\022\003bad"},
+     {.response = HEAD("400 B", PROTOBUF, "7") "\010\003\022\003bad"},
      .verdict = REFUSED,
      .code = STATUS_INVALID_ARGUMENT,
      .is_permanent = true,
-     .message = ANSWERED "400, Message=bad, Details=[]"},
+     .message = RESPONDED "400, Message=bad, Details=[]"},
     {"400 with a status in JSON",
-     {.answer = HEAD("400 B", JSON, "44") "{\"code\":3,\"message\":\"bad\",\"details\":[{}, 5]}"},
+     {.response = HEAD("400 B", JSON, "44") "{\"code\":3,\"message\":\"bad\",\"details\":[{}, 5]}"},
      .verdict = REFUSED,
      .code = STATUS_INVALID_ARGUMENT,
      .is_permanent = true,
-     .message = ANSWERED "400, Message=bad, Details=[]"},
+     .message = RESPONDED "400, Message=bad, Details=[]"},
     {"400 with text",
-     {.answer = HEAD("400 B", "", "4") "oops"},
+     {.response = HEAD("400 B", "", "4") "oops"},
      .verdict = REFUSED,
      .code = STATUS_INVALID_ARGUMENT,
      .is_permanent = true,
-     .message = ANSWERED "400: oops"},
+     .message = RESPONDED "400: oops"},
     {"400 with several lines of HTML",
-     {.answer = HEAD("400 B", "Content-Type: text/html\r\n",
-                     "22") "\r\n<p>\tno\x1b[1m\n\n \xc3\xa9</p>\n"},
+     {.response = HEAD("400 B", "Content-Type: text/html\r\n",
+                       "22") "\r\n<p>\tno\x1b[1m\n\n \xc3\xa9</p>\n"},
      .verdict = REFUSED,
      .code = STATUS_INVALID_ARGUMENT,
      .is_permanent = true,
-     .message = ANSWERED "400: <p> no?[1m ?"
-                         "?</p>"},
+     .message = RESPONDED "400: <p> no?[1m ?"
+                          "?</p>"},
     {"400 in JSON that is no status",
-     {.answer = HEAD("400 B", JSON,
-                     "59") "{\"code\":\"invalid_argument\",\"message\":\"invalid metric name\"}"},
+     {.response = HEAD("400 B", JSON,
+                       "59") "{\"code\":\"invalid_argument\",\"message\":\"invalid metric name\"}"},
      .verdict = REFUSED,
      .code = STATUS_INVALID_ARGUMENT,
      .is_permanent = true,
      .message =
-         ANSWERED "400: {\"code\":\"invalid_argument\",\"message\":\"invalid metric name\"}"},
+         RESPONDED "400: {\"code\":\"invalid_argument\",\"message\":\"invalid metric name\"}"},
     {"400 with bytes that are no text",
-     {.answer = HEAD("400 B", "Content-Encoding: gzip\r\n", "8") "\x1f\x8b\x08\x02\x03\x04"
-                                                                 "ab"},
+     {.response = HEAD("400 B", "Content-Encoding: gzip\r\n", "8") "\x1f\x8b\x08\x02\x03\x04"
+                                                                   "ab"},
      .verdict = REFUSED,
      .code = STATUS_INVALID_ARGUMENT,
      .is_permanent = true,
-     .message = ANSWERED "400"},
+     .message = RESPONDED "400"},
     {"301 without an address",
-     {.answer = HEAD("301 M", "", "5") "moved"},
+     {.response = HEAD("301 M", "", "5") "moved"},
      .verdict = REFUSED,
      .code = STATUS_UNKNOWN,
      .is_permanent = true,
-     .message = ANSWERED "301: moved"},
-    {"garbage instead of an answer",
-     {.answer = "garbage\r\n\r\n", .closes = true},
+     .message = RESPONDED "301: moved"},
+    {"garbage instead of a response",
+     {.response = "garbage\r\n\r\n", .closes = true},
      .verdict = REFUSED,
      .code = STATUS_UNAVAILABLE},
     {"401",
-     {.answer = HEAD("401 U", "", "0")},
+     {.response = HEAD("401 U", "", "0")},
      .verdict = REFUSED,
      .code = STATUS_UNAUTHENTICATED,
      .is_permanent = true},
     {"403",
-     {.answer = HEAD("403 F", "", "0")},
+     {.response = HEAD("403 F", "", "0")},
      .verdict = REFUSED,
      .code = STATUS_PERMISSION_DENIED,
      .is_permanent = true},
     {"404",
-     {.answer = HEAD("404 N", "", "0")},
+     {.response = HEAD("404 N", "", "0")},
      .verdict = REFUSED,
      .code = STATUS_UNIMPLEMENTED,
      .is_permanent = true},
     {"413",
-     {.answer = HEAD("413 L", "", "0")},
+     {.response = HEAD("413 L", "", "0")},
      .verdict = REFUSED,
      .code = STATUS_UNKNOWN,
      .is_permanent = true},
     {"304",
-     {.answer = HEAD("304 N", "", "0")},
+     {.response = HEAD("304 N", "", "0")},
      .verdict = REFUSED,
      .code = STATUS_UNKNOWN,
      .is_permanent = true,
-     .message = ANSWERED "304"},
-    {"closed without an answer",
+     .message = RESPONDED "304"},
+    {"closed without a response",
      {.closes_unheard = true},
      .verdict = REFUSED,
      .code = STATUS_UNAVAILABLE},
@@ -388,7 +388,7 @@ static void check_outcome(const struct outcome_case *row)
     tear_down(&fixture);
 }
 
-static void answers_are_classified_as_the_contract_says(void **state)
+static void responses_are_classified_as_the_contract_says(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(outcomes) / sizeof(outcomes[0]); i++)
@@ -397,7 +397,7 @@ static void answers_are_classified_as_the_contract_says(void **state)
 
 static void messages_hold_no_credentials(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = HEAD("500 E", "", "0")}};
+    static const struct backend_step steps[] = {{.response = HEAD("500 E", "", "0")}};
     struct exporter_fixture exporter;
     char yaml[512];
     (void)state;
@@ -420,7 +420,7 @@ static void messages_hold_no_credentials(void **state)
 static void what_a_back_end_says_is_shown_without_our_secrets(void **state)
 {
     static const struct {
-        const char *answer;
+        const char *response;
         const char *said; /* behind the status */
     } rows[] = {
         {"text/plain\r\nContent-Length: 47\r\n\r\nno Bearer tok-12345 hunter2 dXM6aHVudGVyMg== ab",
@@ -431,9 +431,10 @@ static void what_a_back_end_says_is_shown_without_our_secrets(void **state)
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        char answer[512];
-        snprintf(answer, sizeof(answer), "HTTP/1.1 400 B\r\nContent-Type: %s", rows[i].answer);
-        const struct backend_step step = {.answer = answer};
+        char response[512];
+        snprintf(response, sizeof(response), "HTTP/1.1 400 B\r\nContent-Type: %s",
+                 rows[i].response);
+        const struct backend_step step = {.response = response};
         struct fixture fixture;
         set_up(&fixture, &step, 1,
                "headers: {X-Key: 'Bearer tok-12345', X-Short: ab, "
@@ -451,13 +452,13 @@ static void what_a_back_end_says_is_shown_without_our_secrets(void **state)
 static void at_most_256_bytes_of_a_body_are_shown(void **state)
 {
     enum { BODY = 3000 };
-    static char answer[BODY + 100];
+    static char response[BODY + 100];
     struct fixture fixture;
     (void)state;
     int head =
-        snprintf(answer, sizeof(answer), "HTTP/1.1 500 E\r\nContent-Length: %d\r\n\r\n", BODY);
-    memset(answer + head, 'x', BODY);
-    const struct backend_step step = {.answer = answer};
+        snprintf(response, sizeof(response), "HTTP/1.1 500 E\r\nContent-Length: %d\r\n\r\n", BODY);
+    memset(response + head, 'x', BODY);
+    const struct backend_step step = {.response = response};
     set_up(&fixture, &step, 1, "", TRACES);
     exporter_export(&fixture.exporter, hello, 1);
     const char *said = strstr(fixture.exporter.message, "Code 500: ");
@@ -468,7 +469,7 @@ static void at_most_256_bytes_of_a_body_are_shown(void **state)
 
 static void short_budget_refuses_instead_of_compressing(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     struct fixture fixture;
     (void)state;
     set_up(&fixture, steps, 1, "", TRACES);
@@ -582,7 +583,7 @@ int main(void)
         cmocka_unit_test(bodies_may_be_json),
         cmocka_unit_test(stopping_waits_for_the_helper),
         cmocka_unit_test(each_signal_has_its_path),
-        cmocka_unit_test(answers_are_classified_as_the_contract_says),
+        cmocka_unit_test(responses_are_classified_as_the_contract_says),
         cmocka_unit_test(messages_hold_no_credentials),
         cmocka_unit_test(what_a_back_end_says_is_shown_without_our_secrets),
         cmocka_unit_test(at_most_256_bytes_of_a_body_are_shown),

@@ -26,7 +26,7 @@
 extern const struct component_factory otlp_http_exporter_factory;
 
 static const struct backend_step ok[] = {
-    {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}};
+    {.response = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"}};
 
 struct fixture {
     struct lane *lane;

@@ -404,7 +404,7 @@ static void a_large_batch_arrives_as_its_profiles_do_alone(void **state)
     large_fini(&large);
 }
 
-/* At once, or while a post waits for its answer and the helper looks for the next one. */
+/* At once, or while a post waits for its response and the helper looks for the next one. */
 static void stopping_waits_for_the_helper(void **state)
 {
     struct large large;
@@ -417,7 +417,7 @@ static void stopping_waits_for_the_helper(void **state)
         while (counter_read(&counters(&fixture)->posts) < posts)
             lane_turn(fixture.lane);
         exporter_close(&fixture.exporter);
-        assert_int_equal(fixture.exporter.answers, 1);
+        assert_int_equal(fixture.exporter.results, 1);
         assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
         assert_false(fixture.exporter.outcome.is_permanent);
         pyroscope_server_destroy(fixture.server);

@@ -121,7 +121,7 @@ static void what_otlp_cannot_name_goes_by_push(void **state)
     tear_down(&fixture);
 }
 
-/* A panic in the server, say: then its answer to an empty Push tells. */
+/* A panic in the server, say: then its response to an empty Push decides. */
 static void a_server_whose_words_do_not_tell_is_asked(void **state)
 {
     struct fixture fixture;
@@ -178,9 +178,9 @@ static void the_road_can_be_switched_off(void **state)
 static void other_back_ends_are_left_alone(void **state)
 {
     static const struct backend_step steps[] = {
-        {.answer = "HTTP/1.1 400 B\r\nContent-Length: 9\r\n\r\nno thanks"},
-        {.answer = "HTTP/1.1 404 N\r\nContent-Length: 7\r\n\r\nno page"},
-        {.answer = "HTTP/1.1 400 B\r\nContent-Length: 9\r\n\r\nno thanks"},
+        {.response = "HTTP/1.1 400 B\r\nContent-Length: 9\r\n\r\nno thanks"},
+        {.response = "HTTP/1.1 404 N\r\nContent-Length: 7\r\n\r\nno page"},
+        {.response = "HTTP/1.1 400 B\r\nContent-Length: 9\r\n\r\nno thanks"},
     };
     struct exporter_fixture exporter;
     char yaml[256];

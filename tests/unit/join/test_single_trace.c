@@ -129,14 +129,14 @@ static void a_process_has_one_trace_or_not(void **state)
         assert_true(single_traces_init(&traces));
         for (size_t k = 0; k < SPANS_MAX && processes[i].steps[k].span != 0; k++)
             arrive(&traces, &by_service, &processes[i].steps[k]);
-        enum single_trace_found answer =
+        enum single_trace_found result =
             find(&traces, &by_service, processes[i].from_s, processes[i].until_s, &found);
         enum single_trace_found wanted = processes[i].trace == 0           ? SINGLE_TRACE_NONE
                                          : processes[i].trace == UNDECIDED ? SINGLE_TRACE_UNDECIDED
                                                                            : SINGLE_TRACE_FOUND;
-        if (answer != wanted)
-            fail_msg("%s: %d", processes[i].what, (int)answer);
-        if (answer == SINGLE_TRACE_FOUND) {
+        if (result != wanted)
+            fail_msg("%s: %d", processes[i].what, (int)result);
+        if (result == SINGLE_TRACE_FOUND) {
             assert_int_equal(found.trace[0], processes[i].trace);
             assert_int_equal(found.root, processes[i].root);
         }

@@ -11,7 +11,7 @@ struct http1_case {
     const char *name;
     const char *text;
     size_t size;
-    unsigned status; /* of the refusal; 0: accepted, and the text is the whole head */
+    unsigned status; /* of the refusal; 0: accepted, and the bytes are the whole head */
     unsigned others;
 };
 

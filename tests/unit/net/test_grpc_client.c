@@ -218,7 +218,7 @@ static void a_call_arrives_with_its_headers_and_one_message(void **state)
     tear_down(&fixture);
 }
 
-struct answer_case {
+struct response_case {
     const char *name;
     struct grpc_backend_step step;
     enum status_code code;
@@ -228,11 +228,11 @@ struct answer_case {
     const char *body;
 };
 
-static const struct answer_case answers[] = {
+static const struct response_case responses[] = {
     {.name = "a message",
      .step = {.status = "0", .data = "\0\0\0\0\2ab", .data_size = 7},
      .body = "ab"},
-    {.name = "an answer without message counts, and is odd",
+    {.name = "a response without message counts, and is odd",
      .step = {.status = "0", .data = "", .data_size = 0},
      .is_cut = true},
     {.name = "OK in trailers only",
@@ -255,7 +255,7 @@ static const struct answer_case answers[] = {
     {.name = "a content type with a suffix",
      .step = {.status = "7", .content_type = "application/grpc+proto"},
      .code = STATUS_PERMISSION_DENIED},
-    {.name = "a status that nobody knows",
+    {.name = "an unknown status",
      .step = {.status = "42", .message = "?"},
      .code = STATUS_UNKNOWN,
      .wire_code = 42,
@@ -317,8 +317,8 @@ static const struct answer_case answers[] = {
     {.name = "RST_STREAM unknown",
      .step = {.resets = true, .reset_code = 99},
      .code = STATUS_UNKNOWN},
-    {.name = "an answer before the message was read",
-     .step = {.status = "16", .answers_at_head = true, .is_trailers_only = true},
+    {.name = "a response before the message was read",
+     .step = {.status = "16", .responds_at_head = true, .is_trailers_only = true},
      .code = STATUS_UNAUTHENTICATED},
     {.name = "a connection that is closed instead",
      .step = {.hangs_up = true},
@@ -335,11 +335,11 @@ static const struct answer_case answers[] = {
      .code = STATUS_RESOURCE_EXHAUSTED},
 };
 
-static void every_answer_means_what_grpc_says(void **state)
+static void every_response_means_what_grpc_says(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-        const struct answer_case *row = &answers[i];
+    for (size_t i = 0; i < sizeof(responses) / sizeof(responses[0]); i++) {
+        const struct response_case *row = &responses[i];
         struct fixture fixture;
         set_up(&fixture, &row->step, 1);
         open_client(&fixture);
@@ -528,7 +528,7 @@ static void thousands_of_parts_are_written_whole(void **state)
     tear_down(&fixture);
 }
 
-static void a_late_answer_resets_the_stream(void **state)
+static void a_late_response_resets_the_stream(void **state)
 {
     static const struct grpc_backend_step steps[] = {{.is_held = true, .status = "0"},
                                                      {.status = "0"}};
@@ -584,7 +584,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_arrives_with_its_headers_and_one_message),
-        cmocka_unit_test(every_answer_means_what_grpc_says),
+        cmocka_unit_test(every_response_means_what_grpc_says),
         cmocka_unit_test(details_are_decoded_padded_or_not),
         cmocka_unit_test(a_refused_stream_is_sent_once_more),
         cmocka_unit_test(goaway_lets_calls_finish_and_moves_others),
@@ -593,7 +593,7 @@ int main(void)
         cmocka_unit_test(a_peer_may_change_its_limit),
         cmocka_unit_test(large_messages_pass_small_windows_whole),
         cmocka_unit_test(thousands_of_parts_are_written_whole),
-        cmocka_unit_test(a_late_answer_resets_the_stream),
+        cmocka_unit_test(a_late_response_resets_the_stream),
         cmocka_unit_test(a_call_without_limit_says_no_timeout),
         cmocka_unit_test(closing_ends_what_is_under_way),
     };

@@ -280,7 +280,7 @@ static void goaway_on_an_idle_connection_opens_another(void **state)
     tear_down(&fixture);
 }
 
-static void silence_is_answered_with_a_ping(void **state)
+static void silence_leads_to_a_ping(void **state)
 {
     struct fixture fixture;
     (void)state;
@@ -292,7 +292,7 @@ static void silence_is_answered_with_a_ping(void **state)
     turn_until(&fixture, grpc_backend_connections(fixture.backend) == 1);
     pass(&fixture, 0);
     pass(&fixture, SECONDS(40));
-    assert_int_equal(grpc_backend_pings(fixture.backend), 0); /* nobody calls */
+    assert_int_equal(grpc_backend_pings(fixture.backend), 0); /* no calls under way */
     post(&fixture);
     pass(&fixture, 0);
     pass(&fixture, SECONDS(30));
@@ -454,7 +454,7 @@ int main(void)
         cmocka_unit_test(a_lost_connection_is_replaced_at_once),
         cmocka_unit_test(a_short_connection_is_replaced_a_second_later),
         cmocka_unit_test(goaway_on_an_idle_connection_opens_another),
-        cmocka_unit_test(silence_is_answered_with_a_ping),
+        cmocka_unit_test(silence_leads_to_a_ping),
         cmocka_unit_test(pings_may_go_out_without_calls),
         cmocka_unit_test(whoever_pings_too_often_pings_half_as_often),
         cmocka_unit_test(a_peer_that_lets_calls_expire_is_asked_whether_it_lives),

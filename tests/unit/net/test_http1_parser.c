@@ -251,7 +251,7 @@ static unsigned status_of(size_t target_size, size_t header_count, size_t header
     return parser.status;
 }
 
-static void head_limits_answer_431(void **state)
+static void head_limits_give_431(void **state)
 {
     (void)state;
     size_t line_overhead = strlen("GET / HTTP/1.1\r\n");
@@ -419,7 +419,7 @@ int main(void)
         cmocka_unit_test(absolute_targets_are_taken_apart),
         cmocka_unit_test(parts_of_a_head_are_found),
         cmocka_unit_test(connection_and_expect_are_understood),
-        cmocka_unit_test(head_limits_answer_431),
+        cmocka_unit_test(head_limits_give_431),
         cmocka_unit_test(chunked_bodies_get_their_verdicts_at_every_cut),
         cmocka_unit_test(chunk_extensions_and_trailers_are_limited),
     };

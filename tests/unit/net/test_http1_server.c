@@ -37,15 +37,15 @@ static int finish(void **state)
 }
 
 /* Sends, expects, closes. */
-static void exchange(struct http_fixture *fixture, const char *request, const char *answer)
+static void exchange(struct http_fixture *fixture, const char *request, const char *response)
 {
     struct loopback *client = http_fixture_connect(fixture);
     loopback_send(client, request);
-    loopback_expect(client, answer);
+    loopback_expect(client, response);
     loopback_close(client);
 }
 
-static void a_request_is_answered_with_its_body(void **state)
+static void an_echo_request_gets_its_body_back(void **state)
 {
     exchange(
         *state, "POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello",
@@ -58,7 +58,7 @@ static void the_connection_is_kept_as_the_client_asks(void **state)
 {
     static const struct {
         const char *head;
-        const char *header; /* in the answer */
+        const char *header; /* in the response */
         bool is_kept;
     } rows[] = {
         {"GET /echo HTTP/1.1\r\n" HOST, "Content-Length: 0\r\n\r\n", true},
@@ -125,7 +125,7 @@ static void large_bodies_come_whole(void **state)
     free(body);
 }
 
-static void pipelined_requests_are_answered_in_order(void **state)
+static void pipelined_requests_get_responses_in_order(void **state)
 {
     struct http_fixture *fixture = *state;
     struct loopback *client = http_fixture_connect(fixture);
@@ -148,7 +148,7 @@ static void pipelined_requests_are_answered_in_order(void **state)
     loopback_close(client);
 }
 
-static void a_half_closed_client_gets_its_answer(void **state)
+static void a_half_closed_client_gets_its_response(void **state)
 {
     struct http_fixture *fixture = *state;
     struct loopback *client = http_fixture_connect(fixture);
@@ -166,7 +166,7 @@ static void expectations_are_met_only_when_the_body_is_wanted(void **state)
 {
     static const struct {
         const char *request;
-        const char *answer;
+        const char *response;
         bool continues;
     } rows[] = {
         {"POST /echo HTTP/1.1\r\n" HOST "Content-Length: 5\r\nExpect: 100-continue\r\n\r\n",
@@ -182,8 +182,8 @@ static void expectations_are_met_only_when_the_body_is_wanted(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct loopback *client = http_fixture_connect(*state);
         loopback_send(client, rows[i].request);
-        loopback_expect(client, rows[i].answer);
-        assert_memory_equal(client->text, rows[i].answer, strlen(rows[i].answer));
+        loopback_expect(client, rows[i].response);
+        assert_memory_equal(client->text, rows[i].response, strlen(rows[i].response));
         if (!rows[i].continues)
             loopback_expect_end(client);
         else if (i == 0) {
@@ -198,7 +198,7 @@ static void malformed_requests_get_400_and_the_end(void **state)
 {
     static const struct {
         const char *request;
-        const char *answer;
+        const char *response;
     } rows[] = {
         {"GET\r\n", "HTTP/1.1 400 Bad Request\r\n"},
         {"GET / HTTP/1.1\r\n\r\n", "400 Bad Request: missing Host"},
@@ -214,7 +214,7 @@ static void malformed_requests_get_400_and_the_end(void **state)
     for (size_t i = 0; i < COUNT_OF(rows); i++) {
         struct loopback *client = http_fixture_connect(fixture);
         loopback_send(client, rows[i].request);
-        loopback_expect(client, rows[i].answer);
+        loopback_expect(client, rows[i].response);
         loopback_expect(client, "Connection: close\r\n");
         /* What comes behind is never taken for a request. */
         unsigned requests = fixture->requests;
@@ -227,7 +227,7 @@ static void malformed_requests_get_400_and_the_end(void **state)
     assert_int_equal(http_server_figures(fixture->server).aborted_total, COUNT_OF(rows));
 }
 
-static void options_star_is_answered_without_the_handler(void **state)
+static void options_star_does_not_reach_the_handler(void **state)
 {
     struct http_fixture *fixture = *state;
     exchange(fixture, "OPTIONS * HTTP/1.1\r\n" HOST "\r\n", "HTTP/1.1 200 OK\r\n");
@@ -245,7 +245,7 @@ static void head_has_the_length_but_no_body(void **state)
 }
 
 /* A small rest is dropped and the connection kept; a large one ends it, and the client still reads
- * the answer. */
+ * the response. */
 static void unread_bodies_are_dropped_within_bounds(void **state)
 {
     struct http_fixture *fixture = *state;
@@ -306,7 +306,7 @@ static void a_short_budget_refuses_before_the_body_is_read(void **state)
     loopback_close(client);
 }
 
-static void a_peek_may_answer_or_announce_too_much(void **state)
+static void a_peek_may_respond_or_announce_too_much(void **state)
 {
     struct http_fixture *fixture = *state;
     exchange(fixture, "POST /peek HTTP/1.1\r\n" HOST "Content-Length: 6\r\n\r\nstopXX", "stopped");
@@ -319,7 +319,7 @@ static void a_peek_may_answer_or_announce_too_much(void **state)
 }
 
 /* The client goes after each byte of the request, by FIN or by RST, and the request that was kept
- * is answered after that. */
+ * gets its response after that. */
 static void a_client_may_vanish_at_every_byte(void **state)
 {
     static const char request[] =
@@ -345,7 +345,7 @@ static void a_client_may_vanish_at_every_byte(void **state)
     assert_int_equal(fixture->bodies, 2);
 }
 
-static void an_answer_after_the_client_has_gone_does_nothing(void **state)
+static void a_response_after_the_client_has_gone_does_nothing(void **state)
 {
     static const char *const requests[] = {
         "POST /hold HTTP/1.1\r\n" HOST "Content-Length: 1\r\n\r\n",
@@ -366,8 +366,9 @@ static void an_answer_after_the_client_has_gone_does_nothing(void **state)
     }
 }
 
-/* Every allocation that may be refused is refused once: the client gets an answer or the end. */
-static void refused_memory_ends_in_an_answer_or_the_end(void **state)
+/* Every allocation that may be refused is refused once: the client gets a response or a closed
+ * connection. */
+static void refused_memory_ends_in_a_response_or_a_close(void **state)
 {
     struct http_fixture *fixture = *state;
     bool was_refused = true;
@@ -399,23 +400,23 @@ static void refused_memory_ends_in_an_answer_or_the_end(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        LIVE(a_request_is_answered_with_its_body),
+        LIVE(an_echo_request_gets_its_body_back),
         LIVE(the_connection_is_kept_as_the_client_asks),
         LIVE(bytes_may_come_one_by_one),
         LIVE(large_bodies_come_whole),
-        LIVE(pipelined_requests_are_answered_in_order),
-        LIVE(a_half_closed_client_gets_its_answer),
+        LIVE(pipelined_requests_get_responses_in_order),
+        LIVE(a_half_closed_client_gets_its_response),
         LIVE(expectations_are_met_only_when_the_body_is_wanted),
         LIVE(malformed_requests_get_400_and_the_end),
-        LIVE(options_star_is_answered_without_the_handler),
+        LIVE(options_star_does_not_reach_the_handler),
         LIVE(head_has_the_length_but_no_body),
         LIVE(unread_bodies_are_dropped_within_bounds),
         LIVE(bodies_over_the_limit_are_refused),
         LIVE(a_short_budget_refuses_before_the_body_is_read),
-        LIVE(a_peek_may_answer_or_announce_too_much),
+        LIVE(a_peek_may_respond_or_announce_too_much),
         LIVE(a_client_may_vanish_at_every_byte),
-        LIVE(an_answer_after_the_client_has_gone_does_nothing),
-        LIVE(refused_memory_ends_in_an_answer_or_the_end),
+        LIVE(a_response_after_the_client_has_gone_does_nothing),
+        LIVE(refused_memory_ends_in_a_response_or_a_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

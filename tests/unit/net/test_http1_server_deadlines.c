@@ -134,13 +134,13 @@ static void a_client_that_does_not_read_is_cut_off(void **state)
     loopback_close(client);
 }
 
-static void a_slow_reader_gets_all_of_a_large_answer(void **state)
+static void a_slow_reader_gets_all_of_a_large_response(void **state)
 {
     struct http_fixture *fixture = *state;
     struct loopback *client = http_fixture_connect(fixture);
     loopback_send(client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
     size_t total = 0;
-    while (total < LARGE_ANSWER_BYTES) {
+    while (total < LARGE_RESPONSE_BYTES) {
         loopback_settle(client);
         total += client->size;
         loopback_forget(client);
@@ -192,7 +192,7 @@ static void a_read_timeout_is_for_the_whole_request(void **state)
     loopback_close(client);
 }
 
-static void a_write_timeout_is_for_the_whole_answer(void **state)
+static void a_write_timeout_is_for_the_whole_response(void **state)
 {
     struct http_fixture *fixture = *state;
     struct loopback *client = http_fixture_connect(fixture);
@@ -218,10 +218,10 @@ int main(void)
         LIVE(slow_bodies_fall_under_the_minimum_rate),
         LIVE(a_slow_body_does_not_hold_up_a_stop),
         LIVE(a_client_that_does_not_read_is_cut_off),
-        LIVE(a_slow_reader_gets_all_of_a_large_answer),
+        LIVE(a_slow_reader_gets_all_of_a_large_response),
         IMPATIENT(keep_alive_can_be_switched_off),
         IMPATIENT(a_read_timeout_is_for_the_whole_request),
-        IMPATIENT(a_write_timeout_is_for_the_whole_answer),
+        IMPATIENT(a_write_timeout_is_for_the_whole_response),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@
 
 enum { TURNS_MAX = 3000, HELD_MAX = 300, STREAMS_MAX = 4 };
 
-enum mode { READ_AND_ANSWER, ANSWER_AT_ONCE, READ_AND_HOLD, HOLD_AT_ONCE };
+enum mode { READ_AND_RESPOND, RESPOND_AT_ONCE, READ_AND_HOLD, HOLD_AT_ONCE };
 
 static struct lane *lane;
 static struct budget budget;
@@ -50,7 +50,7 @@ static const char *const post_fields[] = {":method", "POST",       ":scheme", "h
                                           "/p",      ":authority", "host",    "x-test", "one",
                                           "x-test",  "two",        NULL};
 
-static void answer(struct http_request *request)
+static void respond(struct http_request *request)
 {
     http_respond(request, &(struct http_response){
                               .status = 200,
@@ -78,8 +78,8 @@ static void on_request(struct http_request *request, void *arg)
     copy_text(last_path, sizeof(last_path), http_request_path(request));
     copy_text(last_query, sizeof(last_query), http_request_query(request));
     copy_text(last_header, sizeof(last_header), http_request_header(request, "x-test"));
-    if (mode == ANSWER_AT_ONCE)
-        answer(request);
+    if (mode == RESPOND_AT_ONCE)
+        respond(request);
     else if (mode == HOLD_AT_ONCE)
         hold(request);
     else
@@ -94,7 +94,7 @@ static void on_body(struct http_request *request, void *arg)
     if (mode == READ_AND_HOLD)
         hold(request);
     else
-        answer(request);
+        respond(request);
 }
 
 static void on_body_failed(struct http_request *request, enum http_failure failure, void *arg)
@@ -102,7 +102,7 @@ static void on_body_failed(struct http_request *request, enum http_failure failu
     (void)arg;
     failures_count++;
     last_failure = failure;
-    answer(request);
+    respond(request);
 }
 
 static void on_end(struct http_request *request, void *arg)
@@ -146,7 +146,7 @@ static int set_up(void **state)
     random_fix(0.5);
     lane = lane_create(0);
     budget_init(&budget, 64 * MIB);
-    mode = READ_AND_ANSWER;
+    mode = READ_AND_RESPOND;
     held_count = requests_count = bodies_count = ended_count = failures_count = 0;
     is_stopped = false;
     server = NULL;
@@ -183,9 +183,9 @@ static void turn(struct h2_peer *peer, unsigned times)
 
 static void turn_until_closed(struct h2_peer *peer, int32_t id)
 {
-    for (unsigned i = 0; i < TURNS_MAX && !h2_peer_answer(peer, id)->is_closed; i++)
+    for (unsigned i = 0; i < TURNS_MAX && !h2_peer_response(peer, id)->is_closed; i++)
         turn(peer, 1);
-    assert_true(h2_peer_answer(peer, id)->is_closed);
+    assert_true(h2_peer_response(peer, id)->is_closed);
 }
 
 static void turn_until_end(struct h2_peer *peer)
@@ -205,14 +205,14 @@ static void advance(struct h2_peer *peer, uint64_t by_ns)
     turn(peer, 5);
 }
 
-static void a_request_without_body_is_answered(void **state)
+static void a_request_without_body_gets_a_response(void **state)
 {
     (void)state;
     listen_with(&(struct http_server_settings){.streams_max = 0});
     struct h2_peer *peer = h2_peer_connect(address, 0);
     int32_t id = h2_peer_request(peer, get_fields, NULL, 0, true);
     turn_until_closed(peer, id);
-    struct h2_answer *got = h2_peer_answer(peer, id);
+    struct h2_response *got = h2_peer_response(peer, id);
     assert_int_equal(got->status, 200);
     assert_int_equal(got->body_size, 5);
     assert_memory_equal(got->body, "hello", 5);
@@ -234,7 +234,7 @@ static void a_large_body_arrives_whole(void **state)
     struct h2_peer *peer = h2_peer_connect(address, 0);
     int32_t id = h2_peer_request(peer, post_fields, body, SIZE, true);
     turn_until_closed(peer, id);
-    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    assert_int_equal(h2_peer_response(peer, id)->status, 200);
     assert_int_equal(last_body_size, SIZE);
     assert_string_equal(last_header, "one");
     h2_peer_close(peer);
@@ -255,12 +255,12 @@ static void a_body_above_its_limit_fails_and_the_stream_is_reset_gently(void **s
     assert_int_equal(last_failure, HTTP_BODY_TOO_LARGE);
     advance(peer, HTTP2_DISCARD_NS);
     turn_until_closed(peer, id);
-    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
-    assert_int_equal(h2_peer_answer(peer, id)->close_code, NGHTTP2_NO_ERROR);
+    assert_int_equal(h2_peer_response(peer, id)->status, 200);
+    assert_int_equal(h2_peer_response(peer, id)->close_code, NGHTTP2_NO_ERROR);
     /* The connection lives on, with its window credited. */
     id = h2_peer_request(peer, get_fields, NULL, 0, true);
     turn_until_closed(peer, id);
-    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    assert_int_equal(h2_peer_response(peer, id)->status, 200);
     h2_peer_close(peer);
     mem_free(body);
 }
@@ -292,7 +292,7 @@ static void many_streams_share_one_connection(void **state)
         ids[i] = h2_peer_request(peer, post_fields, body, sizeof(body), true);
     for (unsigned i = 0; i < COUNT; i++) {
         turn_until_closed(peer, ids[i]);
-        assert_int_equal(h2_peer_answer(peer, ids[i])->status, 200);
+        assert_int_equal(h2_peer_response(peer, ids[i])->status, 200);
     }
     assert_int_equal(bodies_count, COUNT);
     h2_peer_close(peer);
@@ -372,13 +372,13 @@ static void a_stream_too_many_is_refused_alone(void **state)
     assert_reset(peer, 2 * STREAMS_MAX + 1, NGHTTP2_REFUSED_STREAM);
     assert_int_equal(http_server_figures(server).reset_total, 1);
     while (held_count > 0)
-        answer(held[--held_count]);
+        respond(held[--held_count]);
     turn(peer, 5);
     assert_int_equal(ended_count, STREAMS_MAX);
     raw_request(peer, 2 * STREAMS_MAX + 3, true);
     turn(peer, 5);
     assert_int_equal(requests_count, STREAMS_MAX + 1);
-    answer(held[--held_count]);
+    respond(held[--held_count]);
     turn(peer, 5);
     h2_peer_close(peer);
 }
@@ -402,14 +402,14 @@ static void a_reset_request_keeps_its_slot_until_it_is_let_go(void **state)
     assert_int_equal(ended_count, 0);
     assert_true(http_request_is_gone(held[0]));
     while (held_count > 0)
-        answer(held[--held_count]);
+        respond(held[--held_count]);
     assert_int_equal(ended_count, STREAMS_MAX);
     h2_peer_close(peer);
 }
 
 static void a_client_that_leaves_ends_its_requests(void **state)
 {
-    static const enum mode modes[] = {READ_AND_ANSWER, READ_AND_HOLD, HOLD_AT_ONCE};
+    static const enum mode modes[] = {READ_AND_RESPOND, READ_AND_HOLD, HOLD_AT_ONCE};
     (void)state;
     listen_with(&(struct http_server_settings){.streams_max = 0});
     for (unsigned i = 0; i < 3; i++) {
@@ -424,7 +424,7 @@ static void a_client_that_leaves_ends_its_requests(void **state)
         for (unsigned j = 0; j < 10; j++)
             lane_turn(lane);
         while (held_count > 0)
-            answer(held[--held_count]);
+            respond(held[--held_count]);
         assert_int_equal(requests_count, 2);
         assert_int_equal(ended_count, 2);
         assert_int_equal(http_server_figures(server).connections, 0);
@@ -432,7 +432,7 @@ static void a_client_that_leaves_ends_its_requests(void **state)
 }
 
 /* Between uv_close and its callback the stream is still open, but nothing can be written. */
-static void an_answer_while_the_connection_closes_is_dropped(void **state)
+static void a_response_while_the_connection_closes_is_dropped(void **state)
 {
     (void)state;
     mode = HOLD_AT_ONCE;
@@ -447,7 +447,7 @@ static void an_answer_while_the_connection_closes_is_dropped(void **state)
     http_server_abort(server);
     assert_true(http_request_is_gone(held[0]));
     while (held_count > 0)
-        answer(held[--held_count]);
+        respond(held[--held_count]);
     for (unsigned i = 0; i < TURNS_MAX && !is_stopped; i++)
         lane_turn(lane);
     assert_true(is_stopped);
@@ -455,7 +455,7 @@ static void an_answer_while_the_connection_closes_is_dropped(void **state)
     h2_peer_close(peer);
 }
 
-static void answers_given_after_the_turn_are_written(void **state)
+static void responses_given_after_the_turn_are_written(void **state)
 {
     (void)state;
     mode = READ_AND_HOLD;
@@ -464,10 +464,10 @@ static void answers_given_after_the_turn_are_written(void **state)
     int32_t id = h2_peer_request(peer, get_fields, NULL, 0, true);
     turn(peer, 5);
     assert_int_equal(held_count, 1);
-    assert_false(h2_peer_answer(peer, id)->is_closed);
-    answer(held[--held_count]);
+    assert_false(h2_peer_response(peer, id)->is_closed);
+    respond(held[--held_count]);
     turn_until_closed(peer, id);
-    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    assert_int_equal(h2_peer_response(peer, id)->status, 200);
     h2_peer_close(peer);
 }
 
@@ -479,9 +479,9 @@ static void data_before_the_handler_decides_is_refused(void **state)
     struct h2_peer *peer = h2_peer_connect(address, 0);
     int32_t id = h2_peer_request(peer, post_fields, "early", 5, true);
     turn_until_closed(peer, id);
-    assert_int_equal(h2_peer_answer(peer, id)->close_code, NGHTTP2_REFUSED_STREAM);
+    assert_int_equal(h2_peer_response(peer, id)->close_code, NGHTTP2_REFUSED_STREAM);
     assert_int_equal(ended_count, 0);
-    answer(held[--held_count]);
+    respond(held[--held_count]);
     assert_int_equal(ended_count, 1);
     h2_peer_close(peer);
 }
@@ -510,12 +510,12 @@ static void trailers_follow_the_body_or_stand_alone(void **state)
     held_count = 0;
     turn_until_closed(peer, first);
     turn_until_closed(peer, second);
-    struct h2_answer *got = h2_peer_answer(peer, first);
+    struct h2_response *got = h2_peer_response(peer, first);
     assert_int_equal(got->header_blocks, 2);
     assert_string_equal(got->headers, "content-type: application/grpc\n");
     assert_string_equal(got->trailers, "grpc-status: 0\ngrpc-message: \n");
     assert_int_equal(got->body_size, 5);
-    got = h2_peer_answer(peer, second);
+    got = h2_peer_response(peer, second);
     assert_int_equal(got->header_blocks, 1);
     assert_string_equal(got->headers,
                         "content-type: application/grpc\ngrpc-status: 14\ngrpc-message: busy\n");
@@ -542,12 +542,12 @@ static void too_many_headers_reset_the_stream_alone(void **state)
     for (unsigned i = 0; i < 3; i++) {
         int32_t id = h2_peer_request(peer, rows[i], NULL, 0, true);
         turn_until_closed(peer, id);
-        assert_int_equal(h2_peer_answer(peer, id)->close_code, NGHTTP2_ENHANCE_YOUR_CALM);
+        assert_int_equal(h2_peer_response(peer, id)->close_code, NGHTTP2_ENHANCE_YOUR_CALM);
     }
     assert_int_equal(requests_count, 0);
     int32_t id = h2_peer_request(peer, get_fields, NULL, 0, true);
     turn_until_closed(peer, id);
-    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    assert_int_equal(h2_peer_response(peer, id)->status, 200);
     h2_peer_close(peer);
 }
 
@@ -575,15 +575,15 @@ static void headers_are_charged_while_their_streams_are_open(void **state)
     assert_true(held_count >= LIMIT / VALUE_BYTES / 3);
     assert_true(held_count < STREAMS);
     turn_until_closed(peer, ids[STREAMS - 1]);
-    assert_int_equal(h2_peer_answer(peer, ids[STREAMS - 1])->close_code, NGHTTP2_REFUSED_STREAM);
+    assert_int_equal(h2_peer_response(peer, ids[STREAMS - 1])->close_code, NGHTTP2_REFUSED_STREAM);
     while (held_count > 0)
-        answer(held[--held_count]);
+        respond(held[--held_count]);
     turn_until_closed(peer, ids[0]);
-    assert_int_equal(h2_peer_answer(peer, ids[0])->status, 200);
-    mode = READ_AND_ANSWER;
+    assert_int_equal(h2_peer_response(peer, ids[0])->status, 200);
+    mode = READ_AND_RESPOND;
     int32_t id = h2_peer_request(peer, fields, NULL, 0, true);
     turn_until_closed(peer, id);
-    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    assert_int_equal(h2_peer_response(peer, id)->status, 200);
     h2_peer_close(peer);
 }
 
@@ -726,7 +726,7 @@ static void pings_beside_requests_are_no_strikes(void **state)
     uint32_t size;
     uint32_t id;
     (void)state;
-    mode = ANSWER_AT_ONCE;
+    mode = RESPOND_AT_ONCE;
     listen_with(&(struct http_server_settings){.streams_max = 0});
     struct h2_peer *peer = h2_peer_connect_raw(address);
     h2_peer_greet(peer);
@@ -740,7 +740,7 @@ static void pings_beside_requests_are_no_strikes(void **state)
     h2_peer_close(peer);
 }
 
-/* What each broken rule looks like. The server has answered what came before each turn. */
+/* What each broken rule looks like. The server has responded to what came before each turn. */
 static void send_data_of_a_closed_stream(struct h2_peer *peer)
 {
     raw_request(peer, 1, true);
@@ -835,9 +835,9 @@ static void overflow_the_window_of_the_connection(struct h2_peer *peer)
     h2_peer_frame(peer, NGHTTP2_WINDOW_UPDATE, 0, 0, (const uint8_t[]){0x7f, 255, 255, 255}, 4);
 }
 
-/* A row's fault is answered as RFC 9113 says, while the body is awaited as well as when the request
- * was answered before. */
-static void broken_rules_are_answered(void **state)
+/* The server reports a row's fault as RFC 9113 says, both while it waits for the body and after its
+ * response. */
+static void broken_rules_get_their_error(void **state)
 {
     static const struct {
         void (*send)(struct h2_peer *peer);
@@ -858,7 +858,7 @@ static void broken_rules_are_answered(void **state)
         {overflow_the_window_of_a_stream, 1, NGHTTP2_FLOW_CONTROL_ERROR},
         {overflow_the_window_of_the_connection, 0, NGHTTP2_FLOW_CONTROL_ERROR},
     };
-    static const enum mode modes[] = {READ_AND_ANSWER, ANSWER_AT_ONCE};
+    static const enum mode modes[] = {READ_AND_RESPOND, RESPOND_AT_ONCE};
     (void)state;
     listen_with(&(struct http_server_settings){.streams_max = 0});
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]) * 2; i++) {
@@ -878,7 +878,7 @@ static void broken_rules_are_answered(void **state)
             turn_until_end(peer);
         } else {
             assert_reset(peer, rows[row].stream_id, rows[row].code);
-            /* Nobody else is touched. */
+            /* Other connections are not affected. */
             unsigned before = ended_count;
             raw_request(peer, 99, true);
             turn(peer, 10);
@@ -888,14 +888,14 @@ static void broken_rules_are_answered(void **state)
     }
 }
 
-static void the_rest_of_an_answered_body_may_come(void **state)
+static void the_rest_of_a_body_may_follow_the_response(void **state)
 {
     static uint8_t rest[HTTP_DISCARD_BYTES_MAX / 4];
     enum { FRAMES = HTTP_DISCARD_BYTES_MAX / sizeof(rest) };
     uint32_t size;
     uint32_t id;
     (void)state;
-    mode = ANSWER_AT_ONCE;
+    mode = RESPOND_AT_ONCE;
     listen_with(&(struct http_server_settings){.streams_max = 0});
     struct h2_peer *peer = h2_peer_connect_raw(address);
     h2_peer_greet(peer);
@@ -942,7 +942,7 @@ static void a_long_rest_is_not_awaited(void **state)
 {
     static void (*const rows[])(struct h2_peer * peer) = {declare_much, send_much, send_late};
     (void)state;
-    mode = ANSWER_AT_ONCE;
+    mode = RESPOND_AT_ONCE;
     listen_with(&(struct http_server_settings){.streams_max = 0});
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct h2_peer *peer = h2_peer_connect_raw(address);
@@ -1057,7 +1057,7 @@ static void a_steady_body_is_awaited(void **state)
     h2_peer_close(peer);
 }
 
-static void an_answer_that_gets_no_window_ends_the_connection(void **state)
+static void a_response_that_gets_no_window_ends_the_connection(void **state)
 {
     (void)state;
     listen_with(&(struct http_server_settings){.streams_max = 0});
@@ -1094,7 +1094,7 @@ static void idle_connections_return_memory(void **state)
     enum { COUNT = 200, PAGE_BYTES = 4096 };
     struct h2_peer *peers[COUNT];
     (void)state;
-    mode = ANSWER_AT_ONCE;
+    mode = RESPOND_AT_ONCE;
     listen_with(&(struct http_server_settings){.streams_max = 0});
     for (unsigned i = 0; i < COUNT; i++) {
         peers[i] = h2_peer_connect_raw(address);
@@ -1137,9 +1137,9 @@ static void an_old_connection_is_drained(void **state)
     assert_int_equal(peer->goaway_code, NGHTTP2_NO_ERROR);
     assert_int_equal(peer->goaway_last_id, id);
     assert_false(peer->has_ended);
-    answer(held[--held_count]);
+    respond(held[--held_count]);
     turn_until_closed(peer, id);
-    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    assert_int_equal(h2_peer_response(peer, id)->status, 200);
     turn_until_end(peer);
     h2_peer_close(peer);
 }
@@ -1159,7 +1159,7 @@ static void grace_ends_an_old_connection(void **state)
     assert_false(peer->has_ended);
     advance(peer, 4 * (uint64_t)NS_PER_S);
     assert_true(peer->has_ended);
-    answer(held[--held_count]);
+    respond(held[--held_count]);
     h2_peer_close(peer);
 }
 
@@ -1181,9 +1181,9 @@ static void stopping_lets_requests_finish(void **state)
     turn(peer, 10);
     assert_true(peer->has_goaway);
     assert_false(is_stopped);
-    answer(held[--held_count]);
+    respond(held[--held_count]);
     turn_until_closed(peer, id);
-    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    assert_int_equal(h2_peer_response(peer, id)->status, 200);
     turn_until_end(peer);
     h2_peer_close(peer);
     for (unsigned i = 0; i < TURNS_MAX && !is_stopped; i++)
@@ -1241,7 +1241,7 @@ static void refused_allocations_end_requests_or_connections(void **state)
         bool is_over = mem_tries() - tries < n;
         mem_refuse_nth(0);
         if (is_over)
-            assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+            assert_int_equal(h2_peer_response(peer, id)->status, 200);
         h2_peer_close(peer);
         for (unsigned i = 0; i < 5; i++)
             lane_turn(lane);
@@ -1255,7 +1255,7 @@ int main(void)
 {
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        ROW(a_request_without_body_is_answered),
+        ROW(a_request_without_body_gets_a_response),
         ROW(a_large_body_arrives_whole),
         ROW(a_body_above_its_limit_fails_and_the_stream_is_reset_gently),
         ROW(a_short_budget_fails_the_body_at_once),
@@ -1264,8 +1264,8 @@ int main(void)
         ROW(a_stream_too_many_is_refused_alone),
         ROW(a_reset_request_keeps_its_slot_until_it_is_let_go),
         ROW(a_client_that_leaves_ends_its_requests),
-        ROW(an_answer_while_the_connection_closes_is_dropped),
-        ROW(answers_given_after_the_turn_are_written),
+        ROW(a_response_while_the_connection_closes_is_dropped),
+        ROW(responses_given_after_the_turn_are_written),
         ROW(data_before_the_handler_decides_is_refused),
         ROW(trailers_follow_the_body_or_stand_alone),
         ROW(too_many_headers_reset_the_stream_alone),
@@ -1273,15 +1273,15 @@ int main(void)
         ROW(every_flood_ends_in_goaway),
         ROW(budgets_fill_again_with_time),
         ROW(pings_beside_requests_are_no_strikes),
-        ROW(broken_rules_are_answered),
-        ROW(the_rest_of_an_answered_body_may_come),
+        ROW(broken_rules_get_their_error),
+        ROW(the_rest_of_a_body_may_follow_the_response),
         ROW(a_long_rest_is_not_awaited),
         ROW(a_protocol_error_ends_in_goaway),
         ROW(no_preface_is_closed),
         ROW(silence_is_ended_by_deadlines),
         ROW(a_dribbling_body_fails),
         ROW(a_steady_body_is_awaited),
-        ROW(an_answer_that_gets_no_window_ends_the_connection),
+        ROW(a_response_that_gets_no_window_ends_the_connection),
         ROW(idle_connections_return_memory),
         ROW(an_old_connection_is_drained),
         ROW(grace_ends_an_old_connection),

@@ -166,7 +166,7 @@ static void post_hello(struct fixture *fixture)
 
 static void parts_arrive_as_one_body_with_our_headers(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     static const struct config_pair headers[] = {
         {"X-Token", "t"}, {"host", "other.example"}, {"Content-Length", "999"}};
     struct fixture fixture;
@@ -191,7 +191,7 @@ static void parts_arrive_as_one_body_with_our_headers(void **state)
 /* Its dependencies would cost a sidecar more memory than all of ours. */
 static void cleartext_never_loads_libcurl(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     struct fixture fixture;
     (void)state;
     set_up(&fixture, steps, 1);
@@ -203,7 +203,7 @@ static void cleartext_never_loads_libcurl(void **state)
 
 static void thousands_of_parts_and_megabytes_are_written_whole(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     enum { PARTS = 5000, PART_BYTES = 2000 };
     struct fixture fixture;
     (void)state;
@@ -229,7 +229,7 @@ static void thousands_of_parts_and_megabytes_are_written_whole(void **state)
     mem_free(parts);
 }
 
-struct answer_case {
+struct response_case {
     const char *name;
     struct backend_step step;
     unsigned status;
@@ -240,124 +240,124 @@ struct answer_case {
     const char *error;
 };
 
-static const struct answer_case answers[] = {
+static const struct response_case responses[] = {
     {"200 with a body",
-     {.answer = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nhi"},
+     {.response = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 2\r\n\r\nhi"},
      .status = 200,
      .is_kept = true,
      .body = "hi"},
     {"lower-case headers, no reason, bare line ends",
-     {.answer = "HTTP/1.1 200\ncontent-length:2\n\nhi"},
+     {.response = "HTTP/1.1 200\ncontent-length:2\n\nhi"},
      .status = 200,
      .is_kept = true,
      .body = "hi"},
-    {"interim answers",
-     {.answer = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
-                "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"},
+    {"interim responses",
+     {.response = "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n"
+                  "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"},
      .status = 202,
      .is_kept = true,
      .body = ""},
     {"chunked with extension and trailer",
-     {.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nhi\r\n3\r\n yo\r\n"
-                "0\r\nX: y\r\n\r\n"},
+     {.response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2;x=y\r\nhi\r\n3\r\n yo\r\n"
+                  "0\r\nX: y\r\n\r\n"},
      .status = 200,
      .is_kept = true,
      .body = "hi yo"},
     {"until close",
-     {.answer = "HTTP/1.1 200 OK\r\n\r\nhi", .closes = true},
+     {.response = "HTTP/1.1 200 OK\r\n\r\nhi", .closes = true},
      .status = 200,
      .body = "hi"},
     {"HTTP/1.0",
-     {.answer = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi"},
+     {.response = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nhi"},
      .status = 200,
      .body = "hi"},
     {"HTTP/1.0 keep-alive",
-     {.answer = "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\nhi"},
+     {.response = "HTTP/1.0 200 OK\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\nhi"},
      .status = 200,
      .is_kept = true,
      .body = "hi"},
     {"Connection: close",
-     {.answer = "HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 2\r\n\r\nhi"},
+     {.response = "HTTP/1.1 200 OK\r\nConnection: x, Close\r\nContent-Length: 2\r\n\r\nhi"},
      .status = 200,
      .body = "hi"},
     {"204",
-     {.answer = "HTTP/1.1 204 No Content\r\n\r\n"},
+     {.response = "HTTP/1.1 204 No Content\r\n\r\n"},
      .status = 204,
      .is_kept = true,
      .body = ""},
     {"pipelined garbage",
-     {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1 500 Surprise\r\n\r\n"},
+     {.response = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhiHTTP/1.1 500 Surprise\r\n\r\n"},
      .status = 200,
      .body = "hi"},
     {"503 with seconds",
-     {.answer = "HTTP/1.1 503 S\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"},
+     {.response = "HTTP/1.1 503 S\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"},
      .status = 503,
      .is_kept = true,
      .retry_after_s = 7,
      .body = ""},
     {"429 with a date ten seconds on",
-     {.answer = "HTTP/1.1 429 T\r\nRetry-After: Mon, 02 Jan 2006 15:04:15 GMT\r\n"
-                "Content-Length: 0\r\n\r\n"},
+     {.response = "HTTP/1.1 429 T\r\nRetry-After: Mon, 02 Jan 2006 15:04:15 GMT\r\n"
+                  "Content-Length: 0\r\n\r\n"},
      .status = 429,
      .is_kept = true,
      .retry_after_s = 10,
      .body = ""},
     {"502 ignores the hint",
-     {.answer = "HTTP/1.1 502 B\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"},
+     {.response = "HTTP/1.1 502 B\r\nRetry-After: 7\r\nContent-Length: 0\r\n\r\n"},
      .status = 502,
      .is_kept = true,
      .body = ""},
     {"413 before the body",
-     {.answer = "HTTP/1.1 413 L\r\nContent-Length: 0\r\n\r\n", .answers_at_head = true},
+     {.response = "HTTP/1.1 413 L\r\nContent-Length: 0\r\n\r\n", .responds_at_head = true},
      .status = 413,
      .is_kept = true,
      .body = ""},
     {"closed after the head",
-     {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi", .closes = true},
+     {.response = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhi", .closes = true},
      .status = 200,
      .is_cut = true,
      .body = "hi"},
     {"reset after the head",
-     {.answer = "HTTP/1.1 500 E\r\nContent-Length: 9\r\n\r\n", .resets = true},
+     {.response = "HTTP/1.1 500 E\r\nContent-Length: 9\r\n\r\n", .resets = true},
      .status = 500,
      .is_cut = true,
      .body = ""},
     {"both lengths",
-     {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
-                "2\r\nhi\r\n0\r\n\r\n"},
+     {.response = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n"
+                  "2\r\nhi\r\n0\r\n\r\n"},
      .status = 200,
      .body = "hi"},
     {"closed in the head",
-     {.answer = "HTTP/1.1 200 OK\r\nContent-", .closes = true},
+     {.response = "HTTP/1.1 200 OK\r\nContent-", .closes = true},
      .error = "EOF"},
     {"no HTTP",
-     {.answer = "SSH-2.0-OpenSSH_9.2\r\n"},
+     {.response = "SSH-2.0-OpenSSH_9.2\r\n"},
      .error = "the response does not begin with HTTP/1.0 or HTTP/1.1 and a status"},
     {"contradicting lengths",
-     {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n"},
+     {.response = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\n"},
      .error = "two Content-Length headers contradict each other"},
     {"negative length",
-     {.answer = "HTTP/1.1 200 OK\r\nContent-Length: -3\r\n\r\n"},
+     {.response = "HTTP/1.1 200 OK\r\nContent-Length: -3\r\n\r\n"},
      .error = "Content-Length is not a number"},
     {"unknown coding",
-     {.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"},
+     {.response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n"},
      .error = "found a Transfer-Encoding other than one \"chunked\" in an HTTP/1.1 response"},
     {"folded header",
-     {.answer = "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"},
+     {.response = "HTTP/1.1 200 OK\r\nA: b\r\n c\r\n\r\n"},
      .error = "a header line has no valid name before its colon"},
     {"endless headers",
-     {.answer = "HTTP/1.1 100 C\r\n\r\n", .repeated = 10000},
+     {.response = "HTTP/1.1 100 C\r\n\r\n", .repeated = 10000},
      .error = "the response's headers are larger than 64 KiB"},
     {"broken chunk",
-     {.answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"},
+     {.response = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"},
      .status = 200,
      .is_cut = true,
      .body = ""},
 };
 
-static void check_answer(const struct answer_case *row)
+static void check_response(const struct response_case *row)
 {
-    const struct backend_step steps[] = {row->step, {.answer = OK_EMPTY}};
+    const struct backend_step steps[] = {row->step, {.response = OK_EMPTY}};
     struct fixture fixture;
     set_up(&fixture, steps, 2);
     open_client(&fixture);
@@ -375,24 +375,24 @@ static void check_answer(const struct answer_case *row)
     tear_down(&fixture);
 }
 
-static void answers_are_read_strictly_and_connections_kept_when_clean(void **state)
+static void responses_are_read_strictly_and_connections_kept_when_clean(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
-        check_answer(&answers[i]);
+    for (size_t i = 0; i < sizeof(responses) / sizeof(responses[0]); i++)
+        check_response(&responses[i]);
 }
 
-static void large_answers_are_cut_but_count(void **state)
+static void large_responses_are_cut_but_count(void **state)
 {
     enum { BODY = 70 * 1024 };
     struct fixture fixture;
     (void)state;
-    static char answer[BODY + 128];
+    static char response[BODY + 128];
     int head =
-        snprintf(answer, sizeof(answer), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", BODY);
-    memset(answer + head, 'x', BODY);
-    const struct backend_step steps[] = {{.answer = answer, .answer_size = (size_t)head + BODY},
-                                         {.answer = OK_EMPTY}};
+        snprintf(response, sizeof(response), "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", BODY);
+    memset(response + head, 'x', BODY);
+    const struct backend_step steps[] = {
+        {.response = response, .response_size = (size_t)head + BODY}, {.response = OK_EMPTY}};
     set_up(&fixture, steps, 2);
     open_client(&fixture);
     post_hello(&fixture);
@@ -412,7 +412,8 @@ static void check_endless(bool is_through_proxy)
     memset(piece, 'x', sizeof(piece));
     memcpy(piece, head, sizeof(head) - 1);
     const struct backend_step steps[] = {
-        {.answer = piece, .answer_size = sizeof(piece), .repeated = 512}, {.answer = OK_EMPTY}};
+        {.response = piece, .response_size = sizeof(piece), .repeated = 512},
+        {.response = OK_EMPTY}};
     set_up(&fixture, steps, 2);
     if (is_through_proxy)
         fixture.settings.proxy_url = scripted_backend_url(fixture.backend);
@@ -427,7 +428,7 @@ static void check_endless(bool is_through_proxy)
     tear_down(&fixture);
 }
 
-static void endless_answer_is_given_up_after_4_mib(void **state)
+static void endless_response_is_given_up_after_4_mib(void **state)
 {
     (void)state;
     check_endless(false);
@@ -436,7 +437,7 @@ static void endless_answer_is_given_up_after_4_mib(void **state)
 
 static void silent_backend_ends_at_the_timeout(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = NULL}};
+    static const struct backend_step steps[] = {{.response = NULL}};
     struct fixture fixture;
     (void)state;
     set_up(&fixture, steps, 1);
@@ -458,7 +459,7 @@ static void silent_backend_ends_at_the_timeout(void **state)
 static void slow_body_does_not_undo_a_200(void **state)
 {
     static const struct backend_step steps[] = {
-        {.answer = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi"}};
+        {.response = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi"}};
     struct fixture fixture;
     (void)state;
     set_up(&fixture, steps, 1);
@@ -475,7 +476,7 @@ static void slow_body_does_not_undo_a_200(void **state)
 
 static void kept_connection_closed_by_its_peer_is_noticed(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     struct fixture fixture;
     (void)state;
     set_up(&fixture, steps, 1);
@@ -493,7 +494,7 @@ static void kept_connection_closed_by_its_peer_is_noticed(void **state)
 static void stale_connection_is_replaced_once_without_the_caller_noticing(void **state)
 {
     static const struct backend_step steps[] = {
-        {.answer = OK_EMPTY}, {.closes_unheard = true}, {.answer = OK_EMPTY}};
+        {.response = OK_EMPTY}, {.closes_unheard = true}, {.response = OK_EMPTY}};
     struct fixture fixture;
     (void)state;
     set_up(&fixture, steps, 3);
@@ -522,7 +523,7 @@ static void fresh_connection_that_breaks_is_an_error(void **state)
 
 static void refused_connection_names_the_address(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     struct fixture fixture;
     char expected[128];
     (void)state;
@@ -541,12 +542,12 @@ static void refused_connection_names_the_address(void **state)
 
 static void host_names_are_looked_up_and_all_addresses_tried(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     struct fixture fixture;
     char url[128];
     (void)state;
     set_up(&fixture, steps, 1);
-    /* localhost may be ::1 first, where nobody listens. */
+    /* localhost may be ::1 first, where nothing listens. */
     snprintf(url, sizeof(url), "http://localhost%s/",
              strrchr(scripted_backend_url(fixture.backend), ':'));
     fixture.settings.url = url;
@@ -560,7 +561,7 @@ static void host_names_are_looked_up_and_all_addresses_tried(void **state)
 
 static void max_connections_makes_requests_wait_for_each_other(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     struct fixture fixture;
     (void)state;
     set_up(&fixture, steps, 1);
@@ -575,7 +576,7 @@ static void max_connections_makes_requests_wait_for_each_other(void **state)
 
 static void keep_alive_off_and_idle_timeout_close_connections(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     struct fixture fixture;
     (void)state;
     set_up(&fixture, steps, 1);
@@ -596,9 +597,9 @@ static void keep_alive_off_and_idle_timeout_close_connections(void **state)
     tear_down(&fixture);
 }
 
-static void closing_answers_what_is_under_way(void **state)
+static void closing_fails_what_is_under_way(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = NULL}};
+    static const struct backend_step steps[] = {{.response = NULL}};
     struct fixture fixture;
     (void)state;
     set_up(&fixture, steps, 1);
@@ -614,7 +615,7 @@ static void closing_answers_what_is_under_way(void **state)
 
 static void userinfo_becomes_basic_authorisation(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     struct fixture fixture;
     char url[128];
     (void)state;
@@ -674,13 +675,13 @@ static const struct redirect_case redirects[] = {
 static void check_redirect(const struct redirect_case *row, bool has_proxy)
 {
     static const char other[] = "http://backend.example:4318";
-    char answer[512];
+    char response[512];
     char line[256];
     struct fixture fixture;
-    struct backend_step steps[] = {{.answer = answer}, {.answer = OK_EMPTY}};
+    struct backend_step steps[] = {{.response = response}, {.response = OK_EMPTY}};
     set_up(&fixture, steps, 2);
     const char *base = has_proxy ? other : scripted_backend_url(fixture.backend);
-    snprintf(answer, sizeof(answer), "HTTP/1.1 %u T\r\n%s%s%s%sContent-Length: 0\r\n\r\n",
+    snprintf(response, sizeof(response), "HTTP/1.1 %u T\r\n%s%s%s%sContent-Length: 0\r\n\r\n",
              row->code, row->location != NULL ? "Location: " : "", row->is_absolute ? base : "",
              row->location != NULL ? row->location : "", row->location != NULL ? "\r\n" : "");
     if (has_proxy) {
@@ -701,7 +702,7 @@ static void check_redirect(const struct redirect_case *row, bool has_proxy)
     tear_down(&fixture);
 }
 
-static void redirects_are_followed_from_the_answer_with_the_body(void **state)
+static void redirects_are_followed_with_the_body(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(redirects) / sizeof(redirects[0]); i++) {
@@ -713,7 +714,7 @@ static void redirects_are_followed_from_the_answer_with_the_body(void **state)
 static void redirect_loops_are_permanent(void **state)
 {
     static const struct backend_step steps[] = {
-        {.answer = "HTTP/1.1 307 T\r\nLocation: /a\r\nContent-Length: 0\r\n\r\n"}};
+        {.response = "HTTP/1.1 307 T\r\nLocation: /a\r\nContent-Length: 0\r\n\r\n"}};
     struct fixture fixture;
     (void)state;
     set_up(&fixture, steps, 1);
@@ -735,15 +736,15 @@ static void secrets_do_not_follow_to_another_origin(void **state)
     static const struct config_pair tenant = {"X-Scope-OrgID", "acme"};
     (void)state;
     for (int is_foreign = 0; is_foreign < 2; is_foreign++) {
-        char answer[256];
+        char response[256];
         char back[256];
         struct fixture fixture;
-        struct backend_step steps[] = {{.answer = answer}, {.answer = OK_EMPTY}};
-        const struct backend_step elsewhere_steps[] = {{.answer = back}};
+        struct backend_step steps[] = {{.response = response}, {.response = OK_EMPTY}};
+        const struct backend_step elsewhere_steps[] = {{.response = back}};
         set_up(&fixture, steps, 2);
         struct scripted_backend *elsewhere =
             scripted_backend_create(fixture.lane, elsewhere_steps, 1);
-        snprintf(answer, sizeof(answer), "HTTP/1.1 307 T\r\nLocation: %s/b\r\n\r\n",
+        snprintf(response, sizeof(response), "HTTP/1.1 307 T\r\nLocation: %s/b\r\n\r\n",
                  scripted_backend_url(is_foreign ? elsewhere : fixture.backend));
         snprintf(back, sizeof(back),
                  "HTTP/1.1 307 T\r\nLocation: %s/c\r\nContent-Length: 0\r\n\r\n",
@@ -771,11 +772,11 @@ static void secrets_do_not_follow_to_another_origin(void **state)
 }
 
 struct broken_case {
-    const char *answer;
+    const char *response;
     unsigned status; /* 0: an error that may pass */
 };
 
-static const struct broken_case broken_answers[] = {
+static const struct broken_case broken_responses[] = {
     {"", 0},
     {"garbage\r\n\r\n", 0},
     {"\x15\x03\x01\x02\x02\x46", 0}, /* a TLS alert */
@@ -788,14 +789,14 @@ static const struct broken_case broken_answers[] = {
     {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 200},
 };
 
-/* What is no answer says nothing about the request: it may be tried again. A whole head of a 2xx
+/* What is no response says nothing about the request, which may be retried. A whole head of a 2xx
  * says that the request was taken, whatever becomes of its body. */
-static void broken_answers_are_transport_errors(void **state)
+static void broken_responses_are_transport_errors(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < 2 * sizeof(broken_answers) / sizeof(broken_answers[0]); i++) {
-        const struct broken_case *row = &broken_answers[i / 2];
-        const struct backend_step steps[] = {{.answer = row->answer, .closes = true}};
+    for (size_t i = 0; i < 2 * sizeof(broken_responses) / sizeof(broken_responses[0]); i++) {
+        const struct broken_case *row = &broken_responses[i / 2];
+        const struct backend_step steps[] = {{.response = row->response, .closes = true}};
         struct fixture fixture;
         set_up(&fixture, steps, 1);
         if (i % 2 == 1) {
@@ -815,7 +816,7 @@ static void broken_answers_are_transport_errors(void **state)
 static void proxies_get_the_absolute_form(void **state)
 {
     static const struct backend_step steps[] = {
-        {.answer = "HTTP/1.1 503 S\r\nRetry-After: 3\r\nContent-Length: 2\r\n\r\nno"}};
+        {.response = "HTTP/1.1 503 S\r\nRetry-After: 3\r\nContent-Length: 2\r\n\r\nno"}};
     struct fixture fixture;
     (void)state;
     set_up(&fixture, steps, 1);
@@ -836,7 +837,7 @@ static void proxies_get_the_absolute_form(void **state)
 /* Both writers put a request's own target in the place of the URL's, for that request alone. */
 static void a_request_can_have_a_target_of_its_own(void **state)
 {
-    static const struct backend_step steps[] = {{.answer = OK_EMPTY}};
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
     static const char *const urls[] = {NULL, "http://backend.example:4318"};
     (void)state;
     for (size_t i = 0; i < 2; i++) {
@@ -867,9 +868,9 @@ int main(void)
         cmocka_unit_test(parts_arrive_as_one_body_with_our_headers),
         cmocka_unit_test(cleartext_never_loads_libcurl),
         cmocka_unit_test(thousands_of_parts_and_megabytes_are_written_whole),
-        cmocka_unit_test(answers_are_read_strictly_and_connections_kept_when_clean),
-        cmocka_unit_test(large_answers_are_cut_but_count),
-        cmocka_unit_test(endless_answer_is_given_up_after_4_mib),
+        cmocka_unit_test(responses_are_read_strictly_and_connections_kept_when_clean),
+        cmocka_unit_test(large_responses_are_cut_but_count),
+        cmocka_unit_test(endless_response_is_given_up_after_4_mib),
         cmocka_unit_test(silent_backend_ends_at_the_timeout),
         cmocka_unit_test(slow_body_does_not_undo_a_200),
         cmocka_unit_test(kept_connection_closed_by_its_peer_is_noticed),
@@ -879,13 +880,13 @@ int main(void)
         cmocka_unit_test(host_names_are_looked_up_and_all_addresses_tried),
         cmocka_unit_test(max_connections_makes_requests_wait_for_each_other),
         cmocka_unit_test(keep_alive_off_and_idle_timeout_close_connections),
-        cmocka_unit_test(closing_answers_what_is_under_way),
+        cmocka_unit_test(closing_fails_what_is_under_way),
         cmocka_unit_test(userinfo_becomes_basic_authorisation),
         cmocka_unit_test(headers_that_smuggle_are_refused),
-        cmocka_unit_test(redirects_are_followed_from_the_answer_with_the_body),
+        cmocka_unit_test(redirects_are_followed_with_the_body),
         cmocka_unit_test(redirect_loops_are_permanent),
         cmocka_unit_test(secrets_do_not_follow_to_another_origin),
-        cmocka_unit_test(broken_answers_are_transport_errors),
+        cmocka_unit_test(broken_responses_are_transport_errors),
         cmocka_unit_test(proxies_get_the_absolute_form),
         cmocka_unit_test(a_request_can_have_a_target_of_its_own),
     };

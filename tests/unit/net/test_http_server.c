@@ -28,7 +28,7 @@
 
 enum { BUDGET_BYTES = 1 << 20, TURNS_MAX = 5000 };
 
-/* Answers with the peer's address. */
+/* Responds with the peer's address. */
 static void on_request(struct http_request *request, void *arg)
 {
     (void)arg;
@@ -241,7 +241,7 @@ static void stopping_ends_idle_connections_and_awaits_the_rest(void **state)
     loopback_close(idle);
 }
 
-static void what_has_come_before_a_stop_is_answered(void **state)
+static void requests_that_came_before_a_stop_get_responses(void **state)
 {
     struct http_fixture *fixture = *state;
     struct loopback *fresh = http_fixture_connect(fixture);
@@ -433,7 +433,7 @@ int main(void)
         LIVE(the_first_bytes_choose_the_protocol),
         cmocka_unit_test(a_server_of_one_protocol_refuses_the_other),
         LIVE(stopping_ends_idle_connections_and_awaits_the_rest),
-        LIVE(what_has_come_before_a_stop_is_answered),
+        LIVE(requests_that_came_before_a_stop_get_responses),
         LIVE(a_half_sent_body_delays_a_stop_for_its_deadline_at_most),
         LIVE(aborting_closes_everything_and_the_stop_still_ends),
         LIVE(connections_beyond_the_descriptors_are_refused_not_left_hanging),

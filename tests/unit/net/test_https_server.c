@@ -125,7 +125,7 @@ static struct client *open_client(struct http_fixture *fixture, const char *cons
     assert_non_null(client->context);
     client->tls = tls_channel_create(client->context, "localhost", &error);
     assert_non_null(client->tls);
-    client->text = calloc(1, LARGE_ANSWER_BYTES + LOOPBACK_TEXT_MAX);
+    client->text = calloc(1, LARGE_RESPONSE_BYTES + LOOPBACK_TEXT_MAX);
     client->wire = http_fixture_connect(fixture);
     return client;
 }
@@ -204,7 +204,7 @@ static void expect_clean_end(struct client *client)
     loopback_expect_end(client->wire);
 }
 
-static void requests_are_answered_in_every_version(void **state)
+static void requests_get_responses_in_every_version(void **state)
 {
     static const char *const versions[] = {"1.2", "1.3"};
     for (size_t i = 0; i < 2; i++) {
@@ -269,21 +269,21 @@ static void large_bodies_pass_whole(void **state)
     close_client(client);
 }
 
-static void a_large_answer_waits_for_its_reader(void **state)
+static void a_large_response_waits_for_its_reader(void **state)
 {
     struct client *client = open_client(*state, http1, NULL);
     shake(client);
     say(client, "GET /large HTTP/1.1\r\n" HOST "\r\n");
     for (int i = 0; i < 10; i++)
         lane_turn(((struct http_fixture *)*state)->lane);
-    expect_size(client, LARGE_ANSWER_BYTES);
+    expect_size(client, LARGE_RESPONSE_BYTES);
     say(client, "GET /early HTTP/1.1\r\n" HOST "\r\n");
     expect_size(client, client->size + 5);
-    assert_non_null(strstr(client->text + LARGE_ANSWER_BYTES, "early"));
+    assert_non_null(strstr(client->text + LARGE_RESPONSE_BYTES, "early"));
     close_client(client);
 }
 
-static void what_came_with_a_request_waits_for_its_answer(void **state)
+static void bytes_behind_a_request_wait_for_its_response(void **state)
 {
     struct http_fixture *fixture = *state;
     struct client *client = open_client(fixture, http1, NULL);
@@ -300,7 +300,7 @@ static void what_came_with_a_request_waits_for_its_answer(void **state)
     close_client(client);
 }
 
-static void a_request_that_came_before_a_stop_is_answered(void **state)
+static void a_request_that_came_before_a_stop_gets_its_response(void **state)
 {
     struct http_fixture *fixture = *state;
     struct client *client = open_client(fixture, http1, NULL);
@@ -322,7 +322,7 @@ static void the_servers_end_is_a_clean_one(void **state)
     close_client(client);
 }
 
-static void a_client_may_end_first_and_read_its_answer(void **state)
+static void a_client_may_end_first_and_read_its_response(void **state)
 {
     struct http_fixture *fixture = *state;
     struct client *client = open_client(fixture, http1, NULL);
@@ -545,7 +545,7 @@ static int start_for_probes(void **state)
     return 0;
 }
 
-static void probes_are_answered_without_budget(void **state)
+static void probes_need_no_budget(void **state)
 {
     struct http_fixture *fixture = *state;
     struct client *client = open_client(fixture, http1, NULL);
@@ -606,15 +606,15 @@ static int clean(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WITH_SERVER(requests_are_answered_in_every_version),
+        WITH_SERVER(requests_get_responses_in_every_version),
         WITH_SERVER(a_client_without_protocols_is_listened_to),
         WITH_SERVER(http2_begins_where_it_was_agreed_on),
         WITH_SERVER(large_bodies_pass_whole),
-        WITH_SERVER(a_large_answer_waits_for_its_reader),
-        WITH_SERVER(what_came_with_a_request_waits_for_its_answer),
-        WITH_SERVER(a_request_that_came_before_a_stop_is_answered),
+        WITH_SERVER(a_large_response_waits_for_its_reader),
+        WITH_SERVER(bytes_behind_a_request_wait_for_its_response),
+        WITH_SERVER(a_request_that_came_before_a_stop_gets_its_response),
         WITH_SERVER(the_servers_end_is_a_clean_one),
-        WITH_SERVER(a_client_may_end_first_and_read_its_answer),
+        WITH_SERVER(a_client_may_end_first_and_read_its_response),
         WITH_SERVER(a_client_that_goes_within_a_record_ends_its_request),
         WITH_SERVER(a_broken_record_ends_the_connection),
         WITH_SERVER(a_slow_handshake_ends_after_ten_seconds),
@@ -628,8 +628,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(handshakes_take_their_part_of_the_budget, start_flood,
                                         finish),
         WITH_SERVER(clients_that_connect_when_the_budget_is_used_up_get_an_error),
-        cmocka_unit_test_setup_teardown(probes_are_answered_without_budget, start_for_probes,
-                                        finish),
+        cmocka_unit_test_setup_teardown(probes_need_no_budget, start_for_probes, finish),
         WITH_SERVER(a_stop_ends_handshakes),
     };
     return cmocka_run_group_tests(tests, make, clean);

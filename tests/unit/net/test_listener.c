@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A listener alone: whom it deals to, how many it lets in, what an accepted socket is like. */
+/* A listener alone: which lane gets a connection, how many it accepts, the options of a socket. */
 #include "src/net/socket/listener.h"
 
 #include "src/base/error.h"
@@ -235,7 +235,8 @@ static void unix_sockets_are_files_that_come_and_go(void **state)
     lane_destroy(lane);
 }
 
-/* A reload closes one listener and opens the next; whoever connects in between must not notice. */
+/* A reload closes one listener and opens the next; clients that connect in between must not notice.
+ */
 static void unix_sockets_are_kept_over_a_reload(void **state)
 {
     struct keeper keeper;
@@ -254,7 +255,7 @@ static void unix_sockets_are_kept_over_a_reload(void **state)
     assert_string_equal(open_path(&second, lane, path), "");
     listener_leave(&second.member);
     loopback_turn_until(lane, &second.has_left);
-    inherited_listeners_end(); /* nobody wanted it again */
+    inherited_listeners_end(); /* not inherited again */
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(rmdir(folder), 0);
     lane_destroy(lane);

@@ -43,7 +43,7 @@ static void each_form_of_a_secret_is_taken_out(void **state)
     }
 }
 
-/* A text that fills its room has lost its end: what is left of a secret there goes too. */
+/* A string that fills its room has lost its end: what is left of a secret there goes too. */
 static void a_secret_at_a_cut_is_taken_out(void **state)
 {
     (void)state;

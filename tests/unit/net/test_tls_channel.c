@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client's and a server's channel shake hands in memory: who is trusted, what is agreed on, and
+/* A client's and a server's channel shake hands in memory: whom they trust, what they agree on, and
  * how every failure reads. */
 #include "src/net/tls/tls_channel.h"
 
@@ -30,7 +30,7 @@ static const char *const spdy[] = {"spdy/3", NULL};
 struct link {
     struct tls_context *contexts[2];
     struct tls_channel *channels[2];
-    ptrdiff_t states[2]; /* the last answer of tls_channel_read */
+    ptrdiff_t states[2]; /* the last result of tls_channel_read */
     size_t sizes[2];
     uint8_t rooms[2][ROOM_BYTES];
     size_t step; /* ciphertext travels in pieces of so many bytes */
@@ -260,7 +260,7 @@ static const struct shake shakes[] = {
      .client_max = "1.2",
      .server_error = "unsupported protocol",
      .client_error = "alert protocol version"},
-    {.title = "an insecure suite that both were told to take",
+    {.title = "an insecure suite that both are configured to take",
      .server = "rsa-server",
      .server_suites = rsa_key,
      .client_suites = rsa_key,
@@ -286,7 +286,7 @@ static const struct shake shakes[] = {
      .server_protocols = h2,
      .client_protocols = http1,
      .protocol = ""},
-    {.title = "a protocol that nobody knows",
+    {.title = "an unknown protocol",
      .server_protocols = both,
      .client_protocols = spdy,
      .server_error = "no application protocol",
@@ -342,14 +342,14 @@ static struct link *link_of(const struct shake *row)
 static void check_end(const struct link *link, int end, const struct shake *row, const char *words)
 {
     const struct tls_channel *channel = link->channels[end];
-    const char *who = end == CLIENT ? "client" : "server";
+    const char *side = end == CLIENT ? "client" : "server";
     if (words == NULL && (link->states[end] == TLS_FAILED || !tls_channel_is_open(channel)))
-        fail_msg("%s: the %s fails: %s", row->title, who,
+        fail_msg("%s: the %s fails: %s", row->title, side,
                  link->states[end] == TLS_FAILED ? tls_channel_error(channel) : "hangs");
     if (words != NULL && link->states[end] != TLS_FAILED)
-        fail_msg("%s: the %s does not fail", row->title, who);
+        fail_msg("%s: the %s does not fail", row->title, side);
     if (words != NULL && strstr(tls_channel_error(channel), words) == NULL)
-        fail_msg("%s: the %s says \"%s\", not \"%s\"", row->title, who, tls_channel_error(channel),
+        fail_msg("%s: the %s says \"%s\", not \"%s\"", row->title, side, tls_channel_error(channel),
                  words);
     if (words == NULL && row->protocol != NULL)
         assert_string_equal(tls_channel_protocol(channel), row->protocol);
@@ -454,10 +454,10 @@ static void the_end_differs_from_failure(void **state)
     settle(link);
     expect(link, SERVER, "last words");
     assert_int_equal(link->states[SERVER], TLS_CLOSED);
-    /* Half-closed: the answer still comes (RFC 8446 §6.1). */
-    say(link, SERVER, "answer");
+    /* Half-closed: the reply still comes (RFC 8446 §6.1). */
+    say(link, SERVER, "reply");
     settle(link);
-    expect(link, CLIENT, "answer");
+    expect(link, CLIENT, "reply");
     assert_false(tls_channel_write(link->channels[CLIENT], slice_of_text("after the end")));
     mem_refuse_nth(1);
     assert_false(tls_channel_write(link->channels[SERVER], slice_of_text("no memory")));

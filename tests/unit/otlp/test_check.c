@@ -327,7 +327,7 @@ static struct otlp_figures figures_of(size_t count, struct slice element, bool a
     return figures;
 }
 
-/* There is no limit on them: who keeps something for each charges for it. */
+/* There is no limit on them: code that keeps something for each charges for it. */
 static void small_messages_are_counted(void **state)
 {
     enum { COUNT = 3000000 };

@@ -20,7 +20,7 @@
 
 static char reason[JSON_REASON_BYTES_MAX];
 
-/* The text lies in an allocation of its own: AddressSanitizer sees every byte read beyond it. */
+/* The JSON is in an allocation of its own: AddressSanitizer sees every byte read beyond it. */
 static enum json_result read_bytes(const struct otlp_message *message, struct slice text,
                                    struct buffer **ret_encoded)
 {

@@ -255,7 +255,7 @@ static const struct {
     {ACTION("convert", "a", .converted_type = "string"), "a=l:", "a=s:[]"},
     {ACTION("convert", "a", .converted_type = "string"), "a=e:", "a=s:"},
     {ACTION("convert", "a", .converted_type = "int"), "a=s:1 a=s:2", "a=i:1 a=s:2"},
-    /* from the request: nobody is known here, and client.address then is empty */
+    /* from the request: without a client, client.address is empty */
     {ACTION("insert", "c", .from_context = "metadata.x"), "a=s:1", "a=s:1"},
     {ACTION("insert", "c", .from_context = "client.address"), "", "c=s:"},
     {ACTION("insert", "c", .from_context = "auth.subject", DEFAULT("d")), "", "c=s:d"},

@@ -24,7 +24,7 @@ struct request {
     uint64_t first;
     uint64_t items;
     uint64_t seen;       /* items that cuts have carried so far */
-    unsigned unanswered; /* cuts */
+    unsigned unresolved; /* cuts */
     bool has_failed;
     bool is_resolved;
 };
@@ -39,7 +39,7 @@ static void on_resolved(struct receipt *receipt, const struct outcome *outcome, 
     struct request *request = arg;
     assert_ptr_equal(receipt, &request->receipt);
     assert_false(request->is_resolved);
-    assert_int_equal(request->unanswered, 0);
+    assert_int_equal(request->unresolved, 0);
     assert_int_equal(request->seen, request->items);
     assert_int_equal(outcome->verdict, request->has_failed ? LOST : ACCEPTED);
     request->is_resolved = true;
@@ -72,21 +72,21 @@ static void cut(struct batcher *batcher, struct otlp_limit limit)
                 cut.batch->items <= 1);
     for (size_t i = 0; i < cut.receipts_count; i++) {
         assert_true(i == 0 || export_batch_receipts(&cut)[i] != export_batch_receipts(&cut)[i - 1]);
-        request_of(export_batch_receipts(&cut)[i])->unanswered++;
+        request_of(export_batch_receipts(&cut)[i])->unresolved++;
     }
     numbered_read(cut.batch, see, &cut);
     assert_true(pieces_count < PIECES_MAX);
     all_cuts[pieces_count++] = cut;
 }
 
-static void answer(size_t index)
+static void resolve(size_t index)
 {
     struct outcome outcome = outcome_accepted;
     if (random() % 4 == 0)
         outcome = (struct outcome){.verdict = LOST, .is_permanent = true, .message = "no"};
     for (size_t i = 0; i < all_cuts[index].receipts_count; i++) {
         struct request *request = request_of(export_batch_receipts(&all_cuts[index])[i]);
-        request->unanswered--;
+        request->unresolved--;
         request->has_failed |= outcome.verdict == LOST;
     }
     export_batch_resolve(&all_cuts[index], &outcome);
@@ -118,14 +118,14 @@ static void run_round(unsigned seed)
         for (long n = random() % 4; n > 0 && batcher.pending != NULL; n--)
             cut(&batcher, limit);
         while (pieces_count > 0 && random() % 3 == 0)
-            answer((size_t)random() % pieces_count);
+            resolve((size_t)random() % pieces_count);
     }
     while (batcher.pending != NULL)
         cut(&batcher, limit);
     assert_int_equal(batcher_items(&batcher), 0);
     assert_int_equal(batcher_bytes(&batcher), 0);
     while (pieces_count > 0)
-        answer((size_t)random() % pieces_count);
+        resolve((size_t)random() % pieces_count);
     for (size_t i = 0; i < REQUESTS; i++)
         assert_true(requests[i].is_resolved);
     batcher_fini(&batcher);
@@ -141,7 +141,7 @@ static void receipts_follow_their_items_whatever_the_cuts(void **state)
     budget_fini(&budget);
 }
 
-static void requests_that_were_answered_need_no_receipt(void **state)
+static void requests_without_receipts_are_batched_too(void **state)
 {
     (void)state;
     struct batcher batcher;
@@ -287,7 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(receipts_follow_their_items_whatever_the_cuts),
-        cmocka_unit_test(requests_that_were_answered_need_no_receipt),
+        cmocka_unit_test(requests_without_receipts_are_batched_too),
         cmocka_unit_test(one_acknowledged_request_makes_the_piece_so),
         cmocka_unit_test(profiles_are_merged_and_cut_for_their_receipts),
         cmocka_unit_test(a_request_without_items_waits_for_all_of_its_pieces),

@@ -124,13 +124,13 @@ static void profiles_of_different_tenants_are_never_one(void **state)
     struct partitions partitions;
     const struct client_metadata a[] = {{"other", "x"}, {"x-scope-orgid", "a"}};
     const struct client_metadata b[] = {{"x-scope-orgid", "b"}};
-    const struct client_metadata nobody[] = {{"other", "x"}, {"x-scope-orgid", ""}};
+    const struct client_metadata others[] = {{"other", "x"}, {"x-scope-orgid", ""}};
     budget_init(&budget, 1000);
     partitions_init(&partitions, PROFILES, &budget, (struct config_texts){.count = 0}, 2);
     partitions_owned_by(&partitions, on_timer, &budget);
     struct partition *of_a = partition_for(&partitions, a, 2);
     struct partition *of_b = partition_for(&partitions, b, 1);
-    struct partition *plain = partition_for(&partitions, nobody, 2);
+    struct partition *plain = partition_for(&partitions, others, 2);
     assert_ptr_not_equal(of_a, of_b);
     assert_string_equal(client_info_tenant(of_a->batcher.client), "a");
     assert_int_equal(of_a->batcher.client->metadata_count, 1);
@@ -198,7 +198,7 @@ static void those_that_were_idle_for_a_while_give_way(void **state)
     clock_fake_advance(1);
     assert_non_null(partition_for(&partitions, &rows[2], 1));
     assert_ptr_equal(partition_for(&partitions, &rows[1], 1), b);
-    /* All are in use, but a client without any of the values is always let in. */
+    /* All are in use, but a client without any of the values is always admitted. */
     assert_null(partition_for(&partitions, &rows[0], 1));
     assert_non_null(partitions_of(&partitions, NULL, 0));
     assert_int_equal(partitions.combinations_count, 3);

@@ -135,7 +135,7 @@ static void every_malformed_profile_is_refused_with_its_reason(void **state)
         assert_int_equal(is_read, row->reason == NULL);
         if (row->reason != NULL)
             assert_non_null(strstr(error.text, row->reason));
-        /* copied by those who build names of strings, even if empty */
+        /* copied by callers that build names of strings, even if empty */
         for (size_t k = 0; is_read && k < pprof.strings_count; k++)
             assert_non_null(pprof.strings[k].data);
         arena_clear(&arena);

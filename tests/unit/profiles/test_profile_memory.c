@@ -318,9 +318,9 @@ static enum budget_result limit_within(size_t shape, size_t count, uint64_t limi
     assert_int_equal(verdict, PROFILES_TAKEN);
     budget_init(&budget, limit);
     memory_watch_begin();
-    enum budget_result answer = profile_measure_reserve(
+    enum budget_result result = profile_measure_reserve(
         normalized.request, profile_limit_bytes(normalized.request), &budget, &reserve);
-    if (answer == BUDGET_GIVEN) {
+    if (result == BUDGET_GIVEN) {
         struct buffer *shaped = profile_limit(&rules, normalized.request, &budget, &figures);
         budget_release(&reserve);
         uint64_t charged = atomic_load(&budget.high_water);
@@ -333,7 +333,7 @@ static enum budget_result limit_within(size_t shape, size_t count, uint64_t limi
     assert_int_equal(budget_used(&budget), 0);
     budget_fini(&budget);
     buffer_unref(normalized.owner);
-    return answer;
+    return result;
 }
 
 static void limiting_stays_within_what_was_reserved(void **state)

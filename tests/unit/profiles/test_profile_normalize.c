@@ -506,7 +506,7 @@ static void random_requests_say_the_same_once_normalized(void **state)
     }
 }
 
-static void without_memory_the_answer_is_later(void **state)
+static void without_memory_the_result_is_later(void **state)
 {
     struct buffer *request = request_of(REQUEST_1_9);
     struct profile_normalized normalized;
@@ -536,7 +536,7 @@ int main(void)
         cmocka_unit_test(references_that_lead_nowhere_cost_their_attribute),
         cmocka_unit_test(what_needs_nothing_stays_as_it_is),
         cmocka_unit_test(random_requests_say_the_same_once_normalized),
-        cmocka_unit_test(without_memory_the_answer_is_later),
+        cmocka_unit_test(without_memory_the_result_is_later),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,7 +38,7 @@ static const struct {
     {"a tag that is spelt too long", BYTES(0x98, 0x00, 0x03, STACK_5), 5, 3, 0},
     {"attributes one by one", BYTES(0x10, 0x01, LINK_3, 0x10, 0x02, VALUES_9), 0, 3, 3},
     {"attributes in two lists", BYTES(ATTRIBUTES_1_2, LINK_3, ATTRIBUTES_1_2), 0, 3, 6},
-    {"fields nobody knows", BYTES(0xa2, 0x06, 0x01, 0x18, LINK_3, 0xa0, 0x06, 0x18), 0, 3, 0},
+    {"unknown fields", BYTES(0xa2, 0x06, 0x01, 0x18, LINK_3, 0xa0, 0x06, 0x18), 0, 3, 0},
     {"a length of two bytes", BYTES(0x22, 0x81, 0x00, 0x18, LINK_3), 0, 3, 0},
 };
 

@@ -234,9 +234,9 @@ void fixture_turn_alone(void)
 
 void fixture_turn_until_closed(struct h2_peer *peer, int32_t id)
 {
-    for (unsigned i = 0; i < TURNS_MAX && !h2_peer_answer(peer, id)->is_closed; i++)
+    for (unsigned i = 0; i < TURNS_MAX && !h2_peer_response(peer, id)->is_closed; i++)
         fixture_turn(peer, 1);
-    assert_true(h2_peer_answer(peer, id)->is_closed);
+    assert_true(h2_peer_response(peer, id)->is_closed);
 }
 
 uint64_t fixture_count(const char *metric, const char *transport, enum signal_kind signal)

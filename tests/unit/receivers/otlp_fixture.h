@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An otlp receiver on a hand-turned lane, between loopback clients and a pipeline that records what
- * it is offered and answers as it is told. */
+ * it is offered and resolves it as configured. */
 #pragma once
 
 #include "src/base/budget.h"
@@ -29,8 +29,8 @@ struct fixture {
     struct ledger ledger;
     struct config *config;
     struct component *receiver;
-    struct outcome outcome; /* what the pipeline answers */
-    bool holds;             /* it answers later: held */
+    struct outcome outcome; /* the result of the pipeline */
+    bool holds;             /* it comes later: held */
     struct receipt *held;
     unsigned offers;
     struct offered last;
@@ -44,7 +44,7 @@ extern struct fixture fixture;
 
 /* protocols: YAML flow text of the map below receivers::otlp. Listens on random ports. */
 void fixture_start(const char *protocols);
-/* Loads only; returns the problems' texts joined by newlines, "" when it loads. To be freed. */
+/* Loads only; returns the problems' messages joined by newlines, "" when it loads. To be freed. */
 char *fixture_problems(const char *protocols);
 /* Tells the receiver to stop, no more. */
 void fixture_begin_stop(void);

@@ -233,18 +233,18 @@ void pyroscope_ask(const char *line, const char *headers, struct slice body, uns
         h2_peer_turn(peer);
     }
     assert_true(peer->raw_size < PYROSCOPE_BYTES_MAX);
-    memcpy(pyroscope.answer, peer->raw_input != NULL ? (char *)peer->raw_input : "",
+    memcpy(pyroscope.response, peer->raw_input != NULL ? (char *)peer->raw_input : "",
            peer->raw_size);
-    pyroscope.answer[peer->raw_size] = '\0';
+    pyroscope.response[peer->raw_size] = '\0';
     h2_peer_close(peer);
     turn();
 }
 
-void pyroscope_assert_answer(const char *what, unsigned status, const char *part)
+void pyroscope_assert_response(const char *what, unsigned status, const char *part)
 {
     char line[32];
     snprintf(line, sizeof(line), "HTTP/1.1 %u", status);
-    if (strncmp(pyroscope.answer, line, strlen(line)) != 0 ||
-        strcasestr(pyroscope.answer, part) == NULL)
-        fail_msg("%s: expected %u and \"%s\", found\n%s", what, status, part, pyroscope.answer);
+    if (strncmp(pyroscope.response, line, strlen(line)) != 0 ||
+        strcasestr(pyroscope.response, part) == NULL)
+        fail_msg("%s: expected %u and \"%s\", found\n%s", what, status, part, pyroscope.response);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pyroscope receiver on a hand-turned lane, between loopback clients and a pipeline that records
- * what it is offered and answers as it is told. */
+ * what it is offered and resolves it as configured. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,9 +23,9 @@ struct pyroscope_fixture {
     struct config *config;
     struct component *receiver;
     size_t pipelines;       /* the first may have a delay; the others respond at once */
-    struct outcome outcome; /* what the pipeline answers … */
+    struct outcome outcome; /* the result of the pipeline … */
     unsigned busy_times;    /* … after it was busy so often */
-    uint64_t delay_ns; /* not 0: it answers all that it has together, so long after the first */
+    uint64_t delay_ns; /* not 0: it resolves all that it has together, so long after the first */
     struct receipt *held[PYROSCOPE_HELD_MAX]; /* meanwhile */
     unsigned held_count;
     unsigned held_max; /* the most that it had at a time */
@@ -41,7 +41,7 @@ struct pyroscope_fixture {
     size_t size;
     bool is_stopped;
     char address[64];
-    char answer[PYROSCOPE_BYTES_MAX]; /* as it stands on the wire */
+    char response[PYROSCOPE_BYTES_MAX]; /* as it stands on the wire */
 };
 
 extern struct pyroscope_fixture pyroscope;
@@ -50,8 +50,8 @@ extern struct pyroscope_fixture pyroscope;
 void pyroscope_start(const char *options);
 /* Stops the receiver and checks that nothing is left. */
 void pyroscope_stop(void);
-/* One HTTP/1.1 request on a connection of its own, up to its answer or for so many turns, each of
+/* One HTTP/1.1 request on a connection of its own, up to its response or for so many turns, each of
  * which takes ten milliseconds. headers: whole lines. */
 void pyroscope_ask(const char *line, const char *headers, struct slice body, unsigned turns);
-/* The answer's status, and a text that it holds. */
-void pyroscope_assert_answer(const char *what, unsigned status, const char *part);
+/* The response's status, and a string in it. */
+void pyroscope_assert_response(const char *what, unsigned status, const char *part);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OTLP over gRPC: what a call must look like and what it is answered. */
+/* OTLP over gRPC: what a call must look like and which status it gets. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
 #include "src/base/buffer.h"
@@ -114,15 +114,16 @@ static void assert_status(struct h2_peer *peer, int32_t id, const char *what, un
 {
     char expected[64];
     fixture_turn_until_closed(peer, id);
-    struct h2_answer *answer = h2_peer_answer(peer, id);
-    const char *trailers = answer->header_blocks > 1 ? answer->trailers : answer->headers;
+    struct h2_response *response = h2_peer_response(peer, id);
+    const char *trailers = response->header_blocks > 1 ? response->trailers : response->headers;
     snprintf(expected, sizeof(expected), "grpc-status: %u\n", code);
-    if (answer->status != http_status || strstr(trailers, expected) == NULL ||
+    if (response->status != http_status || strstr(trailers, expected) == NULL ||
         strstr(trailers, message) == NULL)
-        fail_msg("%s: found %u\n%s%s", what, answer->status, answer->headers, answer->trailers);
+        fail_msg("%s: found %u\n%s%s", what, response->status, response->headers,
+                 response->trailers);
 }
 
-/* A request that was answered but never completed is closed after this. */
+/* A request that got its response but was never completed is closed after this. */
 static void pass_the_discard(struct h2_peer *peer)
 {
     fixture_turn(peer, 10);
@@ -137,10 +138,10 @@ static void spans_arrive_byte_for_byte(void **state)
     size_t size = frame_traces(100);
     int32_t id = call(peer, NULL, frame, size, true);
     assert_status(peer, id, "traces", 200, 0, "");
-    struct h2_answer *answer = h2_peer_answer(peer, id);
-    assert_string_equal(answer->headers, "content-type: application/grpc\n");
-    assert_int_equal(answer->body_size, 7);
-    assert_memory_equal(answer->body, "\0\0\0\0\2\x0a\0", 7);
+    struct h2_response *response = h2_peer_response(peer, id);
+    assert_string_equal(response->headers, "content-type: application/grpc\n");
+    assert_int_equal(response->body_size, 7);
+    assert_memory_equal(response->body, "\0\0\0\0\2\x0a\0", 7);
     assert_int_equal(fixture.offers, 1);
     assert_int_equal(fixture.last.items, 100);
     assert_int_equal(fixture.last.size, fixture_traces(expected, 100));
@@ -250,8 +251,8 @@ static void headers_are_checked(void **state)
     h2_peer_close(peer);
 }
 
-/* No gRPC client sent it: the answer is one of plain HTTP, with a body for whoever reads it. */
-static void another_type_is_answered_in_words(void **state)
+/* No gRPC client sent it: the response is plain HTTP, with a body that people can read. */
+static void another_type_gets_a_plain_http_response(void **state)
 {
     static const char *const extra[] = {"content-type", "application/json", NULL};
     static const char text[] = "invalid gRPC request content-type \"application/json\"\nThis port "
@@ -260,10 +261,10 @@ static void another_type_is_answered_in_words(void **state)
     struct h2_peer *peer = h2_peer_connect(fixture.grpc_address, 0);
     int32_t id = call(peer, extra, "{}", 2, true);
     assert_status(peer, id, "json", 415, 3, "content-type: text/plain; charset=utf-8\n");
-    const struct h2_answer *answer = h2_peer_answer(peer, id);
-    assert_int_equal(answer->header_blocks, 1);
-    assert_true(answer->body_size > sizeof(text));
-    assert_memory_equal(answer->body, text, sizeof(text) - 1);
+    const struct h2_response *response = h2_peer_response(peer, id);
+    assert_int_equal(response->header_blocks, 1);
+    assert_true(response->body_size > sizeof(text));
+    assert_memory_equal(response->body, text, sizeof(text) - 1);
     h2_peer_close(peer);
 }
 
@@ -307,7 +308,7 @@ static void a_size_over_the_limit_is_refused_before_it_comes(void **state)
     int32_t id = call(peer, NULL, "\0\x7f\0\0\0", 5, false);
     pass_the_discard(peer);
     assert_status(peer, id, "never completed", 200, 8, "grpc: received message larger than max");
-    assert_int_equal(h2_peer_answer(peer, id)->close_code, NGHTTP2_NO_ERROR);
+    assert_int_equal(h2_peer_response(peer, id)->close_code, NGHTTP2_NO_ERROR);
     h2_peer_close(peer);
 }
 
@@ -332,7 +333,7 @@ static void a_bomb_is_refused(void **state)
     mem_free(zeros);
 }
 
-static void the_pipelines_answer_is_the_calls_answer(void **state)
+static void the_pipelines_result_is_the_status_of_the_call(void **state)
 {
     static const struct {
         struct outcome outcome;
@@ -363,11 +364,11 @@ static void the_pipelines_answer_is_the_calls_answer(void **state)
         fixture.outcome = rows[i].outcome;
         int32_t id = call(peer, NULL, frame, frame_traces(2), true);
         assert_status(peer, id, rows[i].message, 200, rows[i].code, rows[i].message);
-        struct h2_answer *answer = h2_peer_answer(peer, id);
-        assert_int_equal(strstr(answer->headers, "grpc-status-details-bin: ") != NULL,
+        struct h2_response *response = h2_peer_response(peer, id);
+        assert_int_equal(strstr(response->headers, "grpc-status-details-bin: ") != NULL,
                          rows[i].has_details);
         if (rows[i].code == 0)
-            assert_memory_equal(answer->body, "\0\0\0\0\5\x0a\3\x08\xac\2", 10);
+            assert_memory_equal(response->body, "\0\0\0\0\5\x0a\3\x08\xac\2", 10);
     }
     assert_int_equal(fixture_count("otelcol_receiver_refused_%s", "grpc", TRACES), 6);
     assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "grpc", TRACES), 2);
@@ -388,7 +389,7 @@ static void a_refusal_carries_retry_info(void **state)
     h2_peer_close(peer);
 }
 
-static void a_deadline_answers_while_the_pipeline_still_works(void **state)
+static void a_deadline_ends_the_call_while_the_pipeline_still_works(void **state)
 {
     static const char *const timeout[] = {"grpc-timeout", "500m", NULL};
     (void)state;
@@ -399,7 +400,7 @@ static void a_deadline_answers_while_the_pipeline_still_works(void **state)
     assert_non_null(fixture.held);
     clock_fake_advance(499 * (uint64_t)NS_PER_MS);
     fixture_turn(peer, 5);
-    assert_false(h2_peer_answer(peer, id)->is_closed);
+    assert_false(h2_peer_response(peer, id)->is_closed);
     clock_fake_advance(2 * (uint64_t)NS_PER_MS);
     assert_status(peer, id, "late", 200, 4, "context deadline exceeded");
     receipt_resolve(fixture.held, &outcome_accepted);
@@ -449,14 +450,14 @@ static void protocol_errors_have_their_own_counters(void **state)
     assert_int_equal(fixture_count("spanflame_receiver_streams_reset", "", TRACES), 2);
     assert_int_equal(fixture_count("spanflame_receiver_connections_aborted", "", TRACES), 0);
     h2_peer_close(peer);
-    struct h2_peer *stranger = h2_peer_connect_raw(fixture.grpc_address);
+    struct h2_peer *other = h2_peer_connect_raw(fixture.grpc_address);
     static const uint8_t window_of_0[4];
-    h2_peer_greet(stranger);
-    h2_peer_frame(stranger, NGHTTP2_WINDOW_UPDATE, 0, 0, window_of_0, sizeof(window_of_0));
-    for (unsigned i = 0; i < 100 && !stranger->has_ended; i++)
-        fixture_turn(stranger, 1);
-    assert_true(stranger->has_ended);
-    h2_peer_close(stranger);
+    h2_peer_greet(other);
+    h2_peer_frame(other, NGHTTP2_WINDOW_UPDATE, 0, 0, window_of_0, sizeof(window_of_0));
+    for (unsigned i = 0; i < 100 && !other->has_ended; i++)
+        fixture_turn(other, 1);
+    assert_true(other->has_ended);
+    h2_peer_close(other);
     for (unsigned i = 0; i < 10; i++)
         lane_turn(fixture.lane);
     assert_int_equal(fixture_count("spanflame_receiver_connections_aborted", "", TRACES), 1);
@@ -531,13 +532,13 @@ int main(void)
         ROW(gzip_is_inflated),
         ROW(snappy_and_zstd_are_inflated),
         ROW(headers_are_checked),
-        ROW(another_type_is_answered_in_words),
+        ROW(another_type_gets_a_plain_http_response),
         ROW(messages_are_checked),
         ROW(a_size_over_the_limit_is_refused_before_it_comes),
         ROW(a_bomb_is_refused),
-        ROW(the_pipelines_answer_is_the_calls_answer),
+        ROW(the_pipelines_result_is_the_status_of_the_call),
         ROW(a_refusal_carries_retry_info),
-        ROW(a_deadline_answers_while_the_pipeline_still_works),
+        ROW(a_deadline_ends_the_call_while_the_pipeline_still_works),
         ROW(a_client_that_leaves_is_forgotten),
         ROW(no_budget_is_a_refusal_with_a_hint),
         ROW(protocol_errors_have_their_own_counters),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OTLP over HTTP: the answers of the contract, request by request, as they stand on the wire. */
+/* OTLP over HTTP: the responses that the contract asks for, byte by byte. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
 #include "src/base/buffer.h"
@@ -26,7 +26,7 @@
 enum { REQUEST_MAX = 1 << 16, TURNS = 8 };
 
 static uint8_t body[REQUEST_MAX];
-static char answer[REQUEST_MAX];
+static char response[REQUEST_MAX];
 
 static int set_up(void **state)
 {
@@ -53,15 +53,15 @@ static size_t gzip_body(const uint8_t *plain, size_t size)
     return stream.total_out;
 }
 
-static void keep_answer(const struct h2_peer *peer)
+static void keep_response(const struct h2_peer *peer)
 {
     assert_true(peer->raw_size < REQUEST_MAX);
     if (peer->raw_size > 0)
-        memcpy(answer, peer->raw_input, peer->raw_size);
-    answer[peer->raw_size] = '\0';
+        memcpy(response, peer->raw_input, peer->raw_size);
+    response[peer->raw_size] = '\0';
 }
 
-/* One request on a connection of its own; what comes back is in answer. */
+/* One request on a connection of its own; what comes back is in response. */
 static void ask(const char *line, const char *headers, const void *data, size_t size)
 {
     char head[REQUEST_MAX];
@@ -74,18 +74,18 @@ static void ask(const char *line, const char *headers, const void *data, size_t 
     if (size > 0)
         h2_peer_write(peer, data, size);
     fixture_turn(peer, TURNS);
-    keep_answer(peer);
+    keep_response(peer);
     h2_peer_close(peer);
     for (unsigned i = 0; i < TURNS; i++)
         lane_turn(fixture.lane);
 }
 
-static void assert_answer(const char *what, const char *status, const char *part)
+static void assert_response(const char *what, const char *status, const char *part)
 {
     char line[64];
     snprintf(line, sizeof(line), "HTTP/1.1 %s", status);
-    if (strncmp(answer, line, strlen(line)) != 0 || strcasestr(answer, part) == NULL)
-        fail_msg("%s: expected %s and \"%s\", found\n%s", what, status, part, answer);
+    if (strncmp(response, line, strlen(line)) != 0 || strcasestr(response, part) == NULL)
+        fail_msg("%s: expected %s and \"%s\", found\n%s", what, status, part, response);
 }
 
 static const char protobuf[] = "Content-Type: application/x-protobuf\r\n";
@@ -96,9 +96,9 @@ static void spans_arrive_byte_for_byte(void **state)
     (void)state;
     size_t size = fixture_traces(body, 100);
     ask("POST /v1/traces", protobuf, body, size);
-    assert_answer("traces", "200 OK", "content-length: 2\r\n");
-    assert_non_null(strcasestr(answer, "content-type: application/x-protobuf\r\n"));
-    assert_non_null(strcasestr(answer, "\r\n\r\n\x0a"));
+    assert_response("traces", "200 OK", "content-length: 2\r\n");
+    assert_non_null(strcasestr(response, "content-type: application/x-protobuf\r\n"));
+    assert_non_null(strcasestr(response, "\r\n\r\n\x0a"));
     assert_int_equal(fixture.last.items, 100);
     assert_int_equal(fixture.last.signal, TRACES);
     assert_int_equal(fixture.last.size, fixture_traces(expected, 100));
@@ -113,7 +113,7 @@ static const struct {
     size_t size;
     const char *status;
     const char *part;
-} answers[] = {
+} responses[] = {
     {"POST /v1/traces", "Content-Type: APPLICATION/X-PROTOBUF; a=b\r\n", "", 0, "200", ""},
     {"POST /v1/metrics", "Content-Type: application/x-protobuf\r\n", "", 0, "200", ""},
     {"POST /v1/traces?x=y", "Content-Type: application/x-protobuf;\r\n", "", 0, "200", ""},
@@ -173,12 +173,12 @@ static const struct {
      "not gzip at all, but long enough", 32, "400", "gzip: invalid header"},
 };
 
-static void answers_are_those_of_the_contract(void **state)
+static void responses_are_those_of_the_contract(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-        ask(answers[i].line, answers[i].headers, answers[i].data, answers[i].size);
-        assert_answer(answers[i].line, answers[i].status, answers[i].part);
+    for (size_t i = 0; i < sizeof(responses) / sizeof(responses[0]); i++) {
+        ask(responses[i].line, responses[i].headers, responses[i].data, responses[i].size);
+        assert_response(responses[i].line, responses[i].status, responses[i].part);
     }
     assert_int_equal(fixture.offers, 0);
 }
@@ -197,13 +197,13 @@ static void broken_profiles_are_reported_and_the_rest_goes_on(void **state)
     static const char broken[] = "\x0a\x0f\x12\x0d" BROKEN_PROFILE DICTIONARY;
     (void)state;
     ask(profiles_line, protobuf, TEXT(mixed));
-    assert_answer("mixed", "200 OK", "\x08\x01\x12");
-    assert_non_null(strstr(answer, "profile 1: stack_index 9 is outside of the stack_table"));
+    assert_response("mixed", "200 OK", "\x08\x01\x12");
+    assert_non_null(strstr(response, "profile 1: stack_index 9 is outside of the stack_table"));
     assert_int_equal(fixture.offers, 1);
     assert_int_equal(fixture.last.signal, PROFILES);
     assert_int_equal(fixture.last.items, 1);
     ask(profiles_line, protobuf, TEXT(broken));
-    assert_answer("broken", "200 OK", "\x08\x01\x12");
+    assert_response("broken", "200 OK", "\x08\x01\x12");
     assert_int_equal(fixture.offers, 1); /* nothing is left to offer */
     assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "http", PROFILES), 1);
     assert_int_equal(fixture_count("otelcol_receiver_refused_%s", "http", PROFILES), 2);
@@ -218,12 +218,12 @@ static void older_layouts_of_profiles_arrive_as_the_new_one(void **state)
                               "\x2a\x00" DICTIONARY;
     (void)state;
     ask(profiles_line, protobuf, TEXT(old));
-    assert_answer("1.9", "200 OK", "");
+    assert_response("1.9", "200 OK", "");
     assert_int_equal(fixture.last.size, sizeof(new) - 1);
     assert_memory_equal(fixture.last.bytes, new, sizeof(new) - 1);
     assert_int_equal(fixture_count("spanflame_profiles_received", "1.9", TRACES), 1);
     ask(profiles_line, protobuf, TEXT("\x0a\x08\x12\x06\x12\x04\x12\x02\x08\x01"));
-    assert_answer("1.6", "400", "the layout of OTLP 1.6 or older");
+    assert_response("1.6", "400", "the layout of OTLP 1.6 or older");
     assert_int_equal(fixture_count("spanflame_profiles_received", "1.6", TRACES), 1);
     assert_int_equal(fixture.offers, 1);
 }
@@ -237,7 +237,7 @@ static void the_layout_of_profiles_is_detected(void **state)
     fixture_stop();
     fixture_start("{protocols: {http: {endpoint: 'localhost:0'}}, profiles_layout: '1.10'}");
     ask(profiles_line, protobuf, TEXT(request));
-    assert_answer("told", "200 OK", "");
+    assert_response("warned", "200 OK", "");
     assert_memory_equal(fixture.last.bytes, request, sizeof(request) - 1);
     assert_int_equal(fixture_count("spanflame_profiles_received", "1.10", TRACES), 1);
     fixture_stop();
@@ -252,12 +252,12 @@ static void profiles_without_samples_go_on_if_there_are_any(void **state)
                                   "f\x52\x02pp" DICTIONARY;
     (void)state;
     ask(profiles_line, protobuf, TEXT(payload));
-    assert_answer("payload", "200 OK", "");
+    assert_response("payload", "200 OK", "");
     assert_int_equal(fixture.offers, 1);
     assert_int_equal(fixture.last.items, 0);
     assert_int_equal(fixture.last.size, sizeof(payload) - 1);
     ask(profiles_line, protobuf, TEXT(DICTIONARY));
-    assert_answer("no profiles", "200 OK", "");
+    assert_response("no profiles", "200 OK", "");
     assert_int_equal(fixture.offers, 1);
 }
 
@@ -275,7 +275,7 @@ static void gzip_is_inflated(void **state)
     (void)state;
     size_t size = gzip_body(plain, fixture_traces(plain, 500));
     ask_encoded("gzip", body, size);
-    assert_answer("gzip", "200", "");
+    assert_response("gzip", "200", "");
     assert_int_equal(fixture.last.items, 500);
 }
 
@@ -284,7 +284,7 @@ static void every_encoding_is_inflated(void **state)
     static const struct {
         const char *name;
         enum codec codec;  /* that makes the body */
-        const char *empty; /* the answer to an empty body */
+        const char *empty; /* the status for an empty body */
     } rows[] = {
         {"gzip", CODEC_GZIP, "400"},
         {"zlib", CODEC_ZLIB, "400"},
@@ -305,13 +305,13 @@ static void every_encoding_is_inflated(void **state)
         struct codec_input input = {.parts = &part, .parts_count = 1, .level = -1};
         assert_int_equal(codec_deflate(box, rows[i].codec, &input, &packed), CODEC_OK);
         ask_encoded(rows[i].name, packed->data, packed->size);
-        assert_answer(rows[i].name, "200", "");
+        assert_response(rows[i].name, "200", "");
         assert_int_equal(fixture.last.items, 100 + i);
         buffer_unref(packed);
         ask_encoded(rows[i].name, "", 0);
-        assert_answer(rows[i].name, rows[i].empty, "");
+        assert_response(rows[i].name, rows[i].empty, "");
         ask_encoded(rows[i].name, "this is in no format at all", 27);
-        assert_answer(rows[i].name, "400", "content-type: application/x-protobuf\r\n");
+        assert_response(rows[i].name, "400", "content-type: application/x-protobuf\r\n");
     }
     codec_box_destroy(box);
 }
@@ -321,14 +321,14 @@ static void sizes_are_limited_before_and_after_inflating(void **state)
     uint8_t plain[20001] = {0};
     (void)state;
     ask("POST /v1/traces", protobuf, plain, sizeof(plain));
-    assert_answer("declared", "413", "http: request body too large");
+    assert_response("declared", "413", "http: request body too large");
     size_t size = gzip_body(plain, sizeof(plain));
     ask("POST /v1/traces", "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\n",
         body, size);
-    assert_answer("inflated", "413", "http: request body too large");
+    assert_response("inflated", "413", "http: request body too large");
 }
 
-static void the_pipelines_answer_is_the_requests_answer(void **state)
+static void the_pipelines_result_is_the_response(void **state)
 {
     static const struct {
         enum status_code code;
@@ -358,8 +358,8 @@ static void the_pipelines_answer_is_the_requests_answer(void **state)
             (struct outcome){.verdict = LOST, .code = rows[i].code, .message = "text"};
         expected[1] = (char)rows[i].code;
         ask("POST /v1/traces", protobuf, body, fixture_traces(body, 1));
-        assert_answer(rows[i].status, rows[i].status, expected);
-        assert_null(strcasestr(answer, "retry-after"));
+        assert_response(rows[i].status, rows[i].status, expected);
+        assert_null(strcasestr(response, "retry-after"));
     }
     assert_int_equal(fixture_count("otelcol_receiver_refused_%s", "http", TRACES), 16);
     assert_int_equal(fixture_count("otelcol_receiver_failed_%s", "http", TRACES), 0);
@@ -370,14 +370,14 @@ static void refusals_say_when_to_come_back(void **state)
     (void)state;
     fixture.outcome = outcome_busy("full");
     ask("POST /v1/traces", protobuf, body, fixture_traces(body, 1));
-    assert_answer("busy", "503", "retry-after: 1\r\n");
+    assert_response("busy", "503", "retry-after: 1\r\n");
     assert_true(budget_try_take(&fixture.budget, 64 * MIB - 100));
     ask("POST /v1/traces", protobuf, body, fixture_traces(body, 1));
-    assert_answer("no budget", "503", "retry-after: 1\r\n");
+    assert_response("no budget", "503", "retry-after: 1\r\n");
     budget_return(&fixture.budget, 64 * MIB - 100);
 }
 
-static void an_answer_waits_for_the_receipt(void **state)
+static void the_response_waits_for_the_receipt(void **state)
 {
     char head[256];
     (void)state;
@@ -394,8 +394,8 @@ static void an_answer_waits_for_the_receipt(void **state)
     assert_int_equal(peer->raw_size, 0);
     receipt_resolve(fixture.held, &outcome_accepted);
     fixture_turn(peer, TURNS);
-    keep_answer(peer);
-    assert_answer("late", "200", "");
+    keep_response(peer);
+    assert_response("late", "200", "");
     h2_peer_close(peer);
 }
 
@@ -436,7 +436,7 @@ static unsigned ask_dense_at(const char *path, size_t size)
         if (fixture.offers - before > most)
             most = fixture.offers - before;
     }
-    keep_answer(peer);
+    keep_response(peer);
     h2_peer_close(peer);
     fixture_turn_alone();
     return most;
@@ -459,7 +459,7 @@ static void a_request_of_many_small_messages_does_not_hold_the_lane(void **state
         out.size = 0;
         fixture.offers = 0;
         unsigned most = ask_dense(empty_spans(&out, counts[i]));
-        assert_answer("dense", "200 OK", "");
+        assert_response("dense", "200 OK", "");
         assert_in_range(most, 1, 2);
         assert_in_range(fixture.offers, counts[i] / DENSE_MESSAGES_MAX,
                         counts[i] / DENSE_MESSAGES_MAX * 2);
@@ -480,7 +480,7 @@ static void a_request_of_many_small_profiles_does_not_hold_the_lane(void **state
         out.size = 0;
         fixture.offers = 0;
         unsigned most = ask_dense_at("/v1development/profiles", empty_spans(&out, counts[i]));
-        assert_answer("dense", "200 OK", "");
+        assert_response("dense", "200 OK", "");
         assert_int_equal(most, 1);
         assert_int_equal(fixture.offers, (counts[i] + DENSE_PROFILES_MAX - 1) / DENSE_PROFILES_MAX);
     }
@@ -497,13 +497,13 @@ static void resources_without_items_go_nowhere(void **state)
         profile_bytes_add(&out, slice_of("\x0a\0", 2));
     profile_bytes_add(&out, slice_of("\x0a\4\x12\2\x12\0", 6));
     ask_dense(gzip_body(out.data, out.size));
-    assert_answer("dense", "200 OK", "");
+    assert_response("dense", "200 OK", "");
     assert_int_equal(fixture.offers, 1);
     assert_int_equal(fixture.last.items, 1);
     profile_bytes_fini(&out);
 }
 
-/* The worst answer of the pieces is the request's. */
+/* The worst result of the pieces is the request's. */
 static void a_dense_request_is_refused_when_a_piece_is(void **state)
 {
     struct profile_bytes out = {0};
@@ -511,7 +511,7 @@ static void a_dense_request_is_refused_when_a_piece_is(void **state)
     start_large();
     fixture.outcome = outcome_busy("full");
     ask_dense(empty_spans(&out, 200000));
-    assert_answer("busy", "503", "full");
+    assert_response("busy", "503", "full");
     profile_bytes_fini(&out);
 }
 
@@ -543,7 +543,7 @@ static void large_requests_are_refused_as_small_ones(void **state)
         profile_bytes_add(&out, slice_of("\x0a\0", 2));
     profile_bytes_add(&out, slice_of("\x0a\5", 2));
     ask_dense(gzip_body(out.data, out.size));
-    assert_answer("torn", "400", "ExportTraceServiceRequest");
+    assert_response("torn", "400", "ExportTraceServiceRequest");
     assert_int_equal(fixture.offers, 0);
     profile_bytes_fini(&out);
 }
@@ -558,7 +558,7 @@ static void http2_takes_the_same_requests(void **state)
     struct h2_peer *peer = h2_peer_connect(fixture.http_address, 0);
     int32_t id = h2_peer_request(peer, fields, body, fixture_traces(body, 7), true);
     fixture_turn_until_closed(peer, id);
-    assert_int_equal(h2_peer_answer(peer, id)->status, 200);
+    assert_int_equal(h2_peer_response(peer, id)->status, 200);
     assert_int_equal(fixture.last.items, 7);
     h2_peer_close(peer);
 }
@@ -569,20 +569,20 @@ static void keys_change_what_is_taken(void **state)
     fixture_stop();
     fixture_start("{protocols: {http: {endpoint: 'localhost:0', traces_url_path: "
                   "'http://h/in/spans?x', compression_algorithms: [gzip], include_metadata: true, "
-                  "response_headers: {X-Answer: yes please, Content-Type: text/odd}}}}");
+                  "response_headers: {X-Extra: yes please, Content-Type: text/odd}}}}");
     size_t size = gzip_body(body, 0);
     ask("POST /in/spans", protobuf, "", 0);
-    assert_answer("plain", "400", "unsupported Content-Encoding: ");
-    assert_non_null(strcasestr(answer, "x-answer: yes please\r\n"));
-    assert_null(strstr(answer, "text/odd"));
+    assert_response("plain", "400", "unsupported Content-Encoding: ");
+    assert_non_null(strcasestr(response, "x-extra: yes please\r\n"));
+    assert_null(strstr(response, "text/odd"));
     ask("POST /v1/traces", "Content-Encoding: gzip\r\n", body, size);
-    assert_answer("other path", "404", "x-answer: yes please\r\n");
+    assert_response("other path", "404", "x-extra: yes please\r\n");
     uint8_t plain[100];
     size = gzip_body(plain, fixture_traces(plain, 1));
     ask("POST /in/spans",
         "Content-Type: application/x-protobuf\r\nContent-Encoding: gzip\r\nX-Tenant: acme\r\n",
         body, size);
-    assert_answer("gzip", "200", "x-answer: yes please\r\n");
+    assert_response("gzip", "200", "x-extra: yes please\r\n");
     assert_string_equal(fixture.last.tenant, "acme");
     assert_string_equal(fixture.last.host, "collector");
 }
@@ -608,11 +608,11 @@ static void each_response_has_all_response_headers(void **state)
     for (size_t i = 0; i < HTTP_COMMON_HEADERS_MAX - 1; i++) {
         char name[8];
         snprintf(name, sizeof(name), "x-%02zu: ", i);
-        assert_non_null(strcasestr(answer, name));
-        assert_non_null(strstr(h2_peer_answer(peer, id)->headers, name));
+        assert_non_null(strcasestr(response, name));
+        assert_non_null(strstr(h2_peer_response(peer, id)->headers, name));
     }
-    assert_null(strstr(answer, "text/odd"));
-    assert_null(strstr(h2_peer_answer(peer, id)->headers, "text/odd"));
+    assert_null(strstr(response, "text/odd"));
+    assert_null(strstr(h2_peer_response(peer, id)->headers, "text/odd"));
     h2_peer_close(peer);
 }
 
@@ -623,7 +623,7 @@ static void an_empty_list_of_compressions_leaves_bodies_alone(void **state)
     fixture_stop();
     fixture_start("{protocols: {http: {endpoint: 'localhost:0', compression_algorithms: []}}}");
     ask_encoded("gzip", plain, fixture_traces(plain, 3));
-    assert_answer("plain, whatever the header says", "200", "");
+    assert_response("plain, whatever the header says", "200", "");
     assert_int_equal(fixture.last.items, 3);
 }
 
@@ -654,9 +654,9 @@ static void origins_match_at_both_ends(void **state)
         snprintf(headers, sizeof(headers), "Origin: %s\r\nAccess-Control-Request-Method: POST\r\n",
                  rows[i].origin);
         ask("OPTIONS /v1/traces", headers, "", 0);
-        assert_answer(rows[i].origin, "204", rows[i].is_allowed ? allowed : "vary: ");
+        assert_response(rows[i].origin, "204", rows[i].is_allowed ? allowed : "vary: ");
         if (!rows[i].is_allowed)
-            assert_null(strcasestr(answer, allowed));
+            assert_null(strcasestr(response, allowed));
     }
 }
 
@@ -695,7 +695,7 @@ int main(void)
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         ROW(spans_arrive_byte_for_byte),
-        ROW(answers_are_those_of_the_contract),
+        ROW(responses_are_those_of_the_contract),
         ROW(broken_profiles_are_reported_and_the_rest_goes_on),
         ROW(older_layouts_of_profiles_arrive_as_the_new_one),
         ROW(the_layout_of_profiles_is_detected),
@@ -703,9 +703,9 @@ int main(void)
         ROW(gzip_is_inflated),
         ROW(every_encoding_is_inflated),
         ROW(sizes_are_limited_before_and_after_inflating),
-        ROW(the_pipelines_answer_is_the_requests_answer),
+        ROW(the_pipelines_result_is_the_response),
         ROW(refusals_say_when_to_come_back),
-        ROW(an_answer_waits_for_the_receipt),
+        ROW(the_response_waits_for_the_receipt),
         ROW(a_request_of_many_small_messages_does_not_hold_the_lane),
         ROW(resources_without_items_go_nowhere),
         ROW(a_request_of_many_small_profiles_does_not_hold_the_lane),

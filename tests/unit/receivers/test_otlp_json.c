@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OTLP/JSON over HTTP: it arrives as protobuf, and its answers are JSON. */
+/* OTLP/JSON over HTTP: it arrives as protobuf, and its responses are JSON. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
 #include "src/base/lane.h"
@@ -14,9 +14,9 @@
 #include <cmocka.h>
 #include <zlib.h>
 
-enum { ANSWER_MAX = 4096, TURNS = 8 };
+enum { RESPONSE_MAX = 4096, TURNS = 8 };
 
-static char answer[ANSWER_MAX];
+static char response[RESPONSE_MAX];
 
 static int set_up(void **state)
 {
@@ -43,24 +43,24 @@ static void post(const char *path, const char *headers, struct slice body)
     h2_peer_write(peer, head, (size_t)used);
     h2_peer_write(peer, body.data, body.size);
     fixture_turn(peer, TURNS);
-    assert_true(peer->raw_size < ANSWER_MAX);
+    assert_true(peer->raw_size < RESPONSE_MAX);
     if (peer->raw_size > 0)
-        memcpy(answer, peer->raw_input, peer->raw_size);
-    answer[peer->raw_size] = '\0';
+        memcpy(response, peer->raw_input, peer->raw_size);
+    response[peer->raw_size] = '\0';
     h2_peer_close(peer);
     for (unsigned i = 0; i < TURNS; i++)
         lane_turn(fixture.lane);
 }
 
-static void assert_answer(const char *status, const char *body)
+static void assert_response(const char *status, const char *body)
 {
     char line[64];
-    const char *found = strstr(answer, "\r\n\r\n");
+    const char *found = strstr(response, "\r\n\r\n");
     snprintf(line, sizeof(line), "HTTP/1.1 %s", status);
-    bool is_json = strcasestr(answer, "\r\ncontent-type: application/json\r\n") != NULL;
-    if (!is_json || strncmp(answer, line, strlen(line)) != 0 || found == NULL ||
+    bool is_json = strcasestr(response, "\r\ncontent-type: application/json\r\n") != NULL;
+    if (!is_json || strncmp(response, line, strlen(line)) != 0 || found == NULL ||
         strncmp(found + 4, body, strlen(body)) != 0)
-        fail_msg("expected %s in JSON, which begins %s, found\n%s", status, body, answer);
+        fail_msg("expected %s in JSON, which begins %s, found\n%s", status, body, response);
 }
 
 static const char spans[] =
@@ -73,7 +73,7 @@ static void json_arrives_as_protobuf(void **state)
                                    "b";
     (void)state;
     post("/v1/traces", "", slice_of_text(spans));
-    assert_answer("200 OK", "{\"partialSuccess\":{}}");
+    assert_response("200 OK", "{\"partialSuccess\":{}}");
     assert_int_equal(fixture.last.items, 2);
     assert_int_equal(fixture.last.size, sizeof(expected) - 1);
     assert_memory_equal(fixture.last.bytes, expected, sizeof(expected) - 1);
@@ -92,7 +92,7 @@ static void json_may_be_compressed(void **state)
     assert_int_equal(deflate(&stream, Z_FINISH), Z_STREAM_END);
     deflateEnd(&stream);
     post("/v1/traces", "Content-Encoding: gzip\r\n", slice_of(packed, stream.total_out));
-    assert_answer("200 OK", "{\"partialSuccess\":{}}");
+    assert_response("200 OK", "{\"partialSuccess\":{}}");
     assert_int_equal(fixture.last.items, 2);
 }
 
@@ -102,7 +102,7 @@ static void bodies_without_items_are_fine_but_not_offered(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
         post("/v1/traces", "", slice_of_text(bodies[i]));
-        assert_answer("200 OK", "{\"partialSuccess\":{}}");
+        assert_response("200 OK", "{\"partialSuccess\":{}}");
     }
     assert_int_equal(fixture.offers, 0);
 }
@@ -111,7 +111,7 @@ static void refusals_are_json(void **state)
 {
     static const struct {
         const char *body;
-        const char *answer;
+        const char *response;
     } rows[] = {
         {"", "{\"code\":3,\"message\":\"JSON at byte 0: found the end of the text, expected"},
         {"{}{}", "{\"code\":3,\"message\":\"JSON at byte 2: found {, expected nothing after"},
@@ -123,11 +123,11 @@ static void refusals_are_json(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         post("/v1/traces", "", slice_of_text(rows[i].body));
-        assert_answer("400 Bad Request", rows[i].answer);
+        assert_response("400 Bad Request", rows[i].response);
     }
     fixture.outcome = outcome_busy("the queue is full");
     post("/v1/traces", "", slice_of_text(spans));
-    assert_answer("503", "{\"code\":14,\"message\":\"the queue is full\"");
+    assert_response("503", "{\"code\":14,\"message\":\"the queue is full\"");
     assert_int_equal(fixture_count("otelcol_receiver_refused_%s", "http", TRACES), 2);
 }
 
@@ -143,9 +143,9 @@ static void without_memory_the_client_is_asked_to_retry(void **state)
         mem_refuse_nth(n);
         post("/v1/traces", "", slice_of_text(spans));
         mem_refuse_nth(0);
-        if (answer[0] == '\0' || strstr(answer, "200 OK") != NULL)
+        if (response[0] == '\0' || strstr(response, "200 OK") != NULL)
             continue; /* before the body, or after the request was taken */
-        assert_answer("503", "{\"code\":14,\"message\":\"the memory budget is used up");
+        assert_response("503", "{\"code\":14,\"message\":\"the memory budget is used up");
         refusals++;
     }
     assert_in_range(refusals, 1, tries);
@@ -160,8 +160,9 @@ static void profiles_have_the_current_layout(void **state)
         "\"linkTable\":[{}],\"stringTable\":[\"\"],\"attributeTable\":[{}],\"stackTable\":[{}]}}";
     (void)state;
     post("/v1development/profiles", "", slice_of_text(body));
-    assert_answer("200 OK", "{\"partialSuccess\":{\"rejectedProfiles\":\"1\",\"errorMessage\":\"");
-    assert_non_null(strstr(answer, "profile 1: stack_index 9"));
+    assert_response("200 OK",
+                    "{\"partialSuccess\":{\"rejectedProfiles\":\"1\",\"errorMessage\":\"");
+    assert_non_null(strstr(response, "profile 1: stack_index 9"));
     assert_int_equal(fixture.last.signal, PROFILES);
     assert_int_equal(fixture.last.items, 1);
     assert_int_equal(fixture_count("spanflame_profiles_received", "1.10", TRACES), 1);

@@ -88,7 +88,7 @@ struct request_case {
     const char *headers;
     struct slice body;
     unsigned status;
-    const char *answer;
+    const char *response;
     unsigned accepted; /* batches */
 };
 
@@ -98,13 +98,13 @@ static void run_cases(const struct request_case *cases, size_t count)
         const struct request_case *c = &cases[i];
         pyroscope.accepted = 0;
         pyroscope_ask(c->line != NULL ? c->line : push_line, c->headers, c->body, TURNS);
-        pyroscope_assert_answer(c->what, c->status, c->answer);
+        pyroscope_assert_response(c->what, c->status, c->response);
         if (pyroscope.accepted != c->accepted)
             fail_msg("%s: %u batches", c->what, pyroscope.accepted);
     }
 }
 
-static void push_is_answered_as_the_server_does(void **state)
+static void push_responses_are_those_of_the_server(void **state)
 {
     static const struct request_case cases[] = {
         {"proto", NULL, PROTO, BYTES(PUSH), 200, "content-type: application/proto", 1},
@@ -234,7 +234,7 @@ static void refused_uploads_get_the_reason(void **state)
     run_cases(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
-static void probes_and_unknown_paths_are_answered(void **state)
+static void probes_and_unknown_paths_get_responses(void **state)
 {
     static const struct request_case cases[] = {
         {"ready", "GET /ready", "", BYTES(""), 200, "\r\n\r\nready", 0},
@@ -247,7 +247,7 @@ static void probes_and_unknown_paths_are_answered(void **state)
 }
 
 /* Turns both ends until the stream is closed; the clock goes on ten milliseconds a time. */
-static const struct h2_answer *ask_by_grpc(struct h2_peer *peer, unsigned turns)
+static const struct h2_response *ask_by_grpc(struct h2_peer *peer, unsigned turns)
 {
     static const char *const fields[] = {":method",
                                          "POST",
@@ -264,21 +264,21 @@ static const struct h2_answer *ask_by_grpc(struct h2_peer *peer, unsigned turns)
                                          NULL};
     static const char body[] = "\0\0\0\0\x30" PUSH;
     int32_t id = h2_peer_request(peer, fields, body, sizeof(body) - 1, true);
-    for (unsigned i = 0; i < turns && !h2_peer_answer(peer, id)->is_closed; i++) {
+    for (unsigned i = 0; i < turns && !h2_peer_response(peer, id)->is_closed; i++) {
         h2_peer_turn(peer);
         lane_turn(pyroscope.lane);
         clock_fake_advance(10 * (uint64_t)NS_PER_MS);
     }
-    return h2_peer_answer(peer, id);
+    return h2_peer_response(peer, id);
 }
 
 static void grpc_comes_in_on_the_same_path(void **state)
 {
     (void)state;
     struct h2_peer *peer = h2_peer_connect(pyroscope.address, 0);
-    const struct h2_answer *answer = ask_by_grpc(peer, 100);
-    assert_int_equal(answer->status, 200);
-    assert_non_null(strstr(answer->trailers, "grpc-status: 0"));
+    const struct h2_response *response = ask_by_grpc(peer, 100);
+    assert_int_equal(response->status, 200);
+    assert_non_null(strstr(response->trailers, "grpc-status: 0"));
     assert_int_equal(pyroscope.accepted, 1);
     h2_peer_close(peer);
 }
@@ -320,7 +320,7 @@ static void a_busy_pipeline_is_waited_for(void **state)
     (void)state;
     pyroscope.busy_times = 3;
     pyroscope_ask(push_line, PROTO, body, PATIENT_TURNS);
-    pyroscope_assert_answer("a while", 200, "");
+    pyroscope_assert_response("a while", 200, "");
     assert_int_equal(pyroscope.offers, 4);
     assert_int_equal(pyroscope.accepted, 1);
     assert_int_equal(pyroscope.received, 1);
@@ -333,10 +333,10 @@ static void patience_ends(void **state)
     (void)state;
     pyroscope.busy_times = 1000;
     pyroscope_ask(push_line, PROTO, body, PATIENT_TURNS);
-    pyroscope_assert_answer("Push", 503, "retry-after: 1");
-    pyroscope_assert_answer("Push", 503, "{\"code\":\"unavailable\"");
+    pyroscope_assert_response("Push", 503, "retry-after: 1");
+    pyroscope_assert_response("Push", 503, "{\"code\":\"unavailable\"");
     pyroscope_ask("POST /ingest?name=a", "", slice_of_text("main 1\n"), PATIENT_TURNS);
-    pyroscope_assert_answer("/ingest", 503, "retry-after: 1");
+    pyroscope_assert_response("/ingest", 503, "retry-after: 1");
     assert_int_equal(pyroscope.accepted, 0);
     assert_int_equal(pyroscope.received, 2);
     assert_int_equal(pyroscope.given_up, 2);
@@ -348,12 +348,12 @@ static void a_rejection_is_reported_at_once(void **state)
     (void)state;
     pyroscope.outcome = outcome_refused(STATUS_INVALID_ARGUMENT, "not \"that\"");
     pyroscope_ask(push_line, PROTO, body, TURNS);
-    pyroscope_assert_answer("Push", 400, "not \\\"that\\\"");
+    pyroscope_assert_response("Push", 400, "not \\\"that\\\"");
     pyroscope_ask("POST /ingest?name=a", "", slice_of_text("main 1\n"), TURNS);
-    pyroscope_assert_answer("/ingest", 400, "not \\\"that\\\"");
+    pyroscope_assert_response("/ingest", 400, "not \\\"that\\\"");
     pyroscope.outcome = outcome_refused(STATUS_UNAUTHENTICATED, "no org id");
     pyroscope_ask("POST /ingest?name=a", "", slice_of_text("main 1\n"), TURNS);
-    pyroscope_assert_answer("/ingest", 401, "{\"code\":\"unauthenticated\"");
+    pyroscope_assert_response("/ingest", 401, "{\"code\":\"unauthenticated\"");
     assert_int_equal(pyroscope.offers, 3);
 }
 
@@ -373,7 +373,7 @@ static void a_short_budget_is_waited_for_before_the_body_is_read(void **state)
     timer_init(&relief, on_relief, &pyroscope.budget);
     lane_timer_start(pyroscope.lane, &relief, (uint64_t)NS_PER_S);
     pyroscope_ask(push_line, PROTO, body, PATIENT_TURNS);
-    pyroscope_assert_answer("relieved", 200, "");
+    pyroscope_assert_response("relieved", 200, "");
     assert_int_equal(pyroscope.accepted, 1);
 }
 
@@ -397,11 +397,11 @@ static void a_spent_budget_is_reported(void **state)
     (void)state;
     assert_true(budget_try_take(&pyroscope.budget, 16 * MIB));
     pyroscope_ask(push_line, PROTO, body, PATIENT_TURNS);
-    pyroscope_assert_answer("spent", 503, "memory budget");
+    pyroscope_assert_response("spent", 503, "memory budget");
     budget_return(&pyroscope.budget, 16 * MIB);
 }
 
-/* Each line becomes a function, a location and a sample: more than the budget, of which nobody else
+/* Each line becomes a function, a location and a sample: more than the budget, of which no other
  * has taken anything. */
 static void what_never_fits_is_rejected_at_once(void **state)
 {
@@ -415,7 +415,7 @@ static void what_never_fits_is_rejected_at_once(void **state)
     for (unsigned i = 0; i < LINES; i++)
         size += (size_t)snprintf(text + size, LINE_SIZE, "%x 1\n", i);
     pyroscope_ask("POST /ingest?name=a", "", slice_of(text, size), PATIENT_TURNS);
-    pyroscope_assert_answer("too large", 413, "service::budget_mib");
+    pyroscope_assert_response("too large", 413, "service::budget_mib");
     const struct pyroscope_receiver_counters *counters = pyroscope.receiver->counters;
     assert_int_equal(counter_read(&counters->waits), 0);
 }
@@ -428,9 +428,9 @@ static void the_status_is_that_of_the_reported_refusal(void **state)
     (void)state;
     budget_lower(&pyroscope.budget, (uint64_t)60 * 1024);
     pyroscope_ask(push_line, PROTO, large, PATIENT_TURNS);
-    pyroscope_assert_answer("too large", 413, "service::budget_mib");
+    pyroscope_assert_response("too large", 413, "service::budget_mib");
     pyroscope_ask(push_line, PROTO, body, PATIENT_TURNS);
-    pyroscope_assert_answer("refused before", 400, "invalid_argument");
+    pyroscope_assert_response("refused before", 400, "invalid_argument");
 }
 
 static void a_client_that_has_gone_loses_nothing(void **state)
@@ -479,7 +479,7 @@ static void a_request_of_many_profiles_gives_others_their_turn(void **state)
     pyroscope_start("{endpoint: 'localhost:0', max_request_body_size: 1000000}");
     struct buffer *push = push_of_many(slice_of(profile, sizeof(profile) - 1), PROFILES_COUNT - 1);
     pyroscope_ask(push_line, PROTO, buffer_slice(push), PATIENT_TURNS);
-    pyroscope_assert_answer("many profiles", 200, "");
+    pyroscope_assert_response("many profiles", 200, "");
     assert_int_equal(pyroscope.accepted, PROFILES_COUNT);
     assert_in_range(pyroscope.turn_offers_max, 1, IN_A_TURN);
     buffer_unref(push);
@@ -497,7 +497,7 @@ static void a_slow_pipeline_gets_many_profiles_at_a_time(void **state)
     pyroscope.busy_times = 3;
     struct buffer *push = push_of_many(slice_of(profile, sizeof(profile) - 1), PROFILES_COUNT - 1);
     pyroscope_ask(push_line, PROTO, buffer_slice(push), PATIENT_TURNS);
-    pyroscope_assert_answer("a slow pipeline", 200, "");
+    pyroscope_assert_response("a slow pipeline", 200, "");
     assert_int_equal(pyroscope.received, PROFILES_COUNT);
     assert_int_equal(pyroscope.accepted, PROFILES_COUNT);
     assert_int_equal(pyroscope.held_max, PYROSCOPE_DELIVERIES_MAX);
@@ -514,7 +514,7 @@ static void the_last_of_several_pipelines_ends_a_request_without_client(void **s
     pyroscope.pipelines = 2;
     pyroscope.delay_ns = 500 * (uint64_t)NS_PER_MS;
     pyroscope_ask(push_line, PROTO, body, 10);
-    assert_string_equal(pyroscope.answer, "");
+    assert_string_equal(pyroscope.response, "");
     assert_int_equal(pyroscope.received, 1);
     for (unsigned i = 0; i < PATIENT_TURNS && pyroscope.received < 2; i++)
         pyroscope_ask("GET /ready", "", slice_of_text(""), TURNS);
@@ -531,12 +531,12 @@ static void what_a_request_inflates_to_is_bounded(void **state)
     pyroscope_start("{endpoint: 'localhost:0', max_request_body_size: 16777216}");
     struct buffer *push = push_of_many(slice_of(file, sizeof(file)), ENOUGH);
     pyroscope_ask(push_line, PROTO, buffer_slice(push), PATIENT_TURNS);
-    pyroscope_assert_answer("just not too much", 400, "gzip");
+    pyroscope_assert_response("just not too much", 400, "gzip");
     assert_int_equal(pyroscope.accepted, 1);
     buffer_unref(push);
     push = push_of_many(slice_of(file, sizeof(file)), ENOUGH + 1);
     pyroscope_ask(push_line, PROTO, buffer_slice(push), PATIENT_TURNS);
-    pyroscope_assert_answer("too much", 400, "gzip");
+    pyroscope_assert_response("too much", 400, "gzip");
     assert_int_equal(pyroscope.accepted, 1);
     buffer_unref(push);
     pyroscope_stop();
@@ -553,10 +553,10 @@ static void the_tenant_is_context(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(push_is_answered_as_the_server_does, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(push_responses_are_those_of_the_server, set_up, tear_down),
         cmocka_unit_test_setup_teardown(uploads_of_every_form_are_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refused_uploads_get_the_reason, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(probes_and_unknown_paths_are_answered, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(probes_and_unknown_paths_get_responses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(grpc_comes_in_on_the_same_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_of_jfr_are_passed_on_as_they_came, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_busy_pipeline_is_waited_for, set_up, tear_down),
