@@ -22,11 +22,16 @@ static const struct counter_row forward_counters[] = {
     COUNTER_END,
 };
 
-static void forward_consume(struct component *self, struct batch *batch, struct receipt *receipt)
+static void forward_count(struct component *self, const struct batch *batch)
 {
     struct forward_counters *counters = self->counters;
     assert(batch->signal == self->output);
     counter_add(&counters->consumed[batch->signal], batch->items);
+}
+
+static void forward_consume(struct component *self, struct batch *batch, struct receipt *receipt)
+{
+    forward_count(self, batch);
     outlet_pass(self->outlets[self->output], batch, receipt);
 }
 
@@ -39,6 +44,7 @@ const struct component_factory forward_connector_factory = {
                  [LOGS] = SIGNAL_LOGS,
                  [PROFILES] = SIGNAL_PROFILES},
     .passes_on = true,
+    .count_passed = forward_count,
     .instance_size = sizeof(struct component),
     .counters_size = sizeof(struct forward_counters),
     .counters = forward_counters,

@@ -77,6 +77,9 @@ struct component_factory {
      * ledger the items stay the same, owed to the exporters downstream. Otherwise items end at the
      * connector, delivered when it accepts them, and its output is received anew (outlet_offer). */
     bool passes_on;
+    /* With passes_on: counts a batch that is passed to some of the pipelines downstream, past
+     * consume. */
+    void (*count_passed)(struct component *self, const struct batch *batch);
     size_t instance_size; /* of the struct that embeds struct component */
     size_t config_size;
     const struct config_field *fields; /* NULL: no keys at all */

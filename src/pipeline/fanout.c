@@ -13,6 +13,7 @@
 #include "src/core/receipt.h"
 #include "src/pipeline/exporter_queue.h"
 #include "src/pipeline/joint.h"
+#include "src/pipeline/pipeline.h"
 
 struct branch {
     struct exporter_queue *queue;
@@ -22,13 +23,23 @@ struct branch {
     struct outcome refusal;
 };
 
+/* From a pipeline with a journal to another one, or through a whole connector that does not store.
+ */
+struct passage {
+    struct component *connector;
+    struct outlet *outlet; /* of one that stores; NULL: the connector as a whole */
+    size_t place;          /* of the pipeline there */
+    unsigned exporters;
+    uint32_t skip; /* its bit in a batch's skips */
+};
+
 /* One destination's share of a batch that stays in the journal until all that store are done. */
 struct stored_way {
     struct receipt receipt;
     struct receipt *upstream;
     uint32_t skip;
-    const struct component *connector; /* NULL: a queue, which counts what it did not deliver */
-    struct batch *batch;               /* for a connector: a reference */
+    const struct passage *passage; /* NULL: a queue, which counts what it did not deliver */
+    struct batch *batch;           /* of a passage: a reference */
 };
 
 /* A batch that waits for room. */
@@ -46,8 +57,9 @@ struct fanout {
     void *arg;
     struct component **connectors;
     size_t connectors_count;
-    uint32_t *connector_skips; /* their bits in a batch's skips */
-    bool is_journaled;         /* at least one exporter or connector stores */
+    bool is_journaled; /* at least one exporter, or pipeline behind a connector, stores */
+    struct passage *passages;
+    size_t passages_count;
     size_t count;
     struct branch branches[];
 };
@@ -81,19 +93,20 @@ static void hand_to_connectors(struct fanout *fanout, struct batch *batch, struc
 static void on_stored_end(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct stored_way *way = arg;
+    const struct passage *passage = way->passage;
     struct outcome result = *outcome;
     assert(receipt == &way->receipt);
     if (outcome->verdict == REFUSED) {
-        const struct component *connector = way->connector;
-        if (outcome->is_permanent && connector != NULL) {
+        if (outcome->is_permanent && passage != NULL) {
             result.verdict = LOST;
-            ledger_drop(connector->ledger, way->batch, outcome->reason, connector->exporters);
+            ledger_drop(passage->connector->ledger, way->batch, outcome->reason,
+                        passage->exporters);
         } else {
             result = outcome_accepted;
             result.owed = way->skip;
-            if (connector != NULL)
-                ledger_defer(connector->ledger, way->batch->signal,
-                             way->batch->items * connector->exporters);
+            if (passage != NULL)
+                ledger_defer(passage->connector->ledger, way->batch->signal,
+                             way->batch->items * passage->exporters);
         }
     }
     receipt_resolve(way->upstream, &result);
@@ -102,41 +115,52 @@ static void on_stored_end(struct receipt *receipt, const struct outcome *outcome
 }
 
 static struct receipt *stored_way(struct receipt *upstream, uint32_t skip,
-                                  const struct component *connector, struct batch *batch)
+                                  const struct passage *passage, struct batch *batch)
 {
     struct stored_way *way = mem_alloc(sizeof(*way));
     *way = (struct stored_way){.upstream = upstream,
                                .skip = skip,
-                               .connector = connector,
-                               .batch = connector != NULL ? batch_ref(batch) : NULL};
+                               .passage = passage,
+                               .batch = passage != NULL ? batch_ref(batch) : NULL};
     receipt_init(&way->receipt, on_stored_end, way);
     return &way->receipt;
 }
 
-/* The pipelines behind connectors know nothing of the destinations of this one. What a connector
- * that does not store refuses is lost. */
-static void give_connectors(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
+/* The pipelines behind connectors know nothing of the destinations of this one. Each that stores
+ * has its own progress. What others refuse is lost. */
+static void give_passages(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
 {
+    const struct component *counted = NULL;
     struct batch *plain = batch_create_like(batch, batch->parts_count);
     batch_append_batch(plain, batch);
     plain->skips = plain->skipped = 0;
-    for (size_t i = 0; i < fanout->connectors_count; i++) {
-        struct component *connector = fanout->connectors[i];
-        uint32_t skip = fanout->connector_skips[i];
-        if ((batch->skips & skip) != 0) {
+    plain->is_joint = false;
+    for (size_t i = 0; i < fanout->passages_count; i++) {
+        const struct passage *passage = &fanout->passages[i];
+        struct component *connector = passage->connector;
+        struct receipt *way;
+        if ((batch->skips & passage->skip) != 0) {
             receipt_resolve(receipt, &outcome_accepted);
-        } else if (skip != SKIP_OTHERS) {
-            component_consume(connector, plain, stored_way(receipt, skip, connector, plain));
+            continue;
+        }
+        if (passage->skip != SKIP_OTHERS) {
+            way = stored_way(receipt, passage->skip, passage, plain);
         } else {
             /* The record does not wait for it. */
             struct joint *joint =
                 joint_create(fanout->base.ledger, fanout->base.budget, plain, NULL, 1);
             joint_set_taken(joint);
             receipt_resolve(receipt, &outcome_accepted);
-            component_consume(
-                connector, plain,
-                joint_add(joint, connector->exporters, !connector->factory->passes_on));
+            way = joint_add(joint, passage->exporters, !connector->factory->passes_on);
         }
+        if (passage->outlet == NULL) {
+            component_consume(connector, plain, way);
+            continue;
+        }
+        if (connector != counted && connector->factory->count_passed != NULL)
+            connector->factory->count_passed(connector, plain);
+        counted = connector;
+        outlet_pass_to(passage->outlet, passage->place, plain, way);
     }
     batch_unref(plain);
 }
@@ -145,9 +169,9 @@ static void give_connectors(struct fanout *fanout, struct batch *batch, struct r
 static void give_stored(struct fanout *fanout, struct batch *batch, struct receipt *receipt)
 {
     struct outcome owed = outcome_accepted;
-    receipt_expect(receipt, (unsigned)(fanout->count + fanout->connectors_count));
-    if (fanout->connectors_count > 0)
-        give_connectors(fanout, batch, receipt);
+    receipt_expect(receipt, (unsigned)(fanout->count + fanout->passages_count));
+    if (fanout->passages_count > 0)
+        give_passages(fanout, batch, receipt);
     for (size_t i = 0; i < fanout->count; i++) {
         struct branch *branch = &fanout->branches[i];
         bool is_stored = branch->skip != SKIP_OTHERS;
@@ -258,6 +282,24 @@ static const struct component_factory fanout_factory = {
     .consume = fanout_consume,
 };
 
+/* A connector that stores has one to each pipeline behind it. */
+static void add_passages(struct fanout *fanout, struct component *connector, unsigned *stored)
+{
+    struct outlet *outlet = connector->is_journaled ? connector->outlets[connector->output] : NULL;
+    size_t count = outlet != NULL ? outlet_pipelines(outlet) : 1;
+    fanout->passages = mem_resize(fanout->passages,
+                                  (fanout->passages_count + count) * sizeof(fanout->passages[0]));
+    for (size_t i = 0; i < count; i++) {
+        bool is_stored = outlet != NULL && outlet_stores_at(outlet, i);
+        fanout->passages[fanout->passages_count++] = (struct passage){
+            .connector = connector,
+            .outlet = outlet,
+            .place = i,
+            .exporters = outlet != NULL ? outlet_exporters_at(outlet, i) : connector->exporters,
+            .skip = is_stored ? UINT32_C(1) << (*stored)++ : SKIP_OTHERS};
+    }
+}
+
 struct fanout *fanout_create(const struct fanout_settings *settings)
 {
     size_t count = settings->queues_count;
@@ -280,16 +322,11 @@ struct fanout *fanout_create(const struct fanout_settings *settings)
         branch->skip = exporter_queue_stores(branch->queue) ? UINT32_C(1) << stored++ : SKIP_OTHERS;
     }
     fanout->connectors_count = connectors_count;
-    if (connectors_count > 0) {
+    if (connectors_count > 0)
         fanout->connectors =
             (struct component **)mem_alloc(connectors_count * sizeof(struct component *));
-        fanout->connector_skips = mem_alloc(connectors_count * sizeof(uint32_t));
-    }
-    for (size_t i = 0; i < connectors_count; i++) {
-        fanout->connectors[i] = settings->connectors[i];
-        fanout->connector_skips[i] =
-            settings->connectors[i]->is_journaled ? UINT32_C(1) << stored++ : SKIP_OTHERS;
-    }
+    for (size_t i = 0; i < connectors_count; i++)
+        add_passages(fanout, fanout->connectors[i] = settings->connectors[i], &stored);
     fanout->is_journaled = stored > 0;
     return fanout;
 }
@@ -301,7 +338,7 @@ void fanout_destroy(struct fanout *fanout)
     assert(fanout->waits_for == NULL);
     ring_destroy(fanout->held);
     mem_free((void *)fanout->connectors);
-    mem_free(fanout->connector_skips);
+    mem_free(fanout->passages);
     mem_free(fanout);
 }
 

@@ -6,9 +6,10 @@
  * queue blocks, and resolves the receipt when the pipelines behind it have. Batches are immutable,
  * so all share the same bytes.
  *
- * In a pipeline with a journal, exporters and connectors that store are told apart, by bits in the
- * order of the queues and then of the connectors (is_journaled): a batch may skip some, and an
- * outcome says which have not finished it. Runs on its lane. */
+ * In a pipeline with a journal, the exporters that store and the pipelines behind connectors that
+ * need a journal are told apart, by bits in the order of the queues and then of the connectors and
+ * their outlets: a batch may skip some, and an outcome says which have not finished it. Runs on its
+ * lane. */
 #pragma once
 
 #include <stdbool.h>

@@ -166,9 +166,13 @@ struct pipeline *pipeline_create(const struct pipeline_settings *settings)
     for (size_t i = 0; i < settings->queues_count; i++)
         if (exporter_queue_stores(settings->queues[i]))
             add_storing(pipeline, 1);
-    for (size_t i = 0; i < settings->connectors_count; i++)
-        if (settings->connectors[i]->is_journaled)
-            add_storing(pipeline, settings->connectors[i]->exporters);
+    for (size_t i = 0; i < settings->connectors_count; i++) {
+        const struct component *connector = settings->connectors[i];
+        const struct outlet *outlet = connector->outlets[connector->output];
+        for (size_t j = 0; connector->is_journaled && j < outlet_pipelines(outlet); j++)
+            if (outlet_stores_at(outlet, j))
+                add_storing(pipeline, outlet_exporters_at(outlet, j));
+    }
     for (size_t i = settings->processors_count; i > 0; i--) {
         settings->processors[i - 1]->next = pipeline->head;
         settings->processors[i - 1]->is_journaled = pipeline->storing != 0;
@@ -459,10 +463,25 @@ bool outlet_stores(const struct outlet *outlet)
     return false;
 }
 
+bool outlet_stores_at(const struct outlet *outlet, size_t place)
+{
+    assert(place < outlet->count);
+    return pipeline_stores(outlet->pipelines[place]);
+}
+
+unsigned outlet_exporters_at(const struct outlet *outlet, size_t place)
+{
+    assert(place < outlet->count);
+    return outlet->pipelines[place]->exporters;
+}
+
 /* Goes through the ring, so that a chain of connectors needs no deeper stack and each pipeline gets
  * its turn. */
-static void pass(struct pipeline *pipeline, struct batch *batch, struct receipt *receipt)
+void outlet_pass_to(struct outlet *outlet, size_t place, struct batch *batch,
+                    struct receipt *receipt)
 {
+    assert(place < outlet->count);
+    struct pipeline *pipeline = outlet->pipelines[place];
     assert(lane_is_current(pipeline->lane));
     budget_take(pipeline->budget, entry_bytes(pipeline));
     admit(pipeline, batch, receipt, COUNTS_NONE);
@@ -472,11 +491,11 @@ void outlet_pass(struct outlet *outlet, struct batch *batch, struct receipt *rec
 {
     assert(outlet->count > 0);
     if (outlet->count == 1) {
-        pass(outlet->pipelines[0], batch, receipt);
+        outlet_pass_to(outlet, 0, batch, receipt);
         return;
     }
     const struct pipeline *first = outlet->pipelines[0];
     struct joint *joint = joint_create(first->ledger, first->budget, batch, receipt, outlet->count);
     for (size_t i = 0; i < outlet->count; i++)
-        pass(outlet->pipelines[i], batch, joint_add(joint, outlet->pipelines[i]->exporters, false));
+        outlet_pass_to(outlet, i, batch, joint_add(joint, outlet->pipelines[i]->exporters, false));
 }

@@ -43,9 +43,10 @@ void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct recei
  * that passes items on. */
 bool pipeline_stores(const struct pipeline *pipeline);
 /* Requests are committed to the journal before they are accepted, and come back from it. Its
- * exporters are those that store and then such connectors, in the order of the settings. The lanes'
- * instances of the pipeline share it; it outlives them. Before the journal starts, and before
- * anything is offered to a pipeline that needs one. */
+ * exporters are those that store, and then the pipelines behind connectors that need a journal, in
+ * the order of the settings and of the connectors' outlets. The lanes' instances of the pipeline
+ * share it; it outlives them. Before the journal starts, and before anything is offered to a
+ * pipeline that needs one. */
 void pipeline_set_journal(struct pipeline *pipeline, struct journal *journal);
 /* What the journal's entries need (journal_settings). */
 size_t pipeline_entry_bytes(void);
@@ -62,3 +63,10 @@ void outlet_destroy(struct outlet *outlet);
 unsigned outlet_exporters(const struct outlet *outlet);
 /* Whether one of its pipelines needs a journal. */
 bool outlet_stores(const struct outlet *outlet);
+/* Of one of its pipelines (outlet_pipelines), by its place: whether it needs a journal, and its
+ * destinations. */
+bool outlet_stores_at(const struct outlet *outlet, size_t place);
+unsigned outlet_exporters_at(const struct outlet *outlet, size_t place);
+/* outlet_pass to that pipeline alone. */
+void outlet_pass_to(struct outlet *outlet, size_t place, struct batch *batch,
+                    struct receipt *receipt);

@@ -90,17 +90,22 @@ static bool is_synced(struct service *service, size_t index,
     return is_synced;
 }
 
-/* As the journal knows it, owned by the caller. Identifiers have no limit: of a long one, the start
- * and a checksum. */
-static char *name_of(const char *prefix, const char *id)
+/* As the journal knows an exporter, or a pipeline behind a connector; owned by the caller.
+ * Identifiers have no limit: of a long one, the start and a checksum. */
+static char *name_of(const char *connector, const char *id)
 {
     char *name = mem_alloc(JOURNAL_EXPORTER_BYTES_MAX + 1);
-    size_t size = strlen(id);
-    if (strlen(prefix) + size <= JOURNAL_EXPORTER_BYTES_MAX)
-        snprintf(name, JOURNAL_EXPORTER_BYTES_MAX + 1, "%s%s", prefix, id);
+    const char *parts[] = {connector != NULL ? "connector/" : "",
+                           connector != NULL ? connector : "", connector != NULL ? ":" : "", id};
+    size_t size = strlen(parts[0]) + strlen(parts[1]) + strlen(parts[2]) + strlen(id);
+    char *whole = mem_alloc(size + 1);
+    snprintf(whole, size + 1, "%s%s%s%s", parts[0], parts[1], parts[2], parts[3]);
+    if (size <= JOURNAL_EXPORTER_BYTES_MAX)
+        memcpy(name, whole, size + 1);
     else
-        snprintf(name, JOURNAL_EXPORTER_BYTES_MAX + 1, "%s%.*s~%08" PRIx32, prefix, ID_KEPT_BYTES,
-                 id, journal_crc(0, slice_of((const uint8_t *)id, size)));
+        snprintf(name, JOURNAL_EXPORTER_BYTES_MAX + 1, "%.*s~%08" PRIx32, ID_KEPT_BYTES, whole,
+                 journal_crc(0, slice_of_text(whole)));
+    mem_free(whole);
     return name;
 }
 
@@ -108,20 +113,25 @@ static char *name_of(const char *prefix, const char *id)
  * are. */
 static size_t name_storing(struct service *service, size_t index, char *names[static STORING_MAX])
 {
-    const struct config_pipeline *pipeline = &service->config->pipelines[index];
-    const struct service_lane *lane = &service->lanes[0];
+    const struct config *config = service->config;
+    const struct config_pipeline *pipeline = &config->pipelines[index];
     size_t count = 0;
     for (size_t i = 0; i < pipeline->exporters_count; i++)
         if (storage_of(pipeline->exporters[i])[0] != '\0')
-            names[count++] = name_of("", pipeline->exporters[i]->id);
+            names[count++] = name_of(NULL, pipeline->exporters[i]->id);
     for (size_t i = 0; i < pipeline->exporters_count; i++) {
-        if (pipeline->exporters[i]->factory->kind != CONNECTOR)
+        const struct config_component *connector = pipeline->exporters[i];
+        if (connector->factory->kind != CONNECTOR || !connector->factory->passes_on)
             continue;
-        size_t first = connector_slot(component_slot(service, pipeline->exporters[i]),
-                                      pipeline->signal, (enum signal_kind)0);
-        for (size_t j = first; j < first + SIGNAL_KINDS; j++)
-            if (lane->connectors[j] != NULL && lane->connectors[j]->is_journaled)
-                names[count++] = name_of("connector/", pipeline->exporters[i]->id);
+        for (size_t j = 0; j < config->pipelines_count; j++) {
+            const struct config_pipeline *next = &config->pipelines[j];
+            bool is_fed = false;
+            for (size_t k = 0; k < next->receivers_count; k++)
+                is_fed |= next->receivers[k] == connector;
+            if (is_fed && next->signal == pipeline->signal &&
+                pipeline_stores(service->lanes[0].pipelines[j]))
+                names[count++] = name_of(connector->id, next->id);
+        }
     }
     assert(count > 0 && count <= STORING_MAX); /* the pipeline was built */
     return count;

@@ -208,8 +208,11 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
     size_t storing = 0;
     for (size_t i = 0; i < queues_count; i++)
         storing += exporter_queue_stores(queues[i]);
-    for (size_t i = 0; i < connectors_count; i++)
-        storing += connectors[i]->is_journaled;
+    for (size_t i = 0; i < connectors_count; i++) {
+        const struct outlet *outlet = connectors[i]->outlets[connectors[i]->output];
+        for (size_t j = 0; connectors[i]->is_journaled && j < outlet_pipelines(outlet); j++)
+            storing += outlet_stores_at(outlet, j);
+    }
     bool is_possible = storing <= STORING_MAX;
     if (is_possible)
         part->pipelines[index] = pipeline_create(&(struct pipeline_settings){
@@ -227,7 +230,9 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
     mem_free((void *)queues);
     mem_free((void *)connectors);
     return is_possible ||
-           error_set(error, "pipeline \"%s\" has %zu exporters with storage, expected at most %d",
+           error_set(error,
+                     "pipeline \"%s\" has %zu exporters with storage, or pipelines with such "
+                     "exporters behind its connectors, expected at most %d",
                      from->id, storing, STORING_MAX);
 }
 

@@ -44,6 +44,18 @@ static ssize_t test_pwritev(int fd, const struct iovec *parts, int count, off_t 
     return error != 0 ? error : real->pwritev(fd, parts, count, offset);
 }
 
+static char full_journal[64]; /* writes fail to paths that contain this; empty: to none */
+
+static ssize_t pwritev_unless_full(int fd, const struct iovec *parts, int count, off_t offset)
+{
+    char link[64];
+    char path[PATH_MAX] = "";
+    snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+    ssize_t size = readlink(link, path, PATH_MAX - 1);
+    bool is_full = size > 0 && full_journal[0] != '\0' && strstr(path, full_journal) != NULL;
+    return is_full ? -ENOSPC : real->pwritev(fd, parts, count, offset);
+}
+
 static int test_fdatasync(int fd)
 {
     if (atomic_load(&is_stuck))
@@ -1021,6 +1033,65 @@ static void a_journal_is_flushed_if_one_of_its_storages_says_so(void **state)
     fileops_replace(NULL);
 }
 
+/* Three pipelines behind a connector: two have journals, and one is full. */
+static struct harness *start_with_connector(void)
+{
+    char yaml[YAML_MAX];
+    snprintf(yaml, sizeof(yaml),
+             "extensions: {file_storage: {directory: %s}}\nconnectors: {forward: {}}\n"
+             "exporters: {test/b: {" STORES "}, test/c: {" STORES "}, test/d: {}, test/e: {" STORES
+             "}}\n"
+             "service: {extensions: [file_storage], pipelines: {"
+             "traces/a: {receivers: [test], exporters: [forward, test/e]}, "
+             "traces/b: {receivers: [forward], exporters: [test/b]}, "
+             "traces/c: {receivers: [forward], exporters: [test/c]}, "
+             "traces/d: {receivers: [forward], exporters: [test/d]}}}\n",
+             directory);
+    return harness_create_on(yaml, 1);
+}
+
+static void pipelines_behind_a_connector_have_progress_of_their_own(void **state)
+{
+    (void)state;
+    static const char *const ids[] = {"test/b", "test/c", "test/d", "test/e"};
+    struct fileops ops = *real;
+    ops.pwritev = pwritev_unless_full;
+    fileops_replace(&ops);
+    struct harness *h = start_with_connector();
+    send_all(h, MEDIUM);
+    for (size_t i = 0; i < 4; i++)
+        await_items(h, harness_exporter(h, ids[i]), MEDIUM);
+    strcpy(full_journal, "traces~002Fc/");
+    send_all(h, REQUESTS);
+    for (size_t i = 0; i < 4; i++)
+        if (i != 1)
+            await_items(h, harness_exporter(h, ids[i]), MEDIUM + REQUESTS);
+    assert_int_equal(harness_exporter(h, "test/c")->delivered_items, MEDIUM);
+    /* It may be full for long. */
+    harness_advance(h, 60 * S);
+    harness_await(h, has_come_to_rest, h, "the journal has what is owed");
+    strcpy(full_journal, "");
+    await_items(h, harness_exporter(h, "test/c"), MEDIUM + REQUESTS);
+    strcpy(full_journal, "traces~002Fc/");
+    send_all(h, REQUESTS);
+    for (size_t i = 0; i < 4; i++)
+        if (i != 1)
+            await_items(h, harness_exporter(h, ids[i]), MEDIUM + 2 * REQUESTS);
+    for (size_t i = 0; i < 4; i++)
+        check_items(harness_exporter(h, ids[i]), 0, MEDIUM + REQUESTS);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    stop_as_it_is(h);
+    strcpy(full_journal, "");
+    h = start_with_connector();
+    await_items(h, harness_exporter(h, "test/c"), REQUESTS);
+    check_items(harness_exporter(h, "test/c"), MEDIUM + REQUESTS, MEDIUM + 2 * REQUESTS);
+    for (size_t i = 0; i < 4; i++)
+        if (i != 1)
+            assert_int_equal(harness_exporter(h, ids[i])->attempts_count, 0);
+    stop(h);
+    fileops_replace(NULL);
+}
+
 static void a_directory_in_use_is_said(void **state)
 {
     (void)state;
@@ -1121,6 +1192,7 @@ int main(void)
         TEST(but_not_if_that_frees_nothing),
         TEST(a_journal_is_shown_that_another_storage_has_replaced),
         TEST(a_journal_is_flushed_if_one_of_its_storages_says_so),
+        TEST(pipelines_behind_a_connector_have_progress_of_their_own),
         TEST(a_directory_in_use_is_said),
         TEST(directories_that_are_made_survive_a_power_cut),
     };
