@@ -9,11 +9,17 @@
 
 enum { LIST_BYTES_MAX = 256, VALUE_WIDTH_MIN = 9 };
 
-bool verb_find(const struct verb_table *table, const char *word, unsigned *ret_verb,
-               struct error *error)
+static bool is_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+/* False: error lists the verbs. */
+static bool find_verb(const struct verb_table *table, const char *word, unsigned *ret_verb,
+                      struct error *error)
 {
     char known[LIST_BYTES_MAX] = "";
-    if (strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0)
+    if (is_help(word))
         word = table->verbs[0].name;
     for (size_t i = 0; i < table->verbs_count; i++)
         if (strcmp(table->verbs[i].name, word) == 0) {
@@ -31,8 +37,9 @@ bool verb_find(const struct verb_table *table, const char *word, unsigned *ret_v
                      table->command, known, table->verbs[0].name);
 }
 
-bool verb_flag_parse(const struct verb_table *table, unsigned verb, int count, char **arguments,
-                     int *index, size_t *ret_flag, const char **ret_value, struct error *error)
+/* Parses the flag at *index, which it moves past a separate value. */
+static bool parse_flag(const struct verb_table *table, unsigned verb, int count, char **arguments,
+                       int *index, size_t *ret_flag, const char **ret_value, struct error *error)
 {
     const char *argument = arguments[*index];
     const char *equals = strchr(argument, '=');
@@ -58,6 +65,33 @@ bool verb_flag_parse(const struct verb_table *table, unsigned verb, int count, c
         return error_set(error, "flag needs an argument: %s", argument);
     *ret_flag = (size_t)(flag - table->flags);
     *ret_value = value;
+    return true;
+}
+
+bool verb_parse(const struct verb_table *table, int count, char **arguments, verb_flag_fn take_flag,
+                void *parsed, unsigned *ret_verb, size_t *ret_words, struct error *error)
+{
+    assert(count >= 0);
+    *ret_verb = 0;
+    *ret_words = 0;
+    if (count == 0)
+        return true;
+    if (!find_verb(table, arguments[0], ret_verb, error))
+        return false;
+    for (int i = 1; i < count; i++) {
+        size_t flag;
+        const char *value;
+        if (is_help(arguments[i])) {
+            *ret_verb = 0;
+            *ret_words = 0;
+            return true;
+        }
+        if (arguments[i][0] != '-' || arguments[i][1] == '\0')
+            arguments[(*ret_words)++] = arguments[i];
+        else if (!parse_flag(table, *ret_verb, count, arguments, &i, &flag, &value, error) ||
+                 !take_flag(parsed, flag, value, error))
+            return false;
+    }
     return true;
 }
 

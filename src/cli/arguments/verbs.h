@@ -36,13 +36,14 @@ struct verb_table {
     size_t flags_count;
 };
 
-/* Finds the verb; "-h" and "--help" are "help". False: error lists the verbs. */
-bool verb_find(const struct verb_table *table, const char *word, unsigned *ret_verb,
-               struct error *error);
-/* Parses "--flag=value" or "--flag value" at *index, which it moves past a separate value.
- * *ret_value is NULL when the flag takes none. */
-bool verb_flag_parse(const struct verb_table *table, unsigned verb, int count, char **arguments,
-                     int *index, size_t *ret_flag, const char **ret_value, struct error *error);
+/* A flag of a verb: its place in the table, and its value, NULL when it takes none. */
+typedef bool (*verb_flag_fn)(void *parsed, size_t flag, const char *value, struct error *error);
+/* Parses a verb ("-h" and "--help" are "help", also behind another one) and its flags, which take
+ * their value as "--flag=value" or "--flag value" and may appear anywhere. Other words are moved to
+ * the front of arguments, in order. Without arguments it is "help". */
+bool verb_parse(const struct verb_table *table, int count, char **arguments, verb_flag_fn take_flag,
+                void *parsed, unsigned *ret_verb, size_t *ret_words, struct error *error)
+    __attribute__((warn_unused_result));
 /* "Usage:", then `about`, whole lines, then "Verbs:" and "Flags:". */
 void verb_print_help(const struct verb_table *table, const char *program, const char *about,
                      FILE *out);

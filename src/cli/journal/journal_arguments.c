@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flags may appear anywhere behind the verb; each verb has its own. Main thread. */
+/* What the verbs and flags of `spanflame journal` mean. Main thread. */
 #include "src/cli/journal/journal_arguments.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "src/base/error.h"
@@ -50,14 +49,9 @@ void journal_arguments_help(FILE *out, const char *program)
         out);
 }
 
-static bool parse_flag(struct journal_arguments *parsed, int count, char **arguments, int *index,
-                       struct error *error)
+static bool take_flag(void *arg, size_t flag, const char *value, struct error *error)
 {
-    const char *value;
-    size_t flag;
-    if (!verb_flag_parse(&journal_verbs, parsed->verb, count, arguments, index, &flag, &value,
-                         error))
-        return false;
+    struct journal_arguments *parsed = arg;
     switch ((enum flag)flag) {
     case FLAG_JSON:
         parsed->is_json = true;
@@ -85,32 +79,18 @@ static bool parse_flag(struct journal_arguments *parsed, int count, char **argum
 bool journal_arguments_parse(struct journal_arguments *parsed, int count, char **arguments,
                              struct error *error)
 {
-    assert(count >= 0);
-    *parsed = (struct journal_arguments){.signal = SIGNAL_KINDS};
-    if (count == 0)
-        return true;
     unsigned verb;
-    if (!verb_find(&journal_verbs, arguments[0], &verb, error))
+    size_t directories;
+    *parsed = (struct journal_arguments){.signal = SIGNAL_KINDS};
+    if (!verb_parse(&journal_verbs, count, arguments, take_flag, parsed, &verb, &directories,
+                    error))
         return false;
     parsed->verb = (enum journal_verb)verb;
-    size_t directories = 0;
-    for (int i = 1; i < count; i++) {
-        if (strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0) {
-            parsed->verb = JOURNAL_HELP;
-            return true;
-        }
-        bool is_flag = arguments[i][0] == '-' && arguments[i][1] != '\0';
-        if (is_flag && !parse_flag(parsed, count, arguments, &i, error))
-            return false;
-        if (!is_flag) {
-            parsed->directory = arguments[i];
-            directories++;
-        }
-    }
+    parsed->directory = directories > 0 ? arguments[0] : NULL;
     if (directories != 1 && parsed->verb != JOURNAL_HELP)
         return error_set(error, "journal %s: found %zu directories, expected: journal %s",
                          verbs[verb].name, directories, verbs[verb].usage);
-    if (parsed->is_all && parsed->exporter != NULL)
+    if (parsed->is_all && parsed->exporter != NULL && parsed->verb != JOURNAL_HELP)
         return error_set(error, "journal export: found --all and --exporter, expected one of them");
     return true;
 }

@@ -21,7 +21,8 @@ struct journal_arguments {
     enum signal_kind signal; /* export; SIGNAL_KINDS: all */
 };
 
-/* arguments are those after "journal". False: error describes the invalid one. */
+/* arguments are those after "journal"; they are reordered. False: error describes the invalid one.
+ */
 bool journal_arguments_parse(struct journal_arguments *parsed, int count, char **arguments,
                              struct error *error);
 void journal_arguments_help(FILE *out, const char *program);

@@ -96,14 +96,20 @@ static int compare_folders(const void *left, const void *right)
     return strcmp(a->name, b->name);
 }
 
+/* False. */
+static bool is_unreadable(struct error *error, const char *directory, int failed)
+{
+    return error_set(error, "cannot read the directory %s: %s%s", directory, strerror(-failed),
+                     failed == -EACCES ? "; run this as the user of the daemon, or as root" : "");
+}
+
 bool journal_folders_find(struct journal_folders *folders, const char *directory,
                           struct error *error)
 {
     struct entries entries = {.count = 0};
     *folders = (struct journal_folders){.count = 0};
     int failed = fileops()->list(directory, note_entry, &entries);
-    bool is_read = failed == 0 || error_set(error, "cannot read the directory %s: %s", directory,
-                                            strerror(-failed));
+    bool is_read = failed == 0 || is_unreadable(error, directory, failed);
     if (is_read && entries.is_journal)
         add(folders, directory);
     if (is_read && !entries.is_journal && entries.count > JOURNAL_FOLDERS_MAX)
@@ -120,7 +126,7 @@ bool journal_folders_find(struct journal_folders *folders, const char *directory
         if (failed == 0 && inside.is_journal)
             add(folders, path);
         else if (failed != 0 && failed != -ENOTDIR && failed != -ENOENT)
-            is_read = error_set(error, "cannot read the directory %s: %s", path, strerror(-failed));
+            is_read = is_unreadable(error, path, failed);
         free_entries(&inside);
     }
     free_entries(&entries);

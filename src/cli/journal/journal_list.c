@@ -96,7 +96,8 @@ static void print_text(FILE *out, const struct contents *contents)
     text_escape_terminal(out, slice_of_text(contents->view.folder->name));
     fputs(": ", out);
     text_escape_terminal(out, slice_of_text(contents->view.folder->path));
-    fprintf(out, ", %zu segments, %s\n", contents->files_count, bytes_text(contents->bytes).text);
+    fprintf(out, ", %zu segment%s, %s\n", contents->files_count,
+            contents->files_count == 1 ? "" : "s", bytes_text(contents->bytes).text);
     if (contents->missing > 0)
         fprintf(out, "%" PRIu64 " records that wait are missing; \"journal verify\" tells where\n",
                 contents->missing);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Flags may appear anywhere; each verb has its own. Main thread. */
+/* What the verbs and flags of `spanflame profile` mean. Main thread. */
 #include "src/cli/profile/profile_arguments.h"
 
 #include <assert.h>
@@ -58,16 +58,11 @@ void profile_arguments_help(FILE *out, const char *program)
         out);
 }
 
-static bool parse_flag(struct profile_arguments *parsed, int count, char **arguments, int *index,
-                       struct error *error)
+static bool take_flag(void *arg, size_t flag, const char *value, struct error *error)
 {
+    struct profile_arguments *parsed = arg;
     static const char *const formats[PROFILE_FORMATS] = {
         [FORMAT_PPROF] = "pprof", [FORMAT_OTLP] = "otlp", [FORMAT_OTLP_JSON] = "otlp-json"};
-    const char *value;
-    size_t flag;
-    if (!verb_flag_parse(&profile_verbs, parsed->verb, count, arguments, index, &flag, &value,
-                         error))
-        return false;
     switch ((enum flag)flag) {
     case FLAG_JSON:
         parsed->is_json = true;
@@ -114,25 +109,12 @@ static bool parse_flag(struct profile_arguments *parsed, int count, char **argum
 bool profile_arguments_parse(struct profile_arguments *parsed, int count, char **arguments,
                              struct error *error)
 {
-    assert(count >= 0);
-    *parsed = (struct profile_arguments){.to = PROFILE_FORMATS, .files = arguments};
-    if (count == 0)
-        return true;
     unsigned verb;
-    if (!verb_find(&profile_verbs, arguments[0], &verb, error))
+    *parsed = (struct profile_arguments){.to = PROFILE_FORMATS, .files = arguments};
+    if (!verb_parse(&profile_verbs, count, arguments, take_flag, parsed, &verb,
+                    &parsed->files_count, error))
         return false;
     parsed->verb = (enum profile_verb)verb;
-    for (int i = 1; i < count; i++) {
-        if (strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0) {
-            parsed->verb = VERB_HELP;
-            return true;
-        }
-        bool is_flag = arguments[i][0] == '-' && arguments[i][1] != '\0';
-        if (is_flag && !parse_flag(parsed, count, arguments, &i, error))
-            return false;
-        if (!is_flag)
-            parsed->files[parsed->files_count++] = arguments[i];
-    }
     /* The number of files, and where the output goes. */
     static const struct {
         size_t min;
