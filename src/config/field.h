@@ -181,9 +181,19 @@ struct config_field {
                                                                              .refuses_empty = true \
     }
 /* Checked, and read by rules, but without effect. */
-#define CONFIG_UNUSED_TEXT(owner, field, name, text)                                               \
+#define CONFIG_UNUSED_BOOL(owner, field, name, standard, text)                                     \
     {                                                                                              \
-        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
+        CONFIG_ROW(owner, field, bool, CONFIG_TYPE_BOOL, name, standard, text),                    \
+            .has_no_effect = true                                                                  \
+    }
+#define CONFIG_UNUSED_INT(owner, field, name, standard, lowest, highest, text)                     \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, int64_t, CONFIG_TYPE_INT, name, standard, text),                  \
+            CONFIG_RANGE(lowest, highest), .has_no_effect = true                                   \
+    }
+#define CONFIG_UNUSED_TEXT(owner, field, name, standard, text)                                     \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, standard, text),            \
             .has_no_effect = true                                                                  \
     }
 #define CONFIG_UNUSED_DURATION(owner, field, name, standard, lowest, highest, text)                \

@@ -139,6 +139,12 @@ void outlet_give_up(struct outlet *outlet, size_t place, const struct batch *bat
  * nothing is counted; what some refused while others took it is counted as lost. The budget refuses
  * nothing here: the request was admitted before. */
 void outlet_pass(struct outlet *outlet, struct batch *batch, struct receipt *receipt);
+/* The same to one of the pipelines (outlet_pipelines), by its place. */
+void outlet_pass_to(struct outlet *outlet, size_t place, struct batch *batch,
+                    struct receipt *receipt);
+/* Whether that one needs a journal, and its destinations. */
+bool outlet_stores_at(const struct outlet *outlet, size_t place);
+unsigned outlet_exporters_at(const struct outlet *outlet, size_t place);
 
 /* Pages about the running service, as HTML. */
 enum status_page {

@@ -13,7 +13,6 @@
 #include "src/core/receipt.h"
 #include "src/pipeline/exporter_queue.h"
 #include "src/pipeline/joint.h"
-#include "src/pipeline/pipeline.h"
 
 struct branch {
     struct exporter_queue *queue;

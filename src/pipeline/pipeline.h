@@ -63,10 +63,3 @@ void outlet_destroy(struct outlet *outlet);
 unsigned outlet_exporters(const struct outlet *outlet);
 /* Whether one of its pipelines needs a journal. */
 bool outlet_stores(const struct outlet *outlet);
-/* Of one of its pipelines (outlet_pipelines), by its place: whether it needs a journal, and its
- * destinations. */
-bool outlet_stores_at(const struct outlet *outlet, size_t place);
-unsigned outlet_exporters_at(const struct outlet *outlet, size_t place);
-/* outlet_pass to that pipeline alone. */
-void outlet_pass_to(struct outlet *outlet, size_t place, struct batch *batch,
-                    struct receipt *receipt);

@@ -173,6 +173,8 @@ static int make_directory(const char *directory, mode_t mode, bool is_synced)
 {
     char path[PATH_MAX];
     int failed = 0;
+    if (directory[0] == '\0')
+        return -ENOENT;
     if (snprintf(path, sizeof(path), "%s", directory) >= (int)sizeof(path))
         return -ENAMETOOLONG;
     for (char *end = path + 1; failed == 0 || failed == -EEXIST; end++) {

@@ -18,12 +18,14 @@ enum { MODE_MAX = 0777 };
 
 #define OWNER struct file_storage_compaction_config
 static const struct config_field compaction_fields[] = {
-    CONFIG_BOOL(OWNER, on_start, "on_start", "false", NO_COMPACTION),
-    CONFIG_BOOL(OWNER, on_rebound, "on_rebound", "false", NO_COMPACTION),
-    CONFIG_TEXT(OWNER, directory, "directory", "/var/lib/otelcol/file_storage", NO_COMPACTION),
-    CONFIG_INT(OWNER, max_transaction_size, "max_transaction_size", "65536", 0, INT64_MAX,
-               NO_COMPACTION),
-    CONFIG_DURATION_OR_NEGATIVE(OWNER, check_interval_ns, "check_interval", "5s", NO_COMPACTION),
+    CONFIG_UNUSED_BOOL(OWNER, on_start, "on_start", "false", NO_COMPACTION),
+    CONFIG_UNUSED_BOOL(OWNER, on_rebound, "on_rebound", "false", NO_COMPACTION),
+    CONFIG_UNUSED_TEXT(OWNER, directory, "directory", "/var/lib/otelcol/file_storage",
+                       NO_COMPACTION),
+    CONFIG_UNUSED_INT(OWNER, max_transaction_size, "max_transaction_size", "65536", 0, INT64_MAX,
+                      NO_COMPACTION),
+    CONFIG_UNUSED_DURATION(OWNER, check_interval_ns, "check_interval", "5s", INT64_MIN, INT64_MAX,
+                           NO_COMPACTION),
     CONFIG_IGNORED_INT("rebound_needed_threshold_mib", NO_COMPACTION),
     CONFIG_IGNORED_INT("rebound_trigger_threshold_mib", NO_COMPACTION),
     CONFIG_IGNORED_BOOL("cleanup_on_start", NO_COMPACTION),
@@ -55,21 +57,23 @@ const struct config_field file_storage_fields[] = {
 };
 #undef OWNER
 
-/* As the Go collector reads it, with a sign. False: it is no such number. */
-static bool read_mode(const char *text, unsigned *ret_mode)
+/* As the Go collector reads it, with a sign. False: it is no such number of 32 bits. */
+static bool read_octal(const char *text, long *ret_mode)
 {
     const char *digits = text + (text[0] == '+' || text[0] == '-');
     size_t length = strspn(digits, "01234567");
     errno = 0;
-    long mode = strtol(text, NULL, 8);
-    *ret_mode = (unsigned)mode;
-    return length > 0 && digits[length] == '\0' && errno == 0 && mode >= 0 && mode <= MODE_MAX;
+    *ret_mode = strtol(text, NULL, 8);
+    return length > 0 && digits[length] == '\0' && errno == 0 && *ret_mode >= INT32_MIN &&
+           *ret_mode <= INT32_MAX;
 }
 
 unsigned file_storage_mode(const struct file_storage_config *config)
 {
-    unsigned mode;
-    return read_mode(config->directory_permissions, &mode) ? mode : 0;
+    long mode;
+    bool is_mode =
+        read_octal(config->directory_permissions, &mode) && mode >= 0 && mode <= MODE_MAX;
+    return is_mode ? (unsigned)mode : 0;
 }
 
 static bool check_directory(const struct file_storage_config *config, const char *directory,
@@ -96,7 +100,7 @@ bool file_storage_check(const void *section, struct error *error)
 {
     const struct file_storage_config *config = section;
     const struct file_storage_compaction_config *compaction = &config->compaction;
-    unsigned mode;
+    long mode;
     if (!check_directory(config, config->directory, error))
         return false;
     if ((compaction->on_start || compaction->on_rebound) &&
@@ -106,8 +110,12 @@ bool file_storage_check(const void *section, struct error *error)
         return error_set(error, "compaction check interval must be positive when rebound "
                                 "compaction is set") ||
                error_at(error, "check_interval") || error_at(error, "compaction");
-    if (config->create_directory && !read_mode(config->directory_permissions, &mode))
-        return error_set(error, "found \"%s\", expected permissions in octal, \"0000\" to \"0777\"",
+    bool is_octal = read_octal(config->directory_permissions, &mode);
+    if (config->create_directory && !(is_octal && mode >= 0 && mode <= MODE_MAX))
+        return error_set(error,
+                         "directory_permissions %s: found \"%s\", expected \"0000\" to \"0777\"",
+                         is_octal ? "contain invalid bits for file access"
+                                  : "value must be a valid octal representation",
                          config->directory_permissions) ||
                error_at(error, "directory_permissions");
     return true;

@@ -247,11 +247,11 @@ static const struct row rows[] = {
     {EXTENSION,
      "file_storage:\n    directory: /\n    create_directory: true\n"
      "    directory_permissions: @'0999'",
-     "permissions in octal"},
+     "value must be a valid octal representation: found \"0999\""},
     {EXTENSION,
      "file_storage:\n    directory: /\n    create_directory: true\n"
      "    directory_permissions: @'-7'",
-     "permissions in octal"},
+     "contain invalid bits for file access: found \"-7\""},
     {EXTENSION, "file_storage:\n    directory: /\n    max_size: @1KiB", "max_size"},
     {EXTENSION,
      "file_storage:\n    directory: /x\n    create_directory: true\n"
@@ -383,6 +383,21 @@ static const struct row warnings[] = {
     {EXTENSION, "pprof: {@save_to_file: x}", "There is no CPU profile to save"},
     {EXTENSION, "health_check: {check_collector_pipeline: {@interval: 5m}}", "has no effect here"},
     {EXTENSION, "health_check: {use_v2: false, @component_health: {}}", "has no effect here"},
+    {EXTENSION, "file_storage: {create_directory: true, compaction: {@on_start: false}}",
+     "has no effect here"},
+    {EXTENSION, "file_storage: {create_directory: true, compaction: {@on_rebound: false}}",
+     "has no effect here"},
+    {EXTENSION, "file_storage: {create_directory: true, compaction: {@directory: /}}",
+     "has no effect here"},
+    {EXTENSION, "file_storage: {create_directory: true, compaction: {@max_transaction_size: 5}}",
+     "has no effect here"},
+    {EXTENSION, "file_storage: {create_directory: true, compaction: {@check_interval: 5s}}",
+     "has no effect here"},
+    {EXTENSION,
+     "file_storage: {create_directory: true, compaction: {@rebound_needed_threshold_mib: 5}}",
+     "has no effect here"},
+    {EXTENSION, "file_storage: {create_directory: true, compaction: {@cleanup_on_start: true}}",
+     "has no effect here"},
 };
 
 static void each_key_without_effect_has_one_warning(void **state)
