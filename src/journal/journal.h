@@ -15,6 +15,7 @@
 
 #include "src/base/counter.h"
 #include "src/base/lane.h"
+#include "src/journal/journal_reader.h"
 #include "src/journal/journal_store.h"
 
 struct budget;

@@ -58,6 +58,16 @@ struct journal_segment_header {
     uint64_t bytes; /* of the file */
 };
 
+/* Records that cannot be read: they lie at or behind that offset, and `records` ids, from first on,
+ * are missing. */
+struct journal_damage {
+    uint64_t segment;
+    uint64_t offset;
+    uint64_t first;
+    uint64_t records;
+    bool is_end; /* behind the last record of a segment: the next one tells that none is missing */
+};
+
 /* CRC-32C of data, continuing crc, which is 0 at the start. */
 uint32_t journal_crc(uint32_t crc, struct slice data);
 /* The bytes that a record takes with its head and its padding. */

@@ -23,7 +23,6 @@
 
 struct batch;
 struct budget;
-struct buffer;
 struct error;
 struct journal_store;
 
@@ -136,63 +135,6 @@ bool journal_store_file(const struct journal_store *store, size_t index,
                         struct journal_file *ret_file);
 /* Whether the file "key" was there and sound; the segments hold the key as well. */
 bool journal_store_has_key_file(const struct journal_store *store);
-
-/* A record read back. */
-struct journal_stored {
-    struct journal_head head;
-    uint64_t segment;
-    uint64_t offset;
-    struct buffer *payload; /* owned: meta data, then the request; NULL: not asked for */
-};
-
-/* Reads records in the order of their ids. One thread at a time. */
-struct journal_reader;
-/* Records from first on; 0: from the oldest that is there or should be. on_damage is called once
- * for each stretch of records that cannot be read: they lie at or behind that offset, and `records`
- * ids, from first on, are missing. */
-struct journal_damage {
-    uint64_t segment;
-    uint64_t offset;
-    uint64_t first;
-    uint64_t records;
-    bool is_end; /* behind the last record of a segment: the next one tells that none is missing */
-};
-typedef void (*journal_damage_fn)(const struct journal_damage *damage, void *arg);
 /* What the newest segment ended with when it was opened, if that did not verify: damaged, or a
  * group that was being written when the process or the machine stopped. records is 0 or 1. */
 struct journal_damage journal_store_tail(const struct journal_store *store);
-struct journal_reader *journal_reader_create(struct journal_store *store, uint64_t first,
-                                             journal_damage_fn on_damage, void *arg);
-void journal_reader_destroy(struct journal_reader *reader);
-
-enum journal_depth {
-    JOURNAL_PAYLOADS, /* records with their payloads */
-    JOURNAL_HEADS,    /* heads only: payloads are not read */
-    /* The same, and everything is checked: payloads, what else is recorded, segment headers.
-     * on_damage is also called, with `records` 0, for what costs no record. What
-     * journal_store_tail tells is left out. */
-    JOURNAL_CHECKS,
-};
-/* Before the first read. */
-void journal_reader_set_depth(struct journal_reader *reader, enum journal_depth depth);
-
-/* Records for which skips(id, arg) is true come without a payload, unread. Before the first read.
- */
-typedef bool (*journal_skips_fn)(uint64_t id, void *arg);
-void journal_reader_set_skips(struct journal_reader *reader, journal_skips_fn skips, void *arg);
-
-enum journal_read {
-    JOURNAL_READ,      /* a record */
-    JOURNAL_READ_END,  /* there is no further one yet */
-    JOURNAL_READ_BUSY, /* the budget has no room for it: try again */
-    /* A file cannot be opened or read for now: try again. What the disk itself refuses to read
-     * counts as damaged after half a minute. Not in a store that is read only. */
-    JOURNAL_READ_FAILED,
-};
-/* The payload is charged to the budget. */
-enum journal_read journal_reader_next(struct journal_reader *reader, struct budget *budget,
-                                      struct journal_stored *ret_stored);
-/* After JOURNAL_READ_FAILED: a negative errno, and the segment. */
-int journal_reader_failure(const struct journal_reader *reader, uint64_t *ret_segment);
-/* The id that it will read next. */
-uint64_t journal_reader_position(const struct journal_reader *reader);

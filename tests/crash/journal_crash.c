@@ -2,6 +2,7 @@
 /* Cuts the power of a machine with a journal, a few thousand times: README.md says how.
  *
  * usage: journal_crash FILE_SYSTEM cuts IMAGES | writes | faults */
+#include "src/journal/journal_reader.h"
 #include "src/journal/journal_store.h"
 
 #include <errno.h>

@@ -9,6 +9,7 @@
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
+#include "src/journal/journal_reader.h"
 #include "src/journal/journal_store.h"
 #include "tests/support/simulated_disk.h"
 

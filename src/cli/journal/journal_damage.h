@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "src/cli/journal/journal_folders.h"
+#include "src/journal/journal_reader.h"
 #include "src/journal/journal_store.h"
 
 /* Looks again, after a moment, at most so often in one journal. */

@@ -13,6 +13,7 @@
 #include "src/cli/journal/journal_damage.h"
 #include "src/cli/journal/journal_folders.h"
 #include "src/core/batch.h"
+#include "src/journal/journal_reader.h"
 #include "src/journal/journal_store.h"
 #include "src/otlp/check.h"
 #include "src/otlp/json/json_write.h"

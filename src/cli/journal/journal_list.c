@@ -13,6 +13,7 @@
 #include "src/cli/journal/journal_folders.h"
 #include "src/cli/profile/value_unit.h"
 #include "src/journal/journal_progress.h"
+#include "src/journal/journal_reader.h"
 #include "src/journal/journal_store.h"
 
 /* Records that wait for an exporter. */

@@ -9,6 +9,7 @@
 #include "src/cli/journal/journal_damage.h"
 #include "src/cli/journal/journal_folders.h"
 #include "src/journal/journal_format.h"
+#include "src/journal/journal_reader.h"
 #include "src/journal/journal_store.h"
 
 /* Findings about one journal. */

@@ -5,6 +5,7 @@
  *
  * JOURNAL_STATES: restarts to try (default: some seconds' worth). JOURNAL_SEED: the first seed. A
  * failure prints the seed and the operations that are left after shrinking. */
+#include "src/journal/journal_reader.h"
 #include "src/journal/journal_store.h"
 
 #include "src/base/budget.h"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One journal on a simulated disk: what a commit costs, when disk space comes back, and what
  * remains after bits, blocks or files were spoiled. */
+#include "src/journal/journal_reader.h"
 #include "src/journal/journal_store.h"
 
 #include "src/base/budget.h"
