@@ -33,6 +33,7 @@ struct pipeline {
     struct fanout *fanout;
     unsigned exporters;
     struct journal *journal;
+    uint64_t journal_bytes_max;    /* of one request */
     unsigned others;               /* destinations that do not store */
     uint32_t storing;              /* skip bits of those that do, exporters and connectors */
     unsigned weights[STORING_MAX]; /* of each bit: its destinations */
@@ -310,9 +311,11 @@ bool pipeline_stores(const struct pipeline *pipeline)
     return pipeline->storing != 0;
 }
 
-void pipeline_set_journal(struct pipeline *pipeline, struct journal *journal)
+void pipeline_set_journal(struct pipeline *pipeline, struct journal *journal, uint64_t bytes_max)
 {
     assert(pipeline->journal == NULL);
+    assert(bytes_max <= JOURNAL_PAYLOAD_BYTES_MAX - JOURNAL_META_BYTES_MAX);
+    pipeline->journal_bytes_max = bytes_max;
     pipeline->journal = journal;
     journal_add_lane(journal, pipeline->lane, on_replay, pipeline);
 }
@@ -335,8 +338,9 @@ static void admit(struct pipeline *pipeline, struct batch *batch, struct receipt
         enter(pipeline, batch, receipt, counting);
         return;
     }
-    if (batch->bytes > JOURNAL_PAYLOAD_BYTES_MAX - JOURNAL_META_BYTES_MAX) {
-        struct outcome outcome = outcome_too_large("the request is too large for the journal");
+    if (batch->bytes > pipeline->journal_bytes_max) {
+        struct outcome outcome =
+            outcome_too_large("the request is larger than the journal may get (max_size)");
         budget_return(pipeline->budget, DURABLE_BYTES);
         if (counting != COUNTS_NONE)
             ledger_reject(pipeline->ledger, batch, outcome.reason, pipeline->exporters);

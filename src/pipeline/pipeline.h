@@ -44,10 +44,11 @@ void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct recei
 bool pipeline_stores(const struct pipeline *pipeline);
 /* Requests are committed to the journal before they are accepted, and come back from it. Its
  * exporters are those that store, and then the pipelines behind connectors that need a journal, in
- * the order of the settings and of the connectors' outlets. The lanes' instances of the pipeline
+ * the order of the settings and of the connectors' outlets. Requests of more than bytes_max are
+ * refused for good. The lanes' instances of the pipeline
  * share it; it outlives them. Before the journal starts, and before anything is offered to a
  * pipeline that needs one. */
-void pipeline_set_journal(struct pipeline *pipeline, struct journal *journal);
+void pipeline_set_journal(struct pipeline *pipeline, struct journal *journal, uint64_t bytes_max);
 /* What the journal's entries need (journal_settings). */
 size_t pipeline_entry_bytes(void);
 /* Calls done(arg) once, when the ring is empty and the fan-out holds nothing. Nothing more may be

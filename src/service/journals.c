@@ -36,6 +36,7 @@ enum {
     NAME_TAIL_BYTES = 16, /* of a directory's name: "~002F", or "~", a checksum and the end */
     SEGMENTS_MIN = 4,     /* that each journal has room for, if they can be smaller */
     SEGMENT_BYTES_MIN = 1 << 20,
+    SEGMENT_REST_BLOCKS = 8, /* of a segment with one large record: all else that is in it */
 };
 
 /* "" when the exporter does not store. */
@@ -210,6 +211,15 @@ static uint64_t segment_bytes_for(const struct file_storage_config *config, size
     return bytes / JOURNAL_BLOCK_BYTES * JOURNAL_BLOCK_BYTES;
 }
 
+/* What fits into a journal that is empty otherwise. */
+static uint64_t request_bytes_max(const struct budget *disk)
+{
+    uint64_t most = JOURNAL_PAYLOAD_BYTES_MAX;
+    uint64_t limit = budget_limit(disk);
+    limit -= (uint64_t)SEGMENT_REST_BLOCKS * JOURNAL_BLOCK_BYTES;
+    return (limit < most ? limit : most) - JOURNAL_META_BYTES_MAX;
+}
+
 /* File systems whose fdatasync returns at once, without a disk below. */
 static void warn_of_file_system(const char *directory)
 {
@@ -270,7 +280,8 @@ static bool start_journal(struct service *service, size_t index,
         return error_prefix(error, "cannot open the journal of pipeline \"%s\"", pipeline->id);
     service->journals[index] = journal;
     for (unsigned lane = 0; lane < service->lanes_count; lane++)
-        pipeline_set_journal(service->lanes[lane].pipelines[index], journal);
+        pipeline_set_journal(service->lanes[lane].pipelines[index], journal,
+                             request_bytes_max(disk));
     log_info(NULL,
              is_flushed ? "Requests survive a power cut once they are answered."
                         : "Requests survive the end of the process once they are "

@@ -329,6 +329,27 @@ static void a_full_journal_refuses_until_the_back_end_returns(void **state)
     stop(h);
 }
 
+static void what_can_never_fit_is_refused_for_good(void **state)
+{
+    (void)state;
+    enum { MOST = 16 << 20, LESS = 5 << 20 };
+    uint8_t *bytes = calloc(1, MOST);
+    struct harness *h = start(&plain);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->has_own_items = true;
+    struct test_request *request = harness_put_bytes(h, 0, TRACES, slice_of(bytes, MOST), 1);
+    await_results(h);
+    assert_int_equal(request->outcome.verdict, REFUSED);
+    assert_true(request->outcome.is_permanent);
+    assert_int_equal(request->outcome.code, STATUS_RESOURCE_EXHAUSTED);
+    assert_non_null(strstr(request->text, "max_size"));
+    request = harness_put_bytes(h, 0, TRACES, slice_of(bytes, LESS), 1);
+    await_items(h, exporter, 1);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    stop(h);
+    free(bytes);
+}
+
 static void an_exporter_that_does_not_store_holds_nothing(void **state)
 {
     (void)state;
@@ -1169,6 +1190,7 @@ int main(void)
         TEST(the_ok_comes_after_the_commit),
         TEST(what_the_disk_refuses_may_be_sent_again),
         TEST(a_full_journal_refuses_until_the_back_end_returns),
+        TEST(what_can_never_fit_is_refused_for_good),
         TEST(an_exporter_that_does_not_store_holds_nothing),
         TEST(nor_does_one_without_a_queue),
         TEST(one_that_does_not_store_is_given_nothing_again),
