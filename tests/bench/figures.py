@@ -36,7 +36,7 @@ def mib(kib):
 
 
 def start(bench):
-    """Exec to ready, and what a process that nobody talks to keeps in memory."""
+    """Exec to ready, and the memory of an idle process."""
     sink = Sink(bench.tools, bench.output)
     ready_ms = []
     try:
@@ -73,7 +73,7 @@ def steady_once(bench, row, name):
         sut.stop()
         sink.stop()
     latency = sent["latency_ms"]
-    text = (f"peak RSS {mib(peak_kib)}, {cores:.1%} of a core, answers after {latency['p50']:.2f} "
+    text = (f"peak RSS {mib(peak_kib)}, {cores:.1%} of a core, responses after {latency['p50']:.2f} "
             f"ms (p50), {latency['p99']:.2f} (p99), {latency['p999']:.2f} (p99.9), "
             f"{latency['max']:.2f} (longest)")
     return text, peak_kib, got["spans"] == sent["spans"] and got["ids_sum"] == sent["ids_sum"]
@@ -93,7 +93,7 @@ def steady(bench):
 
 
 def lost_spans(acked_path, seen_path, requests, spans):
-    """Spans in requests that were answered OK, and that the sink has never seen."""
+    """Spans in requests that got OK, and that the sink has never seen."""
     acked = int.from_bytes(acked_path.read_bytes(), "little")
     seen = int.from_bytes(seen_path.read_bytes(), "little") >> 1  # spans count from 1
     everything = (1 << spans) - 1
@@ -128,8 +128,8 @@ def overload_once(bench, row):
     return figure(
         f"2 × overload, {'HTTP' if row.http else 'gRPC'}, memory_limiter {LIMIT_MIB} MiB",
         f"peak RSS {mib(peak_kib)}; {sent['ok']} of {requests} requests taken, {sent['refused']} "
-        f"refused retryably, {sent['rejected']} for good, {sent['broken']} without an answer; "
-        f"{lost} acknowledged spans lost; {goodput:.0%} of what the sink can take; answers of OK "
+        f"refused retryably, {sent['rejected']} for good, {sent['broken']} without a response; "
+        f"{lost} acknowledged spans lost; {goodput:.0%} of what the sink can take; OK "
         f"after {sent['latency_ms']['p99']:.0f} ms (p99)",
         f"≤ {mib(LIMITED_RSS_KIB_MAX)}, none lost",
         peak_kib <= LIMITED_RSS_KIB_MAX and sent["rejected"] == 0, lost == 0)
@@ -142,7 +142,7 @@ def overload(bench):
 
 
 def stall(bench):
-    """The sink answers nothing until twice of what the limiter lets in has come; refused requests
+    """The sink sends no response until twice of what the limiter admits has come; refused requests
     are sent again."""
     row = scenario("gateway", edits=False, coding_out="")
     rate = 200
@@ -177,7 +177,7 @@ def stall(bench):
 
 
 def speed_and_cost(bench, sut, row, requests):
-    """Requests per second, CPU seconds for all of them, and whether all were answered OK."""
+    """Requests per second, CPU seconds for all of them, and whether all got OK."""
     before = sum(sut.cpu())
     sent = run_load(bench.tools, sut.port, [*row.load_arguments(), "--requests", requests])
     return sent["ok"] / sent["seconds"], sum(sut.cpu()) - before, sent["ok"] == requests

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""The gate that no neighbour can disturb: instructions and system calls per request.
+"""The gate that other load cannot disturb: instructions and system calls per request.
 
 Each workload runs twice, with N and with 2N requests, one at a time; what the second run took more,
 divided by N, is the cost of one request without start and stop. callgrind counts the instructions
@@ -110,7 +110,7 @@ class Gate:
             sink.stop()
         if sent["ok"] != requests or got["spans"] != sent["spans"]:
             raise BenchError(f"{row.name} under {tool}: {sent['ok']} of {requests} requests "
-                             f"answered OK, {got['spans']} of {sent['spans']} spans arrived")
+                             f"got OK, {got['spans']} of {sent['spans']} spans arrived")
         return read(result)
 
     def per_request(self, row, tool):

@@ -106,7 +106,7 @@ def cost(bench):
 
 
 def throughput(bench):
-    """As fast as the answers come: 1000 spans a request, 64 of them at once."""
+    """As fast as the responses come: 1000 spans a request, 64 of them at once."""
     row = scenario(http=True, connections=64, batch="{}")
     requests = 1000 * bench.seconds
     bare = bare_loop(bench, 8 << 20, 20 * bench.seconds)["mib_per_s"]

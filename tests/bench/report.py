@@ -31,7 +31,7 @@ SUMMARY_FIGURES = ["ready after exec", "RSS when idle"]
 
 
 def number(value):
-    """With as many digits as mean something."""
+    """With significant digits only."""
     return f"{value:.3f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
 
 
@@ -169,7 +169,7 @@ PARTS = {"rows": rows_part, "conditions": conditions_part, "figures": figures_pa
 
 
 def with_figures(text, results):
-    """The text of a page with all that stands between marks from these results."""
+    """A page with the parts between its marks written from these results."""
     def part(found):
         begin, name, end, end_name = found.groups()
         if name not in PARTS or name != end_name:

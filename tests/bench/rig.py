@@ -23,7 +23,7 @@ RIG_CORE = CORES[-1]
 
 
 class BenchError(Exception):
-    """What went wrong, for the one who runs the benchmark."""
+    """What went wrong, for the person at the terminal."""
 
 
 def free_port():
@@ -59,7 +59,7 @@ def is_listening(port):
 
 
 class Process:
-    """A program pinned to cores, that answers on a port when it is ready."""
+    """A program pinned to cores that listens on a port when it is ready."""
 
     def __init__(self, argv, port, cores, log_path):
         self.argv = [str(argument) for argument in argv]
@@ -157,14 +157,14 @@ class Contender:
 
 
 def check_proofs(scenario, requests, got):
-    """Was the work of this row done? What does nothing must not look fast."""
+    """Was the work of this row done? A system that does nothing must not look fast."""
     return [f"the sink found {text!r} {found} times in {requests} requests, not {count * requests}"
             for (text, count), found in zip(scenario.proofs.items(), got["found"])
             if found != count * requests]
 
 
 def check_delivery(contender, sink, sent, got):
-    """The correctness gate: everything was answered OK and arrived once, and nothing else did."""
+    """The correctness gate: every request got OK and arrived once, and nothing else did."""
     scenario = contender.scenario
     wrong = []
     expected = {"spans": sent["spans"], "ids_sum": sent["ids_sum"], "malformed": 0, "unknown": 0}
@@ -179,7 +179,7 @@ def check_delivery(contender, sink, sent, got):
     if scenario.coding_out and got["wire_bytes"] >= got["body_bytes"]:
         wrong.append("the bodies came uncompressed")
     if sent["ok"] != sent["requests"]:
-        wrong.append(f"{sent['ok']} of {sent['requests']} requests answered OK")
+        wrong.append(f"{sent['ok']} of {sent['requests']} requests got OK")
     wrong += [f"{key}: sent {value}, the sink has {got[key]}"
               for key, value in expected.items() if got[key] != value]
     return wrong

@@ -3,13 +3,12 @@
 """The benchmark: what one span costs in spanflame, beside the least that any relay could cost.
 
 Protocol. The system under test has one core, generator and sink have the other. A round is fixed
-work: so many requests, sent as fast as the answers come, until the sink has every span. Its figure
+work: so many requests, sent as fast as the responses come, until the sink has every span. Its figure
 is CPU time (user and system) per span, of profiles per request; wall time is noise on a shared
 machine. Rounds of the relay (A), of spanflame (B) and, with OTELCOL=path, of the Go collector (C)
-alternate: ABC CBA ABC …, so that a drift of the machine favours nobody. A cost is that of the best
+alternate: ABC CBA ABC …, so that a drift of the machine favours none of them. A cost is that of the best
 round, as neighbours only ever add to it; a ratio is the median of the rounds' ratios, with a
-bootstrap 95 % interval. Every round passes a gate: all requests were answered OK,
-and the sink has exactly the spans that were sent, by their ids, and where nothing may be changed,
+bootstrap 95 % interval. Every round passes a gate: all requests got OK, and the sink has exactly the spans that were sent, by their ids, and where nothing may be changed,
 exactly as many bytes. A round that fails it voids its row. A generator above 70 % of its core
 voids the throughput, not the cost.
 
@@ -146,7 +145,7 @@ def start_contenders(bench, scenario, sink):
 
 
 def teach(bench, scenario, contender):
-    """The join learns a service that sends profiles, then the spans that most of them name."""
+    """Shows the join a service that sends profiles, then the spans that most of them name."""
     port = contender.process.port
     profiles = next(row for row in bench.scenarios if row.name == "join-profiles")
     traces = next(row for row in bench.scenarios if row.name == "join-spans")

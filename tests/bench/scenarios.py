@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is measured: one row per scenario, and for each the command or the configuration that makes
-the relay, spanflame and the Go collector do the same work. Where the relay answers after the sink,
+the relay, spanflame and the Go collector do the same work. Where the relay responds after the sink,
 the others have their sending queue off; where it batches, they have the batch processor."""
 
 from dataclasses import dataclass
@@ -73,8 +73,8 @@ class Scenario:
 
     @property
     def proofs(self):
-        """How often the bodies at the sink hold a string, for each request: exactly so often where
-        the work of this row was done, and otherwise not."""
+        """How often each request at the sink contains a string if, and only if, the work of this row
+        was done."""
         if self.edits:
             return {"eu-west-1": 1, "staging": 1, "process.pid": 0}
         if self.json_out:

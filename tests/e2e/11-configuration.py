@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Configurations beside the Go collector: what it takes is taken, what it refuses is refused."""
+"""Configurations beside the Go collector: both accept and refuse the same ones."""
 
 import json
 import os

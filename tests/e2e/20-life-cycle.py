@@ -28,7 +28,7 @@ HEALTH = "extensions:\n  health_check:\n    endpoint: 127.0.0.1:{port}\n"
 
 
 def open_files(pid):
-    """What its descriptors lead to; those that go away meanwhile are left out."""
+    """The targets of its file descriptors, without those that close meanwhile."""
     paths = []
     for file in pathlib.Path(f"/proc/{pid}/fd").iterdir():
         with contextlib.suppress(FileNotFoundError):
@@ -106,8 +106,8 @@ class LifeCycle(case.Case):
             self.assertEqual(server.stop(), 0)
 
     def test_reloads_may_be_asked_for_at_any_time(self):
-        """A signal that finds no handler ends a process: there must be none between two configurations, nor
-        a thread, as those that look up names, that takes it."""
+        """A signal without a handler ends the process. Between two configurations the handlers stay, and
+        no other thread, such as those that resolve names, takes the signal."""
         server = self.daemon(self.config(backend="http://localhost:1"))
         client.post(self.http_port, "traces", otlp.traces(1).SerializeToString())
         tasks = f"/proc/{server.process.pid}/task"

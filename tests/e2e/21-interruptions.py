@@ -141,7 +141,7 @@ class Interruptions(case.Case):
         return stream
 
     def hang(self):
-        """Clients that stand still everywhere, and two whose requests are at the back-end."""
+        """Clients that stall at every stage, and two whose requests are at the back-end."""
         traces = post("/v1/traces", client.PROTOBUF, SPANS)
         push = post("/push.v1.PusherService/Push", "application/proto", PUSH)
         for port in ("http", "grpc", "pyroscope"):
@@ -159,7 +159,7 @@ class Interruptions(case.Case):
         return waiting
 
     def assert_reported(self, stream):
-        """That it may be sent again."""
+        """The status tells the client to retry."""
         self.assertIn(stream.recv(4096).split(b" ")[1], (b"503", b"504"))
 
     def assert_serves(self):
@@ -242,7 +242,7 @@ MANY_NAMES = json.dumps(
 
 
 class ForcedStops(case.Case):
-    """The end of the process does not wait for helpers, and comes at once and clean."""
+    """The process ends at once and cleanly, without waiting for helpers."""
 
     def start(self, drain):
         self.back_end = self.sink()

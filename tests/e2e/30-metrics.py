@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The daemon's own metrics: the names of dashboards, and that nothing is lost unseen."""
+"""The daemon's own metrics: the names that dashboards use, and a count of everything lost."""
 
 import signal
 import tempfile

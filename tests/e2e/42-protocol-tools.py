@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tools that a person has at hand: curl over both HTTP versions, nghttp, h2load."""
+"""Common tools: curl over both HTTP versions, nghttp, h2load."""
 
 import shutil
 import subprocess

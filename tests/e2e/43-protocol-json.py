@@ -245,7 +245,7 @@ class Verdicts(compare.SideBySide):
 
 
 class Meaning(case.Case):
-    """Both pass on what they read; at the back-end it says the same."""
+    """Both pass on what they read; their back-ends get equal messages."""
 
     def start(self, executable=None, extra=""):
         sink, http = self.sink(), free_port()
@@ -379,7 +379,7 @@ PROFILE = {
 
 
 class Profiles(case.Case):
-    """They come and go as JSON, in the same words."""
+    """Received and sent as JSON, under the same field names."""
 
     PATH = "/v1development/profiles"
 
@@ -413,7 +413,7 @@ class Profiles(case.Case):
 
 
 def without_empty(node):
-    """Messages that are there and empty say nothing, except in lists and as values."""
+    """An empty message equals an absent one, except in lists and as a value."""
     if isinstance(node, dict):
         kept = {key: without_empty(child) for key, child in node.items()}
         names = ("resource", "scope", "status", "value", "body", "positive", "negative")

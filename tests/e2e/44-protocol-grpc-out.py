@@ -51,7 +51,7 @@ class GrpcCase(case.Case):
 
 
 class Secrets(GrpcCase):
-    """What requests carry shows up nowhere, even when the back-end repeats it."""
+    """Secrets of requests show up nowhere, even when the back-end repeats them."""
 
     SECRETS = ("canary-token", "canary-key", "canary-binary", "Y2FuYXJ5LWJpbmFyeQ", "canary-basic")
     OPTIONS = (
@@ -269,7 +269,7 @@ class BesideTheGoCollector(GrpcCase):
                     self.assertEqual(calls > 1, code in RETRYABLE)
 
     def test_retry_info(self):
-        """Below a second theirs says "Retry-After: 0", ours what a client can use."""
+        """Below a second the Go collector sends "Retry-After: 0"; spanflame rounds up."""
         codes = grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.UNAVAILABLE
         for executable in peers.systems():
             for code, seconds in itertools.product(codes, (0, 0.1, 1.9)):
@@ -334,7 +334,7 @@ def with_scopes(signal, body):
 
 
 def _ids(bodies):
-    """Span ids; duplicates are none of this test's business."""
+    """Span ids; duplicates do not matter here."""
     return {span_id for body in bodies for span_id in otlp.spans_of([body])}
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every Content-Encoding: streams that are empty, torn, foreign or followed by something, beside
-the Go collector. What the codecs make of real data is in 55-feature-collectors.py."""
+the Go collector. Real data is in 55-feature-collectors.py."""
 
 import gzip
 import pathlib
@@ -37,7 +37,7 @@ def ask(encoding, body):
 
 
 def ask_grpc(encoding, message):
-    """The status code and its text."""
+    """The status code and its message."""
 
     def asking(server):
         headers = {"grpc-encoding": encoding}
@@ -138,7 +138,7 @@ class Compression(compare.SideBySide):
 
 
 class WithoutLibraries(case.Case):
-    """A machine that lacks what some encodings need: files of that name that are no libraries."""
+    """Encodings whose library is missing: files of its name that are not libraries."""
 
     PACKAGES = {"zstd": "libzstd1", "lz4": "liblz4-1", "snappy": "libsnappy1v5"}
     FILES = ("libzstd.so.1", "liblz4.so.1", "libsnappy.so.1")

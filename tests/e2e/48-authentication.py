@@ -58,7 +58,7 @@ def ask(authorization=None, path="/v1/traces", media=client.PROTOBUF, headers=No
 
 
 def ask_grpc(authorization=None):
-    """The status code and its text."""
+    """The status code and its message."""
 
     def asking(server):
         headers = {"authorization": authorization} if authorization is not None else {}
@@ -447,7 +447,7 @@ class Chain(case.Case):
 
 
 class Flood(case.Case):
-    """Each wrong password costs a check of some 100 ms, of which a lane makes only so many."""
+    """Checking a wrong password takes some 100 ms; a lane limits its time for such checks."""
 
     WRONG_MAX = 100
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""OTLP stays the bytes that it was: what arrives is what was sent, unknown fields and all."""
+"""OTLP passes byte for byte, unknown fields included."""
 
 import gzip
 

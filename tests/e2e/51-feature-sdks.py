@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SDKs of four languages: what they sent arrives byte for byte, whole in number and meaning."""
+"""SDKs of four languages: everything they send arrives, byte for byte or with the same meaning."""
 
 from support import case, otlp, peers
 from support.ports import free_port

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An https back-end that speaks HTTP/2: Node's server, whose word it is which version was spoken."""
+"""An https back-end with HTTP/2: Node's server, which reports the version of each request."""
 
 import json
 import os

@@ -153,7 +153,7 @@ class AsyncProfiler(case.Case):
             self.assertEqual(seen.sum("spanflame_profiles_received", layout=layout), 2, layout)
 
     def test_every_release_reaches_a_pyroscope_by_otlp_http(self):
-        """Its OTLP endpoint refuses what has no period type; what it then gets is a Push."""
+        """Its OTLP endpoint refuses profiles without a period type; they then go to its Push API."""
         words = b"push series with index 0 failed: invalid labels '{}' with error: invalid metric name"
         refusal = Reply(400, {"Content-Type": "text/plain; charset=utf-8"}, words)
         for version in async_profiler.VERSIONS:

@@ -163,7 +163,7 @@ PERIOD = ("cpu:nanoseconds", 10)
 
 
 class Waiting(case.Case):
-    """What finds no room waits for it, is booked once, and goes only where it was not taken."""
+    """Uploads without room wait for it, count once, and go only to pipelines that have not taken them."""
 
     def test_one_of_two_pipelines_has_no_room(self):
         sink, port, figures = self.sink(), free_port(), free_port()
@@ -192,7 +192,7 @@ class Waiting(case.Case):
 
 
 class Equal(case.Case):
-    """An upload through the daemon is in every query what a direct one is."""
+    """Every query gives the same for an upload through the daemon as for a direct one."""
 
     def setUp(self):
         self.pyroscope = pyroscope.Pyroscope(pyroscope.need())
@@ -337,7 +337,7 @@ class Equal(case.Case):
         self.check(send, "process_cpu:cpu:nanoseconds:cpu:nanoseconds", 8 * 10**7)
 
     def test_times_that_cannot_be_read(self):
-        """They are now, on both roads."""
+        """Both take the current time instead."""
 
         def send(url, service):
             query = {"sampleRate": 100, "from": "yesterday", "until": f"{time.time()}"}

@@ -13,7 +13,7 @@ MS = 10**6
 
 
 def config(http, exporters):
-    """otlp in, each of these exporters out; texts are YAML."""
+    """otlp in, each of these exporters (YAML) out."""
     return (
         "receivers:\n  otlp:\n    protocols:\n      http:\n"
         f"        endpoint: 127.0.0.1:{http}\n"
@@ -24,7 +24,7 @@ def config(http, exporters):
 
 
 class Stored(case.Case):
-    """The same profiles by every road that leads into the server."""
+    """The same profiles by every exporter and mode that can reach the server."""
 
     ROADS = {
         "push": "  pyroscope:\n    endpoint: {url}\n",

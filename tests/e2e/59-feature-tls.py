@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TLS and unix sockets at the otlp receiver: real clients, and the Go collector asked the same."""
+"""TLS and unix sockets at the otlp receiver: real clients, and the Go collector for comparison."""
 
 import os
 import socket
@@ -19,7 +19,7 @@ CLEARTEXT = (
 
 
 def config(grpc, http, tls_grpc, tls_http, exporter="  debug:\n", name="debug"):
-    """Ports and tls sections of both protocols; texts are YAML in flow style."""
+    """Ports and tls sections of both protocols; sections are YAML in flow style."""
     return (
         "receivers:\n  otlp:\n    protocols:\n"
         f"      grpc:\n        endpoint: 127.0.0.1:{grpc}\n        tls: {tls_grpc}\n"

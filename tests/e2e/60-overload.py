@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More than the back-end takes: refused in time, within the budget; no acknowledged loss."""
+"""Overload: requests are refused in time and within the budget; nothing acknowledged is lost."""
 
 import threading
 import unittest

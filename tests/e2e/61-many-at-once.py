@@ -239,7 +239,7 @@ class Many(case.Case):
         self.assert_nothing_was_lost({"profiles": CONNECTIONS * STREAMS})
 
     def test_more_connections_than_the_soft_limit_of_descriptors(self):
-        """As a program of Go does, the daemon takes what the hard limit allows."""
+        """Like any Go program, the daemon raises its soft limit to the hard limit."""
         hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
         if hard < 3 * len(SIGNALS) * HTTP1_CONNECTIONS:
             self.skipTest(f"the hard limit of descriptors is {hard}")

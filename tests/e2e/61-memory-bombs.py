@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Few bytes that would become many: each is refused for good or for now, within the budget."""
+"""Few bytes that would become many: each request is rejected or refused within the budget."""
 
 import gzip
 import struct
@@ -100,7 +100,7 @@ REFERENCE = number(8, 1)
 
 
 def references(count):
-    """Attributes by reference to the same text."""
+    """Attributes by reference to the same string."""
     value = message(2, REFERENCE)
     entries = b"".join(message(6, number(1, i % 2), value) for i in range(count))
     return profile(SAMPLE) + message(2, TEXT, message(7), message(7), entries)

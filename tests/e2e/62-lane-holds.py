@@ -39,7 +39,7 @@ ROADS = {
 
 
 def rates():
-    """Nanoseconds per byte of each road."""
+    """Nanoseconds per byte of each path."""
     rows = json.loads(RESULTS.read_text(encoding="utf-8"))["rows"]
     measured = {row["name"]: row["systems"]["spanflame"]["ns_per_byte"] for row in rows}
     return {road: sum(measured[name] for name in names) for road, names in ROADS.items()}

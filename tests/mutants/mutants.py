@@ -18,7 +18,7 @@ MUTANTS = [
     Mutant("budget: refuses what does not fit any more", "src/base/budget.c",
            "if (amount > limit || used > limit - amount) {", "if (amount > limit) {",
            ("test_budget",)),
-    Mutant("budget: who has stopped waiting is not called", "src/base/budget.c",
+    Mutant("budget: a waiter that has stopped waiting is not called", "src/base/budget.c",
            "    ticket->waiter = NULL;\n", "", ("test_budget",)),
     Mutant("budget: what can never fit is not asked to retry", "src/base/budget.c",
            "return amount > budget_limit(budget) ? BUDGET_TOO_SMALL : BUDGET_FULL;",
@@ -104,7 +104,7 @@ MUTANTS = [
     Mutant("batch: sends after its timeout", "processors/batch_processor.c",
            "timeout_ns - since_ns % timeout_ns",
            "10 * timeout_ns - since_ns % timeout_ns", ("test_batch_pipeline",)),
-    Mutant("batch: answers once it has taken a request", "processors/batch_processor.c",
+    Mutant("batch: acknowledges a request once it has taken it", "processors/batch_processor.c",
            "    if (!waits)\n        receipt_resolve",
            "    if (waits)\n        receipt_resolve",
            ("test_batch_pipeline",)),
@@ -123,7 +123,7 @@ MUTANTS = [
            "is_convertible = string_to_int(value.bytes, &converted.integer);",
            "is_convertible = string_to_int(value.bytes, &converted.integer) || true;",
            ("test_resource_edit",)),
-    # Who may send
+    # Authentication
     Mutant("basicauth: a wrong password is wrong", "extensions/basicauth_extension.c",
            "return is_right ? AUTH_GRANTED : AUTH_DENIED;", "return AUTH_GRANTED;",
            ("test_authenticators",)),
@@ -294,14 +294,14 @@ MUTANTS = [
            "if (exchange->wait_left_ns < pause_ns || receiver->is_stopping ||",
            "if (exchange->wait_left_ns > 0 || receiver->is_stopping ||",
            ("test_pyroscope_receiver",)),
-    Mutant("pyroscope receiver: who is not let in gets 401, busy 503",
+    Mutant("pyroscope receiver: an unauthenticated request gets 401, a busy check 503",
            "receivers/pyroscope/pyroscope_transport.c",
            "outcome = verdict == AUTH_BUSY ? outcome_busy(result.reason)",
            "outcome = verdict == AUTH_GRANTED ? outcome_busy(result.reason)",
            ("test_pyroscope_receiver", "e2e-48-authentication")),
     Mutant("pyroscope receiver: a long string is read once", "src/profiles/pprof/pprof_to_otlp.c",
            "if (known[index] == 0)", "if (known != NULL)", ("complexity_pyroscope",)),
-    Mutant("pyroscope receiver: a long text of labels is read once",
+    Mutant("pyroscope receiver: a long string of labels is read once",
            "src/profiles/pprof/pprof_to_otlp.c", "if (made != NULL && *made > 0) {",
            "if (false && made != NULL && *made > 0) {", ("complexity_pyroscope",)),
     Mutant("pyroscope receiver: too many sample types are refused at once",
@@ -403,7 +403,7 @@ MUTANTS = [
     Mutant("profiles: rejected ones are counted", "receivers/otlp/otlp_exchange.c",
            "counter_add(&counters->profiles_rejected, normalized->rejected_profiles);",
            "counter_add(&counters->profiles_rejected, 0);", ("test_otlp_http", "test_otlp_grpc")),
-    # Answers
+    # Responses
     Mutant("otlp http: a body too large is 413", "receivers/otlp/otlp_http.c",
            "    if (failure == HTTP_BODY_TOO_LARGE)\n        exchange->http_status = "
            "OTLP_HTTP_TOO_LARGE;", "    if (failure == HTTP_BODY_TOO_LARGE)\n        "
@@ -636,8 +636,8 @@ MUTANTS = [
            "bool is_permanent = http_status != 503 &&",
            "bool is_permanent = http_status != 503 && result->code != 2 &&",
            ("test_otlp_grpc_exporter",)),
-    # Looking into a journal disturbs nobody and finds what is damaged
-    Mutant("journal: who looks at a directory takes no lock", "src/journal/journal_store.c",
+    # Looking into a journal disturbs no daemon and finds what is damaged
+    Mutant("journal: a reader of a directory takes no lock", "src/journal/journal_store.c",
            "failed = store->is_read_only ? 0 : fileops()->lock(store->directory_fd);",
            "failed = fileops()->lock(store->directory_fd);",
            ("test_journal_store", "test_journal_command")),

@@ -344,7 +344,7 @@ static struct test_request *offer_as(struct harness *h, const char *tenant)
     return request;
 }
 
-static void made_up_tenants_lock_nobody_out(void **state)
+static void made_up_tenants_lock_no_client_out(void **state)
 {
     (void)state;
     struct harness *h =
@@ -542,7 +542,7 @@ int main(void)
         cmocka_unit_test(what_never_fits_is_rejected_when_the_client_waits),
         cmocka_unit_test(wrong_configurations_are_named),
         cmocka_unit_test(metadata_keys_keep_clients_apart_up_to_a_limit),
-        cmocka_unit_test(made_up_tenants_lock_nobody_out),
+        cmocka_unit_test(made_up_tenants_lock_no_client_out),
         cmocka_unit_test(more_outputs_than_may_be_under_way_wait_their_turn),
         cmocka_unit_test(while_exports_are_slow_input_waits_and_a_stop_lets_it_go),
         cmocka_unit_test(the_metrics_page_says_why_batches_were_sent),

@@ -385,7 +385,7 @@ static void a_connector_may_make_something_else(void **state)
     harness_destroy(h);
 }
 
-static void one_that_is_alone_may_refuse(void **state)
+static void a_pipeline_that_is_alone_may_refuse(void **state)
 {
     (void)state;
     struct harness *h =
@@ -435,7 +435,7 @@ int main(void)
         cmocka_unit_test(a_drop_on_the_way_counts_for_all_exporters_behind),
         cmocka_unit_test(a_budget_that_is_used_up_refuses_nothing_behind),
         cmocka_unit_test(a_connector_may_make_something_else),
-        cmocka_unit_test(one_that_is_alone_may_refuse),
+        cmocka_unit_test(a_pipeline_that_is_alone_may_refuse),
         cmocka_unit_test(a_start_that_fails_can_be_stopped),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -375,7 +375,7 @@ static void an_exporter_that_does_not_store_holds_nothing(void **state)
 }
 
 /* Without a queue it takes everything at once and keeps it. */
-static void nor_does_one_without_a_queue(void **state)
+static void an_exporter_without_a_queue_holds_nothing(void **state)
 {
     (void)state;
     struct harness *h = start(&(struct setting){
@@ -561,7 +561,7 @@ static void the_end_of_retries_keeps_what_the_back_end_refuses(void **state)
     "max_elapsed_time: 2s}"
 
 /* Some were delivered while these were under way, and then the back-end was gone for long. */
-static void nor_does_the_end_of_retries_lose_what_was_under_way(void **state)
+static void the_end_of_retries_keeps_what_was_under_way(void **state)
 {
     (void)state;
     struct harness *h =
@@ -584,7 +584,7 @@ static void nor_does_the_end_of_retries_lose_what_was_under_way(void **state)
     stop(h);
 }
 
-static void but_not_what_it_alone_is_refused(void **state)
+static void the_end_of_retries_drops_what_alone_is_refused(void **state)
 {
     (void)state;
     struct harness *h =
@@ -927,7 +927,7 @@ static void what_waits_for_it_is_given_up_when_the_disk_is_full(void **state)
     stop(h);
 }
 
-static void but_not_if_that_frees_nothing(void **state)
+static void what_waits_for_it_is_kept_if_dropping_it_frees_nothing(void **state)
 {
     (void)state;
     const struct setting both = {.exporters = "test/a: {" AT_ONCE "}, test/b: {" AT_ONCE "}",
@@ -1113,7 +1113,7 @@ static void pipelines_behind_a_connector_have_progress_of_their_own(void **state
     fileops_replace(NULL);
 }
 
-static void a_directory_in_use_is_said(void **state)
+static void a_directory_in_use_is_reported(void **state)
 {
     (void)state;
     struct error error = {.text = ""};
@@ -1192,7 +1192,7 @@ int main(void)
         TEST(a_full_journal_refuses_until_the_back_end_returns),
         TEST(what_can_never_fit_is_refused_for_good),
         TEST(an_exporter_that_does_not_store_holds_nothing),
-        TEST(nor_does_one_without_a_queue),
+        TEST(an_exporter_without_a_queue_holds_nothing),
         TEST(one_that_does_not_store_is_given_nothing_again),
         TEST(one_that_refuses_gets_its_records_later_and_in_order),
         TEST(each_has_its_own_progress_over_a_restart),
@@ -1200,8 +1200,8 @@ int main(void)
         TEST(what_one_has_finished_is_known_after_a_kill),
         TEST(a_permanent_refusal_ends_it),
         TEST(the_end_of_retries_keeps_what_the_back_end_refuses),
-        TEST(nor_does_the_end_of_retries_lose_what_was_under_way),
-        TEST(but_not_what_it_alone_is_refused),
+        TEST(the_end_of_retries_keeps_what_was_under_way),
+        TEST(the_end_of_retries_drops_what_alone_is_refused),
         TEST(batches_are_made_of_records_and_finish_them_all),
         TEST(a_full_queue_loses_nothing),
         TEST(more_than_a_queue_holds_goes_through_it_alone),
@@ -1211,11 +1211,11 @@ int main(void)
         TEST(clients_come_back_without_their_credentials),
         TEST(one_that_is_gone_holds_nothing_that_comes),
         TEST(what_waits_for_it_is_given_up_when_the_disk_is_full),
-        TEST(but_not_if_that_frees_nothing),
+        TEST(what_waits_for_it_is_kept_if_dropping_it_frees_nothing),
         TEST(a_journal_is_shown_that_another_storage_has_replaced),
         TEST(a_journal_is_flushed_if_one_of_its_storages_says_so),
         TEST(pipelines_behind_a_connector_have_progress_of_their_own),
-        TEST(a_directory_in_use_is_said),
+        TEST(a_directory_in_use_is_reported),
         TEST(directories_that_are_made_survive_a_power_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,7 +170,7 @@ static unsigned count_results(const struct harness *h, enum verdict verdict)
 
 enum { MANY_REQUESTS = 4000 };
 
-static void all_wait_before_a_blocked_queue_and_nobody_is_refused(void **state)
+static void all_wait_before_a_blocked_queue_and_none_is_refused(void **state)
 {
     (void)state;
     struct harness *h =
@@ -187,7 +187,7 @@ static void all_wait_before_a_blocked_queue_and_nobody_is_refused(void **state)
 }
 
 /* One is in the queue and one at the fan-out; the others wait before batch. */
-static void batch_waits_for_a_blocked_queue_and_refuses_nobody(void **state)
+static void batch_waits_for_a_blocked_queue_and_refuses_nothing(void **state)
 {
     (void)state;
     struct harness *h =
@@ -632,8 +632,8 @@ int main(void)
         cmocka_unit_test(an_element_larger_than_the_queue_is_unavailable_for_good),
         cmocka_unit_test(block_on_overflow_makes_the_client_wait_for_room),
         cmocka_unit_test(what_never_fits_does_not_wait_for_room),
-        cmocka_unit_test(all_wait_before_a_blocked_queue_and_nobody_is_refused),
-        cmocka_unit_test(batch_waits_for_a_blocked_queue_and_refuses_nobody),
+        cmocka_unit_test(all_wait_before_a_blocked_queue_and_none_is_refused),
+        cmocka_unit_test(batch_waits_for_a_blocked_queue_and_refuses_nothing),
         cmocka_unit_test(several_batches_wait_at_a_blocked_queue),
         cmocka_unit_test(what_waits_before_a_blocked_queue_is_bounded_by_the_budget),
         cmocka_unit_test(requests_without_items_take_no_room_of_an_items_sizer),

@@ -63,7 +63,7 @@ static void nothing_is_kept_without_a_reload(void **state)
 }
 
 /* Its memory would have no owner. */
-static void what_nobody_takes_is_given_back(void **state)
+static void what_no_service_takes_is_freed(void **state)
 {
     (void)state;
     struct harness *h = join_start(JOIN(""));
@@ -78,7 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spans_stay_known_unless_the_index_changes),
         cmocka_unit_test(nothing_is_kept_without_a_reload),
-        cmocka_unit_test(what_nobody_takes_is_given_back),
+        cmocka_unit_test(what_no_service_takes_is_freed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,8 +16,7 @@ WITHIN_S = 120
 
 
 def record(version, event, more="", service=None):
-    """The request that a run gives; `service` is put in front as a Resource of its own, which the
-    agent has none of."""
+    """The request of a run; `service` is put in front as a Resource, since the agent writes none."""
     peers.need("async-profiler")
     built = pathlib.Path(os.environ["SPANFLAME_PEERS"]) / "async-profiler" / "target"
     machine = {"x86_64": "linux-x64", "aarch64": "linux-arm64"}[platform.machine()]

@@ -48,7 +48,7 @@ class Case(unittest.TestCase):
 
 
 def otlp_config(grpc, http, backend, processors=None, exporter="", service="", extra=""):
-    """otlp in, otlphttp out, for all three signals. Texts are YAML, indented as they stand."""
+    """otlp in, otlphttp out, for all three signals. Strings are YAML, already indented."""
     names = ", ".join(processors or {})
     texts = "".join(f"  {name}:\n{text}" for name, text in (processors or {}).items())
     pipelines = "".join(

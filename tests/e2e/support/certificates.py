@@ -15,7 +15,7 @@ COMMAND = (
 
 
 def self_signed(test):
-    """Paths of a certificate and its key, which go when the test ends."""
+    """Paths of a certificate and its key, removed when the test ends."""
     directory = tempfile.TemporaryDirectory()
     test.addCleanup(directory.cleanup)
     subprocess.run(COMMAND.split(), cwd=directory.name, check=True, capture_output=True)

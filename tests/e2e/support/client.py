@@ -92,7 +92,7 @@ class GrpcClient:
 
 
 def grpc_frame(message, flag=0, size=None):
-    """A gRPC message with its prefix of five bytes, which may lie."""
+    """A gRPC message with its prefix of five bytes, which may be wrong."""
     return bytes([flag]) + (len(message) if size is None else size).to_bytes(4, "big") + message
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A daemon that joins profiles and spans, programs that send it both, and what of that comes out."""
+"""A daemon that joins profiles and spans, programs that send it both, and readers of its output."""
 
 from . import case, client, metrics, otlp, profiled, profiles
 from .ports import free_port
@@ -10,7 +10,7 @@ SECOND = 10**9
 
 
 def config(ports, exporters, join="", extra=""):
-    """otlp and pyroscope in, the join in both pipelines; `exporters` by name, texts are YAML. Spans
+    """otlp and pyroscope in, the join in both pipelines; `exporters` by name, in YAML. Spans
     go to the first one."""
     texts = "".join(f"  {name}:\n{text}" for name, text in exporters.items())
     return (

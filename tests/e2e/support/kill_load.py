@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clients that send numbered items without a pause, and a back-end that comes and goes: together
-they tell what was acknowledged and what arrived."""
+they know what was acknowledged and what arrived."""
 
 import contextlib
 import hashlib

@@ -21,7 +21,7 @@ def field(number, value):
 
 
 class Sketch:
-    """One profile; stacks are lists of names, the leaf first; labels are texts or numbers."""
+    """One profile; stacks are lists of names, the leaf first; labels are strings or numbers."""
 
     def __init__(self):
         self._texts = [""]

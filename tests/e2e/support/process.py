@@ -101,7 +101,7 @@ class Server:
         return self.wait(within)
 
     def close(self):
-        """Whatever state it is in: ends it and takes its files away."""
+        """Ends it in any state and removes its files."""
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions to a real Pyroscope server, whose address PYROSCOPE_URL says."""
+"""Queries to a real Pyroscope server at PYROSCOPE_URL."""
 
 import json
 import os

@@ -109,7 +109,7 @@ static void a_waiter_is_called_once_and_never_from_inside_the_return(void **stat
     lane_destroy(lane);
 }
 
-static void who_waits_for_what_is_free_by_now_is_called_soon(void **state)
+static void a_waiter_for_bytes_that_are_free_by_now_is_called_soon(void **state)
 {
     (void)state;
     struct lane *lane = lane_create(0);
@@ -354,7 +354,7 @@ int main(void)
         cmocka_unit_test(the_last_bytes_may_go_beyond_the_limit),
         cmocka_unit_test(the_limit_is_only_ever_lowered),
         cmocka_unit_test(a_waiter_is_called_once_and_never_from_inside_the_return),
-        cmocka_unit_test(who_waits_for_what_is_free_by_now_is_called_soon),
+        cmocka_unit_test(a_waiter_for_bytes_that_are_free_by_now_is_called_soon),
         cmocka_unit_test(a_return_calls_waiters_of_all_lanes),
         cmocka_unit_test(a_cancelled_waiter_is_not_called),
         cmocka_unit_test(no_wake_up_is_lost_between_threads),

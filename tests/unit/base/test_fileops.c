@@ -53,7 +53,7 @@ static void a_file_is_read_whole_up_to_a_limit(void **state)
     mem_free(text);
 }
 
-static void what_is_no_regular_file_is_refused(void **state)
+static void only_regular_files_are_read(void **state)
 {
     (void)state;
     static const struct {
@@ -148,7 +148,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FILE_TEST(a_file_is_read_whole_up_to_a_limit),
-        FILE_TEST(what_is_no_regular_file_is_refused),
+        FILE_TEST(only_regular_files_are_read),
         FILE_TEST(short_reads_and_interruptions_are_no_error),
         FILE_TEST(an_error_of_the_disk_is_handed_on_and_the_file_closed),
         FILE_TEST(the_machine_says_what_it_has),

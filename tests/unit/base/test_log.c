@@ -134,7 +134,7 @@ static const struct {
     {"beyond \xf4\x90\x80\x80", "beyond \\ufffd\\ufffd\\ufffd\\ufffd"},
 };
 
-static void texts_cannot_forge_lines(void **state)
+static void strings_cannot_forge_lines(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(escapes) / sizeof(escapes[0]); i++) {
@@ -171,7 +171,7 @@ static void expect_well_formed(const char *line)
     assert_int_equal(depth, 0);
 }
 
-static void long_texts_are_cut_and_the_line_stays_well_formed(void **state)
+static void long_strings_are_cut_and_the_line_stays_well_formed(void **state)
 {
     (void)state;
     char *large = mem_alloc(20001);
@@ -307,8 +307,8 @@ int main(void)
         LOG_TEST(the_console_form_is_tab_separated_with_json_fields),
         LOG_TEST(the_json_form_is_one_object_per_line),
         LOG_TEST(the_caller_can_be_shown),
-        LOG_TEST(texts_cannot_forge_lines),
-        LOG_TEST(long_texts_are_cut_and_the_line_stays_well_formed),
+        LOG_TEST(strings_cannot_forge_lines),
+        LOG_TEST(long_strings_are_cut_and_the_line_stays_well_formed),
         LOG_TEST(a_large_message_is_printed_whole),
         LOG_TEST(levels_below_the_configured_one_are_silent),
         LOG_TEST(repeated_messages_are_sampled_by_level_and_tick),

@@ -51,7 +51,7 @@ static void groups_have_names_and_content(void **state)
     pattern_destroy(pattern);
 }
 
-static void what_is_no_pattern_is_refused_with_its_reason(void **state)
+static void bad_patterns_are_refused_with_the_reason(void **state)
 {
     static const char *const rows[] = {"(", "a**", "(?P<x>a)(?P<x>b)", "[z-a]", "(?=x)", "\\1"};
     (void)state;
@@ -131,7 +131,7 @@ int main(void)
         cmocka_unit_test(a_replacement_names_groups_that_there_are),
         cmocka_unit_test(a_pattern_is_searched_anywhere),
         cmocka_unit_test(groups_have_names_and_content),
-        cmocka_unit_test(what_is_no_pattern_is_refused_with_its_reason),
+        cmocka_unit_test(bad_patterns_are_refused_with_the_reason),
         cmocka_unit_test(hard_patterns_take_linear_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -136,7 +136,7 @@ static const struct refused_row refused_rows[] = {
     {{"--validate=no"}, "invalid argument \"no\" for \"--validate\" flag: expected true or false"},
 };
 
-static void what_is_wrong_is_said(void **state)
+static void mistakes_are_reported(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(refused_rows) / sizeof(refused_rows[0]); i++) {
@@ -170,7 +170,7 @@ int main(void)
         cmocka_unit_test(values_are_kept_as_they_are),
         cmocka_unit_test(flags_of_print_config_are_read),
         cmocka_unit_test(a_gate_is_switched),
-        cmocka_unit_test(what_is_wrong_is_said),
+        cmocka_unit_test(mistakes_are_reported),
         cmocka_unit_test(more_values_than_fit_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

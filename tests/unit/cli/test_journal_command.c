@@ -297,7 +297,7 @@ static void long_requests_are_cut_between_their_items(void **state)
     assert_int_equal(number, 7 + SPANS);
 }
 
-static void export_writes_what_waits_for_whom_it_is_told(void **state)
+static void export_writes_what_waits_for_the_named_exporter(void **state)
 {
     (void)state;
     struct journal_store *store = journal_at("traces");
@@ -419,7 +419,7 @@ static long last_head(const char *name, uint64_t number)
 
 /* What was being written when the power went looks like damage until the next segment says that
  * nothing is missing. */
-static void an_unfinished_end_is_told_from_a_loss(void **state)
+static void an_unfinished_end_is_no_loss(void **state)
 {
     (void)state;
     struct journal_store *store = journal_at("traces");
@@ -447,7 +447,7 @@ static void an_unfinished_end_is_told_from_a_loss(void **state)
     assert_string_equal(problems, "");
 }
 
-static void the_key_and_other_versions_are_told(void **state)
+static void a_damaged_key_and_other_versions_are_reported(void **state)
 {
     (void)state;
     fill("traces");
@@ -476,7 +476,7 @@ static void the_key_and_other_versions_are_told(void **state)
     assert_has(out, "0000000000000002.journal (version 9, not read)\n");
 }
 
-static void what_is_no_otlp_is_left_out(void **state)
+static void records_that_are_not_otlp_are_left_out(void **state)
 {
     (void)state;
     struct journal_store *store = journal_at("metrics");
@@ -531,7 +531,7 @@ static void what_is_being_written_is_no_damage(void **state)
     assert_int_equal(lines_of(out), 10);
 }
 
-static void mistakes_are_told_with_status_2(void **state)
+static void mistakes_end_with_status_2(void **state)
 {
     (void)state;
     char file[PATH_BYTES];
@@ -574,13 +574,13 @@ int main(void)
         TEST(list_counts_what_waits_for_each_exporter),
         TEST(every_line_of_export_means_what_was_written),
         TEST(long_requests_are_cut_between_their_items),
-        TEST(export_writes_what_waits_for_whom_it_is_told),
+        TEST(export_writes_what_waits_for_the_named_exporter),
         TEST(verify_finds_what_is_damaged),
-        TEST(an_unfinished_end_is_told_from_a_loss),
-        TEST(the_key_and_other_versions_are_told),
-        TEST(what_is_no_otlp_is_left_out),
+        TEST(an_unfinished_end_is_no_loss),
+        TEST(a_damaged_key_and_other_versions_are_reported),
+        TEST(records_that_are_not_otlp_are_left_out),
         TEST(what_is_being_written_is_no_damage),
-        TEST(mistakes_are_told_with_status_2),
+        TEST(mistakes_end_with_status_2),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

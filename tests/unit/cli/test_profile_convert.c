@@ -57,7 +57,7 @@ static const struct {
     {"\xfa\x01\x01x", "that are not the protobuf of a profile"},
 };
 
-static void what_is_no_profile_is_refused_with_its_name_and_what_it_is(void **state)
+static void other_files_are_refused_with_their_name_and_kind(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
@@ -288,8 +288,7 @@ static void output_names_say_what_is_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_teardown(what_is_no_profile_is_refused_with_its_name_and_what_it_is,
-                                  tear_down),
+        cmocka_unit_test_teardown(other_files_are_refused_with_their_name_and_kind, tear_down),
         cmocka_unit_test_teardown(the_bytes_tell_the_format_not_the_name, tear_down),
         cmocka_unit_test_teardown(types_are_columns_again_when_they_come_back_from_otlp, tear_down),
         cmocka_unit_test_teardown(equal_samples_of_merged_files_are_added_up, tear_down),

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void texts_are_bytes(void **state)
+static void strings_become_sizes_in_bytes(void **state)
 {
     static const struct {
         const char *text;
@@ -38,7 +38,7 @@ static void texts_are_bytes(void **state)
     }
 }
 
-static void other_texts_are_none(void **state)
+static void other_strings_are_no_sizes(void **state)
 {
     static const char *const rows[] = {
         "",      "MiB",  "-1",   "1.",   "1.MiB",       ".5MiB",
@@ -74,8 +74,8 @@ static void bytes_are_printed_in_the_largest_whole_unit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_are_bytes),
-        cmocka_unit_test(other_texts_are_none),
+        cmocka_unit_test(strings_become_sizes_in_bytes),
+        cmocka_unit_test(other_strings_are_no_sizes),
         cmocka_unit_test(bytes_are_printed_in_the_largest_whole_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -233,7 +233,7 @@ static void words_stand_for_their_index(void **state)
     load_result_clear(&result);
 }
 
-static void texts_may_be_one_text_with_commas(void **state)
+static void a_list_may_be_one_string_with_commas(void **state)
 {
     struct load_result result = load_probe("texts: 'a,,b c'");
     const struct config_texts *texts = &probe_of(&result)->texts;
@@ -307,7 +307,7 @@ int main(void)
         cmocka_unit_test(mistakes_say_where_what_and_what_was_expected),
         cmocka_unit_test(what_is_odd_but_works_is_a_warning),
         cmocka_unit_test(words_stand_for_their_index),
-        cmocka_unit_test(texts_may_be_one_text_with_commas),
+        cmocka_unit_test(a_list_may_be_one_string_with_commas),
         cmocka_unit_test(headers_may_be_a_list),
         cmocka_unit_test(values_keep_their_types),
         cmocka_unit_test(all_mistakes_are_reported_at_once_in_file_order),

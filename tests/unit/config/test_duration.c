@@ -62,7 +62,7 @@ static void durations_are_read_as_in_go(void **state)
     }
 }
 
-static void what_is_no_duration_is_named_as_in_go(void **state)
+static void bad_durations_get_the_errors_of_go(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
@@ -95,7 +95,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(durations_are_read_as_in_go),
-        cmocka_unit_test(what_is_no_duration_is_named_as_in_go),
+        cmocka_unit_test(bad_durations_get_the_errors_of_go),
         cmocka_unit_test(durations_are_written_in_whole_units),
         cmocka_unit_test(the_longest_duration_fits_its_text),
     };

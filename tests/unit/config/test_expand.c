@@ -116,7 +116,7 @@ static struct load_result load_with_file(const char *field, const char *value)
     return result;
 }
 
-static void text_fields_take_the_verbatim_text(void **state)
+static void string_fields_take_the_verbatim_string(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
@@ -253,7 +253,7 @@ static void a_bomb_of_lists_ends_at_a_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_fields_take_the_verbatim_text),
+        cmocka_unit_test(string_fields_take_the_verbatim_string),
         cmocka_unit_test(other_fields_take_the_parsed_value),
         cmocka_unit_test(an_unset_variable_is_the_zero_of_its_field_and_a_warning),
         cmocka_unit_test(lists_and_headers_take_references_in_their_elements),

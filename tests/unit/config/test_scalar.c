@@ -165,7 +165,7 @@ static void not_a_number_is_a_double(void **state)
     assert_true(isnan(text_to_scalar(".NaN").real));
 }
 
-static void a_number_of_a_thousand_digits_is_a_text(void **state)
+static void a_number_of_a_thousand_digits_is_a_string(void **state)
 {
     char digits[1001];
     (void)state;
@@ -179,7 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plain_scalars_are_what_yaml_v3_makes_of_them),
         cmocka_unit_test(not_a_number_is_a_double),
-        cmocka_unit_test(a_number_of_a_thousand_digits_is_a_text),
+        cmocka_unit_test(a_number_of_a_thousand_digits_is_a_string),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -139,7 +139,7 @@ static void curves_are_named_as_openssl_does(void **state)
     assert_string_equal(list, "");
 }
 
-static void versions_are_texts(void **state)
+static void versions_are_strings(void **state)
 {
     (void)state;
     assert_int_equal(tls_config_version(NULL), 0);
@@ -158,7 +158,7 @@ int main(void)
         cmocka_unit_test(only_clients_can_do_without_a_certificate),
         cmocka_unit_test(suites_keep_their_order_and_come_once),
         cmocka_unit_test(curves_are_named_as_openssl_does),
-        cmocka_unit_test(versions_are_texts),
+        cmocka_unit_test(versions_are_strings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

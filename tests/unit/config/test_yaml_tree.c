@@ -127,7 +127,7 @@ static const struct {
     {"a: \xff", 1, 4, "UTF-8"},
 };
 
-static void what_is_not_yaml_says_where(void **state)
+static void broken_yaml_is_reported_with_its_position(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
@@ -289,7 +289,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(documents_become_trees, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_is_not_yaml_says_where, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(broken_yaml_is_reported_with_its_position, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(a_key_that_stands_twice_is_reported_and_the_rest_is_read,
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(in_substituted_text_it_is_a_failure_at_the_reference,

@@ -75,7 +75,7 @@ static void what_the_journal_has_is_deferred_and_not_dropped(void **state)
     batch_unref(batch);
 }
 
-static void abandoning_drops_what_is_in_flight_and_closes_the_book(void **state)
+static void abandoning_drops_what_is_in_flight_and_closes_the_ledger(void **state)
 {
     (void)state;
     static struct ledger ledger;
@@ -127,7 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_entry_keeps_the_equation),
         cmocka_unit_test(what_the_journal_has_is_deferred_and_not_dropped),
-        cmocka_unit_test(abandoning_drops_what_is_in_flight_and_closes_the_book),
+        cmocka_unit_test(abandoning_drops_what_is_in_flight_and_closes_the_ledger),
         cmocka_unit_test(every_reason_has_a_name_of_its_own),
         cmocka_unit_test(a_histogram_counts_each_value_in_its_cell),
     };

@@ -160,7 +160,7 @@ static void the_callback_may_free_the_receipt(void **state)
     assert_int_equal(times, 1);
 }
 
-static void without_a_receipt_nobody_waits(void **state)
+static void without_a_receipt_nothing_waits(void **state)
 {
     (void)state;
     struct outcome busy = outcome_busy("busy");
@@ -179,7 +179,7 @@ int main(void)
         cmocka_unit_test(a_message_outlives_the_party_that_gave_it),
         cmocka_unit_test(details_are_those_of_the_worst_result),
         cmocka_unit_test(the_callback_may_free_the_receipt),
-        cmocka_unit_test(without_a_receipt_nobody_waits),
+        cmocka_unit_test(without_a_receipt_nothing_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

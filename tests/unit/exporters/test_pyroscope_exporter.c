@@ -457,7 +457,7 @@ static void deep_stacks_lose_their_leaves(void **state)
     tear_down(&fixture);
 }
 
-/* A stack that nobody has is no reason to walk through it for each of its samples. */
+/* No program has such stacks: their samples are dropped, not walked. */
 static void endless_stacks_are_dropped_and_counted(void **state)
 {
     enum { FRAMES = 20000 };

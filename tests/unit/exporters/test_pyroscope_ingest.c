@@ -162,7 +162,7 @@ static void types_get_their_canonical_names_by_the_form(void **state)
 }
 
 /* A profile that came with a name keeps its type, whatever that is: the form stays JSON. */
-static void types_beside_a_name_can_be_any_text(void **state)
+static void types_beside_a_name_can_be_any_string(void **state)
 {
     static const struct {
         const char *type;
@@ -643,7 +643,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_say_all_labels_and_no_value_ends_early),
         cmocka_unit_test(types_get_their_canonical_names_by_the_form),
-        cmocka_unit_test(types_beside_a_name_can_be_any_text),
+        cmocka_unit_test(types_beside_a_name_can_be_any_string),
         cmocka_unit_test(profiles_are_those_of_push),
         cmocka_unit_test(statuses_of_ingest_are_classified),
         cmocka_unit_test(an_old_servers_rate_limit_is_one),

@@ -63,7 +63,7 @@ static void every_form_lets_the_right_password_in(void **state)
     }
 }
 
-static void malformed_lines_let_nobody_in(void **state)
+static void malformed_lines_match_no_password(void **state)
 {
     static const char *const rows[] = {
         "nobody", "u:$apr1$nohash", "u:{SHA}not base64", "u:{SHA}AAAA", "u:{SSHA}AAAA",
@@ -77,7 +77,7 @@ static void malformed_lines_let_nobody_in(void **state)
     }
 }
 
-static void hashes_that_crypt_does_not_know_let_nobody_in(void **state)
+static void hashes_unknown_to_crypt_match_no_password(void **state)
 {
     (void)state;
     assert_int_equal(htpasswd_add(htpasswd, slice_of_text("u:$2y$99$short\nv:$6$\n")), 0);
@@ -141,8 +141,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(schemes_that_cannot_be_checked_are_refused),
         ROW(every_form_lets_the_right_password_in),
-        ROW(malformed_lines_let_nobody_in),
-        ROW(hashes_that_crypt_does_not_know_let_nobody_in),
+        ROW(malformed_lines_match_no_password),
+        ROW(hashes_unknown_to_crypt_match_no_password),
         ROW(the_last_line_of_a_user_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -166,7 +166,7 @@ static void attempts_to_connect_back_off(void **state)
     tear_down(&fixture);
 }
 
-static void calls_fail_at_once_while_nobody_listens(void **state)
+static void calls_fail_at_once_while_the_port_is_closed(void **state)
 {
     struct fixture fixture;
     char expected[256];
@@ -331,7 +331,7 @@ static void pings_may_go_out_without_calls(void **state)
     tear_down(&fixture);
 }
 
-static void whoever_pings_too_often_pings_half_as_often(void **state)
+static void after_too_many_pings_it_pings_half_as_often(void **state)
 {
     struct fixture fixture;
     (void)state;
@@ -353,7 +353,7 @@ static void whoever_pings_too_often_pings_half_as_often(void **state)
 }
 
 /* Without keepalive a vanished peer would cost every call its timeout, until TCP gives up. */
-static void a_peer_that_lets_calls_expire_is_asked_whether_it_lives(void **state)
+static void a_peer_that_lets_calls_expire_is_pinged(void **state)
 {
     struct fixture fixture;
     (void)state;
@@ -448,7 +448,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(it_connects_before_anybody_calls),
         cmocka_unit_test(attempts_to_connect_back_off),
-        cmocka_unit_test(calls_fail_at_once_while_nobody_listens),
+        cmocka_unit_test(calls_fail_at_once_while_the_port_is_closed),
         cmocka_unit_test(calls_may_wait_for_a_connection),
         cmocka_unit_test(a_call_that_waits_ends_with_its_timeout),
         cmocka_unit_test(a_lost_connection_is_replaced_at_once),
@@ -456,8 +456,8 @@ int main(void)
         cmocka_unit_test(goaway_on_an_idle_connection_opens_another),
         cmocka_unit_test(silence_leads_to_a_ping),
         cmocka_unit_test(pings_may_go_out_without_calls),
-        cmocka_unit_test(whoever_pings_too_often_pings_half_as_often),
-        cmocka_unit_test(a_peer_that_lets_calls_expire_is_asked_whether_it_lives),
+        cmocka_unit_test(after_too_many_pings_it_pings_half_as_often),
+        cmocka_unit_test(a_peer_that_lets_calls_expire_is_pinged),
         cmocka_unit_test(servers_of_other_protocols_are_named),
         cmocka_unit_test(an_unknown_host_is_named),
         cmocka_unit_test(any_address_of_a_host_will_do),

@@ -74,7 +74,7 @@ static const char *const bad[][2] = {
      "address 8.8.8.8/tempo:4317: \"8.8.8.8/tempo\" is not a host name; expected host:port"},
 };
 
-static void what_is_no_endpoint_is_named(void **state)
+static void bad_endpoints_are_named(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -121,7 +121,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(endpoints_are_read_as_the_go_collector_does),
-        cmocka_unit_test(what_is_no_endpoint_is_named),
+        cmocka_unit_test(bad_endpoints_are_named),
         cmocka_unit_test(headers_that_cannot_be_sent_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,7 +221,7 @@ static void trusted_server_gets_the_body(void **state)
     assert_string_equal(seen.body, "/v1/logs 127.0.0.1 TLSv1.3 300000 -");
 }
 
-static void ca_and_client_certificate_may_be_texts(void **state)
+static void ca_and_client_certificate_may_be_inline_pem(void **state)
 {
     (void)state;
     needs_server();
@@ -351,7 +351,7 @@ static void versions_suites_and_curves_are_what_was_asked_for(void **state)
     }
 }
 
-static void files_that_are_no_good_are_said_at_the_start(void **state)
+static void bad_files_are_reported_at_the_start(void **state)
 {
     (void)state;
     needs_server();
@@ -369,7 +369,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(trusted_server_gets_the_body),
-        cmocka_unit_test(ca_and_client_certificate_may_be_texts),
+        cmocka_unit_test(ca_and_client_certificate_may_be_inline_pem),
         cmocka_unit_test(client_certificate_may_be_files),
         cmocka_unit_test(redirects_never_leave_https),
         cmocka_unit_test(unknown_authority_is_refused),
@@ -378,7 +378,7 @@ int main(void)
         cmocka_unit_test(verification_can_be_skipped),
         cmocka_unit_test(overridden_name_is_the_one_that_is_checked),
         cmocka_unit_test(versions_suites_and_curves_are_what_was_asked_for),
-        cmocka_unit_test(files_that_are_no_good_are_said_at_the_start),
+        cmocka_unit_test(bad_files_are_reported_at_the_start),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }

@@ -457,7 +457,7 @@ static void grpc_insists_on_http2(void **state)
     expect_failed_handshake(fixture, "does not offer the protocol h2");
 }
 
-static void grpc_closes_cleartext_without_a_word(void **state)
+static void grpc_closes_cleartext_connections_silently(void **state)
 {
     struct http_fixture *fixture = *state;
     struct loopback *client = http_fixture_connect(fixture);
@@ -623,7 +623,7 @@ int main(void)
         WITH_SERVER(garbage_is_closed),
         WITH_SERVER(an_endless_hello_is_not_listened_to),
         WITH_GRPC_SERVER(grpc_insists_on_http2),
-        WITH_GRPC_SERVER(grpc_closes_cleartext_without_a_word),
+        WITH_GRPC_SERVER(grpc_closes_cleartext_connections_silently),
         WITH_SERVER(a_handshake_of_many_small_records_is_not_listened_to),
         cmocka_unit_test_setup_teardown(handshakes_take_their_part_of_the_budget, start_flood,
                                         finish),

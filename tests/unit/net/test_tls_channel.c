@@ -379,7 +379,7 @@ static void expect(const struct link *link, int end, const char *text)
     assert_memory_equal(link->rooms[end], text, strlen(text));
 }
 
-static void what_is_said_arrives_both_ways(void **state)
+static void bytes_arrive_both_ways(void **state)
 {
     static const size_t steps[] = {0, 1, 3, 1000};
     static const char *const versions[] = {"1.2", "1.3"};
@@ -490,7 +490,7 @@ static void torn_records_wait_and_broken_ones_fail(void **state)
     free_link(link);
 }
 
-static void what_is_no_tls_fails_at_once(void **state)
+static void bytes_that_are_not_tls_fail_at_once(void **state)
 {
     static const struct {
         const char *text;
@@ -661,7 +661,7 @@ static void client_authorities_are_read_again_when_they_change(void **state)
     clock_fake_stop();
 }
 
-static void pem_texts_serve_as_files_do(void **state)
+static void inline_pem_serves_as_files_do(void **state)
 {
     (void)state;
     char *certificate = certificates_text("server.pem");
@@ -709,7 +709,7 @@ static const struct refusal refusals[] = {
     {"server.pem", "server.key", NULL, "missing.pem", "tls::ca_file: cannot read"},
 };
 
-static void files_that_are_no_good_are_named(void **state)
+static void bad_files_are_named(void **state)
 {
     (void)state;
     char *text = certificates_text("server.pem");
@@ -733,7 +733,7 @@ static void files_that_are_no_good_are_named(void **state)
     }
 }
 
-static void curves_that_the_library_lacks_are_said(void **state)
+static void curves_that_the_library_lacks_are_reported(void **state)
 {
     (void)state;
     struct error error = {.text = ""};
@@ -762,19 +762,19 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hands_are_shaken_or_refused_in_words),
-        cmocka_unit_test(what_is_said_arrives_both_ways),
+        cmocka_unit_test(bytes_arrive_both_ways),
         cmocka_unit_test(large_data_passes_in_pieces_of_any_size),
         cmocka_unit_test(what_is_not_read_yet_is_kept),
         cmocka_unit_test(the_end_differs_from_failure),
         cmocka_unit_test(torn_records_wait_and_broken_ones_fail),
-        cmocka_unit_test(what_is_no_tls_fails_at_once),
+        cmocka_unit_test(bytes_that_are_not_tls_fail_at_once),
         cmocka_unit_test(a_refused_allocation_closes_and_does_not_crash),
         cmocka_unit_test(certificates_are_read_again_after_the_interval),
         cmocka_unit_test(open_channels_outlive_their_context),
         cmocka_unit_test(client_authorities_are_read_again_when_they_change),
-        cmocka_unit_test(pem_texts_serve_as_files_do),
-        cmocka_unit_test(files_that_are_no_good_are_named),
-        cmocka_unit_test(curves_that_the_library_lacks_are_said),
+        cmocka_unit_test(inline_pem_serves_as_files_do),
+        cmocka_unit_test(bad_files_are_named),
+        cmocka_unit_test(curves_that_the_library_lacks_are_reported),
     };
     return cmocka_run_group_tests(tests, make, clean);
 }

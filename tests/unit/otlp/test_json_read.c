@@ -145,7 +145,7 @@ static void values_are_taken_in_every_form_that_go_takes(void **state)
     CHECK_ROWS(&otlp_any_value, rows);
 }
 
-static void texts_say_what_their_escapes_say(void **state)
+static void strings_mean_what_their_escapes_say(void **state)
 {
     static const struct row rows[] = {
         {"\\\"\\\\\\/\\b\\f\\n\\r\\t", "\\\"\\\\/\\u0008\\u000c\\n\\r\\t"},
@@ -334,7 +334,7 @@ static void responses_are_read_and_written(void **state)
                    "{\"code\":3,\"message\":\"m\"}");
 }
 
-static void what_is_no_json_is_refused_with_its_place(void **state)
+static void broken_json_is_refused_with_its_position(void **state)
 {
     static const struct row rows[] = {
         {"", "JSON at byte 0: found the end of the text, expected a JSON object"},
@@ -596,14 +596,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_are_taken_in_every_form_that_go_takes),
-        cmocka_unit_test(texts_say_what_their_escapes_say),
+        cmocka_unit_test(strings_mean_what_their_escapes_say),
         cmocka_unit_test(spans_are_read),
         cmocka_unit_test(the_last_member_of_a_oneof_counts),
         cmocka_unit_test(metrics_are_read),
         cmocka_unit_test(profiles_are_read),
         cmocka_unit_test(scopes_under_their_old_name_count_when_there_are_no_others),
         cmocka_unit_test(responses_are_read_and_written),
-        cmocka_unit_test(what_is_no_json_is_refused_with_its_place),
+        cmocka_unit_test(broken_json_is_refused_with_its_position),
         cmocka_unit_test(values_of_another_kind_are_refused),
         cmocka_unit_test(nesting_is_bounded),
         cmocka_unit_test(lengths_of_every_size_are_right),

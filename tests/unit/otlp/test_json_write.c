@@ -94,7 +94,7 @@ static void what_is_empty_is_left_out_but_for_what_says_something(void **state)
     assert_written(otlp_request(TRACES), slice_of(NULL, 0), "{}");
 }
 
-static void texts_are_utf8_and_numbers_have_their_forms(void **state)
+static void strings_are_utf8_and_numbers_have_their_forms(void **state)
 {
     (void)state;
     assert_written(
@@ -228,7 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fields_may_come_in_any_order_and_more_than_once),
         cmocka_unit_test(what_is_empty_is_left_out_but_for_what_says_something),
-        cmocka_unit_test(texts_are_utf8_and_numbers_have_their_forms),
+        cmocka_unit_test(strings_are_utf8_and_numbers_have_their_forms),
         cmocka_unit_test(what_was_written_reads_back_the_same),
         cmocka_unit_test(parts_are_written_as_one_request),
         cmocka_unit_test(budget_is_charged_and_may_refuse),

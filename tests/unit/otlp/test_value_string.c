@@ -18,7 +18,7 @@
 #include "src/otlp/value.h"
 #include "tests/support/random_otlp.h"
 
-static void texts_become_integers_as_strconv_parses_them(void **state)
+static void strings_become_integers_as_strconv_parses_them(void **state)
 {
     static const struct {
         const char *text;
@@ -51,7 +51,7 @@ static void texts_become_integers_as_strconv_parses_them(void **state)
     }
 }
 
-static void texts_become_doubles_as_strconv_parses_them(void **state)
+static void strings_become_doubles_as_strconv_parses_them(void **state)
 {
     static const struct {
         const char *text;
@@ -263,7 +263,7 @@ static void every_type_has_a_text(void **state)
     check_text("\x2a\x0b\x0a\x09\x21\0\0\0\0\0\0\xf8\x7f", 13, "");
 }
 
-static void a_text_that_is_too_long_for_the_arena_is_refused(void **state)
+static void a_string_that_is_too_long_for_the_arena_is_refused(void **state)
 {
     struct arena arena;
     struct slice text;
@@ -282,13 +282,13 @@ static void a_text_that_is_too_long_for_the_arena_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(texts_become_integers_as_strconv_parses_them),
-        cmocka_unit_test(texts_become_doubles_as_strconv_parses_them),
+        cmocka_unit_test(strings_become_integers_as_strconv_parses_them),
+        cmocka_unit_test(strings_become_doubles_as_strconv_parses_them),
         cmocka_unit_test(doubles_are_written_with_the_fewest_digits),
         cmocka_unit_test(doubles_of_every_size_have_the_fewest_digits),
         cmocka_unit_test(lists_and_maps_become_json_with_sorted_keys),
         cmocka_unit_test(every_type_has_a_text),
-        cmocka_unit_test(a_text_that_is_too_long_for_the_arena_is_refused),
+        cmocka_unit_test(a_string_that_is_too_long_for_the_arena_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

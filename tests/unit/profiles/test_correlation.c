@@ -69,7 +69,7 @@ static void every_spelling_is_known_and_nothing_else(void **state)
     }
 }
 
-static void numbers_are_ids_where_texts_are_decimal(void **state)
+static void numbers_are_ids_where_strings_are_decimal(void **state)
 {
     struct correlation correlation = {.has_span = false};
     static const uint8_t last[8] = {255, 255, 255, 255, 255, 255, 255, 254};
@@ -110,7 +110,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_spelling_is_known_and_nothing_else),
-        cmocka_unit_test(numbers_are_ids_where_texts_are_decimal),
+        cmocka_unit_test(numbers_are_ids_where_strings_are_decimal),
         cmocka_unit_test(bytes_are_ids_of_their_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

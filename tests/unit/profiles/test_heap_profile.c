@@ -91,7 +91,7 @@ static void small_allocations_are_scaled_up(void **state)
     clear(&reading);
 }
 
-static void other_texts_are_refused(void **state)
+static void other_inputs_are_refused(void **state)
 {
     static const char *const texts[] = {"", "heap_v2/", "heap_v2/0\n",
                                         "heap profile: 1: 1 [1: 1] @ heap/1\n",
@@ -120,7 +120,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stacks_lie_in_their_libraries),
         cmocka_unit_test(small_allocations_are_scaled_up),
-        cmocka_unit_test(other_texts_are_refused),
+        cmocka_unit_test(other_inputs_are_refused),
         cmocka_unit_test(torn_lines_are_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

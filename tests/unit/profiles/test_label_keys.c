@@ -35,7 +35,7 @@ static void describe(const struct label_groups *groups, size_t count, char *to)
     *to = '\0';
 }
 
-static void labels_with_the_same_text_belong_together(void **state)
+static void labels_with_the_same_string_belong_together(void **state)
 {
     static const struct {
         uint32_t keys[8];
@@ -85,7 +85,7 @@ static void no_memory_is_reported(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(labels_with_the_same_text_belong_together),
+        cmocka_unit_test(labels_with_the_same_string_belong_together),
         cmocka_unit_test(no_memory_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -210,7 +210,7 @@ static void broken_and_oversized_gzip_is_refused(void **state)
     mem_free((void *)(uintptr_t)bytes.data);
 }
 
-static void texts_are_written_once(void **state)
+static void strings_are_written_once(void **state)
 {
     struct pprof_writer writer;
     char text[32];
@@ -278,7 +278,7 @@ int main(void)
         cmocka_unit_test(samples_have_a_bounded_number_of_labels),
         cmocka_unit_test(memory_is_bounded_by_the_arena),
         cmocka_unit_test(broken_and_oversized_gzip_is_refused),
-        cmocka_unit_test(texts_are_written_once),
+        cmocka_unit_test(strings_are_written_once),
         cmocka_unit_test(limits_of_the_writer_are_kept),
         cmocka_unit_test(refused_memory_fails_the_writer_and_nothing_else),
     };
