@@ -52,7 +52,7 @@ FLOORS = (
     ("exporters/otlp_http", "otlp_http"),
     ("exporters/otlp_grpc", "otlp_grpc"),
     ("exporters", "debug, nop"),
-    ("extensions", "health_check, zpages, pprof, authenticators"),
+    ("extensions", "health_check, zpages, pprof, authenticators, file_storage"),
     ("src/cli/arguments", "verbs and flags of commands that have verbs"),
     ("src/cli/profile", "spanflame profile: show, convert, merge, diff"),
     ("src/cli/journal", "spanflame journal: list, verify, export"),

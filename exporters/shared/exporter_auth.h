@@ -23,7 +23,7 @@ extern const struct config_field exporter_auth_fields[];
 #define EXPORTER_AUTH_ROW(owner, member)                                                           \
     CONFIG_OPTIONAL(owner, member, struct exporter_auth_config, member.is_on, CONFIG_NULL_IS_OFF,  \
                     "auth", exporter_auth_fields, NULL,                                            \
-                    "Who we are to the back-end; wins over a header of the same name.")
+                    "Credentials for the back-end; they win over a header of the same name.")
 
 bool exporter_auth_is_on(const struct exporter_auth_config *config);
 /* *ret_authenticator is NULL when the section is off. False: the error says why. */

@@ -15,7 +15,7 @@ struct site {
     bool is_off; /* below a section with enabled: false: ranges and rules are not checked */
 };
 
-/* The value of a string field: the node's string, or the substituted text; "" for null. NULL: the
+/* The value of a string field: the node's string, or the substituted string; "" for null. NULL: the
  * node is not a string. */
 const char *decode_text_of(const struct node *node);
 /* The row of this key, or NULL. fields may be NULL. */

@@ -85,7 +85,7 @@ static bool retrieve(const struct expansion *expansion, struct slice reference,
         return false;
     }
     if (memchr(ret_retrieved->bytes.data, '\0', ret_retrieved->bytes.size) != NULL) {
-        report(expansion, "the substituted text contains a NUL character");
+        report(expansion, "the substituted value contains a NUL character");
         retrieved_release(ret_retrieved);
         return false;
     }

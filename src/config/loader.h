@@ -54,7 +54,7 @@ struct extension_name {
 
 struct loader {
     /* Bounded by construction: CONFIG_LOCATIONS_MAX files of CONFIG_FILE_BYTES_MAX,
-     * CONFIG_NODES_MAX nodes, CONFIG_EXPANDED_BYTES_MAX of substituted text. */
+     * CONFIG_NODES_MAX nodes, CONFIG_EXPANDED_BYTES_MAX of substituted values. */
     struct arena arena;
     struct problem_list problems;
     struct problem_list warnings;
@@ -85,7 +85,7 @@ size_t loader_problems(const struct loader *loader);
 /* arena_alloc, zeroed. */
 void *loader_zalloc(struct loader *loader, size_t size) __attribute__((returns_nonnull));
 char *loader_copy_text(struct loader *loader, const char *text) __attribute__((returns_nonnull));
-/* False: the limit of substituted text is exceeded. */
+/* False: the limit of substituted values is exceeded. */
 bool loader_charge_expanded(struct loader *loader, size_t bytes);
 /* Moves both lists, sorted by position, to ret_problems. */
 void loader_take_problems(struct loader *loader, struct config_problems *ret_problems);

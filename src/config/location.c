@@ -94,7 +94,7 @@ static bool retrieve_yaml(struct loader *loader, const char *rest, struct retrie
     retrieved->bytes = slice_of_text(rest);
     if (retrieved->bytes.size <= CONFIG_FILE_BYTES_MAX)
         return true;
-    return error_set(error, "the text is larger than %d bytes", CONFIG_FILE_BYTES_MAX);
+    return error_set(error, "the configuration is larger than %d bytes", CONFIG_FILE_BYTES_MAX);
 }
 
 static bool refuse_http(struct loader *loader, const char *rest, struct retrieved *retrieved,

@@ -39,7 +39,7 @@ struct node {
     int64_t integer;
     double real;
     const char *text; /* scalars: what was written, without quotes */
-    /* The substituted text, beside its parsed value; the field's type decides which one counts.
+    /* The substituted string, beside its parsed value; the field's type decides which one counts.
      * NULL: not substituted as a whole. */
     const char *verbatim;
     const char *reference; /* "${env:X}": where the value came from; NULL: literal */

@@ -15,7 +15,7 @@ struct loader;
 
 /* Where the bytes come from. */
 struct yaml_origin {
-    /* Of a document: its start. Of substituted text: the reference, for all of its nodes. */
+    /* Of a document: its start. Of a substituted value: the reference, for all of its nodes. */
     struct position position;
     const char *reference; /* NULL: a document */
     size_t depth;          /* of the reference in its tree */
@@ -28,7 +28,7 @@ struct yaml_failure {
 };
 
 /* The first document, or a null node when there is none. NULL on failure. Duplicate keys in a
- * document are reported to the loader, and the first is kept; in substituted text they are a
+ * document are reported to the loader, and the first is kept; in substituted values they are a
  * failure. */
 struct node *yaml_tree_parse(struct loader *loader, struct slice bytes,
                              const struct yaml_origin *origin, struct yaml_failure *failure);

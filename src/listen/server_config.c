@@ -44,7 +44,7 @@ const struct config_field server_dialer_fields[] = {
 
 const struct config_field server_cors_fields[] = {
     CONFIG_TEXTS(struct server_cors_config, allowed_origins, "allowed_origins", NULL,
-                 "Allowed origins of pages; one * in each matches any text. None: CORS is off."),
+                 "Allowed origins of pages; one * in each matches any string. None: CORS is off."),
     CONFIG_TEXTS(struct server_cors_config, allowed_headers, "allowed_headers", NULL,
                  "Headers that pages may send, * for all; unset: accept, content-type and "
                  "x-requested-with."),

@@ -61,7 +61,7 @@ static bool allows_origin(const struct server_cors *cors, struct slice origin)
     const char *origin_text = (const char *)origin.data;
     assert(origin.size > 0);
     for (size_t i = 0; i < origins->count; i++) {
-        /* One "*" matches any text, or none. */
+        /* One "*" matches any string, also an empty one. */
         const char *pattern = origins->texts[i];
         const char *star = strchr(pattern, '*');
         size_t before = star == NULL ? strlen(pattern) : (size_t)(star - pattern);

@@ -73,8 +73,8 @@ def steady_once(bench, row, name):
         sut.stop()
         sink.stop()
     latency = sent["latency_ms"]
-    text = (f"peak RSS {mib(peak_kib)}, {cores:.1%} of a core, responses after {latency['p50']:.2f} "
-            f"ms (p50), {latency['p99']:.2f} (p99), {latency['p999']:.2f} (p99.9), "
+    text = (f"peak RSS {mib(peak_kib)}, {cores:.1%} of a core, responses after "
+            f"{latency['p50']:.2f} ms (p50), {latency['p99']:.2f} (p99), {latency['p999']:.2f} (p99.9), "
             f"{latency['max']:.2f} (longest)")
     return text, peak_kib, got["spans"] == sent["spans"] and got["ids_sum"] == sent["ids_sum"]
 

@@ -3,13 +3,13 @@
 """The benchmark: what one span costs in spanflame, beside the least that any relay could cost.
 
 Protocol. The system under test has one core, generator and sink have the other. A round is fixed
-work: so many requests, sent as fast as the responses come, until the sink has every span. Its figure
-is CPU time (user and system) per span, of profiles per request; wall time is noise on a shared
+work: so many requests, sent as fast as the responses come, until the sink has every span. Its
+figure is CPU time (user and system) per span, of profiles per request; wall time is noise on a shared
 machine. Rounds of the relay (A), of spanflame (B) and, with OTELCOL=path, of the Go collector (C)
-alternate: ABC CBA ABC …, so that a drift of the machine favours none of them. A cost is that of the best
-round, as neighbours only ever add to it; a ratio is the median of the rounds' ratios, with a
-bootstrap 95 % interval. Every round passes a gate: all requests got OK, and the sink has exactly the spans that were sent, by their ids, and where nothing may be changed,
-exactly as many bytes. A round that fails it voids its row. A generator above 70 % of its core
+alternate: ABC CBA ABC …, so that a drift of the machine favours none of them. A cost is that of
+the best round, as neighbours only ever add to it; a ratio is the median of the rounds' ratios, with a
+bootstrap 95 % interval. Every round passes a gate: all requests got OK, and the sink has exactly
+the spans that were sent, by their ids, and where nothing may be changed, exactly as many bytes. A round that fails it voids its row. A generator above 70 % of its core
 voids the throughput, not the cost.
 
 After the table: time from exec to ready and RSS when idle; RSS and latency at 100 000 spans/s; a

@@ -73,8 +73,8 @@ class Scenario:
 
     @property
     def proofs(self):
-        """How often each request at the sink contains a string if, and only if, the work of this row
-        was done."""
+        """How often each request at the sink contains a string if, and only if, the work of this
+        row was done."""
         if self.edits:
             return {"eu-west-1": 1, "staging": 1, "process.pid": 0}
         if self.json_out:

@@ -106,8 +106,8 @@ class LifeCycle(case.Case):
             self.assertEqual(server.stop(), 0)
 
     def test_reloads_may_be_asked_for_at_any_time(self):
-        """A signal without a handler ends the process. Between two configurations the handlers stay, and
-        no other thread, such as those that resolve names, takes the signal."""
+        """A signal without a handler ends the process. Between two configurations the handlers stay,
+        and no other thread, such as those that resolve names, takes the signal."""
         server = self.daemon(self.config(backend="http://localhost:1"))
         client.post(self.http_port, "traces", otlp.traces(1).SerializeToString())
         tasks = f"/proc/{server.process.pid}/task"

@@ -163,7 +163,7 @@ PERIOD = ("cpu:nanoseconds", 10)
 
 
 class Waiting(case.Case):
-    """Uploads without room wait for it, count once, and go only to pipelines that have not taken them."""
+    """Uploads without room wait for it, count once, and go only where they were not taken."""
 
     def test_one_of_two_pipelines_has_no_room(self):
         sink, port, figures = self.sink(), free_port(), free_port()

@@ -23,7 +23,7 @@ enum { REQUEST_SECRET_BYTES_MIN = 4 };
 
 /* Replaces each secret in text by "[REDACTED]": a header's whole value, the part after its first
  * blank ("Bearer …"), the password in "Basic …", and the base64 of a header whose name ends in
- * -bin. The text is cut if it outgrows room (with terminator). A text that fills room counts as
+ * -bin. The string is cut if it outgrows room (with terminator). A string that fills room counts as
  * cut: the beginning of a secret at its end is removed, too. */
 void request_secrets_redact(const struct request_secrets *secrets, char *text, size_t room);
 /* Whether bytes contain any secret. */

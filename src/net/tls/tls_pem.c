@@ -10,7 +10,7 @@
 #include <limits.h>
 #include <string.h>
 
-/* What to do with the index-th certificate of a text. */
+/* What to do with the index-th certificate of a PEM string. */
 struct pem_use {
     const struct tls_library *library;
     SSL_CTX *context;

@@ -68,8 +68,9 @@ const struct config_field attribute_action_fields[] = {
     CONFIG_TEXT(struct attribute_action_config, from_context, "from_context", "",
                 "insert, update, upsert: take it from the request: metadata.<key> (needs "
                 "include_metadata), auth.<attribute>, client.address, or a bare metadata key."),
-    CONFIG_TEXT(struct attribute_action_config, pattern, "pattern", "",
-                "delete, hash: also the keys that match; extract: groups (?P<name>…) of the text."),
+    CONFIG_TEXT(
+        struct attribute_action_config, pattern, "pattern", "",
+        "delete, hash: also the keys that match; extract: groups (?P<name>…) of the value."),
     CONFIG_TEXT(struct attribute_action_config, converted_type, "converted_type", "",
                 "convert: int, double or string."),
     CONFIG_END,
