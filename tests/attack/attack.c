@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attacks the whole daemon with requests that are built by its protocols' grammars and then spoilt.
- * README.md says how it is used; scripts/run-fuzzers and the tests run it. A round is one life of
+ * README.md says how to use it; scripts/run-fuzzers and the tests run it. A round is one life of
  * the daemon: its seed decides about the configuration, the requests and the back-end's responses.
  */
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One request to one of the daemon's endpoints: path, headers and a body that is grown, spoilt,
- * written and compressed. How it travels is for http1.h and http2.h. One thread. */
+ * written and compressed. http1.h and http2.h put it on the wire. One thread. */
 #pragma once
 
 #include "tests/attack/mutate.h"

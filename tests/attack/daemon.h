@@ -26,7 +26,7 @@ bool daemon_start(struct daemon *daemon, const char *executable, const char *con
 /* Whether it still runs; when it does not, verdict says how it ended. */
 bool daemon_lives(struct daemon *daemon, char verdict[static VERDICT_BYTES_MAX]);
 void daemon_signal(const struct daemon *daemon, int number);
-/* Waits for its end, at most so long; true: it ended with 0. */
+/* Waits at most so long for its exit; true: the exit code is 0. */
 bool daemon_await_end(struct daemon *daemon, unsigned seconds,
                       char verdict[static VERDICT_BYTES_MAX]);
 /* CPU time that it has used. */

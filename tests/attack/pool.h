@@ -12,7 +12,7 @@ struct pool {
     size_t capacity;
 };
 
-/* capacity: of the address space that is set aside; the memory comes as it is
+/* capacity: the address space that is reserved; memory is taken as it is
  * touched. */
 void pool_init(struct pool *pool, size_t capacity);
 void pool_fini(struct pool *pool);

@@ -263,7 +263,7 @@ static void greet_http2(struct sink_connection *connection)
     put_frame(out, 8, 0, 0, "\x7f\xff\0\0", 4);
 }
 
-/* Handles one frame; false: there is none as a whole. */
+/* Handles one frame; false: there is no whole one. */
 static bool read_frame(struct sink *sink, struct sink_connection *connection)
 {
     const struct bytes_out *in = &connection->in;

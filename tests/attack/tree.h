@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message as a tree of fields, which can be wrong in every way that bytes can: what is to be sent
+/* A message as a tree of fields, which can be wrong in every way that bytes can: a request
  * is built as a valid tree, spoilt, and written. Nodes live in a pool; one thread. */
 #pragma once
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Bare sockets and OpenSSL behind one face: see the header. */
+/* Bare sockets and OpenSSL behind one interface: see the header. */
 #include "tests/bench/channel.h"
 
 #include <assert.h>

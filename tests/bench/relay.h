@@ -7,7 +7,7 @@
 
 #include "tests/bench/support.h"
 
-/* Something that epoll watches; first member of whatever it is. */
+/* Something that epoll watches; first member of its struct. */
 struct source {
     void (*on_ready)(struct source *source, uint32_t events);
     int fd;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gRPC into the sink: nghttp2 finds the frames, each message is gathered and given away. */
+/* gRPC into the sink: nghttp2 finds the frames, each message is gathered and handed over. */
 #include "tests/bench/sink_grpc.h"
 
 #include "tests/bench/h2_frame.h"

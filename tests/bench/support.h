@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all benchmark programs need: dying with a reason, the clock, sockets on loopback, memory
- * that never is NULL. The rig shares nothing with the daemon, so that it cannot share its errors.
+/* What all benchmark programs need: exiting with a reason, the clock, sockets on loopback, memory
+ * that is never NULL. The rig shares nothing with the daemon, so that it cannot share its errors.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP: heads and chunked bodies, whole and a byte at a time, paths, locations of redirects; blocks
- * of headers of HTTP/2 through a server on loopback. Limits of HTTP keep these inputs small, so
- * that n is. */
+ * of headers of HTTP/2 through a server on loopback. HTTP's limits keep these inputs, and so
+ * n, small. */
 #include <arpa/inet.h>
 #include <assert.h>
 #include <netinet/in.h>

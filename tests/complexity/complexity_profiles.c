@@ -656,7 +656,7 @@ static void run_layout_1_7(struct slice request)
     transcode_from(LAYOUT_1_7, request);
 }
 
-/* The dictionary is copied entry by entry, and rid of what nothing refers to. */
+/* The dictionary is copied entry by entry, without entries that nothing refers to. */
 static void run_dictionary_copy(struct slice request)
 {
     struct profile_normalized normalized = pass(request);

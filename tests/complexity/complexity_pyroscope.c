@@ -76,7 +76,7 @@ static struct slice equal_samples(size_t n)
     return message_done(&out);
 }
 
-/* Ids in an order that is none. */
+/* Ids in no order. */
 static struct slice different_entries(size_t n)
 {
     struct profile_bytes out = pprof_begin();

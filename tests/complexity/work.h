@@ -12,7 +12,7 @@
  * left may grow by WORK_GROWTH_MAX at the most. Stages whose output repeats parts of the input, as
  * each piece of a cut request repeats its resource, may do work in proportion to their output.
  *
- * The constant is bounded, too: so many units per byte, for each stage. A unit is worth about a
+ * The constant is bounded, too, in units per byte for each stage. A unit is worth about a
  * nanosecond. What the bounds come to for a whole request is what the lane's helper, and the pieces
  * that dense requests are cut into, have to deal with (src/base/limits.h). */
 #pragma once

@@ -41,7 +41,7 @@ class LifeCycle(case.Case):
         self.grpc_port, self.http_port = free_port(), free_port()
         return case.otlp_config(self.grpc_port, self.http_port, **options)
 
-    def test_start_and_stop_say_what_is_grepped_for(self):
+    def test_start_and_stop_log_the_lines_that_people_grep_for(self):
         server = self.daemon(self.config(backend="http://127.0.0.1:1"))
         self.assertEqual(server.stop(), 0)
         log = server.log()

@@ -143,7 +143,7 @@ class WithoutLibraries(case.Case):
     PACKAGES = {"zstd": "libzstd1", "lz4": "liblz4-1", "snappy": "libsnappy1v5"}
     FILES = ("libzstd.so.1", "liblz4.so.1", "libsnappy.so.1")
 
-    def test_senders_hear_what_is_missing_and_may_try_again(self):
+    def test_senders_get_the_missing_package_and_may_retry(self):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         for name in self.FILES:

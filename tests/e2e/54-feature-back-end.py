@@ -95,13 +95,13 @@ class Retried(case.Case):
             self.assertEqual(otlp.spans_of([request.payload]), otlp.spans_of([BODY]))
         return [request.status for request in arrived]
 
-    def test_what_may_pass_is_tried_again_with_the_same_bytes(self):
+    def test_retryable_failures_are_retried_with_the_same_bytes(self):
         daemon = self.start([Reply(429), Reply(502), Reply(503), Reply(504)])
         self.send()
         self.assertEqual(self.statuses(5), [429, 502, 503, 504, 200])
         self.assertIn("Exporting failed. Will retry the request after interval.", daemon.log())
 
-    def test_what_is_final_is_dropped_and_logged(self):
+    def test_permanent_failures_are_dropped_and_logged(self):
         for status in (400, 401, 403, 404, 413, 500, 501):
             with self.subTest(status):
                 daemon = self.start([Reply(status)])

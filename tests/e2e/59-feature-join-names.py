@@ -99,7 +99,7 @@ class Spellings(Joined):
         self.assertEqual(response.status, 200, response.body)
         self.check(SPELLINGS)
 
-    def test_what_is_no_id_stays_a_label(self):
+    def test_values_that_are_not_ids_stay_labels(self):
         self.start(join="    hold: 0s\n")
         builder = profiles.Builder({"service.name": "shop"}).profile("cpu:nanoseconds")
         for number, (name, spelling) in enumerate(NOT_IDS.items()):
@@ -158,7 +158,7 @@ OTHERS = [
 
 
 class Identities(Joined):
-    def test_profiles_take_what_they_lack(self):
+    def test_profiles_get_missing_attributes_from_spans(self):
         self.start()
         for resource in (SHOP, *OTHERS):
             self.send("/v1/traces", otlp.traces(resource=resource).SerializeToString())
@@ -194,7 +194,7 @@ class Texts(Joined):
         self.assertEqual(self.joined_name(("x" + "é" * 600).encode()), "x" + "é" * 511)
         self.assertEqual(self.joined_name(("🔥" * 300).encode()), "🔥" * 256)
 
-    def test_bytes_that_are_no_utf8_become_question_marks(self):
+    def test_bytes_that_are_not_utf8_become_question_marks(self):
         self.assertEqual(self.joined_name(b"caf\xe9 \xf0\x9f\x94\xa5 \xc3"), "caf? 🔥 ?")
 
 

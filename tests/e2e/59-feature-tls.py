@@ -392,7 +392,7 @@ class Rotation(case.Case):
 class Mistakes(case.Case):
     """Reported by validate or at the start, with the file and the reason, without secrets."""
 
-    def test_files_that_are_no_good_stop_the_start(self):
+    def test_bad_files_stop_the_start(self):
         files = certificates.Certificates(self)
         rows = (
             (pair(files, "missing"), "missing.pem: No such file"),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as jemalloc's heap profile: refused, or pprof that reads. */
+/* Any bytes as jemalloc's heap profile: refused, or converted to valid pprof. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

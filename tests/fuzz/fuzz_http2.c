@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP/2 server and the gRPC layer behind it, over a socket pair. The first byte says what the
- * handler does and how the rest is cut; then the client goes away, wherever it is. */
+ * handler does and how the rest is cut; then the client disconnects at any point. */
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HTTP/2 and gRPC client, over a Unix socket, against a server whose bytes are the input. The
  * first byte says whether SETTINGS come first, how the rest is cut and whether time passes; then
- * the server goes away, wherever it is. Every call ends once, and no byte of a message is kept. */
+ * the server disconnects at any point. Every call ends once, and no byte of a message is kept. */
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/lane.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of keep as JSON, which anybody may send to the control of trace_profile_join: what is taken
- * is written and read back as the same, anything else changes nothing and is reported. */
+/* Rules of keep as JSON, which any client may send to the control of trace_profile_join: what is
+ * taken is written and read back as the same, anything else changes nothing and is reported. */
 #include <assert.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any text as a template, with any bytes behind its zero byte as the value of all its places: what
- * is written is a URL without blanks, its values nothing but unreserved characters and escapes. */
+/* Any string as a template, with any bytes behind its zero byte as the value of all its places:
+ * what is written is a URL without blanks, its values nothing but unreserved characters and
+ * escapes. */
 #include <assert.h>
 #include <limits.h>
 #include <stddef.h>

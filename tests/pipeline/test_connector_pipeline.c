@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pipelines behind pipelines: what goes through a connector, what the client gets, what the ledger
- * say, and that a stop loses nothing. */
+ * says, and that a stop loses nothing. */
 #include "tests/support/harness.h"
 
 #include <setjmp.h>
@@ -194,7 +194,7 @@ static void a_connector_stands_beside_exporters(void **state)
     assert_int_equal(harness_totals(h, TRACES).rejected, 5 + 16);
     test_exporter_release(b, RESULT_OK);
     harness_turn(h);
-    /* Beside it there is none, behind it there is. */
+    /* No queue beside it, but one behind it. */
     b->result = RESULT_OK;
     assert_int_equal(harness_send_now(h, 2)->outcome.verdict, LOST);
     assert_int_equal(harness_totals(h, TRACES).rejected, 5 + 16 + 2);

@@ -409,7 +409,7 @@ static const struct part_case part_cases[] = {
      {SENT("1"), FAILED("6"), BOOKED("rejected", "retries_over", "6")}},
 };
 
-static void parts_of_a_request_are_booked_where_they_belong(void **state)
+static void parts_of_a_request_are_counted_where_they_belong(void **state)
 {
     (void)state;
     for (size_t i = 0; i < sizeof(part_cases) / sizeof(part_cases[0]); i++) {
@@ -641,7 +641,7 @@ int main(void)
         cmocka_unit_test(wait_for_result_resolves_at_the_end_of_the_export),
         cmocka_unit_test(without_a_queue_the_client_gets_the_result_of_the_export),
         cmocka_unit_test(so_many_consumers_export_at_once),
-        cmocka_unit_test(parts_of_a_request_are_booked_where_they_belong),
+        cmocka_unit_test(parts_of_a_request_are_counted_where_they_belong),
         cmocka_unit_test(the_metrics_page_shows_the_queue),
         cmocka_unit_test(a_batch_in_the_queue_waits_for_min_size_or_the_flush_timeout),
         cmocka_unit_test(max_size_cuts_and_a_short_rest_waits_anew),

@@ -239,7 +239,7 @@ static void what_cannot_be_built_leaves_nothing_behind(void **state)
     assert_null(harness_try_build(yaml, 3));
 }
 
-static void a_failed_start_names_the_component_and_stops_all_that_were_asked_to_start(void **state)
+static void a_failed_start_names_the_component_and_stops_the_others(void **state)
 {
     (void)state;
     char yaml[512];
@@ -272,7 +272,7 @@ int main(void)
         cmocka_unit_test(a_second_signal_ends_the_drain),
         cmocka_unit_test(a_service_that_never_started_stops_and_goes),
         cmocka_unit_test(what_cannot_be_built_leaves_nothing_behind),
-        cmocka_unit_test(a_failed_start_names_the_component_and_stops_all_that_were_asked_to_start),
+        cmocka_unit_test(a_failed_start_names_the_component_and_stops_the_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans that lead to profiles: which of them are marked, and of which services they are heeded. */
+/* Spans that lead to profiles: which of them are marked, and for which services. */
 #include "tests/support/join_fixture.h"
 
 #include <setjmp.h>

@@ -93,7 +93,7 @@ void harness_advance(struct harness *harness, uint64_t by_ns);
  * when that takes more than half a minute of real time. */
 void harness_await(struct harness *harness, bool (*is_done)(void *arg), void *arg,
                    const char *what);
-/* From now on every exporter accepts, what it holds included. */
+/* From now on every exporter accepts, also what it holds. */
 void harness_let_go(const struct harness *harness);
 /* Begins to stop; has_stopped follows from turns. */
 void harness_stop(struct harness *harness);

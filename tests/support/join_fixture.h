@@ -80,7 +80,7 @@ void join_hold_profiles(struct harness *h, unsigned lanes);
  * by sample, and it gets its result. */
 void join_list_tick(struct harness *h, unsigned lanes, uint64_t tick_ns,
                     struct oracle_items *ret_items);
-/* OK to what it holds and to all that comes. */
+/* Accepts what it holds and all that follows. */
 void join_let_go(struct test_exporter *exporter);
 /* The series' value; UINT64_MAX: there is none. */
 uint64_t join_metric(const struct harness *h, const char *series);

@@ -29,7 +29,7 @@ struct pyroscope_server {
     struct http_server *server;
     struct lane *lane;
     char url[64];
-    unsigned steps[PYROSCOPE_STEPS_MAX]; /* status of the n-th request; 0: what it deserves */
+    unsigned steps[PYROSCOPE_STEPS_MAX]; /* status of the n-th request; 0: by the rules */
     const char *step_message;            /* what those say; NULL: "scripted" */
     const char *step_retry_after;        /* their Retry-After; NULL: none */
     unsigned requests;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages of code go and come back as they were. */
+/* Pages of code are released and come back unchanged. */
 #include "src/base/rss_trim.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names from profiles cannot break out of JSON, XML or a terminal's line; values read well. */
+/* Names from profiles cannot break out of JSON, XML or a terminal's line; values are readable. */
 #include "src/base/text_escape.h"
 
 #include "src/cli/profile/value_unit.h"

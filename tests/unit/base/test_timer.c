@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Timers against a model that looks at all of them each time. */
+/* Timers against a model that scans all of them each time. */
 #include "src/base/timer.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The command line as a table: what is asked for, or what is wrong with it. */
+/* The command line as a table: the command found, or the error. */
 #include "src/cli/cli.h"
 
 #include "src/base/error.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A flame graph is well-formed, complete by itself, and no name can put anything into it. */
+/* A flame graph is well-formed and self-contained, and no name can inject anything into it. */
 #include "src/cli/profile/flamegraph.h"
 
 #include "src/base/buffer.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The health probe against a socket with scripted responses, and URLs that lead nowhere. */
+/* The health probe against a socket with scripted responses, and URLs without a server. */
 #include "src/cli/health_probe.h"
 
 #include "src/base/error.h"

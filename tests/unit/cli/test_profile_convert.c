@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files: what they are, what is wrong with them, and what becomes of them in the other format. */
+/* Files: their formats, their errors, and their conversion. */
 #include "src/cli/profile/profile_convert.h"
 
 #include "src/base/arena.h"

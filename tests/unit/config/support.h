@@ -68,7 +68,7 @@ void load_result_clear(struct load_result *result);
 
 /* Problems and warnings, one per line. Freed with mem_free. */
 char *problems_to_text(const struct config_problems *problems);
-/* Fails the test, showing what there is, unless some problem (warning) contains the text. */
+/* Fails the test, showing what there is, unless some problem (warning) contains the string. */
 void assert_problem(const struct load_result *result, const char *part);
 void assert_warning(const struct load_result *result, const char *part);
 /* Fails the test, showing the problems, unless it was loaded. */

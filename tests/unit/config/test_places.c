@@ -354,7 +354,7 @@ static void each_problem_points_at_its_value(void **state)
     assert_int_equal(failures, 0);
 }
 
-/* What is accepted and does nothing, or something else than it says. Each has one warning. */
+/* Keys that are accepted and do nothing, or not what they say. Each gives one warning. */
 static const struct row warnings[] = {
     {RECEIVER, GRPC "@read_buffer_size: 5", "has no effect here: Connections share one buffer."},
     {RECEIVER, GRPC "dialer:\n          @timeout: 5s", "has no effect here"},

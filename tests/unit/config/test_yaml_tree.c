@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* src/config/yaml_tree.c: what YAML becomes, and what it must not cost. */
+/* src/config/yaml_tree.c: what YAML becomes, and limits on its cost. */
 #include "src/config/yaml_tree.h"
 
 #include <setjmp.h>

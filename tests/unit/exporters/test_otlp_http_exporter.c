@@ -416,7 +416,7 @@ static void messages_hold_no_credentials(void **state)
     lane_destroy(lane);
 }
 
-/* A back-end may repeat what we sent: the log and the client get what it says without that. */
+/* A back-end may repeat what we sent: the log and the client get its message without that. */
 static void what_a_back_end_says_is_shown_without_our_secrets(void **state)
 {
     static const struct {
@@ -448,7 +448,7 @@ static void what_a_back_end_says_is_shown_without_our_secrets(void **state)
     }
 }
 
-/* So much of it as a log line can have. */
+/* As much of it as a log line can hold. */
 static void at_most_256_bytes_of_a_body_are_shown(void **state)
 {
     enum { BODY = 3000 };

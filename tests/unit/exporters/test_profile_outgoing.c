@@ -76,7 +76,7 @@ static const struct opaque_profile upload = {.format = {(const uint8_t *)"jfr", 
                                              .labels = labels,
                                              .labels_count = 2};
 
-/* The plain request, with so many files after it, or without it before them. */
+/* The plain request followed by so many files, or the files without it. */
 static struct buffer *request_with(unsigned uploads, bool has_plain)
 {
     struct slice first = sketch_request(&plain);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Profiles that a Pyroscope server's OTLP endpoint cannot name, sent to it by otlp_http: against
- * the server's stand-in, and against back-ends that are none. */
+ * the server's stand-in, and against other back-ends. */
 #include "exporters/otlp_http/pyroscope_fallback.h"
 
 #include "src/base/clock.h"
@@ -174,7 +174,7 @@ static void the_road_can_be_switched_off(void **state)
     tear_down(&fixture);
 }
 
-/* It is asked once, and its refusal is what counts. */
+/* It is probed once, and its first refusal counts. */
 static void other_back_ends_are_left_alone(void **state)
 {
     static const struct backend_step steps[] = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pyroscope exporter remembers: batches, times, and that it forgets. */
+/* What a pyroscope exporter remembers of batches and times, and when it forgets. */
 #include "exporters/pyroscope/pyroscope_memory.h"
 #include "src/base/buffer.h"
 #include "src/core/batch.h"

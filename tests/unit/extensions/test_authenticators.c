@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* basicauth and bearertokenauth, each created from YAML as components do: who is let in, the errors
- * for others, files that change, and the headers of our own requests. */
+/* basicauth and bearertokenauth, each created from YAML as components do: which requests pass, the
+ * errors of others, files that change, and the headers of our own requests. */
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -28,7 +28,7 @@ struct pipe_config {
 
 static const struct config_field pipe_fields[] = {
     CONFIG_EXTENSION(struct pipe_config, authenticator, "authenticator", "authenticator",
-                     authenticator_accepts_server, "Who may send."),
+                     authenticator_accepts_server, "Authentication of clients."),
     CONFIG_END,
 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Marks are larger than small spans: they are made within the budget, and spans for which it has no
- * room go on without. Steps of a large batch see what has changed since the last one. */
+ * room continue without. Steps of a large batch see what has changed since the last one. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

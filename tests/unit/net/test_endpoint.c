@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Endpoints: what is accepted, what is said of the rest, and what an address prints as. */
+/* Endpoints: which are accepted, the errors of others, and how addresses print. */
 #include "src/net/socket/endpoint.h"
 
 #include "src/base/error.h"

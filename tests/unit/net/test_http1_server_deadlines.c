@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* HTTP/1.1 against slow and idle clients: every wait of the server ends, and ordinary slowness is
- * borne. Real sockets, a clock that stands still. */
+ * tolerated. Real sockets, a clock that stands still. */
 #include "src/base/clock.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"

@@ -663,7 +663,7 @@ static void every_flood_ends_in_goaway(void **state)
 {
     static const struct {
         void (*flood)(struct h2_peer *peer, uint32_t i);
-        uint32_t frames; /* so many are borne, one more is not */
+        uint32_t frames; /* so many are tolerated, one more is not */
         const char *text;
     } rows[] = {
         {flood_resets, HTTP2_RESETS_BURST, "too_many_resets"},

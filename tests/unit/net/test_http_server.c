@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server as a whole: listening, dealing to lanes, choosing a protocol, stopping, aborting. */
+/* The server as a whole: listening, spreading connections over lanes, choosing a protocol,
+ * stopping, aborting. */
 #include "src/net/server/http_server.h"
 
 #include "src/base/clock.h"

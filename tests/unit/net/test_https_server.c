@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP server over TLS against a client that is good, slow, silent, in cleartext, or gone. Real
- * sockets, a clock that stands still. */
+/* The HTTP server over TLS against clients that behave, are slow, silent, in cleartext, or gone.
+ * Real sockets, a clock that stands still. */
 #include "src/net/server/http_server.h"
 
 #include "src/base/clock.h"
@@ -147,7 +147,7 @@ static void send_output(struct client *client)
     tls_channel_sent(client->tls, output.size);
 }
 
-/* Takes what has come by wire, and sends what that made us say. */
+/* Takes what has arrived, and sends the resulting records. */
 static void turn(struct client *client)
 {
     struct loopback *wire = client->wire;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a back-end repeats of a request's secrets is taken out, in each form that it is sent in. */
+/* Secrets of a request that a back-end repeats are removed, in each form that they are sent in. */
 #include "src/net/client/request_secrets.h"
 
 #include "src/config/field.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client's and a server's channel shake hands in memory: whom they trust, what they agree on, and
+/* A client's and a server's channel shake hands in memory: what they trust, what they agree on, and
  * how every failure reads. */
 #include "src/net/tls/tls_channel.h"
 
@@ -150,7 +150,7 @@ struct shake {
     bool takes_insecure;
     const char *const *server_protocols;
     const char *const *client_protocols;
-    /* What comes of it: a protocol, or the words of either end. */
+    /* The result: a protocol, or the error of either end. */
     const char *protocol;
     const char *server_error;
     const char *client_error;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wire walker: what it takes protobuf-c can decode, what it refuses is named, and what it
- * counts is right. */
+/* The wire walker: protobuf-c can decode what it accepts, errors name what it refuses, and its
+ * counts are right. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OTLP/JSON to protobuf: what is taken and what it says, what is refused and in which words. What
+/* OTLP/JSON to protobuf: what is accepted and what it becomes, what is refused and its error. What
  * was read is shown as json_write writes it. */
 #include <setjmp.h>
 #include <stdarg.h>

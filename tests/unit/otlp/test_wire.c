@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The wire format: what is written is read back, and both sides keep to their room. */
+/* The wire format: what is written is read back, and neither leaves its buffer. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

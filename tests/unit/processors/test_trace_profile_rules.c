@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules of keep as JSON: what is written is read back; anything else is refused with its place and
- * changes nothing. */
+/* Rules of keep as JSON: what is written is read back; anything else is refused with its position
+ * and changes nothing. */
 #include "processors/trace_profile_join/trace_profile_rules.h"
 
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tells profiles as text, once from our tables and once from protobuf-c's objects. */
+/* Prints profiles as text, once from our tables and once from protobuf-c's objects. */
 #include "tests/unit/profiles/support.h"
 
 #include "src/base/buffer.h"

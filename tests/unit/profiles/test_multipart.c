@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Forms: their parts, and what is no form. */
+/* Forms: their parts, and bodies that are not forms. */
 #include "src/profiles/pyroscope/multipart.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Go's own reader and ours tell the same of real profiles and of our copies of them. Needs the peer
- * pprof (tests/peers); without it everything is skipped. */
+/* Go's own reader and ours read the same from real profiles and from our copies of them. Needs the
+ * peer pprof (tests/peers); without it everything is skipped. */
 #include "src/base/arena.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"

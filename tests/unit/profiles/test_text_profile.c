@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks in texts and tries, as samples of a pprof profile. */
+/* Stacks in text formats and tries, as samples of a pprof profile. */
 #include "src/profiles/pyroscope/text_profile.h"
 
 #include "src/base/arena.h"

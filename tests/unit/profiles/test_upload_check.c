@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which uploads the server refuses, and which it takes. */
+/* Which uploads the server refuses, and which it accepts. */
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/profiles/pprof/pprof.h"

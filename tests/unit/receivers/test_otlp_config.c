@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of the otlp receiver: defaults, what is refused, and in which words. */
+/* The keys of the otlp receiver: defaults, and the errors of bad values. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
 #include "receivers/otlp/otlp_receiver.h"
