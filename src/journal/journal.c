@@ -189,7 +189,7 @@ const struct counter_row journal_flush_rows[] = {
     COUNTER_END,
 };
 
-/* Takes a settled entry off the books of its exporters, and frees it. Caller holds mutex. */
+/* Removes a settled entry from the accounts of its exporters, and frees it. Caller holds mutex. */
 static void settle(struct journal *journal, struct journal_entry *entry)
 {
     uint64_t id = entry->record.id;
@@ -229,7 +229,7 @@ static void on_committed(struct lane_task *task)
     entry->fn(entry);
 }
 
-/* Who gets the record from memory. Caller holds mutex. */
+/* Decides which exporters get the record from memory. Caller holds mutex. */
 static void decide(struct journal *journal, struct journal_entry *entry)
 {
     uint64_t id = entry->record.id;
@@ -629,8 +629,8 @@ static void warn_of_abandoned(struct journal *journal, size_t index, uint64_t lo
              log_int("requests", (int64_t)(end - low)), log_text("command", command));
 }
 
-/* Nobody will ever take them, so new requests are not refused for them. But as long as exporters of
- * the pipeline wait for something as old, dropping them frees nothing. */
+/* No exporter will ever take them, so new requests are not refused for them. But as long as
+ * exporters of the pipeline wait for something as old, dropping them frees nothing. */
 static void give_up_abandoned(struct journal *journal, size_t index, uint64_t low, uint64_t end)
 {
     for (size_t i = 0; i < journal->exporters_count; i++)

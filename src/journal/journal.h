@@ -89,7 +89,7 @@ void journal_stop(struct journal *journal);
 
 /* Commits the entry's record and then calls fn. Any lane. */
 void journal_append(struct journal *journal, struct journal_entry *entry);
-/* Takes back an entry whose exporters have all answered. Any lane. */
+/* Takes back an entry that all its exporters have resolved. Any lane. */
 void journal_settle(struct journal_entry *entry);
 
 /* The same while entries are still given, on lanes that have ended: they stay on the disk. */

@@ -73,7 +73,8 @@ struct journal_store {
     size_t free_count;
     struct journal_progress progress;
     struct journal_ages ages;
-    struct journal_amount unclaimed; /* found by a start before any checkpoint said who owes it */
+    struct journal_amount
+        unclaimed; /* found by a start before any checkpoint said which exporter owes it */
     uint64_t written_records;
     struct journal_amount written;
     uint64_t written_disk_bytes;

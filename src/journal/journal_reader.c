@@ -163,9 +163,9 @@ static void report_spoilt(struct journal_reader *reader, uint64_t offset, bool i
         reader->on_damage(&damage, reader->arg);
 }
 
-/* Passes over ids below end whose segment is not there because nobody needs them: it was freed, and
- * files of freed segments go away in any order. If that happened while the store was opened, what
- * says that nobody needs them may not have been seen. */
+/* Passes over ids below end whose segment is not there because no exporter needs them: it was
+ * freed, and files of freed segments go away in any order. If that happened while the store was
+ * opened, what says that none needs them may not have been seen. */
 static void pass_freed(struct journal_reader *reader, uint64_t end)
 {
     struct journal_store *store = reader->store;

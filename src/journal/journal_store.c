@@ -46,7 +46,7 @@ static bool enter_directory(struct journal_store *store, mode_t mode, struct err
     if (store->directory_fd < 0)
         return journal_file_error(error, "open the directory", store->directory,
                                   store->directory_fd);
-    /* Also of one that was there: who made it may have ended before flushing it. */
+    /* Also of one that was there: its maker may have ended before flushing it. */
     if (store->is_synced && !store->is_read_only) {
         journal_path(store, path, "..");
         int parent = fileops()->open(path, O_RDONLY | O_DIRECTORY, 0);

@@ -57,7 +57,7 @@ struct journal_record {
  * segments that are freed later are passed over. A file that cannot be opened is an error. */
 struct journal_store *journal_store_open(const struct journal_store_settings *settings,
                                          struct error *error);
-/* Unlocks it. Nobody reads or commits any more. NULL is a no-op. */
+/* Unlocks it. No thread reads or commits any more. NULL is a no-op. */
 void journal_store_close(struct journal_store *store);
 
 /* An exporter of this journal; new ones need nothing of what is there. Before records are

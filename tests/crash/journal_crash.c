@@ -120,7 +120,7 @@ static void object(const char *what, uint64_t number)
         snprintf(wrong, sizeof(wrong), "%s (%" PRIu64 ")", what, number);
 }
 
-static void learn(struct knowledge *knowledge, const struct mark *mark)
+static void apply_mark(struct knowledge *knowledge, const struct mark *mark)
 {
     if (mark->serial >= RECORDS_MAX)
         fail("too many records");
@@ -150,7 +150,7 @@ static void copy_knowledge(struct knowledge *to, const struct knowledge *from)
 static void note(const struct mark *mark)
 {
     recorder_mark(machine.recorder, mark, sizeof(*mark));
-    learn(&machine.now, mark);
+    apply_mark(&machine.now, mark);
 }
 
 static void fill(uint8_t *to, size_t size, uint64_t serial)
@@ -469,16 +469,16 @@ static void put_all(struct knowledge *knowledge, size_t first, size_t end)
         if (entry.event == RECORDER_WRITE)
             recorder_put(machine.recorder, entry.offset, entry.bytes, entry.size);
         else if (entry.event == RECORDER_MARK)
-            learn(knowledge, (const struct mark *)entry.bytes);
+            apply_mark(knowledge, (const struct mark *)entry.bytes);
     }
 }
 
-static void learn_marks(struct knowledge *knowledge, size_t first, size_t end)
+static void apply_marks(struct knowledge *knowledge, size_t first, size_t end)
 {
     for (size_t i = first; i < end; i++) {
         struct recorder_entry entry = recorder_entry(machine.recorder, i);
         if (entry.event == RECORDER_MARK)
-            learn(knowledge, (const struct mark *)entry.bytes);
+            apply_mark(knowledge, (const struct mark *)entry.bytes);
     }
 }
 
@@ -583,7 +583,7 @@ static void cut_at(struct counts *counts, struct knowledge *knowledge, size_t st
         size_t flushed = stable_before(log_end, again);
         copy_knowledge(&later, knowledge);
         put_all(&later, log_end, flushed);
-        learn_marks(&later, flushed, again);
+        apply_marks(&later, flushed, again);
         try_image(counts, &later, flushed, again, true);
         counts->second++;
         recorder_restore(recorder, image);
@@ -625,7 +625,7 @@ static void cuts(struct counts *counts, uint64_t wanted)
         for (more = more > 1 ? more - 1 : more; more > 0; more--) {
             size_t cut = stable + 1 + choose(next - stable);
             copy_knowledge(&at_cut, &knowledge);
-            learn_marks(&at_cut, stable, cut);
+            apply_marks(&at_cut, stable, cut);
             cut_at(counts, &at_cut, stable, cut);
         }
         put_all(&knowledge, stable, next);

@@ -106,20 +106,20 @@ static void put(struct recorder *recorder, uint64_t offset, const uint8_t *bytes
     memcpy(recorder->image + offset, bytes, size);
 }
 
-/* The server: answers one request after the other. */
+/* The server: replies to one request after the other. */
 struct server {
     struct recorder *recorder;
     int fd;
 };
 
-static void answer(const struct server *server, const struct fuse_in_header *in, int error,
-                   const void *data, size_t size)
+static void reply(const struct server *server, const struct fuse_in_header *in, int error,
+                  const void *data, size_t size)
 {
     struct fuse_out_header out = {
         .len = (uint32_t)(sizeof(out) + size), .error = error, .unique = in->unique};
     struct iovec parts[] = {{.iov_base = &out, .iov_len = sizeof(out)},
                             {.iov_base = (void *)(uintptr_t)data, .iov_len = size}};
-    /* ENOENT: the request was interrupted, nobody waits. */
+    /* ENOENT: the request was interrupted, and its caller no longer waits. */
     ssize_t put = writev(server->fd, parts, size > 0 ? 2 : 1);
     (void)put;
 }
@@ -137,8 +137,8 @@ static struct fuse_attr attributes_of(const struct server *server, uint64_t node
     };
 }
 
-static void answer_init(const struct server *server, const struct fuse_in_header *in,
-                        const struct fuse_init_in *wanted)
+static void reply_init(const struct server *server, const struct fuse_in_header *in,
+                       const struct fuse_init_in *wanted)
 {
     struct fuse_init_out out = {
         .major = FUSE_KERNEL_VERSION,
@@ -151,18 +151,18 @@ static void answer_init(const struct server *server, const struct fuse_in_header
         .time_gran = 1,
         .max_pages = WRITE_BYTES_MAX / 4096,
     };
-    answer(server, in, 0, &out, sizeof(out));
+    reply(server, in, 0, &out, sizeof(out));
 }
 
-static void answer_lookup(const struct server *server, const struct fuse_in_header *in,
-                          const char *name)
+static void reply_lookup(const struct server *server, const struct fuse_in_header *in,
+                         const char *name)
 {
     struct fuse_entry_out out = {.nodeid = FILE_NODE,
                                  .entry_valid = 3600,
                                  .attr_valid = 3600,
                                  .attr = attributes_of(server, FILE_NODE)};
     bool is_found = in->nodeid == ROOT_NODE && strcmp(name, file_name) == 0;
-    answer(server, in, is_found ? 0 : -ENOENT, &out, is_found ? sizeof(out) : 0);
+    reply(server, in, is_found ? 0 : -ENOENT, &out, is_found ? sizeof(out) : 0);
 }
 
 /* Counts a write or a flush. Returns 0, or the error that it is to have. */
@@ -175,8 +175,8 @@ static int next_operation(struct shared *shared)
     return -EIO;
 }
 
-static void answer_write(const struct server *server, const struct fuse_in_header *in,
-                         const struct fuse_write_in *write)
+static void reply_write(const struct server *server, const struct fuse_in_header *in,
+                        const struct fuse_write_in *write)
 {
     struct recorder *recorder = server->recorder;
     const uint8_t *bytes = (const uint8_t *)(write + 1);
@@ -190,19 +190,19 @@ static void answer_write(const struct server *server, const struct fuse_in_heade
     }
     pthread_mutex_unlock(&recorder->shared->mutex);
     struct fuse_write_out out = {.size = write->size};
-    answer(server, in, error, &out, error == 0 ? sizeof(out) : 0);
+    reply(server, in, error, &out, error == 0 ? sizeof(out) : 0);
 }
 
-static void answer_read(const struct server *server, const struct fuse_in_header *in,
-                        const struct fuse_read_in *read)
+static void reply_read(const struct server *server, const struct fuse_in_header *in,
+                       const struct fuse_read_in *read)
 {
     const struct recorder *recorder = server->recorder;
     uint64_t left = read->offset < recorder->bytes ? recorder->bytes - read->offset : 0;
-    answer(server, in, 0, recorder->image + read->offset,
-           read->size < left ? read->size : (size_t)left);
+    reply(server, in, 0, recorder->image + read->offset,
+          read->size < left ? read->size : (size_t)left);
 }
 
-static void answer_flush(const struct server *server, const struct fuse_in_header *in)
+static void reply_flush(const struct server *server, const struct fuse_in_header *in)
 {
     struct recorder *recorder = server->recorder;
     pthread_mutex_lock(&recorder->shared->mutex);
@@ -210,7 +210,7 @@ static void answer_flush(const struct server *server, const struct fuse_in_heade
     if (error == 0)
         add_entry(recorder, RECORDER_FLUSH, 0, NULL, 0);
     pthread_mutex_unlock(&recorder->shared->mutex);
-    answer(server, in, error, NULL, 0);
+    reply(server, in, error, NULL, 0);
 }
 
 static void count_handle(const struct server *server, bool is_opened)
@@ -224,53 +224,53 @@ static void count_handle(const struct server *server, bool is_opened)
     pthread_mutex_unlock(&shared->mutex);
 }
 
-static void answer_request(const struct server *server, const struct fuse_in_header *in)
+static void reply_request(const struct server *server, const struct fuse_in_header *in)
 {
     const void *body = in + 1;
     switch (in->opcode) {
     case FUSE_INIT:
-        answer_init(server, in, body);
+        reply_init(server, in, body);
         break;
     case FUSE_LOOKUP:
-        answer_lookup(server, in, body);
+        reply_lookup(server, in, body);
         break;
     case FUSE_GETATTR:
     case FUSE_SETATTR: {
         struct fuse_attr_out out = {.attr_valid = 3600, .attr = attributes_of(server, in->nodeid)};
-        answer(server, in, 0, &out, sizeof(out));
+        reply(server, in, 0, &out, sizeof(out));
         break;
     }
     case FUSE_OPEN:
     case FUSE_OPENDIR: {
-        /* Without FOPEN_KEEP_CACHE: whoever opens it sees what is in the image by now. */
+        /* Without FOPEN_KEEP_CACHE: each open sees the current image. */
         struct fuse_open_out out = {.fh = 0};
         if (in->opcode == FUSE_OPEN)
             count_handle(server, true);
-        answer(server, in, 0, &out, sizeof(out));
+        reply(server, in, 0, &out, sizeof(out));
         break;
     }
     case FUSE_RELEASE:
-        answer(server, in, 0, NULL, 0);
+        reply(server, in, 0, NULL, 0);
         count_handle(server, false);
         break;
     case FUSE_RELEASEDIR:
-        answer(server, in, 0, NULL, 0);
+        reply(server, in, 0, NULL, 0);
         break;
     case FUSE_READ:
-        answer_read(server, in, body);
+        reply_read(server, in, body);
         break;
     case FUSE_WRITE:
-        answer_write(server, in, body);
+        reply_write(server, in, body);
         break;
     case FUSE_FSYNC:
-        answer_flush(server, in);
+        reply_flush(server, in);
         break;
     case FUSE_FORGET:
     case FUSE_BATCH_FORGET:
     case FUSE_INTERRUPT:
-        break; /* not answered */
+        break; /* no reply */
     default:
-        answer(server, in, -ENOSYS, NULL, 0);
+        reply(server, in, -ENOSYS, NULL, 0);
     }
 }
 
@@ -284,7 +284,7 @@ static _Noreturn void serve(struct recorder *recorder, int fd)
             continue;
         if (got < (ssize_t)sizeof(struct fuse_in_header))
             _exit(0); /* unmounted */
-        answer_request(&server, (const struct fuse_in_header *)request);
+        reply_request(&server, (const struct fuse_in_header *)request);
     }
 }
 

@@ -30,17 +30,17 @@ struct recorder *recorder_create(const char *directory, uint64_t bytes, const ch
 void recorder_destroy(struct recorder *recorder);
 /* Path of the file. */
 const char *recorder_path(const struct recorder *recorder);
-/* Waits until nobody has the file open. False: somebody still had after 30 seconds. */
+/* Waits until the file is closed. False: it was still open after 30 seconds. */
 bool recorder_wait_closed(struct recorder *recorder);
 
 /* The log. A mark is the user's own entry: what is logged before it had happened before it. */
 void recorder_mark(struct recorder *recorder, const void *mark, size_t size);
 size_t recorder_count(struct recorder *recorder);
 struct recorder_entry recorder_entry(struct recorder *recorder, size_t index);
-/* Forgets the entries from count on. Nobody has the file open. */
+/* Forgets the entries from count on. The file is closed. */
 void recorder_truncate(struct recorder *recorder, size_t count);
 
-/* The bytes, while nobody has the file open. Everything written, by the file system as well, can be
+/* The bytes, while the file is closed. Everything written, by the file system as well, can be
  * taken back: to what they were when recorder_save returned this position. */
 void recorder_put(struct recorder *recorder, uint64_t offset, const uint8_t *bytes, size_t size);
 uint64_t recorder_save(struct recorder *recorder);

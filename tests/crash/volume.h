@@ -25,6 +25,6 @@ bool volume_enter(const char **ret_why);
 bool volume_format(const struct volume_type *type, struct recorder *recorder, const char **ret_why);
 /* Mounts it; the file system recovers what a cut left. Returns 0 or an errno. */
 int volume_mount(const struct volume_type *type, struct recorder *recorder, const char *directory);
-/* Nobody has a file open. Returns 0 or an errno. */
+/* No file is open. Returns 0 or an errno. */
 int volume_unmount(const struct volume_type *type, struct recorder *recorder,
                    const char *directory);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Damage of a journal that a daemon may be writing at this moment: is it damage, and how it is
- * told. Main thread of a command. */
+ * reported. Main thread of a command. */
 #pragma once
 
 #include <stdbool.h>

@@ -609,7 +609,7 @@ static void a_damaged_last_request_is_counted_and_its_id_not_used_again(void **s
         assert_int_equal(tail.records, is_finished ? 0 : 1);
         assert_true(is_finished || tail.offset == place.offset);
         size_t waited = read_all();
-        assert_int_equal(losses, is_finished); /* which nobody waits for */
+        assert_int_equal(losses, is_finished); /* which no exporter waits for */
         assert_int_equal(append_group(1, RECORD_BYTES), 0);
         assert_int_equal(read_all(), waited + 1);
     }
@@ -1027,7 +1027,7 @@ static void a_start_that_cannot_read_costs_nothing(void **state)
     open_store();
 }
 
-/* Then nobody knows what was finished: all of it is given again. */
+/* Then it is not known what was finished: everything is delivered again. */
 static void without_a_checkpoint_everything_comes(void **state)
 {
     (void)state;
@@ -1057,7 +1057,7 @@ static void a_prepared_file_that_is_gone_is_made_again(void **state)
     assert_int_equal(refused, 1);
 }
 
-/* Whoever made the directory may have been killed before it was flushed. */
+/* The process that made the directory may have been killed before it was flushed. */
 static void every_start_flushes_the_entry_of_its_directory(void **state)
 {
     (void)state;
