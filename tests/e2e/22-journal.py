@@ -8,11 +8,9 @@ import random
 import re
 import signal
 import sys
-import tempfile
 import threading
 
-from support import case, kill_load
-from support.ports import free_port
+from support import case, journaled, kill_load
 
 KILLS = int(os.environ.get("JOURNAL_KILLS", "8"))
 SEED = int(os.environ.get("JOURNAL_SEED", "1"))
@@ -29,54 +27,32 @@ ROADS = (
     ("http", "profiles"),
     ("push", "push"),
 )
-STORAGE = "storage: file_storage"
+PIPELINES = {
+    "traces": ("otlp", "trace_profile_join, batch"),
+    "metrics": ("otlp", "batch"),
+    "logs": ("otlp", "batch"),
+    "profiles": ("otlp, pyroscope", "trace_profile_join, batch"),
+}
 
 
-def config(ports, back_end, directory, fsync, storage=STORAGE, exporter="otlp_http"):
-    return f"""extensions:
-  file_storage: {{directory: '{directory}', fsync: {fsync}}}
-receivers:
-  otlp:
-    protocols:
-      grpc: {{endpoint: '127.0.0.1:{ports["grpc"]}'}}
-      http: {{endpoint: '127.0.0.1:{ports["http"]}'}}
-  pyroscope: {{endpoint: '127.0.0.1:{ports["push"]}'}}
-processors:
-  batch: {{timeout: 50ms}}
-  trace_profile_join: {{hold: 1s}}
-exporters:
-  {exporter}:
-    endpoint: {back_end.url}
-    sending_queue: {{{storage}}}
-    retry_on_failure: {{initial_interval: 50ms, max_interval: 200ms, max_elapsed_time: 1s}}
-service:
-  extensions: [file_storage]
-  lanes: 2
-  drain_timeout: 10s
-  telemetry: {{metrics: {{level: none}}}}
-  pipelines:
-    traces:
-      receivers: [otlp]
-      processors: [trace_profile_join, batch]
-      exporters: [{exporter}]
-    metrics: {{receivers: [otlp], processors: [batch], exporters: [{exporter}]}}
-    logs: {{receivers: [otlp], processors: [batch], exporters: [{exporter}]}}
-    profiles:
-      receivers: [otlp, pyroscope]
-      processors: [trace_profile_join, batch]
-      exporters: [{exporter}]
-"""
+def config(ports, back_end, directory, fsync, **options):
+    return journaled.config(
+        ports,
+        back_end,
+        f"{{directory: '{directory}', fsync: {fsync}}}",
+        PIPELINES,
+        receivers=f"  pyroscope: {{endpoint: '127.0.0.1:{ports['push']}'}}\n",
+        processors="  trace_profile_join: {hold: 1s}\n",
+        **options,
+    )
 
 
-class Journal(case.Case):
+class Journal(journaled.Case):
+    PORTS = ("grpc", "http", "push")
+
     def setUp(self):
-        directory = tempfile.TemporaryDirectory(prefix="spanflame-journal-")
-        self.addCleanup(directory.cleanup)
-        self.directory = directory.name
+        super().setUp()
         self.complaints = {}
-        self.ports = {kind: free_port() for kind in ("grpc", "http", "push")}
-        self.back_end = kill_load.BackEnd(free_port())
-        self.addCleanup(self.back_end.close)
 
     def load(self, roads=ROADS):
         load = kill_load.Load(roads, self.ports, SEED)
@@ -219,7 +195,7 @@ class Changes(Journal):
         self.assertEqual(self.back_end.wait_for(new, ARRIVE_WITHIN_S), set())
         self.assertEqual(server.stop(), 0, server.log())
         # Without storage: said of each of the four directories.
-        server = self.start(storage="queue_size: 500").wait_until_ready()
+        server = self.start(queue="queue_size: 500").wait_until_ready()
         said = [line for line in server.lines if "a journal that no pipeline uses" in line]
         self.assertEqual(len(said), 4, server.log())
         for pipeline in ("traces", "metrics", "logs", "profiles"):

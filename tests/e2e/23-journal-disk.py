@@ -4,9 +4,8 @@
 import contextlib
 import os
 import subprocess
-import tempfile
 
-from support import case, client, kill_load, otlp, process
+from support import case, client, journaled, kill_load, otlp, process
 from support.ports import free_port
 
 WITHIN_S = 120
@@ -17,40 +16,11 @@ NOBODY_UID = 65534
 
 
 def config(ports, back_end, storage):
-    return f"""extensions:
-  file_storage: {storage}
-receivers:
-  otlp:
-    protocols:
-      grpc: {{endpoint: '127.0.0.1:{ports["grpc"]}'}}
-      http: {{endpoint: '127.0.0.1:{ports["http"]}'}}
-processors:
-  batch: {{timeout: 50ms}}
-exporters:
-  otlp_http:
-    endpoint: {back_end.url}
-    compression: none
-    sending_queue: {{storage: file_storage}}
-    retry_on_failure: {{initial_interval: 50ms, max_interval: 200ms, max_elapsed_time: 1s}}
-service:
-  extensions: [file_storage]
-  lanes: 2
-  drain_timeout: 10s
-  telemetry: {{metrics: {{level: none}}}}
-  pipelines:
-    traces: {{receivers: [otlp], processors: [batch], exporters: [otlp_http]}}
-"""
+    pipelines = {"traces": ("otlp", "batch")}
+    return journaled.config(ports, back_end, storage, pipelines, keys=case.UNCOMPRESSED)
 
 
-class Disk(case.Case):
-    def setUp(self):
-        directory = tempfile.TemporaryDirectory(prefix="spanflame-journal-")
-        self.addCleanup(directory.cleanup)
-        self.directory = directory.name
-        self.ports = {kind: free_port() for kind in ("grpc", "http")}
-        self.back_end = kill_load.BackEnd(free_port())
-        self.addCleanup(self.back_end.close)
-
+class Disk(journaled.Case):
     def storage(self, directory, more=""):
         return f"{{directory: '{directory}', fsync: true{more}}}"
 
