@@ -564,23 +564,49 @@ static void the_end_of_retries_keeps_what_the_back_end_refuses(void **state)
 static void the_end_of_retries_keeps_what_was_under_way(void **state)
 {
     (void)state;
+    for (unsigned count = 1; count <= MEDIUM; count += 2) {
+        struct harness *h =
+            start(&(struct setting){.exporters = "test: {" STORES ", " TWO_SECONDS "}"});
+        struct test_exporter *exporter = harness_exporter(h, "test");
+        exporter->result = RESULT_HOLD;
+        for (unsigned i = 0; i < count; i++)
+            harness_send(h, 1);
+        await_attempts(h, exporter, count);
+        exporter->result = RESULT_OK;
+        harness_send(h, 1);
+        await_items(h, exporter, 1);
+        exporter->result = RESULT_BUSY;
+        test_exporter_release(exporter, RESULT_BUSY);
+        harness_advance(h, 60 * S);
+        assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+        exporter->result = RESULT_OK;
+        await_items(h, exporter, count + 1);
+        check_items(exporter, 0, count + 1);
+        stop(h);
+    }
+}
+
+/* One was refused when others passed; but then nothing did any more. */
+static void the_end_of_retries_keeps_what_was_refused_before_an_outage(void **state)
+{
+    (void)state;
     struct harness *h =
         start(&(struct setting){.exporters = "test: {" STORES ", " TWO_SECONDS "}"});
     struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->result = RESULT_HOLD;
-    for (unsigned i = 0; i < MEDIUM; i++)
-        harness_send(h, 1);
-    await_attempts(h, exporter, MEDIUM);
-    exporter->result = RESULT_OK;
+    exporter->has_poison = true; /* the first item */
+    harness_send(h, 1);
+    await_attempts(h, exporter, 1);
     harness_send(h, 1);
     await_items(h, exporter, 1);
     exporter->result = RESULT_BUSY;
-    test_exporter_release(exporter, RESULT_BUSY);
+    harness_send(h, 1);
+    await_attempts(h, exporter, 3);
     harness_advance(h, 60 * S);
     assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    exporter->has_poison = false;
     exporter->result = RESULT_OK;
-    await_items(h, exporter, MEDIUM + 1);
-    check_items(exporter, 0, MEDIUM + 1);
+    await_items(h, exporter, 3);
+    check_items(exporter, 0, 3);
     stop(h);
 }
 
@@ -1201,6 +1227,7 @@ int main(void)
         TEST(a_permanent_refusal_ends_it),
         TEST(the_end_of_retries_keeps_what_the_back_end_refuses),
         TEST(the_end_of_retries_keeps_what_was_under_way),
+        TEST(the_end_of_retries_keeps_what_was_refused_before_an_outage),
         TEST(the_end_of_retries_drops_what_alone_is_refused),
         TEST(batches_are_made_of_records_and_finish_them_all),
         TEST(a_full_queue_loses_nothing),
