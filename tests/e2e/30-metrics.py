@@ -33,6 +33,7 @@ DASHBOARD = {
     "otelcol_process_runtime_total_sys_memory_bytes": "gauge",
     "target_info": "gauge",
 }
+SENT = "spans", "metric_points", "log_records"
 PROCESSORS = {
     "memory_limiter": "    check_interval: 1s\n    limit_mib: 1000\n",
     "resource": "    attributes:\n    - {key: a, value: b, action: insert}\n",
@@ -62,11 +63,13 @@ class Names(case.Case):
 
     def until_counted(self, port):
         """The exporter counts after it has read the response, so a scrape may come too early."""
-        process.poll_until(
-            lambda: metrics.Metrics(port).sum("otelcol_exporter_sent_spans") >= 5,
-            within=30,
-            what="5 spans counted as sent",
-        )
+
+        def is_counted():
+            scraped = metrics.Metrics(port)
+            sent = [scraped.sum(f"otelcol_exporter_sent_{items}") for items in SENT]
+            return sent[0] >= 5 and all(sent)
+
+        process.poll_until(is_counted, within=30, what="all signals counted as sent")
         return metrics.Metrics(port)
 
     def check(self, scraped):
