@@ -283,9 +283,9 @@ static bool start_journal(struct service *service, size_t index,
         pipeline_set_journal(service->lanes[lane].pipelines[index], journal,
                              request_bytes_max(disk));
     log_info(NULL,
-             is_flushed ? "Requests survive a power cut once they are answered."
+             is_flushed ? "Requests survive a power cut once they are acknowledged."
                         : "Requests survive the end of the process once they are "
-                          "answered; for power cuts set fsync of file_storage.",
+                          "acknowledged; for power cuts set fsync of file_storage.",
              log_text("pipeline", pipeline->id), log_text("directory", directory));
     return journal_start(journal, error);
 }

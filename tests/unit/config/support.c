@@ -159,7 +159,7 @@ static const struct config_field probe_fields[] = {
     CONFIG_DOUBLE(struct probe_config, ratio, "ratio", "0.5", "A ratio."),
     CONFIG_DURATION(struct probe_config, timeout_ns, "timeout", "200ms", 0, 3600000000000,
                     "A time."),
-    CONFIG_TEXT(struct probe_config, text, "text", "1.0", "A text | with a bar."),
+    CONFIG_TEXT(struct probe_config, text, "text", "1.0", "A string | with a bar."),
     CONFIG_SECRET(struct probe_config, secret, "secret", "A secret."),
     CONFIG_CHOICE(struct probe_config, choice, "choice", "none", choices, "A choice."),
     CONFIG_TEXTS(struct probe_config, texts, "texts", "a,b", "Texts."),

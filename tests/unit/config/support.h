@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the tests of src/config share: files in memory, components that only have option tables, and
- * loading a text in one line. */
+ * loading YAML in one line. */
 #pragma once
 
 #include <stdbool.h>
@@ -58,7 +58,7 @@ struct load_result {
     struct config_problems problems;
 };
 
-/* Loads "otel.yaml" with this text. */
+/* Loads "otel.yaml" with this content. */
 struct load_result load_text(const char *text);
 /* Loads a minimal pipeline in which the processor probe has this configuration, a YAML text in flow
  * style or one that is indented by at least six. */

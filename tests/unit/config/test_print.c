@@ -191,7 +191,7 @@ static void the_reference_has_every_key(void **state)
                    "profiles.\n");
     assert_printed("| `timeout` | duration | `200ms` | 0s to 1h | A time. |\n");
     assert_printed("| `count` | whole number | `8192` | `auto`, 0 to 65535 | A count. |\n");
-    assert_printed("| `text` | string | `1.0` |  | A text \\| with a bar. |\n");
+    assert_printed("| `text` | string | `1.0` |  | A string \\| with a bar. |\n");
     assert_printed("| `parts[]::size` | whole number | `7` | 1 to 100 | Its size. |\n");
     assert_printed("| `enabling` | section | off; the bare key turns it on |");
     assert_printed("Deprecated alias: `otlphttp`.");
