@@ -79,8 +79,8 @@ def latency(bench):
     p50, p99 = (statistics.median(ours[share] / bare[share] for ours, bare in rounds)
                 for share in ("p50", "p99"))
     ours, bare = rounds[0]
-    return {"title": f"journal, {RATE} requests/s of 100 spans: answers beside a bare loop of pwrite "
-                     f"and fdatasync",
+    return {"title": f"journal, {RATE} requests/s of 100 spans: responses beside a bare loop of "
+                     f"pwrite and fdatasync",
             "text": f"p50 {p50:.2f} ×, p99 {p99:.2f} × (in the first of three rounds "
                     f"{ours['p50']:.2f} and {ours['p99']:.2f} ms beside {bare['p50']:.2f} and "
                     f"{bare['p99']:.2f})",

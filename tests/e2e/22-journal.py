@@ -72,7 +72,7 @@ class Journal(journaled.Case):
         server.close()
 
     def note_losses(self, server):
-        """What the daemon said that it gave up, or could not do."""
+        """The daemon's log lines about losses and failures."""
         for line in server.lines:
             if re.search(r"Dropping data|\terror\t|Assertion|Sanitizer", line):
                 self.complaints[line.split("\t", 1)[-1]] = line
@@ -171,8 +171,8 @@ class CutShort(Journal):
 
 
 class Changes(Journal):
-    """What waits for something that the configuration does not have any more is said, and is
-    delivered when it is there again."""
+    """Requests for exporters or storages that are no longer configured are reported, and delivered
+    when these are back."""
 
     def test_names_and_storages_that_come_and_go(self):
         load = self.load()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The journal's directory: full, read-only, missing, forbidden, or somebody else's."""
+"""The journal's directory: full, read-only, missing, forbidden, or in use."""
 
 import contextlib
 import os
@@ -120,7 +120,7 @@ class Full(Disk):
 
 class Directory(Disk):
     def run_daemon(self, storage, **options):
-        """To its end: what it said and its exit code."""
+        """Runs to the end; returns the log and the exit code."""
         path = os.path.join(self.directory, "config.yaml")
         with open(path, "w", encoding="utf-8") as file:
             file.write(config(self.ports, self.back_end, storage))

@@ -101,7 +101,7 @@ void harness_stop(struct harness *harness);
 /* The ledger adds up, and agrees with the exporters. harness_turn calls it. */
 void harness_check(const struct harness *harness);
 struct component *harness_receiver(const struct harness *harness, const char *id, unsigned lane);
-/* The exporter instance of lane 0; traces unless told otherwise. */
+/* The exporter instance for traces on lane 0, or for another signal or lane. */
 struct test_exporter *harness_exporter(const struct harness *harness, const char *id);
 struct test_exporter *harness_exporter_on(const struct harness *harness, const char *id,
                                           unsigned lane, enum signal_kind signal);

@@ -45,7 +45,7 @@ static uint64_t ready_since(const struct service_view *view)
 static const struct service_view service = {.is_ready = is_ready,
                                             .ready_since_wall_ns = ready_since};
 
-/* One instance with the text defaults of its option table, listening on a free port. */
+/* One instance with the string defaults of its option table, listening on a free port. */
 struct rig {
     struct lane *lane;
     struct budget budget;
