@@ -293,6 +293,8 @@ static bool start_journal(struct service *service, size_t index,
 struct search {
     struct service *service;
     const struct config_component *extension;
+    char queue[PATH_MAX]; /* a queue of the Go collector */
+    size_t queues;        /* how many there are */
 };
 
 static void note_segment(const char *name, void *arg)
@@ -332,18 +334,43 @@ static bool is_noted(const struct service *service, const char *path)
     return false;
 }
 
+/* Whether it is a queue that an exporter of the Go collector has left: a bbolt database, whose
+ * first page begins with 16 bytes of its own, then the magic number. */
+static bool is_queue(const char *name, const char *path)
+{
+    enum { MAGIC_AT = 16 };
+    static const uint8_t magic[] = {0xED, 0xDA, 0x0C, 0xED};
+    uint8_t found[sizeof(magic)];
+    struct stat info;
+    if (strncmp(name, "exporter_", strlen("exporter_")) != 0 || fileops()->stat(path, &info) != 0 ||
+        !S_ISREG(info.st_mode))
+        return false;
+    int fd = fileops()->open(path, O_RDONLY, 0);
+    if (fd < 0)
+        return false;
+    ssize_t size = fileops()->pread(fd, found, sizeof(found), MAGIC_AT);
+    fileops()->close(fd);
+    return size == (ssize_t)sizeof(found) && memcmp(found, magic, sizeof(magic)) == 0;
+}
+
 /* An entry of the directory of file_storage. */
 static void look_at(const char *name, void *arg)
 {
-    const struct search *search = arg;
+    struct search *search = arg;
     struct service *service = search->service;
     const struct file_storage_config *config = search->extension->config;
     char path[PATH_MAX];
     bool has_segment = false;
     struct error error = {.text = ""};
     struct budget disk; /* it does not count as part of max_size */
-    if (snprintf(path, sizeof(path), "%s/%s", config->directory, name) >= (int)sizeof(path) ||
-        is_used(service, path) || is_noted(service, path) ||
+    if (snprintf(path, sizeof(path), "%s/%s", config->directory, name) >= (int)sizeof(path))
+        return;
+    if (is_queue(name, path)) {
+        memcpy(search->queue, path, sizeof(path));
+        search->queues++;
+        return;
+    }
+    if (is_used(service, path) || is_noted(service, path) ||
         fileops()->list(path, note_segment, &has_segment) != 0 || !has_segment)
         return;
     budget_init(&disk, UINT64_MAX);
@@ -385,11 +412,18 @@ static void warn_of_unused(struct service *service)
 {
     const struct config *config = service->config;
     for (size_t i = 0; i < config->extensions_count; i++) {
-        struct search search = {service, config->extensions[i]};
+        struct search search = {.service = service, .extension = config->extensions[i]};
         if (strcmp(search.extension->factory->type, "file_storage") != 0)
             continue;
         const struct file_storage_config *storage = search.extension->config;
         fileops()->list(storage->directory, look_at, &search);
+        if (search.queues > 0)
+            log_warn(NULL,
+                     "The directory of file_storage holds queues of the Go collector, which "
+                     "spanflame does not read. Requests may wait in them: let the Go collector "
+                     "deliver them, and then delete the files.",
+                     log_text("directory", storage->directory), log_text("file", search.queue),
+                     log_int("files", (int64_t)search.queues));
     }
 }
 

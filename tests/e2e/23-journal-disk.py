@@ -170,6 +170,28 @@ class Directory(Disk):
             self.assertEqual(client.post(self.ports["http"], "traces", body).status, 200)
             self.assertEqual(server.stop(), 0)
 
+    def test_with_queues_of_the_go_collector(self):
+        """They are named, and left as they are. Other files are not taken for one."""
+        page = bytes.fromhex("0000000000000000 0400000000000000 edda0ced 02000000")
+        files = {
+            "exporter_otlp_http__traces": page.ljust(32768, b"\0"),
+            "exporter_short": page[:18],
+            "exporter_other": b"x" * 100,
+            "receiver_filelog_": page,
+        }
+        for name, contents in files.items():
+            with open(os.path.join(self.directory, name), "wb") as file:
+                file.write(contents)
+        os.mkdir(os.path.join(self.directory, "exporter_directory"))
+        server = self.start(self.storage(self.directory))
+        said = [line for line in server.lines if "queues of the Go collector" in line]
+        self.assertEqual(len(said), 1, server.log())
+        self.assertIn(f'"file": "{self.directory}/exporter_otlp_http__traces", "files": 1', said[0])
+        self.assertEqual(server.stop(), 0, server.log())
+        for name, contents in files.items():
+            with open(os.path.join(self.directory, name), "rb") as file:
+                self.assertEqual(file.read(), contents)
+
     def test_not_allowed(self):
         closed = os.path.join(self.directory, "closed")
         os.mkdir(closed, 0o755)
