@@ -56,7 +56,7 @@ const struct config_field pyroscope_limits_fields[] = {
     CONFIG_COUNT(
         struct pyroscope_limits_config, max_bytes, "max_bytes", "2097152", 131072, 1 << 30,
         "Most bytes of a profile, uncompressed, with 64 KiB for its labels; larger ones are "
-        "sent in parts. The server's rate limiter never lets more than its burst pass."),
+        "sent in parts. The server's rate limiter never admits more than its burst."),
     CONFIG_COUNT(struct pyroscope_limits_config, max_stack_depth, "max_stack_depth", "1000", 1,
                  100000, "Deeper stacks lose their leaves."),
     CONFIG_DURATION(struct pyroscope_limits_config, max_age_ns, "max_age", "1h", 0, INT64_MAX,
