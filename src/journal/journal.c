@@ -48,8 +48,8 @@ struct journal_exporter_state {
     uint64_t again;     /* the lowest id that it refused since position was set; UINT64_MAX: none */
     uint64_t resume_ns; /* nothing is read back before */
     uint64_t pause_ns;  /* after the next refusal */
-    uint64_t given_max; /* records that it may hold: one once it refused some, and one more for each
-                           that it finishes */
+    uint64_t given_max; /* records that it may hold: a few once it refused some, and one more for
+                           each that it finishes */
     uint64_t given_count;
     uint64_t given_bytes;
     uint64_t *given; /* a bit for each id that it holds now, at id % JOURNAL_WINDOW_IDS */
@@ -213,7 +213,7 @@ static void settle(struct journal *journal, struct journal_entry *entry)
             exporter->again = id;
         uint64_t resume_ns = clock_now_ns() + exporter->pause_ns;
         if (exporter->resume_ns <= clock_now_ns()) {
-            exporter->given_max = 1;
+            exporter->given_max = JOURNAL_PROBES;
             exporter->resume_ns = resume_ns;
             exporter->pause_ns =
                 2 * exporter->pause_ns < PAUSE_MAX_NS ? 2 * exporter->pause_ns : PAUSE_MAX_NS;

@@ -629,6 +629,35 @@ static void the_end_of_retries_drops_what_alone_is_refused(void **state)
     stop(h);
 }
 
+/* One that a back-end never takes does not stop the others: at a quiet time, beside another
+ * exporter that stores, without retries, and with endless ones. */
+static void what_is_refused_alone_holds_up_nothing(void **state)
+{
+    (void)state;
+    static const struct setting settings[] = {
+        {.exporters = "test: {" STORES ", " TWO_SECONDS "}"},
+        {.exporters = "test: {" STORES ", " TWO_SECONDS "}, test/b: {" STORES "}",
+         .names = "test, test/b"},
+        {.exporters = "test: {" AT_ONCE "}"},
+        {.exporters =
+             "test: {" STORES ", retry_on_failure: {max_elapsed_time: 0}}, test/b: {" STORES "}",
+         .names = "test, test/b"},
+    };
+    for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+        print_message("  %zu\n", i);
+        struct harness *h = start(&settings[i]);
+        struct test_exporter *exporter = harness_exporter(h, "test");
+        exporter->has_poison = true; /* the first item */
+        send_all(h, 1);
+        harness_advance(h, 10 * S);
+        for (unsigned j = 0; j < REQUESTS; j++)
+            harness_send(h, 1);
+        await_items(h, exporter, REQUESTS);
+        exporter->has_poison = false;
+        stop(h);
+    }
+}
+
 static void batches_are_made_of_records_and_finish_them_all(void **state)
 {
     (void)state;
@@ -1229,6 +1258,7 @@ int main(void)
         TEST(the_end_of_retries_keeps_what_was_under_way),
         TEST(the_end_of_retries_keeps_what_was_refused_before_an_outage),
         TEST(the_end_of_retries_drops_what_alone_is_refused),
+        TEST(what_is_refused_alone_holds_up_nothing),
         TEST(batches_are_made_of_records_and_finish_them_all),
         TEST(a_full_queue_loses_nothing),
         TEST(more_than_a_queue_holds_goes_through_it_alone),
