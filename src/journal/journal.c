@@ -715,7 +715,11 @@ struct journal *journal_create(const struct journal_settings *settings, struct e
     for (size_t i = 0; i < settings->exporters_count; i++) {
         int index = journal_store_exporter(store, settings->exporters[i]);
         if (index < 0) {
-            error_set(error, "%s holds records for %d exporters, the most allowed",
+            error_set(error,
+                      "%s holds requests for %d exporters, the most allowed, of which some are not "
+                      "in the pipeline any more: \"spanflame journal list\" shows them. Put them "
+                      "back until they have delivered, or export their requests with \"spanflame "
+                      "journal export\" and delete the directory",
                       settings->store.directory, JOURNAL_EXPORTERS_MAX);
             journal_destroy(journal);
             return NULL;

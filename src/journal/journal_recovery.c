@@ -52,6 +52,7 @@ static int compare_numbers(const void *a, const void *b)
 struct candidate {
     struct journal_segment segment;
     bool has_header;     /* it begins with a header of its own number */
+    bool is_short;       /* and is smaller than that says: its end was cut off */
     bool has_checkpoint; /* and a checkpoint */
     int failed;          /* why some of it cannot be read; 0: it can */
     uint64_t oldest_id;  /* of its records; 0: there is none */
@@ -88,6 +89,7 @@ static int probe(struct journal_store *store, struct candidate *candidate, bool 
             *has_key = true;
             candidate->has_header = header.number == candidate->segment.number;
             candidate->segment.version = candidate->has_header ? header.version : 0;
+            candidate->is_short = candidate->has_header && candidate->segment.bytes < header.bytes;
         }
     }
     fileops()->close(fd);
@@ -250,6 +252,8 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
                 store->oldest_id = store->oldest_id > hidden ? store->oldest_id - hidden : 1;
             failed = failed != 0 ? failed : candidates[i].failed;
         }
+        if (torn == 0 && candidates[i].is_short)
+            torn = candidates[i].segment.bytes;
         if (i == count - 1 && torn > 0)
             store->tail = (struct journal_damage){.segment = candidates[i].segment.number,
                                                   .offset = torn,

@@ -644,6 +644,8 @@ MUTANTS = [
     Mutant("journal: old records of a reused segment are no damage", "src/journal/journal_reader.c",
            "if (is_marked && !journal_head_is_older(bytes, &place)) {", "if (is_marked) {",
            ("test_journal_store",)),
+    Mutant("journal: a newest segment that is too short is damaged", "src/journal/journal_recovery.c",
+           "if (torn == 0 && candidates[i].is_short)", "if (false)", ("test_journal_store",)),
     Mutant("journal: ids that are noted as finished are not used again", "src/journal/journal_recovery.c",
            "if (finished_end > store->next_id) {", "if (false) {", ("test_journal_store",)),
     Mutant("journal export: long requests are cut", "src/cli/journal/journal_export.c",

@@ -615,6 +615,33 @@ static void a_damaged_last_request_is_counted_and_its_id_not_used_again(void **s
     }
 }
 
+/* The file of the newest segment ends where a group began: nothing but its size says so. */
+static void a_newest_segment_that_was_cut_off_is_damaged(void **state)
+{
+    (void)state;
+    struct journal_stored last = {.offset = 0};
+    struct journal_stored stored;
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(append_group(1, RECORD_BYTES), 0);
+    struct journal_reader *reader = journal_reader_create(store, 1, on_damage, NULL);
+    while (journal_reader_next(reader, &memory, &stored) == JOURNAL_READ) {
+        buffer_unref(stored.payload);
+        last = stored;
+    }
+    journal_reader_destroy(reader);
+    assert_int_equal(last.offset % JOURNAL_BLOCK_BYTES, 0);
+    char name[JOURNAL_NAME_BYTES];
+    journal_segment_name(name, last.segment);
+    close_store();
+    disk_truncate(name, last.offset);
+    open_store();
+    struct journal_damage tail = journal_store_tail(store);
+    assert_int_equal(tail.segment, last.segment);
+    assert_int_equal(tail.offset, last.offset);
+    assert_int_equal(tail.records, 1);
+    assert_int_equal(read_all(), 2);
+}
+
 /* Another process looks into the directory. */
 static struct journal_store *open_read_only(struct budget *bytes)
 {
@@ -1090,6 +1117,7 @@ int main(void)
         TEST(a_failed_flush_moves_the_group_to_a_new_segment),
         TEST(any_failing_operation_is_survived),
         TEST(a_damaged_last_request_is_counted_and_its_id_not_used_again),
+        TEST(a_newest_segment_that_was_cut_off_is_damaged),
         TEST(what_cannot_be_read_for_now_is_read_later),
         TEST(a_block_that_is_gone_counts_as_damaged_after_a_while),
         TEST(a_start_that_cannot_read_costs_nothing),
