@@ -24,6 +24,7 @@
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/core/batch.h"
+#include "tests/crash/cut.h"
 #include "tests/crash/recorder.h"
 #include "tests/crash/volume.h"
 
@@ -91,16 +92,7 @@ struct machine {
 };
 
 static struct machine machine;
-static uint64_t random_state = 88172645463325252;
 static char wrong[400];
-
-static uint64_t choose(uint64_t below)
-{
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return random_state % below;
-}
 
 static uint64_t environment_number(const char *name, uint64_t otherwise)
 {
@@ -247,8 +239,8 @@ static void stop_keeper(void)
 
 static size_t choose_size(void)
 {
-    uint64_t kind = choose(40);
-    return kind == 0 ? choose(100000) : kind < 20 ? choose(600) : choose(9000);
+    uint64_t kind = cut_choose(40);
+    return kind == 0 ? cut_choose(100000) : kind < 20 ? cut_choose(600) : cut_choose(9000);
 }
 
 /* Commits a group. Returns how many were acknowledged. */
@@ -406,26 +398,27 @@ static void work(uint64_t commits)
         fail(wrong);
     start_keeper();
     for (uint64_t i = 0; i < commits; i++) {
-        commit(1 + choose(GROUP_MAX), choose_size);
+        commit(1 + cut_choose(GROUP_MAX), choose_size);
         uint64_t count = machine.now.count;
-        for (uint64_t n = choose(12); n > 0; n--)
-            deliver(count - 1 - choose(count < 100 ? count : 100), choose(EXPORTERS));
-        if (choose(4) == 0)
-            deliver_up_to(choose(2) == 0 ? count : count - choose(count < 60 ? count : 60), 0);
-        if (choose(16) == 0)
-            deliver_up_to(count - choose(count < 60 ? count : 60), 1);
-        if (choose(8) == 0)
+        for (uint64_t n = cut_choose(12); n > 0; n--)
+            deliver(count - 1 - cut_choose(count < 100 ? count : 100), cut_choose(EXPORTERS));
+        if (cut_choose(4) == 0)
+            deliver_up_to(cut_choose(2) == 0 ? count : count - cut_choose(count < 60 ? count : 60),
+                          0);
+        if (cut_choose(16) == 0)
+            deliver_up_to(count - cut_choose(count < 60 ? count : 60), 1);
+        if (cut_choose(8) == 0)
             journal_store_commit(machine.store, NULL);
-        if (choose(3) != 0)
+        if (cut_choose(3) != 0)
             want_keeper();
         /* All is delivered, which is not on the disk yet: nothing of it may be freed. */
-        if (choose(8) == 0) {
+        if (cut_choose(8) == 0) {
             deliver_up_to(count, 0);
             deliver_up_to(count, 1);
             want_keeper();
             wait_for_keeper();
         }
-        if (choose(50) == 0) {
+        if (cut_choose(50) == 0) {
             stop_keeper();
             close_journal();
             if (!open_journal())
@@ -435,30 +428,6 @@ static void work(uint64_t commits)
     }
     stop_keeper();
     close_journal();
-}
-
-/* Applies what was written from entry first to end, as a disk does whose power is cut then: every
- * sector that was written is old, or as one of the writes left it. Sectors of unit bytes. */
-static void put_some(size_t first, size_t end, uint32_t unit)
-{
-    /* Nearly none, half, nearly all; of sectors, or of whole writes. */
-    static const unsigned chances[] = {0, 8, 64, 128, 192, 248, 256};
-    unsigned chance = chances[choose(sizeof(chances) / sizeof(chances[0]))];
-    bool is_whole = choose(3) == 0;
-    for (size_t i = first; i < end; i++) {
-        struct recorder_entry entry = recorder_entry(machine.recorder, i);
-        if (entry.event != RECORDER_WRITE)
-            continue;
-        bool is_put = choose(256) < chance;
-        for (uint32_t at = 0, size; at < entry.size; at += size) {
-            size = unit - (uint32_t)(entry.offset + at) % unit;
-            size = size < entry.size - at ? size : entry.size - at;
-            if (!is_whole)
-                is_put = choose(256) < chance;
-            if (is_put)
-                recorder_put(machine.recorder, entry.offset + at, entry.bytes + at, size);
-        }
-    }
 }
 
 /* Takes over everything from entry first to end. */
@@ -493,8 +462,8 @@ static bool start_again(struct knowledge *knowledge, bool goes_on)
         if (goes_on) {
             copy_knowledge(&machine.now, knowledge);
             for (size_t i = 0; i < 4; i++) {
-                commit(1 + choose(GROUP_MAX), choose_size);
-                deliver(choose(machine.now.count), choose(EXPORTERS));
+                commit(1 + cut_choose(GROUP_MAX), choose_size);
+                deliver(cut_choose(machine.now.count), cut_choose(EXPORTERS));
                 journal_store_keep(machine.store);
             }
             if (wrong[0] == '\0')
@@ -532,17 +501,17 @@ static void try_image(struct counts *counts, struct knowledge *knowledge, size_t
                       bool goes_on)
 {
     uint64_t before = recorder_save(machine.recorder);
-    uint64_t seed = random_state;
+    uint64_t seed = cut_random;
     size_t log_end = recorder_count(machine.recorder);
-    put_some(stable, cut, RECORDER_SECTOR_BYTES);
+    cut_put(machine.recorder, stable, cut, RECORDER_SECTOR_BYTES);
     uint64_t image = recorder_save(machine.recorder);
     if (!start_again(knowledge, goes_on)) {
         wrong[0] = '\0';
         counts->torn++;
         recorder_restore(machine.recorder, before);
         recorder_truncate(machine.recorder, log_end);
-        random_state = seed;
-        put_some(stable, cut, BLOCK_BYTES);
+        cut_random = seed;
+        cut_put(machine.recorder, stable, cut, BLOCK_BYTES);
         image = recorder_save(machine.recorder);
         start_again(knowledge, goes_on);
     }
@@ -559,14 +528,6 @@ static void try_image(struct counts *counts, struct knowledge *knowledge, size_t
     fail(wrong);
 }
 
-/* The last flush before end, and no write after it: all up to there is on the disk. */
-static size_t stable_before(size_t first, size_t end)
-{
-    while (end > first && recorder_entry(machine.recorder, end - 1).event != RECORDER_FLUSH)
-        end--;
-    return end;
-}
-
 /* One image, and sometimes those of cuts while it starts again. */
 static void cut_at(struct counts *counts, struct knowledge *knowledge, size_t stable, size_t cut)
 {
@@ -575,12 +536,12 @@ static void cut_at(struct counts *counts, struct knowledge *knowledge, size_t st
     size_t log_end = recorder_count(recorder);
     uint64_t before = recorder_save(recorder);
     bool is_second = counts->first++ % SECOND_CUTS_ONE_IN == 0;
-    try_image(counts, knowledge, stable, cut, is_second || choose(4) == 0);
+    try_image(counts, knowledge, stable, cut, is_second || cut_choose(4) == 0);
     size_t end = recorder_count(recorder);
     uint64_t image = recorder_save(recorder);
     for (size_t i = 0; i < SECOND_CUTS && is_second && end > log_end; i++) {
-        size_t again = log_end + 1 + choose(end - log_end);
-        size_t flushed = stable_before(log_end, again);
+        size_t again = log_end + 1 + cut_choose(end - log_end);
+        size_t flushed = cut_stable_before(recorder, log_end, again);
         copy_knowledge(&later, knowledge);
         put_all(&later, log_end, flushed);
         apply_marks(&later, flushed, again);
@@ -623,7 +584,7 @@ static void cuts(struct counts *counts, uint64_t wanted)
         uint64_t gaps = flushes + 2 > counts->boundaries ? flushes + 2 - counts->boundaries : 1;
         uint64_t more = next > stable ? (left + gaps - 1) / gaps : 0;
         for (more = more > 1 ? more - 1 : more; more > 0; more--) {
-            size_t cut = stable + 1 + choose(next - stable);
+            size_t cut = stable + 1 + cut_choose(next - stable);
             copy_knowledge(&at_cut, &knowledge);
             apply_marks(&at_cut, stable, cut);
             cut_at(counts, &at_cut, stable, cut);
@@ -753,9 +714,9 @@ static void fault(uint64_t nth, bool is_sticky, struct fault_counts *counts)
             object("a record is refused before anything fails", i);
     recorder_fail(machine.recorder, nth, is_sticky ? UINT64_MAX : 1);
     for (unsigned i = 0; i < 14; i++) {
-        size_t count = 1 + choose(GROUP_MAX);
+        size_t count = 1 + cut_choose(GROUP_MAX);
         refused += count - commit(count, choose_size);
-        deliver(choose(machine.now.count), choose(EXPORTERS));
+        deliver(cut_choose(machine.now.count), cut_choose(EXPORTERS));
         deliver_up_to(machine.now.count / 2, 0);
         journal_store_keep(machine.store);
         clock_fake_advance((uint64_t)300 * NS_PER_MS);
@@ -875,9 +836,9 @@ static double seconds_now(void)
 static int run(const char *type_name, const char *what, struct counts *counts, uint64_t seed,
                uint64_t images)
 {
-    random_state += seed * UINT64_C(0x9e3779b97f4a7c15);
+    cut_random += seed * UINT64_C(0x9e3779b97f4a7c15);
     for (unsigned i = 0; i < 16; i++)
-        choose(2);
+        cut_choose(2);
     int failed = start(type_name);
     if (failed != 0)
         return failed;

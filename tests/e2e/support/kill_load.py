@@ -147,11 +147,14 @@ class _Grpc:
 
 
 class Load:
-    """One thread for each of `roads`: ("grpc" or "http" or "push", signal)."""
+    """One thread for each of `roads`: ("grpc" or "http" or "push", signal). `note`, if given, is
+    called before an item is sent, with "sent", its number, its signal and its pad's size, and after
+    it was acknowledged, with "ok" and its number."""
 
-    def __init__(self, roads, ports, seed=0, pad_max=PAD_MAX):
+    def __init__(self, roads, ports, seed=0, pad_max=PAD_MAX, first=1, note=None):
         self._changed = threading.Condition()
-        self._serials = itertools.count(1)
+        self._serials = itertools.count(first)
+        self._note = note or (lambda *what: None)
         self._is_over = threading.Event()
         self._is_paused = False
         self._sending = 0
@@ -175,8 +178,12 @@ class Load:
                 serial = next(self._serials)
                 self.sent += 1
                 self._sending += 1
-            body = MAKERS[signal](serial, choice.randrange(pad_max))
+            pad = choice.randrange(pad_max)
+            body = MAKERS[signal](serial, pad)
+            self._note("sent", serial, signal, pad)
             is_acknowledged, refusal = connection.send(body)
+            if is_acknowledged:
+                self._note("ok", serial)
             with self._changed:
                 self._sending -= 1
                 if is_acknowledged:
@@ -231,8 +238,9 @@ class Load:
 class BackEnd:
     """A sink on one port that is up, responds with 503, or is down."""
 
-    def __init__(self, port):
+    def __init__(self, port, make_sink=sink.Sink):
         self.port = port
+        self._make_sink = make_sink
         self.url = f"http://127.0.0.1:{port}"
         self._sink = None
         self._sinks = []  # every one that there was, and how many of its requests are read
@@ -240,7 +248,7 @@ class BackEnd:
 
     def up(self):
         if self._sink is None:
-            self._sink = sink.Sink(self.port)
+            self._sink = self._make_sink(self.port)
             self._sinks.append([self._sink, 0])
         self._sink.respond_with(sink.Reply())
 
