@@ -202,6 +202,15 @@ static void report_loss(struct journal_reader *reader, uint64_t end)
         reader->on_damage(&damage, reader->arg);
 }
 
+/* Whether a block begins at these bytes of the window that holds zeros only, as the unused end of a
+ * segment. */
+static bool is_zero_block(const struct journal_reader *reader, const uint8_t *bytes)
+{
+    size_t left = reader->window_bytes - (size_t)(bytes - reader->window);
+    return reader->offset % JOURNAL_BLOCK_BYTES == 0 && left >= JOURNAL_BLOCK_BYTES &&
+           bytes[0] == 0 && memcmp(bytes, bytes + 1, JOURNAL_BLOCK_BYTES - 1) == 0;
+}
+
 /* Finds the next head at or behind the offset. False: there is none in this segment. Behind a
  * record a head or the padding of its group follows; only where neither is found, which is damage
  * if there is a head further behind, every place is tried. */
@@ -220,6 +229,11 @@ bool journal_reader_find_head(struct journal_reader *reader, struct journal_head
             reader->damage_offset =
                 reader->damage_offset > 0 ? reader->damage_offset : reader->offset;
             reader->offset = (reader->offset / JOURNAL_BLOCK_BYTES + 1) * JOURNAL_BLOCK_BYTES;
+            continue;
+        }
+        if (is_zero_block(reader, bytes)) {
+            reader->is_after_record = false;
+            reader->offset += JOURNAL_BLOCK_BYTES;
             continue;
         }
         bool is_expected = reader->is_after_record || reader->offset % JOURNAL_BLOCK_BYTES == 0;

@@ -99,11 +99,18 @@ static void object(const char *what, uint64_t serial)
     }
 }
 
+/* Each record is another stretch of the same noise. */
 static void fill(uint8_t *to, size_t size, uint64_t serial)
 {
-    uint64_t word = mix(serial + 1);
-    for (size_t i = 0; i < size; i += sizeof(word), word = word * 5 + serial + 1)
-        memcpy(to + i, &word, size - i < sizeof(word) ? size - i : sizeof(word));
+    static uint64_t noise[1 << 15];
+    size_t from = mix(serial + 1) % (sizeof(noise) - sizeof(noise[0]));
+    for (size_t i = 0; noise[0] == 0 && i < sizeof(noise) / sizeof(noise[0]); i++)
+        noise[sizeof(noise) / sizeof(noise[0]) - 1 - i] = mix(i + 1);
+    for (size_t done = 0; done < size; from = 0) {
+        size_t part = size - done < sizeof(noise) - from ? size - done : sizeof(noise) - from;
+        memcpy(to + done, (const uint8_t *)noise + from, part);
+        done += part;
+    }
 }
 
 /* Of a group that was being written when the machine stopped, some may be there and some not. On a
