@@ -274,10 +274,10 @@ class Machine:
         self.disk.do("unmount")
         self.counts["acknowledged"] += len(wanted)
         self.counts["lost"] += len(lost)
+        if self.wrong:
+            raise Wrong(f"wrong bytes: {self.wrong[:3]}; {len(lost)} lost")
         if lost:
             raise Wrong(f"{len(lost)} of {len(wanted)} lost: {sorted(lost)[:20]}\n{log}")
-        if self.wrong:
-            raise Wrong(f"wrong bytes: {self.wrong[:3]}")
         if arrived - known.sent:
             raise Wrong(f"never sent before the cut: {sorted(arrived - known.sent)[:20]}")
         for serial in arrived & known.got.keys():
