@@ -79,8 +79,8 @@ bool verb_parse(const struct verb_table *table, int count, char **arguments, ver
     if (!find_verb(table, arguments[0], ret_verb, error))
         return false;
     for (int i = 1; i < count; i++) {
-        size_t flag;
-        const char *value;
+        size_t flag = 0;
+        const char *value = NULL;
         if (is_help(arguments[i])) {
             *ret_verb = 0;
             *ret_words = 0;
