@@ -44,7 +44,8 @@ static ssize_t test_pwritev(int fd, const struct iovec *parts, int count, off_t 
     return error != 0 ? error : real->pwritev(fd, parts, count, offset);
 }
 
-static char full_journal[64]; /* writes fail to paths that contain this; empty: to none */
+/* Writes fail to paths that contain this; NULL: to none. */
+static const char *_Atomic full_journal;
 
 static ssize_t pwritev_unless_full(int fd, const struct iovec *parts, int count, off_t offset)
 {
@@ -52,7 +53,8 @@ static ssize_t pwritev_unless_full(int fd, const struct iovec *parts, int count,
     char path[PATH_MAX] = "";
     snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
     ssize_t size = readlink(link, path, PATH_MAX - 1);
-    bool is_full = size > 0 && full_journal[0] != '\0' && strstr(path, full_journal) != NULL;
+    const char *full = atomic_load(&full_journal);
+    bool is_full = size > 0 && full != NULL && strstr(path, full) != NULL;
     return is_full ? -ENOSPC : real->pwritev(fd, parts, count, offset);
 }
 
@@ -1137,7 +1139,7 @@ static void pipelines_behind_a_connector_have_progress_of_their_own(void **state
     send_all(h, MEDIUM);
     for (size_t i = 0; i < 4; i++)
         await_items(h, harness_exporter(h, ids[i]), MEDIUM);
-    strcpy(full_journal, "traces~002Fc/");
+    atomic_store(&full_journal, "traces~002Fc/");
     send_all(h, REQUESTS);
     for (size_t i = 0; i < 4; i++)
         if (i != 1)
@@ -1146,9 +1148,9 @@ static void pipelines_behind_a_connector_have_progress_of_their_own(void **state
     /* It may be full for long. */
     harness_advance(h, 60 * S);
     harness_await(h, has_come_to_rest, h, "the journal has what is owed");
-    strcpy(full_journal, "");
+    atomic_store(&full_journal, NULL);
     await_items(h, harness_exporter(h, "test/c"), MEDIUM + REQUESTS);
-    strcpy(full_journal, "traces~002Fc/");
+    atomic_store(&full_journal, "traces~002Fc/");
     send_all(h, REQUESTS);
     for (size_t i = 0; i < 4; i++)
         if (i != 1)
@@ -1157,7 +1159,7 @@ static void pipelines_behind_a_connector_have_progress_of_their_own(void **state
         check_items(harness_exporter(h, ids[i]), 0, MEDIUM + REQUESTS);
     assert_int_equal(harness_totals(h, TRACES).dropped, 0);
     stop_as_it_is(h);
-    strcpy(full_journal, "");
+    atomic_store(&full_journal, NULL);
     h = start_with_connector();
     await_items(h, harness_exporter(h, "test/c"), REQUESTS);
     check_items(harness_exporter(h, "test/c"), MEDIUM + REQUESTS, MEDIUM + 2 * REQUESTS);
