@@ -10,10 +10,10 @@ from .ports import free_port
 
 def config(ports, back_end, storage, pipelines, exporter="otlp_http", **parts):
     """The section of file_storage; pipelines by name, each with its receivers and processors. Parts:
-    receivers and processors besides otlp and batch, keys of the exporter, its sending_queue. Retries
-    never end: otherwise a request that is refused beside others that pass may be dropped, as it
-    should."""
+    receivers and processors besides otlp and batch, keys of the exporter, its sending_queue,
+    max_elapsed_time of its retries."""
     queue = parts.get("queue", "storage: file_storage")
+    retried_for = parts.get("max_elapsed_time", "1s")
     lines = "".join(
         f"    {name}: {{receivers: [{receivers}], processors: [{processors}], "
         f"exporters: [{exporter}]}}\n"
@@ -32,7 +32,8 @@ receivers:
   {exporter}:
     endpoint: {back_end.url}
 {parts.get("keys", "")}    sending_queue: {{{queue}}}
-    retry_on_failure: {{initial_interval: 50ms, max_interval: 200ms, max_elapsed_time: 0s}}
+    retry_on_failure:
+      {{initial_interval: 50ms, max_interval: 200ms, max_elapsed_time: {retried_for}}}
 service:
   extensions: [file_storage]
   lanes: 2
