@@ -36,8 +36,9 @@ struct export
     struct receipt attempt;
     struct retry retry;
     struct timer timer; /* running: waits for its next attempt */
-    uint64_t since;     /* the place of its first failure among the queue's results; 0: none yet.
-                           Without retries, of the last result before its attempt */
+    uint64_t since;     /* the place of its last failure among the queue's results, UINT64_MAX
+                           before it. Without retries, of the last result before its attempt */
+    unsigned alone;     /* its last failures in a row before each of which others were taken */
     bool is_embedded;   /* in the one request that it carries */
 };
 
@@ -342,19 +343,23 @@ static void note_failure(struct export *export)
     struct exporter_queue *queue = export->queue;
     if (queue->failed != export)
         queue->others_failed_at = queue->failed_at;
+    bool others_passed =
+        queue->delivered_at > export->since && queue->delivered_at > queue->others_failed_at;
+    export->alone = others_passed ? export->alone + 1 : 0;
     queue->failed = export;
     queue->failed_at = ++queue->results;
-    if (queue->config->has_retry && export->since == 0)
-        export->since = queue->failed_at;
+    export->since = queue->failed_at;
 }
 
-/* The back-end has taken others since it refused this one, and has refused none of them after that:
- * it will not take this one. Otherwise it is away, and takes it later. */
-static bool is_refused_alone(const struct export *export)
+/* The back-end will not take this batch: others passed before each of its last failures. One such
+ * failure tells nothing, the back-end may just have gone: it takes the batch later. Without retries
+ * there is only one, of which a status tells. */
+static bool is_refused_alone(const struct export *export, const struct outcome *outcome)
 {
-    const struct exporter_queue *queue = export->queue;
-    assert(queue->failed == export);
-    return queue->delivered_at > export->since && queue->delivered_at > queue->others_failed_at;
+    enum { FAILURES_MIN = 2 };
+    if (export->queue->config->has_retry)
+        return export->alone >= FAILURES_MIN;
+    return export->alone > 0 && outcome->cause == FAILURE_STATUS;
 }
 
 /* The batch is delivered, lost, or waits for its next attempt. */
@@ -405,7 +410,7 @@ static void on_attempt_done(struct receipt *receipt, const struct outcome *outco
     if (last.reason == LOSS_SHUTDOWN)
         last.cause = FAILURE_SHUTDOWN;
     bool stays = exporter_queue_stores(queue) && !outcome->is_permanent &&
-                 (last.reason == LOSS_SHUTDOWN || !is_refused_alone(export));
+                 (last.reason == LOSS_SHUTDOWN || !is_refused_alone(export, outcome));
     struct export_batch cut = end(export);
     if (stays)
         give_back(queue, &cut, why, &last);
@@ -437,7 +442,7 @@ static void start_export(struct exporter_queue *queue, struct export *export,
 {
     export->queue = queue;
     export->cut = *cut;
-    export->since = queue->config->has_retry ? 0 : queue->results;
+    export->since = queue->config->has_retry ? UINT64_MAX : queue->results;
     export->next = queue->exports;
     if (export->next != NULL)
         export->next->prev = export;

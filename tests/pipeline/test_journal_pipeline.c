@@ -588,28 +588,37 @@ static void the_end_of_retries_keeps_what_was_under_way(void **state)
     }
 }
 
-/* One was refused when others passed; but then nothing did any more. */
+/* One was refused when others passed; but then nothing did any more, whether others were sent or
+ * not. */
 static void the_end_of_retries_keeps_what_was_refused_before_an_outage(void **state)
 {
     (void)state;
-    struct harness *h =
-        start(&(struct setting){.exporters = "test: {" STORES ", " TWO_SECONDS "}"});
-    struct test_exporter *exporter = harness_exporter(h, "test");
-    exporter->has_poison = true; /* the first item */
-    harness_send(h, 1);
-    await_attempts(h, exporter, 1);
-    harness_send(h, 1);
-    await_items(h, exporter, 1);
-    exporter->result = RESULT_BUSY;
-    harness_send(h, 1);
-    await_attempts(h, exporter, 3);
-    harness_advance(h, 60 * S);
-    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
-    exporter->has_poison = false;
-    exporter->result = RESULT_OK;
-    await_items(h, exporter, 3);
-    check_items(exporter, 0, 3);
-    stop(h);
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned failures = 1 + i / 2; /* of the first item, before another passes */
+        unsigned others = i % 2;       /* that are sent during the outage */
+        struct harness *h =
+            start(&(struct setting){.exporters = "test: {" STORES ", " TWO_SECONDS "}"});
+        struct test_exporter *exporter = harness_exporter(h, "test");
+        exporter->has_poison = true; /* the first item */
+        harness_send(h, 1);
+        await_attempts(h, exporter, 1);
+        if (failures > 1)
+            harness_advance(h, 1 * S);
+        assert_int_equal(exporter->poisoned, failures);
+        harness_send(h, 1);
+        await_items(h, exporter, 1);
+        exporter->result = RESULT_BUSY;
+        for (unsigned j = 0; j < others; j++)
+            harness_send(h, 1);
+        await_attempts(h, exporter, failures + 1 + others);
+        harness_advance(h, 60 * S);
+        assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+        exporter->has_poison = false;
+        exporter->result = RESULT_OK;
+        await_items(h, exporter, 2 + others);
+        check_items(exporter, 0, 2 + others);
+        stop(h);
+    }
 }
 
 static void the_end_of_retries_drops_what_alone_is_refused(void **state)
@@ -621,13 +630,15 @@ static void the_end_of_retries_drops_what_alone_is_refused(void **state)
     exporter->has_poison = true; /* the first item */
     harness_send(h, MEDIUM);
     await_attempts(h, exporter, 1);
-    harness_send(h, 1);
-    await_items(h, exporter, 1);
-    harness_advance(h, 10 * S);
+    for (unsigned i = 1; i <= 2; i++) {
+        harness_send(h, 1);
+        await_items(h, exporter, i);
+        harness_advance(h, 1 * S);
+    }
     assert_int_equal(exporter->poisoned, 3);
     assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_RETRIES_OVER], MEDIUM);
     send_all(h, 1);
-    await_items(h, exporter, 2);
+    await_items(h, exporter, 3);
     stop(h);
 }
 
