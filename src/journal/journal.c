@@ -315,6 +315,8 @@ static void commit_all(struct journal *journal, struct journal_record *records)
     while (records != NULL) {
         struct journal_record *left = journal_store_commit(journal->store, records);
         counter_add(&journal->counters.commits, 1);
+        if (journal_store_needs_keeping(journal->store))
+            sem_post(&journal->keeper_wakes);
         while (records != left) {
             struct journal_entry *entry = entry_of(records);
             records = records->next;

@@ -71,6 +71,9 @@ struct journal_store {
     uint64_t next_number;        /* of the segment after that */
     struct journal_segment free_files[JOURNAL_FREE_FILES_ROOM];
     size_t free_count;
+    size_t kept_files;      /* of the free ones; grows while files are deleted and then missed */
+    uint64_t kept_since_ns; /* when that last changed */
+    uint64_t deleted_ns;    /* when the last file was; 0: never */
     struct journal_progress progress;
     struct journal_ages ages;
     struct journal_amount

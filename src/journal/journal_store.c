@@ -22,9 +22,13 @@
 enum {
     ZEROS_BYTES = 1 << 20,
     IOV_PARTS_MAX = 1024,
-    /* Files kept to be used again, besides the next segment; for a moment there may be more. */
-    FREE_FILES_MAX = 1,
+    /* Files kept to be used again, besides the next segment. A journal that deletes files and then
+     * makes new ones keeps more of them. */
+    FREE_FILES_MIN = 1,
+    FREE_FILES_MAX = JOURNAL_FREE_FILES_ROOM - 1,
 };
+/* What is deleted is needed again within so long, or not at all. */
+#define FREE_FILES_NS ((uint64_t)1 * NS_PER_S)
 /* After a failure records are refused for so long before the disk is tried again. */
 #define FAILURE_REST_NS ((uint64_t)1 * NS_PER_S)
 
@@ -75,6 +79,7 @@ struct journal_store *journal_store_open(const struct journal_store_settings *se
     store->is_read_only = settings->is_read_only;
     store->directory_fd = store->active_fd = -1;
     store->next_id = store->next_number = 1;
+    store->kept_files = FREE_FILES_MIN;
     journal_progress_init(&store->progress);
     journal_ages_init(&store->ages);
     pthread_mutex_init(&store->preparing, NULL);
@@ -215,6 +220,9 @@ static int create_file(struct journal_store *store, uint64_t number, uint64_t by
             struct iovec part = {.iov_base = zeros,
                                  .iov_len = left < ZEROS_BYTES ? left : ZEROS_BYTES};
             failed = journal_write_all(fd, &part, 1, offset);
+            /* Piece by piece: a commit waits for what is on its way to the disk. */
+            if (failed == 0 && store->is_synced)
+                failed = fileops()->fdatasync(fd);
         }
         if (failed == 0 && store->is_synced)
             failed = fileops()->fsync(fd);
@@ -233,6 +241,30 @@ static void unlink_file(struct journal_store *store, const struct journal_segmen
     journal_segment_path(store, path, file->number);
     fileops()->unlink(path);
     budget_return(store->disk, file->bytes);
+}
+
+/* One more free file is kept for a while if one was just deleted. Caller holds mutex. */
+static void note_new_file(struct journal_store *store)
+{
+    uint64_t now_ns = clock_now_ns();
+    if (store->deleted_ns == 0 || now_ns - store->deleted_ns >= FREE_FILES_NS)
+        return;
+    store->kept_since_ns = now_ns;
+    store->kept_files = FREE_FILES_MAX;
+}
+
+/* How many free files are kept. Caller holds mutex. */
+static size_t free_files_kept(struct journal_store *store, bool is_full)
+{
+    uint64_t now_ns = clock_now_ns();
+    if (store->kept_files > FREE_FILES_MIN && now_ns - store->kept_since_ns >= FREE_FILES_NS) {
+        store->kept_files--;
+        store->kept_since_ns = now_ns;
+    }
+    /* Other journals need the room as well. */
+    if (is_full || !budget_has_room(store->disk, store->kept_files * store->segment_bytes))
+        store->kept_files = FREE_FILES_MIN;
+    return store->kept_files;
 }
 
 /* Makes the next segment, of at least that size, from a freed file or a new one. Caller holds
@@ -257,6 +289,8 @@ static int prepare(struct journal_store *store, uint64_t bytes_min)
             file = store->free_files[i];
             store->free_files[i] = store->free_files[--store->free_count];
         }
+    if (!is_ready && file.bytes == 0)
+        note_new_file(store);
     pthread_mutex_unlock(&store->mutex);
     if (is_ready)
         return 0;
@@ -723,8 +757,10 @@ int journal_store_keep(struct journal_store *store)
     for (;;) {
         struct journal_segment file = {.bytes = 0};
         pthread_mutex_lock(&store->mutex);
-        if (store->free_count > FREE_FILES_MAX)
+        if (store->free_count > free_files_kept(store, is_full)) {
             file = store->free_files[--store->free_count];
+            store->deleted_ns = clock_now_ns();
+        }
         pthread_mutex_unlock(&store->mutex);
         if (file.bytes == 0)
             break;

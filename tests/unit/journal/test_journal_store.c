@@ -195,6 +195,52 @@ static void space_comes_back(void **state)
     assert_int_equal(read_all(), 0);
 }
 
+/* A backlog comes and goes. Returns what the files take then. */
+static uint64_t grow_and_drain(void)
+{
+    for (size_t i = 0; i < 100; i++)
+        assert_int_equal(append_group(8, RECORD_BYTES), 0);
+    journal_store_done(store, exporter, journal_store_low(store, exporter),
+                       journal_store_figures(store).next_id);
+    journal_store_commit(store, NULL);
+    assert_int_equal(journal_store_keep(store), 0);
+    assert_int_equal(budget_used(&disk_bytes), journal_store_figures(store).bytes);
+    return journal_store_figures(store).bytes;
+}
+
+/* Files that were deleted and then missed are kept the next time, for some seconds, and only while
+ * max_size has room for as much again. */
+static void files_that_are_missed_are_kept_for_a_while(void **state)
+{
+    (void)state;
+    assert_true(grow_and_drain() <= 3 * JOURNAL_SEGMENT_BYTES_MIN);
+    uint64_t kept = grow_and_drain();
+    assert_true(kept > 5 * JOURNAL_SEGMENT_BYTES_MIN);
+    for (size_t i = 0; i < 10; i++) {
+        clock_fake_advance(1 * NS_PER_S);
+        assert_int_equal(journal_store_keep(store), 0);
+    }
+    assert_true(journal_store_figures(store).bytes <= 3 * JOURNAL_SEGMENT_BYTES_MIN);
+    /* Missed after a long while, which tells nothing. */
+    assert_true(grow_and_drain() <= 3 * JOURNAL_SEGMENT_BYTES_MIN);
+    assert_true(grow_and_drain() >= kept);
+    assert_true(budget_try_take(&disk_bytes, UINT64_MAX / 2));
+    budget_lower(&disk_bytes, budget_used(&disk_bytes) + 1);
+    assert_int_equal(journal_store_keep(store), 0);
+    budget_return(&disk_bytes, UINT64_MAX / 2);
+    assert_true(journal_store_figures(store).bytes <= 3 * JOURNAL_SEGMENT_BYTES_MIN);
+}
+
+/* A commit waits for what is on its way to the disk: never a whole new file. */
+static void a_file_is_made_in_pieces(void **state)
+{
+    (void)state;
+    assert_int_equal(append_group(1, RECORD_BYTES), 0);
+    uint64_t flushes = disk_flushes();
+    assert_int_equal(append_group(1, 6 << 20), 0);
+    assert_true(disk_flushes() - flushes >= 6);
+}
+
 /* What a segment held before it was used again is no damage. */
 static void old_records_behind_the_end_are_no_damage(void **state)
 {
@@ -1100,6 +1146,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_group_is_one_write_and_one_flush),
         TEST(space_comes_back),
+        TEST(files_that_are_missed_are_kept_for_a_while),
+        TEST(a_file_is_made_in_pieces),
         TEST(old_records_behind_the_end_are_no_damage),
         TEST(a_backlog_is_counted_and_dated_over_restarts),
         TEST(what_was_lost_to_damage_does_not_count_for_ever),
