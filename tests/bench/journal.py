@@ -15,9 +15,12 @@ from rig import Sink, run_load
 from scenarios import SCENARIOS
 
 RATE = 1000
+ROUNDS = 3
+WARM_UP = 1000  # requests, until the journal has its files, as the bare loop has
 P50_RATIO_MAX, P99_RATIO_MAX = 1.2, 2.5
 CPU_RATIO_MAX = 1.2
 MIB_PER_S_MIN = 900
+SAME_SHARE = 0.95  # of the bare loop, to count as the same
 OUTAGE_SPANS_PER_S = 20000
 OUTAGE_BUDGET_MIB = 64
 OUTAGE_RSS_KIB_MAX = OUTAGE_BUDGET_MIB * 1024 * 115 // 100
@@ -58,9 +61,12 @@ class Stored:
 def once(bench, row, requests, is_stored, *arguments):
     """What bench_load printed, and the CPU seconds of the daemon until all had arrived."""
     with Stored(bench, row, requests, is_stored, "journal") as run:
+        load = [*row.load_arguments(), *arguments, "--requests"]
+        warm_up = run_load(bench.tools, run.process.port, [*load, WARM_UP])
+        run.sink.await_spans(warm_up["spans"], 30)
+        run.sink.control("reset")
         before = sum(run.process.cpu())
-        sent = run_load(bench.tools, run.process.port,
-                        [*row.load_arguments(), "--requests", requests, *arguments])
+        sent = run_load(bench.tools, run.process.port, [*load, requests])
         got = run.sink.await_spans(sent["spans"], 30)
         cpu = sum(run.process.cpu()) - before
     return sent, cpu, sent["ok"] == requests and got["spans"] >= sent["spans"]
@@ -71,11 +77,12 @@ def latency(bench):
     requests = RATE * bench.seconds
     rounds = []
     is_sound = True
-    for _ in range(3):
+    for _ in range(ROUNDS):
         bare = bare_loop(bench, row.spans * row.span_bytes, requests, RATE)["latency_ms"]
         sent, _, is_whole = once(bench, row, requests, True, "--rate", RATE)
         rounds.append((sent["latency_ms"], bare))
         is_sound &= is_whole
+    without = once(bench, row, requests, False, "--rate", RATE)[0]["latency_ms"]
     p50, p99 = (statistics.median(ours[share] / bare[share] for ours, bare in rounds)
                 for share in ("p50", "p99"))
     ours, bare = rounds[0]
@@ -83,40 +90,64 @@ def latency(bench):
                      f"pwrite and fdatasync",
             "text": f"p50 {p50:.2f} ×, p99 {p99:.2f} × (in the first of three rounds "
                     f"{ours['p50']:.2f} and {ours['p99']:.2f} ms beside {bare['p50']:.2f} and "
-                    f"{bare['p99']:.2f})",
+                    f"{bare['p99']:.2f}; without a journal {without['p50']:.2f} and "
+                    f"{without['p99']:.2f})",
             "required": f"p50 ≤ {P50_RATIO_MAX} ×, p99 ≤ {P99_RATIO_MAX} ×", "is_sound": is_sound,
             "is_met": p50 <= P50_RATIO_MAX and p99 <= P99_RATIO_MAX}
 
 
-def cost(bench):
-    row = scenario(spans=100, batch="{}")
-    requests = RATE * bench.seconds
+def cost(bench, title, row, requests, *arguments):
     ratios = []
     is_sound = True
-    for _ in range(3):
-        _, with_journal, is_whole = once(bench, row, requests, True, "--rate", RATE)
-        _, without, is_whole_without = once(bench, row, requests, False, "--rate", RATE)
+    for _ in range(ROUNDS):
+        _, with_journal, is_whole = once(bench, row, requests, True, *arguments)
+        _, without, is_whole_without = once(bench, row, requests, False, *arguments)
         ratios.append(with_journal / without)
         is_sound &= is_whole and is_whole_without
     ratio = statistics.median(ratios)
-    return {"title": f"journal, CPU of {RATE} requests/s of 100 spans beside the same without it",
+    return {"title": f"journal, CPU per span beside the same without it, 100 spans a request, "
+                     f"{title}",
             "text": f"{ratio:.2f} × ({min(ratios):.2f} to {max(ratios):.2f})",
             "required": f"≤ {CPU_RATIO_MAX} ×", "is_sound": is_sound,
             "is_met": ratio <= CPU_RATIO_MAX}
 
 
+def closed_loop_cost(bench):
+    """As fast as the responses come: commits in groups. The exporter has its defaults."""
+    row = scenario(spans=100, connections=64, batch="{}", queued=True)
+    return cost(bench, "as fast as 64 clients can", row, 2000 * bench.seconds)
+
+
+def open_loop_cost(bench):
+    """Nearly each request has a commit of its own, and nothing is compressed."""
+    row = scenario(spans=100, batch="{}")
+    return cost(bench, f"{RATE} requests/s, not compressed", row, RATE * bench.seconds, "--rate",
+                RATE)
+
+
 def throughput(bench):
-    """As fast as the responses come: 1000 spans a request, 64 of them at once."""
-    row = scenario(http=True, connections=64, batch="{}")
-    requests = 1000 * bench.seconds
-    bare = bare_loop(bench, 8 << 20, 20 * bench.seconds)["mib_per_s"]
-    sent, _, is_sound = once(bench, row, requests, True)
-    rate = sent["ok"] * row.spans * row.span_bytes / sent["seconds"] / 2**20
+    """In groups of 8 MiB: the journal alone, and as fast as 64 clients can."""
+    alone = []
+    for _ in range(ROUNDS):
+        bare = bare_loop(bench, 8 << 20, 20 * bench.seconds)["mib_per_s"]
+        with tempfile.TemporaryDirectory(dir=bench.output) as directory:
+            argv = [bench.tools / "bench_journal", "--directory", directory, "--writes",
+                    240 * bench.seconds]
+            done = subprocess.run([str(word) for word in argv], capture_output=True, text=True,
+                                  check=True)
+        alone.append((json.loads(done.stdout)["mib_per_s"], bare))
+    rate, bare = sorted(alone, key=lambda pair: pair[0] / pair[1])[ROUNDS // 2]
     required = min(MIB_PER_S_MIN, bare)
-    return {"title": "journal, committed in groups, 64 requests of 1000 spans at once",
-            "text": f"{rate:.0f} MiB/s, the bare loop {bare:.0f}",
-            "required": f"≥ {MIB_PER_S_MIN} MiB/s or the bare loop's", "is_sound": is_sound,
-            "is_met": rate >= required}
+    row = scenario(http=True, spans=1000, connections=64, batch="{}")
+    sent, _, is_sound = once(bench, row, 200 * bench.seconds, True)
+    whole = sent["ok"] * row.spans * row.span_bytes / sent["seconds"] / 2**20
+    bound = f"≥ {MIB_PER_S_MIN} MiB/s or {SAME_SHARE} of the bare loop"
+    return [{"title": "journal, committed in groups, nothing else running",
+             "text": f"{rate:.0f} MiB/s, the bare loop {bare:.0f}", "required": bound,
+             "is_sound": True, "is_met": rate >= required * SAME_SHARE},
+            {"title": "journal, 64 clients with 1000 spans a request: the whole daemon on one core",
+             "text": f"{whole:.0f} MiB/s, the bare loop {bare:.0f}", "required": bound,
+             "is_sound": is_sound, "is_met": whole >= required * SAME_SHARE}]
 
 
 def outage(bench):
@@ -144,4 +175,5 @@ def outage(bench):
 
 
 def journal(bench):
-    return [latency(bench), cost(bench), throughput(bench), outage(bench)]
+    return [latency(bench), closed_loop_cost(bench), open_loop_cost(bench), *throughput(bench),
+            outage(bench)]
