@@ -240,6 +240,9 @@ static void decide(struct journal *journal, struct journal_entry *entry)
     for (size_t i = 0; i < journal->exporters_count; i++) {
         struct journal_exporter_state *exporter = &journal->exporters[i];
         bool is_paused = atomic_load(&journal->is_paused);
+        /* The keeper was quicker and has read it already. */
+        if (id < exporter->position)
+            continue;
         if (!exporter->is_behind && (is_paused || !has_room(journal, exporter, id, part))) {
             exporter->is_behind = true;
             exporter->position = id;

@@ -650,6 +650,8 @@ MUTANTS = [
            "if (finished_end > store->next_id) {", "if (false) {", ("test_journal_store",)),
     Mutant("journal export: long requests are cut", "src/cli/journal/journal_export.c",
            "batch->signal != PROFILES;", "false;", ("test_journal_command",)),
+    Mutant("journal: what was read back already is not given again", "src/journal/journal.c",
+           "if (id < exporter->position)", "if (id + 1 == 0)", ("test_journal",)),
     Mutant("journal: a new file is made in pieces", "src/journal/journal_store.c",
            "failed = fileops()->fdatasync(fd);", "failed = 0;", ("test_journal_store",)),
     Mutant("journal: free files are kept only where max_size has room", "src/journal/journal_store.c",

@@ -3,6 +3,8 @@
  * from the disk to an exporter that refused or was not there, and are delivered once each
  * otherwise. */
 #include "src/journal/journal.h"
+#include "src/journal/journal_reader.h"
+#include "src/journal/journal_store.h"
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
@@ -12,8 +14,10 @@
 #include "src/core/batch.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,6 +49,35 @@ int __wrap_clock_gettime(clockid_t id, struct timespec *now)
     if (id == CLOCK_REALTIME)
         now->tv_sec += ahead_s;
     return failed;
+}
+
+/* The next commit returns only after an exporter has caught up by reading. */
+static atomic_bool is_commit_held;
+static atomic_uint readers_ended;
+
+struct journal_record *__real_journal_store_commit(struct journal_store *store,
+                                                   struct journal_record *records);
+struct journal_record *__wrap_journal_store_commit(struct journal_store *store,
+                                                   struct journal_record *records);
+void __real_journal_reader_destroy(struct journal_reader *reader);
+void __wrap_journal_reader_destroy(struct journal_reader *reader);
+
+struct journal_record *__wrap_journal_store_commit(struct journal_store *store,
+                                                   struct journal_record *records)
+{
+    unsigned ended = readers_ended;
+    struct journal_record *left = __real_journal_store_commit(store, records);
+    uint64_t until_ns = clock_now_ns() + (uint64_t)30 * NS_PER_S;
+    if (records != NULL && atomic_exchange(&is_commit_held, false))
+        while (readers_ended == ended && clock_now_ns() < until_ns)
+            sched_yield();
+    return left;
+}
+
+void __wrap_journal_reader_destroy(struct journal_reader *reader)
+{
+    __real_journal_reader_destroy(reader);
+    readers_ended += reader != NULL;
 }
 
 static char directory[] = "/tmp/test_journal_XXXXXX";
@@ -185,6 +218,7 @@ static int set_up(void **state)
     may_refuse = false;
     is_in_order = true;
     refusing = asked = 0;
+    is_commit_held = false;
     ahead_s = 0;
     timer_init(&deadline, on_deadline, NULL);
     start();
@@ -266,6 +300,28 @@ static void one_that_refuses_is_asked_with_a_few_records(void **state)
     refusing = 0;
     run_until((size_t)EXPORTERS * RECORDS);
     for (uint64_t serial = 1; serial <= RECORDS; serial++)
+        for (size_t i = 0; i < EXPORTERS; i++)
+            assert_int_equal(delivered[i][serial], 1);
+}
+
+/* It is on the disk before the committing thread tells that it is. */
+static void what_is_read_back_at_once_is_given_once(void **state)
+{
+    (void)state;
+    refusing = 1 << 1;
+    append(1);
+    lane_timer_start(lane, &deadline, (uint64_t)60 * NS_PER_S);
+    while (asked == 0)
+        lane_turn(lane);
+    refusing = 0;
+    is_commit_held = true;
+    append(2);
+    lane_timer_stop(lane, &deadline);
+    run_until((size_t)EXPORTERS * 2);
+    assert_false(is_commit_held);
+    assert_int_equal(acknowledged, 2);
+    assert_int_equal(counter_read(&journal_counters(journal)->replayed), 2);
+    for (uint64_t serial = 1; serial <= 2; serial++)
         for (size_t i = 0; i < EXPORTERS; i++)
             assert_int_equal(delivered[i][serial], 1);
 }
@@ -359,6 +415,7 @@ int main(void)
         TEST(records_go_on_from_memory_in_order),
         TEST(an_exporter_that_refuses_gets_its_records_from_the_disk),
         TEST(one_that_refuses_is_asked_with_a_few_records),
+        TEST(what_is_read_back_at_once_is_given_once),
         TEST(a_wall_clock_that_is_set_back_stops_nothing),
         TEST(what_was_not_finished_comes_back_after_a_restart),
         TEST(a_journal_that_is_full_says_so_until_it_is_not),
