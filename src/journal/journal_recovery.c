@@ -267,7 +267,6 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
         store->tail.records = 0;
     }
     store->durable_id = store->next_id;
-    store->stable_low = store->progress.count > 0 ? journal_progress_low(&store->progress) : 0;
     uint64_t end_id = store->next_id;
     bool is_end_known = true;
     store->segments_capacity = count;
@@ -286,6 +285,13 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
         if (store->progress.exporters[i].low >= store->next_id)
             store->progress.exporters[i].owed = (struct journal_amount){0};
     find_oldest(store, candidates, count);
+    /* What the killed process wrote of its progress may not be on the disk yet: segments are freed
+     * once a checkpoint of ours is. */
+    uint64_t low = store->progress.count > 0 ? journal_progress_low(&store->progress) : 0;
+    if (!store->is_synced)
+        store->stable_low = low;
+    else
+        store->has_lost_dones = count > 0 && store->segments[0].end_id <= low;
     return newest == 0 && store->oldest_id == 0 ? failed : 0;
 }
 
