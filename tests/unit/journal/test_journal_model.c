@@ -114,7 +114,8 @@ static void fill(uint8_t *to, size_t size, uint64_t serial)
 }
 
 /* Of a group that was being written when the machine stopped, some may be there and some not. On a
- * full disk segments are freed before it is noted that they are done with. */
+ * full disk segments are freed before it is noted that they are done with, and where that note
+ * could not be read, nothing tells what was freed from what was lost. */
 static void on_damage(const struct journal_damage *damage, void *arg)
 {
     (void)arg;
@@ -122,8 +123,8 @@ static void on_damage(const struct journal_damage *damage, void *arg)
     for (uint64_t serial = 0; serial < model.count; serial++) {
         const struct known *known = &model.known[serial];
         bool is_done = known->is_done[0] && known->is_done[1];
-        if (known->is_acknowledged && !(is_done && model.was_full) &&
-            model.ids[serial] >= damage->first &&
+        bool may_be_missed = is_done && (model.was_full || model.was_unreadable);
+        if (known->is_acknowledged && !may_be_missed && model.ids[serial] >= damage->first &&
             model.ids[serial] - damage->first < damage->records)
             object("an acknowledged record is reported as lost", serial);
     }
