@@ -267,8 +267,62 @@ static size_t free_files_kept(struct journal_store *store, bool is_full)
     return store->kept_files;
 }
 
-/* Makes the next segment, of at least that size, from a freed file or a new one. Caller holds
- * preparing. */
+/* Moves segments that no exporter needs to the free files. Without room for a note that they are
+ * not needed, they are freed nevertheless: they may be missed after a power cut, but not the
+ * records. */
+static void free_segments(struct journal_store *store, bool is_full)
+{
+    pthread_mutex_lock(&store->mutex);
+    uint64_t low = is_full ? journal_progress_low(&store->progress) : store->stable_low;
+    size_t count = 0;
+    while (count < store->segments_count && store->free_count < JOURNAL_FREE_FILES_ROOM &&
+           !store->segments[count].is_foreign && store->segments[count].end_id <= low)
+        store->free_files[store->free_count++] = store->segments[count++];
+    store->segments_count -= count;
+    memmove(store->segments, store->segments + count,
+            store->segments_count * sizeof(store->segments[0]));
+    pthread_mutex_unlock(&store->mutex);
+}
+
+/* Caller holds mutex. */
+static bool take_free_file(struct journal_store *store, uint64_t bytes_min,
+                           struct journal_segment *ret_file)
+{
+    for (size_t i = 0; i < store->free_count; i++)
+        if (store->free_files[i].bytes >= bytes_min) {
+            *ret_file = store->free_files[i];
+            store->free_files[i] = store->free_files[--store->free_count];
+            return true;
+        }
+    return false;
+}
+
+static int make_file(struct journal_store *store, uint64_t number, uint64_t bytes)
+{
+    if (!budget_try_take(store->disk, bytes))
+        return -EDQUOT;
+    int failed = create_file(store, number, bytes);
+    if (failed != 0)
+        budget_return(store->disk, bytes);
+    return failed;
+}
+
+/* Gives a free file the number. */
+static int renumber_file(struct journal_store *store, const struct journal_segment *file,
+                         uint64_t number)
+{
+    char from[PATH_MAX];
+    char to[PATH_MAX];
+    journal_segment_path(store, from, file->number);
+    journal_segment_path(store, to, number);
+    int failed = fileops()->rename(from, to);
+    if (failed != 0)
+        budget_return(store->disk, file->bytes);
+    return failed;
+}
+
+/* Makes the next segment, of at least that size, from a freed file or a new one; without room for
+ * one, from what no exporter needs. Caller holds preparing. */
 static int prepare(struct journal_store *store, uint64_t bytes_min)
 {
     struct journal_segment file = {.bytes = 0};
@@ -284,12 +338,8 @@ static int prepare(struct journal_store *store, uint64_t bytes_min)
         store->has_next = false;
     }
     uint64_t number = store->next_number;
-    for (size_t i = 0; !is_ready && i < store->free_count && file.bytes == 0; i++)
-        if (store->free_files[i].bytes >= bytes_min) {
-            file = store->free_files[i];
-            store->free_files[i] = store->free_files[--store->free_count];
-        }
-    if (!is_ready && file.bytes == 0)
+    bool is_free = !is_ready && take_free_file(store, bytes_min, &file);
+    if (!is_ready && !is_free)
         note_new_file(store);
     pthread_mutex_unlock(&store->mutex);
     if (is_ready)
@@ -298,21 +348,17 @@ static int prepare(struct journal_store *store, uint64_t bytes_min)
         unlink_file(store, &surplus);
     uint64_t bytes = bytes_min > store->segment_bytes ? bytes_min : store->segment_bytes;
     bytes = (bytes + JOURNAL_BLOCK_BYTES - 1) / JOURNAL_BLOCK_BYTES * JOURNAL_BLOCK_BYTES;
-    if (file.bytes > 0) {
-        char from[PATH_MAX];
-        char to[PATH_MAX];
-        journal_segment_path(store, from, file.number);
-        journal_segment_path(store, to, number);
-        failed = fileops()->rename(from, to);
-        if (failed != 0)
-            budget_return(store->disk, file.bytes);
+    if (!is_free)
+        failed = make_file(store, number, bytes);
+    if (failed == -EDQUOT || failed == -ENOSPC) {
+        free_segments(store, true);
+        pthread_mutex_lock(&store->mutex);
+        is_free = take_free_file(store, bytes_min, &file);
+        pthread_mutex_unlock(&store->mutex);
+    }
+    if (is_free) {
+        failed = renumber_file(store, &file, number);
         bytes = file.bytes;
-    } else if (!budget_try_take(store->disk, bytes)) {
-        failed = -EDQUOT;
-    } else {
-        failed = create_file(store, number, bytes);
-        if (failed != 0)
-            budget_return(store->disk, bytes);
     }
     const struct journal_segment next = {.number = number, .bytes = bytes};
     if (failed == 0) {
@@ -705,23 +751,6 @@ const struct histogram *journal_store_flushes(const struct journal_store *store)
 const char *journal_store_directory(const struct journal_store *store)
 {
     return store->directory;
-}
-
-/* Moves segments that no exporter needs to the free files. Without room for a note that they are
- * not needed, they are freed nevertheless: they may be missed after a power cut, but not the
- * records. */
-static void free_segments(struct journal_store *store, bool is_full)
-{
-    pthread_mutex_lock(&store->mutex);
-    uint64_t low = is_full ? journal_progress_low(&store->progress) : store->stable_low;
-    size_t count = 0;
-    while (count < store->segments_count && store->free_count < JOURNAL_FREE_FILES_ROOM &&
-           !store->segments[count].is_foreign && store->segments[count].end_id <= low)
-        store->free_files[store->free_count++] = store->segments[count++];
-    store->segments_count -= count;
-    memmove(store->segments, store->segments + count,
-            store->segments_count * sizeof(store->segments[0]));
-    pthread_mutex_unlock(&store->mutex);
 }
 
 /* Caller holds mutex. */

@@ -649,6 +649,8 @@ MUTANTS = [
     Mutant("journal: progress that may not be on the disk frees nothing", "src/journal/journal_recovery.c",
            "if (!store->is_synced)\n        store->stable_low = low;", "store->stable_low = low;\n    if (!store->is_synced)\n        ;",
            ("test_journal_store",)),
+    Mutant("journal: without room the next segment is what no exporter needs", "src/journal/journal_store.c",
+           "if (failed == -EDQUOT || failed == -ENOSPC) {", "if (false) {", ("test_journal_store",)),
     Mutant("journal: ids that are noted as finished are not used again", "src/journal/journal_recovery.c",
            "if (finished_end > store->next_id) {", "if (false) {", ("test_journal_store",)),
     Mutant("journal export: long requests are cut", "src/cli/journal/journal_export.c",
