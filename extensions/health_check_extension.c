@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* health_check: responds to HTTP probes as the Go collector's extension does, with 200 while
  * pipelines run, and 503 before and while they stop. Runs on lane 0. */
-#include "extensions/http_extension.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
 #include "src/base/log.h"
 #include "src/config/field.h"
 #include "src/core/component.h"
+#include "src/listen/http_responder.h"
 #include "src/net/server/http_server.h"
 
 #include <assert.h>
@@ -41,7 +41,7 @@ struct health_check_extension_config {
 };
 
 struct health_check_extension {
-    struct http_extension http;
+    struct http_responder http;
     struct timer ready_check;
     bool was_ready;
     bool is_stopping;
@@ -64,7 +64,7 @@ static const struct config_field health_check_pipeline_fields[] = {
 
 #define OWNER struct health_check_extension_config
 static const struct config_field health_check_extension_fields[] = {
-    HTTP_EXTENSION_ROWS(OWNER, server, "localhost:13133", "false"),
+    HTTP_RESPONDER_ROWS(OWNER, server, "localhost:13133", "false"),
     CONFIG_TEXT(OWNER, path, "path", "/",
                 "Path of the status; one that ends in / includes all paths below it."),
     CONFIG_OPTIONAL(OWNER, response_body, struct health_check_body_config, has_response_body,
@@ -172,7 +172,7 @@ static void respond(struct component *base, struct http_request *request)
     if (config->path[path_bytes - 1] == '/' && path.size > path_bytes)
         path.size = path_bytes;
     if (!slice_equal_text(path, config->path)) {
-        http_extension_respond_text(base, request, 404, "404 page not found\n");
+        http_responder_respond_text(base, request, 404, "404 page not found\n");
         return;
     }
 
@@ -196,7 +196,7 @@ static void respond(struct component *base, struct http_request *request)
         response.headers[0].value = "application/json";
         response.body = slice_of_text(status);
     }
-    http_extension_respond(base, request, &response);
+    http_responder_respond(base, request, &response);
 }
 
 static bool health_check_extension_check(const void *config, struct error *error)
@@ -208,7 +208,7 @@ static bool health_check_extension_check(const void *config, struct error *error
     if (self->use_v2)
         return error_set(error, "use_v2 is not supported by this build; remove the key") ||
                error_at(error, "use_v2");
-    return http_extension_check(&self->server, "localhost:13133", error);
+    return http_responder_check(&self->server, "localhost:13133", error);
 }
 
 static bool health_check_extension_create(struct component *base, struct error *error)
@@ -216,14 +216,14 @@ static bool health_check_extension_create(struct component *base, struct error *
     struct health_check_extension *self = health_check_extension_of(base);
     const struct health_check_extension_config *config = base->config;
     timer_init(&self->ready_check, on_ready_check, self);
-    return http_extension_prepare(base, &config->server, respond, "Starting health_check extension",
+    return http_responder_prepare(base, &config->server, respond, "Starting health_check extension",
                                   error);
 }
 
 static bool health_check_extension_start(struct component *base, struct error *error)
 {
     struct health_check_extension *self = health_check_extension_of(base);
-    if (!http_extension_start(base, error))
+    if (!http_responder_start(base, error))
         return false;
     lane_timer_start(base->lane, &self->ready_check, 0);
     return true;
@@ -236,7 +236,7 @@ static void health_check_extension_stop(struct component *base)
     self->is_stopping = true;
     note_state(self, false);
     lane_timer_stop(base->lane, &self->ready_check);
-    http_extension_stop(base);
+    http_responder_stop(base);
 }
 
 const struct component_factory health_check_extension_factory = {
@@ -250,5 +250,5 @@ const struct component_factory health_check_extension_factory = {
     .create = health_check_extension_create,
     .start = health_check_extension_start,
     .stop = health_check_extension_stop,
-    .destroy = http_extension_destroy,
+    .destroy = http_responder_destroy,
 };

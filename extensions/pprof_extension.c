@@ -2,7 +2,6 @@
 /* pprof: the daemon's own heap profile at /debug/pprof/heap, for `go tool pprof`. The allocator
  * samples only when the process was started with MALLOC_CONF=prof:true; else the response says so.
  * Runs on lane 0. */
-#include "extensions/http_extension.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -10,6 +9,7 @@
 #include "src/base/mem.h"
 #include "src/base/mem_stats.h"
 #include "src/config/field.h"
+#include "src/listen/http_responder.h"
 #include "src/net/server/http_server.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/pprof/heap_profile.h"
@@ -24,7 +24,7 @@ struct pprof_extension_config {
 
 #define OWNER struct pprof_extension_config
 static const struct config_field pprof_extension_fields[] = {
-    HTTP_EXTENSION_ROWS(OWNER, server, "localhost:1777", "true"),
+    HTTP_RESPONDER_ROWS(OWNER, server, "localhost:1777", "true"),
     CONFIG_IGNORED_INT("block_profile_fraction", "There is no profile of blocking."),
     CONFIG_IGNORED_INT("mutex_profile_fraction", "There is no profile of mutexes."),
     CONFIG_IGNORED_TEXT("save_to_file", "There is no CPU profile to save; see /debug/pprof/heap."),
@@ -50,14 +50,14 @@ static void respond(struct component *base, struct http_request *request)
     if (slice_equal_text(path, "/debug/pprof/cmdline")) {
         /* Arguments with a NUL between them, as Go's handler prints them. */
         char command[COMMAND_BYTES_MAX];
-        size_t bytes = http_extension_read_command(command);
-        http_extension_respond_body(base, request, 200, "text/plain; charset=utf-8",
+        size_t bytes = http_responder_read_command(command);
+        http_responder_respond_body(base, request, 200, "text/plain; charset=utf-8",
                                     slice_of(command, bytes > 0 ? bytes - 1 : 0));
         return;
     }
     if (!slice_equal_text(path, "/debug/pprof/heap")) {
         bool is_index = slice_equal_text(path, "/debug/pprof/");
-        http_extension_respond_text(base, request, is_index ? 200 : 404,
+        http_responder_respond_text(base, request, is_index ? 200 : 404,
                                     is_index ? index_page : other_page);
         return;
     }
@@ -72,18 +72,18 @@ static void respond(struct component *base, struct http_request *request)
     if (fd >= 0)
         close(fd);
     if (!has_dump) {
-        http_extension_respond_text(base, request, 501, off_page);
+        http_responder_respond_text(base, request, 501, off_page);
     } else if (slice_equal_text(http_request_query(request), "debug=1")) {
-        http_extension_respond_body(base, request, 200, "text/plain; charset=utf-8",
+        http_responder_respond_body(base, request, 200, "text/plain; charset=utf-8",
                                     slice_of(text, size));
     } else {
         struct error error;
         struct buffer *profile =
             heap_profile_to_pprof(slice_of(text, size), clock_wall_ns(), &error);
         if (profile == NULL)
-            http_extension_respond_text(base, request, 500, error.text);
+            http_responder_respond_text(base, request, 500, error.text);
         else
-            http_extension_respond_body(base, request, 200, "application/octet-stream",
+            http_responder_respond_body(base, request, 200, "application/octet-stream",
                                         buffer_slice(profile));
         buffer_unref(profile);
     }
@@ -93,13 +93,13 @@ static void respond(struct component *base, struct http_request *request)
 static bool pprof_extension_check(const void *config, struct error *error)
 {
     const struct pprof_extension_config *self = config;
-    return http_extension_check(&self->server, "localhost:1777", error);
+    return http_responder_check(&self->server, "localhost:1777", error);
 }
 
 static bool pprof_extension_create(struct component *base, struct error *error)
 {
     const struct pprof_extension_config *config = base->config;
-    return http_extension_prepare(base, &config->server, respond, "Starting net/http/pprof server",
+    return http_responder_prepare(base, &config->server, respond, "Starting net/http/pprof server",
                                   error);
 }
 
@@ -107,12 +107,12 @@ const struct component_factory pprof_extension_factory = {
     .type = "pprof",
     .kind = EXTENSION,
     .stability = "beta",
-    .instance_size = sizeof(struct http_extension),
+    .instance_size = sizeof(struct http_responder),
     .config_size = sizeof(struct pprof_extension_config),
     .fields = pprof_extension_fields,
     .check = pprof_extension_check,
     .create = pprof_extension_create,
-    .start = http_extension_start,
-    .stop = http_extension_stop,
-    .destroy = http_extension_destroy,
+    .start = http_responder_start,
+    .stop = http_responder_stop,
+    .destroy = http_responder_destroy,
 };

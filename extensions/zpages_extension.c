@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* zpages: pages about the running service for a browser: pipelines with their rings, the budget,
  * the last warnings and errors. The paths are those of the Go collector. Runs on lane 0. */
-#include "extensions/http_extension.h"
 #include "src/base/error.h"
 #include "src/base/mem_stats.h"
 #include "src/base/text_escape.h"
 #include "src/config/field.h"
+#include "src/listen/http_responder.h"
 #include "src/net/server/http_server.h"
 
 #include <assert.h>
@@ -31,7 +31,7 @@ static const struct config_field zpages_expvar_fields[] = {
 
 #define OWNER struct zpages_extension_config
 static const struct config_field zpages_extension_fields[] = {
-    HTTP_EXTENSION_ROWS(OWNER, server, "localhost:55679", "true"),
+    HTTP_RESPONDER_ROWS(OWNER, server, "localhost:55679", "true"),
     CONFIG_SECTION(OWNER, expvar, struct zpages_expvar_config, "expvar", zpages_expvar_fields, NULL,
                    "Variables of the process."),
     CONFIG_END,
@@ -59,7 +59,7 @@ static void respond(struct component *base, struct http_request *request)
            !slice_equal_text(path, routes[route].path))
         route++;
     if (!is_variables && route == sizeof(routes) / sizeof(routes[0])) {
-        http_extension_respond_text(base, request, 404, "404 page not found\n");
+        http_responder_respond_text(base, request, 404, "404 page not found\n");
         return;
     }
     char *body = NULL;
@@ -70,7 +70,7 @@ static void respond(struct component *base, struct http_request *request)
         /* Names are those of Go's runtime.MemStats, as far as they mean something here. */
         struct mem_stats stats = mem_stats_read();
         char command[COMMAND_BYTES_MAX];
-        size_t command_size = http_extension_read_command(command);
+        size_t command_size = http_responder_read_command(command);
         fputs("{\n\"cmdline\": [", out);
         for (size_t at = 0; at < command_size; at += strlen(command + at) + 1) {
             fputs(at > 0 ? "," : "", out);
@@ -85,7 +85,7 @@ static void respond(struct component *base, struct http_request *request)
         service->print_page(service, routes[route].page, out);
     }
     fclose(out);
-    http_extension_respond_body(base, request, 200,
+    http_responder_respond_body(base, request, 200,
                                 is_variables ? "application/json; charset=utf-8"
                                              : "text/html; charset=utf-8",
                                 slice_of(body, size));
@@ -95,13 +95,13 @@ static void respond(struct component *base, struct http_request *request)
 static bool zpages_extension_check(const void *config, struct error *error)
 {
     const struct zpages_extension_config *self = config;
-    return http_extension_check(&self->server, "localhost:55679", error);
+    return http_responder_check(&self->server, "localhost:55679", error);
 }
 
 static bool zpages_extension_create(struct component *base, struct error *error)
 {
     const struct zpages_extension_config *config = base->config;
-    return http_extension_prepare(base, &config->server, respond, "Starting zPages extension",
+    return http_responder_prepare(base, &config->server, respond, "Starting zPages extension",
                                   error);
 }
 
@@ -109,12 +109,12 @@ const struct component_factory zpages_extension_factory = {
     .type = "zpages",
     .kind = EXTENSION,
     .stability = "beta",
-    .instance_size = sizeof(struct http_extension),
+    .instance_size = sizeof(struct http_responder),
     .config_size = sizeof(struct zpages_extension_config),
     .fields = zpages_extension_fields,
     .check = zpages_extension_check,
     .create = zpages_extension_create,
-    .start = http_extension_start,
-    .stop = http_extension_stop,
-    .destroy = http_extension_destroy,
+    .start = http_responder_start,
+    .stop = http_responder_stop,
+    .destroy = http_responder_destroy,
 };

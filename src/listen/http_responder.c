@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server of an HTTP extension, from create to destroy. Runs on lane 0. */
-#include "extensions/http_extension.h"
+/* The server, from create to destroy. Runs on lane 0. */
+#include "src/listen/http_responder.h"
 
 #include "src/base/error.h"
 #include "src/base/lane.h"
@@ -13,13 +13,13 @@
 
 enum { REASON_MAX = 512 };
 
-static struct http_extension *http_extension_of(struct component *base)
+static struct http_responder *http_responder_of(struct component *base)
 {
-    assert(base->factory->kind == EXTENSION);
-    return (struct http_extension *)base;
+    assert(base->factory->instance_size >= sizeof(struct http_responder));
+    return (struct http_responder *)base;
 }
 
-bool http_extension_check(const struct http_server_config *config, const char *example,
+bool http_responder_check(const struct http_server_config *config, const char *example,
                           struct error *error)
 {
     if (config->listen.endpoint[0] == '\0')
@@ -29,26 +29,26 @@ bool http_extension_check(const struct http_server_config *config, const char *e
 }
 
 /* Adds the headers that are configured for all responses. */
-static void finish(struct http_extension *self, struct http_request *request,
+static void finish(struct http_responder *self, struct http_request *request,
                    struct http_response *response)
 {
     response->common = self->response_headers;
     http_respond(request, response);
 }
 
-void http_extension_respond(struct component *base, struct http_request *request,
+void http_responder_respond(struct component *base, struct http_request *request,
                             struct http_response *response)
 {
-    struct http_extension *self = http_extension_of(base);
+    struct http_responder *self = http_responder_of(base);
     struct server_cors_room room;
     server_cors_add(&self->cors, request, &room, response);
     finish(self, request, response);
 }
 
-void http_extension_respond_body(struct component *base, struct http_request *request,
+void http_responder_respond_body(struct component *base, struct http_request *request,
                                  unsigned status, const char *type, struct slice body)
 {
-    http_extension_respond(
+    http_responder_respond(
         base, request,
         &(struct http_response){
             .status = status,
@@ -57,16 +57,16 @@ void http_extension_respond_body(struct component *base, struct http_request *re
         });
 }
 
-void http_extension_respond_text(struct component *base, struct http_request *request,
+void http_responder_respond_text(struct component *base, struct http_request *request,
                                  unsigned status, const char *text)
 {
-    http_extension_respond_body(base, request, status, "text/plain; charset=utf-8",
+    http_responder_respond_body(base, request, status, "text/plain; charset=utf-8",
                                 slice_of_text(text));
 }
 
 static void on_request(struct http_request *request, void *arg)
 {
-    struct http_extension *self = arg;
+    struct http_responder *self = arg;
     struct server_cors_room room;
     struct http_response response;
     struct auth_result result;
@@ -82,17 +82,17 @@ static void on_request(struct http_request *request, void *arg)
     }
     char text[REASON_MAX];
     snprintf(text, sizeof(text), "%s\n", result.reason);
-    http_extension_respond_text(&self->base, request, verdict == AUTH_BUSY ? 503 : 401, text);
+    http_responder_respond_text(&self->base, request, verdict == AUTH_BUSY ? 503 : 401, text);
 }
 
 /* Bodies are not read. */
 static const struct http_handler handler = {.on_request = on_request};
 
-bool http_extension_prepare(struct component *base, const struct http_server_config *config,
-                            http_extension_fn respond, const char *start_message,
+bool http_responder_prepare(struct component *base, const struct http_server_config *config,
+                            http_responder_fn respond, const char *start_message,
                             struct error *error)
 {
-    struct http_extension *self = http_extension_of(base);
+    struct http_responder *self = http_responder_of(base);
     self->config = config;
     self->respond = respond;
     self->start_message = start_message;
@@ -113,9 +113,9 @@ bool http_extension_prepare(struct component *base, const struct http_server_con
     return true;
 }
 
-bool http_extension_start(struct component *base, struct error *error)
+bool http_responder_start(struct component *base, struct error *error)
 {
-    struct http_extension *self = http_extension_of(base);
+    struct http_responder *self = http_responder_of(base);
     const struct server_config *listen = &self->config->listen;
     if (!http_server_listen(&self->server, 1, listen->transport, listen->endpoint, error))
         return error_prefix(error, "failed to bind to address %s", listen->endpoint);
@@ -129,15 +129,15 @@ static void on_stopped(void *arg)
     component_stopped(arg);
 }
 
-void http_extension_stop(struct component *base)
+void http_responder_stop(struct component *base)
 {
     assert(lane_is_current(base->lane));
-    http_server_stop(http_extension_of(base)->server, on_stopped, base);
+    http_server_stop(http_responder_of(base)->server, on_stopped, base);
 }
 
-void http_extension_destroy(struct component *base)
+void http_responder_destroy(struct component *base)
 {
-    struct http_extension *self = http_extension_of(base);
+    struct http_responder *self = http_responder_of(base);
     http_server_destroy(self->server);
     server_tls_context_fini(&self->tls);
     server_auth_fini(&self->auth);
@@ -145,7 +145,7 @@ void http_extension_destroy(struct component *base)
     http_server_config_free_headers(&self->response_headers);
 }
 
-size_t http_extension_read_command(char text[COMMAND_BYTES_MAX])
+size_t http_responder_read_command(char text[COMMAND_BYTES_MAX])
 {
     FILE *file = fopen("/proc/self/cmdline", "re");
     size_t size = file != NULL ? fread(text, 1, COMMAND_BYTES_MAX - 1, file) : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The common part of extensions that respond to HTTP requests: one server on lane 0 with the keys
- * that all HTTP servers have. It authenticates requests, which have no bodies, and handles CORS;
- * the extension writes the responses. An instance begins with struct http_extension. */
+/* The common part of components that respond to HTTP requests without bodies: one server on lane 0
+ * with the keys that all HTTP servers have. It authenticates requests and handles CORS; the
+ * component writes the responses. An instance begins with struct http_responder. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,12 +18,12 @@ struct http_response;
 struct http_server;
 
 /* Responds to an authorized request. */
-typedef void (*http_extension_fn)(struct component *base, struct http_request *request);
+typedef void (*http_responder_fn)(struct component *base, struct http_request *request);
 
-struct http_extension {
+struct http_responder {
     struct component base;
     const struct http_server_config *config;
-    http_extension_fn respond;
+    http_responder_fn respond;
     const char *start_message;
     struct http_server *server;
     struct server_tls_context tls;
@@ -33,30 +33,30 @@ struct http_extension {
 };
 
 /* Option rows for the member of owner that is a struct http_server_config. */
-#define HTTP_EXTENSION_ROWS(owner, member, address, keep_alive)                                    \
+#define HTTP_RESPONDER_ROWS(owner, member, address, keep_alive)                                    \
     SERVER_ROWS(owner, member.listen, address), HTTP_SERVER_ROWS(owner, member, "0", keep_alive)
 
 /* Rules across the fields; example is an endpoint. */
-bool http_extension_check(const struct http_server_config *config, const char *example,
+bool http_responder_check(const struct http_server_config *config, const char *example,
                           struct error *error);
 /* In create. config must outlive the component; start_message is logged with the address. */
-bool http_extension_prepare(struct component *base, const struct http_server_config *config,
-                            http_extension_fn respond, const char *start_message,
+bool http_responder_prepare(struct component *base, const struct http_server_config *config,
+                            http_responder_fn respond, const char *start_message,
                             struct error *error);
 /* Slots of the factory. */
-bool http_extension_start(struct component *base, struct error *error);
-void http_extension_stop(struct component *base);
-void http_extension_destroy(struct component *base);
+bool http_responder_start(struct component *base, struct error *error);
+void http_responder_stop(struct component *base);
+void http_responder_destroy(struct component *base);
 /* Sends the response with the headers that all responses of the server have. */
-void http_extension_respond(struct component *base, struct http_request *request,
+void http_responder_respond(struct component *base, struct http_request *request,
                             struct http_response *response);
 /* The same with a body whose type browsers must not guess. */
-void http_extension_respond_body(struct component *base, struct http_request *request,
+void http_responder_respond_body(struct component *base, struct http_request *request,
                                  unsigned status, const char *type, struct slice body);
 /* The same with plain text. */
-void http_extension_respond_text(struct component *base, struct http_request *request,
+void http_responder_respond_text(struct component *base, struct http_request *request,
                                  unsigned status, const char *text);
 /* The command line of the process with a NUL after each argument, in text. Returns its bytes; 0: it
  * cannot be read. It has no secrets that `ps` would not show. */
 enum { COMMAND_BYTES_MAX = 4096 };
-size_t http_extension_read_command(char text[COMMAND_BYTES_MAX]);
+size_t http_responder_read_command(char text[COMMAND_BYTES_MAX]);
