@@ -328,6 +328,31 @@ static void decode_texts(const struct site *site, const struct config_field *fie
     *texts = (struct config_texts){.count = node->count, .texts = parts};
 }
 
+static void decode_pairs(const struct site *site, const struct config_field *field,
+                         const struct node *node, void *target)
+{
+    struct config_pairs *pairs = target;
+    if (node->kind == NODE_NULL) {
+        if (node->reference != NULL)
+            *pairs = (struct config_pairs){.count = 0};
+        return;
+    }
+    if (node->kind != NODE_MAP) {
+        report_mismatch(site, field, node, "a map of strings");
+        return;
+    }
+    struct config_pair *parts = loader_zalloc(site->loader, node->count * sizeof(*parts));
+    for (size_t i = 0; i < node->count; i++) {
+        const struct node_entry *entry = &node->entries[i];
+        struct path path = {.parent = site->path, .key = entry->key, .index = i};
+        struct site inner = *site;
+        inner.path = &path;
+        parts[i] = (struct config_pair){.key = entry->key, .value = ""};
+        decode_text(&inner, field, entry->value, &parts[i].value);
+    }
+    *pairs = (struct config_pairs){.count = node->count, .pairs = parts};
+}
+
 static void decode_headers(const struct site *site, const struct config_field *field,
                            const struct node *node, void *target)
 {
@@ -525,13 +550,14 @@ static void decode_sections(const struct site *site, const struct config_field *
 }
 
 static const decode_setter_fn setters[] = {
-    [CONFIG_TYPE_BOOL] = decode_bool,     [CONFIG_TYPE_COUNT] = decode_count,
-    [CONFIG_TYPE_INT] = decode_int,       [CONFIG_TYPE_DOUBLE] = decode_double,
-    [CONFIG_TYPE_BYTES] = decode_bytes,   [CONFIG_TYPE_DURATION] = decode_duration,
-    [CONFIG_TYPE_TEXT] = decode_text,     [CONFIG_TYPE_SECRET] = decode_text,
-    [CONFIG_TYPE_CHOICE] = decode_choice, [CONFIG_TYPE_TEXTS] = decode_texts,
-    [CONFIG_TYPE_SECRETS] = decode_texts, [CONFIG_TYPE_HEADERS] = decode_headers,
-    [CONFIG_TYPE_VALUE] = decode_value,   [CONFIG_TYPE_SECTIONS] = decode_sections,
+    [CONFIG_TYPE_BOOL] = decode_bool,         [CONFIG_TYPE_COUNT] = decode_count,
+    [CONFIG_TYPE_INT] = decode_int,           [CONFIG_TYPE_DOUBLE] = decode_double,
+    [CONFIG_TYPE_BYTES] = decode_bytes,       [CONFIG_TYPE_DURATION] = decode_duration,
+    [CONFIG_TYPE_TEXT] = decode_text,         [CONFIG_TYPE_SECRET] = decode_text,
+    [CONFIG_TYPE_CHOICE] = decode_choice,     [CONFIG_TYPE_TEXTS] = decode_texts,
+    [CONFIG_TYPE_SECRETS] = decode_texts,     [CONFIG_TYPE_HEADERS] = decode_headers,
+    [CONFIG_TYPE_PAIRS] = decode_pairs,       [CONFIG_TYPE_VALUE] = decode_value,
+    [CONFIG_TYPE_SECTIONS] = decode_sections,
 };
 
 /* Copies a path from the stack to the arena. */

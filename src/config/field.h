@@ -69,6 +69,7 @@ enum config_type {
     CONFIG_TYPE_TEXTS,    /* struct config_texts: a list, or one string split at commas */
     CONFIG_TYPE_SECRETS,  /* struct config_texts: a list; printed as [REDACTED] */
     CONFIG_TYPE_HEADERS,  /* struct config_pairs: a map or a list of {name, value}; secrets */
+    CONFIG_TYPE_PAIRS,    /* struct config_pairs: a map of strings */
     CONFIG_TYPE_VALUE,   /* struct config_value *: any YAML value with its type; NULL when absent */
     CONFIG_TYPE_SECTION, /* a nested struct with a table of its own */
     CONFIG_TYPE_SECTIONS, /* struct config_sections: a list of nested structs */
@@ -239,6 +240,10 @@ struct config_field {
 #define CONFIG_HEADERS(owner, field, name, text)                                                   \
     {                                                                                              \
         CONFIG_ROW(owner, field, struct config_pairs, CONFIG_TYPE_HEADERS, name, NULL, text)       \
+    }
+#define CONFIG_PAIRS(owner, field, name, text)                                                     \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, struct config_pairs, CONFIG_TYPE_PAIRS, name, NULL, text)         \
     }
 #define CONFIG_VALUE(owner, field, name, text)                                                     \
     {                                                                                              \

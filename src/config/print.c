@@ -174,8 +174,8 @@ static void prepare_map(const struct config_field *fields, struct node *map, boo
             field->type == CONFIG_TYPE_CHOICE)
             adapt_text(node);
         bool is_headers = field->type == CONFIG_TYPE_HEADERS;
-        bool is_many =
-            is_headers || field->type == CONFIG_TYPE_TEXTS || field->type == CONFIG_TYPE_SECRETS;
+        bool is_many = is_headers || field->type == CONFIG_TYPE_PAIRS ||
+                       field->type == CONFIG_TYPE_TEXTS || field->type == CONFIG_TYPE_SECRETS;
         /* Values of headers, in both forms, and elements of lists are strings whatever they look
          * like. */
         for (size_t j = 0; is_many && j < node->count; j++) {

@@ -28,6 +28,7 @@ static const char *const type_names[] = {
     [CONFIG_TYPE_TEXTS] = "list of strings",
     [CONFIG_TYPE_SECRETS] = "list of strings (secret)",
     [CONFIG_TYPE_HEADERS] = "map of strings (secret)",
+    [CONFIG_TYPE_PAIRS] = "map of strings",
     [CONFIG_TYPE_VALUE] = "any",
     [CONFIG_TYPE_SECTION] = "section",
     [CONFIG_TYPE_SECTIONS] = "list of sections",
