@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names and their escapings. Expected are the results of prometheus/otlptranslator 1.0 and
+ * prometheus/common 0.68, with the settings of the Go collector 0.155. */
+#include "src/prometheus/prometheus_names.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { NAMINGS = 7 };
+
+static const struct prometheus_naming namings[NAMINGS] = {
+    {.name_space = "", .has_suffixes = true},
+    {.name_space = "my-app", .has_suffixes = true},
+    {.name_space = ""},
+    {.name_space = "my-app"},
+    {.name_space = "", .has_suffixes = true, .has_utf8 = true},
+    {.name_space = "my-app", .has_utf8 = true},
+    {.name_space = "1x", .has_suffixes = true},
+};
+
+/* Sums are monotonic. */
+static const struct {
+    const char *name;
+    const char *unit;
+    enum metric_kind kind;
+    const char *expected[NAMINGS];
+} metrics[] = {
+    {"http.requests",
+     "",
+     METRIC_SUM,
+     {"http_requests_total", "my-app_http_requests_total", "http_requests", "my_app_http_requests",
+      "http.requests_total", "my-app_http.requests", "_1x_http_requests_total"}},
+    {"requests_total",
+     "",
+     METRIC_SUM,
+     {"requests_total", "my-app_requests_total", "requests_total", "my_app_requests_total",
+      "requests_total", "my-app_requests_total", "_1x_requests_total"}},
+    {"total.requests.total",
+     "1",
+     METRIC_SUM,
+     {"requests_total", "my-app_requests_total", "total_requests_total",
+      "my_app_total_requests_total", "total.requests_total", "my-app_total.requests.total",
+      "_1x_requests_total"}},
+    {"queue.fill",
+     "1",
+     METRIC_GAUGE,
+     {"queue_fill_ratio", "my-app_queue_fill_ratio", "queue_fill", "my_app_queue_fill",
+      "queue.fill_ratio", "my-app_queue.fill", "_1x_queue_fill_ratio"}},
+    {"fill_ratio",
+     "1",
+     METRIC_GAUGE,
+     {"fill_ratio", "my-app_fill_ratio", "fill_ratio", "my_app_fill_ratio", "fill_ratio",
+      "my-app_fill_ratio", "_1x_fill_ratio"}},
+    {"up",
+     "1",
+     METRIC_HISTOGRAM,
+     {"up", "my-app_up", "up", "my_app_up", "up", "my-app_up", "_1x_up"}},
+    {"latency",
+     "ms",
+     METRIC_HISTOGRAM,
+     {"latency_milliseconds", "my-app_latency_milliseconds", "latency", "my_app_latency",
+      "latency_milliseconds", "my-app_latency", "_1x_latency_milliseconds"}},
+    {"latency.seconds",
+     "s",
+     METRIC_HISTOGRAM,
+     {"latency_seconds", "my-app_latency_seconds", "latency_seconds", "my_app_latency_seconds",
+      "latency.seconds", "my-app_latency.seconds", "_1x_latency_seconds"}},
+    {"rate",
+     "By/s",
+     METRIC_GAUGE,
+     {"rate_bytes_per_second", "my-app_rate_bytes_per_second", "rate", "my_app_rate",
+      "rate_bytes_per_second", "my-app_rate", "_1x_rate_bytes_per_second"}},
+    {"bytes.rate",
+     "By/s",
+     METRIC_GAUGE,
+     {"bytes_rate_per_second", "my-app_bytes_rate_per_second", "bytes_rate", "my_app_bytes_rate",
+      "bytes.rate_bytes_per_second", "my-app_bytes.rate", "_1x_bytes_rate_per_second"}},
+    {"items",
+     "{item}",
+     METRIC_GAUGE,
+     {"items", "my-app_items", "items", "my_app_items", "items", "my-app_items", "_1x_items"}},
+    {"items",
+     "{item}/s",
+     METRIC_GAUGE,
+     {"items_per_second", "my-app_items_per_second", "items", "my_app_items", "items_per_second",
+      "my-app_items", "_1x_items_per_second"}},
+    {"speed",
+     "m/ {x}",
+     METRIC_GAUGE,
+     {"speed_meters", "my-app_speed_meters", "speed", "my_app_speed", "speed_meters",
+      "my-app_speed", "_1x_speed_meters"}},
+    {"odd",
+     "foo bar",
+     METRIC_GAUGE,
+     {"odd_foo_bar", "my-app_odd_foo_bar", "odd", "my_app_odd", "odd_foo bar", "my-app_odd",
+      "_1x_odd_foo_bar"}},
+    {"odd",
+     "_a_/_b_",
+     METRIC_GAUGE,
+     {"odd_a_per_b", "my-app_odd_a_per_b", "odd", "my_app_odd", "odd__a__per__b_", "my-app_odd",
+      "_1x_odd_a_per_b"}},
+    {"1abc",
+     "",
+     METRIC_GAUGE,
+     {"_1abc", "my-app_1abc", "_1abc", "my_app_1abc", "1abc", "my-app_1abc", "_1x_1abc"}},
+    {"_x", "", METRIC_GAUGE, {"x", "my-app_x", "_x", "my_app__x", "_x", "my-app__x", "_1x_x"}},
+    {"__a..b__",
+     "",
+     METRIC_GAUGE,
+     {"a_b", "my-app_a_b", "__a_b__", "my_app___a_b__", "__a..b__", "my-app___a..b__", "_1x_a_b"}},
+    {"___", "", METRIC_GAUGE, {"", "my-app", "___", "my_app____", "___", "my-app____", "_1x"}},
+    {"", "", METRIC_GAUGE, {"", "my-app", "", "my_app_", "", "my-app_", "_1x"}},
+    {"\xc2\xb5s",
+     "",
+     METRIC_GAUGE,
+     {"s", "my-app_s", "s", "my_app_s", "\xc2\xb5s", "my-app_\xc2\xb5s", "_1x_s"}},
+    {"gr\xc3\xb6\xc3\x9f"
+     "e",
+     "",
+     METRIC_GAUGE,
+     {"gr_e", "my-app_gr_e", "gr_e", "my_app_gr_e",
+      "gr\xc3\xb6\xc3\x9f"
+      "e",
+      "my-app_gr\xc3\xb6\xc3\x9f"
+      "e",
+      "_1x_gr_e"}},
+    {"a:b",
+     "",
+     METRIC_GAUGE,
+     {"a:b", "my-app_a:b", "a:b", "my_app_a:b", "a:b", "my-app_a:b", "_1x_a:b"}},
+    {"\xc3\xbc",
+     "By",
+     METRIC_GAUGE,
+     {"bytes", "my-app_bytes", "", "my_app_", "\xc3\xbc_bytes", "my-app_\xc3\xbc", "_1x_bytes"}},
+    {"x",
+     "m\xc2\xb2",
+     METRIC_GAUGE,
+     {"x_m_", "my-app_x_m_", "x", "my_app_x", "x_m\xc2\xb2", "my-app_x", "_1x_x_m_"}},
+    {"count.total",
+     "total",
+     METRIC_SUM,
+     {"count_total", "my-app_count_total", "count_total", "my_app_count_total", "count_total_total",
+      "my-app_count.total", "_1x_count_total"}},
+    {"x_per_second_total",
+     "By/s",
+     METRIC_SUM,
+     {"x_per_second_bytes_per_second_total", "my-app_x_per_second_bytes_per_second_total",
+      "x_per_second_total", "my_app_x_per_second_total", "x_bytes_per_second_total",
+      "my-app_x_per_second_total", "_1x_x_per_second_bytes_per_second_total"}},
+};
+
+static void metrics_are_named_with_unit_and_kind(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(metrics) / sizeof(metrics[0]); i++)
+        for (size_t k = 0; k < NAMINGS; k++) {
+            const struct metric metric = {.name = slice_of_text(metrics[i].name),
+                                          .unit = slice_of_text(metrics[i].unit),
+                                          .kind = metrics[i].kind,
+                                          .is_monotonic = metrics[i].kind == METRIC_SUM};
+            size_t room = prometheus_metric_name_max(&namings[k], &metric);
+            char *name = calloc(1, room + 1);
+            size_t size = prometheus_metric_name(&namings[k], &metric, name);
+            assert_true(size <= room);
+            name[size] = '\0';
+            assert_string_equal(name, metrics[i].expected[k]);
+            free(name);
+        }
+}
+
+/* In ASCII and in UTF-8; "": it cannot be a label. */
+static const struct {
+    const char *key;
+    const char *ascii;
+    const char *utf8;
+} labels[] = {
+    {"a", "a", "a"},
+    {"http.method", "http_method", "http.method"},
+    {"1st", "key_1st", "1st"},
+    {"_x", "_x", "_x"},
+    {"__x", "__x", "__x"},
+    {"a..b", "a__b", "a..b"},
+    {"gr\xc3\xb6\xc3\x9f"
+     "e",
+     "gr__e",
+     "gr\xc3\xb6\xc3\x9f"
+     "e"},
+    {"_", "", ""},
+    {"...", "", "..."},
+    {"\xc3\xbc", "", "\xc3\xbc"},
+    {"a-b", "a_b", "a-b"},
+    {"A1", "A1", "A1"},
+};
+
+static void check_label(const struct prometheus_naming *naming, const char *key,
+                        const char *expected)
+{
+    struct slice text = slice_of_text(key);
+    char *name = calloc(1, prometheus_label_name_max(text) + 1);
+    size_t size = prometheus_label_name(naming, text, name);
+    name[size] = '\0';
+    assert_string_equal(name, expected);
+    free(name);
+}
+
+static void labels_keep_their_underscores(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(labels) / sizeof(labels[0]); i++) {
+        check_label(&namings[0], labels[i].key, labels[i].ascii);
+        check_label(&namings[4], labels[i].key, labels[i].utf8);
+    }
+    check_label(&namings[0], "", "");
+    check_label(&namings[4], "", "");
+}
+
+/* In the order of enum prometheus_escaping. */
+static const struct {
+    const char *name;
+    const char *expected[4];
+} escapings[] = {
+    {"plain_name", {"plain_name", "plain_name", "plain_name", "plain_name"}},
+    {"a.b", {"a.b", "a_b", "a_dot_b", "U__a_2e_b"}},
+    {"a_b.c", {"a_b.c", "a_b_c", "a__b_dot_c", "U__a__b_2e_c"}},
+    {"1abc", {"1abc", "_abc", "__abc", "U___31_abc"}},
+    {"gr\xc3\xb6\xc3\x9f"
+     "e",
+     {"gr\xc3\xb6\xc3\x9f"
+      "e",
+      "gr__e", "gr____e", "U__gr_f6__df_e"}},
+    {"a b", {"a b", "a_b", "a__b", "U__a_20_b"}},
+    {"x\xe2\x82\xac", {"x\xe2\x82\xac", "x_", "x__", "U__x_20ac_"}},
+};
+
+static void names_are_escaped_for_the_client(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(escapings) / sizeof(escapings[0]); i++)
+        for (size_t k = 0; k < 4; k++) {
+            struct slice name = slice_of_text(escapings[i].name);
+            size_t room = prometheus_escape_max(name);
+            char *text = calloc(1, room + 1);
+            size_t size = prometheus_escape((enum prometheus_escaping)k, name, text);
+            assert_true(size <= room);
+            text[size] = '\0';
+            assert_string_equal(text, escapings[i].expected[k]);
+            free(text);
+        }
+}
+
+static void plain_names_are_those_of_the_first_clients(void **state)
+{
+    (void)state;
+    assert_true(prometheus_name_is_plain(slice_of_text("a_b:c9")));
+    assert_true(prometheus_name_is_plain(slice_of_text("_")));
+    assert_false(prometheus_name_is_plain(slice_of_text("")));
+    assert_false(prometheus_name_is_plain(slice_of_text("9a")));
+    assert_false(prometheus_name_is_plain(slice_of_text("a.b")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(metrics_are_named_with_unit_and_kind),
+        cmocka_unit_test(labels_keep_their_underscores),
+        cmocka_unit_test(names_are_escaped_for_the_client),
+        cmocka_unit_test(plain_names_are_those_of_the_first_clients),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
