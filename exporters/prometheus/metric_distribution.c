@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One block of memory each, with its arrays behind it. */
+#include "exporters/prometheus/metric_distribution.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "src/base/mem.h"
+
+/* Sizes of the arrays. */
+struct sizes {
+    size_t bounds;
+    size_t counts;
+    size_t positive;
+    size_t negative;
+    size_t quantiles;
+    size_t exemplars;
+};
+
+static struct metric_distribution *create(enum metric_kind kind, const struct sizes *sizes)
+{
+    size_t bytes =
+        sizeof(struct metric_distribution) + sizes->exemplars * sizeof(struct exposition_exemplar) +
+        sizes->quantiles * sizeof(struct metric_quantile) +
+        (sizes->bounds + sizes->counts + sizes->positive + sizes->negative) * sizeof(uint64_t);
+    struct metric_distribution *distribution = mem_try_zalloc(bytes);
+    if (distribution == NULL)
+        return NULL;
+    distribution->refs = 1;
+    distribution->kind = kind;
+    distribution->bytes = bytes;
+    distribution->exemplars = (struct exposition_exemplar *)(distribution + 1);
+    distribution->quantiles.list =
+        (struct metric_quantile *)(distribution->exemplars + sizes->exemplars);
+    distribution->bounds = (double *)(distribution->quantiles.list + sizes->quantiles);
+    distribution->counts = (uint64_t *)(distribution->bounds + sizes->bounds);
+    distribution->positive.counts = distribution->counts + sizes->counts;
+    distribution->negative.counts = distribution->positive.counts + sizes->positive;
+    return distribution;
+}
+
+static size_t items_count(struct slice message, uint32_t number)
+{
+    struct metric_items items = metric_items_of(message, number);
+    struct slice bytes;
+    size_t count = 0;
+    while (metric_items_next(&items, &bytes))
+        count++;
+    return count;
+}
+
+static size_t read_counts(struct metric_numbers numbers, uint64_t *counts)
+{
+    size_t count = 0;
+    while (metric_numbers_next(&numbers, &counts[count]))
+        count++;
+    return count;
+}
+
+static void read_exemplars(struct metric_distribution *distribution,
+                           const struct metric_point *point)
+{
+    struct metric_items items = metric_items_of(point->bytes, metric_point_exemplars(point->kind));
+    struct slice bytes;
+    while (metric_point_exemplars(point->kind) > 0 && metric_items_next(&items, &bytes)) {
+        struct metric_exemplar read = metric_exemplar_read(bytes);
+        struct exposition_exemplar *exemplar =
+            &distribution->exemplars[distribution->exemplars_count++];
+        static const uint8_t none[sizeof(exemplar->trace_id)];
+        exemplar->value = read.value;
+        exemplar->time_ns = read.time_ns;
+        if (read.trace_id.size > 0)
+            memcpy(exemplar->trace_id, read.trace_id.data, read.trace_id.size);
+        if (read.span_id.size > 0)
+            memcpy(exemplar->span_id, read.span_id.data, read.span_id.size);
+        exemplar->has_trace_id = memcmp(exemplar->trace_id, none, sizeof(exemplar->trace_id)) != 0;
+        exemplar->has_span_id = memcmp(exemplar->span_id, none, sizeof(exemplar->span_id)) != 0;
+    }
+}
+
+struct metric_distribution *metric_distribution_of(const struct metric_point *point)
+{
+    bool is_histogram = point->kind == METRIC_HISTOGRAM;
+    bool is_exponential = point->kind == METRIC_EXPONENTIAL;
+    struct sizes sizes = {.exemplars = 0};
+    /* One more: reading writes behind the last. */
+    if (is_histogram) {
+        sizes.bounds = metric_numbers_count(metric_bounds(point)) + 1;
+        sizes.counts = metric_numbers_count(metric_counts(point)) + 1;
+    } else if (is_exponential) {
+        sizes.positive = metric_numbers_count(metric_buckets_counts(point->positive)) + 1;
+        sizes.negative = metric_numbers_count(metric_buckets_counts(point->negative)) + 1;
+    } else if (point->kind == METRIC_SUMMARY) {
+        sizes.quantiles = items_count(point->bytes, 6);
+    }
+    if (metric_point_exemplars(point->kind) > 0)
+        sizes.exemplars = items_count(point->bytes, metric_point_exemplars(point->kind));
+    struct metric_distribution *distribution = create(point->kind, &sizes);
+    if (distribution == NULL)
+        return NULL;
+    distribution->count = point->count;
+    distribution->sum = point->sum;
+    distribution->has_sum = point->has_sum;
+    if (is_histogram) {
+        distribution->counts_count = read_counts(metric_counts(point), distribution->counts);
+        struct metric_numbers bounds = metric_bounds(point);
+        uint64_t bits;
+        while (metric_numbers_next(&bounds, &bits))
+            memcpy(&distribution->bounds[distribution->bounds_count++], &bits, sizeof(bits));
+    } else if (is_exponential) {
+        distribution->scale = point->scale;
+        distribution->zero_count = point->zero_count;
+        distribution->zero_threshold = point->zero_threshold;
+        struct metric_buckets *positive = &distribution->positive;
+        struct metric_buckets *negative = &distribution->negative;
+        positive->offset = metric_buckets_offset(point->positive);
+        positive->count = read_counts(metric_buckets_counts(point->positive), positive->counts);
+        negative->offset = metric_buckets_offset(point->negative);
+        negative->count = read_counts(metric_buckets_counts(point->negative), negative->counts);
+    } else if (point->kind == METRIC_SUMMARY) {
+        struct metric_items items = metric_items_of(point->bytes, 6);
+        struct slice bytes;
+        while (metric_items_next(&items, &bytes))
+            distribution->quantiles.list[distribution->quantiles.count++] =
+                metric_quantile_read(bytes);
+    }
+    read_exemplars(distribution, point);
+    return distribution;
+}
+
+void metric_distribution_free(struct metric_distribution *distribution)
+{
+    mem_free(distribution);
+}
+
+static struct metric_distribution *sum_histograms(const struct metric_distribution *before,
+                                                  const struct metric_distribution *after,
+                                                  bool is_after_newer)
+{
+    const struct metric_distribution *newer = is_after_newer ? after : before;
+    const struct metric_distribution *older = is_after_newer ? before : after;
+    const struct sizes sizes = {.bounds = newer->bounds_count, .counts = newer->counts_count};
+    struct metric_distribution *sum = create(METRIC_HISTOGRAM, &sizes);
+    bool is_equal = older->bounds_count == newer->bounds_count;
+    if (sum == NULL)
+        return NULL;
+    for (size_t i = 0; is_equal && i < newer->bounds_count; i++)
+        is_equal = older->bounds[i] == newer->bounds[i];
+    is_equal = is_equal && older->counts_count == newer->counts_count;
+    sum->has_sum = true;
+    sum->count = newer->count + (is_equal ? older->count : 0);
+    sum->sum = newer->sum + (is_equal ? older->sum : 0);
+    sum->bounds_count = newer->bounds_count;
+    sum->counts_count = newer->counts_count;
+    for (size_t i = 0; i < newer->bounds_count; i++)
+        sum->bounds[i] = newer->bounds[i];
+    for (size_t i = 0; i < newer->counts_count; i++)
+        sum->counts[i] = newer->counts[i] + (is_equal ? older->counts[i] : 0);
+    return sum;
+}
+
+/* Buckets at a coarser scale, and without those that zero swallows. */
+struct side {
+    int64_t offset;
+    size_t count;
+    const uint64_t *counts;
+    unsigned shift; /* index >> shift is the one at the common scale */
+    int64_t from;   /* at the common scale; what is below counts as zero */
+};
+
+static int64_t side_index(const struct side *side, size_t place)
+{
+    return (side->offset + (int64_t)place) >> side->shift;
+}
+
+static struct side side_of(const struct metric_buckets *buckets, int32_t scale, int32_t target)
+{
+    int64_t shift = (int64_t)scale - target;
+    return (struct side){.offset = buckets->offset,
+                         .count = buckets->count,
+                         .counts = buckets->counts,
+                         .shift = shift > 40 ? 40 : (unsigned)shift,
+                         .from = INT64_MIN};
+}
+
+/* As the Go collector: a bucket's upper bound is taken for 2^(scale + index + 1). Returns what
+ * counts as zero then. */
+static uint64_t side_raise(struct side *side, int32_t scale, double threshold)
+{
+    uint64_t zeros = 0;
+    if (threshold <= 0 || side->count == 0)
+        return 0;
+    for (size_t i = 0; i < side->count; i++) {
+        int64_t index = side_index(side, i);
+        if (pow(2, (double)(int32_t)(scale + index + 1)) > threshold)
+            break;
+        zeros += side->counts[i];
+        side->from = index + 1;
+    }
+    return zeros;
+}
+
+/* The span of both. False: nothing. */
+static bool sides_span(const struct side *sides, int64_t *ret_first, int64_t *ret_last)
+{
+    bool is_any = false;
+    for (size_t i = 0; i < 2; i++) {
+        if (sides[i].count == 0)
+            continue;
+        int64_t first = side_index(&sides[i], 0);
+        int64_t last = side_index(&sides[i], sides[i].count - 1);
+        first = first > sides[i].from ? first : sides[i].from;
+        if (first > last)
+            continue;
+        *ret_first = is_any && *ret_first < first ? *ret_first : first;
+        *ret_last = is_any && *ret_last > last ? *ret_last : last;
+        is_any = true;
+    }
+    return is_any;
+}
+
+static void sides_add(const struct side *sides, int64_t first, struct metric_buckets *buckets)
+{
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; k < sides[i].count; k++) {
+            int64_t index = side_index(&sides[i], k);
+            if (index >= sides[i].from)
+                buckets->counts[index - first] += sides[i].counts[k];
+        }
+}
+
+static struct metric_distribution *sum_exponential(const struct metric_distribution *before,
+                                                   const struct metric_distribution *after)
+{
+    int32_t scale = before->scale < after->scale ? before->scale : after->scale;
+    double threshold = fmax(before->zero_threshold, after->zero_threshold);
+    struct side positive[] = {side_of(&before->positive, before->scale, scale),
+                              side_of(&after->positive, after->scale, scale)};
+    struct side negative[] = {side_of(&before->negative, before->scale, scale),
+                              side_of(&after->negative, after->scale, scale)};
+    uint64_t zeros = before->zero_count + after->zero_count;
+    if (threshold > before->zero_threshold)
+        zeros += side_raise(&positive[0], scale, threshold);
+    if (threshold > after->zero_threshold)
+        zeros += side_raise(&positive[1], scale, threshold);
+    int64_t positive_first = 0, positive_last = -1, negative_first = 0, negative_last = -1;
+    sides_span(positive, &positive_first, &positive_last);
+    sides_span(negative, &negative_first, &negative_last);
+    const struct sizes sizes = {.positive = (size_t)(positive_last - positive_first + 1),
+                                .negative = (size_t)(negative_last - negative_first + 1)};
+    if (sizes.positive > METRIC_BUCKETS_MAX || sizes.negative > METRIC_BUCKETS_MAX)
+        return NULL;
+    struct metric_distribution *sum = create(METRIC_EXPONENTIAL, &sizes);
+    if (sum == NULL)
+        return NULL;
+    sum->scale = scale;
+    sum->zero_threshold = threshold;
+    sum->zero_count = zeros;
+    sum->count = before->count + after->count;
+    sum->has_sum = before->has_sum && after->has_sum;
+    sum->sum = sum->has_sum ? before->sum + after->sum : 0;
+    sum->positive.offset = (int32_t)positive_first;
+    sum->positive.count = sizes.positive;
+    sum->negative.offset = (int32_t)negative_first;
+    sum->negative.count = sizes.negative;
+    sides_add(positive, positive_first, &sum->positive);
+    sides_add(negative, negative_first, &sum->negative);
+    return sum;
+}
+
+struct metric_distribution *metric_distribution_sum(const struct metric_distribution *before,
+                                                    const struct metric_distribution *after,
+                                                    bool is_after_newer)
+{
+    assert(before->kind == after->kind);
+    return before->kind == METRIC_EXPONENTIAL ? sum_exponential(before, after)
+                                              : sum_histograms(before, after, is_after_newer);
+}

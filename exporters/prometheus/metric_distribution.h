@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a series keeps of a data point besides a number: buckets, quantiles, exemplars. Immutable
+ * once made. Counted, under the lock of the store that it lies in. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/otlp/metrics/metric_reader.h"
+#include "src/prometheus/exposition.h"
+
+/* Buckets of an exponential histogram that lie side by side. */
+struct metric_buckets {
+    int32_t offset; /* index of the first */
+    size_t count;
+    uint64_t *counts;
+};
+
+struct metric_quantiles {
+    size_t count;
+    struct metric_quantile *list;
+};
+
+struct metric_distribution {
+    unsigned refs;
+    enum metric_kind kind;
+    size_t bytes; /* allocated */
+    uint64_t count;
+    double sum;
+    bool has_sum;
+    size_t bounds_count; /* histogram */
+    double *bounds;
+    size_t counts_count;
+    uint64_t *counts;
+    int32_t scale; /* exponential histogram */
+    uint64_t zero_count;
+    double zero_threshold;
+    struct metric_buckets positive;
+    struct metric_buckets negative;
+    struct metric_quantiles quantiles; /* summary */
+    size_t exemplars_count;
+    struct exposition_exemplar *exemplars;
+};
+
+/* Reads what the point has. NULL: no memory. */
+struct metric_distribution *metric_distribution_of(const struct metric_point *point);
+/* Adds a point of a delta series of (exponential) histograms to what was before; exemplars are not
+ * kept. Without equal bounds the later counts alone. NULL: no memory, or more than
+ * METRIC_BUCKETS_MAX buckets. */
+struct metric_distribution *metric_distribution_sum(const struct metric_distribution *before,
+                                                    const struct metric_distribution *after,
+                                                    bool is_after_newer);
+/* NULL is a no-op. */
+void metric_distribution_free(struct metric_distribution *distribution);
+
+/* Of sums of exponential histograms, on each side. */
+enum { METRIC_BUCKETS_MAX = 16384 };

@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Labels from attributes. Under the lock of the store. */
+#include "exporters/prometheus/metric_labels.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "src/config/field.h"
+#include "src/otlp/json/value_string.h"
+#include "src/prometheus/exposition.h"
+
+enum { SCRATCH_BYTES_MAX = 64 << 20 }; /* for the labels of one series */
+
+struct metric_hash metric_hash_of(uint64_t seed, struct slice bytes)
+{
+    XXH128_hash_t hash = XXH3_128bits_withSeed(bytes.data, bytes.size, seed);
+    return (struct metric_hash){.low = hash.low64, .high = hash.high64};
+}
+
+static void hash_add(struct metric_hash *sum, struct metric_hash more)
+{
+    sum->low += more.low;
+    sum->high += more.high;
+}
+
+struct metric_hash metric_hash_of_attributes(uint64_t seed, struct slice message, uint32_t number)
+{
+    struct metric_items items = metric_items_of(message, number);
+    struct slice bytes;
+    struct metric_hash sum = {0};
+    while (metric_items_next(&items, &bytes))
+        hash_add(&sum, metric_hash_of(seed, bytes));
+    return sum;
+}
+
+/* KeyValue: 1 key, 2 value. */
+struct attribute {
+    struct slice key;
+    struct slice value; /* encoded */
+};
+
+static struct attribute attribute_read(struct slice bytes)
+{
+    struct attribute attribute = {.key = {0}};
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == 1)
+            attribute.key = field.bytes;
+        else if (field.number == 2)
+            attribute.value = field.bytes;
+    }
+    return attribute;
+}
+
+struct resource_view resource_view_of(uint64_t seed, struct slice resource)
+{
+    static const uint8_t absent = 0;
+    struct resource_view view = {.attributes = resource};
+    struct metric_items items = metric_items_of(resource, 1);
+    struct slice bytes;
+    while (metric_items_next(&items, &bytes)) {
+        struct attribute attribute = attribute_read(bytes);
+        hash_add(&view.hash, metric_hash_of(seed, bytes));
+        /* The first of equal keys counts, as in pdata's maps. An empty value has data nevertheless.
+         */
+        if (attribute.value.data == NULL)
+            attribute.value = slice_of(&absent, 0);
+        if (slice_equal_text(attribute.key, "service.name") && view.service.data == NULL)
+            view.service = attribute.value;
+        else if (slice_equal_text(attribute.key, "service.namespace") &&
+                 view.name_space.data == NULL)
+            view.name_space = attribute.value;
+        else if (slice_equal_text(attribute.key, "service.instance.id") &&
+                 view.instance.data == NULL)
+            view.instance = attribute.value;
+    }
+    struct {
+        struct metric_hash service;
+        struct metric_hash name_space;
+        struct metric_hash instance;
+        uint64_t has;
+    } target = {.has = (view.service.data != NULL) + 2u * (view.instance.data != NULL)};
+    if (view.service.data != NULL) {
+        target.service = metric_hash_of(seed, view.service);
+        target.name_space = metric_hash_of(seed, view.name_space);
+    }
+    if (view.instance.data != NULL)
+        target.instance = metric_hash_of(seed, view.instance);
+    view.target = metric_hash_of(seed, slice_of(&target, sizeof(target)));
+    return view;
+}
+
+static void fail_memory(struct metric_labels *labels)
+{
+    labels->failure = "there is no memory for its labels";
+    labels->is_memory = true;
+}
+
+static void labels_add_named(struct metric_labels *labels, struct slice name, struct slice value)
+{
+    if (labels->count == METRIC_LABELS_MAX)
+        labels->failure = "it has too many labels";
+    else
+        labels->list[labels->count++] = (struct metric_label){.name = name, .value = value};
+}
+
+static struct slice labels_text(struct metric_labels *labels, struct slice value)
+{
+    struct slice text = {0};
+    if (!value_to_string(&labels->arena, value, &text))
+        fail_memory(labels);
+    return text;
+}
+
+/* prefix: of the key before it is translated. */
+static void labels_add(struct metric_labels *labels, const char *prefix,
+                       const struct attribute *attribute)
+{
+    size_t prefix_bytes = strlen(prefix);
+    struct slice key = attribute->key;
+    if (prefix_bytes > 0) {
+        char *whole = arena_try_alloc(&labels->arena, prefix_bytes + key.size);
+        if (whole == NULL) {
+            fail_memory(labels);
+            return;
+        }
+        memcpy(whole, prefix, prefix_bytes);
+        if (key.size > 0)
+            memcpy(whole + prefix_bytes, key.data, key.size);
+        key = slice_of(whole, prefix_bytes + key.size);
+    }
+    char *name = arena_try_alloc(&labels->arena, prometheus_label_name_max(key));
+    if (name == NULL) {
+        fail_memory(labels);
+        return;
+    }
+    size_t size = prometheus_label_name(&labels->settings->naming, key, name);
+    if (size == 0)
+        labels->failure = "an attribute has no name that could be a label";
+    labels_add_named(labels, slice_of(name, size), labels_text(labels, attribute->value));
+}
+
+static int compare_slices(struct slice a, struct slice b)
+{
+    size_t common = a.size < b.size ? a.size : b.size;
+    int order = common > 0 ? memcmp(a.data, b.data, common) : 0;
+    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
+
+static int compare_labels(const void *a, const void *b)
+{
+    const struct metric_label *left = a;
+    const struct metric_label *right = b;
+    int order = compare_slices(left->name, right->name);
+    return order != 0 ? order : (left > right) - (left < right);
+}
+
+static bool is_service_key(struct slice key)
+{
+    return slice_equal_text(key, "service.name") || slice_equal_text(key, "service.namespace") ||
+           slice_equal_text(key, "service.instance.id");
+}
+
+static void labels_add_attributes(struct metric_labels *labels, struct slice message,
+                                  uint32_t number, const char *prefix)
+{
+    struct metric_items items = metric_items_of(message, number);
+    struct slice bytes;
+    while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
+        struct attribute attribute = attribute_read(bytes);
+        labels_add(labels, prefix, &attribute);
+    }
+}
+
+/* Resource attributes in the place of the point's of the same key. */
+static void labels_add_point(struct metric_labels *labels, const struct resource_view *resource,
+                             const struct metric_point *point)
+{
+    const struct metric_label_settings *settings = labels->settings;
+    size_t first = labels->count;
+    struct metric_items items = metric_items_of(point->bytes, metric_point_attributes(point->kind));
+    struct slice bytes;
+    if (!settings->has_resource) {
+        labels_add_attributes(labels, point->bytes, metric_point_attributes(point->kind), "");
+        return;
+    }
+    while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
+        struct attribute attribute = attribute_read(bytes);
+        struct metric_items others = metric_items_of(resource->attributes, 1);
+        bool is_replaced = false;
+        while (!is_replaced && metric_items_next(&others, &bytes)) {
+            struct slice key = attribute_read(bytes).key;
+            is_replaced =
+                slice_equal(key, attribute.key) && (settings->has_service || !is_service_key(key));
+        }
+        if (!is_replaced)
+            labels_add(labels, "", &attribute);
+    }
+    items = metric_items_of(resource->attributes, 1);
+    while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
+        struct attribute attribute = attribute_read(bytes);
+        if (settings->has_service || !is_service_key(attribute.key))
+            labels_add(labels, "", &attribute);
+    }
+    assert(labels->count >= first);
+}
+
+struct scope_view scope_view_of(uint64_t seed, struct slice scope, struct slice schema_url)
+{
+    struct scope_view view = {.attributes = scope, .schema_url = schema_url};
+    struct wire_reader reader = wire_reader_of(scope);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == 1)
+            view.name = field.bytes;
+        else if (field.number == 2)
+            view.version = field.bytes;
+    }
+    const struct metric_hash parts[] = {
+        metric_hash_of(seed, view.name), metric_hash_of(seed, view.version),
+        metric_hash_of(seed, view.schema_url), metric_hash_of_attributes(seed, scope, 3)};
+    view.hash = metric_hash_of(seed, slice_of(parts, sizeof(parts)));
+    return view;
+}
+
+static void labels_add_scope(struct metric_labels *labels, const struct scope_view *scope)
+{
+    struct metric_items items = metric_items_of(scope->attributes, 3);
+    struct slice bytes;
+    while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
+        struct attribute attribute = attribute_read(bytes);
+        if (!slice_equal_text(attribute.key, "name") &&
+            !slice_equal_text(attribute.key, "version") &&
+            !slice_equal_text(attribute.key, "schema_url"))
+            labels_add(labels, "otel_scope_", &attribute);
+    }
+    labels_add_named(labels, slice_of_text("otel_scope_name"), scope->name);
+    labels_add_named(labels, slice_of_text("otel_scope_version"), scope->version);
+    labels_add_named(labels, slice_of_text("otel_scope_schema_url"), scope->schema_url);
+}
+
+/* service.namespace/service.name */
+static struct slice job_of(struct metric_labels *labels, const struct resource_view *resource)
+{
+    struct slice name = labels_text(labels, resource->service);
+    if (resource->name_space.data == NULL || labels->failure != NULL)
+        return name;
+    struct slice space = labels_text(labels, resource->name_space);
+    uint8_t *job = arena_try_alloc(&labels->arena, space.size + 1 + name.size);
+    if (job == NULL) {
+        fail_memory(labels);
+        return name;
+    }
+    if (space.size > 0)
+        memcpy(job, space.data, space.size);
+    job[space.size] = '/';
+    if (name.size > 0)
+        memcpy(job + space.size + 1, name.data, name.size);
+    return slice_of(job, space.size + 1 + name.size);
+}
+
+static void labels_add_target(struct metric_labels *labels, const struct resource_view *resource)
+{
+    if (resource->service.data != NULL)
+        labels_add_named(labels, slice_of_text("job"), job_of(labels, resource));
+    if (resource->instance.data != NULL)
+        labels_add_named(labels, slice_of_text("instance"),
+                         labels_text(labels, resource->instance));
+}
+
+static void labels_sort(struct metric_labels *labels)
+{
+    qsort(labels->list, labels->count, sizeof(labels->list[0]), compare_labels);
+}
+
+/* Whether a client takes them at all. */
+static void labels_check(struct metric_labels *labels, bool is_summary)
+{
+    for (size_t i = 0; labels->failure == NULL && i < labels->count; i++) {
+        struct slice name = labels->list[i].name;
+        if (i > 0 && slice_equal(name, labels->list[i - 1].name))
+            labels->failure = "two of its labels have the same name";
+        else if (name.size == 0 || slice_begins_with(name, "__"))
+            labels->failure = "a label begins with \"__\", which is reserved";
+        else if (is_summary && slice_equal_text(name, "quantile"))
+            labels->failure = "it is a summary with a label named quantile";
+    }
+}
+
+size_t metric_labels_bytes_max(const struct metric_labels *labels)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < labels->count; i++)
+        bytes += exposition_label_max(labels->list[i].name, labels->list[i].value) + 1;
+    return bytes;
+}
+
+size_t metric_labels_write(const struct metric_labels *labels, char *text, bool *ret_is_plain)
+{
+    size_t size = 0;
+    *ret_is_plain = true;
+    for (size_t i = 0; i < labels->count; i++) {
+        if (i > 0)
+            text[size++] = ',';
+        size += exposition_label(labels->list[i].name, labels->list[i].value, text + size);
+        *ret_is_plain = *ret_is_plain && prometheus_name_is_plain(labels->list[i].name);
+    }
+    return size;
+}
+
+/* Labels of target_info: the other attributes, those that become one label joined, then job and
+ * instance instead of what has their name. */
+void metric_labels_of_target(struct metric_labels *labels, const struct resource_view *view)
+{
+    struct metric_items items = metric_items_of(view->attributes, 1);
+    struct slice bytes;
+    while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
+        struct attribute attribute = attribute_read(bytes);
+        if (!is_service_key(attribute.key))
+            labels_add(labels, "", &attribute);
+    }
+    labels_sort(labels);
+    size_t kept = 0;
+    for (size_t i = 0; labels->failure == NULL && i < labels->count; i++) {
+        struct metric_label *label = &labels->list[i];
+        if (slice_equal_text(label->name, "job") || slice_equal_text(label->name, "instance"))
+            continue;
+        if (kept == 0 || !slice_equal(labels->list[kept - 1].name, label->name)) {
+            labels->list[kept++] = *label;
+            continue;
+        }
+        struct slice before = labels->list[kept - 1].value;
+        uint8_t *joined = arena_try_alloc(&labels->arena, before.size + 1 + label->value.size);
+        if (joined == NULL) {
+            fail_memory(labels);
+            break;
+        }
+        if (before.size > 0)
+            memcpy(joined, before.data, before.size);
+        joined[before.size] = ';';
+        if (label->value.size > 0)
+            memcpy(joined + before.size + 1, label->value.data, label->value.size);
+        labels->list[kept - 1].value = slice_of(joined, before.size + 1 + label->value.size);
+    }
+    labels->count = kept;
+    labels_add_target(labels, view);
+    labels_sort(labels);
+    labels_check(labels, false);
+}
+
+void metric_labels_init(struct metric_labels *labels, const struct metric_label_settings *settings,
+                        struct budget *budget)
+{
+    labels->settings = settings;
+    labels->count = 0;
+    labels->failure = NULL;
+    labels->is_memory = false;
+    arena_init_charged(&labels->arena, SCRATCH_BYTES_MAX, budget);
+}
+
+void metric_labels_fini(struct metric_labels *labels)
+{
+    arena_clear(&labels->arena);
+}
+
+void metric_labels_of_series(struct metric_labels *labels, const struct resource_view *resource,
+                             const struct scope_view *scope, const struct metric_point *point)
+{
+    const struct metric_label_settings *settings = labels->settings;
+    labels_add_point(labels, resource, point);
+    if (settings->has_scope)
+        labels_add_scope(labels, scope);
+    labels_add_target(labels, resource);
+    for (size_t i = 0; i < settings->const_labels->count; i++)
+        labels_add_named(labels, slice_of_text(settings->const_labels->pairs[i].key),
+                         slice_of_text(settings->const_labels->pairs[i].value));
+    labels_sort(labels);
+    labels_check(labels, point->kind == METRIC_SUMMARY);
+}

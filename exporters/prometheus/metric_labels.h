@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What identifies a series, and its labels: attributes of the point, scope, job and instance,
+ * configured labels. Everything borrows from the request and from the arena of struct
+ * metric_labels. On any lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/arena.h"
+#include "src/base/slice.h"
+#include "src/otlp/metrics/metric_reader.h"
+#include "src/prometheus/prometheus_names.h"
+
+struct budget;
+struct config_pairs;
+struct resource;
+
+/* Which labels a series has. */
+struct metric_label_settings {
+    struct prometheus_naming naming;
+    const struct config_pairs *const_labels; /* borrowed */
+    bool has_scope;                          /* scopes become labels */
+    bool has_resource;                       /* resource attributes become labels … */
+    bool has_service;                        /* … with those that job and instance are made of */
+};
+
+struct metric_hash {
+    uint64_t low;
+    uint64_t high;
+};
+
+struct metric_hash metric_hash_of(uint64_t seed, struct slice bytes);
+/* Of the attributes in that field, in any order. */
+struct metric_hash metric_hash_of_attributes(uint64_t seed, struct slice message, uint32_t number);
+
+/* A resource of the request. Resource: 1 attributes. */
+struct resource_view {
+    struct slice attributes; /* the encoded Resource */
+    struct metric_hash hash;
+    struct slice service; /* encoded values; no data: absent */
+    struct slice name_space;
+    struct slice instance;
+    struct metric_hash target; /* of job and instance */
+    struct resource *known;    /* NULL: no series of this request has needed it yet */
+};
+
+struct resource_view resource_view_of(uint64_t seed, struct slice resource);
+
+/* A scope of the request. InstrumentationScope: 1 name, 2 version, 3 attributes. */
+struct scope_view {
+    struct slice name;
+    struct slice version;
+    struct slice schema_url;
+    struct slice attributes; /* the encoded InstrumentationScope */
+    struct metric_hash hash;
+};
+
+struct scope_view scope_view_of(uint64_t seed, struct slice scope, struct slice schema_url);
+
+struct metric_label {
+    struct slice name;
+    struct slice value;
+};
+
+enum { METRIC_LABELS_MAX = 1024 }; /* of a series */
+
+struct metric_labels {
+    const struct metric_label_settings *settings;
+    struct arena arena;
+    struct metric_label list[METRIC_LABELS_MAX];
+    size_t count;
+    const char *failure; /* why there can be no such series; NULL: there can */
+    bool is_memory;      /* because memory is short */
+};
+
+/* settings outlive it; budget may be NULL. */
+void metric_labels_init(struct metric_labels *labels, const struct metric_label_settings *settings,
+                        struct budget *budget);
+void metric_labels_fini(struct metric_labels *labels);
+/* Fills the list, sorted by name, and failure. */
+void metric_labels_of_series(struct metric_labels *labels, const struct resource_view *resource,
+                             const struct scope_view *scope, const struct metric_point *point);
+/* The same for target_info of the resource. */
+void metric_labels_of_target(struct metric_labels *labels, const struct resource_view *view);
+/* Room for them in the text format, and their text. Returns its size. */
+size_t metric_labels_bytes_max(const struct metric_labels *labels);
+size_t metric_labels_write(const struct metric_labels *labels, char *text, bool *ret_is_plain);

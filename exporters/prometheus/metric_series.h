@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the store keeps, and what a snapshot of it holds. Only for metric_store.c and
+ * metric_snapshot.c. Counts of references are guarded by the lock of the store; names, help texts
+ * and labels never change. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporters/prometheus/metric_distribution.h"
+#include "exporters/prometheus/metric_labels.h"
+#include "src/prometheus/exposition.h"
+
+/* A metric as Prometheus has it: a name, a help text, a type. */
+struct family {
+    unsigned refs; /* series */
+    uint64_t hash;
+    enum exposition_type type;
+    struct slice name; /* in the same block */
+    struct slice help;
+    size_t live; /* series that are not removed */
+};
+
+/* A process that sends, with the labels of its target_info. */
+struct resource {
+    unsigned refs; /* series, and snapshots */
+    size_t live;
+    struct metric_hash hash;
+    struct metric_hash target; /* of job and instance */
+    bool has_target;           /* it has both */
+    bool has_plain_labels;
+    uint64_t updated_ns;
+    struct slice labels; /* in the same block */
+};
+
+struct series {
+    unsigned refs; /* the store, and snapshots */
+    bool is_plain; /* its labels' names */
+    bool is_integer;
+    bool is_removed; /* a snapshot alone has it */
+    enum metric_kind kind;
+    struct metric_hash hash;
+    uint32_t form; /* of unit and temporality: another one makes another series of it */
+    uint32_t labels_bytes;
+    uint16_t labels_count;
+    uint32_t place;        /* in the order of the last scrape; PLACE_NONE: not yet */
+    const char *unusable;  /* why it is not shown; NULL: it is */
+    struct family *family; /* NULL: it is not shown */
+    struct resource *resource;
+    struct metric_distribution *distribution; /* NULL: only a number */
+    uint64_t updated_ns;
+    uint64_t time_ns; /* Unix time; of one that is not shown, when it came first (clock_now_ns) */
+    uint64_t start_ns;
+    union {
+        int64_t integer;
+        double real;
+    };
+    char labels[];
+};
+
+#define PLACE_NONE UINT32_MAX
+
+/* Of one series, copied. */
+struct shown {
+    struct series *series;
+    struct metric_distribution *distribution;
+    uint64_t updated_ns;
+    uint64_t time_ns;
+    uint64_t start_ns;
+    double value;
+};
+
+struct metric_snapshot {
+    bool has_timestamps;
+    const char *target_name; /* the store's */
+    size_t resources_count;
+    struct resource **resources;
+    size_t count;
+    size_t sorted_count; /* so many, the first ones, are in order */
+    bool is_sorted;      /* all are */
+    bool has_news;       /* they were not when it was made */
+    struct shown *shown;
+};

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a snapshot: sorts it, and gives each point the form that Prometheus has for it. Any
+ * thread. */
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporters/prometheus/metric_series.h"
+#include "exporters/prometheus/metric_store.h"
+#include "src/base/clock.h"
+#include "src/base/mem.h"
+
+enum { SCALE_MIN = -4, SCALE_MAX = 8 }; /* of native histograms */
+/* For exponential histograms that do not say what they count as zero. */
+static const double zero_threshold_default = 1e-128;
+
+static int compare_slices(struct slice a, struct slice b)
+{
+    size_t common = a.size < b.size ? a.size : b.size;
+    int order = common > 0 ? memcmp(a.data, b.data, common) : 0;
+    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
+
+static struct slice labels_slice(const struct series *series)
+{
+    return slice_of(series->labels, series->labels_bytes);
+}
+
+/* The Go client's order: fewer labels first, then by their values. */
+static int compare_each_value(struct slice a, struct slice b)
+{
+    struct slice name;
+    struct slice left;
+    struct slice right;
+    int order = 0;
+    for (;;) {
+        bool has_left = exposition_label_next(&a, &name, &left);
+        bool has_right = exposition_label_next(&b, &name, &right);
+        if (has_left != has_right)
+            return has_left ? 1 : -1;
+        if (!has_left)
+            return order;
+        if (order == 0)
+            order = compare_slices(left, right);
+    }
+}
+
+/* The first byte that differs, or the size of the shorter one. */
+static size_t first_difference(struct slice a, struct slice b)
+{
+    size_t common = a.size < b.size ? a.size : b.size;
+    size_t at = 0;
+    for (; at + sizeof(uint64_t) <= common; at += sizeof(uint64_t)) {
+        uint64_t left;
+        uint64_t right;
+        memcpy(&left, a.data + at, sizeof(left));
+        memcpy(&right, b.data + at, sizeof(right));
+        if (left != right)
+            break;
+    }
+    while (at < common && a.data[at] == b.data[at])
+        at++;
+    return at;
+}
+
+/* The same. Most labels differ in one value only, which decides then. */
+static int compare_label_values(const struct series *a, const struct series *b)
+{
+    struct slice left = labels_slice(a);
+    struct slice right = labels_slice(b);
+    if (a->labels_count != b->labels_count)
+        return a->labels_count < b->labels_count ? -1 : 1;
+    size_t at = first_difference(left, right);
+    if (at == left.size && at == right.size)
+        return 0;
+    if (at == left.size || at == right.size)
+        return compare_each_value(left, right);
+    size_t quote = at;
+    while (quote > 0 && left.data[quote - 1] != '"' && left.data[quote - 1] != '\\')
+        quote--;
+    bool is_value = quote > 1 && left.data[quote - 1] == '"' && left.data[quote - 2] == '=';
+    if (!is_value || left.data[at] == '\\' || right.data[at] == '\\')
+        return compare_each_value(left, right);
+    /* A quote ends the shorter value. */
+    if (left.data[at] == '"' || right.data[at] == '"')
+        return left.data[at] == '"' ? -1 : 1;
+    return left.data[at] < right.data[at] ? -1 : 1;
+}
+
+/* By name of the family, then by labels. */
+static int compare_shown(const void *a, const void *b)
+{
+    const struct shown *left = a;
+    const struct shown *right = b;
+    int order = 0;
+    if (left->series->family != right->series->family)
+        order = compare_slices(left->series->family->name, right->series->family->name);
+    if (order == 0)
+        order = compare_label_values(left->series, right->series);
+    return order != 0
+               ? order
+               : (left->updated_ns < right->updated_ns) - (left->updated_ns > right->updated_ns);
+}
+
+/* Sorts those that came since the last scrape, and merges them. False: no memory. */
+static bool sort_shown(struct metric_snapshot *snapshot)
+{
+    size_t old_count = snapshot->sorted_count;
+    size_t new_count = snapshot->count - old_count;
+    snapshot->is_sorted = true;
+    snapshot->has_news = new_count > 0;
+    if (new_count == 0)
+        return true;
+    struct shown *list = snapshot->shown;
+    qsort(list + old_count, new_count, sizeof(*list), compare_shown);
+    if (old_count == 0)
+        return true;
+    struct shown *news = mem_try_alloc(new_count * sizeof(*news));
+    if (news == NULL) {
+        snapshot->is_sorted = false;
+        return false;
+    }
+    memcpy(news, list + old_count, new_count * sizeof(*news));
+    for (size_t at = snapshot->count; new_count > 0; at--) {
+        bool is_new =
+            old_count == 0 || compare_shown(&news[new_count - 1], &list[old_count - 1]) >= 0;
+        list[at - 1] = is_new ? news[--new_count] : list[--old_count];
+    }
+    mem_free(news);
+    return true;
+}
+
+/* By target, the last that came first. */
+static int compare_resources(const void *a, const void *b)
+{
+    const struct resource *left = *(struct resource *const *)a;
+    const struct resource *right = *(struct resource *const *)b;
+    if (left->target.low != right->target.low)
+        return left->target.low < right->target.low ? -1 : 1;
+    if (left->target.high != right->target.high)
+        return left->target.high < right->target.high ? -1 : 1;
+    return (left->updated_ns < right->updated_ns) - (left->updated_ns > right->updated_ns);
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+    return compare_each_value((*(struct resource *const *)a)->labels,
+                              (*(struct resource *const *)b)->labels);
+}
+
+/* Leaves one resource of each target, in the order of their labels. */
+static void sort_resources(struct metric_snapshot *snapshot, size_t *ret_count)
+{
+    size_t kept = 0;
+    struct resource **list = snapshot->resources;
+    if (snapshot->resources_count > 0)
+        qsort(list, snapshot->resources_count, sizeof(list[0]), compare_resources);
+    for (size_t i = 0; i < snapshot->resources_count; i++) {
+        struct resource *resource = list[i];
+        bool is_shown = resource->has_target &&
+                        (kept == 0 || resource->target.low != list[kept - 1]->target.low ||
+                         resource->target.high != list[kept - 1]->target.high);
+        if (!is_shown)
+            continue;
+        list[i] = list[kept];
+        list[kept++] = resource;
+    }
+    if (kept > 0)
+        qsort(list, kept, sizeof(list[0]), compare_targets);
+    *ret_count = kept;
+}
+
+static void write_targets(const struct metric_snapshot *snapshot, size_t count, struct slice name,
+                          struct exposition *exposition)
+{
+    exposition_begin(exposition, &(struct exposition_family){
+                                     .name = name,
+                                     .help = slice_of_text("Target metadata"),
+                                     .type = EXPOSITION_GAUGE,
+                                 });
+    for (size_t i = 0; i < count; i++)
+        exposition_add(exposition, &(struct exposition_sample){
+                                       .labels = snapshot->resources[i]->labels,
+                                       .has_plain_labels = snapshot->resources[i]->has_plain_labels,
+                                       .value = 1,
+                                   });
+}
+
+static int compare_bounds(const void *a, const void *b)
+{
+    const struct exposition_bucket *left = a;
+    const struct exposition_bucket *right = b;
+    return (left->bound > right->bound) - (left->bound < right->bound);
+}
+
+/* Puts each exemplar into the first bucket whose bound it does not exceed; the last one stays.
+ * Beyond all bounds it makes one of its own. Returns the number of buckets. */
+static size_t place_exemplars(const struct metric_distribution *distribution,
+                              struct exposition_bucket *buckets, size_t count)
+{
+    for (size_t i = 0; i < distribution->exemplars_count; i++) {
+        const struct exposition_exemplar *exemplar = &distribution->exemplars[i];
+        size_t low = 0;
+        size_t high = count;
+        while (low < high) {
+            size_t middle = low + (high - low) / 2;
+            if (buckets[middle].bound >= exemplar->value)
+                high = middle;
+            else
+                low = middle + 1;
+        }
+        if (low == count)
+            buckets[count++] =
+                (struct exposition_bucket){.bound = (double)INFINITY, .count = distribution->count};
+        buckets[low].exemplar = exemplar;
+    }
+    return count;
+}
+
+/* Bounds in order, each once (the first of equal ones), with cumulative counts. */
+static size_t explicit_buckets(const struct metric_distribution *distribution,
+                               struct exposition_bucket *buckets)
+{
+    size_t count = 0;
+    bool is_ascending = true;
+    for (size_t i = 0; i < distribution->bounds_count; i++) {
+        is_ascending =
+            is_ascending && (i == 0 || distribution->bounds[i - 1] < distribution->bounds[i]);
+        buckets[count++] = (struct exposition_bucket){
+            .bound = distribution->bounds[i],
+            .count = i < distribution->counts_count ? distribution->counts[i] : 0,
+        };
+    }
+    if (!is_ascending) {
+        qsort(buckets, count, sizeof(buckets[0]), compare_bounds);
+        size_t kept = 0;
+        for (size_t i = 0; i < count; i++)
+            if (kept == 0 || buckets[kept - 1].bound != buckets[i].bound)
+                buckets[kept++] = buckets[i];
+        count = kept;
+    }
+    for (size_t i = 1; i < count; i++)
+        buckets[i].count += buckets[i - 1].count;
+    return count;
+}
+
+static size_t quantile_buckets(const struct metric_quantiles *quantiles,
+                               struct exposition_bucket *buckets)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < quantiles->count; i++)
+        buckets[i] = (struct exposition_bucket){.bound = quantiles->list[i].quantile,
+                                                .value = quantiles->list[i].value};
+    if (quantiles->count > 0)
+        qsort(buckets, quantiles->count, sizeof(buckets[0]), compare_bounds);
+    for (size_t i = 0; i < quantiles->count; i++) {
+        kept -= kept > 0 && buckets[kept - 1].bound == buckets[i].bound;
+        buckets[kept++] = buckets[i];
+    }
+    return kept;
+}
+
+/* At Prometheus's finest scale if need be. Returns how many. */
+static size_t native_buckets(const struct metric_buckets *from, unsigned shift,
+                             struct exposition_native_bucket *buckets, int64_t *population)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < from->count; i++) {
+        int32_t index = (int32_t)((((int64_t)from->offset + (int64_t)i) >> shift) + 1);
+        *population += (int64_t)from->counts[i];
+        if (count > 0 && buckets[count - 1].index == index)
+            buckets[count - 1].count += from->counts[i];
+        else
+            buckets[count++] =
+                (struct exposition_native_bucket){.index = index, .count = from->counts[i]};
+    }
+    return count;
+}
+
+/* Fills native, with arrays in *ret_room, which the caller frees. False: it cannot be shown. */
+static bool native_of(const struct metric_distribution *distribution,
+                      struct exposition_native *native, void **ret_room)
+{
+    int64_t population = (int64_t)distribution->zero_count;
+    int64_t more = (int64_t)distribution->scale - SCALE_MAX;
+    unsigned shift = more > 0 ? (unsigned)(more < 40 ? more : 40) : 0;
+    size_t positive = distribution->positive.count;
+    size_t count = positive + distribution->negative.count;
+    if (distribution->scale < SCALE_MIN)
+        return false;
+    struct exposition_native_bucket *buckets = mem_try_alloc((count + 1) * sizeof(*buckets));
+    *ret_room = buckets;
+    if (buckets == NULL)
+        return false;
+    *native = (struct exposition_native){
+        .schema = distribution->scale > SCALE_MAX ? SCALE_MAX : distribution->scale,
+        .zero_threshold = distribution->zero_threshold != 0 ? distribution->zero_threshold
+                                                            : zero_threshold_default,
+        .zero_count = distribution->zero_count,
+        .positive = buckets,
+        .negative = buckets + positive,
+    };
+    native->positive_count = native_buckets(&distribution->positive, shift, buckets, &population);
+    native->negative_count =
+        native_buckets(&distribution->negative, shift, buckets + positive, &population);
+    return isnan(distribution->sum) ? population <= (int64_t)distribution->count
+                                    : population == (int64_t)distribution->count;
+}
+
+/* Begins the family with its first series that can be shown. Returns whether this one can be. */
+static bool write_series(const struct metric_snapshot *snapshot, const struct shown *shown,
+                         struct exposition *exposition, bool is_begun)
+{
+    const struct family *family = shown->series->family;
+    const struct metric_distribution *distribution = shown->distribution;
+    struct exposition_native native;
+    void *native_room = NULL;
+    struct exposition_bucket *buckets = NULL;
+    struct exposition_sample sample = {
+        .labels = labels_slice(shown->series),
+        .has_plain_labels = shown->series->is_plain,
+        .has_time = snapshot->has_timestamps,
+        .time_ns = shown->time_ns,
+        .created_ns = shown->start_ns >= NS_PER_S ? shown->start_ns : 0,
+        .value = shown->value,
+    };
+    bool is_shown = true;
+    if (distribution != NULL) {
+        size_t room = distribution->bounds_count + distribution->quantiles.count + 1;
+        sample.exemplars = distribution->exemplars;
+        sample.exemplars_count = distribution->exemplars_count;
+        if (distribution->kind != METRIC_SUM) {
+            buckets = mem_try_alloc(room * sizeof(*buckets));
+            is_shown = buckets != NULL;
+            exposition->has_failed |= !is_shown;
+            sample.value = distribution->sum;
+            sample.count = distribution->count;
+            sample.buckets = buckets;
+        }
+    }
+    if (buckets != NULL && distribution->kind == METRIC_SUMMARY) {
+        sample.buckets_count = quantile_buckets(&distribution->quantiles, buckets);
+    } else if (buckets != NULL && distribution->kind == METRIC_HISTOGRAM) {
+        sample.buckets_count = explicit_buckets(distribution, buckets);
+        sample.buckets_count = place_exemplars(distribution, buckets, sample.buckets_count);
+    } else if (buckets != NULL) {
+        is_shown = native_of(distribution, &native, &native_room);
+        sample.native = &native;
+        sample.exemplars_count = distribution->exemplars_count;
+    }
+    if (is_shown && !is_begun)
+        exposition_begin(exposition, &(struct exposition_family){
+                                         .name = family->name,
+                                         .help = family->help,
+                                         .type = family->type,
+                                     });
+    if (is_shown)
+        exposition_add(exposition, &sample);
+    mem_free(native_room);
+    mem_free(buckets);
+    return is_shown;
+}
+
+/* Of series with equal labels the one whose point came last. They lie side by side. */
+static const struct shown *last_of_equal(const struct metric_snapshot *snapshot, size_t *at)
+{
+    const struct shown *best = &snapshot->shown[*at];
+    for (; *at + 1 < snapshot->count; ++*at) {
+        const struct shown *next = &snapshot->shown[*at + 1];
+        if (next->series->family != best->series->family ||
+            !slice_equal(labels_slice(next->series), labels_slice(best->series)))
+            break;
+        best = next->updated_ns > best->updated_ns ? next : best;
+    }
+    return best;
+}
+
+void metric_snapshot_write(struct metric_snapshot *snapshot, struct exposition *exposition)
+{
+    struct slice target_name = slice_of_text(snapshot->target_name);
+    const struct family *family = NULL;
+    bool is_begun = false;
+    size_t targets;
+    sort_resources(snapshot, &targets);
+    if (!sort_shown(snapshot)) {
+        exposition->has_failed = true;
+        return;
+    }
+    for (size_t i = 0; i < snapshot->count && !exposition->has_failed; i++) {
+        const struct shown *shown = last_of_equal(snapshot, &i);
+        if (shown->series->family != family) {
+            family = shown->series->family;
+            if (targets > 0 && compare_slices(target_name, family->name) < 0) {
+                write_targets(snapshot, targets, target_name, exposition);
+                targets = 0;
+            }
+            is_begun = false;
+        }
+        is_begun |= write_series(snapshot, shown, exposition, is_begun);
+    }
+    if (targets > 0)
+        write_targets(snapshot, targets, target_name, exposition);
+    exposition_end(exposition);
+}

@@ -1,0 +1,827 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Series are found by a hash over what the Go collector's exporter identifies them by: the metric's
+ * name and kind, its scope, the attributes in any order, job and instance. Their labels are written
+ * once, when they first come. */
+#include "exporters/prometheus/metric_store.h"
+
+#include <assert.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/random.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "exporters/prometheus/metric_series.h"
+#include "src/base/budget.h"
+#include "src/base/clock.h"
+#include "src/base/hash_table.h"
+#include "src/base/mem.h"
+
+struct metric_store {
+    struct metric_store_settings settings;
+    uint64_t seed;
+    char *target_name;
+    pthread_mutex_t lock; /* guards all below */
+    struct hash_table series;
+    struct hash_table families;
+    struct hash_table resources;
+    uint64_t bytes; /* charged */
+    uint64_t live_series;
+    struct series **order; /* of the last scrape; NULL: removed since */
+    size_t order_count;
+};
+
+/* The namespace is translated like a label here. */
+static char *target_name_of(const struct prometheus_naming *naming)
+{
+    static const char name[] = "target_info";
+    struct slice space = slice_of_text(naming->name_space);
+    char *text = mem_zalloc(prometheus_label_name_max(space) + 1 + sizeof(name));
+    size_t size = space.size > 0 ? prometheus_label_name(naming, space, text) : 0;
+    if (size > 0)
+        text[size++] = '_';
+    memcpy(text + size, name, sizeof(name));
+    return text;
+}
+
+struct metric_store *metric_store_create(const struct metric_store_settings *settings)
+{
+    struct metric_store *store = mem_zalloc(sizeof(*store));
+    store->settings = *settings;
+    if (getrandom(&store->seed, sizeof(store->seed), 0) != sizeof(store->seed))
+        store->seed = clock_wall_ns();
+    store->target_name = target_name_of(&settings->labels.naming);
+    pthread_mutex_init(&store->lock, NULL);
+    return store;
+}
+
+static bool charge(struct metric_store *store, size_t bytes)
+{
+    if (!budget_try_take(store->settings.budget, bytes))
+        return false;
+    store->bytes += bytes;
+    return true;
+}
+
+static void discharge(struct metric_store *store, size_t bytes)
+{
+    assert(store->bytes >= bytes);
+    store->bytes -= bytes;
+    budget_return(store->settings.budget, bytes);
+}
+
+static void distribution_unref(struct metric_store *store, struct metric_distribution *distribution)
+{
+    if (distribution == NULL || --distribution->refs > 0)
+        return;
+    discharge(store, distribution->bytes);
+    metric_distribution_free(distribution);
+}
+
+static size_t family_bytes(const struct family *family)
+{
+    return sizeof(*family) + family->name.size + family->help.size;
+}
+
+static void family_unref(struct metric_store *store, struct family *family)
+{
+    if (--family->refs > 0)
+        return;
+    discharge(store, family_bytes(family));
+    mem_free(family);
+}
+
+static void resource_unref(struct metric_store *store, struct resource *resource)
+{
+    if (--resource->refs > 0)
+        return;
+    discharge(store, sizeof(*resource) + resource->labels.size);
+    mem_free(resource);
+}
+
+static size_t series_bytes(const struct series *series)
+{
+    /* And its place in the table. */
+    return sizeof(*series) + series->labels_bytes + 2 * sizeof(struct hash_entry);
+}
+
+static void series_unref(struct metric_store *store, struct series *series)
+{
+    if (--series->refs > 0)
+        return;
+    distribution_unref(store, series->distribution);
+    if (series->family != NULL)
+        family_unref(store, series->family);
+    resource_unref(store, series->resource);
+    discharge(store, series_bytes(series));
+    mem_free(series);
+}
+
+static void resource_leave(struct metric_store *store, struct resource *resource)
+{
+    if (--resource->live == 0)
+        hash_table_remove(&store->resources, resource->hash.low, resource);
+}
+
+static void series_remove(struct metric_store *store, struct series *series)
+{
+    hash_table_remove(&store->series, series->hash.low, series);
+    store->live_series -= series->unusable == NULL;
+    if (series->place != PLACE_NONE)
+        store->order[series->place] = NULL;
+    series->is_removed = true;
+    if (series->family != NULL && --series->family->live == 0)
+        hash_table_remove(&store->families, series->family->hash, series->family);
+    resource_leave(store, series->resource);
+    series_unref(store, series);
+}
+
+/* Removes what did not come since; UINT64_MAX: everything. */
+static void remove_older(struct metric_store *store, uint64_t since_ns)
+{
+    size_t at = 0;
+    struct series *series;
+    size_t count = 0;
+    struct series **old = mem_alloc((store->series.count + 1) * sizeof(*old));
+    while ((series = hash_table_each(&store->series, &at)) != NULL)
+        if (series->updated_ns < since_ns)
+            old[count++] = series;
+    for (size_t i = 0; i < count; i++)
+        series_remove(store, old[i]);
+    mem_free(old);
+}
+
+static void set_order(struct metric_store *store, struct series **order, size_t count)
+{
+    discharge(store, store->order_count * sizeof(struct series *));
+    mem_free(store->order);
+    store->order = order;
+    store->order_count = count;
+}
+
+void metric_store_destroy(struct metric_store *store)
+{
+    if (store == NULL)
+        return;
+    remove_older(store, UINT64_MAX);
+    set_order(store, NULL, 0);
+    assert(store->bytes == 0 && store->live_series == 0);
+    hash_table_clear(&store->series);
+    hash_table_clear(&store->families);
+    hash_table_clear(&store->resources);
+    pthread_mutex_destroy(&store->lock);
+    mem_free(store->target_name);
+    mem_free(store);
+}
+
+void metric_store_expire(struct metric_store *store, uint64_t now_ns)
+{
+    pthread_mutex_lock(&store->lock);
+    if (now_ns >= store->settings.expiration_ns)
+        remove_older(store, now_ns - store->settings.expiration_ns);
+    if (store->live_series == 0)
+        set_order(store, NULL, 0);
+    pthread_mutex_unlock(&store->lock);
+}
+
+struct metric_store_figures metric_store_figures(struct metric_store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    struct metric_store_figures figures = {
+        .series = store->live_series, .families = store->families.count, .bytes = store->bytes};
+    pthread_mutex_unlock(&store->lock);
+    return figures;
+}
+
+/* A request on its way into the store. */
+struct adding {
+    struct metric_store *store;
+    uint64_t now_ns;
+    struct metric_store_losses losses;
+    const char *unusable; /* why the series that is being made can have no points; NULL: it can */
+    struct metric_labels labels; /* large */
+};
+
+static void lose(struct adding *adding, const struct metric *metric, const char *reason,
+                 bool is_memory)
+{
+    if (is_memory)
+        adding->losses.no_room++;
+    else
+        adding->losses.unusable++;
+    adding->losses.reason = reason;
+    adding->losses.name = metric->name;
+}
+
+/* NULL: no memory. */
+static struct resource *resource_create(struct adding *adding, const struct resource_view *view)
+{
+    struct metric_store *store = adding->store;
+    struct metric_labels *labels = &adding->labels;
+    struct resource *resource = NULL;
+    metric_labels_init(labels, &store->settings.labels, store->settings.budget);
+    bool has_target = view->service.data != NULL && view->instance.data != NULL &&
+                      view->instance.size > 0 && view->service.size > 0;
+    if (has_target)
+        metric_labels_of_target(labels, view);
+    if (labels->failure != NULL) {
+        has_target = false;
+        labels->count = 0;
+    }
+    size_t room = has_target ? metric_labels_bytes_max(labels) : 0;
+    char *text = arena_try_alloc(&labels->arena, room + 1);
+    bool is_plain = true;
+    size_t size = text != NULL && has_target ? metric_labels_write(labels, text, &is_plain) : 0;
+    if (text != NULL && charge(store, sizeof(*resource) + size)) {
+        resource = mem_zalloc(sizeof(*resource) + size);
+        resource->hash = view->hash;
+        resource->target = view->target;
+        resource->has_target = has_target;
+        resource->has_plain_labels = is_plain;
+        if (size > 0)
+            memcpy(resource + 1, text, size);
+        resource->labels = slice_of(resource + 1, size);
+    }
+    metric_labels_fini(labels);
+    return resource;
+}
+
+/* With a reference. NULL: no memory. */
+static struct resource *resource_get(struct adding *adding, struct resource_view *view)
+{
+    struct metric_store *store = adding->store;
+    size_t at = 0;
+    struct resource *resource = view->known;
+    while (resource == NULL &&
+           (resource = hash_table_next(&store->resources, view->hash.low, &at)) != NULL)
+        if (resource->hash.high != view->hash.high)
+            resource = NULL;
+        else
+            break;
+    if (resource == NULL) {
+        resource = resource_create(adding, view);
+        if (resource == NULL)
+            return NULL;
+        if (!hash_table_add(&store->resources, view->hash.low, resource)) {
+            resource->refs = 1;
+            resource_unref(store, resource);
+            return NULL;
+        }
+    }
+    view->known = resource;
+    resource->refs++;
+    resource->live++;
+    resource->updated_ns = adding->now_ns;
+    return resource;
+}
+
+static enum exposition_type type_of(const struct metric *metric)
+{
+    return metric->kind == METRIC_GAUGE ? EXPOSITION_GAUGE
+           : metric->kind == METRIC_SUM
+               ? metric->is_monotonic ? EXPOSITION_COUNTER : EXPOSITION_GAUGE
+           : metric->kind == METRIC_SUMMARY ? EXPOSITION_SUMMARY
+                                            : EXPOSITION_HISTOGRAM;
+}
+
+static struct family *family_find(const struct metric_store *store, struct slice name)
+{
+    uint64_t hash = XXH3_64bits_withSeed(name.data, name.size, store->seed);
+    size_t at = 0;
+    struct family *family;
+    while ((family = hash_table_next(&store->families, hash, &at)) != NULL)
+        if (slice_equal(family->name, name))
+            return family;
+    return NULL;
+}
+
+static bool cut_end(struct slice *name, const char *suffix)
+{
+    size_t size = strlen(suffix);
+    if (name->size <= size || memcmp(name->data + name->size - size, suffix, size) != 0)
+        return false;
+    name->size -= size;
+    return true;
+}
+
+/* Whether a name would be that of a line of another family. text has room for 8 bytes behind the
+ * name. */
+static bool has_collision(const struct metric_store *store, char *text, size_t size,
+                          enum exposition_type type)
+{
+    static const char *const suffixes[] = {"_count", "_sum", "_bucket"};
+    for (size_t i = 0; i < 3; i++) {
+        bool is_bucket = i == 2;
+        struct slice base = slice_of(text, size);
+        const struct family *other = cut_end(&base, suffixes[i]) ? family_find(store, base) : NULL;
+        if (other != NULL && (other->type == EXPOSITION_HISTOGRAM ||
+                              (other->type == EXPOSITION_SUMMARY && !is_bucket)))
+            return true;
+        if (type != EXPOSITION_HISTOGRAM && (type != EXPOSITION_SUMMARY || is_bucket))
+            continue;
+        size_t suffix = strlen(suffixes[i]);
+        memcpy(text + size, suffixes[i], suffix);
+        if (family_find(store, slice_of(text, size + suffix)) != NULL)
+            return true;
+    }
+    return false;
+}
+
+/* With a reference. NULL: no memory, or adding->unusable says why. */
+static struct family *family_get(struct adding *adding, const struct metric *metric,
+                                 bool *ret_has_memory)
+{
+    enum { SUFFIX_BYTES_MAX = 8 };
+    struct metric_store *store = adding->store;
+    const struct prometheus_naming *naming = &store->settings.labels.naming;
+    struct arena *arena = &adding->labels.arena;
+    enum exposition_type type = type_of(metric);
+    char *text =
+        arena_try_alloc(arena, prometheus_metric_name_max(naming, metric) + SUFFIX_BYTES_MAX);
+    if (text == NULL) {
+        *ret_has_memory = false;
+        return NULL;
+    }
+    struct slice name = slice_of(text, prometheus_metric_name(naming, metric, text));
+    if (name.size == 0) {
+        adding->unusable = "it has no name that Prometheus could take";
+        return NULL;
+    }
+    struct family *family = family_find(store, name);
+    if (family != NULL && family->type != type) {
+        adding->unusable = "another metric has its name and another type";
+        return NULL;
+    }
+    if (family != NULL) {
+        family->refs++;
+        return family;
+    }
+    if (has_collision(store, text, name.size, type)) {
+        adding->unusable = "its name is that of a part of another metric";
+        return NULL;
+    }
+    size_t bytes = sizeof(*family) + name.size + metric->description.size;
+    family = charge(store, bytes) ? mem_zalloc(bytes) : NULL;
+    if (family == NULL) {
+        *ret_has_memory = false;
+        return NULL;
+    }
+    uint8_t *copy = (uint8_t *)(family + 1);
+    memcpy(copy, name.data, name.size);
+    if (metric->description.size > 0)
+        memcpy(copy + name.size, metric->description.data, metric->description.size);
+    family->name = slice_of(copy, name.size);
+    family->help = slice_of(copy + name.size, metric->description.size);
+    family->type = type;
+    family->hash = XXH3_64bits_withSeed(name.data, name.size, store->seed);
+    family->refs = 1;
+    if (!hash_table_add(&store->families, family->hash, family)) {
+        family_unref(store, family);
+        *ret_has_memory = false;
+        return NULL;
+    }
+    return family;
+}
+
+/* Gives a reference back of a family that no series has taken. */
+static void family_drop(struct metric_store *store, struct family *family)
+{
+    if (family->live == 0)
+        hash_table_remove(&store->families, family->hash, family);
+    family_unref(store, family);
+}
+
+/* Where a point belongs. */
+struct place {
+    struct resource_view *resource;
+    const struct scope_view *scope;
+    const struct metric *metric;
+    struct metric_hash hash; /* of the series */
+    uint32_t form;
+};
+
+/* Takes over the references to family, which may be NULL, and resource. NULL: no memory. */
+static struct series *series_create(struct adding *adding, const struct place *place,
+                                    enum metric_kind kind, struct family *family,
+                                    struct resource *resource)
+{
+    struct metric_store *store = adding->store;
+    struct metric_labels *labels = &adding->labels;
+    bool is_shown = adding->unusable == NULL;
+    size_t room = is_shown ? metric_labels_bytes_max(labels) : 0;
+    char *text = arena_try_alloc(&labels->arena, room + 1);
+    bool is_plain = true;
+    if (text == NULL)
+        return NULL;
+    size_t size = is_shown ? metric_labels_write(labels, text, &is_plain) : 0;
+    const struct series model = {.labels_bytes = (uint32_t)size};
+    if (!charge(store, series_bytes(&model)))
+        return NULL;
+    struct series *series = mem_zalloc(sizeof(*series) + size);
+    if (!hash_table_add(&store->series, place->hash.low, series)) {
+        discharge(store, series_bytes(&model));
+        mem_free(series);
+        return NULL;
+    }
+    series->refs = 1;
+    series->place = PLACE_NONE;
+    series->labels_count = (uint16_t)(is_shown ? labels->count : 0);
+    series->is_plain = is_plain;
+    series->kind = kind;
+    series->hash = place->hash;
+    series->form = place->form;
+    series->labels_bytes = (uint32_t)size;
+    memcpy(series->labels, text, size);
+    series->unusable = adding->unusable;
+    series->family = family;
+    series->resource = resource;
+    if (family != NULL)
+        family->live++;
+    store->live_series += is_shown;
+    return series;
+}
+
+/* Makes the series of a point. One that Prometheus cannot get is kept too, without labels, so that
+ * its later points cost little. NULL: no memory; the point is counted. */
+static struct series *series_begin(struct adding *adding, const struct place *place,
+                                   const struct metric_point *point)
+{
+    struct metric_store *store = adding->store;
+    struct metric_labels *labels = &adding->labels;
+    struct resource *resource = resource_get(adding, place->resource);
+    if (resource == NULL) {
+        lose(adding, place->metric, "the budget has no room for another resource", true);
+        return NULL;
+    }
+    metric_labels_init(labels, &store->settings.labels, store->settings.budget);
+    adding->unusable = NULL;
+    bool has_memory = true;
+    struct family *family = family_get(adding, place->metric, &has_memory);
+    if (family != NULL) {
+        metric_labels_of_series(labels, place->resource, place->scope, point);
+        has_memory = !labels->is_memory;
+        adding->unusable = labels->failure;
+    }
+    if (family != NULL && adding->unusable != NULL) {
+        family_drop(store, family);
+        family = NULL;
+    }
+    struct series *series =
+        has_memory ? series_create(adding, place, point->kind, family, resource) : NULL;
+    if (series == NULL) {
+        lose(adding, place->metric, "the budget has no room for another series", true);
+        if (family != NULL)
+            family_drop(store, family);
+        resource_leave(store, resource);
+        place->resource->known = resource->live > 0 ? resource : NULL;
+        resource_unref(store, resource);
+    } else if (series->unusable != NULL) {
+        series->time_ns = adding->now_ns;
+    }
+    metric_labels_fini(labels);
+    return series;
+}
+
+static struct series *series_find(const struct metric_store *store, const struct metric_hash *hash)
+{
+    size_t at = 0;
+    struct series *series;
+    while ((series = hash_table_next(&store->series, hash->low, &at)) != NULL)
+        if (series->hash.high == hash->high)
+            return series;
+    return NULL;
+}
+
+/* Points of a series with another unit have another name. A series that clashed with another one is
+ * tried again after a while. Points of another process of the same job
+ * and instance belong to another target_info. */
+static struct series *series_adapt(struct adding *adding, struct series *series,
+                                   const struct place *place)
+{
+    struct metric_store *store = adding->store;
+    bool is_over = series->unusable != NULL &&
+                   adding->now_ns - series->time_ns >= store->settings.expiration_ns;
+    if (series->form != place->form || is_over) {
+        series_remove(store, series);
+        return NULL;
+    }
+    if (series->resource->hash.low != place->resource->hash.low ||
+        series->resource->hash.high != place->resource->hash.high) {
+        struct resource *resource = resource_get(adding, place->resource);
+        if (resource == NULL)
+            return series;
+        resource_leave(store, series->resource);
+        resource_unref(store, series->resource);
+        series->resource = resource;
+    }
+    return series;
+}
+
+static void series_set_number(struct series *series, const struct metric_point *point,
+                              bool is_added)
+{
+    int64_t integer = is_added && series->is_integer ? series->integer : 0;
+    double real = is_added && !series->is_integer ? series->real : 0;
+    series->is_integer = point->is_integer;
+    if (point->is_integer)
+        series->integer = (int64_t)((uint64_t)integer + (uint64_t)point->integer);
+    else
+        series->real = real + point->real;
+}
+
+/* Sets what the point has besides a number. False: no memory. */
+static bool series_set_distribution(struct metric_store *store, struct series *series,
+                                    const struct metric_point *point, bool is_added)
+{
+    struct metric_distribution *old = series->distribution;
+    struct metric_distribution *made = NULL;
+    bool is_number = point->kind == METRIC_GAUGE || point->kind == METRIC_SUM;
+    struct metric_items exemplars =
+        metric_items_of(point->bytes, metric_point_exemplars(METRIC_SUM));
+    struct slice bytes;
+    if (!is_number ||
+        (series->family->type == EXPOSITION_COUNTER && metric_items_next(&exemplars, &bytes))) {
+        made = metric_distribution_of(point);
+        if (made != NULL && is_added && !is_number) {
+            struct metric_distribution *after = made;
+            made = metric_distribution_sum(old, after,
+                                           (int64_t)point->time_ns >= (int64_t)series->time_ns);
+            metric_distribution_free(after);
+        }
+        if (made == NULL || !charge(store, made->bytes)) {
+            metric_distribution_free(made);
+            return false;
+        }
+    }
+    series->distribution = made;
+    distribution_unref(store, old);
+    return true;
+}
+
+/* The rules of the Go collector: the last point counts; a delta is added if it begins where the
+ * last one ended, and begins anew otherwise. An older delta of a histogram is dropped. */
+static void take_point(struct adding *adding, const struct place *place,
+                       const struct metric_point *point)
+{
+    struct metric_store *store = adding->store;
+    const struct metric *metric = place->metric;
+    bool is_delta = metric->temporality == TEMPORALITY_DELTA;
+    bool is_histogram = point->kind == METRIC_HISTOGRAM || point->kind == METRIC_EXPONENTIAL;
+    struct series *series = series_find(store, &place->hash);
+    bool is_added = false;
+    if (series != NULL)
+        series = series_adapt(adding, series, place);
+    if (series == NULL) {
+        series = series_begin(adding, place, point);
+        if (series == NULL)
+            return;
+    } else if (series->unusable == NULL) {
+        bool is_older = (int64_t)point->time_ns < (int64_t)series->time_ns;
+        bool follows = is_delta && point->start_ns == series->time_ns;
+        if (is_histogram && is_delta) {
+            if (!follows && (int64_t)point->start_ns <= (int64_t)series->time_ns) {
+                lose(adding, metric,
+                     "a delta of a histogram does not begin where the last one ended", false);
+                return;
+            }
+        } else if (is_older || (is_histogram && metric->temporality != TEMPORALITY_CUMULATIVE)) {
+            return;
+        }
+        is_added = follows && (is_histogram || metric->kind == METRIC_SUM);
+    }
+    if (series->unusable != NULL) {
+        series->updated_ns = series->resource->updated_ns = adding->now_ns;
+        lose(adding, metric, series->unusable, false);
+        return;
+    }
+    if (!series_set_distribution(store, series, point, is_added)) {
+        lose(adding, metric, "there is no memory for its buckets or exemplars", true);
+        if (series->updated_ns == 0)
+            series_remove(store, series);
+        return;
+    }
+    bool is_number = point->kind == METRIC_GAUGE || point->kind == METRIC_SUM;
+    if (is_number)
+        series_set_number(series, point, is_added);
+    if (!is_added)
+        series->start_ns = point->start_ns;
+    if (!is_added || (int64_t)point->time_ns > (int64_t)series->time_ns)
+        series->time_ns = point->time_ns;
+    series->updated_ns = adding->now_ns;
+    series->resource->updated_ns = adding->now_ns;
+}
+
+/* Whether Prometheus has something for the metric. */
+static const char *unusable_reason(const struct metric *metric)
+{
+    if (metric->kind == METRIC_NONE)
+        return "it has no data, or is of an unknown type";
+    if (metric->kind != METRIC_SUM)
+        return NULL;
+    if (metric->temporality == TEMPORALITY_UNSPECIFIED)
+        return "it is a sum without aggregation temporality";
+    return metric->temporality == TEMPORALITY_DELTA && !metric->is_monotonic
+               ? "it is a delta of a sum that is not monotonic"
+               : NULL;
+}
+
+static void add_metric(struct adding *adding, struct resource_view *resource,
+                       const struct scope_view *scope, struct slice bytes)
+{
+    struct metric_store *store = adding->store;
+    struct metric metric = metric_read(bytes);
+    const char *reason = unusable_reason(&metric);
+    struct metric_items points = metric_items_of(metric.data, 1);
+    while (metric_items_next(&points, &bytes)) {
+        if (reason != NULL) {
+            lose(adding, &metric, reason, false);
+            continue;
+        }
+        struct metric_point point = metric_point_read(metric.kind, bytes);
+        struct {
+            struct metric_hash name;
+            struct metric_hash scope;
+            struct metric_hash attributes;
+            struct metric_hash target;
+            struct metric_hash resource;
+            uint64_t kind;
+        } parts = {
+            .name = metric_hash_of(store->seed, metric.name),
+            .scope = scope->hash,
+            .attributes =
+                metric_hash_of_attributes(store->seed, bytes, metric_point_attributes(metric.kind)),
+            .target = resource->target,
+            .resource =
+                store->settings.labels.has_resource ? resource->hash : (struct metric_hash){0},
+            .kind = metric.kind,
+        };
+        struct place place = {
+            .resource = resource,
+            .scope = scope,
+            .metric = &metric,
+            .hash = metric_hash_of(store->seed, slice_of(&parts, sizeof(parts))),
+            .form = (uint32_t)XXH3_64bits(metric.unit.data, metric.unit.size) + type_of(&metric),
+        };
+        if (!point.is_absent) {
+            take_point(adding, &place, &point);
+            continue;
+        }
+        /* As in the Go collector, the rest of the metric is passed over. */
+        struct series *series = series_find(store, &place.hash);
+        if (series != NULL) {
+            series_remove(store, series);
+            resource->known = NULL;
+        }
+        return;
+    }
+}
+
+/* ScopeMetrics: 1 scope, 2 metrics, 3 schema_url. */
+static void add_scope(struct adding *adding, struct resource_view *resource, struct slice bytes)
+{
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    struct slice scope = {0};
+    struct slice schema_url = {0};
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == 1)
+            scope = field.bytes;
+        else if (field.number == 3)
+            schema_url = field.bytes;
+    }
+    struct scope_view view = scope_view_of(adding->store->seed, scope, schema_url);
+    struct metric_items metrics = metric_items_of(bytes, 2);
+    while (metric_items_next(&metrics, &bytes))
+        add_metric(adding, resource, &view, bytes);
+}
+
+struct metric_store_losses metric_store_add(struct metric_store *store, struct slice request,
+                                            uint64_t now_ns)
+{
+    struct adding *adding = mem_alloc(sizeof(*adding));
+    adding->store = store;
+    adding->now_ns = now_ns;
+    adding->losses = (struct metric_store_losses){.reason = NULL};
+    pthread_mutex_lock(&store->lock);
+    /* ExportMetricsServiceRequest: 1 resource_metrics. ResourceMetrics: 1 resource, 2
+     * scope_metrics. */
+    struct metric_items resources = metric_items_of(request, 1);
+    struct slice bytes;
+    while (metric_items_next(&resources, &bytes)) {
+        struct metric_items found = metric_items_of(bytes, 1);
+        struct slice resource = {0};
+        while (metric_items_next(&found, &resource))
+            continue;
+        struct resource_view view = resource_view_of(store->seed, resource);
+        struct metric_items scopes = metric_items_of(bytes, 2);
+        while (metric_items_next(&scopes, &bytes))
+            add_scope(adding, &view, bytes);
+    }
+    pthread_mutex_unlock(&store->lock);
+    struct metric_store_losses losses = adding->losses;
+    mem_free(adding);
+    return losses;
+}
+
+static double value_of(const struct series *series)
+{
+    return series->is_integer ? (double)series->integer : series->real;
+}
+
+static void snapshot_add(struct metric_snapshot *snapshot, struct series *series)
+{
+    series->refs++;
+    if (series->distribution != NULL)
+        series->distribution->refs++;
+    snapshot->shown[snapshot->count++] = (struct shown){
+        .series = series,
+        .distribution = series->distribution,
+        .updated_ns = series->updated_ns,
+        .time_ns = series->time_ns,
+        .start_ns = series->start_ns,
+        .value = value_of(series),
+    };
+}
+
+struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
+{
+    pthread_mutex_lock(&store->lock);
+    size_t series_count = store->series.count;
+    size_t resources_count = store->resources.count;
+    struct metric_snapshot *snapshot =
+        mem_try_alloc(sizeof(*snapshot) + series_count * sizeof(struct shown) +
+                      resources_count * sizeof(struct resource *));
+    if (snapshot != NULL) {
+        size_t at = 0;
+        struct series *series;
+        struct resource *resource;
+        *snapshot = (struct metric_snapshot){
+            .has_timestamps = store->settings.has_timestamps,
+            .target_name = store->target_name,
+            .shown = (struct shown *)(snapshot + 1),
+            .resources = (struct resource **)((struct shown *)(snapshot + 1) + series_count),
+        };
+        for (size_t i = 0; i < store->order_count; i++)
+            if (store->order[i] != NULL)
+                snapshot_add(snapshot, store->order[i]);
+        snapshot->sorted_count = snapshot->count;
+        while (snapshot->count < store->live_series &&
+               (series = hash_table_each(&store->series, &at)) != NULL)
+            if (series->unusable == NULL && series->place == PLACE_NONE)
+                snapshot_add(snapshot, series);
+        at = 0;
+        while ((resource = hash_table_each(&store->resources, &at)) != NULL) {
+            resource->refs++;
+            snapshot->resources[snapshot->resources_count++] = resource;
+        }
+    }
+    pthread_mutex_unlock(&store->lock);
+    return snapshot;
+}
+
+/* Keeps the order of a snapshot that is sorted, for the next one. Without room for it the next one
+ * is sorted again. */
+static void keep_order(struct metric_store *store, const struct metric_snapshot *snapshot)
+{
+    size_t bytes = snapshot->count * sizeof(struct series *);
+    struct series **order = NULL;
+    if (charge(store, bytes)) {
+        order = mem_try_alloc(bytes + 1);
+        if (order == NULL)
+            discharge(store, bytes);
+    }
+    for (size_t i = 0; i < store->order_count; i++)
+        if (store->order[i] != NULL)
+            store->order[i]->place = PLACE_NONE;
+    size_t count = order != NULL ? snapshot->count : 0;
+    set_order(store, order, count);
+    for (size_t i = 0; i < count; i++) {
+        struct series *series = snapshot->shown[i].series;
+        order[i] = series->is_removed ? NULL : series;
+        if (!series->is_removed)
+            series->place = (uint32_t)i;
+    }
+}
+
+size_t metric_snapshot_count(const struct metric_snapshot *snapshot)
+{
+    return snapshot->count;
+}
+
+void metric_store_release(struct metric_store *store, struct metric_snapshot *snapshot)
+{
+    if (snapshot == NULL)
+        return;
+    pthread_mutex_lock(&store->lock);
+    if (snapshot->is_sorted && snapshot->has_news)
+        keep_order(store, snapshot);
+    for (size_t i = 0; i < snapshot->count; i++) {
+        distribution_unref(store, snapshot->shown[i].distribution);
+        series_unref(store, snapshot->shown[i].series);
+    }
+    for (size_t i = 0; i < snapshot->resources_count; i++)
+        resource_unref(store, snapshot->resources[i]);
+    pthread_mutex_unlock(&store->lock);
+    mem_free(snapshot);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The last point of every series that came, until it expires. One store per exporter, used by all
+ * lanes under its lock, which is never held for longer than one request or a copy of the list of
+ * series takes. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "exporters/prometheus/metric_labels.h"
+#include "src/base/slice.h"
+
+struct budget;
+struct exposition;
+struct metric_snapshot;
+struct metric_store;
+
+struct metric_store_settings {
+    struct metric_label_settings labels;
+    uint64_t expiration_ns;
+    bool has_timestamps;   /* they are shown */
+    struct budget *budget; /* series are charged to it */
+};
+
+struct metric_store *metric_store_create(const struct metric_store_settings *settings);
+/* No snapshot may be left. NULL is a no-op. */
+void metric_store_destroy(struct metric_store *store);
+
+/* What became of the points of a request. */
+struct metric_store_losses {
+    uint64_t unusable;  /* Prometheus has nothing for them, or their names or types clash */
+    uint64_t no_room;   /* the budget is used up */
+    const char *reason; /* of the last one; a constant, or NULL */
+    struct slice name;  /* of its metric, borrowed from the request */
+};
+
+/* Takes the points of an encoded ExportMetricsServiceRequest. now_ns: clock_now_ns. */
+struct metric_store_losses metric_store_add(struct metric_store *store, struct slice request,
+                                            uint64_t now_ns);
+/* Forgets what did not come for too long. */
+void metric_store_expire(struct metric_store *store, uint64_t now_ns);
+
+struct metric_store_figures {
+    uint64_t series;
+    uint64_t families;
+    uint64_t bytes;
+};
+struct metric_store_figures metric_store_figures(struct metric_store *store);
+
+/* What a scrape shows: all series as they are now. NULL: no memory. */
+struct metric_snapshot *metric_store_snapshot(struct metric_store *store);
+/* How many series it has. */
+size_t metric_snapshot_count(const struct metric_snapshot *snapshot);
+/* Sorts and writes all of it. Any thread; the snapshot is not used elsewhere meanwhile. */
+void metric_snapshot_write(struct metric_snapshot *snapshot, struct exposition *exposition);
+/* NULL is a no-op. */
+void metric_store_release(struct metric_store *store, struct metric_snapshot *snapshot);

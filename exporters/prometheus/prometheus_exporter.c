@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* prometheus: keeps the last point of each series and shows them at /metrics to whoever scrapes.
+ * Its server runs on lane 0; all lanes add to one store. What is long is written on the lane's
+ * helper thread. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exporters/prometheus/metric_store.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/mem.h"
+#include "src/codec/codec.h"
+#include "src/config/shared/exporter_queue_config.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
+#include "src/listen/http_responder.h"
+#include "src/net/server/http_server.h"
+#include "src/prometheus/exposition.h"
+
+/* So many series are written at once on the lane. */
+enum { SERIES_AT_ONCE = 1000, NAME_LOG_BYTES_MAX = 200 };
+
+enum strategy {
+    STRATEGY_UNSET,
+    STRATEGY_ESCAPED_WITH_SUFFIXES,
+    STRATEGY_ESCAPED,
+    STRATEGY_UTF8_WITH_SUFFIXES,
+    STRATEGY_NONE,
+};
+static const char *const strategies[] = {"",
+                                         "UnderscoreEscapingWithSuffixes",
+                                         "UnderscoreEscapingWithoutSuffixes",
+                                         "NoUTF8EscapingWithSuffixes",
+                                         "NoTranslation",
+                                         NULL};
+
+struct resource_to_telemetry_config {
+    bool enabled;
+    bool exclude_service_attributes;
+};
+
+struct prometheus_exporter_config {
+    struct exporter_queue_config exporter_queue;
+    struct http_server_config server;
+    const char *name_space;
+    struct config_pairs const_labels;
+    bool send_timestamps;
+    uint64_t metric_expiration_ns;
+    struct resource_to_telemetry_config resource;
+    bool enable_open_metrics;
+    bool without_scope_info;
+    bool add_metric_suffixes;
+    int translation_strategy;
+};
+
+static const struct config_field resource_to_telemetry_fields[] = {
+    CONFIG_BOOL(struct resource_to_telemetry_config, enabled, "enabled", "false",
+                "Make all resource attributes labels of every series."),
+    CONFIG_BOOL(struct resource_to_telemetry_config, exclude_service_attributes,
+                "exclude_service_attributes", "false",
+                "But not those that job and instance are made of."),
+    CONFIG_END,
+};
+
+#define OWNER struct prometheus_exporter_config
+static const struct config_field prometheus_exporter_fields[] = {
+    HTTP_RESPONDER_ROWS(OWNER, server, "", "true"),
+    SENDING_QUEUE_ROW(OWNER, CONFIG_NULL_IS_OFF),
+    CONFIG_TEXT(OWNER, name_space, "namespace", "", "Put in front of each metric's name, with _."),
+    CONFIG_PAIRS(OWNER, const_labels, "const_labels", "Labels of every series."),
+    CONFIG_BOOL(OWNER, send_timestamps, "send_timestamps", "false",
+                "Show when each point was measured."),
+    CONFIG_DURATION(OWNER, metric_expiration_ns, "metric_expiration", "5m", 0, INT64_MAX,
+                    "Forget series that did not come for so long."),
+    CONFIG_SECTION(OWNER, resource, struct resource_to_telemetry_config,
+                   "resource_to_telemetry_conversion", resource_to_telemetry_fields, NULL,
+                   "Resource attributes as labels; without it they are in target_info."),
+    CONFIG_BOOL(OWNER, enable_open_metrics, "enable_open_metrics", "false",
+                "Respond in OpenMetrics, with exemplars, to clients that prefer it."),
+    CONFIG_BOOL(OWNER, without_scope_info, "without_scope_info", "false",
+                "Leave out the labels otel_scope_…"),
+    CONFIG_UNUSED_BOOL(OWNER, add_metric_suffixes, "add_metric_suffixes", "true",
+                       "As in the Go collector, translation_strategy decides."),
+    CONFIG_CHOICE(OWNER, translation_strategy, "translation_strategy", "", strategies,
+                  "How names are translated."),
+    CONFIG_END,
+};
+#undef OWNER
+
+struct prometheus_counters {
+    counter series;
+    counter bytes;
+    counter scrapes;
+    counter unusable;
+    counter no_room;
+};
+
+static const struct counter_row prometheus_counter_rows[] = {
+    COUNTER(struct prometheus_counters, series, COUNTER_GAUGE, "spanflame_prometheus_series",
+            "Number of series that a scrape shows."),
+    COUNTER(struct prometheus_counters, bytes, COUNTER_GAUGE, "spanflame_prometheus_bytes",
+            "Bytes of the budget that they take."),
+    COUNTER(struct prometheus_counters, scrapes, COUNTER_SUM, "spanflame_prometheus_scrapes",
+            "Number of scrapes."),
+    COUNTER(struct prometheus_counters, unusable, COUNTER_SUM,
+            "spanflame_prometheus_unusable_points",
+            "Data points that Prometheus has no form for, or whose names or types clash."),
+    COUNTER(struct prometheus_counters, no_room, COUNTER_SUM, "spanflame_prometheus_refused_points",
+            "Data points of new series for which the budget had no room."),
+    COUNTER_END,
+};
+
+struct prometheus_exporter {
+    struct http_responder responder;
+    struct metric_store *store; /* of lane 0 */
+    struct timer expiry;
+};
+
+extern const struct component_factory prometheus_exporter_factory;
+
+static struct prometheus_exporter *prometheus_exporter_of(struct component *base)
+{
+    assert(base->factory == &prometheus_exporter_factory);
+    return (struct prometheus_exporter *)base;
+}
+
+/* The one with the server and the store. */
+static bool is_first(const struct component *self)
+{
+    return lane_index(self->lane) == 0;
+}
+
+static bool prometheus_exporter_check(const void *section, struct error *error)
+{
+    const struct prometheus_exporter_config *config = section;
+    return http_responder_check(&config->server, "0.0.0.0:8889", error);
+}
+
+/* One response to a scrape. */
+struct scrape {
+    struct helper_work work;
+    struct prometheus_exporter *exporter;
+    struct http_request *request;
+    struct metric_snapshot *snapshot;
+    struct exposition_format format;
+    struct exposition exposition;
+    bool is_compressed;
+    struct buffer *compressed; /* NULL: it is not, or it failed */
+};
+
+/* Whether the client prefers gzip to plain text: as the Go client, of equal ones plain text. */
+static bool prefers_gzip(struct slice header)
+{
+    double plain = -1;
+    double gzip = -1;
+    while (header.size > 0) {
+        const uint8_t *comma = memchr(header.data, ',', header.size);
+        size_t size = comma != NULL ? (size_t)(comma - header.data) : header.size;
+        struct slice part = slice_of(header.data, size);
+        const uint8_t *semicolon = size > 0 ? memchr(part.data, ';', size) : NULL;
+        double quality = 1;
+        if (semicolon != NULL) {
+            struct slice rest =
+                slice_trim(slice_of(semicolon + 1, size - (size_t)(semicolon + 1 - part.data)));
+            part.size = (size_t)(semicolon - part.data);
+            if (slice_begins_with(rest, "q=0"))
+                quality = rest.size > 4 && rest.data[3] == '.' ? (rest.data[4] - '0') / 10.0 : 0;
+        }
+        part = slice_trim(part);
+        if (slice_equal_text(part, "gzip"))
+            gzip = gzip > quality ? gzip : quality;
+        else if (slice_equal_text(part, "identity") || slice_equal_text(part, "*"))
+            plain = plain > quality ? plain : quality;
+        header =
+            slice_of(header.data + size + (comma != NULL), header.size - size - (comma != NULL));
+    }
+    return gzip > 0 && gzip > plain;
+}
+
+static void scrape_run(struct helper_work *work)
+{
+    struct scrape *scrape = (struct scrape *)work;
+    struct exposition *exposition = &scrape->exposition;
+    metric_snapshot_write(scrape->snapshot, exposition);
+    if (exposition->has_failed || !scrape->is_compressed)
+        return;
+    struct codec_box *box = codec_box_create(exposition->budget);
+    const struct batch_part part = {.bytes = slice_of(exposition->data, exposition->size)};
+    const struct codec_input input = {.parts = &part, .parts_count = 1, .level = -1};
+    if (codec_deflate(box, CODEC_GZIP, &input, &scrape->compressed) != CODEC_OK)
+        exposition->has_failed = true;
+    codec_box_destroy(box);
+}
+
+static void scrape_done(struct helper_work *work)
+{
+    struct scrape *scrape = (struct scrape *)work;
+    struct component *base = &scrape->exporter->responder.base;
+    char type[EXPOSITION_TYPE_BYTES_MAX];
+    exposition_content_type(&scrape->format, type);
+    if (scrape->exposition.has_failed) {
+        http_responder_respond_text(base, scrape->request, 503,
+                                    "no memory left in the budget for a scrape\n");
+    } else {
+        struct slice body = slice_of(scrape->exposition.data, scrape->exposition.size);
+        struct http_response response = {.status = 200, .headers = {{"content-type", type}}};
+        if (scrape->is_compressed) {
+            response.headers[1] = (struct http_header){"content-encoding", "gzip"};
+            body = buffer_slice(scrape->compressed);
+        }
+        response.body = body;
+        http_responder_respond(base, scrape->request, &response);
+    }
+    metric_store_release(scrape->exporter->store, scrape->snapshot);
+    exposition_fini(&scrape->exposition);
+    buffer_unref(scrape->compressed);
+    mem_free(scrape);
+}
+
+static void count_series(struct prometheus_exporter *exporter)
+{
+    struct prometheus_counters *counters = exporter->responder.base.counters;
+    struct metric_store_figures figures = metric_store_figures(exporter->store);
+    counter_set(&counters->series, figures.series);
+    counter_set(&counters->bytes, figures.bytes);
+}
+
+static void respond(struct component *base, struct http_request *request)
+{
+    struct prometheus_exporter *exporter = prometheus_exporter_of(base);
+    const struct prometheus_exporter_config *config = base->config;
+    struct prometheus_counters *counters = base->counters;
+    if (!slice_equal_text(http_request_path(request), "/metrics")) {
+        http_responder_respond_text(base, request, 404, "404 page not found\n");
+        return;
+    }
+    counter_add(&counters->scrapes, 1);
+    metric_store_expire(exporter->store, clock_now_ns());
+    count_series(exporter);
+    struct scrape *scrape = mem_alloc(sizeof(*scrape));
+    *scrape = (struct scrape){
+        .work = {.run = scrape_run, .done = scrape_done},
+        .exporter = exporter,
+        .request = request,
+        .snapshot = metric_store_snapshot(exporter->store),
+        .format = exposition_negotiate(http_request_header(request, "accept"),
+                                       config->enable_open_metrics),
+        .is_compressed = prefers_gzip(http_request_header(request, "accept-encoding")),
+    };
+    exposition_init(&scrape->exposition, &scrape->format, base->budget);
+    if (scrape->snapshot == NULL) {
+        scrape->exposition.has_failed = true;
+        scrape_done(&scrape->work);
+    } else if (metric_snapshot_count(scrape->snapshot) > SERIES_AT_ONCE) {
+        lane_help(base->lane, &scrape->work);
+    } else {
+        scrape_run(&scrape->work);
+        scrape_done(&scrape->work);
+    }
+}
+
+static void prometheus_exporter_consume(struct component *self, struct batch *batch,
+                                        struct receipt *receipt)
+{
+    struct prometheus_exporter *first = prometheus_exporter_of(self->first);
+    struct prometheus_counters *counters = self->counters;
+    struct batch_part whole;
+    assert(batch->signal == METRICS);
+    if (!batch_join(batch, self->budget, &whole)) {
+        struct outcome outcome = outcome_busy("no memory left in the budget to keep data points");
+        outcome.reason = LOSS_MEMORY;
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    struct metric_store_losses losses = metric_store_add(first->store, whole.bytes, clock_now_ns());
+    struct outcome outcome = outcome_accepted;
+    outcome.rejected_items = losses.unusable + losses.no_room;
+    outcome.invalid_items = losses.unusable;
+    counter_add(&counters->unusable, losses.unusable);
+    counter_add(&counters->no_room, losses.no_room);
+    if (losses.reason != NULL) {
+        char name[NAME_LOG_BYTES_MAX];
+        size_t size = losses.name.size < sizeof(name) - 1 ? losses.name.size : sizeof(name) - 1;
+        if (size > 0)
+            memcpy(name, losses.name.data, size);
+        name[size] = '\0';
+        log_warn(&self->logger, "left out data points that Prometheus cannot get",
+                 log_text("metric", name), log_text("reason", losses.reason),
+                 log_int("data_points", (int64_t)outcome.rejected_items));
+    }
+    if (is_first(self))
+        count_series(first);
+    buffer_unref(whole.owner);
+    receipt_resolve(receipt, &outcome);
+}
+
+static void on_expiry(struct timer *timer, void *arg)
+{
+    struct prometheus_exporter *exporter = arg;
+    const struct prometheus_exporter_config *config = exporter->responder.base.config;
+    metric_store_expire(exporter->store, clock_now_ns());
+    count_series(exporter);
+    lane_timer_start(exporter->responder.base.lane, timer, config->metric_expiration_ns);
+}
+
+static bool prometheus_exporter_create(struct component *self, struct error *error)
+{
+    struct prometheus_exporter *exporter = prometheus_exporter_of(self);
+    const struct prometheus_exporter_config *config = self->config;
+    enum strategy strategy = (enum strategy)config->translation_strategy;
+    timer_init(&exporter->expiry, on_expiry, exporter);
+    if (!is_first(self))
+        return true;
+    bool has_suffixes = strategy != STRATEGY_ESCAPED && strategy != STRATEGY_NONE;
+    exporter->store = metric_store_create(&(struct metric_store_settings){
+        .labels = {.naming = {.name_space = config->name_space,
+                              .has_suffixes = has_suffixes,
+                              .has_utf8 = strategy == STRATEGY_UTF8_WITH_SUFFIXES ||
+                                          strategy == STRATEGY_NONE},
+                   .const_labels = &config->const_labels,
+                   .has_scope = !config->without_scope_info,
+                   .has_resource = config->resource.enabled,
+                   .has_service = !config->resource.exclude_service_attributes},
+        .expiration_ns = config->metric_expiration_ns,
+        .has_timestamps = config->send_timestamps,
+        .budget = self->budget,
+    });
+    return http_responder_prepare(self, &config->server, respond, "Starting Prometheus exporter",
+                                  error);
+}
+
+static bool prometheus_exporter_start(struct component *self, struct error *error)
+{
+    struct prometheus_exporter *exporter = prometheus_exporter_of(self);
+    const struct prometheus_exporter_config *config = self->config;
+    if (!is_first(self))
+        return true;
+    if (config->metric_expiration_ns > 0)
+        lane_timer_start(self->lane, &exporter->expiry, config->metric_expiration_ns);
+    return http_responder_start(self, error);
+}
+
+static void prometheus_exporter_stop(struct component *self)
+{
+    struct prometheus_exporter *exporter = prometheus_exporter_of(self);
+    if (!is_first(self)) {
+        component_stopped(self);
+        return;
+    }
+    lane_timer_stop(self->lane, &exporter->expiry);
+    http_responder_stop(self);
+}
+
+static void prometheus_exporter_destroy(struct component *self)
+{
+    struct prometheus_exporter *exporter = prometheus_exporter_of(self);
+    if (!is_first(self))
+        return;
+    http_responder_destroy(self);
+    metric_store_destroy(exporter->store);
+}
+
+const struct component_factory prometheus_exporter_factory = {
+    .type = "prometheus",
+    .kind = EXPORTER,
+    .stability = "beta",
+    .signals = SIGNAL_METRICS,
+    .instance_size = sizeof(struct prometheus_exporter),
+    .config_size = sizeof(struct prometheus_exporter_config),
+    .fields = prometheus_exporter_fields,
+    .counters_size = sizeof(struct prometheus_counters),
+    .counters = prometheus_counter_rows,
+    .check = prometheus_exporter_check,
+    .create = prometheus_exporter_create,
+    .start = prometheus_exporter_start,
+    .consume = prometheus_exporter_consume,
+    .stop = prometheus_exporter_stop,
+    .destroy = prometheus_exporter_destroy,
+};

@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a scrape shows after some requests. Expected texts are what the Go collector's exporter
+ * shows for the same requests. */
+#include "exporters/prometheus/metric_store.h"
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/mem.h"
+#include "src/config/field.h"
+#include "src/otlp/json/json_read.h"
+#include "src/otlp/schema.h"
+#include "src/prometheus/exposition.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* A metric of one resource and scope. */
+#define METRICS_OF(resource, metrics)                                                              \
+    "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[" resource                               \
+    "]},\"scopeMetrics\":[{\"scope\":{\"name\":\"lib\",\"version\":\"1\"},"                        \
+    "\"metrics\":[" metrics "]}]}]}"
+#define TEXT(key, value)  "{\"key\":\"" key "\",\"value\":{\"stringValue\":\"" value "\"}}"
+#define SERVICE           TEXT("service.name", "shop")
+#define INSTANCE          TEXT("service.instance.id", "i1")
+#define SCOPE_REST        "otel_scope_schema_url=\"\",otel_scope_version=\"1\""
+#define SCOPE             "otel_scope_name=\"lib\"," SCOPE_REST
+#define GAUGE(name, body) "{\"name\":\"" name "\",\"gauge\":{\"dataPoints\":[" body "]}}"
+#define SUM(name, temporality, monotonic, body)                                                    \
+    "{\"name\":\"" name "\",\"sum\":{\"aggregationTemporality\":" temporality                      \
+    ",\"isMonotonic\":" monotonic ",\"dataPoints\":[" body "]}}"
+#define HISTOGRAM(name, temporality, body)                                                         \
+    "{\"name\":\"" name "\",\"histogram\":{\"aggregationTemporality\":" temporality                \
+    ",\"dataPoints\":[" body "]}}"
+#define EXPONENTIAL(name, temporality, body)                                                       \
+    "{\"name\":\"" name "\",\"exponentialHistogram\":{\"aggregationTemporality\":" temporality     \
+    ",\"dataPoints\":[" body "]}}"
+#define POINT(start, time, rest)                                                                   \
+    "{\"startTimeUnixNano\":\"" start "\",\"timeUnixNano\":\"" time "\"," rest "}"
+
+enum { REQUESTS_MAX = 4 };
+
+static const struct config_pairs no_labels;
+
+struct fixture {
+    struct budget budget;
+    struct metric_store_settings settings;
+    struct metric_store *store;
+};
+
+static void open_store(struct fixture *fixture, uint64_t budget_bytes)
+{
+    budget_init(&fixture->budget, budget_bytes);
+    fixture->settings.budget = &fixture->budget;
+    fixture->store = metric_store_create(&fixture->settings);
+}
+
+static struct fixture default_fixture(void)
+{
+    return (struct fixture){
+        .settings = {.labels = {.naming = {.name_space = "", .has_suffixes = true},
+                                .const_labels = &no_labels,
+                                .has_scope = true,
+                                .has_service = true},
+                     .expiration_ns = 300 * (uint64_t)NS_PER_S},
+    };
+}
+
+static void close_store(struct fixture *fixture)
+{
+    metric_store_destroy(fixture->store);
+    assert_int_equal(budget_used(&fixture->budget), 0);
+    budget_fini(&fixture->budget);
+}
+
+static struct metric_store_losses add_at(struct fixture *fixture, const char *json, uint64_t now_s)
+{
+    struct buffer *encoded;
+    char reason[JSON_REASON_BYTES_MAX] = "";
+    enum json_result result =
+        json_read(otlp_request(METRICS), slice_of_text(json), NULL, &encoded, reason);
+    assert_string_equal(reason, "");
+    assert_int_equal(result, JSON_READ);
+    struct metric_store_losses losses =
+        metric_store_add(fixture->store, buffer_slice(encoded), now_s * NS_PER_S);
+    losses.name = slice_of(NULL, 0);
+    buffer_unref(encoded);
+    return losses;
+}
+
+static struct metric_store_losses add(struct fixture *fixture, const char *json)
+{
+    return add_at(fixture, json, 1000);
+}
+
+static size_t scraped_bytes;
+
+/* The caller frees it; scraped_bytes is its size. NULL: no memory. */
+static char *scrape(struct fixture *fixture, enum exposition_form form)
+{
+    const struct exposition_format format = {.form = form, .escaping = ESCAPING_UNDERSCORES};
+    struct exposition exposition;
+    char *text = NULL;
+    struct metric_snapshot *snapshot = metric_store_snapshot(fixture->store);
+    if (snapshot == NULL)
+        return NULL;
+    exposition_init(&exposition, &format, NULL);
+    metric_snapshot_write(snapshot, &exposition);
+    if (!exposition.has_failed) {
+        text = malloc(exposition.size + 1);
+        if (exposition.size > 0)
+            memcpy(text, exposition.data, exposition.size);
+        text[exposition.size] = '\0';
+        scraped_bytes = exposition.size;
+    }
+    exposition_fini(&exposition);
+    metric_store_release(fixture->store, snapshot);
+    return text;
+}
+
+static void expect(struct fixture *fixture, enum exposition_form form, const char *expected)
+{
+    char *text = scrape(fixture, form);
+    assert_non_null(text);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+struct shown_case {
+    const char *requests[REQUESTS_MAX];
+    const char *expected; /* in the text format */
+    uint64_t unusable;
+};
+
+static const struct shown_case shown_cases[] = {
+    {{METRICS_OF(SERVICE, GAUGE("queue.size", POINT("0", "5", "\"asInt\":7")))},
+     "# HELP queue_size \n# TYPE queue_size gauge\nqueue_size{job=\"shop\"," SCOPE "} 7\n",
+     0},
+    /* A counter; what is older than what was shown does not count. */
+    {{METRICS_OF(SERVICE, SUM("requests", "2", "true", POINT("1", "5", "\"asDouble\":2.5"))),
+      METRICS_OF(SERVICE, SUM("requests", "2", "true", POINT("1", "6", "\"asDouble\":3.5"))),
+      METRICS_OF(SERVICE, SUM("requests", "2", "true", POINT("1", "4", "\"asDouble\":9")))},
+     "# HELP requests_total \n# TYPE requests_total counter\nrequests_total{job=\"shop\"," SCOPE
+     "} 3.5\n",
+     0},
+    /* Deltas add up, in integers too; behind a gap they begin anew. */
+    {{METRICS_OF("", SUM("n", "1", "true", POINT("1", "5", "\"asInt\":2"))),
+      METRICS_OF("", SUM("n", "1", "true", POINT("5", "6", "\"asInt\":3")))},
+     "# HELP n_total \n# TYPE n_total counter\nn_total{" SCOPE "} 5\n",
+     0},
+    {{METRICS_OF("", SUM("n", "1", "true", POINT("1", "5", "\"asInt\":2"))),
+      METRICS_OF("", SUM("n", "1", "true", POINT("6", "7", "\"asInt\":3")))},
+     "# HELP n_total \n# TYPE n_total counter\nn_total{" SCOPE "} 3\n",
+     0},
+    {{METRICS_OF("", SUM("n", "1", "true", POINT("1", "5", "\"asInt\":2"))),
+      METRICS_OF("", SUM("n", "1", "true", POINT("5", "6", "\"asDouble\":0.5")))},
+     "# HELP n_total \n# TYPE n_total counter\nn_total{" SCOPE "} 0.5\n",
+     0},
+    /* What Prometheus has no form for. */
+    {{METRICS_OF("", SUM("n", "1", "false", POINT("1", "5", "\"asInt\":2")) "," SUM(
+                         "m", "0", "true", POINT("1", "5", "\"asInt\":2")))},
+     "",
+     2},
+    /* A sum that may fall is a gauge. */
+    {{METRICS_OF("", SUM("n", "2", "false", POINT("1", "5", "\"asInt\":-2")))},
+     "# HELP n \n# TYPE n gauge\nn{" SCOPE "} -2\n",
+     0},
+    /* Without a recorded value the series ends, and the later points of the metric are passed over.
+     */
+    {{METRICS_OF("", GAUGE("g", POINT("0", "5", "\"asInt\":1"))),
+      METRICS_OF("", GAUGE("g", POINT("0", "6", "\"flags\":1") "," POINT(
+                                    "0", "7", "\"asInt\":2,\"attributes\":[" TEXT("a", "b") "]")))},
+     "",
+     0},
+    /* Attributes in any order; of equal names the types must agree. */
+    {{METRICS_OF("", GAUGE("g", POINT("0", "5",
+                                      "\"asInt\":1,\"attributes\":[" TEXT("a.b", "1") "," TEXT(
+                                          "c", "x\\\"y") "]"))),
+      METRICS_OF("", GAUGE("g", POINT("0", "6",
+                                      "\"asInt\":2,\"attributes\":[" TEXT("c", "x\\\"y") "," TEXT(
+                                          "a.b", "1") "]"))),
+      METRICS_OF("", SUM("g", "2", "false", POINT("0", "6", "\"asInt\":3"))),
+      METRICS_OF("", HISTOGRAM("g", "2", POINT("0", "6", "\"count\":\"0\"")))},
+     "# HELP g \n# TYPE g gauge\ng{" SCOPE "} 3\ng{a_b=\"1\",c=\"x\\\"y\"," SCOPE "} 2\n",
+     1},
+    /* Two labels with one name; labels that are reserved. */
+    {{METRICS_OF("", GAUGE("g", POINT("0", "5",
+                                      "\"asInt\":1,\"attributes\":[" TEXT("a.b", "1") "," TEXT(
+                                          "a_b", "2") "]"))),
+      METRICS_OF("",
+                 GAUGE("h", POINT("0", "5", "\"asInt\":1,\"attributes\":[" TEXT("__x", "1") "]"))),
+      METRICS_OF(SERVICE,
+                 GAUGE("k", POINT("0", "5", "\"asInt\":1,\"attributes\":[" TEXT("job", "1") "]")))},
+     "",
+     3},
+    /* A name that is a line of another metric. */
+    {{METRICS_OF("", HISTOGRAM("h", "2", POINT("1", "5", "\"count\":\"0\""))),
+      METRICS_OF("", GAUGE("h.count", POINT("1", "5", "\"asInt\":1")))},
+     "# HELP h \n# TYPE h histogram\nh_bucket{" SCOPE ",le=\"+Inf\"} 0\nh_sum{" SCOPE
+     "} 0\nh_count{" SCOPE "} 0\n",
+     1},
+    /* Histograms: bounds in order, each once. */
+    {{METRICS_OF("", HISTOGRAM("h", "2",
+                               POINT("1", "5",
+                                     "\"count\":\"10\",\"sum\":1.5,\"bucketCounts\":[\"1\",\"2\","
+                                     "\"3\",\"4\"],\"explicitBounds\":[5,1,5]")))},
+     "# HELP h \n# TYPE h histogram\nh_bucket{" SCOPE ",le=\"1\"} 2\nh_bucket{" SCOPE
+     ",le=\"5\"} 3\nh_bucket{" SCOPE ",le=\"+Inf\"} 10\nh_sum{" SCOPE "} 1.5\nh_count{" SCOPE
+     "} 10\n",
+     0},
+    /* Deltas of histograms add up; one that overlaps is left out. */
+    {{METRICS_OF("", HISTOGRAM("h", "1",
+                               POINT("1", "5",
+                                     "\"count\":\"3\",\"sum\":1,\"bucketCounts\":[\"1\",\"2\"],"
+                                     "\"explicitBounds\":[1]"))),
+      METRICS_OF("", HISTOGRAM("h", "1",
+                               POINT("5", "6",
+                                     "\"count\":\"1\",\"sum\":2,\"bucketCounts\":[\"1\",\"0\"],"
+                                     "\"explicitBounds\":[1]"))),
+      METRICS_OF("", HISTOGRAM("h", "1",
+                               POINT("4", "7",
+                                     "\"count\":\"1\",\"sum\":2,\"bucketCounts\":[\"1\",\"0\"],"
+                                     "\"explicitBounds\":[1]")))},
+     "# HELP h \n# TYPE h histogram\nh_bucket{" SCOPE ",le=\"1\"} 2\nh_bucket{" SCOPE
+     ",le=\"+Inf\"} 4\nh_sum{" SCOPE "} 3\nh_count{" SCOPE "} 4\n",
+     1},
+    /* With other bounds the newer one counts alone. */
+    {{METRICS_OF("", HISTOGRAM("h", "1",
+                               POINT("1", "5",
+                                     "\"count\":\"3\",\"sum\":1,\"bucketCounts\":[\"1\",\"2\"],"
+                                     "\"explicitBounds\":[1]"))),
+      METRICS_OF("", HISTOGRAM("h", "1",
+                               POINT("5", "6",
+                                     "\"count\":\"1\",\"sum\":2,\"bucketCounts\":[\"1\",\"0\"],"
+                                     "\"explicitBounds\":[2]")))},
+     "# HELP h \n# TYPE h histogram\nh_bucket{" SCOPE ",le=\"2\"} 1\nh_bucket{" SCOPE
+     ",le=\"+Inf\"} 1\nh_sum{" SCOPE "} 2\nh_count{" SCOPE "} 1\n",
+     0},
+    {{METRICS_OF("", "{\"name\":\"s\",\"summary\":{\"dataPoints\":[" POINT(
+                         "1", "5",
+                         "\"count\":\"3\",\"sum\":6,\"quantileValues\":[{\"quantile\":0.9,"
+                         "\"value\":3},{\"quantile\":0.5,\"value\":2}]") "]}}")},
+     "# HELP s \n# TYPE s summary\ns{" SCOPE ",quantile=\"0.5\"} 2\ns{" SCOPE
+     ",quantile=\"0.9\"} 3\ns_sum{" SCOPE "} 6\ns_count{" SCOPE "} 3\n",
+     0},
+    /* The text has no native histograms; one whose counts do not add up is not shown at all. */
+    {{METRICS_OF(
+         "",
+         EXPONENTIAL(
+             "e", "2",
+             POINT("1", "5",
+                   "\"count\":\"3\",\"sum\":6,\"scale\":3,\"zeroCount\":\"1\","
+                   "\"positive\":{\"bucketCounts\":[\"2\"]}")) "," EXPONENTIAL("wrong", "2",
+                                                                               POINT("1", "5",
+                                                                                     "\"count\":"
+                                                                                     "\"3\"")))},
+     "# HELP e \n# TYPE e histogram\ne_bucket{" SCOPE ",le=\"+Inf\"} 3\ne_sum{" SCOPE
+     "} 6\ne_count{" SCOPE "} 3\n",
+     0},
+    /* Resources: with job and instance their other attributes are shown, those that become one
+     * label joined. */
+    {{METRICS_OF(SERVICE "," INSTANCE "," TEXT("service.namespace", "eu") "," TEXT(
+                     "a.b", "1") "," TEXT("a-b", "2") "," TEXT("job", "x"),
+                 GAUGE("g", POINT("0", "5", "\"asInt\":1")))},
+     "# HELP g \n# TYPE g gauge\ng{instance=\"i1\",job=\"eu/shop\"," SCOPE
+     "} 1\n# HELP target_info Target metadata\n# TYPE target_info gauge\n"
+     "target_info{a_b=\"1;2\",instance=\"i1\",job=\"eu/shop\"} 1\n",
+     0},
+};
+
+static void what_is_shown_follows_the_last_points(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(shown_cases) / sizeof(shown_cases[0]); i++) {
+        struct fixture fixture = default_fixture();
+        uint64_t unusable = 0;
+        open_store(&fixture, UINT64_MAX);
+        for (size_t k = 0; k < REQUESTS_MAX && shown_cases[i].requests[k] != NULL; k++) {
+            struct metric_store_losses losses = add(&fixture, shown_cases[i].requests[k]);
+            unusable += losses.unusable;
+            assert_int_equal(losses.no_room, 0);
+        }
+        expect(&fixture, EXPOSITION_TEXT, shown_cases[i].expected);
+        assert_int_equal(unusable, shown_cases[i].unusable);
+        close_store(&fixture);
+    }
+}
+
+static const char gauge_request[] = METRICS_OF(SERVICE "," INSTANCE "," TEXT("host.name", "h"),
+                                               GAUGE("g", POINT("0", "1500000000", "\"asInt\":1")));
+
+static void settings_decide_about_labels(void **state)
+{
+    (void)state;
+    static const struct config_pair pairs[] = {{"zone", "z"}, {"a b", "q"}};
+    static const struct config_pairs labels = {.count = 2, .pairs = pairs};
+    struct fixture fixture = default_fixture();
+    fixture.settings.labels.const_labels = &labels;
+    fixture.settings.labels.has_scope = false;
+    fixture.settings.has_timestamps = true;
+    fixture.settings.labels.naming.name_space = "my";
+    open_store(&fixture, UINT64_MAX);
+    add(&fixture, gauge_request);
+    expect(&fixture, EXPOSITION_TEXT,
+           "# HELP my_g \n# TYPE my_g gauge\n"
+           "my_g{a_b=\"q\",instance=\"i1\",job=\"shop\",zone=\"z\"} 1 1500\n"
+           "# HELP my_target_info Target metadata\n# TYPE my_target_info gauge\n"
+           "my_target_info{host_name=\"h\",instance=\"i1\",job=\"shop\"} 1\n");
+    close_store(&fixture);
+
+    fixture = default_fixture();
+    fixture.settings.labels.has_scope = false;
+    fixture.settings.labels.has_resource = true;
+    open_store(&fixture, UINT64_MAX);
+    add(&fixture, gauge_request);
+    expect(&fixture, EXPOSITION_TEXT,
+           "# HELP g \n# TYPE g gauge\n"
+           "g{host_name=\"h\",instance=\"i1\",job=\"shop\",service_instance_id=\"i1\","
+           "service_name=\"shop\"} 1\n"
+           "# HELP target_info Target metadata\n# TYPE target_info gauge\n"
+           "target_info{host_name=\"h\",instance=\"i1\",job=\"shop\"} 1\n");
+    close_store(&fixture);
+
+    fixture.settings.labels.has_service = false;
+    open_store(&fixture, UINT64_MAX);
+    add(&fixture, gauge_request);
+    char *text = scrape(&fixture, EXPOSITION_TEXT);
+    assert_non_null(strstr(text, "g{host_name=\"h\",instance=\"i1\",job=\"shop\"} 1\n"));
+    free(text);
+    close_store(&fixture);
+}
+
+/* Of the exemplars of a counter the last one is shown; each of a histogram in its bucket. */
+static void exemplars_are_shown_in_openmetrics(void **state)
+{
+    (void)state;
+    struct fixture fixture = default_fixture();
+    fixture.settings.labels.has_scope = false;
+    open_store(&fixture, UINT64_MAX);
+    add(&fixture,
+        METRICS_OF(
+            "",
+            SUM("n", "2", "true",
+                POINT(
+                    "1", "5",
+                    "\"asInt\":2,\"exemplars\":[{\"asInt\":\"1\",\"timeUnixNano\":"
+                    "\"1000000000\",\"spanId\":\"0102030405060708\"},{\"asDouble\":2,"
+                    "\"timeUnixNano\":\"2500000000\",\"traceId\":"
+                    "\"0102030405060708090a0b0c0d0e0f10\"}]")) "," HISTOGRAM("h", "2",
+                                                                             POINT(
+                                                                                 "1", "5",
+                                                                                 "\"count\":\"2\","
+                                                                                 "\"bucketCounts\":"
+                                                                                 "[\"1\",\"1\"],"
+                                                                                 "\"explicitBounds"
+                                                                                 "\":"
+                                                                                 "[1],"
+                                                                                 "\"exemplars\":[{"
+                                                                                 "\"asDouble\":0.5,"
+                                                                                 "\"timeUnixNano\":"
+                                                                                 "\"1000000000\","
+                                                                                 "\"spanId\":"
+                                                                                 "\"010203040506070"
+                                                                                 "8\"},{"
+                                                                                 "\"asDouble\":7,"
+                                                                                 "\"timeUnixNano\":"
+                                                                                 "\"1000000000\","
+                                                                                 "\"spanId\":"
+                                                                                 "\"010203040506070"
+                                                                                 "9\"}]"))));
+    expect(&fixture, EXPOSITION_OPENMETRICS_1,
+           "# HELP h \n# TYPE h histogram\n"
+           "h_bucket{le=\"1.0\"} 1 # {span_id=\"0102030405060708\"} 0.5 1.0\n"
+           "h_bucket{le=\"+Inf\"} 2 # {span_id=\"0102030405060709\"} 7.0 1.0\n"
+           "h_sum 0.0\nh_count 2\n"
+           "# HELP n \n# TYPE n counter\n"
+           "n_total 2.0 # {trace_id=\"0102030405060708090a0b0c0d0e0f10\"} 2.0 2.5\n# EOF\n");
+    close_store(&fixture);
+}
+
+/* At the coarser scale of both, with the buckets of both. 1: schema 0; 12, 13: positive buckets
+ * from index 0 (offset -1 of scale 1 lies in bucket -1 of scale 0, shown as index 0). */
+static void deltas_of_exponential_histograms_add_up(void **state)
+{
+    (void)state;
+    static const uint8_t native[] = {
+        0x28, 0x00,                                                       /* schema 0 */
+        0x31, 0x9d, 0x97, 0x8c, 0xcf, 0x08, 0xba, 0x5b, 0x25,             /* zero_threshold */
+        0x38, 0x03,                                                       /* zero_count */
+        0x62, 0x04, 0x08, 0x00, 0x10, 0x03, 0x68, 0x02, 0x68, 0x0a, 0x68, /* counts 1, 6, 4 */
+        0x03,
+    };
+    struct fixture fixture = default_fixture();
+    fixture.settings.labels.has_scope = false;
+    open_store(&fixture, UINT64_MAX);
+    add(&fixture, METRICS_OF("", EXPONENTIAL("e", "1",
+                                             POINT("1", "5",
+                                                   "\"count\":\"7\",\"scale\":1,\"zeroCount\":"
+                                                   "\"1\",\"positive\":{\"offset\":-1,"
+                                                   "\"bucketCounts\":[\"1\",\"2\",\"3\"]}"))));
+    add(&fixture, METRICS_OF("", EXPONENTIAL("e", "1",
+                                             POINT("5", "6",
+                                                   "\"count\":\"7\",\"scale\":0,\"zeroCount\":"
+                                                   "\"2\",\"positive\":{\"offset\":0,"
+                                                   "\"bucketCounts\":[\"1\",\"4\"]}"))));
+    char *text = scrape(&fixture, EXPOSITION_PROTOBUF);
+    assert_non_null(memmem(text, scraped_bytes, native, sizeof(native)));
+    free(text);
+    /* Buckets too far apart for one histogram: the point is left out. */
+    struct metric_store_losses losses =
+        add(&fixture, METRICS_OF("", EXPONENTIAL("e", "1",
+                                                 POINT("6", "7",
+                                                       "\"count\":\"1\",\"positive\":{\"offset\":"
+                                                       "2000000000,\"bucketCounts\":[\"1\"]}"))));
+    assert_int_equal(losses.no_room, 1);
+    close_store(&fixture);
+}
+
+static void series_expire(void **state)
+{
+    (void)state;
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    add_at(&fixture, METRICS_OF("", GAUGE("a", POINT("0", "5", "\"asInt\":1"))), 1000);
+    add_at(&fixture, METRICS_OF("", GAUGE("b", POINT("0", "5", "\"asInt\":1"))), 1200);
+    metric_store_expire(fixture.store, 1300 * (uint64_t)NS_PER_S);
+    assert_int_equal(metric_store_figures(fixture.store).series, 2);
+    metric_store_expire(fixture.store, 1301 * (uint64_t)NS_PER_S);
+    expect(&fixture, EXPOSITION_TEXT, "# HELP b \n# TYPE b gauge\nb{" SCOPE "} 1\n");
+    /* A snapshot keeps what it shows. */
+    struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store);
+    metric_store_expire(fixture.store, 2000 * (uint64_t)NS_PER_S);
+    assert_int_equal(metric_store_figures(fixture.store).series, 0);
+    assert_int_equal(metric_snapshot_count(snapshot), 1);
+    metric_store_release(fixture.store, snapshot);
+    assert_int_equal(metric_store_figures(fixture.store).bytes, 0);
+    close_store(&fixture);
+}
+
+/* One that clashes is tried again when it could be there alone. */
+static void a_clash_ends_with_what_it_clashed_with(void **state)
+{
+    (void)state;
+    static const char histogram[] =
+        METRICS_OF("", HISTOGRAM("g", "2", POINT("0", "5", "\"count\":\"0\"")));
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    add_at(&fixture, METRICS_OF("", GAUGE("g", POINT("0", "5", "\"asInt\":1"))), 1000);
+    assert_int_equal(add_at(&fixture, histogram, 1001).unusable, 1);
+    assert_int_equal(add_at(&fixture, histogram, 1200).unusable, 1);
+    metric_store_expire(fixture.store, 1302 * (uint64_t)NS_PER_S);
+    assert_int_equal(add_at(&fixture, histogram, 1302).unusable, 0);
+    char *text = scrape(&fixture, EXPOSITION_TEXT);
+    assert_non_null(strstr(text, "# TYPE g histogram\n"));
+    free(text);
+    close_store(&fixture);
+}
+
+/* A unit is part of the name. */
+static void another_unit_is_another_name(void **state)
+{
+    (void)state;
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    add(&fixture, METRICS_OF("", "{\"unit\":\"s\","
+                                 "\"name\":\"g\",\"gauge\":{\"dataPoints\":[" POINT(
+                                     "0", "5", "\"asInt\":1") "]}}"));
+    add(&fixture, METRICS_OF("", "{\"unit\":\"ms\","
+                                 "\"name\":\"g\",\"gauge\":{\"dataPoints\":[" POINT(
+                                     "0", "6", "\"asInt\":2") "]}}"));
+    expect(&fixture, EXPOSITION_TEXT,
+           "# HELP g_milliseconds \n# TYPE g_milliseconds gauge\ng_milliseconds{" SCOPE "} 2\n");
+    close_store(&fixture);
+}
+
+/* Whatever fails, what was there stays, and all is returned. */
+static void without_memory_points_are_counted(void **state)
+{
+    (void)state;
+    static const char request[] = METRICS_OF(
+        SERVICE "," INSTANCE,
+        HISTOGRAM("h", "2",
+                  POINT("1", "5",
+                        "\"count\":\"1\",\"bucketCounts\":[\"1\",\"0\"],\"explicitBounds\":[1]")));
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    uint64_t before = mem_tries();
+    add(&fixture, request);
+    uint64_t tries = mem_tries() - before;
+    close_store(&fixture);
+    assert_true(tries > 3);
+    for (uint64_t nth = 1; nth <= tries; nth++) {
+        open_store(&fixture, UINT64_MAX);
+        add(&fixture, gauge_request);
+        struct buffer *encoded;
+        char reason[JSON_REASON_BYTES_MAX];
+        assert_int_equal(
+            json_read(otlp_request(METRICS), slice_of_text(request), NULL, &encoded, reason),
+            JSON_READ);
+        mem_refuse_nth(nth);
+        struct metric_store_losses losses =
+            metric_store_add(fixture.store, buffer_slice(encoded), 1000 * (uint64_t)NS_PER_S);
+        mem_refuse_nth(0);
+        buffer_unref(encoded);
+        char *text = scrape(&fixture, EXPOSITION_TEXT);
+        assert_non_null(strstr(text, "\ng{"));
+        assert_int_equal(losses.no_room, strstr(text, "\nh_count{") == NULL);
+        free(text);
+        close_store(&fixture);
+    }
+    for (uint64_t bytes = 0; bytes < 4000; bytes += 50) {
+        open_store(&fixture, bytes);
+        struct metric_store_losses losses = add(&fixture, request);
+        assert_int_equal(losses.no_room + metric_store_figures(fixture.store).series, 1);
+        close_store(&fixture);
+    }
+}
+
+/* Four labels beside those of the scope, as many services have them. */
+static void a_series_takes_300_bytes(void **state)
+{
+    (void)state;
+    enum { SERIES = 10000 };
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    for (int i = 0; i < SERIES; i++) {
+        char json[1024];
+        snprintf(json, sizeof(json),
+                 METRICS_OF(SERVICE,
+                            SUM("http.server.requests", "2", "true",
+                                POINT("1", "5",
+                                      "\"asInt\":2,\"attributes\":[" TEXT(
+                                          "http.route", "/api/v1/orders/%d") "," TEXT("http.method",
+                                                                                      "GET") "]"))),
+                 i);
+        assert_int_equal(add(&fixture, json).no_room, 0);
+    }
+    struct metric_store_figures figures = metric_store_figures(fixture.store);
+    assert_int_equal(figures.series, SERIES);
+    print_message("%lu bytes a series\n", (unsigned long)(figures.bytes / SERIES));
+    assert_true(figures.bytes / SERIES <= 300);
+    close_store(&fixture);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_shown_follows_the_last_points),
+        cmocka_unit_test(settings_decide_about_labels),
+        cmocka_unit_test(exemplars_are_shown_in_openmetrics),
+        cmocka_unit_test(deltas_of_exponential_histograms_add_up),
+        cmocka_unit_test(series_expire),
+        cmocka_unit_test(a_clash_ends_with_what_it_clashed_with),
+        cmocka_unit_test(another_unit_is_another_name),
+        cmocka_unit_test(without_memory_points_are_counted),
+        cmocka_unit_test(a_series_takes_300_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
