@@ -226,13 +226,19 @@ static unsigned many(struct change *change)
     return counts[below(change, below(change, 4) == 0 ? sizeof(counts) / sizeof(counts[0]) : 6)];
 }
 
+/* For a copy of anything that is in the pool. */
+static bool has_room(const struct change *change)
+{
+    return change->pool->used < change->pool->capacity / 2;
+}
+
 /* The same field again, right behind itself or at the end. */
 static void change_repeat(struct change *change)
 {
     choose(change, NULL);
     if (below(change, 2) == 0)
         change->node->repeats += many(change);
-    else
+    else if (has_room(change))
         node_adopt(change->parent, copy(change, change->node));
 }
 
@@ -244,7 +250,7 @@ static void change_count(struct change *change)
     struct node *model = change->node->children;
     if (model == NULL)
         return;
-    for (; count > 0; count--) {
+    for (; count > 0 && has_room(change); count--) {
         struct node *made = copy(change, model);
         if (made->kind == NODE_NUMBER)
             made->value += count;
