@@ -231,21 +231,6 @@ static bool is_quoted_name(const struct exposition *exposition, struct slice nam
     return exposition->format.escaping == ESCAPING_NONE && !prometheus_name_is_plain(name);
 }
 
-/* A name with its suffix, in quotes where it needs them. */
-static void add_name(struct exposition *exposition, struct slice name, const char *suffix)
-{
-    bool is_quoted = is_quoted_name(exposition, name);
-    if (is_quoted) {
-        add_text(exposition, "\"");
-        add_escaped(exposition, name, true);
-    } else {
-        add_escaped_name(exposition, name);
-    }
-    add_text(exposition, suffix);
-    if (is_quoted)
-        add_text(exposition, "\"");
-}
-
 size_t exposition_label_max(struct slice name, struct slice value)
 {
     return 2 * name.size + 2 * value.size + sizeof("\"\"=\"\"");
@@ -481,20 +466,6 @@ static void add_lines(struct exposition *exposition, const struct exposition_sam
     add_count_line(exposition, sample, "_count", sample->count);
 }
 
-/* OpenMetrics names a family of counters without "_total". */
-static struct slice family_name(const struct exposition *exposition, bool *ret_is_unknown)
-{
-    static const char total[] = "_total";
-    const size_t total_bytes = sizeof(total) - 1;
-    struct slice name = exposition->family.name;
-    *ret_is_unknown = false;
-    if (exposition->format.form == EXPOSITION_TEXT || exposition->family.type != EXPOSITION_COUNTER)
-        return name;
-    *ret_is_unknown = name.size < total_bytes ||
-                      memcmp(name.data + name.size - total_bytes, total, total_bytes) != 0;
-    return *ret_is_unknown ? name : slice_of(name.data, name.size - total_bytes);
-}
-
 static const char *type_name(enum exposition_type type)
 {
     return type == EXPOSITION_COUNTER   ? "counter"
@@ -522,17 +493,39 @@ static bool set_line_name(struct exposition *exposition)
     return true;
 }
 
+/* The name in the comments. OpenMetrics names a family of counters without "_total", and takes one
+ * that does not end so for unknown. */
+static struct slice comment_name(const struct exposition *exposition, bool *ret_is_unknown)
+{
+    static const char total[] = "_total";
+    const size_t total_bytes = sizeof(total) - 1;
+    size_t begin = exposition->is_quoted ? 2 : 0;
+    struct slice name =
+        slice_of(exposition->line_name + begin, exposition->line_name_bytes - begin);
+    *ret_is_unknown = false;
+    if (exposition->format.form == EXPOSITION_TEXT || exposition->family.type != EXPOSITION_COUNTER)
+        return name;
+    *ret_is_unknown = name.size < total_bytes ||
+                      memcmp(name.data + name.size - total_bytes, total, total_bytes) != 0;
+    return *ret_is_unknown ? name : slice_of(name.data, name.size - total_bytes);
+}
+
+static void add_comment(struct exposition *exposition, const char *keyword, struct slice name)
+{
+    bool is_quoted = exposition->is_quoted || name.size == 0;
+    add_text(exposition, keyword);
+    add_text(exposition, is_quoted ? "\"" : "");
+    add(exposition, name);
+    add_text(exposition, is_quoted ? "\" " : " ");
+}
+
 static void add_comments(struct exposition *exposition)
 {
     bool is_unknown;
-    struct slice name = family_name(exposition, &is_unknown);
-    add_text(exposition, "# HELP ");
-    add_name(exposition, name, "");
-    add_text(exposition, " ");
+    struct slice name = comment_name(exposition, &is_unknown);
+    add_comment(exposition, "# HELP ", name);
     add_escaped(exposition, exposition->family.help, exposition->format.form != EXPOSITION_TEXT);
-    add_text(exposition, "\n# TYPE ");
-    add_name(exposition, name, "");
-    add_text(exposition, " ");
+    add_comment(exposition, "\n# TYPE ", name);
     add_text(exposition, is_unknown ? "unknown" : type_name(exposition->family.type));
     add_text(exposition, "\n");
 }
@@ -689,7 +682,7 @@ static void put_spans(struct exposition *exposition, const struct exposition_nat
 }
 
 /* Histogram: 5 schema, 6 zero_threshold, 7 zero_count, 9 and 12 spans, 10 and 13 deltas, negative
- * and positive, 16 exemplars. */
+ * and positive. */
 static void put_native(struct exposition *exposition, const struct exposition_sample *sample)
 {
     const struct exposition_native *native = sample->native;
@@ -698,13 +691,11 @@ static void put_native(struct exposition *exposition, const struct exposition_sa
     put_varint(exposition, 7, native->zero_count);
     put_spans(exposition, native->negative, native->negative_count, 9, 10);
     put_spans(exposition, native->positive, native->positive_count, 12, 13);
-    for (size_t i = 0; i < sample->exemplars_count; i++)
-        put_exemplar(exposition, 16, &sample->exemplars[i]);
 }
 
 /* Gauge: 1 value. Counter: 1 value, 2 exemplar, 3 created. Summary: 1 count, 2 sum, 3 quantile (1
  * quantile, 2 value), 4 created. Histogram: 1 count, 2 sum, 3 bucket (1 cumulative count, 2 bound,
- * 3 exemplar), 15 created. */
+ * 3 exemplar), 15 created, 16 exemplars. */
 static void put_data(struct exposition *exposition, const struct exposition_sample *sample)
 {
     enum exposition_type type = exposition->family.type;
@@ -736,6 +727,8 @@ static void put_data(struct exposition *exposition, const struct exposition_samp
         put_native(exposition, sample);
     if (sample->created_ns > 0)
         put_timestamp(exposition, type == EXPOSITION_SUMMARY ? 4 : 15, sample->created_ns);
+    for (size_t i = 0; sample->native != NULL && i < sample->exemplars_count; i++)
+        put_exemplar(exposition, 16, &sample->exemplars[i]);
 }
 
 /* Metric: 1 label, 2 gauge, 3 counter, 4 summary, 6 timestamp_ms, 7 histogram. */
@@ -745,13 +738,19 @@ static void put_metric(struct exposition *exposition, const struct exposition_sa
                                        [EXPOSITION_GAUGE] = 2,
                                        [EXPOSITION_SUMMARY] = 4,
                                        [EXPOSITION_HISTOGRAM] = 7};
+    enum { TIMESTAMP_MS = 6 };
+    int64_t time_ms = (int64_t)sample->time_ns / (int64_t)NS_PER_MS;
     size_t begin = begin_message(exposition);
     put_labels(exposition, sample->labels);
+    uint32_t number = numbers[exposition->family.type];
+    /* In the order of the numbers. */
+    if (sample->has_time && number > TIMESTAMP_MS)
+        put_varint(exposition, TIMESTAMP_MS, (uint64_t)time_ms);
     size_t data_begin = begin_message(exposition);
     put_data(exposition, sample);
-    end_message(exposition, data_begin, numbers[exposition->family.type]);
-    if (sample->has_time)
-        put_varint(exposition, 6, (uint64_t)((int64_t)sample->time_ns / (int64_t)NS_PER_MS));
+    end_message(exposition, data_begin, number);
+    if (sample->has_time && number < TIMESTAMP_MS)
+        put_varint(exposition, TIMESTAMP_MS, (uint64_t)time_ms);
     end_message(exposition, begin, 4);
 }
 

@@ -381,7 +381,10 @@ size_t prometheus_escape_max(struct slice name)
 static unsigned code_point(struct slice character)
 {
     static const uint8_t first_bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    enum { REPLACEMENT = 0xfffd };
     assert(character.size >= 1 && character.size <= 4);
+    if (character.size == 1 && character.data[0] >= 0x80)
+        return REPLACEMENT;
     unsigned value = character.data[0] & first_bits[character.size];
     for (size_t i = 1; i < character.size; i++)
         value = value << 6 | (character.data[i] & 0x3f);
@@ -413,7 +416,7 @@ static void escape_character(enum prometheus_escaping escaping, struct slice cha
 size_t prometheus_escape(enum prometheus_escaping escaping, struct slice text, char *escaped)
 {
     struct name name = {.text = escaped};
-    if (escaping == ESCAPING_NONE || prometheus_name_is_plain(text)) {
+    if (escaping == ESCAPING_NONE || text.size == 0 || prometheus_name_is_plain(text)) {
         name_add(&name, text);
         return name.size;
     }

@@ -45,9 +45,12 @@ static void check_all(const struct hash_table *table)
 {
     size_t at = 0;
     size_t count = 0;
-    const struct object *found;
+    struct object *found;
+    for (size_t i = 0; i < OBJECTS; i++)
+        objects[i].is_seen = false;
     while ((found = hash_table_each(table, &at)) != NULL) {
-        assert_true(found->is_there);
+        assert_true(found->is_there && !found->is_seen);
+        found->is_seen = true;
         count++;
     }
     assert_int_equal(count, table->count);
@@ -82,6 +85,74 @@ static void what_was_added_is_found_until_it_is_removed(void **state)
     assert_int_equal(table.count, 0);
 }
 
+static size_t count_of(const struct hash_table *table, uint64_t hash, const void *object)
+{
+    size_t at = 0;
+    size_t count = 0;
+    const void *found;
+    while ((found = hash_table_next(table, hash, &at)) != NULL)
+        count += found == object;
+    return count;
+}
+
+static void an_empty_table_has_none(void **state)
+{
+    (void)state;
+    struct hash_table table = {.count = 0};
+    size_t at = 0;
+    assert_null(hash_table_each(&table, &at));
+    hash_table_clear(&table);
+    assert_true(hash_table_add(&table, 1, &objects[0]));
+    hash_table_clear(&table);
+    assert_null(hash_table_each(&table, &at));
+    assert_int_equal(count_of(&table, 1, &objects[0]), 0);
+}
+
+static void equal_hashes_and_equal_objects_are_all_found(void **state)
+{
+    (void)state;
+    struct hash_table table = {.count = 0};
+    for (size_t i = 0; i < 3; i++)
+        assert_true(hash_table_add(&table, 5, &objects[i]));
+    assert_true(hash_table_add(&table, 5, &objects[1]));
+    assert_true(hash_table_add(&table, 6, &objects[1]));
+    assert_int_equal(count_of(&table, 5, &objects[0]), 1);
+    assert_int_equal(count_of(&table, 5, &objects[1]), 2);
+    assert_int_equal(count_of(&table, 6, &objects[1]), 1);
+    assert_int_equal(count_of(&table, 6, &objects[0]), 0);
+    hash_table_remove(&table, 5, &objects[1]);
+    assert_int_equal(count_of(&table, 5, &objects[1]), 1);
+    assert_int_equal(count_of(&table, 6, &objects[1]), 1);
+    assert_int_equal(count_of(&table, 5, &objects[2]), 1);
+    assert_int_equal(table.count, 4);
+    hash_table_clear(&table);
+}
+
+/* Runs of neighbours that cross the end of the entries lose one after the other; the rest is found
+ * each time. The second run begins within the first and must not move in front of its place. */
+static void a_removal_closes_its_gap(void **state)
+{
+    (void)state;
+    enum { RUN = 8 };
+    static const uint64_t hashes[RUN] = {13, 13, 14, 13, 15, 14, 0, 1};
+    for (size_t first = 0; first < RUN; first++)
+        for (size_t step = 1; step < RUN; step += 2) {
+            struct hash_table table = {.count = 0};
+            bool is_removed[RUN] = {false};
+            for (size_t i = 0; i < RUN; i++)
+                assert_true(hash_table_add(&table, hashes[i], &objects[i]));
+            for (size_t k = 0; k < RUN; k++) {
+                size_t removed = (first + k * step) % RUN; /* an odd step reaches each */
+                hash_table_remove(&table, hashes[removed], &objects[removed]);
+                is_removed[removed] = true;
+                for (size_t i = 0; i < RUN; i++)
+                    assert_int_equal(count_of(&table, hashes[i], &objects[i]), !is_removed[i]);
+            }
+            assert_int_equal(table.count, 0);
+            hash_table_clear(&table);
+        }
+}
+
 static void without_memory_nothing_changes(void **state)
 {
     (void)state;
@@ -103,6 +174,9 @@ static void without_memory_nothing_changes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_empty_table_has_none),
+        cmocka_unit_test(equal_hashes_and_equal_objects_are_all_found),
+        cmocka_unit_test(a_removal_closes_its_gap),
         cmocka_unit_test(what_was_added_is_found_until_it_is_removed),
         cmocka_unit_test(without_memory_nothing_changes),
     };

@@ -172,6 +172,217 @@ static void metrics_are_named_with_unit_and_kind(void **state)
         }
 }
 
+/* Each kind, words that are suffixes, odd units, odd namespaces. */
+static const struct {
+    struct prometheus_naming naming; /* namespace, suffixes, UTF-8 */
+    const char *name;
+    const char *unit;
+    enum metric_kind kind;
+    bool is_monotonic;
+    const char *expected;
+} odd_metrics[] = {
+    {{"", true, false}, "total.ratio", "1", METRIC_GAUGE, false, "total_ratio"},
+    {{"", true, true}, "total.ratio", "1", METRIC_GAUGE, false, "total_ratio"},
+    {{"", true, false}, "total.ratio", "1", METRIC_SUM, true, "ratio_total"},
+    {{"", true, true}, "total.ratio", "1", METRIC_SUM, true, "total.ratio_total"},
+    {{"", true, false}, "total.ratio", "1", METRIC_SUM, false, "total_ratio"},
+    {{"", true, true}, "total.ratio", "1", METRIC_SUM, false, "total.ratio"},
+    {{"", true, false}, "total.ratio", "1", METRIC_HISTOGRAM, false, "total_ratio"},
+    {{"", true, true}, "total.ratio", "1", METRIC_HISTOGRAM, false, "total.ratio"},
+    {{"", true, false}, "total.ratio", "1", METRIC_EXPONENTIAL, false, "total_ratio"},
+    {{"", true, true}, "total.ratio", "1", METRIC_EXPONENTIAL, false, "total.ratio"},
+    {{"", true, false}, "total.ratio", "1", METRIC_SUMMARY, false, "total_ratio"},
+    {{"", true, true}, "total.ratio", "1", METRIC_SUMMARY, false, "total.ratio"},
+    {{"", true, false}, "total", "", METRIC_SUM, true, "total"},
+    {{"", true, true}, "total", "", METRIC_SUM, true, "total_total"},
+    {{"", true, false}, "xtotal", "", METRIC_SUM, true, "xtotal_total"},
+    {{"", true, true}, "xtotal", "", METRIC_SUM, true, "xtotal_total"},
+    {{"", true, false}, "a.total", "", METRIC_SUM, true, "a_total"},
+    {{"", true, true}, "a.total", "", METRIC_SUM, true, "a_total"},
+    {{"", true, false}, "_total", "", METRIC_SUM, true, "total"},
+    {{"", true, true}, "_total", "", METRIC_SUM, true, "_total_total"},
+    {{"", true, false}, "a\xc3\xa9total.b", "", METRIC_SUM, true, "a_b_total"},
+    {{"", true, true}, "a\xc3\xa9total.b", "", METRIC_SUM, true, "a\xc3\xa9total.b_total"},
+    {{"", true, false}, "total", "", METRIC_SUM, false, "total"},
+    {{"", true, true}, "total", "", METRIC_SUM, false, "total"},
+    {{"", true, false}, "xtotal", "", METRIC_SUM, false, "xtotal"},
+    {{"", true, true}, "xtotal", "", METRIC_SUM, false, "xtotal"},
+    {{"", true, false}, "a.total", "", METRIC_SUM, false, "a_total"},
+    {{"", true, true}, "a.total", "", METRIC_SUM, false, "a.total"},
+    {{"", true, false}, "_total", "", METRIC_SUM, false, "total"},
+    {{"", true, true}, "_total", "", METRIC_SUM, false, "_total"},
+    {{"", true, false}, "a\xc3\xa9total.b", "", METRIC_SUM, false, "a_total_b"},
+    {{"", true, true}, "a\xc3\xa9total.b", "", METRIC_SUM, false, "a\xc3\xa9total.b"},
+    {{"", true, true}, "ratio", "1", METRIC_GAUGE, false, "ratio_ratio"},
+    {{"", true, true}, "x_ratio", "1", METRIC_GAUGE, false, "x_ratio"},
+    {{"", true, true}, "xratio", "1", METRIC_GAUGE, false, "xratio_ratio"},
+    {{"", true, false}, "x", "/s", METRIC_SUM, true, "x_per_second_total"},
+    {{"", true, true}, "x", "/s", METRIC_SUM, true, "x_per_second_total"},
+    {{"", true, false}, "x", "s/", METRIC_SUM, true, "x_seconds_total"},
+    {{"", true, true}, "x", "s/", METRIC_SUM, true, "x_seconds_total"},
+    {{"", true, false}, "x", " s ", METRIC_SUM, true, "x_seconds_total"},
+    {{"", true, true}, "x", " s ", METRIC_SUM, true, "x_seconds_total"},
+    {{"", true, false}, "x", "\ts/ h\n", METRIC_SUM, true, "x_seconds_per_hour_total"},
+    {{"", true, true}, "x", "\ts/ h\n", METRIC_SUM, true, "x_seconds_per_hour_total"},
+    {{"", true, false}, "x", "a//", METRIC_SUM, true, "x_a_total"},
+    {{"", true, true}, "x", "a//", METRIC_SUM, true, "x_a_per_/_total"},
+    {{"", true, false}, "x", "a//b", METRIC_SUM, true, "x_a_per_b_total"},
+    {{"", true, true}, "x", "a//b", METRIC_SUM, true, "x_a_per_/b_total"},
+    {{"", true, false}, "x", "a/b/c", METRIC_SUM, true, "x_a_per_b_c_total"},
+    {{"", true, true}, "x", "a/b/c", METRIC_SUM, true, "x_a_per_b/c_total"},
+    {{"", true, false}, "x", "/per_", METRIC_SUM, true, "x_per_per_total"},
+    {{"", true, true}, "x", "/per_", METRIC_SUM, true, "x_per_per__total"},
+    {{"", true, false}, "x", "1/s", METRIC_SUM, true, "x_per_second_total"},
+    {{"", true, true}, "x", "1/s", METRIC_SUM, true, "x_per_second_total"},
+    {{"", true, false}, "x", "{a}/{b}", METRIC_SUM, true, "x_total"},
+    {{"", true, true}, "x", "{a}/{b}", METRIC_SUM, true, "x_total"},
+    {{"", true, false}, "x", "{a}b", METRIC_SUM, true, "x_total"},
+    {{"", true, true}, "x", "{a}b", METRIC_SUM, true, "x_total"},
+    {{"", true, false}, "x", "a}", METRIC_SUM, true, "x_total"},
+    {{"", true, true}, "x", "a}", METRIC_SUM, true, "x_total"},
+    {{"", true, false}, "x", "_", METRIC_SUM, true, "x_total"},
+    {{"", true, true}, "x", "_", METRIC_SUM, true, "x___total"},
+    {{"", true, false}, "x", "__/_", METRIC_SUM, true, "x_total"},
+    {{"", true, true}, "x", "__/_", METRIC_SUM, true, "x____per___total"},
+    {{"", true, false}, "x", "total/s", METRIC_SUM, true, "x_per_second_total"},
+    {{"", true, true}, "x", "total/s", METRIC_SUM, true, "x_total_per_second_total"},
+    {{"", true, false}, "x", "total_/s", METRIC_SUM, true, "x_per_second_total"},
+    {{"", true, true}, "x", "total_/s", METRIC_SUM, true, "x_total__per_second_total"},
+    {{"", true, false}, "x", "\xc2\xb2", METRIC_SUM, true, "x_total"},
+    {{"", true, true}, "x", "\xc2\xb2", METRIC_SUM, true, "x_\xc2\xb2_total"},
+    {{"", true, false}, "x", "/\xc2\xb2", METRIC_SUM, true, "x_total"},
+    {{"", true, true}, "x", "/\xc2\xb2", METRIC_SUM, true, "x_per_\xc2\xb2_total"},
+    {{"", true, false}, "x", "%", METRIC_SUM, true, "x_percent_total"},
+    {{"", true, true}, "x", "%", METRIC_SUM, true, "x_percent_total"},
+    {{"", true, false}, "x", "a:b", METRIC_SUM, true, "x_a:b_total"},
+    {{"", true, true}, "x", "a:b", METRIC_SUM, true, "x_a:b_total"},
+    {{"", true, false}, "x", "per/s", METRIC_SUM, true, "x_per_per_second_total"},
+    {{"", true, true}, "x", "per/s", METRIC_SUM, true, "x_per_per_second_total"},
+    {{"9", true, false}, "total.b", "s", METRIC_SUM, true, "_9_b_seconds_total"},
+    {{"9", false, false}, "total.b", "s", METRIC_SUM, true, "9_total_b"},
+    {{"9", true, true}, "total.b", "s", METRIC_SUM, true, "9_total.b_seconds_total"},
+    {{"9", false, true}, "total.b", "s", METRIC_SUM, true, "9_total.b"},
+    {{"\xc3\xbc", true, false}, "total.b", "s", METRIC_SUM, true, "\xc3\xbc_b_seconds_total"},
+    {{"\xc3\xbc", false, false}, "total.b", "s", METRIC_SUM, true, "_total_b"},
+    {{"\xc3\xbc", true, true}, "total.b", "s", METRIC_SUM, true, "\xc3\xbc_total.b_seconds_total"},
+    {{"\xc3\xbc", false, true}, "total.b", "s", METRIC_SUM, true, "\xc3\xbc_total.b"},
+    {{"..", true, false}, "total.b", "s", METRIC_SUM, true, ".._b_seconds_total"},
+    {{"..", false, false}, "total.b", "s", METRIC_SUM, true, "_total_b"},
+    {{"..", true, true}, "total.b", "s", METRIC_SUM, true, ".._total.b_seconds_total"},
+    {{"..", false, true}, "total.b", "s", METRIC_SUM, true, ".._total.b"},
+    {{"_", true, false}, "total.b", "s", METRIC_SUM, true, "__b_seconds_total"},
+    {{"_", false, false}, "total.b", "s", METRIC_SUM, true, "__total_b"},
+    {{"_", true, true}, "total.b", "s", METRIC_SUM, true, "__total.b_seconds_total"},
+    {{"_", false, true}, "total.b", "s", METRIC_SUM, true, "__total.b"},
+    {{"a b", true, false}, "total.b", "s", METRIC_SUM, true, "a b_b_seconds_total"},
+    {{"a b", false, false}, "total.b", "s", METRIC_SUM, true, "a_b_total_b"},
+    {{"a b", true, true}, "total.b", "s", METRIC_SUM, true, "a b_total.b_seconds_total"},
+    {{"a b", false, true}, "total.b", "s", METRIC_SUM, true, "a b_total.b"},
+    {{"total", true, false}, "total.b", "s", METRIC_SUM, true, "total_b_seconds_total"},
+    {{"total", false, false}, "total.b", "s", METRIC_SUM, true, "total_total_b"},
+    {{"total", true, true}, "total.b", "s", METRIC_SUM, true, "total_total.b_seconds_total"},
+    {{"total", false, true}, "total.b", "s", METRIC_SUM, true, "total_total.b"},
+    {{"..", false, false}, "..", "", METRIC_GAUGE, false, ""},
+    {{"", false, false}, "9.b", "", METRIC_GAUGE, false, "_9_b"},
+    {{"", false, false}, "..9", "", METRIC_GAUGE, false, "_9"},
+    {{"", true, false}, "x.seconds.y", "s", METRIC_GAUGE, false, "x_seconds_y"},
+    {{"", true, true}, "x.seconds.y", "s", METRIC_GAUGE, false, "x.seconds.y_seconds"},
+    {{"", true, true}, "xseconds", "s", METRIC_GAUGE, false, "xseconds"},
+    {{"", true, true}, "x.per_second", "By/s", METRIC_GAUGE, false, "x_bytes_per_second"},
+    {{"", true, true}, "per_second", "By/s", METRIC_GAUGE, false, "per_second_bytes_per_second"},
+    {{"", true, true}, "x.bytes_per_second", "By/s", METRIC_GAUGE, false, "x.bytes_per_second"},
+    {{"", true, true},
+     "x_bytes_per_second_total",
+     "By/s",
+     METRIC_SUM,
+     true,
+     "x_bytes_per_second_total"},
+    {{"", true, true}, "second", "By/s", METRIC_GAUGE, false, "second_bytes_per_second"},
+    {{"", true, true}, "", "s", METRIC_GAUGE, false, "_seconds"},
+    {{"", true, true}, "", "", METRIC_SUM, true, "_total"},
+};
+
+static void check_metric(const struct prometheus_naming *naming, const struct metric *metric,
+                         const char *expected)
+{
+    size_t room = prometheus_metric_name_max(naming, metric);
+    char *name = malloc(room);
+    assert_non_null(name);
+    size_t size = prometheus_metric_name(naming, metric, name);
+    assert_true(size <= room);
+    if (!slice_equal_text(slice_of(name, size), expected))
+        fail_msg("\"%.*s\" in \"%.*s\" became \"%.*s\", not \"%s\"", (int)metric->name.size,
+                 (const char *)metric->name.data, (int)metric->unit.size,
+                 (const char *)metric->unit.data, (int)size, name, expected);
+    free(name);
+}
+
+static void odd_metrics_are_named_too(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(odd_metrics) / sizeof(odd_metrics[0]); i++)
+        check_metric(&odd_metrics[i].naming,
+                     &(struct metric){.name = slice_of_text(odd_metrics[i].name),
+                                      .unit = slice_of_text(odd_metrics[i].unit),
+                                      .kind = odd_metrics[i].kind,
+                                      .is_monotonic = odd_metrics[i].is_monotonic},
+                     odd_metrics[i].expected);
+}
+
+/* A histogram "x" in that unit, and in "/" with that unit. */
+static const struct {
+    const char *unit;
+    const char *expected;
+    const char *expected_per;
+} units[] = {
+    {"d", "x_days", "x_per_day"},
+    {"h", "x_hours", "x_per_hour"},
+    {"min", "x_minutes", "x_per_min"},
+    {"s", "x_seconds", "x_per_second"},
+    {"ms", "x_milliseconds", "x_per_ms"},
+    {"us", "x_microseconds", "x_per_us"},
+    {"ns", "x_nanoseconds", "x_per_ns"},
+    {"By", "x_bytes", "x_per_By"},
+    {"KiBy", "x_kibibytes", "x_per_KiBy"},
+    {"MiBy", "x_mebibytes", "x_per_MiBy"},
+    {"GiBy", "x_gibibytes", "x_per_GiBy"},
+    {"TiBy", "x_tibibytes", "x_per_TiBy"},
+    {"KBy", "x_kilobytes", "x_per_KBy"},
+    {"MBy", "x_megabytes", "x_per_MBy"},
+    {"GBy", "x_gigabytes", "x_per_GBy"},
+    {"TBy", "x_terabytes", "x_per_TBy"},
+    {"m", "x_meters", "x_per_minute"},
+    {"V", "x_volts", "x_per_V"},
+    {"A", "x_amperes", "x_per_A"},
+    {"J", "x_joules", "x_per_J"},
+    {"W", "x_watts", "x_per_W"},
+    {"g", "x_grams", "x_per_g"},
+    {"Cel", "x_celsius", "x_per_Cel"},
+    {"Hz", "x_hertz", "x_per_Hz"},
+    {"1", "x", "x_per_1"},
+    {"%", "x_percent", "x"},
+    {"w", "x_w", "x_per_week"},
+    {"mo", "x_mo", "x_per_month"},
+    {"y", "x_y", "x_per_year"},
+    {"By2", "x_By2", "x_per_By2"},
+    {"MIN", "x_MIN", "x_per_MIN"},
+};
+
+static void units_have_words(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+        char per[16] = "/";
+        strcat(per, units[i].unit);
+        struct metric metric = {.name = slice_of_text("x"),
+                                .unit = slice_of_text(units[i].unit),
+                                .kind = METRIC_HISTOGRAM};
+        check_metric(&namings[0], &metric, units[i].expected);
+        metric.unit = slice_of_text(per);
+        check_metric(&namings[0], &metric, units[i].expected_per);
+    }
+}
+
 /* In ASCII and in UTF-8; "": it cannot be a label. */
 static const struct {
     const char *key;
@@ -194,6 +405,25 @@ static const struct {
     {"\xc3\xbc", "", "\xc3\xbc"},
     {"a-b", "a_b", "a-b"},
     {"A1", "A1", "A1"},
+    {"9", "key_9", "9"},
+    {"9\xc3\xbc", "key_9_", "9\xc3\xbc"},
+    {"__", "", ""},
+    {"___a", "___a", "___a"},
+    {"_9", "_9", "_9"},
+    {":", "", ":"},
+    {"a:b", "a_b", "a:b"},
+    {"\xd9\xa3x", "_x", "\xd9\xa3x"},
+    {"a\tb", "a_b", "a\tb"},
+    {"A_", "A_", "A_"},
+    {"\xe4\xb8\x96\xe7\x95\x8cx", "__x", "\xe4\xb8\x96\xe7\x95\x8cx"},
+    {"\xf0\x9f\x98\x80"
+     "9",
+     "_9",
+     "\xf0\x9f\x98\x80"
+     "9"},
+    {" ", "", " "},
+    {"a__b", "a__b", "a__b"},
+    {"__name__", "__name__", "__name__"},
 };
 
 static void check_label(const struct prometheus_naming *naming, const char *key,
@@ -234,6 +464,21 @@ static const struct {
       "gr__e", "gr____e", "U__gr_f6__df_e"}},
     {"a b", {"a b", "a_b", "a__b", "U__a_20_b"}},
     {"x\xe2\x82\xac", {"x\xe2\x82\xac", "x_", "x__", "U__x_20ac_"}},
+    {"a:b.c", {"a:b.c", "a:b_c", "a:b_dot_c", "U__a:b_2e_c"}},
+    {"9", {"9", "_", "__", "U___39_"}},
+    {"_.", {"_.", "__", "___dot_", "U_____2e_"}},
+    {"..", {"..", "__", "_dot__dot_", "U___2e__2e_"}},
+    {"\xe4\xb8\x96.9", {"\xe4\xb8\x96.9", "__9", "___dot_9", "U___4e16__2e_9"}},
+    {"\xf0\x9f\x98\x80", {"\xf0\x9f\x98\x80", "_", "__", "U___1f600_"}},
+    {"\xf4\x8f\xbf\xbf\xf4\x8f\xbf\xbf",
+     {"\xf4\x8f\xbf\xbf\xf4\x8f\xbf\xbf", "__", "____", "U___10ffff__10ffff_"}},
+    {"a\nb", {"a\nb", "a_b", "a__b", "U__a_a_b"}},
+    {"\"", {"\"", "_", "__", "U___22_"}},
+    {"9:", {"9:", "_:", "__:", "U___39_:"}},
+    {"a_9.__b", {"a_9.__b", "a_9___b", "a__9_dot_____b", "U__a__9_2e_____b"}},
+    {"\xc3\xbc_", {"\xc3\xbc_", "__", "____", "U___fc___"}},
+    /* A plain name stays, though it has an underscore. */
+    {"_", {"_", "_", "_", "_"}},
 };
 
 static void names_are_escaped_for_the_client(void **state)
@@ -266,6 +511,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_are_named_with_unit_and_kind),
+        cmocka_unit_test(odd_metrics_are_named_too),
+        cmocka_unit_test(units_have_words),
         cmocka_unit_test(labels_keep_their_underscores),
         cmocka_unit_test(names_are_escaped_for_the_client),
         cmocka_unit_test(plain_names_are_those_of_the_first_clients),
