@@ -564,6 +564,8 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
             is_due = false;
         } else {
             is_due = false;
+            exporter->position =
+                journal_store_pass_unused(journal->store, exporter->index, exporter->position);
             has_caught_up =
                 exporter->position >= exporter->left_end && exporter->again == UINT64_MAX;
             exporter->is_behind = !has_caught_up;

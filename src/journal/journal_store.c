@@ -395,13 +395,10 @@ static void end_active(struct journal_store *store)
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* Begins the next segment; its header and checkpoint lead the group. */
-static int begin_segment(struct journal_store *store, uint64_t bytes_min)
+/* Caller holds preparing: the keeper may want a larger one in its place. */
+static int begin_next(struct journal_store *store, uint64_t bytes_min)
 {
-    end_active(store);
-    pthread_mutex_lock(&store->preparing);
     int failed = prepare(store, bytes_min);
-    pthread_mutex_unlock(&store->preparing);
     if (failed != 0)
         return failed;
     char path[PATH_MAX];
@@ -427,6 +424,16 @@ static int begin_segment(struct journal_store *store, uint64_t bytes_min)
     store->has_next = false;
     pthread_mutex_unlock(&store->mutex);
     return 0;
+}
+
+/* Begins the next segment; its header and checkpoint lead the group. */
+static int begin_segment(struct journal_store *store, uint64_t bytes_min)
+{
+    end_active(store);
+    pthread_mutex_lock(&store->preparing);
+    int failed = begin_next(store, bytes_min);
+    pthread_mutex_unlock(&store->preparing);
+    return failed;
 }
 
 static uint64_t checkpoint_bytes_max(struct journal_store *store)
@@ -586,12 +593,14 @@ struct journal_record *journal_store_commit(struct journal_store *store,
     pthread_mutex_lock(&store->mutex);
     bool is_closed = clock_now_ns() < store->closed_until_ns;
     int failed = is_closed ? store->last_error : 0;
+    bool has_lost = store->has_lost_dones;
     pthread_mutex_unlock(&store->mutex);
     if (store->group == NULL)
         store->group = mem_alloc(sizeof(*store->group));
     for (unsigned attempts = 0; !is_closed && attempts < 2; attempts++) {
-        uint64_t bytes =
-            records != NULL ? record_bytes(records) : journal_record_bytes(JOURNAL_DONE_BYTES);
+        uint64_t bytes = records != NULL ? record_bytes(records)
+                         : has_lost      ? checkpoint_bytes_max(store)
+                                         : journal_record_bytes(JOURNAL_DONE_BYTES);
         bool is_first = !store->has_active || store->active.end + bytes > store->active.bytes;
         if (is_first)
             failed =
@@ -613,7 +622,8 @@ struct journal_record *journal_store_commit(struct journal_store *store,
     for (struct journal_record *record = records; record != NULL; record = record->next, count++)
         record->error = failed;
     pthread_mutex_lock(&store->mutex);
-    store->has_lost_dones |= records == NULL;
+    /* A group that failed had taken the news along. */
+    store->has_lost_dones |= records == NULL || !is_closed;
     if (!is_closed) {
         uint64_t first = store->next_id;
         store->next_id += count;
@@ -626,6 +636,19 @@ struct journal_record *journal_store_commit(struct journal_store *store,
     }
     pthread_mutex_unlock(&store->mutex);
     return NULL;
+}
+
+uint64_t journal_store_pass_unused(struct journal_store *store, size_t exporter, uint64_t position)
+{
+    pthread_mutex_lock(&store->mutex);
+    uint64_t end = store->next_id;
+    if (position >= store->durable_id && position < end &&
+        journal_progress_has_room(&store->progress, exporter, end)) {
+        journal_progress_done(&store->progress, exporter, position, end);
+        position = end;
+    }
+    pthread_mutex_unlock(&store->mutex);
+    return position;
 }
 
 bool journal_store_has_news(struct journal_store *store)

@@ -71,6 +71,9 @@ void journal_store_forget_finished(struct journal_store *store);
  * noted as done. Sets id and error of each. Returns the first that it left. Committing thread. */
 struct journal_record *journal_store_commit(struct journal_store *store,
                                             struct journal_record *records);
+/* Ids from position on that no record has, since commits failed, are finished for the exporter.
+ * Returns where it goes on. Any thread. */
+uint64_t journal_store_pass_unused(struct journal_store *store, size_t exporter, uint64_t position);
 /* Whether something is noted that the next commit would write. Any thread. */
 bool journal_store_has_news(struct journal_store *store);
 

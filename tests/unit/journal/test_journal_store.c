@@ -669,6 +669,70 @@ static void a_start_without_room_uses_what_is_finished(void **state)
     assert_int_equal(losses, 0);
 }
 
+/* A group that fails takes the news of exporters along: they are told again. */
+static void news_outlives_a_failed_group(void **state)
+{
+    (void)state;
+    assert_int_equal(append_group(2, RECORD_BYTES), 0);
+    uint64_t end = journal_store_figures(store).next_id;
+    journal_store_done(store, exporter, journal_store_low(store, exporter), end);
+    disk_fail(1, 1000, -EIO);
+    assert_int_equal(append_group(1, RECORD_BYTES), -EIO);
+    disk_fail(0, 0, 0);
+    assert_true(journal_store_has_news(store));
+    clock_fake_advance((uint64_t)2 * NS_PER_S);
+    journal_store_commit(store, NULL);
+    restart();
+    assert_true(journal_store_low(store, exporter) >= end);
+}
+
+/* A segment too full for a checkpoint does not hold the news back. */
+static void lost_news_gets_a_segment_of_its_own(void **state)
+{
+    (void)state;
+    size_t segments = 0;
+    for (size_t i = 0; i < 400; i++) {
+        assert_int_equal(append_group(1, 10), 0);
+        /* Other exporters' ids in between: nothing can be joined. */
+        uint64_t id = journal_store_figures(store).next_id - 1;
+        if (id % 2 == 0)
+            journal_store_done(store, exporter, id, id + 1);
+        segments = (size_t)(journal_store_figures(store).bytes / JOURNAL_SEGMENT_BYTES_MIN);
+    }
+    assert_true(segments > 3);
+    disk_fail(1, 1000, -EIO);
+    journal_store_commit(store, NULL);
+    disk_fail(0, 0, 0);
+    clock_fake_advance((uint64_t)2 * NS_PER_S);
+    for (size_t i = 0; i < 13; i++)
+        assert_int_equal(append_group(1, RECORD_BYTES), 0);
+    for (size_t i = 0; i < 3 && journal_store_has_news(store); i++)
+        journal_store_commit(store, NULL);
+    assert_false(journal_store_has_news(store));
+}
+
+/* One that is further behind than its window has ids to pass over that no record ever got. */
+static void ids_of_failed_groups_hold_nobody_up(void **state)
+{
+    (void)state;
+    enum { GROUP = 64, GROUPS = 1040 };
+    for (size_t i = 0; i < GROUPS; i++)
+        assert_int_equal(append_group(GROUP, 1), 0);
+    uint64_t end = journal_store_figures(store).next_id;
+    disk_fail(1, 1000, -EIO);
+    assert_int_equal(append_group(3, 1), -EIO);
+    disk_fail(0, 0, 0);
+    for (uint64_t id = journal_store_low(store, exporter); id < end; id++)
+        journal_store_done(store, exporter, id, id + 1);
+    assert_int_equal(journal_store_low(store, exporter), end);
+    assert_int_equal(journal_store_pass_unused(store, exporter, end), end + 3);
+    assert_int_equal(journal_store_low(store, exporter), end + 3);
+    clock_fake_advance((uint64_t)2 * NS_PER_S);
+    assert_int_equal(append_group(1, 1), 0);
+    assert_int_equal(journal_store_pass_unused(store, exporter, end + 3), end + 3);
+    assert_int_equal(read_all(), 1);
+}
+
 static void any_failing_operation_is_survived(void **state)
 {
     (void)state;
@@ -1231,6 +1295,9 @@ int main(void)
         TEST(a_failed_flush_moves_the_group_to_a_new_segment),
         TEST(progress_that_was_not_flushed_frees_nothing),
         TEST(a_start_without_room_uses_what_is_finished),
+        TEST(news_outlives_a_failed_group),
+        TEST(lost_news_gets_a_segment_of_its_own),
+        TEST(ids_of_failed_groups_hold_nobody_up),
         TEST(any_failing_operation_is_survived),
         TEST(a_damaged_last_request_is_counted_and_its_id_not_used_again),
         TEST(a_newest_segment_that_was_cut_off_is_damaged),
