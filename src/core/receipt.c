@@ -101,6 +101,7 @@ void receipt_resolve(struct receipt *receipt, const struct outcome *outcome)
         return;
     assert(receipt->pending > 0);
     receipt->worst.owed |= outcome->owed;
+    receipt->worst.is_kept |= outcome->is_kept;
     if (outcome->verdict != ACCEPTED || outcome->rejected_items > 0) {
         struct outcome *worst = &receipt->worst;
         struct outcome before = *worst;
@@ -110,6 +111,7 @@ void receipt_resolve(struct receipt *receipt, const struct outcome *outcome)
         if (is_worse) {
             *worst = *outcome;
             worst->owed = before.owed;
+            worst->is_kept = before.is_kept;
             if (outcome->message != NULL)
                 worst->message = mem_copy_text(outcome->message);
             worst->details = (struct slice){.size = 0};

@@ -59,6 +59,8 @@ struct outcome {
     uint64_t too_large_items; /* too large for any request; of one exporter only */
     uint32_t owed; /* of a pipeline with a journal: exporters, by bit, that have not finished
                       the batch and get it again from the journal; with any verdict */
+    bool is_kept;  /* the journal keeps the batch, or a part of it, for the exporter; with any
+                      verdict */
     uint64_t delivered_items; /* with REFUSED, of an exporter: items that arrived nevertheless, at
                                  this attempt or an earlier one */
 };

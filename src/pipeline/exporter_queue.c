@@ -253,6 +253,7 @@ static void give_back(struct exporter_queue *queue, struct export_batch *cut, co
                       const struct outcome *outcome)
 {
     struct outcome refused = outcome_busy(outcome->message);
+    refused.is_kept = true;
     log_info(&queue->exporter->logger, "Exporting failed. The data stays in the journal.",
              log_text("error", outcome->message != NULL ? outcome->message : why),
              log_int("items", (int64_t)cut->batch->items));
@@ -427,7 +428,7 @@ static void attempt(struct timer *timer, void *arg)
         struct exporter_queue *queue = export->queue;
         struct export_batch cut = end(export);
         ledger_defer(queue->exporter->ledger, cut.batch->signal, cut.batch->items);
-        export_batch_resolve(&cut, &(struct outcome){.verdict = REFUSED});
+        export_batch_resolve(&cut, &(struct outcome){.verdict = REFUSED, .is_kept = true});
         return;
     }
     receipt_init(&export->attempt, on_attempt_done, export);

@@ -107,7 +107,12 @@ static void on_stored_end(struct receipt *receipt, const struct outcome *outcome
                 ledger_defer(passage->connector->ledger, way->batch->signal,
                              way->batch->items * passage->exporters);
         }
+    } else if (outcome->is_kept && passage == NULL) {
+        /* Another part of it was lost. */
+        result = outcome_accepted;
+        result.owed = way->skip;
     }
+    result.is_kept = false;
     receipt_resolve(way->upstream, &result);
     batch_unref(way->batch);
     mem_free(way);

@@ -847,6 +847,32 @@ static void a_kill_keeps_what_was_acknowledged(void **state)
     }
 }
 
+/* A request goes out in two parts. One is refused for good, the other is under way when the process
+ * stops: that one is not lost with it. */
+static void a_part_that_is_refused_takes_no_other_along(void **state)
+{
+    (void)state;
+    const struct setting setting = {
+        .exporters = "test: {sending_queue: {storage: file_storage, batch: {flush_timeout: 1s, "
+                     "min_size: 10, max_size: 10, sizer: items}}}",
+    };
+    struct harness *h = start(&setting);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->script[0] = RESULT_PERMANENT;
+    exporter->script_count = 1;
+    exporter->result = RESULT_BUSY;
+    harness_send(h, 20);
+    await_results(h);
+    assert_int_equal(h->requests[0]->outcome.verdict, ACCEPTED);
+    await_attempts(h, exporter, 2);
+    stop_as_it_is(h);
+    h = start(&setting);
+    exporter = harness_exporter(h, "test");
+    await_items(h, exporter, 20);
+    check_items(exporter, 10, 20);
+    stop(h);
+}
+
 static bool has_finished_all(void *arg)
 {
     return journal_backlog(arg, 0) == 0;
@@ -1278,6 +1304,7 @@ int main(void)
         TEST(a_stop_before_a_dead_back_end_keeps_everything),
         TEST(a_forced_stop_keeps_what_is_under_way),
         TEST(a_kill_keeps_what_was_acknowledged),
+        TEST(a_part_that_is_refused_takes_no_other_along),
         TEST(clients_come_back_without_their_credentials),
         TEST(one_that_is_gone_holds_nothing_that_comes),
         TEST(what_waits_for_it_is_given_up_when_the_disk_is_full),
