@@ -23,12 +23,12 @@ size_t prometheus_metric_name_max(const struct prometheus_naming *naming,
                                   const struct metric *metric);
 /* Writes it. Returns its size; 0: nothing that could be a name is left. */
 size_t prometheus_metric_name(const struct prometheus_naming *naming, const struct metric *metric,
-                              char *name);
+                              char *text);
 
 /* Room for the name of a label. */
 size_t prometheus_label_name_max(struct slice key);
 /* Writes it. Returns its size; 0: the key is empty, or only underscores are left. */
-size_t prometheus_label_name(const struct prometheus_naming *naming, struct slice key, char *name);
+size_t prometheus_label_name(const struct prometheus_naming *naming, struct slice key, char *text);
 
 /* Whether every client takes the name: [a-zA-Z_:][a-zA-Z0-9_:]*. */
 bool prometheus_name_is_plain(struct slice name);
@@ -44,4 +44,4 @@ enum prometheus_escaping {
 /* Room for the escaped form of a name. */
 size_t prometheus_escape_max(struct slice name);
 /* Writes it; a plain name stays as it is. Returns its size. */
-size_t prometheus_escape(enum prometheus_escaping escaping, struct slice name, char *escaped);
+size_t prometheus_escape(enum prometheus_escaping escaping, struct slice text, char *escaped);
