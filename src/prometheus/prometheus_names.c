@@ -101,6 +101,8 @@ static void name_add_word(struct name *name, struct slice word)
 static bool next_word(struct slice text, size_t *at, bool with_underscores, struct slice *ret_word)
 {
     size_t begin = *at;
+    if (text.size == 0)
+        return false;
     while (begin < text.size && !is_name_byte(text.data[begin]) &&
            !(with_underscores && text.data[begin] == '_'))
         begin++;
