@@ -2,7 +2,6 @@
 /* Labels from attributes. Under the lock of the store. */
 #include "exporters/prometheus/metric_labels.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -145,18 +144,11 @@ static void labels_add(struct metric_labels *labels, const char *prefix,
     labels_add_named(labels, slice_of(name, size), labels_text(labels, attribute->value));
 }
 
-static int compare_slices(struct slice a, struct slice b)
-{
-    size_t common = a.size < b.size ? a.size : b.size;
-    int order = common > 0 ? memcmp(a.data, b.data, common) : 0;
-    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
-}
-
 static int compare_labels(const void *a, const void *b)
 {
     const struct metric_label *left = a;
     const struct metric_label *right = b;
-    int order = compare_slices(left->name, right->name);
+    int order = slice_compare(left->name, right->name);
     return order != 0 ? order : (left > right) - (left < right);
 }
 
@@ -182,7 +174,6 @@ static void labels_add_point(struct metric_labels *labels, const struct resource
                              const struct metric_point *point)
 {
     const struct metric_label_settings *settings = labels->settings;
-    size_t first = labels->count;
     struct metric_items items = metric_items_of(point->bytes, metric_point_attributes(point->kind));
     struct slice bytes;
     if (!settings->has_resource) {
@@ -207,7 +198,6 @@ static void labels_add_point(struct metric_labels *labels, const struct resource
         if (settings->has_service || !is_service_key(attribute.key))
             labels_add(labels, "", &attribute);
     }
-    assert(labels->count >= first);
 }
 
 struct scope_view scope_view_of(uint64_t seed, struct slice scope, struct slice schema_url)

@@ -15,7 +15,6 @@
 
 struct budget;
 struct config_pairs;
-struct resource;
 
 /* Which labels a series has. */
 struct metric_label_settings {
@@ -43,7 +42,6 @@ struct resource_view {
     struct slice name_space;
     struct slice instance;
     struct metric_hash target; /* of job and instance */
-    struct resource *known;    /* NULL: no series of this request has needed it yet */
 };
 
 struct resource_view resource_view_of(uint64_t seed, struct slice resource);

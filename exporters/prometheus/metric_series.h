@@ -72,6 +72,7 @@ struct shown {
 };
 
 struct metric_snapshot {
+    size_t bytes; /* charged */
     bool has_timestamps;
     const char *target_name; /* the store's */
     size_t resources_count;

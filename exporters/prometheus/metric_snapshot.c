@@ -15,13 +15,6 @@ enum { SCALE_MIN = -4, SCALE_MAX = 8 }; /* of native histograms */
 /* For exponential histograms that do not say what they count as zero. */
 static const double zero_threshold_default = 1e-128;
 
-static int compare_slices(struct slice a, struct slice b)
-{
-    size_t common = a.size < b.size ? a.size : b.size;
-    int order = common > 0 ? memcmp(a.data, b.data, common) : 0;
-    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
-}
-
 static struct slice labels_slice(const struct series *series)
 {
     return slice_of(series->labels, series->labels_bytes);
@@ -42,7 +35,7 @@ static int compare_each_value(struct slice a, struct slice b)
         if (!has_left)
             return order;
         if (order == 0)
-            order = compare_slices(left, right);
+            order = slice_compare(left, right);
     }
 }
 
@@ -95,7 +88,7 @@ static int compare_shown(const void *a, const void *b)
     const struct shown *right = b;
     int order = 0;
     if (left->series->family != right->series->family)
-        order = compare_slices(left->series->family->name, right->series->family->name);
+        order = slice_compare(left->series->family->name, right->series->family->name);
     if (order == 0)
         order = compare_label_values(left->series, right->series);
     return order != 0
@@ -187,15 +180,18 @@ static void write_targets(const struct metric_snapshot *snapshot, size_t count, 
                                    });
 }
 
+/* NaN last. */
 static int compare_bounds(const void *a, const void *b)
 {
     const struct exposition_bucket *left = a;
     const struct exposition_bucket *right = b;
+    if (isnan(left->bound) || isnan(right->bound))
+        return isnan(left->bound) - isnan(right->bound);
     return (left->bound > right->bound) - (left->bound < right->bound);
 }
 
 /* Puts each exemplar into the first bucket whose bound it does not exceed; the last one stays.
- * Beyond all bounds it makes one of its own. Returns the number of buckets. */
+ * Beyond all bounds they make one of their own. Returns the number of buckets. */
 static size_t place_exemplars(const struct metric_distribution *distribution,
                               struct exposition_bucket *buckets, size_t count)
 {
@@ -210,7 +206,11 @@ static size_t place_exemplars(const struct metric_distribution *distribution,
             else
                 low = middle + 1;
         }
-        if (low == count)
+        /* NaN is beyond that one, too. */
+        bool has_infinity = count > 0 && buckets[count - 1].bound == (double)INFINITY;
+        if (low == count && has_infinity)
+            low--;
+        else if (low == count)
             buckets[count++] =
                 (struct exposition_bucket){.bound = (double)INFINITY, .count = distribution->count};
         buckets[low].exemplar = exemplar;
@@ -391,7 +391,7 @@ void metric_snapshot_write(struct metric_snapshot *snapshot, struct exposition *
         const struct shown *shown = last_of_equal(snapshot, &i);
         if (shown->series->family != family) {
             family = shown->series->family;
-            if (targets > 0 && compare_slices(target_name, family->name) < 0) {
+            if (targets > 0 && slice_compare(target_name, family->name) < 0) {
                 write_targets(snapshot, targets, target_name, exposition);
                 targets = 0;
             }

@@ -247,18 +247,22 @@ static struct resource *resource_create(struct adding *adding, const struct reso
     return resource;
 }
 
+static struct resource *resource_find(const struct metric_store *store,
+                                      const struct metric_hash *hash)
+{
+    size_t at = 0;
+    struct resource *resource;
+    while ((resource = hash_table_next(&store->resources, hash->low, &at)) != NULL)
+        if (resource->hash.high == hash->high)
+            return resource;
+    return NULL;
+}
+
 /* With a reference. NULL: no memory. */
-static struct resource *resource_get(struct adding *adding, struct resource_view *view)
+static struct resource *resource_get(struct adding *adding, const struct resource_view *view)
 {
     struct metric_store *store = adding->store;
-    size_t at = 0;
-    struct resource *resource = view->known;
-    while (resource == NULL &&
-           (resource = hash_table_next(&store->resources, view->hash.low, &at)) != NULL)
-        if (resource->hash.high != view->hash.high)
-            resource = NULL;
-        else
-            break;
+    struct resource *resource = resource_find(store, &view->hash);
     if (resource == NULL) {
         resource = resource_create(adding, view);
         if (resource == NULL)
@@ -269,7 +273,6 @@ static struct resource *resource_get(struct adding *adding, struct resource_view
             return NULL;
         }
     }
-    view->known = resource;
     resource->refs++;
     resource->live++;
     resource->updated_ns = adding->now_ns;
@@ -394,7 +397,7 @@ static void family_drop(struct metric_store *store, struct family *family)
 
 /* Where a point belongs. */
 struct place {
-    struct resource_view *resource;
+    const struct resource_view *resource;
     const struct scope_view *scope;
     const struct metric *metric;
     struct metric_hash hash; /* of the series */
@@ -474,7 +477,6 @@ static struct series *series_begin(struct adding *adding, const struct place *pl
         if (family != NULL)
             family_drop(store, family);
         resource_leave(store, resource);
-        place->resource->known = resource->live > 0 ? resource : NULL;
         resource_unref(store, resource);
     } else if (series->unusable != NULL) {
         series->time_ns = adding->now_ns;
@@ -494,8 +496,8 @@ static struct series *series_find(const struct metric_store *store, const struct
 }
 
 /* Points of a series with another unit have another name. A series that clashed with another one is
- * tried again after a while. Points of another process of the same job
- * and instance belong to another target_info. */
+ * tried again after a while. Points of another process of the same job and instance belong to
+ * another target_info. */
 static struct series *series_adapt(struct adding *adding, struct series *series,
                                    const struct place *place)
 {
@@ -626,7 +628,7 @@ static const char *unusable_reason(const struct metric *metric)
                : NULL;
 }
 
-static void add_metric(struct adding *adding, struct resource_view *resource,
+static void add_metric(struct adding *adding, const struct resource_view *resource,
                        const struct scope_view *scope, struct slice bytes)
 {
     struct metric_store *store = adding->store;
@@ -669,16 +671,15 @@ static void add_metric(struct adding *adding, struct resource_view *resource,
         }
         /* As in the Go collector, the rest of the metric is passed over. */
         struct series *series = series_find(store, &place.hash);
-        if (series != NULL) {
+        if (series != NULL)
             series_remove(store, series);
-            resource->known = NULL;
-        }
         return;
     }
 }
 
 /* ScopeMetrics: 1 scope, 2 metrics, 3 schema_url. */
-static void add_scope(struct adding *adding, struct resource_view *resource, struct slice bytes)
+static void add_scope(struct adding *adding, const struct resource_view *resource,
+                      struct slice bytes)
 {
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
@@ -749,14 +750,20 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
     pthread_mutex_lock(&store->lock);
     size_t series_count = store->series.count;
     size_t resources_count = store->resources.count;
-    struct metric_snapshot *snapshot =
-        mem_try_alloc(sizeof(*snapshot) + series_count * sizeof(struct shown) +
-                      resources_count * sizeof(struct resource *));
+    size_t bytes = sizeof(struct metric_snapshot) + series_count * sizeof(struct shown) +
+                   resources_count * sizeof(struct resource *);
+    struct metric_snapshot *snapshot = NULL;
+    if (charge(store, bytes)) {
+        snapshot = mem_try_alloc(bytes);
+        if (snapshot == NULL)
+            discharge(store, bytes);
+    }
     if (snapshot != NULL) {
         size_t at = 0;
         struct series *series;
         struct resource *resource;
         *snapshot = (struct metric_snapshot){
+            .bytes = bytes,
             .has_timestamps = store->settings.has_timestamps,
             .target_name = store->target_name,
             .shown = (struct shown *)(snapshot + 1),
@@ -822,6 +829,7 @@ void metric_store_release(struct metric_store *store, struct metric_snapshot *sn
     }
     for (size_t i = 0; i < snapshot->resources_count; i++)
         resource_unref(store, snapshot->resources[i]);
+    discharge(store, snapshot->bytes);
     pthread_mutex_unlock(&store->lock);
     mem_free(snapshot);
 }

@@ -34,6 +34,14 @@ static inline bool slice_equal_text(struct slice a, const char *text)
     return slice_equal(a, slice_of_text(text));
 }
 
+/* As memcmp; of two that begin alike the shorter one is less. */
+static inline int slice_compare(struct slice a, struct slice b)
+{
+    size_t common = a.size < b.size ? a.size : b.size;
+    int order = common > 0 ? memcmp(a.data, b.data, common) : 0;
+    return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
+}
+
 static inline bool slice_begins_with(struct slice slice, const char *prefix)
 {
     size_t size = strlen(prefix);

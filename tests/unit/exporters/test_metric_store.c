@@ -478,6 +478,54 @@ static void another_unit_is_another_name(void **state)
     close_store(&fixture);
 }
 
+/* Also within one request, when the series was the only one of its resource. */
+static void a_unit_may_change_within_a_request(void **state)
+{
+    (void)state;
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    add(&fixture, METRICS_OF(SERVICE "," INSTANCE,
+                             "{\"unit\":\"s\",\"name\":\"g\",\"gauge\":{\"dataPoints\":[" POINT(
+                                 "0", "5", "\"asInt\":1") "]}},{\"unit\":\"ms\",\"name\":\"g\","
+                                                          "\"gauge\":{\"dataPoints\":[" POINT(
+                                                              "0", "6", "\"asInt\":2") "]}}"));
+    expect(&fixture, EXPOSITION_TEXT,
+           "# HELP g_milliseconds \n# TYPE g_milliseconds gauge\n"
+           "g_milliseconds{instance=\"i1\",job=\"shop\"," SCOPE "} 2\n"
+           "# HELP target_info Target metadata\n# TYPE target_info gauge\n"
+           "target_info{instance=\"i1\",job=\"shop\"} 1\n");
+    close_store(&fixture);
+}
+
+/* They share the bucket beyond all bounds, as bounds that are no numbers come last. */
+static void exemplars_that_are_no_numbers_make_one_bucket(void **state)
+{
+    (void)state;
+    static const char exemplar[] = "{\"asDouble\":\"NaN\",\"timeUnixNano\":\"1000000000\","
+                                   "\"spanId\":\"0102030405060708\"}";
+    char json[4096];
+    char exemplars[2048] = "";
+    for (size_t i = 0; i < 12; i++)
+        snprintf(exemplars + strlen(exemplars), sizeof(exemplars) - strlen(exemplars), "%s%s",
+                 i > 0 ? "," : "", exemplar);
+    snprintf(json, sizeof(json),
+             METRICS_OF("", HISTOGRAM("h", "2",
+                                      POINT("1", "5",
+                                            "\"count\":\"2\",\"bucketCounts\":[\"1\",\"1\","
+                                            "\"0\"],\"explicitBounds\":[\"NaN\",1],"
+                                            "\"exemplars\":[%s]"))),
+             exemplars);
+    struct fixture fixture = default_fixture();
+    fixture.settings.labels.has_scope = false;
+    open_store(&fixture, UINT64_MAX);
+    add(&fixture, json);
+    expect(&fixture, EXPOSITION_OPENMETRICS_1,
+           "# HELP h \n# TYPE h histogram\nh_bucket{le=\"1.0\"} 1\nh_bucket{le=\"NaN\"} 2\n"
+           "h_bucket{le=\"+Inf\"} 2 # {span_id=\"0102030405060708\"} NaN 1.0\n"
+           "h_sum 0.0\nh_count 2\n# EOF\n");
+    close_store(&fixture);
+}
+
 /* Whatever fails, what was there stays, and all is returned. */
 static void without_memory_points_are_counted(void **state)
 {
@@ -557,6 +605,8 @@ int main(void)
         cmocka_unit_test(series_expire),
         cmocka_unit_test(a_clash_ends_with_what_it_clashed_with),
         cmocka_unit_test(another_unit_is_another_name),
+        cmocka_unit_test(a_unit_may_change_within_a_request),
+        cmocka_unit_test(exemplars_that_are_no_numbers_make_one_bucket),
         cmocka_unit_test(without_memory_points_are_counted),
         cmocka_unit_test(a_series_takes_300_bytes),
     };
