@@ -32,8 +32,7 @@ struct batch_part {
 struct batch {
     _Atomic unsigned refs;
     enum signal_kind signal;
-    bool
-        is_joint; /* several destinations that store get it, and its record waits for all of them */
+    bool is_joint;        /* of a record in a journal: other destinations get it, too */
     bool is_acknowledged; /* its clients got an OK: a later failure is a drop, not a rejection */
     uint32_t skips;       /* destinations of its pipeline that do not get it; 0: all get it */
     uint32_t skipped;     /* how many those are */

@@ -19,6 +19,7 @@
 #include "src/core/component.h"
 #include "src/pipeline/batcher.h"
 #include "src/pipeline/partition.h"
+#include "src/pipeline/pipeline_limits.h"
 #include "src/pipeline/retry.h"
 
 enum { ERROR_MAX = 1024, INTERVAL_MAX = 64, ADVICE_MAX = 256 };
@@ -39,6 +40,7 @@ struct export
     uint64_t since;     /* the place of its last failure among the queue's results, UINT64_MAX
                            before it. Without retries, of the last result before its attempt */
     unsigned alone;     /* its last failures in a row before each of which others were taken */
+    bool is_retrying;   /* waits for its next attempt, and is counted so */
     bool is_embedded;   /* in the one request that it carries */
 };
 
@@ -152,6 +154,7 @@ void exporter_queue_shared_init(struct exporter_queue_shared *shared, const void
     const struct exporter_queue_config *queue = config;
     budget_init(&shared->capacity, queue->has_queue ? queue->queue.queue_size : UINT64_MAX);
     budget_init(&shared->consumers, queue->has_queue ? queue->queue.num_consumers : UINT64_MAX);
+    atomic_init(&shared->retrying, 0);
 }
 
 void exporter_queue_shared_fini(struct exporter_queue_shared *shared)
@@ -270,6 +273,7 @@ static struct export_batch end(struct export *export)
     struct exporter_queue *queue = export->queue;
     struct export_batch cut = export->cut;
     assert(queue->exports_count > 0);
+    assert(!export->is_retrying);
     if (queue->failed == export)
         queue->failed = NULL;
     if (export->prev != NULL)
@@ -332,11 +336,48 @@ static void deliver(struct export *export, const struct outcome *outcome)
     export_batch_resolve(&cut, outcome);
 }
 
-/* The others that store are not to wait for this exporter's retries: the journal gives it the batch
- * again, alone. */
+static bool may_yield(const struct exporter_queue *queue)
+{
+    return exporter_queue_stores(queue) && !queue->is_out_of_retries;
+}
+
+/* Other destinations are not to wait for this exporter's retries, nor is memory to be held for
+ * them: the journal gives it the batch again, alone. A few probe the back-end. */
 static bool has_to_yield(const struct exporter_queue *queue, const struct batch *batch)
 {
-    return exporter_queue_stores(queue) && batch->is_joint && !queue->is_out_of_retries;
+    return may_yield(queue) &&
+           (batch->is_joint || atomic_load(&queue->shared->retrying) >= EXPORTER_PROBES_MAX);
+}
+
+/* No consumer is left for what waits in the queue, for as long as the back-end is away. */
+static bool is_held_up(const struct exporter_queue *queue)
+{
+    return may_yield(queue) &&
+           atomic_load(&queue->shared->retrying) >= budget_limit(&queue->shared->consumers);
+}
+
+static void begin_retrying(struct export *export)
+{
+    struct exporter_queue_shared *shared = export->queue->shared;
+    assert(!export->is_retrying);
+    export->is_retrying = true;
+    uint64_t retrying = atomic_fetch_add(&shared->retrying, 1) + 1;
+    if (retrying >= budget_limit(&shared->consumers))
+        budget_return(&shared->consumers, 0); /* wakes what is held up now, on every lane */
+}
+
+static void end_retrying(struct export *export)
+{
+    if (export->is_retrying)
+        atomic_fetch_sub(&export->queue->shared->retrying, 1);
+    export->is_retrying = false;
+}
+
+/* To the journal, without an attempt. Takes over the cut. */
+static void yield_cut(struct exporter_queue *queue, struct export_batch *cut)
+{
+    ledger_defer(queue->exporter->ledger, cut->batch->signal, cut->batch->items);
+    export_batch_resolve(cut, &(struct outcome){.verdict = REFUSED, .is_kept = true});
 }
 
 static void note_failure(struct export *export)
@@ -406,6 +447,7 @@ static void on_attempt_done(struct receipt *receipt, const struct outcome *outco
                  log_text("error", outcome->message != NULL ? outcome->message : ""),
                  log_text("interval", interval));
         lane_timer_start(queue->exporter->lane, &export->timer, delay_ns);
+        begin_retrying(export);
         return;
     }
     if (last.reason == LOSS_SHUTDOWN)
@@ -424,11 +466,11 @@ static void attempt(struct timer *timer, void *arg)
     struct export *export = arg;
     struct component *exporter = export->queue->exporter;
     assert(timer == &export->timer);
+    end_retrying(export);
     if (export->queue->is_failing && has_to_yield(export->queue, export->cut.batch)) {
         struct exporter_queue *queue = export->queue;
         struct export_batch cut = end(export);
-        ledger_defer(queue->exporter->ledger, cut.batch->signal, cut.batch->items);
-        export_batch_resolve(&cut, &(struct outcome){.verdict = REFUSED, .is_kept = true});
+        yield_cut(queue, &cut);
         return;
     }
     receipt_init(&export->attempt, on_attempt_done, export);
@@ -470,12 +512,13 @@ static void on_request_done(struct receipt *receipt, const struct outcome *outco
     lane_defer(queue->exporter->lane, &queue->job);
 }
 
-static void export_request(struct request *request)
+/* The request as an export of its own, which it embeds. */
+static struct export_batch export_of(struct request *request)
 {
     struct export_batch cut = export_batch_of(request->batch, &request->receipt);
     request->batch = NULL;
     request->export = (struct export){.is_embedded = true};
-    start_export(request->queue, &request->export, &cut);
+    return cut;
 }
 
 static void start_flush_timer(struct exporter_queue *queue, struct partition *partition)
@@ -505,8 +548,8 @@ static bool is_due(const struct exporter_queue *queue, const struct partition *p
     return queue->is_stopping || partition->mark_ns == TIMED_OUT || size >= config->batch.min_size;
 }
 
-/* Merges requests of the ring until a batch is due, and exports it. False: nothing is due. */
-static bool export_next_batch(struct exporter_queue *queue)
+/* Merges requests of the ring until a batch is due, and cuts it off. False: nothing is due. */
+static bool cut_next(struct exporter_queue *queue, struct export_batch *ret_cut)
 {
     const struct sending_queue_config *config = &queue->config->queue;
     struct partition *partition;
@@ -525,7 +568,7 @@ static bool export_next_batch(struct exporter_queue *queue)
     }
     bool is_bytes = queue_batch_sizer(config) == QUEUE_BYTES;
     uint64_t max_size = config->batch.max_size;
-    struct export_batch cut =
+    *ret_cut =
         batcher_cut(&partition->batcher, (struct otlp_limit){.items_max = is_bytes ? 0 : max_size,
                                                              .bytes_max = is_bytes ? max_size : 0});
     if (partition->batcher.pending == NULL) {
@@ -536,34 +579,61 @@ static bool export_next_batch(struct exporter_queue *queue)
         start_flush_timer(queue, partition);
     }
     partition_settle(partition, is_due(queue, partition));
-    if (is_bytes && max_size > 0 && cut.batch->bytes > max_size && cut.batch->items <= 1) {
+    return true;
+}
+
+static bool is_too_large(const struct exporter_queue *queue, const struct batch *batch)
+{
+    const struct sending_queue_config *config = &queue->config->queue;
+    return queue_batch_sizer(config) == QUEUE_BYTES && config->batch.max_size > 0 &&
+           batch->bytes > config->batch.max_size && batch->items <= 1;
+}
+
+/* Exports what is next, or yields it without a consumer. False: nothing is due. */
+static bool take_next(struct exporter_queue *queue, bool has_consumer)
+{
+    struct export_batch cut;
+    struct export *export = NULL;
+    if (queue->has_batch) {
+        if (!cut_next(queue, &cut))
+            return false;
+    } else {
+        struct request *request = ring_pop(queue->ring);
+        cut = export_of(request);
+        export = &request->export;
+    }
+    if (queue->has_batch && is_too_large(queue, cut.batch)) {
         struct outcome too_large = outcome_refused(
             STATUS_INVALID_ARGUMENT, "one item is larger than sending_queue::batch::max_size");
         too_large.reason = LOSS_TOO_LARGE;
         lose(queue, &cut, "", &too_large);
-        budget_return(&queue->shared->consumers, 1);
-        return true;
+        if (has_consumer)
+            budget_return(&queue->shared->consumers, 1);
+    } else if (!has_consumer) {
+        yield_cut(queue, &cut);
+    } else {
+        start_export(queue, export != NULL ? export : mem_zalloc(sizeof(*export)), &cut);
     }
-    start_export(queue, mem_zalloc(sizeof(struct export)), &cut);
     return true;
 }
 
-/* Starts exports while there is work and a free consumer. A large export ends the turn, so that
- * others get theirs. */
+/* Takes what waits while there is a free consumer, or no use in waiting for one. A large export
+ * ends the turn, so that others get theirs. */
 static void dispatch(void *arg)
 {
     struct exporter_queue *queue = arg;
     while (queue->ring != NULL &&
            (ring_depth(queue->ring) > 0 ||
             (queue->has_batch && partitions_due(&queue->partitions) != NULL))) {
-        if (!budget_try_take(&queue->shared->consumers, 1)) {
+        bool has_consumer = budget_try_take(&queue->shared->consumers, 1);
+        if (!has_consumer && !is_held_up(queue)) {
             budget_wait(&queue->shared->consumers, &queue->slot_waiter, 1);
-            break;
+            if (!is_held_up(queue))
+                break;
         }
-        if (!queue->has_batch) {
-            export_request(ring_pop(queue->ring));
-        } else if (!export_next_batch(queue)) {
-            budget_return(&queue->shared->consumers, 1);
+        if (!take_next(queue, has_consumer)) {
+            if (has_consumer)
+                budget_return(&queue->shared->consumers, 1);
             break;
         }
         if (lane_is_resting(queue->exporter->lane)) {
@@ -685,7 +755,8 @@ void exporter_queue_take(struct exporter_queue *queue, struct batch *batch, stru
     request->units = 0;
     queue->requests_count++;
     if (queue->ring == NULL) {
-        export_request(request);
+        struct export_batch cut = export_of(request);
+        start_export(queue, &request->export, &cut);
         return;
     }
     request->units = units_of(queue, batch);

@@ -5,6 +5,7 @@
  * lane. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -20,8 +21,9 @@ struct exporter_queue;
 
 /* Totals over all lanes, one per exporter and signal. */
 struct exporter_queue_shared {
-    struct budget capacity;  /* units of the queue's sizer, held until a request is done */
-    struct budget consumers; /* exports under way, waiting for a retry included */
+    struct budget capacity;    /* units of the queue's sizer, held until a request is done */
+    struct budget consumers;   /* exports under way, waiting for a retry included */
+    _Atomic uint64_t retrying; /* exports that wait for a retry */
 };
 
 /* Failures are counted by status; those without one by cause. */

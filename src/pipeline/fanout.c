@@ -88,13 +88,15 @@ static void hand_to_connectors(struct fanout *fanout, struct batch *batch, struc
     }
 }
 
-/* What may still succeed is not lost: the journal gives it again. */
+/* What may still succeed is not lost: the journal gives it again. What a pipeline behind a passage
+ * owes is owed by its bit here. */
 static void on_stored_end(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct stored_way *way = arg;
     const struct passage *passage = way->passage;
     struct outcome result = *outcome;
     assert(receipt == &way->receipt);
+    result.owed = 0;
     if (outcome->verdict == REFUSED) {
         if (outcome->is_permanent && passage != NULL) {
             result.verdict = LOST;
@@ -107,8 +109,8 @@ static void on_stored_end(struct receipt *receipt, const struct outcome *outcome
                 ledger_defer(passage->connector->ledger, way->batch->signal,
                              way->batch->items * passage->exporters);
         }
-    } else if (outcome->is_kept && passage == NULL) {
-        /* Another part of it was lost. */
+    } else if (outcome->is_kept || outcome->owed != 0) {
+        /* Another part of it was lost, or delivered. */
         result = outcome_accepted;
         result.owed = way->skip;
     }

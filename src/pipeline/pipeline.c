@@ -246,7 +246,8 @@ static void run_durable(struct durable *durable, bool with_others)
     struct batch *batch = batch_create_like(durable->batch, durable->batch->parts_count);
     batch_append_batch(batch, durable->batch);
     batch->is_acknowledged = true;
-    batch->is_joint = __builtin_popcount(durable->entry.given) > 1;
+    batch->is_joint =
+        __builtin_popcount(durable->entry.given) + (with_others && pipeline->others > 0) > 1;
     batch->skips = (pipeline->storing & ~durable->entry.given) | (with_others ? 0 : SKIP_OTHERS);
     durable->destinations = given + (with_others ? pipeline->others : 0);
     batch->skipped = pipeline->exporters - durable->destinations;
@@ -304,6 +305,11 @@ static void on_replay(struct journal_entry *entry, void *arg)
     ledger_receive(pipeline->ledger, durable->batch, destinations_of(pipeline, entry->given));
     budget_take(pipeline->budget, DURABLE_BYTES);
     run_durable(durable, false);
+}
+
+size_t pipeline_storing(const struct pipeline *pipeline)
+{
+    return (size_t)__builtin_popcount(pipeline->storing);
 }
 
 bool pipeline_stores(const struct pipeline *pipeline)

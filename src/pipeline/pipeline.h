@@ -42,6 +42,8 @@ void pipeline_offer(struct pipeline *pipeline, struct batch *batch, struct recei
 /* Whether it needs a journal: an exporter stores (exporter_queue_stores), or one behind a connector
  * that passes items on. */
 bool pipeline_stores(const struct pipeline *pipeline);
+/* Exporters, and pipelines behind connectors, that have progress of their own in its journal. */
+size_t pipeline_storing(const struct pipeline *pipeline);
 /* Requests are committed to the journal before they are accepted, and come back from it. Its
  * exporters are those that store, and then the pipelines behind connectors that need a journal, in
  * the order of the settings and of the connectors' outlets. Requests of more than bytes_max are

@@ -8,6 +8,9 @@ enum {
     PIPELINE_RING_HURRY = 256, /* requests in the ring that run before the next socket is read */
     PARTITIONS_IDLE_MAX = 256, /* idle ones kept by one processor or queue on a lane */
     PARTITION_IDLE_BYTES_MAX = 8192,
+    /* Exports that wait for a retry, over all lanes, of an exporter that stores: the rest waits in
+     * the journal. */
+    EXPORTER_PROBES_MAX = 8,
 };
 /* An idle partition may be replaced by another combination of values after this. */
 #define PARTITION_IDLE_MIN_NS ((uint64_t)1 * NS_PER_S)

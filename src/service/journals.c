@@ -28,7 +28,8 @@
 #include "src/pipeline/pipeline.h"
 #include "src/service/service_parts.h"
 
-/* Of the memory budget, for what one exporter holds of one journal. */
+/* Of the memory budget, for what one exporter holds of one journal: this part, or less if there are
+ * so many that they would hold more than half of it together. */
 enum { GIVEN_PART = 8 };
 
 enum {
@@ -238,10 +239,16 @@ static void warn_of_file_system(const char *directory)
                      log_text("directory", directory), log_text("file_system", rows[i].name));
 }
 
-static bool start_journal(struct service *service, size_t index,
-                          const struct config_component *extension, size_t journals,
-                          struct error *error)
+struct shares {
+    size_t journals; /* that share the storage */
+    size_t storing;  /* exporters of all journals, each once for every journal */
+};
+
+static bool open_journal(struct service *service, size_t index,
+                         const struct config_component *extension, struct shares shares,
+                         struct error *error)
 {
+    size_t part = 2 * shares.storing > GIVEN_PART ? 2 * shares.storing : GIVEN_PART;
     const struct config_pipeline *pipeline = &service->config->pipelines[index];
     const struct file_storage_config *config = extension->config;
     struct budget *disk = &service->disks[component_slot(service, extension)];
@@ -260,14 +267,14 @@ static bool start_journal(struct service *service, size_t index,
     struct journal *journal = journal_create(
         &(struct journal_settings){
             .store = {.directory = directory,
-                      .segment_bytes = segment_bytes_for(config, journals),
+                      .segment_bytes = segment_bytes_for(config, shares.journals),
                       .disk = disk,
                       .is_synced = is_flushed,
                       .directory_mode = file_storage_mode(config)},
             .exporters = (const char *const *)names,
             .exporters_count = count,
             .memory = &service->budget,
-            .given_bytes_max = budget_limit(&service->budget) / GIVEN_PART,
+            .given_bytes_max = budget_limit(&service->budget) / part,
             .entry_bytes = pipeline_entry_bytes(),
             .logger = &(struct logger){.component_id = extension->id,
                                        .component_kind = "extension",
@@ -287,7 +294,7 @@ static bool start_journal(struct service *service, size_t index,
                         : "Requests survive the end of the process once they are "
                           "acknowledged; for power cuts set fsync of file_storage.",
              log_text("pipeline", pipeline->id), log_text("directory", directory));
-    return journal_start(journal, error);
+    return true;
 }
 
 struct search {
@@ -430,7 +437,7 @@ static void warn_of_unused(struct service *service)
 bool journals_start(struct service *service, struct error *error)
 {
     const struct config *config = service->config;
-    bool has_started = true;
+    struct shares shares = {.storing = 0};
     const struct config_component **storages = (const struct config_component **)mem_zalloc(
         config->pipelines_count * sizeof(const struct config_component *));
     service->storages = storages;
@@ -442,17 +449,23 @@ bool journals_start(struct service *service, struct error *error)
                 continue;
             storages[i] = find_storage(service, i, storages);
             assert(storages[i] != NULL); /* the configuration was checked */
+            shares.storing += pipeline_storing(service->lanes[0].pipelines[i]);
         }
-    for (size_t i = 0; i < config->pipelines_count && has_started; i++) {
-        size_t journals = 0; /* that share the storage */
+    for (size_t i = 0; i < config->pipelines_count; i++) {
+        shares.journals = 0;
         for (size_t j = 0; j < config->pipelines_count; j++)
-            journals += storages[j] == storages[i];
-        has_started =
-            storages[i] == NULL || start_journal(service, i, storages[i], journals, error);
+            shares.journals += storages[j] == storages[i];
+        if (storages[i] != NULL && !open_journal(service, i, storages[i], shares, error))
+            return false;
     }
-    if (has_started)
-        warn_of_unused(service);
-    return has_started;
+    /* What is read back passes connectors: the journals behind them run first. */
+    for (size_t depth = config->depth + 1; depth > 0; depth--)
+        for (size_t i = 0; i < config->pipelines_count; i++)
+            if (config->pipelines[i].depth == depth - 1 && service->journals[i] != NULL &&
+                !journal_start(service->journals[i], error))
+                return false;
+    warn_of_unused(service);
+    return true;
 }
 
 void journals_pause(struct service *service)

@@ -8,6 +8,7 @@
 #include "src/base/fileops.h"
 #include "src/core/client_info.h"
 #include "src/journal/journal.h"
+#include "src/pipeline/downstream_retry.h"
 #include "src/service/service.h"
 
 #include <errno.h>
@@ -174,6 +175,25 @@ static void check_items(const struct test_exporter *exporter, uint64_t first, ui
     assert_int_equal(exporter->doubled_items, 0);
     for (uint64_t i = first; i < end; i++)
         assert_int_equal(exporter->seen[i], 1);
+}
+
+struct lanes_expectation {
+    struct test_exporter *const *exporters; /* of two lanes */
+    uint64_t items;
+};
+
+static bool have_delivered(void *arg)
+{
+    const struct lanes_expectation *expected = arg;
+    return expected->exporters[0]->delivered_items + expected->exporters[1]->delivered_items >=
+           expected->items;
+}
+
+static void await_on_lanes(struct harness *h, struct test_exporter *const *exporters,
+                           uint64_t items)
+{
+    struct lanes_expectation expected = {exporters, items};
+    harness_await(h, have_delivered, &expected, "the items are delivered on both lanes");
 }
 
 static bool has_tried(void *arg)
@@ -523,6 +543,99 @@ static void one_goes_on_while_the_other_retries(void **state)
     away->result = RESULT_OK;
     test_exporter_release(away, RESULT_OK);
     await_items(h, away, 40);
+    stop(h);
+}
+
+/* More than the processors of two lanes may have out. */
+static bool is_much_under_way(void *arg)
+{
+    return harness_totals(arg, TRACES).in_flight >= (uint64_t)2 * DOWNSTREAM_STORED_BATCHES_MAX;
+}
+
+static struct test_exporter *on_lane(struct harness *h, const char *id, unsigned lane)
+{
+    return harness_exporter_on(h, id, lane, TRACES);
+}
+
+static void let_both(struct test_exporter *const *exporters, enum test_result result)
+{
+    for (unsigned lane = 0; lane < 2; lane++) {
+        exporters[lane]->result = result;
+        if (result != RESULT_HOLD)
+            test_exporter_release(exporters[lane], result);
+    }
+}
+
+/* One that is read back to takes more than the processors have places for, and is gone again. */
+static void one_that_is_away_again_holds_up_nothing(void **state)
+{
+    (void)state;
+    static const char *const queues[] = {
+        "{storage: file_storage}",
+        "{storage: file_storage, num_consumers: 1}",
+        "{storage: file_storage, batch: {flush_timeout: 1s, min_size: 2, max_size: 2}}",
+    };
+    enum { BACKLOG = 1200, LATER = 40 };
+    for (size_t i = 0; i < sizeof(queues) / sizeof(queues[0]); i++) {
+        char exporters[256];
+        print_message("  %s\n", queues[i]);
+        snprintf(exporters, sizeof(exporters),
+                 "test/a: {" STORES "}, test/b: {sending_queue: %s, "
+                 "retry_on_failure: {max_elapsed_time: 0}}",
+                 queues[i]);
+        const struct setting setting = {
+            .exporters = exporters,
+            .names = "test/a, test/b",
+            .processors = "batch: {timeout: 10ms, send_batch_size: 1}",
+            .through = "batch",
+            .lanes = 2,
+        };
+        struct harness *h = start(&setting);
+        struct test_exporter *fine[] = {on_lane(h, "test/a", 0), on_lane(h, "test/a", 1)};
+        struct test_exporter *away[] = {on_lane(h, "test/b", 0), on_lane(h, "test/b", 1)};
+        let_both(away, RESULT_BUSY);
+        for (unsigned j = 0; j < BACKLOG; j++)
+            harness_offer(h, (struct harness_offer){.lane = j % 2, .items = 1});
+        await_on_lanes(h, fine, BACKLOG);
+        stop_as_it_is(h);
+        h = start(&setting);
+        for (unsigned lane = 0; lane < 2; lane++) {
+            fine[lane] = on_lane(h, "test/a", lane);
+            away[lane] = on_lane(h, "test/b", lane);
+        }
+        let_both(away, RESULT_HOLD);
+        harness_await(h, is_much_under_way, h, "the processors' places are taken");
+        let_both(away, RESULT_BUSY);
+        for (unsigned j = 0; j < LATER; j++)
+            harness_offer(h, (struct harness_offer){.lane = j % 2, .items = 1});
+        await_on_lanes(h, fine, LATER);
+        assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+        let_both(away, RESULT_OK);
+        await_on_lanes(h, away, BACKLOG + LATER);
+        stop(h);
+    }
+}
+
+/* What is acknowledged is in memory alone for the other one: it is not to wait there. */
+static void one_that_is_away_holds_up_none_without_storage(void **state)
+{
+    (void)state;
+    enum { MANY = 600 };
+    struct harness *h = start(&(struct setting){
+        .exporters = "test/a: {" STORES ", retry_on_failure: {max_elapsed_time: 0}}, test/b: {}",
+        .names = "test/a, test/b",
+        .processors = "batch: {timeout: 10ms, send_batch_size: 1}",
+        .through = "batch",
+    });
+    struct test_exporter *away = harness_exporter(h, "test/a");
+    struct test_exporter *other = harness_exporter(h, "test/b");
+    away->result = RESULT_BUSY;
+    for (unsigned i = 0; i < MANY; i++)
+        harness_send(h, 1);
+    await_items(h, other, MANY);
+    away->result = RESULT_OK;
+    await_items(h, away, MANY);
+    check_items(other, 0, MANY);
     stop(h);
 }
 
@@ -1149,10 +1262,9 @@ static void a_journal_is_flushed_if_one_of_its_storages_says_so(void **state)
 }
 
 /* Three pipelines behind a connector: two have journals, and one is full. */
-static struct harness *start_with_connector(void)
+static void print_with_connector(char yaml[static YAML_MAX])
 {
-    char yaml[YAML_MAX];
-    snprintf(yaml, sizeof(yaml),
+    snprintf(yaml, YAML_MAX,
              "extensions: {file_storage: {directory: %s}}\nconnectors: {forward: {}}\n"
              "exporters: {test/b: {" STORES "}, test/c: {" STORES "}, test/d: {}, test/e: {" STORES
              "}}\n"
@@ -1162,7 +1274,20 @@ static struct harness *start_with_connector(void)
              "traces/c: {receivers: [forward], exporters: [test/c]}, "
              "traces/d: {receivers: [forward], exporters: [test/d]}}}\n",
              directory);
+}
+
+static struct harness *start_with_connector(void)
+{
+    char yaml[YAML_MAX];
+    print_with_connector(yaml);
     return harness_create_on(yaml, 1);
+}
+
+static struct harness *try_build_with_connector(void)
+{
+    char yaml[YAML_MAX];
+    print_with_connector(yaml);
+    return harness_try_build(yaml, 1);
 }
 
 static void pipelines_behind_a_connector_have_progress_of_their_own(void **state)
@@ -1203,6 +1328,42 @@ static void pipelines_behind_a_connector_have_progress_of_their_own(void **state
     for (size_t i = 0; i < 4; i++)
         if (i != 1)
             assert_int_equal(harness_exporter(h, ids[i])->attempts_count, 0);
+    stop(h);
+    fileops_replace(NULL);
+}
+
+/* What the first journal would read back passes the connector, behind which nothing runs. */
+static void a_start_that_fails_loses_nothing_behind_a_connector(void **state)
+{
+    (void)state;
+    struct error error = {.text = ""};
+    char commands[2][256];
+    struct fileops ops = *real;
+    ops.pwritev = pwritev_unless_full;
+    fileops_replace(&ops);
+    struct harness *h = start_with_connector();
+    send_all(h, 1);
+    await_items(h, harness_exporter(h, "test/c"), 1);
+    atomic_store(&full_journal, "traces~002Fc/");
+    send_all(h, MEDIUM);
+    await_items(h, harness_exporter(h, "test/e"), MEDIUM + 1);
+    stop_as_it_is(h);
+    atomic_store(&full_journal, NULL);
+    snprintf(commands[0], sizeof(commands[0]),
+             "cd %s && mv traces~002Fc away && touch traces~002Fc", directory);
+    snprintf(commands[1], sizeof(commands[1]), "cd %s && rm traces~002Fc && mv away traces~002Fc",
+             directory);
+    assert_int_equal(system(commands[0]), 0);
+    struct harness *failed = try_build_with_connector();
+    assert_non_null(failed);
+    assert_false(service_start(failed->service, &error));
+    assert_non_null(strstr(error.text, "traces/c"));
+    harness_exporter(failed, "test/c")->result = RESULT_BUSY;
+    stop_as_it_is(failed);
+    assert_int_equal(system(commands[1]), 0);
+    h = start_with_connector();
+    await_items(h, harness_exporter(h, "test/c"), MEDIUM);
+    check_items(harness_exporter(h, "test/c"), 1, MEDIUM + 1);
     stop(h);
     fileops_replace(NULL);
 }
@@ -1292,6 +1453,8 @@ int main(void)
         TEST(each_has_its_own_progress_over_a_restart),
         TEST(one_goes_on_while_the_other_retries),
         TEST(what_one_has_finished_is_known_after_a_kill),
+        TEST(one_that_is_away_again_holds_up_nothing),
+        TEST(one_that_is_away_holds_up_none_without_storage),
         TEST(a_permanent_refusal_ends_it),
         TEST(the_end_of_retries_keeps_what_the_back_end_refuses),
         TEST(the_end_of_retries_keeps_what_was_under_way),
@@ -1312,6 +1475,7 @@ int main(void)
         TEST(a_journal_is_shown_that_another_storage_has_replaced),
         TEST(a_journal_is_flushed_if_one_of_its_storages_says_so),
         TEST(pipelines_behind_a_connector_have_progress_of_their_own),
+        TEST(a_start_that_fails_loses_nothing_behind_a_connector),
         TEST(a_directory_in_use_is_reported),
         TEST(directories_that_are_made_survive_a_power_cut),
     };
