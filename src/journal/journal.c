@@ -34,6 +34,8 @@ enum { LANES_ROOM = 64, WORD_BITS = 64, GIVEN_WORDS = JOURNAL_WINDOW_IDS / WORD_
 /* What exporters have finished is written so long after it was noted, unless a group goes anyway.
  */
 #define NEWS_NS ((uint64_t)100 * NS_PER_MS)
+/* Tries to write what is left of them at a stop. */
+enum { LAST_COMMITS = 4 };
 /* An exporter that refused is asked again so much later, doubled up to the longest. */
 #define PAUSE_MIN_NS ((uint64_t)100 * NS_PER_MS)
 #define PAUSE_MAX_NS ((uint64_t)5 * NS_PER_S)
@@ -56,6 +58,7 @@ struct journal_exporter_state {
     struct journal_reader *reader; /* reading thread */
     bool is_failing;               /* reading thread: a file cannot be read for now */
     struct journal_entry *waiting; /* reading thread: read, but there is no room for it */
+    uint64_t too_large; /* reading thread: the record, by id, that was last reported to be so */
 };
 
 struct replay_lane {
@@ -355,6 +358,15 @@ static void wait_for(sem_t *wakes, uint64_t timeout_ns)
         continue;
 }
 
+/* At a stop, even after a failure of just now: what is not written is delivered again. */
+static void write_last_news(struct journal_store *store)
+{
+    for (unsigned i = 0; i < LAST_COMMITS && journal_store_has_news(store); i++) {
+        journal_store_open_again(store);
+        journal_store_commit(store, NULL);
+    }
+}
+
 static void *run_committer(void *arg)
 {
     struct journal *journal = arg;
@@ -388,8 +400,10 @@ static void *run_committer(void *arg)
             /* Quiet for a while: what was finished meanwhile goes alone. */
             if (journal_store_has_news(journal->store))
                 journal_store_commit(journal->store, NULL);
-            if (is_stopping)
+            if (is_stopping) {
+                write_last_news(journal->store);
                 return NULL;
+            }
         }
         bool is_keeper_needed = journal_store_needs_keeping(journal->store);
         pthread_mutex_lock(&journal->mutex);
@@ -429,6 +443,26 @@ static void log_failure(struct journal *journal, const struct journal_reader *re
              log_text("file", name), log_text("error", strerror(-failed)));
 }
 
+/* Says once that the record cannot be read as long as the memory budget is what it is. */
+static void note_too_large(struct journal *journal, struct journal_exporter_state *exporter,
+                           const struct journal_stored *stored)
+{
+    char name[JOURNAL_NAME_BYTES];
+    if (stored->head.bytes <= budget_limit(journal->memory) ||
+        exporter->too_large == stored->head.id)
+        return;
+    exporter->too_large = stored->head.id;
+    journal_segment_name(name, stored->segment);
+    log_error(
+        &journal->logger,
+        "A request in the journal is larger than the memory budget. It, and what waits behind "
+        "it, stays there until service::budget_mib is raised.",
+        log_text("exporter", journal_store_exporter_name(journal->store, exporter->index)),
+        log_text("file", name), log_int("offset", (int64_t)stored->offset),
+        log_int("bytes", (int64_t)stored->head.bytes),
+        log_int("budget_bytes", (int64_t)budget_limit(journal->memory)));
+}
+
 static void on_replayed(struct lane_task *task)
 {
     struct journal_entry *entry = entry_of_task(task);
@@ -441,7 +475,8 @@ static void on_replayed(struct lane_task *task)
         }
 }
 
-/* The ids from first to end hold nothing that could be given. False: too many for now. */
+/* The ids from first to end hold nothing that could be given, unless they are given now. False: too
+ * many for now. */
 static bool pass_over(struct journal *journal, struct journal_exporter_state *exporter,
                       uint64_t first, uint64_t end)
 {
@@ -450,7 +485,19 @@ static bool pass_over(struct journal *journal, struct journal_exporter_state *ex
     if (!journal_store_has_window(journal->store, exporter->index, end - 1) &&
         journal_store_low(journal->store, exporter->index) < first)
         return false;
-    journal_store_done(journal->store, exporter->index, first, end);
+    pthread_mutex_lock(&journal->mutex);
+    for (uint64_t id = first; exporter->given_count > 0 && id < end; id++) {
+        if (id - first == JOURNAL_WINDOW_IDS)
+            break; /* nothing is given beyond the window */
+        if (!is_given(exporter, id))
+            continue;
+        if (id > first)
+            journal_store_done(journal->store, exporter->index, first, id);
+        first = id + 1;
+    }
+    if (first < end)
+        journal_store_done(journal->store, exporter->index, first, end);
+    pthread_mutex_unlock(&journal->mutex);
     return true;
 }
 
@@ -492,6 +539,8 @@ static struct journal_entry *read_next(struct journal *journal,
         if (read == JOURNAL_READ_FAILED && !exporter->is_failing)
             log_failure(journal, exporter->reader);
         exporter->is_failing = read == JOURNAL_READ_FAILED;
+        if (read == JOURNAL_READ_BUSY)
+            note_too_large(journal, exporter, &stored);
         if (read == JOURNAL_READ_BUSY || read == JOURNAL_READ_FAILED) {
             *ret_retry_ns = PAUSE_MIN_NS;
             return NULL;

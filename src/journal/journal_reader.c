@@ -449,6 +449,8 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
             payload = buffer_try_create(budget, head.bytes);
             if (payload == NULL) {
                 reader->is_after_record = true; /* the same head is expected again */
+                *ret_stored = (struct journal_stored){
+                    .head = head, .segment = reader->segment.number, .offset = at};
                 return JOURNAL_READ_BUSY;
             }
             int failed;

@@ -638,6 +638,13 @@ struct journal_record *journal_store_commit(struct journal_store *store,
     return NULL;
 }
 
+void journal_store_open_again(struct journal_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    store->closed_until_ns = 0;
+    pthread_mutex_unlock(&store->mutex);
+}
+
 uint64_t journal_store_pass_unused(struct journal_store *store, size_t exporter, uint64_t position)
 {
     pthread_mutex_lock(&store->mutex);

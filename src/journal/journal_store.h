@@ -71,6 +71,8 @@ void journal_store_forget_finished(struct journal_store *store);
  * noted as done. Sets id and error of each. Returns the first that it left. Committing thread. */
 struct journal_record *journal_store_commit(struct journal_store *store,
                                             struct journal_record *records);
+/* After a failure commits are refused for a second. This ends it. Any thread. */
+void journal_store_open_again(struct journal_store *store);
 /* Ids from position on that no record has, since commits failed, are finished for the exporter.
  * Returns where it goes on. Any thread. */
 uint64_t journal_store_pass_unused(struct journal_store *store, size_t exporter, uint64_t position);

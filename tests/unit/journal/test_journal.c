@@ -10,8 +10,10 @@
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/fileops.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
+#include "src/journal/journal_format.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -22,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -96,6 +99,9 @@ static bool is_in_order;
 static uint32_t refusing; /* exporters that refuse now */
 static unsigned asked;    /* how often one that refuses was asked */
 static struct timer deadline;
+static uint64_t held_from; /* serials from here on are held, not delivered */
+static struct journal_entry *held[RECORDS];
+static size_t held_count;
 
 static void on_deadline(struct timer *timer, void *arg)
 {
@@ -107,6 +113,10 @@ static void on_deadline(struct timer *timer, void *arg)
 /* Delivers to those exporters that do not refuse. */
 static void deliver(struct journal_entry *entry, uint64_t serial)
 {
+    if (serial >= held_from) {
+        held[held_count++] = entry;
+        return;
+    }
     entry->owed = entry->given & refusing;
     asked += entry->owed != 0;
     for (size_t i = 0; i < EXPORTERS; i++)
@@ -203,6 +213,16 @@ static void stop(void)
     journal = NULL;
 }
 
+static struct fileops ops;
+static ssize_t (*real_pwritev)(int fd, const struct iovec *parts, int count, off_t offset);
+static _Atomic int write_error;
+
+static ssize_t test_pwritev(int fd, const struct iovec *parts, int count, off_t offset)
+{
+    int error = atomic_load(&write_error);
+    return error != 0 ? error : real_pwritev(fd, parts, count, offset);
+}
+
 static int set_up(void **state)
 {
     (void)state;
@@ -218,6 +238,13 @@ static int set_up(void **state)
     may_refuse = false;
     is_in_order = true;
     refusing = asked = 0;
+    held_from = UINT64_MAX;
+    held_count = 0;
+    atomic_store(&write_error, 0);
+    ops = *fileops();
+    real_pwritev = ops.pwritev;
+    ops.pwritev = test_pwritev;
+    fileops_replace(&ops);
     is_commit_held = false;
     ahead_s = 0;
     timer_init(&deadline, on_deadline, NULL);
@@ -231,6 +258,7 @@ static int tear_down(void **state)
     char command[64];
     if (journal != NULL)
         stop();
+    fileops_replace(NULL);
     lane_destroy(lane);
     budget_fini(&disk);
     budget_fini(&memory);
@@ -363,6 +391,84 @@ static void what_was_not_finished_comes_back_after_a_restart(void **state)
 }
 
 /* From the first refusal until something is taken again. */
+/* It was finished after a write had failed, when nothing is written for a second. */
+static void what_is_finished_just_before_a_stop_is_not_given_again(void **state)
+{
+    (void)state;
+    held_from = 1;
+    append(1);
+    lane_timer_start(lane, &deadline, (uint64_t)60 * NS_PER_S);
+    while (held_count == 0)
+        lane_turn(lane);
+    atomic_store(&write_error, -EIO);
+    may_refuse = true;
+    append(2);
+    lane_run(lane);
+    lane_timer_stop(lane, &deadline);
+    assert_int_equal(refused, 1);
+    atomic_store(&write_error, 0);
+    journal_settle(held[0]);
+    stop();
+    start();
+    for (size_t i = 0; i < EXPORTERS; i++)
+        assert_int_equal(journal_backlog(journal, i), 0);
+}
+
+/* Makes the head of the record on the disk unreadable. */
+static void spoil(uint64_t serial)
+{
+    char path[sizeof(directory) + JOURNAL_NAME_BYTES + 1];
+    char name[JOURNAL_NAME_BYTES];
+    uint64_t pair[] = {serial, serial};
+    journal_segment_name(name, 1);
+    snprintf(path, sizeof(path), "%s/%s", directory, name);
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    uint8_t *bytes = mem_alloc(JOURNAL_SEGMENT_BYTES_MIN);
+    size_t size = fread(bytes, 1, JOURNAL_SEGMENT_BYTES_MIN, file);
+    uint8_t *found = memmem(bytes, size, pair, sizeof(pair));
+    assert_non_null(found);
+    assert_int_equal(fseek(file, found - bytes - JOURNAL_HEAD_BYTES, SEEK_SET), 0);
+    assert_int_equal(fwrite("spoilt", 6, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+    mem_free(bytes);
+}
+
+/* Its copy on the disk is damaged meanwhile, and is passed over. */
+static void what_is_given_is_not_finished_by_damage(void **state)
+{
+    enum { FIRST = 1, SPOILT, NEXT, LAST };
+    const counter *corrupt = &journal_counters(journal)->corrupt;
+    (void)state;
+    held_from = FIRST;
+    lane_timer_start(lane, &deadline, (uint64_t)60 * NS_PER_S);
+    for (uint64_t serial = FIRST; serial <= NEXT; serial++) {
+        append(serial);
+        while (held_count < serial)
+            lane_turn(lane);
+    }
+    spoil(SPOILT);
+    held_from = LAST;
+    held[FIRST - 1]->owed = held[FIRST - 1]->given;
+    journal_settle(held[FIRST - 1]);
+    while (delivered_count < EXPORTERS || counter_read(corrupt) == 0)
+        lane_turn(lane);
+    journal_settle(held[NEXT - 1]);
+    append(LAST);
+    while (acknowledged < LAST)
+        lane_turn(lane);
+    lane_timer_stop(lane, &deadline);
+    /* What was settled was so before that commit. */
+    for (size_t i = 0; i < EXPORTERS; i++) {
+        assert_int_equal(delivered[i][FIRST], 1);
+        assert_int_equal(journal_backlog(journal, i), 2);
+    }
+    held_from = UINT64_MAX;
+    journal_settle(held[SPOILT - 1]);
+    for (size_t i = NEXT; i < held_count; i++)
+        journal_settle(held[i]);
+}
+
 static void a_journal_that_is_full_says_so_until_it_is_not(void **state)
 {
     (void)state;
@@ -421,6 +527,8 @@ int main(void)
         TEST(what_is_read_back_at_once_is_given_once),
         TEST(a_wall_clock_that_is_set_back_stops_nothing),
         TEST(what_was_not_finished_comes_back_after_a_restart),
+        TEST(what_is_finished_just_before_a_stop_is_not_given_again),
+        TEST(what_is_given_is_not_finished_by_damage),
         TEST(a_journal_that_is_full_says_so_until_it_is_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
