@@ -22,6 +22,7 @@ enum {
     JOURNAL_DONE_BYTES = 40, /* exporter, first, end, items, bytes */
     JOURNAL_DONES_MAX = 4096,
     JOURNAL_FREE_FILES_ROOM = 8,
+    JOURNAL_DAMAGED_MAX = 64, /* ranges of lost ids that are known to be reported */
     JOURNAL_READ_BYTES = 64 * 1024,
     JOURNAL_CHECKPOINT_HEAD_BYTES = 16, /* previous_end and first_id, before the progress */
 };
@@ -32,9 +33,17 @@ struct journal_segment {
     uint64_t end;      /* nothing was committed from this offset on */
     uint64_t end_id;   /* its records have ids below; UINT64_MAX while it is active */
     bool is_end_known; /* end_id is exact: otherwise the next segment's records show what is lost */
-    bool is_newest;    /* when the store was opened: no other one tells what it should end with */
-    bool is_foreign;   /* of a version that we cannot read: left alone */
-    uint32_t version;  /* in its header; 0: it has none of its own number */
+    bool has_spare_ids; /* end_id may be too high: some could not be read when the store was opened
+                         */
+    bool is_newest;     /* when the store was opened: no other one tells what it should end with */
+    bool is_foreign;    /* of a version that we cannot read: left alone */
+    uint32_t version;   /* in its header; 0: it has none of its own number */
+};
+
+/* Ids from first to end, exclusive. */
+struct journal_range {
+    uint64_t first;
+    uint64_t end;
 };
 
 struct journal_done {
@@ -52,7 +61,8 @@ struct journal_store {
     struct budget *disk;
     bool is_synced;
     bool is_read_only;
-    uint64_t oldest_id; /* no checkpoint says what was finished: the first record; constant */
+    uint64_t oldest_id; /* what an exporter begins with that the checkpoints found do not know,
+                           since some could not be read; 0: with next_id. Constant */
     bool has_key_file;  /* sound, when the store was opened */
     bool has_changed;   /* read only: by another process, while the store was opened */
     int directory_fd;   /* locked while the store is open, unless it is read only */
@@ -76,8 +86,7 @@ struct journal_store {
     uint64_t deleted_ns;    /* when the last file was; 0: never */
     struct journal_progress progress;
     struct journal_ages ages;
-    struct journal_amount
-        unclaimed; /* found by a start before any checkpoint said which exporter owes it */
+    struct journal_amount unclaimed; /* from oldest_id on */
     uint64_t written_records;
     struct journal_amount written;
     uint64_t written_disk_bytes;
@@ -91,7 +100,8 @@ struct journal_store {
     uint64_t stable_low;
     int last_error; /* of the last commit */
     uint64_t closed_until_ns;
-    uint64_t damaged_id;        /* losses of records below are reported */
+    struct journal_range damaged[JOURNAL_DAMAGED_MAX]; /* lost and reported; apart, in no order */
+    size_t damaged_count;
     struct journal_damage tail; /* constant */
     /* Committing thread. */
     int active_fd;

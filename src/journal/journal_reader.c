@@ -176,7 +176,56 @@ static void pass_freed(struct journal_reader *reader, uint64_t end)
     reader->position = low > reader->position ? low : reader->position;
 }
 
-/* The ids from the position to end are not there. */
+/* The first range of ids from first to end that was not reported yet. False: there is none. */
+static bool find_unreported(struct journal_store *store, uint64_t first, uint64_t end,
+                            struct journal_range *ret_range)
+{
+    bool is_reported = true;
+    uint64_t stop = end;
+    pthread_mutex_lock(&store->mutex);
+    while (is_reported && first < end) {
+        is_reported = false;
+        stop = end;
+        for (size_t i = 0; i < store->damaged_count && !is_reported; i++) {
+            const struct journal_range *known = &store->damaged[i];
+            is_reported = known->first <= first && first < known->end;
+            if (is_reported)
+                first = known->end;
+            else if (known->first > first && known->first < stop)
+                stop = known->first;
+        }
+    }
+    pthread_mutex_unlock(&store->mutex);
+    *ret_range = (struct journal_range){first, stop};
+    return first < end;
+}
+
+/* Where there are too many ranges, the lowest is forgotten: the oldest records go first. */
+static void note_reported(struct journal_store *store, uint64_t first, uint64_t end)
+{
+    size_t kept = 0;
+    size_t lowest = 0;
+    struct journal_range joined = {first, end};
+    pthread_mutex_lock(&store->mutex);
+    for (size_t i = 0; i < store->damaged_count; i++) {
+        struct journal_range known = store->damaged[i];
+        if (known.end < first || known.first > end) {
+            store->damaged[kept++] = known;
+            continue;
+        }
+        joined.first = known.first < joined.first ? known.first : joined.first;
+        joined.end = known.end > joined.end ? known.end : joined.end;
+    }
+    for (size_t i = 0; i < kept; i++)
+        if (store->damaged[i].first < store->damaged[lowest].first)
+            lowest = i;
+    store->damaged[kept < JOURNAL_DAMAGED_MAX ? kept++ : lowest] = joined;
+    store->damaged_count = kept;
+    pthread_mutex_unlock(&store->mutex);
+}
+
+/* The ids from the position to end are not there. What another reader has reported already is not
+ * reported again. */
 static void report_loss(struct journal_reader *reader, uint64_t end)
 {
     struct journal_store *store = reader->store;
@@ -186,20 +235,20 @@ static void report_loss(struct journal_reader *reader, uint64_t end)
         pass_freed(reader, end);
     if (reader->position == end)
         return;
-    const struct journal_damage damage = {
-        .segment = reader->segment.number,
-        .offset = reader->damage_offset > 0 ? reader->damage_offset : reader->offset,
-        .first = reader->position,
-        .records = end - reader->position,
-    };
+    uint64_t first = reader->position;
     reader->position = end;
-    pthread_mutex_lock(&store->mutex);
-    bool is_known = end <= store->damaged_id;
-    if (!is_known)
-        store->damaged_id = end;
-    pthread_mutex_unlock(&store->mutex);
-    if (!is_known && !reader->is_scan && !is_gone(reader))
-        reader->on_damage(&damage, reader->arg);
+    struct journal_range range = {first, first};
+    while (find_unreported(store, range.end, end, &range)) {
+        const struct journal_damage damage = {
+            .segment = reader->segment.number,
+            .offset = reader->damage_offset > 0 ? reader->damage_offset : reader->offset,
+            .first = range.first,
+            .records = range.end - range.first,
+        };
+        if (!reader->is_scan && !is_gone(reader))
+            reader->on_damage(&damage, reader->arg);
+    }
+    note_reported(store, first, end);
 }
 
 /* Whether a block begins at these bytes of the window that holds zeros only, as the unused end of a
@@ -411,10 +460,14 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
             return JOURNAL_READ_FAILED;
         if (!has_head) {
             if (reader->has_segment && reader->segment.is_end_known && reader->position > 0 &&
-                reader->segment.end_id > reader->position)
-                report_loss(reader, reader->segment.end_id);
-            else if (reader->damage_offset > 0 &&
-                     reader->segment.number != reader->store->tail.segment)
+                reader->segment.end_id > reader->position) {
+                /* All of it was read by now: there are no more. */
+                if (reader->segment.has_spare_ids && reader->damage_offset == 0)
+                    reader->position = reader->segment.end_id;
+                else
+                    report_loss(reader, reader->segment.end_id);
+            } else if (reader->damage_offset > 0 &&
+                       reader->segment.number != reader->store->tail.segment)
                 report_spoilt(reader, reader->damage_offset,
                               reader->segment.is_end_known && !reader->segment.is_newest);
             reader->damage_offset = 0;

@@ -54,6 +54,7 @@ struct candidate {
     bool has_header;     /* it begins with a header of its own number */
     bool is_short;       /* and is smaller than that says: its end was cut off */
     bool has_checkpoint; /* and a checkpoint */
+    bool is_unknown;     /* nothing can be said of it, not even its size */
     int failed;          /* why some of it cannot be read; 0: it can */
     uint64_t oldest_id;  /* of its records; 0: there is none */
     uint64_t previous_end;
@@ -62,7 +63,7 @@ struct candidate {
 };
 
 /* Reads what a file begins with; the key, too, if it is not known yet. Returns 0, or a negative
- * errno if it cannot be opened. */
+ * errno if it cannot be opened, or if the size of the file cannot be found out. */
 static int probe(struct journal_store *store, struct candidate *candidate, bool *has_key)
 {
     char path[PATH_MAX];
@@ -70,7 +71,11 @@ static int probe(struct journal_store *store, struct candidate *candidate, bool 
     struct journal_segment_header header;
     struct stat info;
     journal_segment_path(store, path, candidate->segment.number);
-    if (fileops()->stat(path, &info) == 0 && info.st_size > 0)
+    int unknown = fileops()->stat(path, &info);
+    candidate->is_unknown = unknown != 0 && unknown != -ENOENT;
+    if (unknown != 0)
+        return unknown;
+    if (info.st_size > 0)
         candidate->segment.bytes = (uint64_t)info.st_size;
     candidate->segment.end = candidate->segment.bytes;
     int fd = fileops()->open(path, O_RDONLY | O_NOFOLLOW, 0);
@@ -114,47 +119,80 @@ static void apply_done(struct journal_store *store, struct slice payload)
     }
 }
 
-/* Walks the heads of one segment. with_state: takes over what its checkpoints and the records after
- * them say of the exporters. Returns the id behind its last record, 0 without any, and whether
- * something behind it was damaged or only written in part. */
-static uint64_t scan(struct journal_store *store, struct candidate *candidate, bool with_state,
-                     bool *ret_is_used, uint64_t *ret_torn)
+/* Its end, also when it cannot be applied: ids below are not used again. */
+static uint64_t done_end(struct slice payload)
+{
+    uint64_t end_max = 0;
+    for (size_t at = 0; at + JOURNAL_DONE_BYTES <= payload.size; at += JOURNAL_DONE_BYTES) {
+        uint64_t end = journal_get_u64(payload.data + at + 16);
+        if (end != UINT64_MAX && end > end_max)
+            end_max = end;
+    }
+    return end_max;
+}
+
+/* What a walk over the heads of one segment has found. */
+struct walk {
+    uint64_t end_id;   /* behind its last record; 0: there is none */
+    uint64_t done_end; /* behind the last that some exporter has finished, as far as it says so */
+    uint64_t torn;     /* the offset of what was damaged or only written in part behind that */
+    bool is_used;      /* it holds a record of any kind */
+    bool is_certain;   /* one of its checkpoints was taken over: it says all of the exporters */
+};
+
+static void note_checkpoint(struct journal_store *store, struct candidate *candidate,
+                            const struct journal_head *head, struct slice payload, bool is_first,
+                            bool with_state, struct walk *walk)
+{
+    if (payload.size < JOURNAL_CHECKPOINT_HEAD_BYTES)
+        return;
+    if (is_first) {
+        candidate->has_checkpoint = true;
+        candidate->previous_end = journal_get_u64(payload.data);
+        candidate->first_id = journal_get_u64(payload.data + 8);
+        candidate->wall_ns = head->wall_ns;
+    }
+    const struct slice progress = slice_of(payload.data + JOURNAL_CHECKPOINT_HEAD_BYTES,
+                                           payload.size - JOURNAL_CHECKPOINT_HEAD_BYTES);
+    if (!with_state || !journal_progress_read(&store->progress, progress))
+        return;
+    walk->is_certain = true;
+    store->unclaimed = (struct journal_amount){0};
+}
+
+/* with_state: takes over what its checkpoints and the records after them say of the exporters. A
+ * note of what is done counts exporters as the checkpoint of its segment does. */
+static struct walk walk_heads(struct journal_store *store, struct candidate *candidate,
+                              bool with_state)
 {
     struct journal_reader *reader = journal_reader_create_scan(store, &candidate->segment);
     struct journal_head head;
-    uint64_t end_id = 0;
-    *ret_is_used = false;
+    struct walk walk = {.end_id = 0};
     while (journal_reader_find_head(reader, &head)) {
-        *ret_is_used = true;
+        walk.is_used = true;
         if (head.type == JOURNAL_DATA) {
             candidate->oldest_id = candidate->oldest_id > 0 ? candidate->oldest_id : head.id;
-            end_id = head.id + 1 > end_id ? head.id + 1 : end_id;
+            walk.end_id = head.id + 1 > walk.end_id ? head.id + 1 : walk.end_id;
             journal_ages_note(&store->ages, head.id, head.wall_ns);
             const struct journal_amount amount = {.items = head.items,
                                                   .bytes = (uint64_t)head.bytes - head.meta_bytes};
             if (with_state)
                 journal_progress_owe(&store->progress, head.id, amount);
-            if (with_state && store->progress.count == 0) {
+            if (with_state && !walk.is_certain) {
                 store->unclaimed.items += amount.items;
                 store->unclaimed.bytes += amount.bytes;
             }
         } else if (head.type == JOURNAL_CHECKPOINT || head.type == JOURNAL_DONE) {
             uint8_t *payload = journal_reader_payload(reader, &head);
             struct slice bytes = slice_of(payload, payload != NULL ? head.bytes : 0);
-            if (head.type == JOURNAL_CHECKPOINT && bytes.size >= JOURNAL_CHECKPOINT_HEAD_BYTES) {
-                if (journal_reader_offset(reader) == JOURNAL_BLOCK_BYTES) {
-                    candidate->has_checkpoint = true;
-                    candidate->previous_end = journal_get_u64(bytes.data);
-                    candidate->first_id = journal_get_u64(bytes.data + 8);
-                    candidate->wall_ns = head.wall_ns;
-                }
-                if (with_state &&
-                    !journal_progress_read(&store->progress,
-                                           slice_of(bytes.data + JOURNAL_CHECKPOINT_HEAD_BYTES,
-                                                    bytes.size - JOURNAL_CHECKPOINT_HEAD_BYTES)))
-                    candidate->has_checkpoint = false;
-            } else if (head.type == JOURNAL_DONE && with_state) {
-                apply_done(store, bytes);
+            if (head.type == JOURNAL_CHECKPOINT) {
+                bool is_first = journal_reader_offset(reader) == JOURNAL_BLOCK_BYTES;
+                note_checkpoint(store, candidate, &head, bytes, is_first, with_state, &walk);
+            } else {
+                uint64_t end = done_end(bytes);
+                walk.done_end = end > walk.done_end ? end : walk.done_end;
+                if (walk.is_certain)
+                    apply_done(store, bytes);
             }
             mem_free(payload);
             if (with_state)
@@ -163,20 +201,18 @@ static uint64_t scan(struct journal_store *store, struct candidate *candidate, b
         journal_reader_step_over(reader, &head);
     }
     candidate->failed = candidate->failed != 0 ? candidate->failed : journal_reader_error(reader);
-    *ret_torn = journal_reader_torn(reader);
+    walk.torn = journal_reader_torn(reader);
     journal_reader_destroy(reader);
-    return end_id;
+    return walk;
 }
 
 /* Reads the first checkpoint only. */
 static void read_checkpoint(struct journal_store *store, struct candidate *candidate)
 {
     struct candidate copy = *candidate;
-    bool is_used;
-    uint64_t torn;
     /* Nothing behind the head of the first record is looked at. */
     copy.segment.end = JOURNAL_BLOCK_BYTES + JOURNAL_HEAD_BYTES;
-    scan(store, &copy, false, &is_used, &torn);
+    walk_heads(store, &copy, false);
     candidate->has_checkpoint = copy.has_checkpoint;
     candidate->previous_end = copy.previous_end;
     candidate->first_id = copy.first_id;
@@ -197,11 +233,69 @@ static void find_oldest(struct journal_store *store, const struct candidate *can
         oldest++;
     if (oldest < count && !store->is_read_only) {
         struct candidate copy = candidates[oldest];
-        bool is_used;
-        uint64_t torn;
-        scan(store, &copy, false, &is_used, &torn);
+        walk_heads(store, &copy, false);
     }
     journal_ages_forget(&store->ages, low);
+}
+
+/* Begins with no state, but for the ages, which are true wherever they were found. */
+static void forget_state(struct journal_store *store)
+{
+    journal_progress_fini(&store->progress);
+    journal_progress_init(&store->progress);
+    store->unclaimed = (struct journal_amount){0};
+    store->next_id = 1;
+    store->oldest_id = 0;
+    store->tail = (struct journal_damage){.records = 0};
+}
+
+/* Takes over what the segments from `first` on say. With has_base that one begins with a
+ * checkpoint. False: which cannot be taken over. */
+static bool take_state(struct journal_store *store, struct candidate *candidates, size_t first,
+                       size_t count, bool has_base)
+{
+    uint64_t done_end_max = 0;
+    forget_state(store);
+    for (size_t i = first; i < count; i++) {
+        struct candidate *candidate = &candidates[i];
+        uint64_t start_id = store->next_id;
+        if (candidate->segment.is_foreign)
+            continue;
+        struct walk walk = walk_heads(store, candidate, true);
+        if (has_base && i == first && !walk.is_certain)
+            return false;
+        if (candidate->has_checkpoint && walk.end_id < candidate->first_id)
+            walk.end_id = candidate->first_id;
+        store->next_id = walk.end_id > store->next_id ? walk.end_id : store->next_id;
+        done_end_max = walk.done_end > done_end_max ? walk.done_end : done_end_max;
+        /* An exporter that no checkpoint knows may have been new here, and waits for all since. */
+        if (walk.is_certain)
+            store->oldest_id = 0;
+        else if (store->oldest_id == 0 && (walk.is_used || candidate->failed != 0))
+            store->oldest_id = has_base ? start_id : candidate->oldest_id;
+        /* What cannot be read may be records: their ids are not used again, and still wanted. */
+        if (candidate->failed != 0) {
+            uint64_t hidden = candidate->segment.bytes / JOURNAL_HEAD_BYTES;
+            store->next_id += hidden;
+            if (!has_base && store->oldest_id > 0)
+                store->oldest_id = store->oldest_id > hidden ? store->oldest_id - hidden : 1;
+        }
+        if (walk.torn == 0 && candidate->is_short)
+            walk.torn = candidate->segment.bytes;
+        if (i == count - 1 && walk.torn > 0)
+            store->tail = (struct journal_damage){.segment = candidate->segment.number,
+                                                  .offset = walk.torn,
+                                                  .first = store->next_id,
+                                                  .records = 1};
+    }
+    /* Of requests whose heads are damaged this may be all that is known: that they are finished. */
+    uint64_t finished_end = journal_progress_end(&store->progress);
+    finished_end = done_end_max > finished_end ? done_end_max : finished_end;
+    if (finished_end > store->next_id) {
+        store->next_id = finished_end;
+        store->tail.records = 0;
+    }
+    return true;
 }
 
 /* Returns 0, or a negative errno when nothing could be read that tells where to go on. */
@@ -209,8 +303,6 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
 {
     size_t used = 0;
     int failed = 0;
-    bool is_used;
-    uint64_t torn;
     for (size_t i = 0; i < count; i++) {
         struct candidate *candidate = &candidates[i];
         budget_take(store->disk, candidate->segment.bytes);
@@ -220,8 +312,8 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
             read_checkpoint(store, candidate);
             /* A prepared file that was never begun, or a segment whose start is damaged. */
             if (!candidate->has_header && !candidate->has_checkpoint) {
-                scan(store, candidate, false, &is_used, &torn);
-                if (!is_used && candidate->failed == 0 &&
+                struct walk walk = walk_heads(store, candidate, false);
+                if (!walk.is_used && candidate->failed == 0 &&
                     store->free_count < JOURNAL_FREE_FILES_ROOM) {
                     store->free_files[store->free_count++] = candidate->segment;
                     continue;
@@ -231,41 +323,17 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
         candidates[used++] = *candidate;
     }
     count = used;
-    /* The newest checkpoint says it all, together with what follows it. */
+    /* The newest checkpoint says it all, together with what follows it; without any, all that is
+     * there is wanted. */
     size_t newest = count;
-    while (newest > 0 && !candidates[newest - 1].has_checkpoint)
-        newest--;
-    for (size_t i = newest > 0 ? newest - 1 : 0; i < count; i++) {
-        if (candidates[i].segment.is_foreign)
-            continue;
-        uint64_t end_id = scan(store, &candidates[i], true, &is_used, &torn);
-        if (candidates[i].has_checkpoint && end_id < candidates[i].first_id)
-            end_id = candidates[i].first_id;
-        store->next_id = end_id > store->next_id ? end_id : store->next_id;
-        if (newest == 0 && store->oldest_id == 0)
-            store->oldest_id = candidates[i].oldest_id;
-        /* What cannot be read may be records: their ids are not used again, and still wanted. */
-        if (candidates[i].failed != 0) {
-            uint64_t hidden = candidates[i].segment.bytes / JOURNAL_HEAD_BYTES;
-            store->next_id += hidden;
-            if (store->oldest_id > 0)
-                store->oldest_id = store->oldest_id > hidden ? store->oldest_id - hidden : 1;
-            failed = failed != 0 ? failed : candidates[i].failed;
-        }
-        if (torn == 0 && candidates[i].is_short)
-            torn = candidates[i].segment.bytes;
-        if (i == count - 1 && torn > 0)
-            store->tail = (struct journal_damage){.segment = candidates[i].segment.number,
-                                                  .offset = torn,
-                                                  .first = store->next_id,
-                                                  .records = 1};
+    for (;; newest--) {
+        while (newest > 0 && !candidates[newest - 1].has_checkpoint)
+            newest--;
+        if (take_state(store, candidates, newest > 0 ? newest - 1 : 0, count, newest > 0))
+            break;
     }
-    /* Of requests whose heads are damaged this may be all that is known: that they are finished. */
-    uint64_t finished_end = journal_progress_end(&store->progress);
-    if (finished_end > store->next_id) {
-        store->next_id = finished_end;
-        store->tail.records = 0;
-    }
+    for (size_t i = newest > 0 ? newest - 1 : 0; i < count; i++)
+        failed = failed != 0 ? failed : candidates[i].failed;
     store->durable_id = store->next_id;
     uint64_t end_id = store->next_id;
     bool is_end_known = true;
@@ -275,6 +343,7 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
         store->segments[i - 1] = candidates[i - 1].segment;
         store->segments[i - 1].end_id = end_id;
         store->segments[i - 1].is_end_known = is_end_known;
+        store->segments[i - 1].has_spare_ids = candidates[i - 1].failed != 0;
         store->segments[i - 1].is_newest = i == count;
         is_end_known = candidates[i - 1].has_checkpoint;
         if (is_end_known)
@@ -288,6 +357,8 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
     /* What the killed process wrote of its progress may not be on the disk yet: segments are freed
      * once a checkpoint of ours is. */
     uint64_t low = store->progress.count > 0 ? journal_progress_low(&store->progress) : 0;
+    if (store->oldest_id > 0 && store->oldest_id < low)
+        low = store->oldest_id;
     if (!store->is_synced)
         store->stable_low = low;
     else
@@ -361,8 +432,8 @@ bool journal_recover(struct journal_store *store, struct error *error)
     for (size_t i = 0; i < found.count && failed == 0; i++) {
         candidates[i].segment.number = found.numbers[i];
         int unopened = probe(store, &candidates[i], &has_key);
-        if (store->is_read_only ? unopened != 0 && unopened != -ENOENT
-                                : journal_error_passes(unopened)) {
+        if (candidates[i].is_unknown || (store->is_read_only ? unopened != 0 && unopened != -ENOENT
+                                                             : journal_error_passes(unopened))) {
             char path[PATH_MAX];
             journal_segment_path(store, path, found.numbers[i]);
             failed = unopened;

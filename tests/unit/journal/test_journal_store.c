@@ -13,12 +13,14 @@
 #include "tests/support/simulated_disk.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -1268,6 +1270,202 @@ static void every_start_flushes_the_entry_of_its_directory(void **state)
     assert_int_equal(disk_flushes() - flushes, 1);
 }
 
+static size_t exporter_of(const char *name)
+{
+    return (size_t)journal_store_exporter(store, name);
+}
+
+/* Another start, with these exporters. */
+static void restart_with(const char *const pair[2])
+{
+    restart();
+    journal_store_forget_finished(store);
+    for (size_t i = 0; i < 2; i++)
+        exporter_of(pair[i]);
+}
+
+static void append_groups(size_t count, size_t records)
+{
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(append_group(records, RECORD_BYTES), 0);
+}
+
+/* Reads for one exporter, as the journal does. Returns how many come that it has not finished. */
+static size_t read_for(const char *name)
+{
+    size_t index = exporter_of(name);
+    size_t count = 0;
+    uint64_t low = journal_store_low(store, index);
+    struct journal_reader *reader = journal_reader_create(store, low, on_damage, NULL);
+    struct journal_stored stored;
+    losses = reports = 0;
+    while (journal_reader_next(reader, &memory, &stored) == JOURNAL_READ) {
+        count += !journal_store_is_done(store, index, stored.head.id);
+        buffer_unref(stored.payload);
+    }
+    journal_reader_destroy(reader);
+    return count;
+}
+
+/* A sector of the checkpoint that the segment begins with. */
+static void spoil_checkpoint(const char *name)
+{
+    enum { SECTOR_BYTES = 512 };
+    size_t size;
+    uint8_t *file = disk_file(name, &size);
+    assert_non_null(file);
+    memset(file + JOURNAL_BLOCK_BYTES, 0x55, SECTOR_BYTES);
+}
+
+static const char *const a_and_b[] = {"a", "b"};
+
+/* They count exporters as that checkpoint does, in another order than the one before it. */
+static void notes_of_a_damaged_checkpoint_finish_nothing(void **state)
+{
+    static const char *const b_and_c[] = {"b", "c"};
+    (void)state;
+    restart_with(a_and_b);
+    append_groups(1, 20);
+    journal_store_done(store, exporter_of("traces/otlp_http"), 1, 21);
+    journal_store_done(store, exporter_of("a"), 1, 21);
+    journal_store_commit(store, NULL);
+    restart_with(b_and_c);
+    append_groups(5, 5);
+    pay_all(exporter_of("c"), 21, 46);
+    journal_store_commit(store, NULL);
+    assert_int_equal(read_for("b"), 45);
+    assert_int_equal(read_for("c"), 0);
+    close_store();
+    spoil_checkpoint("0000000000000002.journal");
+    open_store();
+    assert_int_equal(read_for("b") + losses, 45);
+    assert_true(losses <= 1);
+    /* What it has finished comes again. */
+    assert_true(read_for("c") >= 24);
+}
+
+static void one_that_was_new_loses_a_damaged_record_at_most(void **state)
+{
+    (void)state;
+    append_groups(1, 20);
+    restart_with(a_and_b);
+    append_groups(5, 5);
+    assert_int_equal(read_for("b"), 25);
+    close_store();
+    spoil_checkpoint("0000000000000002.journal");
+    open_store();
+    assert_true(read_for("b") >= 24);
+    assert_true(losses <= 1);
+    /* It takes part in what is freed. */
+    journal_store_done(store, exporter, 1, 46);
+    journal_store_done(store, exporter_of("a"), 1, 46);
+    append_groups(1, 1);
+    assert_int_equal(journal_store_keep(store), 0);
+    assert_true(read_for("b") >= 25);
+}
+
+static void losses_are_counted_for_each_exporter(void **state)
+{
+    (void)state;
+    restart_with(a_and_b);
+    append_groups(40, 9);
+    journal_store_done(store, exporter_of("a"), 1, 40);
+    journal_store_commit(store, NULL);
+    close_store();
+    size_t size;
+    uint8_t *file = disk_file("0000000000000001.journal", &size);
+    memset(file + JOURNAL_BLOCK_BYTES, 0x55, size - JOURNAL_BLOCK_BYTES);
+    open_store();
+    memset(is_lost, 0, sizeof(is_lost));
+    uint64_t came = read_for("a");
+    uint64_t lost = losses;
+    assert_true(lost > 0);
+    assert_int_equal(came + lost, 360 - 39);
+    came = read_for("b");
+    assert_int_equal(losses, 39);
+    assert_int_equal(came + lost + losses, 360);
+    read_for("b");
+    assert_int_equal(reports, 0);
+}
+
+static const struct fileops *simulated;
+static int calls;
+static int failing_from;
+static int failing_end;
+
+static bool fails_now(void)
+{
+    calls++;
+    return calls >= failing_from && calls < failing_end;
+}
+
+static ssize_t failing_pread(int fd, void *data, size_t size, off_t offset)
+{
+    return fails_now() ? -EIO : simulated->pread(fd, data, size, offset);
+}
+
+static int failing_stat(const char *path, struct stat *ret_stat)
+{
+    return fails_now() ? -EIO : simulated->stat(path, ret_stat);
+}
+
+/* Opens the store with a disk of which some calls fail. False: it could not be opened. */
+static bool open_with(const struct fileops *ops)
+{
+    struct error error = {.text = ""};
+    simulated = fileops();
+    calls = 0;
+    budget_init(&disk_bytes, disk_max);
+    fileops_replace(ops);
+    store = journal_store_open(
+        &(struct journal_store_settings){.directory = "/disk",
+                                         .segment_bytes = JOURNAL_SEGMENT_BYTES_MIN,
+                                         .disk = &disk_bytes,
+                                         .is_synced = true,
+                                         .directory_mode = 0700},
+        &error);
+    fileops_replace(simulated);
+    if (store == NULL)
+        assert_non_null(strstr(error.text, "/disk"));
+    return store != NULL;
+}
+
+/* Whichever calls of a start fail, one or several in a row: everything comes, at once or after the
+ * next start, and nothing is taken for finished. */
+static void a_start_whose_calls_fail_for_a_moment_drops_nothing(void **state)
+{
+    enum { IN_A_ROW_MAX = 4, OLD = 20, NEW = 10, SINCE = 1 };
+    (void)state;
+    for (int kind = 0; kind < 2; kind++)
+        for (int in_a_row = 1; in_a_row <= IN_A_ROW_MAX; in_a_row++)
+            for (failing_from = 1, calls = INT_MAX; failing_from <= calls; failing_from++) {
+                tear_down(NULL);
+                set_up(NULL);
+                append_groups(1, OLD);
+                restart();
+                append_groups(2, NEW / 2);
+                close_store();
+                struct fileops ops = *fileops();
+                ops.pread = kind == 0 ? failing_pread : ops.pread;
+                ops.stat = kind == 1 ? failing_stat : ops.stat;
+                failing_end = failing_from + in_a_row;
+                if (open_with(&ops)) {
+                    journal_store_forget_finished(store);
+                    exporter = exporter_of("traces/otlp_http");
+                    assert_int_equal(read_all(), OLD + NEW);
+                    assert_int_equal(losses, 0);
+                    append_groups(1, SINCE);
+                    restart();
+                    assert_int_equal(read_all(), OLD + NEW + SINCE);
+                } else {
+                    budget_fini(&disk_bytes);
+                    disk_kill();
+                    open_store();
+                    assert_int_equal(read_all(), OLD + NEW);
+                }
+            }
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -1312,6 +1510,10 @@ int main(void)
         TEST(a_zeroed_block_and_a_deleted_file_are_seen),
         TEST(a_freed_segment_between_others_is_not_missed),
         TEST(a_directory_without_a_key_is_not_read_as_empty),
+        TEST(notes_of_a_damaged_checkpoint_finish_nothing),
+        TEST(one_that_was_new_loses_a_damaged_record_at_most),
+        TEST(losses_are_counted_for_each_exporter),
+        TEST(a_start_whose_calls_fail_for_a_moment_drops_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
