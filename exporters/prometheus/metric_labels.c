@@ -14,6 +14,8 @@
 
 enum { SCRATCH_BYTES_MAX = 64 << 20 }; /* for the labels of one series */
 
+static const char too_many[] = "it has too many labels";
+
 struct metric_hash metric_hash_of(uint64_t seed, struct slice bytes)
 {
     XXH128_hash_t hash = XXH3_128bits_withSeed(bytes.data, bytes.size, seed);
@@ -65,6 +67,7 @@ struct resource_view resource_view_of(uint64_t seed, struct slice resource)
     while (metric_items_next(&items, &bytes)) {
         struct attribute attribute = attribute_read(bytes);
         hash_add(&view.hash, metric_hash_of(seed, bytes));
+        view.count++;
         /* The first of equal keys counts, as in pdata's maps. An empty value has data nevertheless.
          */
         if (attribute.value.data == NULL)
@@ -103,7 +106,7 @@ static void fail_memory(struct metric_labels *labels)
 static void labels_add_named(struct metric_labels *labels, struct slice name, struct slice value)
 {
     if (labels->count == METRIC_LABELS_MAX)
-        labels->failure = "it has too many labels";
+        labels->failure = too_many;
     else
         labels->list[labels->count++] = (struct metric_label){.name = name, .value = value};
 }
@@ -169,6 +172,28 @@ static void labels_add_attributes(struct metric_labels *labels, struct slice mes
     }
 }
 
+static int compare_keys(const void *a, const void *b)
+{
+    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
+}
+
+/* Once for all series of the resource. */
+static void labels_sort_keys(struct metric_labels *labels, const struct resource_view *resource)
+{
+    struct metric_items items = metric_items_of(resource->attributes, 1);
+    struct slice bytes;
+    if (labels->keys_of == resource->attributes.data)
+        return;
+    labels->keys_of = resource->attributes.data;
+    labels->keys_count = 0;
+    while (metric_items_next(&items, &bytes)) {
+        struct slice key = attribute_read(bytes).key;
+        if (labels->settings->has_service || !is_service_key(key))
+            labels->keys[labels->keys_count++] = key;
+    }
+    qsort(labels->keys, labels->keys_count, sizeof(labels->keys[0]), compare_keys);
+}
+
 /* Resource attributes in the place of the point's of the same key. */
 static void labels_add_point(struct metric_labels *labels, const struct resource_view *resource,
                              const struct metric_point *point)
@@ -176,20 +201,19 @@ static void labels_add_point(struct metric_labels *labels, const struct resource
     const struct metric_label_settings *settings = labels->settings;
     struct metric_items items = metric_items_of(point->bytes, metric_point_attributes(point->kind));
     struct slice bytes;
-    if (!settings->has_resource) {
+    if (!settings->has_resource || resource->count == 0) {
         labels_add_attributes(labels, point->bytes, metric_point_attributes(point->kind), "");
         return;
     }
+    if (resource->count > METRIC_LABELS_MAX + METRIC_SERVICE_KEYS) {
+        labels->failure = too_many;
+        return;
+    }
+    labels_sort_keys(labels, resource);
     while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
         struct attribute attribute = attribute_read(bytes);
-        struct metric_items others = metric_items_of(resource->attributes, 1);
-        bool is_replaced = false;
-        while (!is_replaced && metric_items_next(&others, &bytes)) {
-            struct slice key = attribute_read(bytes).key;
-            is_replaced =
-                slice_equal(key, attribute.key) && (settings->has_service || !is_service_key(key));
-        }
-        if (!is_replaced)
+        if (bsearch(&attribute.key, labels->keys, labels->keys_count, sizeof(labels->keys[0]),
+                    compare_keys) == NULL)
             labels_add(labels, "", &attribute);
     }
     items = metric_items_of(resource->attributes, 1);
@@ -341,6 +365,12 @@ void metric_labels_of_target(struct metric_labels *labels, const struct resource
     labels_add_target(labels, view);
     labels_sort(labels);
     labels_check(labels, false);
+}
+
+void metric_labels_begin(struct metric_labels *labels)
+{
+    labels->keys_of = NULL;
+    labels->keys_count = 0;
 }
 
 void metric_labels_init(struct metric_labels *labels, const struct metric_label_settings *settings,

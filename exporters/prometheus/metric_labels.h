@@ -37,6 +37,7 @@ struct metric_hash metric_hash_of_attributes(uint64_t seed, struct slice message
 /* A resource of the request. Resource: 1 attributes. */
 struct resource_view {
     struct slice attributes; /* the encoded Resource */
+    size_t count;            /* of its attributes */
     struct metric_hash hash;
     struct slice service; /* encoded values; no data: absent */
     struct slice name_space;
@@ -62,7 +63,7 @@ struct metric_label {
     struct slice value;
 };
 
-enum { METRIC_LABELS_MAX = 1024 }; /* of a series */
+enum { METRIC_LABELS_MAX = 1024, METRIC_SERVICE_KEYS = 3 }; /* of a series */
 
 struct metric_labels {
     const struct metric_label_settings *settings;
@@ -71,7 +72,14 @@ struct metric_labels {
     size_t count;
     const char *failure; /* why there can be no such series; NULL: there can */
     bool is_memory;      /* because memory is short */
+    /* Keys of the resource's attributes that take the place of the point's, sorted. */
+    struct slice keys[METRIC_LABELS_MAX + METRIC_SERVICE_KEYS];
+    size_t keys_count;
+    const uint8_t *keys_of; /* the encoded Resource that they are of; NULL: of none */
 };
+
+/* Before the first series of a request. */
+void metric_labels_begin(struct metric_labels *labels);
 
 /* settings outlive it; budget may be NULL. */
 void metric_labels_init(struct metric_labels *labels, const struct metric_label_settings *settings,

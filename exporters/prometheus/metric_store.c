@@ -18,6 +18,10 @@
 #include "src/base/hash_table.h"
 #include "src/base/mem.h"
 
+/* A piece of a request: about a hundred ns for each unit, which is a message, COST_BYTES of one, or
+ * a label of a new series. */
+enum { COST_MAX = 4096, COST_BYTES = 512 };
+
 struct metric_store {
     struct metric_store_settings settings;
     uint64_t seed;
@@ -194,31 +198,41 @@ struct metric_store_figures metric_store_figures(struct metric_store *store)
     return figures;
 }
 
-/* A request on its way into the store. */
-struct adding {
+/* A request on its way into the store, as far as it was read. */
+struct metric_addition {
     struct metric_store *store;
     uint64_t now_ns;
     struct metric_store_losses losses;
+    size_t cost; /* of the piece at hand so far */
+    struct metric_items resources;
+    struct resource_view resource;
+    struct metric_items scopes;
+    struct scope_view scope;
+    struct metric_items metrics;
+    struct metric metric;
+    const char *reason; /* why Prometheus has nothing for the metric; NULL: it has */
+    struct metric_items points;
     const char *unusable; /* why the series that is being made can have no points; NULL: it can */
     struct metric_labels labels; /* large */
 };
 
-static void lose(struct adding *adding, const struct metric *metric, const char *reason,
+static void lose(struct metric_addition *addition, const struct metric *metric, const char *reason,
                  bool is_memory)
 {
     if (is_memory)
-        adding->losses.no_room++;
+        addition->losses.no_room++;
     else
-        adding->losses.unusable++;
-    adding->losses.reason = reason;
-    adding->losses.name = metric->name;
+        addition->losses.unusable++;
+    addition->losses.reason = reason;
+    addition->losses.name = metric->name;
 }
 
 /* NULL: no memory. */
-static struct resource *resource_create(struct adding *adding, const struct resource_view *view)
+static struct resource *resource_create(struct metric_addition *addition,
+                                        const struct resource_view *view)
 {
-    struct metric_store *store = adding->store;
-    struct metric_labels *labels = &adding->labels;
+    struct metric_store *store = addition->store;
+    struct metric_labels *labels = &addition->labels;
     struct resource *resource = NULL;
     metric_labels_init(labels, &store->settings.labels, store->settings.budget);
     bool has_target = view->service.data != NULL && view->instance.data != NULL &&
@@ -259,12 +273,13 @@ static struct resource *resource_find(const struct metric_store *store,
 }
 
 /* With a reference. NULL: no memory. */
-static struct resource *resource_get(struct adding *adding, const struct resource_view *view)
+static struct resource *resource_get(struct metric_addition *addition,
+                                     const struct resource_view *view)
 {
-    struct metric_store *store = adding->store;
+    struct metric_store *store = addition->store;
     struct resource *resource = resource_find(store, &view->hash);
     if (resource == NULL) {
-        resource = resource_create(adding, view);
+        resource = resource_create(addition, view);
         if (resource == NULL)
             return NULL;
         if (!hash_table_add(&store->resources, view->hash.low, resource)) {
@@ -275,7 +290,7 @@ static struct resource *resource_get(struct adding *adding, const struct resourc
     }
     resource->refs++;
     resource->live++;
-    resource->updated_ns = adding->now_ns;
+    resource->updated_ns = addition->now_ns;
     return resource;
 }
 
@@ -331,14 +346,14 @@ static bool has_collision(const struct metric_store *store, char *text, size_t s
     return false;
 }
 
-/* With a reference. NULL: no memory, or adding->unusable says why. */
-static struct family *family_get(struct adding *adding, const struct metric *metric,
+/* With a reference. NULL: no memory, or addition->unusable says why. */
+static struct family *family_get(struct metric_addition *addition, const struct metric *metric,
                                  bool *ret_has_memory)
 {
     enum { SUFFIX_BYTES_MAX = 8 };
-    struct metric_store *store = adding->store;
+    struct metric_store *store = addition->store;
     const struct prometheus_naming *naming = &store->settings.labels.naming;
-    struct arena *arena = &adding->labels.arena;
+    struct arena *arena = &addition->labels.arena;
     enum exposition_type type = type_of(metric);
     char *text =
         arena_try_alloc(arena, prometheus_metric_name_max(naming, metric) + SUFFIX_BYTES_MAX);
@@ -348,12 +363,12 @@ static struct family *family_get(struct adding *adding, const struct metric *met
     }
     struct slice name = slice_of(text, prometheus_metric_name(naming, metric, text));
     if (name.size == 0) {
-        adding->unusable = "it has no name that Prometheus could take";
+        addition->unusable = "it has no name that Prometheus could take";
         return NULL;
     }
     struct family *family = family_find(store, name);
     if (family != NULL && family->type != type) {
-        adding->unusable = "another metric has its name and another type";
+        addition->unusable = "another metric has its name and another type";
         return NULL;
     }
     if (family != NULL) {
@@ -361,7 +376,7 @@ static struct family *family_get(struct adding *adding, const struct metric *met
         return family;
     }
     if (has_collision(store, text, name.size, type)) {
-        adding->unusable = "its name is that of a part of another metric";
+        addition->unusable = "its name is that of a part of another metric";
         return NULL;
     }
     size_t bytes = sizeof(*family) + name.size + metric->description.size;
@@ -405,13 +420,13 @@ struct place {
 };
 
 /* Takes over the references to family, which may be NULL, and resource. NULL: no memory. */
-static struct series *series_create(struct adding *adding, const struct place *place,
+static struct series *series_create(struct metric_addition *addition, const struct place *place,
                                     enum metric_kind kind, struct family *family,
                                     struct resource *resource)
 {
-    struct metric_store *store = adding->store;
-    struct metric_labels *labels = &adding->labels;
-    bool is_shown = adding->unusable == NULL;
+    struct metric_store *store = addition->store;
+    struct metric_labels *labels = &addition->labels;
+    bool is_shown = addition->unusable == NULL;
     size_t room = is_shown ? metric_labels_bytes_max(labels) : 0;
     char *text = arena_try_alloc(&labels->arena, room + 1);
     bool is_plain = true;
@@ -436,7 +451,7 @@ static struct series *series_create(struct adding *adding, const struct place *p
     series->form = place->form;
     series->labels_bytes = (uint32_t)size;
     memcpy(series->labels, text, size);
-    series->unusable = adding->unusable;
+    series->unusable = addition->unusable;
     series->family = family;
     series->resource = resource;
     if (family != NULL)
@@ -447,39 +462,40 @@ static struct series *series_create(struct adding *adding, const struct place *p
 
 /* Makes the series of a point. One that Prometheus cannot get is kept too, without labels, so that
  * its later points cost little. NULL: no memory; the point is counted. */
-static struct series *series_begin(struct adding *adding, const struct place *place,
+static struct series *series_begin(struct metric_addition *addition, const struct place *place,
                                    const struct metric_point *point)
 {
-    struct metric_store *store = adding->store;
-    struct metric_labels *labels = &adding->labels;
-    struct resource *resource = resource_get(adding, place->resource);
+    struct metric_store *store = addition->store;
+    struct metric_labels *labels = &addition->labels;
+    struct resource *resource = resource_get(addition, place->resource);
     if (resource == NULL) {
-        lose(adding, place->metric, "the budget has no room for another resource", true);
+        lose(addition, place->metric, "the budget has no room for another resource", true);
         return NULL;
     }
     metric_labels_init(labels, &store->settings.labels, store->settings.budget);
-    adding->unusable = NULL;
+    addition->unusable = NULL;
     bool has_memory = true;
-    struct family *family = family_get(adding, place->metric, &has_memory);
+    struct family *family = family_get(addition, place->metric, &has_memory);
     if (family != NULL) {
         metric_labels_of_series(labels, place->resource, place->scope, point);
+        addition->cost += labels->count;
         has_memory = !labels->is_memory;
-        adding->unusable = labels->failure;
+        addition->unusable = labels->failure;
     }
-    if (family != NULL && adding->unusable != NULL) {
+    if (family != NULL && addition->unusable != NULL) {
         family_drop(store, family);
         family = NULL;
     }
     struct series *series =
-        has_memory ? series_create(adding, place, point->kind, family, resource) : NULL;
+        has_memory ? series_create(addition, place, point->kind, family, resource) : NULL;
     if (series == NULL) {
-        lose(adding, place->metric, "the budget has no room for another series", true);
+        lose(addition, place->metric, "the budget has no room for another series", true);
         if (family != NULL)
             family_drop(store, family);
         resource_leave(store, resource);
         resource_unref(store, resource);
     } else if (series->unusable != NULL) {
-        series->time_ns = adding->now_ns;
+        series->time_ns = addition->now_ns;
     }
     metric_labels_fini(labels);
     return series;
@@ -498,19 +514,19 @@ static struct series *series_find(const struct metric_store *store, const struct
 /* Points of a series with another unit have another name. A series that clashed with another one is
  * tried again after a while. Points of another process of the same job and instance belong to
  * another target_info. */
-static struct series *series_adapt(struct adding *adding, struct series *series,
+static struct series *series_adapt(struct metric_addition *addition, struct series *series,
                                    const struct place *place)
 {
-    struct metric_store *store = adding->store;
+    struct metric_store *store = addition->store;
     bool is_over = series->unusable != NULL &&
-                   adding->now_ns - series->time_ns >= store->settings.expiration_ns;
+                   addition->now_ns - series->time_ns >= store->settings.expiration_ns;
     if (series->form != place->form || is_over) {
         series_remove(store, series);
         return NULL;
     }
     if (series->resource->hash.low != place->resource->hash.low ||
         series->resource->hash.high != place->resource->hash.high) {
-        struct resource *resource = resource_get(adding, place->resource);
+        struct resource *resource = resource_get(addition, place->resource);
         if (resource == NULL)
             return series;
         resource_leave(store, series->resource);
@@ -563,19 +579,19 @@ static bool series_set_distribution(struct metric_store *store, struct series *s
 
 /* The rules of the Go collector: the last point counts; a delta is added if it begins where the
  * last one ended, and begins anew otherwise. An older delta of a histogram is dropped. */
-static void take_point(struct adding *adding, const struct place *place,
+static void take_point(struct metric_addition *addition, const struct place *place,
                        const struct metric_point *point)
 {
-    struct metric_store *store = adding->store;
+    struct metric_store *store = addition->store;
     const struct metric *metric = place->metric;
     bool is_delta = metric->temporality == TEMPORALITY_DELTA;
     bool is_histogram = point->kind == METRIC_HISTOGRAM || point->kind == METRIC_EXPONENTIAL;
     struct series *series = series_find(store, &place->hash);
     bool is_added = false;
     if (series != NULL)
-        series = series_adapt(adding, series, place);
+        series = series_adapt(addition, series, place);
     if (series == NULL) {
-        series = series_begin(adding, place, point);
+        series = series_begin(addition, place, point);
         if (series == NULL)
             return;
     } else if (series->unusable == NULL) {
@@ -583,7 +599,7 @@ static void take_point(struct adding *adding, const struct place *place,
         bool follows = is_delta && point->start_ns == series->time_ns;
         if (is_histogram && is_delta) {
             if (!follows && (int64_t)point->start_ns <= (int64_t)series->time_ns) {
-                lose(adding, metric,
+                lose(addition, metric,
                      "a delta of a histogram does not begin where the last one ended", false);
                 return;
             }
@@ -593,12 +609,12 @@ static void take_point(struct adding *adding, const struct place *place,
         is_added = follows && (is_histogram || metric->kind == METRIC_SUM);
     }
     if (series->unusable != NULL) {
-        series->updated_ns = series->resource->updated_ns = adding->now_ns;
-        lose(adding, metric, series->unusable, false);
+        series->updated_ns = series->resource->updated_ns = addition->now_ns;
+        lose(addition, metric, series->unusable, false);
         return;
     }
     if (!series_set_distribution(store, series, point, is_added)) {
-        lose(adding, metric, "there is no memory for its buckets or exemplars", true);
+        lose(addition, metric, "there is no memory for its buckets or exemplars", true);
         if (series->updated_ns == 0)
             series_remove(store, series);
         return;
@@ -610,8 +626,8 @@ static void take_point(struct adding *adding, const struct place *place,
         series->start_ns = point->start_ns;
     if (!is_added || (int64_t)point->time_ns > (int64_t)series->time_ns)
         series->time_ns = point->time_ns;
-    series->updated_ns = adding->now_ns;
-    series->resource->updated_ns = adding->now_ns;
+    series->updated_ns = addition->now_ns;
+    series->resource->updated_ns = addition->now_ns;
 }
 
 /* Whether Prometheus has something for the metric. */
@@ -628,58 +644,15 @@ static const char *unusable_reason(const struct metric *metric)
                : NULL;
 }
 
-static void add_metric(struct adding *adding, const struct resource_view *resource,
-                       const struct scope_view *scope, struct slice bytes)
+static void begin_metric(struct metric_addition *addition, struct slice bytes)
 {
-    struct metric_store *store = adding->store;
-    struct metric metric = metric_read(bytes);
-    const char *reason = unusable_reason(&metric);
-    struct metric_items points = metric_items_of(metric.data, 1);
-    while (metric_items_next(&points, &bytes)) {
-        if (reason != NULL) {
-            lose(adding, &metric, reason, false);
-            continue;
-        }
-        struct metric_point point = metric_point_read(metric.kind, bytes);
-        struct {
-            struct metric_hash name;
-            struct metric_hash scope;
-            struct metric_hash attributes;
-            struct metric_hash target;
-            struct metric_hash resource;
-            uint64_t kind;
-        } parts = {
-            .name = metric_hash_of(store->seed, metric.name),
-            .scope = scope->hash,
-            .attributes =
-                metric_hash_of_attributes(store->seed, bytes, metric_point_attributes(metric.kind)),
-            .target = resource->target,
-            .resource =
-                store->settings.labels.has_resource ? resource->hash : (struct metric_hash){0},
-            .kind = metric.kind,
-        };
-        struct place place = {
-            .resource = resource,
-            .scope = scope,
-            .metric = &metric,
-            .hash = metric_hash_of(store->seed, slice_of(&parts, sizeof(parts))),
-            .form = (uint32_t)XXH3_64bits(metric.unit.data, metric.unit.size) + type_of(&metric),
-        };
-        if (!point.is_absent) {
-            take_point(adding, &place, &point);
-            continue;
-        }
-        /* As in the Go collector, the rest of the metric is passed over. */
-        struct series *series = series_find(store, &place.hash);
-        if (series != NULL)
-            series_remove(store, series);
-        return;
-    }
+    addition->metric = metric_read(bytes);
+    addition->reason = unusable_reason(&addition->metric);
+    addition->points = metric_items_of(addition->metric.data, 1);
 }
 
 /* ScopeMetrics: 1 scope, 2 metrics, 3 schema_url. */
-static void add_scope(struct adding *adding, const struct resource_view *resource,
-                      struct slice bytes)
+static void begin_scope(struct metric_addition *addition, struct slice bytes)
 {
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
@@ -691,37 +664,113 @@ static void add_scope(struct adding *adding, const struct resource_view *resourc
         else if (field.number == 3)
             schema_url = field.bytes;
     }
-    struct scope_view view = scope_view_of(adding->store->seed, scope, schema_url);
-    struct metric_items metrics = metric_items_of(bytes, 2);
-    while (metric_items_next(&metrics, &bytes))
-        add_metric(adding, resource, &view, bytes);
+    addition->scope = scope_view_of(addition->store->seed, scope, schema_url);
+    addition->metrics = metric_items_of(bytes, 2);
 }
 
-struct metric_store_losses metric_store_add(struct metric_store *store, struct slice request,
-                                            uint64_t now_ns)
+/* ResourceMetrics: 1 resource, 2 scope_metrics. */
+static void begin_resource(struct metric_addition *addition, struct slice bytes)
 {
-    struct adding *adding = mem_alloc(sizeof(*adding));
-    adding->store = store;
-    adding->now_ns = now_ns;
-    adding->losses = (struct metric_store_losses){.reason = NULL};
-    pthread_mutex_lock(&store->lock);
-    /* ExportMetricsServiceRequest: 1 resource_metrics. ResourceMetrics: 1 resource, 2
-     * scope_metrics. */
-    struct metric_items resources = metric_items_of(request, 1);
-    struct slice bytes;
-    while (metric_items_next(&resources, &bytes)) {
-        struct metric_items found = metric_items_of(bytes, 1);
-        struct slice resource = {0};
-        while (metric_items_next(&found, &resource))
-            continue;
-        struct resource_view view = resource_view_of(store->seed, resource);
-        struct metric_items scopes = metric_items_of(bytes, 2);
-        while (metric_items_next(&scopes, &bytes))
-            add_scope(adding, &view, bytes);
+    struct metric_items found = metric_items_of(bytes, 1);
+    struct slice resource = {0};
+    while (metric_items_next(&found, &resource))
+        continue;
+    addition->resource = resource_view_of(addition->store->seed, resource);
+    addition->scopes = metric_items_of(bytes, 2);
+}
+
+static void add_point(struct metric_addition *addition, struct slice bytes)
+{
+    struct metric_store *store = addition->store;
+    const struct metric *metric = &addition->metric;
+    const struct resource_view *resource = &addition->resource;
+    if (addition->reason != NULL) {
+        lose(addition, metric, addition->reason, false);
+        return;
     }
-    pthread_mutex_unlock(&store->lock);
-    struct metric_store_losses losses = adding->losses;
-    mem_free(adding);
+    struct metric_point point = metric_point_read(metric->kind, bytes);
+    struct {
+        struct metric_hash name;
+        struct metric_hash scope;
+        struct metric_hash attributes;
+        struct metric_hash target;
+        struct metric_hash resource;
+        uint64_t kind;
+    } parts = {
+        .name = metric_hash_of(store->seed, metric->name),
+        .scope = addition->scope.hash,
+        .attributes =
+            metric_hash_of_attributes(store->seed, bytes, metric_point_attributes(metric->kind)),
+        .target = resource->target,
+        .resource = store->settings.labels.has_resource ? resource->hash : (struct metric_hash){0},
+        .kind = metric->kind,
+    };
+    struct place place = {
+        .resource = resource,
+        .scope = &addition->scope,
+        .metric = metric,
+        .hash = metric_hash_of(store->seed, slice_of(&parts, sizeof(parts))),
+        .form = (uint32_t)XXH3_64bits(metric->unit.data, metric->unit.size) + type_of(metric),
+    };
+    if (!point.is_absent) {
+        take_point(addition, &place, &point);
+        return;
+    }
+    /* As in the Go collector, the rest of the metric is passed over. */
+    struct series *series = series_find(store, &place.hash);
+    if (series != NULL)
+        series_remove(store, series);
+    addition->points = metric_items_of((struct slice){0}, 1);
+}
+
+/* Reads one message. False: there is none left. */
+static bool take_step(struct metric_addition *addition)
+{
+    struct slice bytes;
+    if (metric_items_next(&addition->points, &bytes))
+        add_point(addition, bytes);
+    else if (metric_items_next(&addition->metrics, &bytes))
+        begin_metric(addition, bytes);
+    else if (metric_items_next(&addition->scopes, &bytes))
+        begin_scope(addition, bytes);
+    else if (metric_items_next(&addition->resources, &bytes))
+        begin_resource(addition, bytes);
+    else
+        return false;
+    addition->cost += 1 + bytes.size / COST_BYTES;
+    return true;
+}
+
+/* ExportMetricsServiceRequest: 1 resource_metrics. */
+struct metric_addition *metric_addition_create(struct metric_store *store, struct slice request,
+                                               uint64_t now_ns)
+{
+    const struct metric_items none = metric_items_of((struct slice){0}, 1);
+    struct metric_addition *addition = mem_alloc(sizeof(*addition));
+    addition->store = store;
+    addition->now_ns = now_ns;
+    addition->losses = (struct metric_store_losses){.reason = NULL};
+    addition->resources = metric_items_of(request, 1);
+    addition->scopes = addition->metrics = addition->points = none;
+    metric_labels_begin(&addition->labels);
+    return addition;
+}
+
+bool metric_addition_go_on(struct metric_addition *addition)
+{
+    bool has_more = true;
+    addition->cost = 0;
+    pthread_mutex_lock(&addition->store->lock);
+    while (has_more && addition->cost < COST_MAX)
+        has_more = take_step(addition);
+    pthread_mutex_unlock(&addition->store->lock);
+    return has_more;
+}
+
+struct metric_store_losses metric_addition_end(struct metric_addition *addition)
+{
+    struct metric_store_losses losses = addition->losses;
+    mem_free(addition);
     return losses;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last point of every series that came, until it expires. One store per exporter, used by all
- * lanes under its lock, which is never held for longer than one request or a copy of the list of
- * series takes. */
+ * lanes under its lock, which is never held for longer than a piece of a request or a copy of the
+ * list of series takes. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,6 +13,7 @@
 
 struct budget;
 struct exposition;
+struct metric_addition;
 struct metric_snapshot;
 struct metric_store;
 
@@ -35,9 +36,15 @@ struct metric_store_losses {
     struct slice name;  /* of its metric, borrowed from the request */
 };
 
-/* Takes the points of an encoded ExportMetricsServiceRequest. now_ns: clock_now_ns. */
-struct metric_store_losses metric_store_add(struct metric_store *store, struct slice request,
-                                            uint64_t now_ns);
+/* Takes the points of an encoded ExportMetricsServiceRequest, which outlives it, piece by piece, of
+ * a millisecond or two. now_ns: clock_now_ns. Requests whose points shall be taken in order come
+ * one after the other. */
+struct metric_addition *metric_addition_create(struct metric_store *store, struct slice request,
+                                               uint64_t now_ns);
+/* False: all of it was taken. */
+bool metric_addition_go_on(struct metric_addition *addition);
+/* Frees it. */
+struct metric_store_losses metric_addition_end(struct metric_addition *addition);
 /* Forgets what did not come for too long. */
 void metric_store_expire(struct metric_store *store, uint64_t now_ns);
 

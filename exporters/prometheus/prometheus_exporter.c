@@ -118,6 +118,9 @@ struct prometheus_exporter {
     struct http_responder responder;
     struct metric_store *store; /* of lane 0 */
     struct timer expiry;
+    struct addition *additions; /* in the order in which they came */
+    struct addition *last;      /* of them */
+    struct lane_job job;
 };
 
 extern const struct component_factory prometheus_exporter_factory;
@@ -263,20 +266,20 @@ static void respond(struct component *base, struct http_request *request)
     }
 }
 
-static void prometheus_exporter_consume(struct component *self, struct batch *batch,
-                                        struct receipt *receipt)
+/* A request whose points are being taken, or that waits for those before it. */
+struct addition {
+    struct addition *next;
+    struct buffer *owner;
+    struct slice bytes; /* in the owner */
+    struct receipt *receipt;
+    struct metric_addition *adding; /* NULL: not begun */
+};
+
+static void addition_end(struct prometheus_exporter *exporter, struct addition *addition)
 {
-    struct prometheus_exporter *first = prometheus_exporter_of(self->first);
+    struct component *self = &exporter->responder.base;
     struct prometheus_counters *counters = self->counters;
-    struct batch_part whole;
-    assert(batch->signal == METRICS);
-    if (!batch_join(batch, self->budget, &whole)) {
-        struct outcome outcome = outcome_busy("no memory left in the budget to keep data points");
-        outcome.reason = LOSS_MEMORY;
-        receipt_resolve(receipt, &outcome);
-        return;
-    }
-    struct metric_store_losses losses = metric_store_add(first->store, whole.bytes, clock_now_ns());
+    struct metric_store_losses losses = metric_addition_end(addition->adding);
     struct outcome outcome = outcome_accepted;
     outcome.rejected_items = losses.unusable + losses.no_room;
     outcome.invalid_items = losses.unusable;
@@ -293,9 +296,52 @@ static void prometheus_exporter_consume(struct component *self, struct batch *ba
                  log_int("data_points", (int64_t)outcome.rejected_items));
     }
     if (is_first(self))
-        count_series(first);
-    buffer_unref(whole.owner);
-    receipt_resolve(receipt, &outcome);
+        count_series(exporter);
+    buffer_unref(addition->owner);
+    receipt_resolve(addition->receipt, &outcome);
+    mem_free(addition);
+}
+
+/* Takes requests one after the other. A large one ends the turn after each piece, so that others
+ * get theirs. */
+static void add_next(void *arg)
+{
+    struct prometheus_exporter *exporter = arg;
+    struct component *self = &exporter->responder.base;
+    struct metric_store *store = prometheus_exporter_of(self->first)->store;
+    struct addition *addition;
+    while ((addition = exporter->additions) != NULL) {
+        if (addition->adding == NULL)
+            addition->adding = metric_addition_create(store, addition->bytes, clock_now_ns());
+        if (metric_addition_go_on(addition->adding)) {
+            lane_rest(self->lane);
+            lane_defer(self->lane, &exporter->job);
+            return;
+        }
+        exporter->additions = addition->next;
+        addition_end(exporter, addition);
+    }
+}
+
+static void prometheus_exporter_consume(struct component *self, struct batch *batch,
+                                        struct receipt *receipt)
+{
+    struct prometheus_exporter *exporter = prometheus_exporter_of(self);
+    struct batch_part whole;
+    assert(batch->signal == METRICS);
+    if (!batch_join(batch, self->budget, &whole)) {
+        struct outcome outcome = outcome_busy("no memory left in the budget to keep data points");
+        outcome.reason = LOSS_MEMORY;
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    struct addition *addition = mem_alloc(sizeof(*addition));
+    *addition = (struct addition){.owner = whole.owner, .bytes = whole.bytes, .receipt = receipt};
+    bool is_only = exporter->additions == NULL;
+    *(is_only ? &exporter->additions : &exporter->last->next) = addition;
+    exporter->last = addition;
+    if (is_only)
+        add_next(exporter);
 }
 
 static void on_expiry(struct timer *timer, void *arg)
@@ -313,6 +359,7 @@ static bool prometheus_exporter_create(struct component *self, struct error *err
     const struct prometheus_exporter_config *config = self->config;
     enum strategy strategy = (enum strategy)config->translation_strategy;
     timer_init(&exporter->expiry, on_expiry, exporter);
+    exporter->job = (struct lane_job){.fn = add_next, .arg = exporter};
     if (!is_first(self))
         return true;
     bool has_suffixes = strategy != STRATEGY_ESCAPED && strategy != STRATEGY_NONE;
@@ -358,6 +405,8 @@ static void prometheus_exporter_stop(struct component *self)
 static void prometheus_exporter_destroy(struct component *self)
 {
     struct prometheus_exporter *exporter = prometheus_exporter_of(self);
+    assert(exporter->additions == NULL);
+    lane_defer_cancel(self->lane, &exporter->job);
     if (!is_first(self))
         return;
     http_responder_destroy(self);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Traces, metrics and logs: checking, JSON, editing, splitting, gathering, printing, reading spans.
- */
+/* Traces, metrics and logs: checking, JSON, editing, splitting, gathering, printing, reading spans,
+ * series for Prometheus. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 
+#include "exporters/prometheus/metric_store.h"
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
+#include "src/config/field.h"
 #include "src/core/batch.h"
 #include "src/core/client_info.h"
 #include "src/core/receipt.h"
@@ -25,6 +27,7 @@
 #include "src/otlp/unknown.h"
 #include "src/pipeline/batcher.h"
 #include "src/pipeline/partition.h"
+#include "src/prometheus/exposition.h"
 #include "tests/complexity/message.h"
 #include "tests/complexity/work.h"
 
@@ -577,6 +580,70 @@ static void run_partitions(struct slice request)
     budget_fini(&budget);
 }
 
+/* Points with many attributes, some of which the resource has, too. */
+static struct slice points_beside_a_wide_resource(size_t n)
+{
+    enum { WIDE = 500, POINTS_PART = 50 };
+    struct profile_bytes out = {0};
+    char name[32];
+    for (size_t i = 0; i < WIDE; i++)
+        put_attribute(&out, 1, name_of(name, 2 * i), "v");
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    size_t records = out.size;
+    put_text(&out, 1, "m");
+    size_t gauge = out.size;
+    for (size_t i = 0; i < n / POINTS_PART; i++) {
+        size_t point = out.size;
+        put_attribute(&out, 7, "point", name_of(name, i));
+        for (size_t j = 0; j < WIDE; j++)
+            put_attribute(&out, 7, name_of(name, 3 * j), "v");
+        profile_bytes_wrap(&out, point, 1);
+    }
+    profile_bytes_wrap(&out, gauge, 5);
+    profile_bytes_wrap(&out, records, RECORDS);
+    return enclose(&out, records);
+}
+
+static const struct work_shape wide_points[] = {
+    {"points beside a wide resource", points_beside_a_wide_resource},
+};
+
+static void run_series(struct slice request)
+{
+    static const struct config_pairs none;
+    struct exposition_format format = {.form = EXPOSITION_TEXT};
+    struct budget budget;
+    struct exposition exposition;
+    budget_init(&budget, UINT64_MAX);
+    struct metric_store *store = metric_store_create(&(struct metric_store_settings){
+        .labels = {.naming = {.name_space = "", .has_suffixes = true},
+                   .const_labels = &none,
+                   .has_scope = true,
+                   .has_resource = true,
+                   .has_service = true},
+        .expiration_ns = UINT64_MAX,
+        .budget = &budget,
+    });
+    exposition_init(&exposition, &format, &budget);
+    work_begin();
+    struct metric_addition *addition = metric_addition_create(store, request, 1);
+    while (metric_addition_go_on(addition))
+        continue;
+    metric_addition_end(addition);
+    struct metric_snapshot *snapshot = metric_store_snapshot(store);
+    metric_snapshot_write(snapshot, &exposition);
+    work_end();
+    work_produced(exposition.size + metric_store_figures(store).bytes);
+    metric_store_release(store, snapshot);
+    exposition_fini(&exposition);
+    metric_store_destroy(store);
+    budget_fini(&budget);
+}
+
+static const struct work_stage of_metrics[] = {
+    {.name = "series for Prometheus", .run = run_series, .per_byte_max = 110},
+};
+
 static const struct work_stage stages[] = {
     {.name = "check", .run = run_check, .per_byte_max = 14},
     {.name = "JSON, written and read", .run = run_json, .per_byte_max = 30},
@@ -604,6 +671,11 @@ int main(int argc, char **argv)
         printf("%s\n", signal_name(signal_at_hand));
         failed += work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
                              sizeof(shapes) / sizeof(shapes[0]), argc, argv);
+        if (signal_at_hand == METRICS) {
+            failed +=
+                work_check(of_metrics, 1, shapes, sizeof(shapes) / sizeof(shapes[0]), argc, argv);
+            failed += work_check(of_metrics, 1, wide_points, 1, argc, argv);
+        }
         failed += work_check(gatherings, sizeof(gatherings) / sizeof(gatherings[0]), &shapes[4], 1,
                              argc, argv);
     }

@@ -76,7 +76,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     };
     struct metric_store *store = metric_store_create(&settings);
     for (uint64_t second = 1; second <= 2; second++) {
-        struct metric_store_losses losses = metric_store_add(store, request, second * NS_PER_S);
+        struct metric_addition *addition =
+            metric_addition_create(store, request, second * NS_PER_S);
+        while (metric_addition_go_on(addition))
+            continue;
+        struct metric_store_losses losses = metric_addition_end(addition);
         assert(losses.unusable + losses.no_room <= figures.items);
         scrape(store, accept, (choice & 32) != 0);
     }

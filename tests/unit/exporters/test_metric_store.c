@@ -45,6 +45,8 @@
 
 enum { REQUESTS_MAX = 4 };
 
+static unsigned pieces; /* besides the last of each request */
+
 static const struct config_pairs no_labels;
 
 struct fixture {
@@ -78,6 +80,15 @@ static void close_store(struct fixture *fixture)
     budget_fini(&fixture->budget);
 }
 
+static struct metric_store_losses take(struct metric_store *store, struct slice request,
+                                       uint64_t now_ns)
+{
+    struct metric_addition *addition = metric_addition_create(store, request, now_ns);
+    while (metric_addition_go_on(addition))
+        pieces++;
+    return metric_addition_end(addition);
+}
+
 static struct metric_store_losses add_at(struct fixture *fixture, const char *json, uint64_t now_s)
 {
     struct buffer *encoded;
@@ -87,7 +98,7 @@ static struct metric_store_losses add_at(struct fixture *fixture, const char *js
     assert_string_equal(reason, "");
     assert_int_equal(result, JSON_READ);
     struct metric_store_losses losses =
-        metric_store_add(fixture->store, buffer_slice(encoded), now_s * NS_PER_S);
+        take(fixture->store, buffer_slice(encoded), now_s * NS_PER_S);
     losses.name = slice_of(NULL, 0);
     buffer_unref(encoded);
     return losses;
@@ -552,7 +563,7 @@ static void without_memory_points_are_counted(void **state)
             JSON_READ);
         mem_refuse_nth(nth);
         struct metric_store_losses losses =
-            metric_store_add(fixture.store, buffer_slice(encoded), 1000 * (uint64_t)NS_PER_S);
+            take(fixture.store, buffer_slice(encoded), 1000 * (uint64_t)NS_PER_S);
         mem_refuse_nth(0);
         buffer_unref(encoded);
         char *text = scrape(&fixture, EXPOSITION_TEXT);
@@ -595,6 +606,40 @@ static void a_series_takes_300_bytes(void **state)
     close_store(&fixture);
 }
 
+/* So that a large request holds neither its lane nor the lock. */
+static void a_large_request_is_taken_in_pieces(void **state)
+{
+    (void)state;
+    enum { SERIES = 5000, POINT_BYTES = 200, PIECES_MIN = 5 };
+    static char json[SERIES * POINT_BYTES];
+    size_t size = (size_t)snprintf(json, sizeof(json),
+                                   "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{"
+                                   "\"name\":\"g\",\"gauge\":{\"dataPoints\":[");
+    for (int i = 0; i < SERIES; i++)
+        size += (size_t)snprintf(json + size, sizeof(json) - size,
+                                 "%s{\"timeUnixNano\":\"5\",\"asInt\":\"%d\",\"attributes\":["
+                                 "{\"key\":\"n\",\"value\":{\"stringValue\":\"%d\"}}]}",
+                                 i > 0 ? "," : "", i, i);
+    snprintf(json + size, sizeof(json) - size, "]}}]}]}]}");
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    unsigned before = pieces;
+    assert_int_equal(add(&fixture, json).no_room, 0);
+    assert_true(pieces - before >= PIECES_MIN);
+    assert_int_equal(metric_store_figures(fixture.store).series, SERIES);
+    char *text = scrape(&fixture, EXPOSITION_TEXT);
+    unsigned lines = 0;
+    for (const char *line = text; (line = strstr(line, "\ng{")) != NULL; line++)
+        lines++;
+    assert_int_equal(lines, SERIES);
+    free(text);
+    /* What is known costs less. */
+    before = pieces;
+    add(&fixture, json);
+    assert_true(pieces - before < PIECES_MIN);
+    close_store(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -609,6 +654,7 @@ int main(void)
         cmocka_unit_test(exemplars_that_are_no_numbers_make_one_bucket),
         cmocka_unit_test(without_memory_points_are_counted),
         cmocka_unit_test(a_series_takes_300_bytes),
+        cmocka_unit_test(a_large_request_is_taken_in_pieces),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
