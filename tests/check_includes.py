@@ -47,7 +47,9 @@ FLOORS = (
     ("receivers/otlp", "otlp: gRPC, HTTP, JSON"),
     ("receivers/pyroscope", "pyroscope: push and /ingest"),
     ("connectors", "forward"),
+    ("processors/shared", "what processors share"),
     ("processors", "batch, memory_limiter, profile_limits, resource"),
+    ("processors/resource_detection", "resource_detection"),
     ("processors/trace_profile_join", "trace_profile_join"),
     ("exporters/shared", "what exporters share"),
     ("exporters/pyroscope", "pyroscope: push, ingest and OTLP"),
@@ -64,7 +66,7 @@ FLOORS = (
 ORDER = {folder: number for number, (folder, _) in enumerate(FLOORS)}
 # Components know the floors below them and nothing of each other.
 COMPONENTS = ("receivers", "processors", "exporters", "connectors", "extensions")
-SHARED = ("exporters/shared", "exporters/pyroscope")
+SHARED = ("exporters/shared", "exporters/pyroscope", "processors/shared")
 INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
 OURS = re.compile(r"^(src|receivers|processors|exporters|connectors|extensions|tests)/")
 

@@ -85,6 +85,9 @@ static void put_processors(struct drawing *drawing)
                  "action: extract}\n"
                  "    - {key: thread.id, action: convert, converted_type: int}\n"
                  "    - {pattern: 'telemetry.*', action: delete}\n");
+    put(drawing, "  resource_detection:\n    detectors: [env, system]\n"
+                 "    system: {hostname_sources: [os]}\n");
+    PUT_ONE_OF(drawing, "", "    override: false\n");
     put(drawing, "  batch:\n");
     PUT_ONE_OF(drawing, "    timeout: 20ms\n", "    timeout: 200ms\n", "    timeout: 0s\n");
     PUT_ONE_OF(drawing, "", "    send_batch_size: 3\n    send_batch_max_size: 3\n",
@@ -178,9 +181,11 @@ static void put_some(struct drawing *drawing, const char *key, const char *const
 
 static void put_pipeline(struct drawing *drawing, const char *name)
 {
-    static const char *const common[] = {"memory_limiter", "resource", "batch", NULL};
-    static const char *const traces[] = {"memory_limiter", "resource", NULL};
-    static const char *const profiles[] = {"memory_limiter", "profile_limits", "resource", NULL};
+    static const char *const common[] = {"memory_limiter", "resource", "resource_detection",
+                                         "batch", NULL};
+    static const char *const traces[] = {"memory_limiter", "resource", "resource_detection", NULL};
+    static const char *const profiles[] = {"memory_limiter", "profile_limits", "resource",
+                                           "resource_detection", NULL};
     static const char *const exporters[] = {"otlp_http", "otlp_grpc", NULL};
     static const char *const profile_exporters[] = {"otlp_http", "otlp_grpc", "pyroscope", NULL};
     bool has_batch = below(drawing, 3) != 0;

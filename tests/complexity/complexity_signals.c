@@ -472,7 +472,7 @@ static void run_edit(struct slice request)
     struct attribute_actions *actions =
         attribute_actions_create(configs, sizeof(configs) / sizeof(configs[0]), &error);
     assert(actions != NULL);
-    resource_editor_init(&editor, actions, NULL);
+    resource_editor_init(&editor, actions, NULL, NULL);
     struct batch *batch = batch_of(request);
     work_begin();
     struct batch *edited = resource_edit(&editor, batch);

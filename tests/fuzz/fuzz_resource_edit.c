@@ -42,7 +42,7 @@ static void edit(struct batch *batch)
     struct attribute_actions *actions =
         attribute_actions_create(configs, sizeof(configs) / sizeof(configs[0]), &error);
     assert(actions != NULL);
-    resource_editor_init(&editor, actions, NULL);
+    resource_editor_init(&editor, actions, NULL, NULL);
     struct batch *edited = resource_edit(&editor, batch);
     struct slice bytes = joined_parts(edited);
     bool is_fine = otlp_check(edited->signal, bytes, &figures, &reason);

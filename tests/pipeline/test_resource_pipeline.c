@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The resource processor in a pipeline, from YAML to bytes: it edits what its own pipeline carries,
- * counts items, and refuses what it cannot do. */
+/* The processors of resources in a pipeline, from YAML to bytes: it edits what its own pipeline
+ * carries, counts items, and refuses what it cannot do. */
 #include "tests/support/harness.h"
 
 #include <setjmp.h>
@@ -20,6 +20,10 @@
 #define PIPELINE                                                                                   \
     "service: {pipelines: {traces: {receivers: [test], processors: [resource], exporters: "        \
     "[test]}}}\n"
+
+#define DETECTION                                                                                  \
+    "service: {pipelines: {traces: {receivers: [test], processors: [resource_detection], "         \
+    "exporters: [test]}}}\n"
 
 static bool contains(const struct batch *batch, const char *text)
 {
@@ -109,6 +113,39 @@ static void a_large_request_is_edited_as_a_small_one(void **state)
     harness_destroy(h);
 }
 
+static void what_is_detected_is_added(void **state)
+{
+    (void)state;
+    setenv("OTEL_RESOURCE_ATTRIBUTES", "where=here%20and%20there,os.type=other", 1);
+    struct harness *h = harness_create(
+        "processors: {resourcedetection: {detectors: [env, \" system\"], override: true, timeout: "
+        "2s, system: {hostname_sources: [os], resource_attributes: {host.name: {enabled: false}, "
+        "host.arch: {enabled: true}}}}}\n" DIRECT
+        "service: {pipelines: {traces: {receivers: [test], processors: [resourcedetection], "
+        "exporters: [test]}, profiles: {receivers: [test], processors: [resourcedetection], "
+        "exporters: [test]}, logs: {receivers: [test], processors: [resourcedetection], exporters: "
+        "[test]}}}\n");
+    static const enum signal_kind signals[] = {TRACES, LOGS};
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        enum signal_kind signal = signals[i];
+        struct test_exporter *exporter = harness_exporter_on(h, "test", 0, signal);
+        exporter->result = RESULT_HOLD;
+        harness_offer(h, (struct harness_offer){.signal = signal, .items = 2});
+        harness_turn(h);
+        assert_int_equal(exporter->held_count, 1);
+        const struct batch *batch = exporter->held[0].batch;
+        assert_int_equal(batch->items, 2);
+        assert_true(contains(batch, "\x0a\x05where\x12\x10\x0a\x0ehere and there"));
+        assert_true(contains(batch, "\x0a\x07os.type\x12\x07\x0a\x05other"));
+        assert_true(contains(batch, "host.arch"));
+        assert_false(contains(batch, "host.name"));
+        assert_true(contains(batch, "\x1a\x27https://opentelemetry.io/schemas/1.40.0"));
+        test_exporter_release(exporter, RESULT_OK);
+    }
+    harness_destroy(h);
+    unsetenv("OTEL_RESOURCE_ATTRIBUTES");
+}
+
 static void what_cannot_be_done_stops_the_start(void **state)
 {
     static const char *const rows[] = {
@@ -117,10 +154,18 @@ static void what_cannot_be_done_stops_the_start(void **state)
         "processors: {resource: {attributes: [{key: a, action: rename}]}}\n" DIRECT PIPELINE,
         "processors: {resource: {attributes: [{key: a, action: insert}]}}\n" DIRECT PIPELINE,
         "processors: {resource: {attributes: [{action: insert, value: 1}]}}\n" DIRECT PIPELINE,
+        "processors: {resource_detection: {detectors: []}}\n" DIRECT DETECTION,
+        "processors: {resource_detection: {detectors: [env, docker]}}\n" DIRECT DETECTION,
+        "processors: {resource_detection: {detectors: [none]}}\n" DIRECT DETECTION,
+        "processors: {resource_detection: {system: {hostname_sources: [os, x]}}}\n" DIRECT
+            DETECTION,
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         assert_null(harness_try_build(rows[i], 1));
+    setenv("OTEL_RESOURCE_ATTRIBUTES", "malformed", 1);
+    assert_null(harness_try_build("processors: {resource_detection: }\n" DIRECT DETECTION, 1));
+    unsetenv("OTEL_RESOURCE_ATTRIBUTES");
 }
 
 int main(void)
@@ -129,6 +174,7 @@ int main(void)
         cmocka_unit_test(attributes_are_added_and_items_counted),
         cmocka_unit_test(another_pipeline_sees_nothing_of_the_edit),
         cmocka_unit_test(a_large_request_is_edited_as_a_small_one),
+        cmocka_unit_test(what_is_detected_is_added),
         cmocka_unit_test(what_cannot_be_done_stops_the_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,13 @@
 #include <string.h>
 
 /* ResourceSpans.scope_spans and ScopeSpans.spans have the same numbers in the logs' messages. */
-enum { TAG_RESOURCES = 0x0a, TAG_RESOURCE = 0x0a, TAG_SCOPES = 0x12, TAG_ITEMS = 0x12 };
+enum {
+    TAG_RESOURCES = 0x0a,
+    TAG_RESOURCE = 0x0a,
+    TAG_SCOPES = 0x12,
+    TAG_ITEMS = 0x12,
+    TAG_SCHEMA_URL = 0x1a,
+};
 enum { HEADER_BYTES_MAX = 1 + 10, NUMBER_BYTES = 8 };
 
 struct cursor {
@@ -126,8 +132,9 @@ void numbered_read(const struct batch *batch, void (*fn)(uint64_t number, void *
     for (struct slice rest = slice_of(bytes, batch->bytes); rest.size > 0;) {
         struct slice resource = take_message(&rest, TAG_RESOURCES);
         while (resource.size > 0) {
-            if (resource.data[0] == TAG_RESOURCE) { /* put there by a processor */
-                take_message(&resource, TAG_RESOURCE);
+            uint8_t tag = resource.data[0];
+            if (tag == TAG_RESOURCE || tag == TAG_SCHEMA_URL) { /* put there by a processor */
+                take_message(&resource, tag);
                 continue;
             }
             struct slice scope = take_message(&resource, TAG_SCOPES);

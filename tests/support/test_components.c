@@ -62,6 +62,7 @@ extern const struct component_factory batch_processor_factory;
 extern const struct component_factory forward_connector_factory;
 extern const struct component_factory memory_limiter_processor_factory;
 extern const struct component_factory profile_limits_processor_factory;
+extern const struct component_factory resource_detection_processor_factory;
 extern const struct component_factory resource_processor_factory;
 extern const struct component_factory trace_profile_join_processor_factory;
 
@@ -387,6 +388,7 @@ const struct component_factory *const test_components[] = {
     &batch_processor_factory,
     &memory_limiter_processor_factory,
     &profile_limits_processor_factory,
+    &resource_detection_processor_factory,
     &resource_processor_factory,
     &trace_profile_join_processor_factory,
     &test_file_storage_factory,

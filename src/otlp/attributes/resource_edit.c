@@ -15,7 +15,8 @@
 #include "src/otlp/rope.h"
 #include "src/otlp/wire.h"
 
-enum { RESOURCES = 1, RESOURCE = 1, ATTRIBUTES = 1 };
+/* Resource…: 1 resource, 3 schema_url, for each of the four signals. */
+enum { RESOURCES = 1, RESOURCE = 1, ATTRIBUTES = 1, SCHEMA_URL = 3 };
 
 /* One batch while it is edited. Bytes up to `written` are in the writer, if there is one. */
 struct edit {
@@ -32,12 +33,13 @@ struct resource {
     struct slice content;
     uint64_t fields_bytes; /* of its fields, tags and lengths included */
     unsigned fields;
+    bool has_schema_url; /* the message */
 };
 
 void resource_editor_init(struct resource_editor *editor, const struct attribute_actions *actions,
-                          struct budget *budget)
+                          const struct resource_merge *merge, struct budget *budget)
 {
-    *editor = (struct resource_editor){.actions = actions, .budget = budget};
+    *editor = (struct resource_editor){.actions = actions, .merge = merge, .budget = budget};
     attribute_list_init(&editor->list, EDIT_BYTES_MAX, budget);
 }
 
@@ -69,10 +71,28 @@ static void write_up_to(struct edit *edit, const struct rope *to)
     edit->written = *to;
 }
 
+/* The schema URL that the message gets; empty: none. */
+static struct slice new_schema_url(const struct edit *edit, const struct resource *resource)
+{
+    const struct resource_merge *merge = edit->editor->merge;
+    return merge == NULL || resource->has_schema_url ? slice_of(NULL, 0) : merge->schema_url;
+}
+
+static void merge_attributes(struct attribute_list *list, const struct resource_merge *merge)
+{
+    for (size_t i = 0; i < merge->count; i++) {
+        const struct attribute *attribute = &merge->attributes[i];
+        if (merge->overrides || attribute_list_find(list, attribute->key) == NULL)
+            attribute_list_put(list, attribute->key, attribute->value);
+    }
+}
+
 /* The Resource as edited, then everything else of the message. */
 static void write_message(struct edit *edit, const struct rope_field *message,
                           const struct resource *resource)
 {
+    const struct slice schema_url = new_schema_url(edit, resource);
+    size_t schema_bytes = schema_url.size > 0 ? wire_field_size(SCHEMA_URL, schema_url.size) : 0;
     struct batch_writer *writer = &edit->writer;
     assert(resource->fields_bytes <= message->content_bytes);
     size_t resource_bytes = attribute_list_bytes(&edit->editor->list, ATTRIBUTES) +
@@ -90,7 +110,8 @@ static void write_message(struct edit *edit, const struct rope_field *message,
         batch_writer_init(writer, edit->edited, edit->editor->budget);
     }
     write_up_to(edit, &message->begin);
-    batch_writer_header(writer, RESOURCES, rest_bytes + wire_field_size(RESOURCE, resource_bytes));
+    batch_writer_header(writer, RESOURCES,
+                        rest_bytes + wire_field_size(RESOURCE, resource_bytes) + schema_bytes);
     batch_writer_header(writer, RESOURCE, resource_bytes);
     struct wire_writer out =
         wire_writer_of(batch_writer_room(writer, resource_bytes), resource_bytes);
@@ -107,6 +128,11 @@ static void write_message(struct edit *edit, const struct rope_field *message,
         edit->written = rope;
     }
     write_up_to(edit, &rope);
+    if (schema_bytes == 0)
+        return;
+    out = wire_writer_of(batch_writer_room(writer, schema_bytes), schema_bytes);
+    wire_write_bytes(&out, SCHEMA_URL, schema_url);
+    assert(!out.has_failed && out.at == out.end);
 }
 
 static void edit_message(struct edit *edit, const struct rope_field *message)
@@ -119,6 +145,8 @@ static void edit_message(struct edit *edit, const struct rope_field *message)
     struct rope rope = message->content;
     struct rope_field found;
     while (rope_read_field(&rope, message->content.at + message->content_bytes, &found)) {
+        if (found.number == SCHEMA_URL)
+            resource.has_schema_url = found.content_bytes > 0;
         if (found.number != RESOURCE)
             continue;
         resource.fields_bytes += found.size;
@@ -151,12 +179,15 @@ static void edit_message(struct edit *edit, const struct rope_field *message)
             if (field.number == ATTRIBUTES)
                 attribute_list_add(list, field.bytes);
         assert(reader.failure == NULL);
-        attribute_actions_apply(edit->editor->actions, edit->batch->client, list);
+        if (edit->editor->actions != NULL)
+            attribute_actions_apply(edit->editor->actions, edit->batch->client, list);
+        if (edit->editor->merge != NULL)
+            merge_attributes(list, edit->editor->merge);
     }
     /* Values beyond the arena's own limit stay unchanged; that is no failure. */
     edit->has_failed = list->has_failed || (arena->budget != NULL && arena->refused_bytes > 0 &&
                                             arena->refused_bytes <= arena->max_bytes);
-    if (list->has_changed && !edit->has_failed)
+    if ((list->has_changed || new_schema_url(edit, &resource).size > 0) && !edit->has_failed)
         write_message(edit, message, &resource);
 }
 

@@ -9,15 +9,24 @@ struct attribute_actions;
 struct batch;
 struct budget;
 
+/* What every Resource gets, with the rules of the Go collector's resource detection. */
+struct resource_merge {
+    const struct attribute *attributes; /* keys and values */
+    size_t count;
+    bool overrides;          /* what the Resource has of the same keys */
+    struct slice schema_url; /* of messages that have none; may be empty */
+};
+
 struct resource_editor {
-    const struct attribute_actions *actions; /* borrowed */
+    const struct attribute_actions *actions; /* borrowed; NULL: none */
+    const struct resource_merge *merge;      /* the same; done after the actions */
     struct budget *budget;
     struct attribute_list list; /* of the current Resource */
     uint64_t missed_bytes;      /* that the last refused edit needed */
 };
 
 void resource_editor_init(struct resource_editor *editor, const struct attribute_actions *actions,
-                          struct budget *budget);
+                          const struct resource_merge *merge, struct budget *budget);
 void resource_editor_fini(struct resource_editor *editor);
 /* Returns a new reference: to the batch itself when nothing changes, else to an edited copy that
  * shares unchanged bytes. NULL: the budget has no room for the edit, and nothing has changed. */

@@ -136,6 +136,20 @@ static struct batch *make_batch(struct slice resource)
     return batch;
 }
 
+/* The first schema_url of the first message. */
+static struct slice first_schema_url(struct slice request)
+{
+    enum { SCHEMA_URL = 3 };
+    struct wire_reader reader = wire_reader_of(request);
+    struct wire_field field;
+    assert_true(wire_read_field(&reader, &field));
+    reader = wire_reader_of(field.bytes);
+    while (wire_read_field(&reader, &field))
+        if (field.number == SCHEMA_URL)
+            return field.bytes;
+    return slice_of(NULL, 0);
+}
+
 /* The content of the first `resource` field of the first message. */
 static struct slice first_resource(struct slice request)
 {
@@ -157,7 +171,7 @@ static struct batch *edit(struct batch *batch, const struct attribute_action_con
     struct attribute_actions *actions = attribute_actions_create(configs, count, &error);
     if (actions == NULL)
         fail_msg("%s", error.text);
-    resource_editor_init(&editor, actions, NULL);
+    resource_editor_init(&editor, actions, NULL, NULL);
     struct batch *edited = resource_edit(&editor, batch);
     resource_editor_fini(&editor);
     attribute_actions_destroy(actions);
@@ -356,6 +370,100 @@ static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
     }
 }
 
+static struct batch *merge(struct batch *batch, const struct resource_merge *what)
+{
+    struct resource_editor editor;
+    resource_editor_init(&editor, NULL, what, NULL);
+    struct batch *edited = resource_edit(&editor, batch);
+    resource_editor_fini(&editor);
+    return edited;
+}
+
+/* Each has the schema URL "url" already. */
+static void what_is_detected_is_merged_into_the_resource(void **state)
+{
+    static const struct {
+        const char *before;
+        const char *detected;
+        bool overrides;
+        const char *after;
+    } rows[] = {
+        {"", "a=s:1 b=i:2", true, "a=s:1 b=i:2"},
+        {"", "a=s:1 b=i:2", false, "a=s:1 b=i:2"},
+        {"a=s:0 c=s:3 a=s:9", "a=s:1 b=i:2", true, "a=s:1 c=s:3 a=s:9 b=i:2"},
+        {"a=s:0 c=s:3", "a=s:1 b=i:2", false, "a=s:0 c=s:3 b=i:2"},
+        {"a=e:", "a=s:1", false, "a=e:"},
+        {"a=s:1 b=i:2", "a=s:1", true, "a=s:1 b=i:2"},
+        {"a=s:1", "", true, "a=s:1"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        uint8_t room[2][ROOM];
+        char found[ROOM];
+        struct wire_writer resource = wire_writer_of(room[0], ROOM);
+        struct wire_writer detected = wire_writer_of(room[1], ROOM);
+        struct attribute_list list;
+        write_attributes(&resource, rows[i].before);
+        write_attributes(&detected, rows[i].detected);
+        attribute_list_init(&list, ROOM, NULL);
+        struct wire_reader reader = wire_reader_of(wire_written(&detected));
+        struct wire_field field;
+        while (wire_read_field(&reader, &field))
+            attribute_list_add(&list, field.bytes);
+        const struct resource_merge what = {.attributes = list.items,
+                                            .count = list.count,
+                                            .overrides = rows[i].overrides,
+                                            .schema_url = slice_of_text("other")};
+        struct batch *batch = make_batch(wire_written(&resource));
+        struct batch *edited = merge(batch, &what);
+        struct slice bytes = joined_parts(edited);
+        print_attributes(first_resource(bytes), found, sizeof(found));
+        assert_string_equal(found, rows[i].after);
+        assert_true(slice_equal_text(first_schema_url(bytes), "url"));
+        assert_int_equal(edited == batch, strcmp(rows[i].before, rows[i].after) == 0);
+        mem_free((void *)(uintptr_t)bytes.data);
+        attribute_list_fini(&list);
+        batch_unref(edited);
+        batch_unref(batch);
+    }
+}
+
+/* An empty one counts as none, and the last field counts. */
+static void a_schema_url_is_added_where_there_is_none(void **state)
+{
+    static const struct {
+        const char *message; /* ResourceSpans: with a scope that has a span */
+        const char *expected;
+    } rows[] = {
+        {"\x12\x04\x12\x02\x30\x02", "\x0a\x0f\x0a\x00\x12\x04\x12\x02\x30\x02\x1a\x05other"},
+        {"\x12\x04\x12\x02\x30\x02\x1a\x01s", NULL},
+    };
+    const struct resource_merge what = {.schema_url = slice_of_text("other")};
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct slice message = slice_of_text(rows[i].message);
+        struct buffer *buffer = buffer_create(NULL, ROOM);
+        struct wire_writer out = wire_writer_of(buffer->data, ROOM);
+        wire_write_bytes(&out, 1, message);
+        buffer->size = wire_written(&out).size;
+        struct batch *batch = batch_create(TRACES, 1);
+        batch->items = 1;
+        batch_append(batch, buffer, buffer_slice(buffer));
+        buffer_unref(buffer);
+        struct batch *edited = merge(batch, &what);
+        struct slice bytes = joined_parts(edited);
+        if (rows[i].expected == NULL) {
+            assert_ptr_equal(edited, batch);
+        } else {
+            assert_int_equal(bytes.size, 17);
+            assert_memory_equal(bytes.data, rows[i].expected, bytes.size);
+        }
+        mem_free((void *)(uintptr_t)bytes.data);
+        batch_unref(edited);
+        batch_unref(batch);
+    }
+}
+
 /* Resource fields in several places are one Resource; unknown fields, dropped counts and schema_url
  * survive. */
 static void scattered_resources_are_merged_and_unknown_fields_survive(void **state)
@@ -483,7 +591,7 @@ static void an_edit_stays_within_the_budget(void **state)
         batch->is_acknowledged = i % 4 >= 2;
         budget_init(&budget, limit);
         memory_watch_begin();
-        resource_editor_init(&editor, actions, &budget);
+        resource_editor_init(&editor, actions, NULL, &budget);
         struct batch *edited = resource_edit(&editor, batch);
         uint64_t charged = atomic_load(&budget.high_water);
         assert_true(memory_watch_peak() <= charged + charged / 8 + SLACK_BYTES);
@@ -505,6 +613,8 @@ int main(void)
         cmocka_unit_test(each_action_does_what_the_go_collector_does),
         cmocka_unit_test(context_is_taken_from_the_request),
         cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
+        cmocka_unit_test(what_is_detected_is_merged_into_the_resource),
+        cmocka_unit_test(a_schema_url_is_added_where_there_is_none),
         cmocka_unit_test(scattered_resources_are_merged_and_unknown_fields_survive),
         cmocka_unit_test(random_requests_change_in_their_resources_only),
         cmocka_unit_test(an_edit_stays_within_the_budget),
