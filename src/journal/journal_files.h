@@ -26,6 +26,8 @@ enum {
     JOURNAL_READ_BYTES = 64 * 1024,
     JOURNAL_CHECKPOINT_HEAD_BYTES = 16, /* previous_end and first_id, before the progress */
 };
+/* Files with higher numbers are of others. */
+#define JOURNAL_SEGMENTS_MAX ((uint64_t)1 << 62)
 
 struct journal_segment {
     uint64_t number;

@@ -231,7 +231,8 @@ static void report_loss(struct journal_reader *reader, uint64_t end)
     struct journal_store *store = reader->store;
     assert(end > reader->position);
     bool is_absent = reader->damage_offset == 0; /* in no segment that is there */
-    if (is_absent)
+    /* While it was read, it may have been freed and used again. */
+    if (is_absent || !store->is_read_only)
         pass_freed(reader, end);
     if (reader->position == end)
         return;

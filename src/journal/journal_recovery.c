@@ -32,7 +32,7 @@ static void note_name(const char *name, void *arg)
 {
     struct found *found = arg;
     uint64_t number;
-    if (!journal_segment_number(name, &number))
+    if (!journal_segment_number(name, &number) || number > JOURNAL_SEGMENTS_MAX)
         return;
     if (found->count == found->capacity) {
         found->capacity = 2 * found->capacity + 16;
@@ -55,6 +55,7 @@ struct candidate {
     bool is_short;       /* and is smaller than that says: its end was cut off */
     bool has_checkpoint; /* and a checkpoint */
     bool is_unknown;     /* nothing can be said of it, not even its size */
+    bool is_stranger;    /* its header has the key of another journal */
     int failed;          /* why some of it cannot be read; 0: it can */
     uint64_t oldest_id;  /* of its records; 0: there is none */
     uint64_t previous_end;
@@ -85,7 +86,9 @@ static int probe(struct journal_store *store, struct candidate *candidate, bool 
     }
     if (journal_read_all(fd, block, sizeof(block), 0, &candidate->failed) == sizeof(block) &&
         journal_segment_header_read(block, &header)) {
-        if (header.version == 0 || header.version > JOURNAL_VERSION) {
+        bool is_later = header.version == 0 || header.version > JOURNAL_VERSION;
+        candidate->is_stranger = !is_later && *has_key && header.key != store->key;
+        if (is_later || candidate->is_stranger) {
             candidate->segment.is_foreign = true;
             candidate->segment.version = header.version;
         } else {
@@ -255,6 +258,7 @@ static bool take_state(struct journal_store *store, struct candidate *candidates
                        size_t count, bool has_base)
 {
     uint64_t done_end_max = 0;
+    bool hides_first = false; /* what was before the first record found cannot be read */
     forget_state(store);
     for (size_t i = first; i < count; i++) {
         struct candidate *candidate = &candidates[i];
@@ -275,6 +279,7 @@ static bool take_state(struct journal_store *store, struct candidate *candidates
             store->oldest_id = has_base ? start_id : candidate->oldest_id;
         /* What cannot be read may be records: their ids are not used again, and still wanted. */
         if (candidate->failed != 0) {
+            hides_first |= !has_base && store->oldest_id == 0;
             uint64_t hidden = candidate->segment.bytes / JOURNAL_HEAD_BYTES;
             store->next_id += hidden;
             if (!has_base && store->oldest_id > 0)
@@ -288,6 +293,8 @@ static bool take_state(struct journal_store *store, struct candidate *candidates
                                                   .first = store->next_id,
                                                   .records = 1};
     }
+    if (hides_first && store->oldest_id > 0)
+        store->oldest_id = 1;
     /* Of requests whose heads are damaged this may be all that is known: that they are finished. */
     uint64_t finished_end = journal_progress_end(&store->progress);
     finished_end = done_end_max > finished_end ? done_end_max : finished_end;
@@ -326,13 +333,15 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
     /* The newest checkpoint says it all, together with what follows it; without any, all that is
      * there is wanted. */
     size_t newest = count;
+    size_t first;
     for (;; newest--) {
         while (newest > 0 && !candidates[newest - 1].has_checkpoint)
             newest--;
-        if (take_state(store, candidates, newest > 0 ? newest - 1 : 0, count, newest > 0))
+        first = newest > 0 ? newest - 1 : 0;
+        if (take_state(store, candidates, first, count, newest > 0))
             break;
     }
-    for (size_t i = newest > 0 ? newest - 1 : 0; i < count; i++)
+    for (size_t i = first; i < count; i++)
         failed = failed != 0 ? failed : candidates[i].failed;
     store->durable_id = store->next_id;
     uint64_t end_id = store->next_id;
@@ -343,7 +352,7 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
         store->segments[i - 1] = candidates[i - 1].segment;
         store->segments[i - 1].end_id = end_id;
         store->segments[i - 1].is_end_known = is_end_known;
-        store->segments[i - 1].has_spare_ids = candidates[i - 1].failed != 0;
+        store->segments[i - 1].has_spare_ids = i > first && candidates[i - 1].failed != 0;
         store->segments[i - 1].is_newest = i == count;
         is_end_known = candidates[i - 1].has_checkpoint;
         if (is_end_known)
@@ -363,7 +372,7 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
         store->stable_low = low;
     else
         store->has_lost_dones = count > 0 && store->segments[0].end_id <= low;
-    return newest == 0 && store->oldest_id == 0 ? failed : 0;
+    return store->progress.count == 0 && store->oldest_id == 0 ? failed : 0;
 }
 
 /* Whether files came or went since: another process uses the directory. */
@@ -438,6 +447,16 @@ bool journal_recover(struct journal_store *store, struct error *error)
             journal_segment_path(store, path, found.numbers[i]);
             failed = unopened;
             journal_file_error(error, "open", path, failed);
+        } else if (candidates[i].is_stranger && !store->is_read_only) {
+            char name[JOURNAL_NAME_BYTES];
+            journal_segment_name(name, found.numbers[i]);
+            failed = -EINVAL;
+            error_set(
+                error,
+                "%s/%s is a segment of another journal: it does not belong to the other files "
+                "there. Move it, with those that came with it, to a directory of their own; "
+                "\"spanflame journal export\" prints what they hold",
+                store->directory, name);
         }
     }
     if (failed == 0 && !has_key && store->is_read_only && found.count > 0) {

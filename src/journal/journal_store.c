@@ -284,17 +284,51 @@ static void free_segments(struct journal_store *store, bool is_full)
     pthread_mutex_unlock(&store->mutex);
 }
 
-/* Caller holds mutex. */
-static bool take_free_file(struct journal_store *store, uint64_t bytes_min,
+/* One of a size between these. Caller holds mutex. */
+static bool take_free_file(struct journal_store *store, uint64_t bytes_min, uint64_t bytes_max,
                            struct journal_segment *ret_file)
 {
     for (size_t i = 0; i < store->free_count; i++)
-        if (store->free_files[i].bytes >= bytes_min) {
+        if (store->free_files[i].bytes >= bytes_min && store->free_files[i].bytes <= bytes_max) {
             *ret_file = store->free_files[i];
             store->free_files[i] = store->free_files[--store->free_count];
             return true;
         }
     return false;
+}
+
+/* Files that are larger than a segment is, since one held a large record or the settings were
+ * others, are not to take what the journals have together. Caller holds mutex. */
+static uint64_t free_bytes_max(const struct journal_store *store)
+{
+    return budget_has_room(store->disk, store->segment_bytes) ? UINT64_MAX : store->segment_bytes;
+}
+
+/* Deletes free files of a size between these. */
+static void delete_free_files(struct journal_store *store, uint64_t bytes_min, uint64_t bytes_max)
+{
+    struct journal_segment file;
+    for (;;) {
+        pthread_mutex_lock(&store->mutex);
+        bool is_there = take_free_file(store, bytes_min, bytes_max, &file);
+        pthread_mutex_unlock(&store->mutex);
+        if (!is_there)
+            return;
+        unlink_file(store, &file);
+    }
+}
+
+/* Moves the prepared file to the free ones if it is larger than it may be. Caller holds preparing.
+ */
+static void drop_large_next(struct journal_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    if (store->has_next && store->next.bytes > free_bytes_max(store) &&
+        store->free_count < JOURNAL_FREE_FILES_ROOM) {
+        store->free_files[store->free_count++] = store->next;
+        store->has_next = false;
+    }
+    pthread_mutex_unlock(&store->mutex);
 }
 
 static int make_file(struct journal_store *store, uint64_t number, uint64_t bytes)
@@ -338,7 +372,9 @@ static int prepare(struct journal_store *store, uint64_t bytes_min)
         store->has_next = false;
     }
     uint64_t number = store->next_number;
-    bool is_free = !is_ready && take_free_file(store, bytes_min, &file);
+    uint64_t bytes_max = free_bytes_max(store);
+    bytes_max = bytes_max > bytes_min ? bytes_max : bytes_min;
+    bool is_free = !is_ready && take_free_file(store, bytes_min, bytes_max, &file);
     if (!is_ready && !is_free)
         note_new_file(store);
     pthread_mutex_unlock(&store->mutex);
@@ -353,8 +389,13 @@ static int prepare(struct journal_store *store, uint64_t bytes_min)
     if (failed == -EDQUOT || failed == -ENOSPC) {
         free_segments(store, true);
         pthread_mutex_lock(&store->mutex);
-        is_free = take_free_file(store, bytes_min, &file);
+        is_free = take_free_file(store, bytes_min, UINT64_MAX, &file);
         pthread_mutex_unlock(&store->mutex);
+        if (!is_free) {
+            /* All of them are too small. */
+            delete_free_files(store, 0, bytes_min);
+            failed = make_file(store, number, bytes);
+        }
     }
     if (is_free) {
         failed = renumber_file(store, &file, number);
@@ -804,9 +845,15 @@ int journal_store_keep(struct journal_store *store)
     bool is_full = store->last_error == -ENOSPC || store->last_error == -EDQUOT;
     pthread_mutex_unlock(&store->mutex);
     free_segments(store, is_full);
+    pthread_mutex_lock(&store->preparing);
+    drop_large_next(store);
+    pthread_mutex_unlock(&store->preparing);
     pthread_mutex_lock(&store->mutex);
+    uint64_t bytes_max = free_bytes_max(store);
     bool is_due = needs_segment(store);
     pthread_mutex_unlock(&store->mutex);
+    if (bytes_max < UINT64_MAX)
+        delete_free_files(store, bytes_max + 1, UINT64_MAX);
     int failed = 0;
     if (is_due) {
         pthread_mutex_lock(&store->preparing);

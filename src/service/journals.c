@@ -37,7 +37,9 @@ enum {
     NAME_TAIL_BYTES = 16, /* of a directory's name: "~002F", or "~", a checksum and the end */
     SEGMENTS_MIN = 4,     /* that each journal has room for, if they can be smaller */
     SEGMENT_BYTES_MIN = 1 << 20,
-    SEGMENT_REST_BLOCKS = 8, /* of a segment with one large record: all else that is in it */
+    /* Of a segment with one large record, all else that is in it; each exporter's progress. */
+    SEGMENT_REST_BLOCKS = 8,
+    EXPORTER_BLOCKS = 3,
 };
 
 /* "" when the exporter does not store. */
@@ -213,11 +215,11 @@ static uint64_t segment_bytes_for(const struct file_storage_config *config, size
 }
 
 /* What fits into a journal that is empty otherwise. */
-static uint64_t request_bytes_max(const struct budget *disk)
+static uint64_t request_bytes_max(const struct budget *disk, size_t exporters)
 {
     uint64_t most = JOURNAL_PAYLOAD_BYTES_MAX;
     uint64_t limit = budget_limit(disk);
-    limit -= (uint64_t)SEGMENT_REST_BLOCKS * JOURNAL_BLOCK_BYTES;
+    limit -= (SEGMENT_REST_BLOCKS + exporters * EXPORTER_BLOCKS) * JOURNAL_BLOCK_BYTES;
     return (limit < most ? limit : most) - JOURNAL_META_BYTES_MAX;
 }
 
@@ -281,14 +283,14 @@ static bool open_journal(struct service *service, size_t index,
                                        .pipeline_id = pipeline->id},
         },
         error);
-    while (count > 0)
-        mem_free(names[--count]);
+    for (size_t i = 0; i < count; i++)
+        mem_free(names[i]);
     if (journal == NULL)
         return error_prefix(error, "cannot open the journal of pipeline \"%s\"", pipeline->id);
     service->journals[index] = journal;
     for (unsigned lane = 0; lane < service->lanes_count; lane++)
         pipeline_set_journal(service->lanes[lane].pipelines[index], journal,
-                             request_bytes_max(disk));
+                             request_bytes_max(disk, count));
     log_info(NULL,
              is_flushed ? "Requests survive a power cut once they are acknowledged."
                         : "Requests survive the end of the process once they are "

@@ -1409,6 +1409,13 @@ static int failing_stat(const char *path, struct stat *ret_stat)
     return fails_now() ? -EIO : simulated->stat(path, ret_stat);
 }
 
+static const char *disk_fail_file;
+
+static int open_but_one(const char *path, int flags, mode_t mode)
+{
+    return strstr(path, disk_fail_file) != NULL ? -EIO : simulated->open(path, flags, mode);
+}
+
 /* Opens the store with a disk of which some calls fail. False: it could not be opened. */
 static bool open_with(const struct fileops *ops)
 {
@@ -1466,6 +1473,110 @@ static void a_start_whose_calls_fail_for_a_moment_drops_nothing(void **state)
             }
 }
 
+/* A file for one large record, or of a time with other settings, is not used for ever when others
+ * need the room. */
+static void large_files_go_when_room_is_short(void **state)
+{
+    (void)state;
+    assert_int_equal(append_group(1, 6 * JOURNAL_SEGMENT_BYTES_MIN), 0);
+    append_groups(20, 9);
+    journal_store_done(store, exporter, 1, journal_store_figures(store).next_id);
+    journal_store_commit(store, NULL);
+    assert_int_equal(journal_store_keep(store), 0);
+    assert_true(journal_store_figures(store).bytes > 6 * JOURNAL_SEGMENT_BYTES_MIN);
+    /* Another journal has taken the rest. */
+    assert_true(budget_try_take(&disk_bytes, UINT64_MAX / 2));
+    budget_lower(&disk_bytes, budget_used(&disk_bytes) + 1);
+    for (size_t i = 0; i < 3; i++)
+        journal_store_keep(store);
+    assert_true(journal_store_figures(store).bytes <= 4 * JOURNAL_SEGMENT_BYTES_MIN);
+    budget_return(&disk_bytes, UINT64_MAX / 2);
+}
+
+/* Whatever is free and too small makes room for it. */
+static void a_request_gets_all_of_max_size(void **state)
+{
+    enum { SEGMENTS = 8 };
+    (void)state;
+    close_store();
+    disk_max = SEGMENTS * JOURNAL_SEGMENT_BYTES_MIN;
+    open_store();
+    for (size_t i = 0; i < 30; i++) {
+        append_groups(1, 9);
+        journal_store_done(store, exporter, 1, journal_store_figures(store).next_id);
+        journal_store_keep(store);
+    }
+    int failed = -EDQUOT;
+    for (size_t tries = 0; tries < 3 && failed != 0; tries++) {
+        failed = append_group(1, (SEGMENTS - 2) * JOURNAL_SEGMENT_BYTES_MIN);
+        journal_store_done(store, exporter, 1, journal_store_figures(store).next_id);
+        clock_fake_advance(2 * (uint64_t)NS_PER_S);
+        journal_store_commit(store, NULL);
+        journal_store_keep(store);
+    }
+    assert_int_equal(failed, 0);
+}
+
+static void a_segment_of_another_journal_stops_the_start(void **state)
+{
+    struct error error = {.text = ""};
+    size_t size;
+    (void)state;
+    append_groups(20, 9);
+    close_store();
+    uint8_t *key = disk_file("key", &size);
+    key[0] ^= 1;
+    journal_put_u32(key + 8, journal_crc(0, slice_of(key, 8)));
+    budget_init(&disk_bytes, disk_max);
+    assert_null(journal_store_open(
+        &(struct journal_store_settings){.directory = "/disk",
+                                         .segment_bytes = JOURNAL_SEGMENT_BYTES_MIN,
+                                         .disk = &disk_bytes,
+                                         .directory_mode = 0700},
+        &error));
+    assert_non_null(strstr(error.text, "0000000000000001.journal is a segment of another journal"));
+    assert_int_equal(budget_used(&disk_bytes), 0);
+    budget_fini(&disk_bytes);
+    disk_kill();
+    key = disk_file("key", &size);
+    key[0] ^= 1;
+    journal_put_u32(key + 8, journal_crc(0, slice_of(key, 8)));
+    open_store();
+    assert_int_equal(read_all(), 180);
+}
+
+/* Which would be followed by number 0. */
+static void a_file_with_the_highest_number_changes_nothing(void **state)
+{
+    (void)state;
+    close_store();
+    disk_create("ffffffffffffffff.journal", 0);
+    open_store();
+    append_groups(1, 20);
+    restart();
+    append_groups(3, 1);
+    restart();
+    assert_int_equal(read_all(), 23);
+}
+
+/* It cannot be read for a moment, and the other one's checkpoint is damaged. */
+static void what_lies_before_the_first_record_found_is_wanted(void **state)
+{
+    (void)state;
+    append_groups(1, 20);
+    restart();
+    append_groups(1, 19);
+    close_store();
+    spoil_checkpoint("0000000000000002.journal");
+    disk_fail_file = "0000000000000001.journal";
+    struct fileops ops = *fileops();
+    ops.open = open_but_one;
+    assert_true(open_with(&ops));
+    journal_store_forget_finished(store);
+    exporter = exporter_of("traces/otlp_http");
+    assert_true(read_all() >= 38);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -1514,6 +1625,11 @@ int main(void)
         TEST(one_that_was_new_loses_a_damaged_record_at_most),
         TEST(losses_are_counted_for_each_exporter),
         TEST(a_start_whose_calls_fail_for_a_moment_drops_nothing),
+        TEST(large_files_go_when_room_is_short),
+        TEST(a_request_gets_all_of_max_size),
+        TEST(a_segment_of_another_journal_stops_the_start),
+        TEST(a_file_with_the_highest_number_changes_nothing),
+        TEST(what_lies_before_the_first_record_found_is_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
