@@ -573,6 +573,7 @@ static void one_that_is_away_again_holds_up_nothing(void **state)
     static const char *const queues[] = {
         "{storage: file_storage}",
         "{storage: file_storage, num_consumers: 1}",
+        "{storage: file_storage, num_consumers: 1000}",
         "{storage: file_storage, batch: {flush_timeout: 1s, min_size: 2, max_size: 2}}",
     };
     enum { BACKLOG = 1200, LATER = 40 };
