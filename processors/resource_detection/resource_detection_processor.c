@@ -121,8 +121,7 @@ static const char *warn_of_cloud(const char *text)
 {
     return IS_ONE_OF(clouds, slice_trim(slice_of_text(text)))
                ? "adds nothing, as in the Go collector outside of that cloud: set its attributes "
-                 "in "
-                 "OTEL_RESOURCE_ATTRIBUTES and use env"
+                 "in OTEL_RESOURCE_ATTRIBUTES and use env"
                : NULL;
 }
 

@@ -38,7 +38,8 @@ struct journal_segment {
     bool has_spare_ids; /* end_id may be too high: some could not be read when the store was opened
                          */
     bool is_newest;     /* when the store was opened: no other one tells what it should end with */
-    bool is_foreign;    /* of a version that we cannot read: left alone */
+    bool is_foreign;    /* of a version that we cannot read, or a stranger: left alone */
+    bool is_stranger;   /* its header has the key of another journal */
     uint32_t version;   /* in its header; 0: it has none of its own number */
 };
 

@@ -55,7 +55,6 @@ struct candidate {
     bool is_short;       /* and is smaller than that says: its end was cut off */
     bool has_checkpoint; /* and a checkpoint */
     bool is_unknown;     /* nothing can be said of it, not even its size */
-    bool is_stranger;    /* its header has the key of another journal */
     int failed;          /* why some of it cannot be read; 0: it can */
     uint64_t oldest_id;  /* of its records; 0: there is none */
     uint64_t previous_end;
@@ -87,8 +86,8 @@ static int probe(struct journal_store *store, struct candidate *candidate, bool 
     if (journal_read_all(fd, block, sizeof(block), 0, &candidate->failed) == sizeof(block) &&
         journal_segment_header_read(block, &header)) {
         bool is_later = header.version == 0 || header.version > JOURNAL_VERSION;
-        candidate->is_stranger = !is_later && *has_key && header.key != store->key;
-        if (is_later || candidate->is_stranger) {
+        candidate->segment.is_stranger = !is_later && *has_key && header.key != store->key;
+        if (is_later || candidate->segment.is_stranger) {
             candidate->segment.is_foreign = true;
             candidate->segment.version = header.version;
         } else {
@@ -447,7 +446,7 @@ bool journal_recover(struct journal_store *store, struct error *error)
             journal_segment_path(store, path, found.numbers[i]);
             failed = unopened;
             journal_file_error(error, "open", path, failed);
-        } else if (candidates[i].is_stranger && !store->is_read_only) {
+        } else if (candidates[i].segment.is_stranger && !store->is_read_only) {
             char name[JOURNAL_NAME_BYTES];
             journal_segment_name(name, found.numbers[i]);
             failed = -EINVAL;

@@ -919,7 +919,8 @@ bool journal_store_file(const struct journal_store *store, size_t index,
                                       .bytes = segment->bytes,
                                       .version = segment->version,
                                       .is_free = is_free,
-                                      .is_foreign = segment->is_foreign};
+                                      .is_foreign = segment->is_foreign,
+                                      .is_stranger = segment->is_stranger};
     return true;
 }
 

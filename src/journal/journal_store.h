@@ -133,7 +133,8 @@ struct journal_file {
     uint64_t bytes;
     uint32_t version; /* 0: the header is damaged or there is none yet */
     bool is_free;     /* holds no records */
-    bool is_foreign;  /* of a version that we cannot read */
+    bool is_foreign;  /* of a version that we cannot read, or of another journal */
+    bool is_stranger; /* the latter */
 };
 /* False: there are no more. For a store that is read only. */
 bool journal_store_file(const struct journal_store *store, size_t index,

@@ -184,13 +184,12 @@ static void export_journal(struct export *export, size_t exporter)
     export->judge = journal_judge_of(&export->view);
     for (size_t i = 0; journal_store_file(store, i, &file); i++) {
         char name[JOURNAL_NAME_BYTES];
+        char why[JOURNAL_WHY_BYTES];
         if (!file.is_foreign)
             continue;
         journal_segment_name(name, file.segment);
-        error_set(&error,
-                  "%s/%s is left out: its format has version %" PRIu32
-                  ", this program reads up to %d",
-                  export->view.folder->path, name, file.version, JOURNAL_VERSION);
+        journal_why_foreign(&file, why);
+        error_set(&error, "%s/%s is left out: %s", export->view.folder->path, name, why);
         note(export, journal_problem(export->problems, &error));
     }
     if (!export_range(&context, arguments->is_all ? 0 : first, UINT64_MAX)) {

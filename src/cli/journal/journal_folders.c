@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,4 +198,14 @@ uint64_t journal_view_newest(const struct journal_view *view)
     for (size_t i = 0; journal_store_file(view->store, i, &file); i++)
         newest = !file.is_free && file.segment > newest ? file.segment : newest;
     return newest;
+}
+
+void journal_why_foreign(const struct journal_file *file, char why[static JOURNAL_WHY_BYTES])
+{
+    if (file->is_stranger)
+        snprintf(why, JOURNAL_WHY_BYTES, "it is a segment of another journal");
+    else
+        snprintf(why, JOURNAL_WHY_BYTES,
+                 "its format has version %" PRIu32 ", this program reads up to %d", file->version,
+                 JOURNAL_VERSION);
 }

@@ -9,6 +9,7 @@
 #include "src/base/budget.h"
 
 struct error;
+struct journal_file;
 struct journal_store;
 
 /* A directory with the segments of one pipeline. */
@@ -47,3 +48,7 @@ bool journal_view_waits(const struct journal_view *view, uint64_t id);
 uint64_t journal_view_low(const struct journal_view *view);
 /* The number of the newest segment; 0: there is none. */
 uint64_t journal_view_newest(const struct journal_view *view);
+
+/* Why a foreign file is not read: "it is a segment of another journal". */
+enum { JOURNAL_WHY_BYTES = 96 };
+void journal_why_foreign(const struct journal_file *file, char why[static JOURNAL_WHY_BYTES]);

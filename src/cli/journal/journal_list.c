@@ -121,7 +121,9 @@ static void print_text(FILE *out, const struct contents *contents)
         journal_segment_name(name, file->segment);
         fprintf(out, "%12" PRIu64 " %12s  %s", contents->records[i], bytes_text(file->bytes).text,
                 name);
-        if (file->is_foreign)
+        if (file->is_stranger)
+            fputs(" (of another journal, not read)", out);
+        else if (file->is_foreign)
             fprintf(out, " (version %" PRIu32 ", not read)", file->version);
         fputs(file->is_free ? " (unused)\n" : "\n", out);
     }

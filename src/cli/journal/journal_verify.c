@@ -60,19 +60,20 @@ static uint64_t print_foreign(const struct findings *findings)
     uint64_t count = 0;
     for (size_t i = 0; journal_store_file(findings->view.store, i, &file); i++) {
         char name[JOURNAL_NAME_BYTES];
+        char why[JOURNAL_WHY_BYTES];
         if (!file.is_foreign)
             continue;
         count++;
         journal_segment_name(name, file.segment);
         if (findings->is_json) {
-            fprintf(findings->out, "%s{\"file\":\"%s\",\"version\":%" PRIu32 "}",
-                    count > 1 ? "," : "", name, file.version);
+            fprintf(findings->out, "%s{\"file\":\"%s\",\"version\":%" PRIu32 "%s}",
+                    count > 1 ? "," : "", name, file.version,
+                    file.is_stranger ? ",\"is_of_another_journal\":true" : "");
             continue;
         }
         text_escape_terminal(findings->out, slice_of_text(findings->view.folder->path));
-        fprintf(findings->out,
-                "/%s: not read: its format has version %" PRIu32 ", this program reads up to %d\n",
-                name, file.version, JOURNAL_VERSION);
+        journal_why_foreign(&file, why);
+        fprintf(findings->out, "/%s: not read: %s\n", name, why);
     }
     return count;
 }

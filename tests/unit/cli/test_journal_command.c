@@ -476,6 +476,29 @@ static void a_damaged_key_and_other_versions_are_reported(void **state)
     assert_has(out, "0000000000000002.journal (version 9, not read)\n");
 }
 
+/* As when segments of one directory were moved into another. */
+static void segments_of_another_journal_are_reported(void **state)
+{
+    char command[2 * PATH_BYTES];
+    (void)state;
+    fill("traces");
+    fill("logs");
+    close_stores();
+    snprintf(command, sizeof(command),
+             "cp %s/logs/0000000000000001.journal %s/traces/0000000000000009.journal", root, root);
+    assert_int_equal(system(command), 0);
+    assert_int_equal(RUN("verify", root), 2);
+    assert_has(out, "/traces/0000000000000009.journal: not read: it is a segment of another "
+                    "journal\n");
+    assert_int_equal(RUN("verify", "--json", root), 2);
+    assert_has(out, "\"version\":1,\"is_of_another_journal\":true}");
+    assert_int_equal(RUN("export", root), 2);
+    assert_has(problems,
+               "0000000000000009.journal is left out: it is a segment of another journal");
+    assert_int_equal(RUN("list", root), 0);
+    assert_has(out, "0000000000000009.journal (of another journal, not read)\n");
+}
+
 static void records_that_are_not_otlp_are_left_out(void **state)
 {
     (void)state;
@@ -578,6 +601,7 @@ int main(void)
         TEST(verify_finds_what_is_damaged),
         TEST(an_unfinished_end_is_no_loss),
         TEST(a_damaged_key_and_other_versions_are_reported),
+        TEST(segments_of_another_journal_are_reported),
         TEST(records_that_are_not_otlp_are_left_out),
         TEST(what_is_being_written_is_no_damage),
         TEST(mistakes_end_with_status_2),
