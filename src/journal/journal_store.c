@@ -356,8 +356,8 @@ static int renumber_file(struct journal_store *store, const struct journal_segme
 }
 
 /* Makes the next segment, of at least that size, from a freed file or a new one; without room for
- * one, from what no exporter needs. Caller holds preparing. */
-static int prepare(struct journal_store *store, uint64_t bytes_min)
+ * one, when records wait for it (is_urgent), from what no exporter needs. Caller holds preparing. */
+static int prepare(struct journal_store *store, uint64_t bytes_min, bool is_urgent)
 {
     struct journal_segment file = {.bytes = 0};
     struct journal_segment surplus = {.bytes = 0};
@@ -386,11 +386,13 @@ static int prepare(struct journal_store *store, uint64_t bytes_min)
     bytes = (bytes + JOURNAL_BLOCK_BYTES - 1) / JOURNAL_BLOCK_BYTES * JOURNAL_BLOCK_BYTES;
     if (!is_free)
         failed = make_file(store, number, bytes);
-    if (failed == -EDQUOT || failed == -ENOSPC) {
-        free_segments(store, true);
-        pthread_mutex_lock(&store->mutex);
-        is_free = take_free_file(store, bytes_min, UINT64_MAX, &file);
-        pthread_mutex_unlock(&store->mutex);
+    if ((failed == -EDQUOT || failed == -ENOSPC) && is_urgent) {
+        for (int is_noted = 1; is_noted >= 0 && !is_free; is_noted--) {
+            free_segments(store, is_noted == 0);
+            pthread_mutex_lock(&store->mutex);
+            is_free = take_free_file(store, bytes_min, UINT64_MAX, &file);
+            pthread_mutex_unlock(&store->mutex);
+        }
         if (!is_free) {
             /* All of them are too small. */
             delete_free_files(store, 0, bytes_min);
@@ -439,7 +441,7 @@ static void end_active(struct journal_store *store)
 /* Caller holds preparing: the keeper may want a larger one in its place. */
 static int begin_next(struct journal_store *store, uint64_t bytes_min)
 {
-    int failed = prepare(store, bytes_min);
+    int failed = prepare(store, bytes_min, true);
     if (failed != 0)
         return failed;
     char path[PATH_MAX];
@@ -628,6 +630,24 @@ static int write_group(struct journal_store *store, struct group *group, bool is
     return 0;
 }
 
+/* The active segment is full and no other is ready: maybe one that is finished has to take its
+ * place. What is left of it says so first, lest its records be missed after a power cut. */
+static void tell_what_is_finished(struct journal_store *store)
+{
+    pthread_mutex_lock(&store->mutex);
+    uint64_t low = journal_progress_low(&store->progress);
+    bool is_wanted = store->has_active && !store->has_next &&
+                     store->active.end + JOURNAL_BLOCK_BYTES <= store->active.bytes;
+    pthread_mutex_unlock(&store->mutex);
+    struct journal_record *left;
+    if (!is_wanted || !frees_segment(store, low) ||
+        write_group(store, store->group, false, NULL, &left) == 0)
+        return;
+    pthread_mutex_lock(&store->mutex);
+    store->has_lost_dones = true;
+    pthread_mutex_unlock(&store->mutex);
+}
+
 struct journal_record *journal_store_commit(struct journal_store *store,
                                             struct journal_record *records)
 {
@@ -643,6 +663,8 @@ struct journal_record *journal_store_commit(struct journal_store *store,
                          : has_lost      ? checkpoint_bytes_max(store)
                                          : journal_record_bytes(JOURNAL_DONE_BYTES);
         bool is_first = !store->has_active || store->active.end + bytes > store->active.bytes;
+        if (is_first)
+            tell_what_is_finished(store);
         if (is_first)
             failed =
                 begin_segment(store, JOURNAL_BLOCK_BYTES + checkpoint_bytes_max(store) + bytes);
@@ -857,7 +879,7 @@ int journal_store_keep(struct journal_store *store)
     int failed = 0;
     if (is_due) {
         pthread_mutex_lock(&store->preparing);
-        failed = prepare(store, store->segment_bytes);
+        failed = prepare(store, store->segment_bytes, false);
         pthread_mutex_unlock(&store->preparing);
     }
     for (;;) {

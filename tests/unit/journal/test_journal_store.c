@@ -671,6 +671,47 @@ static void a_start_without_room_uses_what_is_finished(void **state)
     assert_int_equal(losses, 0);
 }
 
+/* Fills max_size, but for one block, and finishes all of it without saying so on the disk. */
+static uint64_t fill_and_finish(uint64_t seed)
+{
+    enum { SEGMENTS = 3, GROUPS = JOURNAL_SEGMENT_BYTES_MIN / JOURNAL_BLOCK_BYTES - 1 };
+    close_store();
+    disk_stop();
+    disk_start(seed);
+    disk_max = SEGMENTS * JOURNAL_SEGMENT_BYTES_MIN;
+    open_store();
+    for (size_t i = 0; i < SEGMENTS * GROUPS - 1; i++)
+        assert_int_equal(append_group(1, RECORD_BYTES), 0);
+    assert_int_equal(budget_used(&disk_bytes), disk_max);
+    uint64_t end = journal_store_figures(store).next_id;
+    journal_store_done(store, exporter, journal_store_low(store, exporter), end);
+    return end;
+}
+
+/* max_size is used up, and what has just been finished is to take its own place: after a power cut
+ * nobody misses it. */
+static void what_makes_room_is_not_missed(void **state)
+{
+    (void)state;
+    enum { OPERATIONS = 12 };
+    for (unsigned n = 0; n < OPERATIONS; n++) {
+        uint64_t end = fill_and_finish(n + 1);
+        if (n == 0) {
+            journal_store_keep(store);
+        } else {
+            disk_fail(n, 1000, -EIO);
+            append_group(1, 2 * JOURNAL_BLOCK_BYTES);
+            disk_fail(0, 0, 0);
+        }
+        close_store();
+        disk_cut();
+        open_store();
+        read_all();
+        for (uint64_t id = 1; id < end; id++)
+            assert_false(is_lost[id]);
+    }
+}
+
 /* A group that fails takes the news of exporters along: they are told again. */
 static void news_outlives_a_failed_group(void **state)
 {
@@ -1602,6 +1643,7 @@ int main(void)
         TEST(a_failed_flush_moves_the_group_to_a_new_segment),
         TEST(progress_that_was_not_flushed_frees_nothing),
         TEST(a_start_without_room_uses_what_is_finished),
+        TEST(what_makes_room_is_not_missed),
         TEST(news_outlives_a_failed_group),
         TEST(a_full_segment_holds_no_news_back),
         TEST(ids_of_failed_groups_hold_nobody_up),
