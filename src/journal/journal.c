@@ -55,9 +55,10 @@ struct journal_exporter_state {
     uint64_t given_count;
     uint64_t given_bytes;
     uint64_t *given; /* a bit for each id that it holds now, at id % JOURNAL_WINDOW_IDS */
-    struct journal_reader *reader; /* reading thread */
-    bool is_failing;               /* reading thread: a file cannot be read for now */
-    struct journal_entry *waiting; /* reading thread: read, but there is no room for it */
+    struct journal_reader *reader;    /* reading thread */
+    struct journal_patience patience; /* reading thread: of the last reader */
+    bool is_failing;                  /* reading thread: a file cannot be read for now */
+    struct journal_entry *waiting;    /* reading thread: read, but there is no room for it */
     uint64_t too_large; /* reading thread: the record, by id, that was last reported to be so */
 };
 
@@ -482,13 +483,16 @@ static bool pass_over(struct journal *journal, struct journal_exporter_state *ex
 {
     if (end <= first)
         return true;
-    if (!journal_store_has_window(journal->store, exporter->index, end - 1) &&
-        journal_store_low(journal->store, exporter->index) < first)
+    bool has_window = journal_store_has_window(journal->store, exporter->index, end - 1);
+    if (!has_window && journal_store_low(journal->store, exporter->index) < first)
         return false;
     pthread_mutex_lock(&journal->mutex);
+    /* Beyond the window nothing can be told apart: first it finishes what it holds. */
+    if (!has_window && exporter->given_count > 0) {
+        pthread_mutex_unlock(&journal->mutex);
+        return false;
+    }
     for (uint64_t id = first; exporter->given_count > 0 && id < end; id++) {
-        if (id - first == JOURNAL_WINDOW_IDS)
-            break; /* nothing is given beyond the window */
         if (!is_given(exporter, id))
             continue;
         if (id > first)
@@ -513,12 +517,21 @@ static bool skips(uint64_t id, void *arg)
     return is_skipped;
 }
 
+static void close_reader(struct journal_exporter_state *exporter)
+{
+    if (exporter->reader != NULL)
+        exporter->patience = journal_reader_patience(exporter->reader);
+    journal_reader_destroy(exporter->reader);
+    exporter->reader = NULL;
+}
+
 static void open_reader(struct journal *journal, struct journal_exporter_state *exporter,
                         uint64_t first)
 {
-    journal_reader_destroy(exporter->reader);
+    close_reader(exporter);
     exporter->reader = journal_reader_create(journal->store, first, on_damage, journal);
     journal_reader_set_skips(exporter->reader, skips, exporter);
+    journal_reader_set_patience(exporter->reader, exporter->patience);
 }
 
 /* Reads the next record that the exporter has neither finished nor holds. NULL: there is none, or
@@ -541,20 +554,16 @@ static struct journal_entry *read_next(struct journal *journal,
         exporter->is_failing = read == JOURNAL_READ_FAILED;
         if (read == JOURNAL_READ_BUSY)
             note_too_large(journal, exporter, &stored);
-        if (read == JOURNAL_READ_BUSY || read == JOURNAL_READ_FAILED) {
-            *ret_retry_ns = PAUSE_MIN_NS;
-            return NULL;
-        }
         uint64_t end =
             read == JOURNAL_READ ? stored.head.id : journal_reader_position(exporter->reader);
-        if (!pass_over(journal, exporter, first, end)) {
-            if (read == JOURNAL_READ)
-                buffer_unref(stored.payload);
+        bool has_passed = pass_over(journal, exporter, first, end);
+        if (!has_passed && read == JOURNAL_READ)
+            buffer_unref(stored.payload);
+        if (!has_passed)
             open_reader(journal, exporter, first);
+        if (!has_passed || read == JOURNAL_READ_BUSY || read == JOURNAL_READ_FAILED)
             *ret_retry_ns = PAUSE_MIN_NS;
-            return NULL;
-        }
-        if (read != JOURNAL_READ)
+        if (!has_passed || read != JOURNAL_READ)
             return NULL;
         if (stored.payload == NULL)
             continue;
@@ -584,8 +593,7 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
         retry_ns = exporter->resume_ns - now_ns;
     if (is_due && exporter->again < exporter->position) {
         exporter->position = exporter->again;
-        journal_reader_destroy(exporter->reader);
-        exporter->reader = NULL;
+        close_reader(exporter);
         if (exporter->waiting != NULL) {
             buffer_unref(exporter->waiting->stored.payload);
             mem_free(exporter->waiting);
@@ -626,10 +634,8 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
             counter_add(&journal->counters.replayed, 1);
             lane_post(entry->lane, &entry->task);
         }
-        if (has_caught_up) {
-            journal_reader_destroy(exporter->reader);
-            exporter->reader = NULL;
-        }
+        if (has_caught_up)
+            close_reader(exporter);
     }
     return retry_ns;
 }

@@ -38,12 +38,23 @@ struct journal_reader {
     uint64_t torn_offset; /* scan: of the last head that did not verify; 0: none since a request */
     int failed;           /* why the last read failed; 0: it did not, or the file is short */
     bool is_waiting;      /* for that to pass */
-    uint64_t failing_segment;  /* the last of which something could not be read */
-    uint64_t failing_until_ns; /* then that counts as damaged */
+    struct journal_patience patience;
     uint64_t window_offset;
     size_t window_bytes;
     uint8_t window[JOURNAL_READ_BYTES];
 };
+
+/* Whether the segment at hand is still one of the store's. */
+static bool is_listed(struct journal_reader *reader)
+{
+    struct journal_store *store = reader->store;
+    pthread_mutex_lock(&store->mutex);
+    bool is_there = store->has_active && store->active.number == reader->segment.number;
+    for (size_t i = 0; i < store->segments_count && !is_there; i++)
+        is_there = store->segments[i].number == reader->segment.number;
+    pthread_mutex_unlock(&store->mutex);
+    return is_there;
+}
 
 /* What cannot be read may be there nevertheless. Whether to try again later, instead of taking it
  * for damaged and going on without it. */
@@ -52,14 +63,16 @@ static bool waits_for(struct journal_reader *reader, int failed)
     /* A scan keeps the first. */
     reader->failed = reader->is_scan && reader->failed != 0 ? reader->failed : failed;
     reader->is_waiting = false;
-    if (failed == 0 || failed == -ENOENT || reader->is_scan || reader->store->is_read_only)
+    if (failed == 0 || reader->is_scan || reader->store->is_read_only)
+        return false;
+    /* A file may be gone since it was freed meanwhile. */
+    if (failed == -ENOENT && !is_listed(reader))
         return false;
     uint64_t now_ns = clock_now_ns();
-    if (reader->failing_segment != reader->segment.number) {
-        reader->failing_segment = reader->segment.number;
-        reader->failing_until_ns = now_ns + READ_PATIENCE_NS;
-    }
-    reader->is_waiting = journal_error_passes(failed) || now_ns < reader->failing_until_ns;
+    if (reader->patience.segment != reader->segment.number)
+        reader->patience = (struct journal_patience){.segment = reader->segment.number,
+                                                     .until_ns = now_ns + READ_PATIENCE_NS};
+    reader->is_waiting = journal_error_passes(failed) || now_ns < reader->patience.until_ns;
     return reader->is_waiting;
 }
 
@@ -417,6 +430,16 @@ void journal_reader_set_depth(struct journal_reader *reader, enum journal_depth 
 uint64_t journal_reader_position(const struct journal_reader *reader)
 {
     return reader->position;
+}
+
+struct journal_patience journal_reader_patience(const struct journal_reader *reader)
+{
+    return reader->patience;
+}
+
+void journal_reader_set_patience(struct journal_reader *reader, struct journal_patience patience)
+{
+    reader->patience = patience;
 }
 
 int journal_reader_failure(const struct journal_reader *reader, uint64_t *ret_segment)

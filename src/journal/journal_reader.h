@@ -60,6 +60,14 @@ enum journal_read journal_reader_next(struct journal_reader *reader, struct budg
                                       struct journal_stored *ret_stored);
 /* After JOURNAL_READ_FAILED: a negative errno, and the segment. */
 int journal_reader_failure(const struct journal_reader *reader, uint64_t *ret_segment);
+/* How long it still waits for what cannot be read: to be handed to the reader that takes its
+ * place, lest the wait begin anew. */
+struct journal_patience {
+    uint64_t segment;  /* the last of which something could not be read; 0: none */
+    uint64_t until_ns; /* then that counts as damaged */
+};
+struct journal_patience journal_reader_patience(const struct journal_reader *reader);
+void journal_reader_set_patience(struct journal_reader *reader, struct journal_patience patience);
 /* The id that it will read next. */
 uint64_t journal_reader_position(const struct journal_reader *reader);
 

@@ -257,11 +257,12 @@ static bool take_state(struct journal_store *store, struct candidate *candidates
                        size_t count, bool has_base)
 {
     uint64_t done_end_max = 0;
+    uint64_t sound_id = 1;    /* next_id without what may be hidden */
     bool hides_first = false; /* what was before the first record found cannot be read */
     forget_state(store);
     for (size_t i = first; i < count; i++) {
         struct candidate *candidate = &candidates[i];
-        uint64_t start_id = store->next_id;
+        uint64_t start_id = sound_id;
         if (candidate->segment.is_foreign)
             continue;
         struct walk walk = walk_heads(store, candidate, true);
@@ -270,6 +271,7 @@ static bool take_state(struct journal_store *store, struct candidate *candidates
         if (candidate->has_checkpoint && walk.end_id < candidate->first_id)
             walk.end_id = candidate->first_id;
         store->next_id = walk.end_id > store->next_id ? walk.end_id : store->next_id;
+        sound_id = walk.end_id > sound_id ? walk.end_id : sound_id;
         done_end_max = walk.done_end > done_end_max ? walk.done_end : done_end_max;
         /* An exporter that no checkpoint knows may have been new here, and waits for all since. */
         if (walk.is_certain)
@@ -286,7 +288,9 @@ static bool take_state(struct journal_store *store, struct candidate *candidates
         }
         if (walk.torn == 0 && candidate->is_short)
             walk.torn = candidate->segment.bytes;
-        if (i == count - 1 && walk.torn > 0)
+        if (walk.is_used)
+            store->tail = (struct journal_damage){.records = 0};
+        if (walk.torn > 0)
             store->tail = (struct journal_damage){.segment = candidate->segment.number,
                                                   .offset = walk.torn,
                                                   .first = store->next_id,
@@ -370,7 +374,9 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
     if (!store->is_synced)
         store->stable_low = low;
     else
-        store->has_lost_dones = count > 0 && store->segments[0].end_id <= low;
+        for (size_t i = 0; i < count && !store->has_lost_dones; i++)
+            store->has_lost_dones =
+                !store->segments[i].is_foreign && store->segments[i].end_id <= low;
     return store->progress.count == 0 && store->oldest_id == 0 ? failed : 0;
 }
 
@@ -388,22 +394,25 @@ static bool has_changed(const struct journal_store *store, const struct found *f
     return !is_same;
 }
 
-/* The key lies in a file of its own and in every segment. */
-static bool read_key(struct journal_store *store)
+/* The key lies in a file of its own and in every segment. Returns 0, -ENOENT when the file is not
+ * there or damaged, or another negative errno when it cannot be read. */
+static int read_key(struct journal_store *store)
 {
     char path[PATH_MAX];
     uint8_t bytes[KEY_BYTES];
     journal_path(store, path, "key");
     int fd = fileops()->open(path, O_RDONLY | O_NOFOLLOW, 0);
     if (fd < 0)
-        return false;
+        return fd;
     int failed;
     size_t got = journal_read_all(fd, bytes, sizeof(bytes), 0, &failed);
     fileops()->close(fd);
+    if (failed != 0)
+        return failed;
     if (got != sizeof(bytes) || journal_get_u32(bytes + 8) != journal_crc(0, slice_of(bytes, 8)))
-        return false;
+        return -ENOENT;
     store->key = journal_get_u64(bytes);
-    return true;
+    return 0;
 }
 
 /* Failure is harmless: every segment holds the key. */
@@ -434,7 +443,8 @@ bool journal_recover(struct journal_store *store, struct error *error)
     if (found.count > 0)
         qsort(found.numbers, found.count, sizeof(found.numbers[0]), compare_numbers);
     struct candidate *candidates = mem_zalloc((found.count + 1) * sizeof(*candidates));
-    store->has_key_file = read_key(store);
+    int unread_key = read_key(store);
+    store->has_key_file = unread_key == 0;
     bool has_key = store->has_key_file;
     failed = 0;
     for (size_t i = 0; i < found.count && failed == 0; i++) {
@@ -464,6 +474,11 @@ bool journal_recover(struct journal_store *store, struct error *error)
                   "%s: found neither the file \"key\" nor a sound start of a segment: without one "
                   "of them no record can be told from other bytes",
                   store->directory);
+    }
+    if (failed == 0 && !has_key && unread_key != -ENOENT) {
+        /* With another key nothing that is there could be told from other bytes. */
+        failed = unread_key;
+        journal_file_error(error, "read the file \"key\" of", store->directory, failed);
     }
     if (!has_key && getrandom(&store->key, sizeof(store->key), 0) != sizeof(store->key))
         store->key = clock_wall_ns();

@@ -267,21 +267,45 @@ static size_t free_files_kept(struct journal_store *store, bool is_full)
     return store->kept_files;
 }
 
+/* The oldest segment that is ours; the count: there is none. Those of later versions stay where
+ * they are. Caller holds mutex. */
+static size_t oldest_own(const struct journal_store *store)
+{
+    size_t i = 0;
+    while (i < store->segments_count && store->segments[i].is_foreign)
+        i++;
+    return i;
+}
+
+/* Whether the oldest segment is finished by this low mark. Caller holds mutex. */
+static bool is_oldest_finished(const struct journal_store *store, uint64_t low)
+{
+    size_t oldest = oldest_own(store);
+    return oldest < store->segments_count && store->segments[oldest].end_id <= low;
+}
+
 /* Moves segments that no exporter needs to the free files. Without room for a note that they are
  * not needed, they are freed nevertheless: they may be missed after a power cut, but not the
- * records. */
-static void free_segments(struct journal_store *store, bool is_full)
+ * records. False: there are none, or too many free files. */
+static bool free_segments(struct journal_store *store, bool is_full)
 {
     pthread_mutex_lock(&store->mutex);
     uint64_t low = is_full ? journal_progress_low(&store->progress) : store->stable_low;
-    size_t count = 0;
-    while (count < store->segments_count && store->free_count < JOURNAL_FREE_FILES_ROOM &&
-           !store->segments[count].is_foreign && store->segments[count].end_id <= low)
-        store->free_files[store->free_count++] = store->segments[count++];
-    store->segments_count -= count;
-    memmove(store->segments, store->segments + count,
-            store->segments_count * sizeof(store->segments[0]));
+    size_t kept = 0;
+    bool is_freeing = true;
+    for (size_t i = 0; i < store->segments_count; i++) {
+        const struct journal_segment *segment = &store->segments[i];
+        is_freeing &= segment->is_foreign ||
+                      (segment->end_id <= low && store->free_count < JOURNAL_FREE_FILES_ROOM);
+        if (is_freeing && !segment->is_foreign)
+            store->free_files[store->free_count++] = *segment;
+        else
+            store->segments[kept++] = *segment;
+    }
+    bool has_freed = kept < store->segments_count;
+    store->segments_count = kept;
     pthread_mutex_unlock(&store->mutex);
+    return has_freed;
 }
 
 /* One of a size between these. Caller holds mutex. */
@@ -356,7 +380,8 @@ static int renumber_file(struct journal_store *store, const struct journal_segme
 }
 
 /* Makes the next segment, of at least that size, from a freed file or a new one; without room for
- * one, when records wait for it (is_urgent), from what no exporter needs. Caller holds preparing. */
+ * one, when records wait for it (is_urgent), from what no exporter needs. Caller holds preparing.
+ */
 static int prepare(struct journal_store *store, uint64_t bytes_min, bool is_urgent)
 {
     struct journal_segment file = {.bytes = 0};
@@ -387,16 +412,20 @@ static int prepare(struct journal_store *store, uint64_t bytes_min, bool is_urge
     if (!is_free)
         failed = make_file(store, number, bytes);
     if ((failed == -EDQUOT || failed == -ENOSPC) && is_urgent) {
-        for (int is_noted = 1; is_noted >= 0 && !is_free; is_noted--) {
-            free_segments(store, is_noted == 0);
+        /* First what is noted as finished, then the rest; what is too small goes. */
+        bool is_noted = true;
+        for (;;) {
+            bool has_freed = free_segments(store, !is_noted);
             pthread_mutex_lock(&store->mutex);
             is_free = take_free_file(store, bytes_min, UINT64_MAX, &file);
             pthread_mutex_unlock(&store->mutex);
-        }
-        if (!is_free) {
-            /* All of them are too small. */
+            if (is_free)
+                break;
             delete_free_files(store, 0, bytes_min);
             failed = make_file(store, number, bytes);
+            if (failed == 0 || (!has_freed && !is_noted))
+                break;
+            is_noted &= has_freed;
         }
     }
     if (is_free) {
@@ -426,6 +455,15 @@ static void end_active(struct journal_store *store)
     if (!store->has_active)
         return;
     fileops()->close(store->active_fd);
+    if (store->active.end == 0) {
+        /* Its first group failed: it holds nothing. */
+        pthread_mutex_lock(&store->mutex);
+        const struct journal_segment useless = store->active;
+        store->has_active = false;
+        pthread_mutex_unlock(&store->mutex);
+        unlink_file(store, &useless);
+        return;
+    }
     pthread_mutex_lock(&store->mutex);
     store->active.end_id = store->durable_id;
     if (store->segments_count == store->segments_capacity) {
@@ -469,12 +507,21 @@ static int begin_next(struct journal_store *store, uint64_t bytes_min)
     return 0;
 }
 
-/* Begins the next segment; its header and checkpoint lead the group. */
+/* Begins the next segment; its header and checkpoint lead the group. Without room for one the
+ * active segment stays, unless it has to make that room. */
 static int begin_segment(struct journal_store *store, uint64_t bytes_min)
 {
-    end_active(store);
+    pthread_mutex_lock(&store->mutex);
+    bool is_finished = journal_progress_low(&store->progress) >= store->durable_id;
+    pthread_mutex_unlock(&store->mutex);
+    if (is_finished)
+        end_active(store);
     pthread_mutex_lock(&store->preparing);
-    int failed = begin_next(store, bytes_min);
+    int failed = prepare(store, bytes_min, true);
+    if (failed == 0) {
+        end_active(store);
+        failed = begin_next(store, bytes_min);
+    }
     pthread_mutex_unlock(&store->preparing);
     return failed;
 }
@@ -548,8 +595,7 @@ static uint8_t *put_dones(struct group *group, uint64_t bytes_max)
 static bool frees_segment(struct journal_store *store, uint64_t low)
 {
     pthread_mutex_lock(&store->mutex);
-    bool frees = store->segments_count > 0 && store->segments[0].end_id <= low &&
-                 store->segments[0].end_id > store->stable_low;
+    bool frees = is_oldest_finished(store, low) && !is_oldest_finished(store, store->stable_low);
     pthread_mutex_unlock(&store->mutex);
     return frees;
 }
@@ -643,9 +689,18 @@ static void tell_what_is_finished(struct journal_store *store)
     if (!is_wanted || !frees_segment(store, low) ||
         write_group(store, store->group, false, NULL, &left) == 0)
         return;
+    end_active(store);
     pthread_mutex_lock(&store->mutex);
     store->has_lost_dones = true;
     pthread_mutex_unlock(&store->mutex);
+}
+
+/* A record that finds no room because it is larger than a segment is refused alone. */
+static bool is_refused_alone(const struct journal_store *store, const struct journal_record *record,
+                             int failed)
+{
+    return record != NULL && (failed == -EDQUOT || failed == -ENOSPC) &&
+           record_bytes(record) > store->segment_bytes / 2;
 }
 
 struct journal_record *journal_store_commit(struct journal_store *store,
@@ -668,6 +723,13 @@ struct journal_record *journal_store_commit(struct journal_store *store,
         if (is_first)
             failed =
                 begin_segment(store, JOURNAL_BLOCK_BYTES + checkpoint_bytes_max(store) + bytes);
+        if (is_first && is_refused_alone(store, records, failed)) {
+            records->error = failed;
+            pthread_mutex_lock(&store->mutex);
+            store->last_error = failed;
+            pthread_mutex_unlock(&store->mutex);
+            return records->next;
+        }
         if (is_first && failed != 0)
             break;
         struct journal_record *left = NULL;
@@ -855,7 +917,7 @@ static bool needs_segment(const struct journal_store *store)
 bool journal_store_needs_keeping(struct journal_store *store)
 {
     pthread_mutex_lock(&store->mutex);
-    bool frees = store->segments_count > 0 && store->segments[0].end_id <= store->stable_low;
+    bool frees = is_oldest_finished(store, store->stable_low);
     bool is_needed = frees || needs_segment(store);
     pthread_mutex_unlock(&store->mutex);
     return is_needed;
@@ -881,6 +943,12 @@ int journal_store_keep(struct journal_store *store)
         pthread_mutex_lock(&store->preparing);
         failed = prepare(store, store->segment_bytes, false);
         pthread_mutex_unlock(&store->preparing);
+        pthread_mutex_lock(&store->mutex);
+        uint64_t low = journal_progress_low(&store->progress);
+        bool has_room_soon =
+            (failed == -EDQUOT || failed == -ENOSPC) && is_oldest_finished(store, low);
+        pthread_mutex_unlock(&store->mutex);
+        failed = has_room_soon ? 0 : failed;
     }
     for (;;) {
         struct journal_segment file = {.bytes = 0};

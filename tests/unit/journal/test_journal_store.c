@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include <cmocka.h>
 
@@ -1223,7 +1224,7 @@ static void a_start_that_cannot_read_costs_nothing(void **state)
         disk_fail_reads(errors[i]);
         assert_null(journal_store_open(&settings, &error));
         assert_non_null(
-            strstr(error.text, i == 0 ? "cannot open /disk/0000" : "cannot read any segment"));
+            strstr(error.text, i == 0 ? "cannot open /disk/0000" : "cannot read the file"));
         assert_non_null(strstr(error.text, strerror(-errors[i])));
         disk_kill();
         budget_fini(&disk_bytes);
@@ -1618,6 +1619,210 @@ static void what_lies_before_the_first_record_found_is_wanted(void **state)
     assert_true(read_all() >= 38);
 }
 
+/* A request that is larger than what is left of max_size is refused alone, however often it comes:
+ * small ones are taken all the while. */
+static void a_large_request_without_room_costs_small_ones_nothing(void **state)
+{
+    (void)state;
+    enum { TRIES = 12 };
+    close_store();
+    disk_max = 8 * JOURNAL_SEGMENT_BYTES_MIN;
+    open_store();
+    assert_int_equal(append_group(1, 100), 0);
+    for (size_t i = 0; i < TRIES; i++) {
+        assert_int_equal(append_group(1, 7 * JOURNAL_SEGMENT_BYTES_MIN), -EDQUOT);
+        assert_int_equal(append_group(1, 100), 0);
+        journal_store_keep(store);
+    }
+    assert_int_equal(read_all(), 1 + TRIES);
+}
+
+/* It takes the place of as many small segments as it needs, at once. */
+static void a_large_request_takes_the_place_of_many_segments(void **state)
+{
+    (void)state;
+    close_store();
+    disk_max = 24 * JOURNAL_SEGMENT_BYTES_MIN;
+    open_store();
+    while (journal_store_figures(store).bytes < 22 * JOURNAL_SEGMENT_BYTES_MIN)
+        assert_int_equal(append_group(9, RECORD_BYTES), 0);
+    journal_store_done(store, exporter, 1, journal_store_figures(store).next_id);
+    assert_int_equal(append_group(1, 20 * JOURNAL_SEGMENT_BYTES_MIN), 0);
+}
+
+/* Groups cannot be written, though files can be made. */
+static ssize_t group_pwritev(int fd, const struct iovec *parts, int count, off_t offset)
+{
+    return count > 1 ? -ENOSPC : simulated->pwritev(fd, parts, count, offset);
+}
+
+static void segments_of_failed_writes_take_no_room(void **state)
+{
+    (void)state;
+    close_store();
+    disk_max = 16 * JOURNAL_SEGMENT_BYTES_MIN;
+    open_store();
+    assert_int_equal(append_group(1, 100), 0);
+    simulated = fileops();
+    struct fileops failing = *simulated;
+    failing.pwritev = group_pwritev;
+    fileops_replace(&failing);
+    for (size_t i = 0; i < 20; i++) {
+        assert_int_equal(append_group(1, 100), -ENOSPC);
+        clock_fake_advance((uint64_t)2 * NS_PER_S);
+        journal_store_keep(store);
+    }
+    fileops_replace(simulated);
+    assert_true(journal_store_figures(store).bytes <= 4 * JOURNAL_SEGMENT_BYTES_MIN);
+    assert_int_equal(append_group(1, 100), 0);
+}
+
+/* The last record of a segment is damaged, and of the next one only its header was written. */
+static void the_end_before_an_empty_segment_is_counted(void **state)
+{
+    (void)state;
+    append_groups(3, 1);
+    close_store();
+    size_t size;
+    uint8_t *file = disk_file("0000000000000001.journal", &size);
+    struct journal_segment_header header;
+    assert_true(journal_segment_header_read(file, &header));
+    struct journal_place place = {.segment = 1, .key = header.key};
+    struct journal_head head;
+    for (place.offset = JOURNAL_BLOCK_BYTES; place.offset < size; place.offset += 8)
+        if (journal_head_read(file + place.offset, &place, &head) && head.id == 3)
+            file[place.offset + 30] ^= 1;
+    uint8_t *next = disk_file("0000000000000002.journal", &size);
+    if (next == NULL)
+        next = disk_create("0000000000000002.journal", JOURNAL_SEGMENT_BYTES_MIN);
+    header.number = 2;
+    journal_segment_header_write(next, &header);
+    open_store();
+    size_t come = read_all();
+    assert_int_equal(come + losses + journal_store_tail(store).records, 3);
+}
+
+/* Refusals make the journal read again and again; what cannot be read counts as damaged all the
+ * same. */
+static void patience_goes_on_with_the_next_reader(void **state)
+{
+    (void)state;
+    fill();
+    list_names(4);
+    disk_fail_blocks(names[1], 5 * JOURNAL_BLOCK_BYTES, 1);
+    struct journal_patience patience = {.segment = 0};
+    enum journal_read read = JOURNAL_READ;
+    for (size_t i = 0; i < 5 && read != JOURNAL_READ_END; i++) {
+        struct journal_reader *reader = journal_reader_create(store, 1, on_damage, NULL);
+        struct journal_stored stored;
+        journal_reader_set_patience(reader, patience);
+        while ((read = journal_reader_next(reader, &memory, &stored)) == JOURNAL_READ)
+            buffer_unref(stored.payload);
+        patience = journal_reader_patience(reader);
+        journal_reader_destroy(reader);
+        wait_seconds(10);
+    }
+    assert_int_equal(read, JOURNAL_READ_END);
+    disk_fail_blocks(NULL, 0, 0);
+}
+
+/* A segment of a later version stays where it is, and holds nothing else. */
+static void a_segment_of_a_later_version_holds_no_room(void **state)
+{
+    (void)state;
+    append_groups(1, 20);
+    close_store();
+    size_t size;
+    uint8_t *file = disk_file("0000000000000001.journal", &size);
+    struct journal_segment_header header;
+    assert_true(journal_segment_header_read(file, &header));
+    header.version = JOURNAL_VERSION + 1;
+    journal_segment_header_write(file, &header);
+    disk_max = 16 * JOURNAL_SEGMENT_BYTES_MIN;
+    open_store();
+    for (size_t i = 0; i < 400; i++) {
+        assert_int_equal(append_group(9, RECORD_BYTES), 0);
+        journal_store_done(store, exporter, 1, journal_store_figures(store).next_id);
+        journal_store_commit(store, NULL);
+        journal_store_keep(store);
+    }
+    close_store();
+    assert_non_null(disk_file("0000000000000001.journal", &size));
+    open_store();
+}
+
+static int open_nothing(const char *path, int flags, mode_t mode)
+{
+    (void)path;
+    (void)flags;
+    (void)mode;
+    return -ENOENT;
+}
+
+/* The directory is moved away for a moment. */
+static void files_that_are_away_for_a_moment_are_not_lost(void **state)
+{
+    (void)state;
+    size_t count = fill();
+    struct journal_reader *reader = journal_reader_create(store, 1, on_damage, NULL);
+    losses = reports = 0;
+    simulated = fileops();
+    struct fileops away = *simulated;
+    away.open = open_nothing;
+    fileops_replace(&away);
+    size_t come = read_on(reader, JOURNAL_READ_FAILED);
+    fileops_replace(simulated);
+    come += read_on(reader, JOURNAL_READ_END);
+    journal_reader_destroy(reader);
+    assert_int_equal(come, count);
+    assert_int_equal(losses, 0);
+}
+
+/* "new" is first known by the second segment, whose checkpoint is damaged, and records before it
+ * cannot be read: it gets what came since all the same. */
+static void one_that_was_new_behind_what_cannot_be_read_gets_its_records(void **state)
+{
+    (void)state;
+    enum { NEW = 9 };
+    exporter_of("old");
+    append_groups(4, 5);
+    restart();
+    journal_store_forget_finished(store);
+    exporter_of("old");
+    exporter_of("new");
+    append_groups(1, NEW);
+    assert_int_equal(read_for("new"), NEW);
+    close_store();
+    spoil_checkpoint("0000000000000002.journal");
+    disk_fail_blocks("0000000000000001.journal", 3 * JOURNAL_BLOCK_BYTES, 1);
+    open_store();
+    journal_store_forget_finished(store);
+    exporter_of("old");
+    exporter_of("new");
+    disk_fail_blocks(NULL, 0, 0);
+    size_t come = read_for("new");
+    assert_true(come >= NEW - 1);
+    assert_true(come + losses >= NEW);
+}
+
+/* The file "key" cannot be opened while no segment has the key yet: no other key takes its place.
+ */
+static void a_key_that_cannot_be_read_is_not_replaced(void **state)
+{
+    (void)state;
+    close_store();
+    disk_fail_file = "/key";
+    struct fileops failing = *fileops();
+    failing.open = open_but_one;
+    assert_false(open_with(&failing));
+    budget_fini(&disk_bytes);
+    disk_kill();
+    open_store();
+    append_groups(1, 20);
+    restart();
+    assert_int_equal(read_all(), 20);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -1672,6 +1877,15 @@ int main(void)
         TEST(a_segment_of_another_journal_stops_the_start),
         TEST(a_file_with_the_highest_number_changes_nothing),
         TEST(what_lies_before_the_first_record_found_is_wanted),
+        TEST(a_large_request_without_room_costs_small_ones_nothing),
+        TEST(a_large_request_takes_the_place_of_many_segments),
+        TEST(segments_of_failed_writes_take_no_room),
+        TEST(the_end_before_an_empty_segment_is_counted),
+        TEST(patience_goes_on_with_the_next_reader),
+        TEST(a_segment_of_a_later_version_holds_no_room),
+        TEST(files_that_are_away_for_a_moment_are_not_lost),
+        TEST(one_that_was_new_behind_what_cannot_be_read_gets_its_records),
+        TEST(a_key_that_cannot_be_read_is_not_replaced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
