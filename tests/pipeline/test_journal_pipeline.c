@@ -1291,6 +1291,15 @@ static struct harness *try_build_with_connector(void)
     return harness_try_build(yaml, 1);
 }
 
+static bool has_the_last_requests(void *arg)
+{
+    const struct test_exporter *exporter = arg;
+    bool has_all = true;
+    for (size_t i = MEDIUM + REQUESTS; i < MEDIUM + 2 * REQUESTS; i++)
+        has_all &= exporter->seen[i] > 0;
+    return has_all;
+}
+
 static void pipelines_behind_a_connector_have_progress_of_their_own(void **state)
 {
     (void)state;
@@ -1324,8 +1333,8 @@ static void pipelines_behind_a_connector_have_progress_of_their_own(void **state
     stop_as_it_is(h);
     atomic_store(&full_journal, NULL);
     h = start_with_connector();
-    await_items(h, harness_exporter(h, "test/c"), REQUESTS);
-    check_items(harness_exporter(h, "test/c"), MEDIUM + REQUESTS, MEDIUM + 2 * REQUESTS);
+    /* What was finished just before its journal was full could not be noted: that comes again. */
+    harness_await(h, has_the_last_requests, harness_exporter(h, "test/c"), "they come");
     for (size_t i = 0; i < 4; i++)
         if (i != 1)
             assert_int_equal(harness_exporter(h, ids[i])->attempts_count, 0);
