@@ -48,10 +48,15 @@ struct journal_exporter_state {
     uint64_t position;  /* behind: the next id to read back */
     uint64_t left_end;  /* behind: ids below are committed and were not given from memory */
     uint64_t again;     /* the lowest id that it refused since position was set; UINT64_MAX: none */
-    uint64_t resume_ns; /* nothing is read back before */
-    uint64_t pause_ns;  /* after the next refusal */
-    uint64_t given_max; /* records that it may hold: a few once it refused some, and one more for
-                           each that it finishes */
+    bool is_refused;    /* since that was looked at last */
+    bool has_to_return; /* to that: there is nothing else to give */
+    uint64_t returned_to; /* the last time */
+    unsigned returns;     /* how often to that one */
+    uint64_t ahead;       /* ids below were read back before it returned */
+    uint64_t resume_ns;   /* nothing is read back before */
+    uint64_t pause_ns;    /* after the next refusal */
+    uint64_t given_max;   /* records that it may hold: a few once it refused some, and one more for
+                             each that it finishes */
     uint64_t given_count;
     uint64_t given_bytes;
     uint64_t *given; /* a bit for each id that it holds now, at id % JOURNAL_WINDOW_IDS */
@@ -215,6 +220,7 @@ static void settle(struct journal *journal, struct journal_entry *entry)
         }
         if (id < exporter->again)
             exporter->again = id;
+        exporter->is_refused = true;
         uint64_t resume_ns = clock_now_ns() + exporter->pause_ns;
         if (exporter->resume_ns <= clock_now_ns()) {
             exporter->given_max = JOURNAL_PROBES;
@@ -581,6 +587,41 @@ static struct journal_entry *read_next(struct journal *journal,
     }
 }
 
+/* Puts the reading to another place. Caller holds mutex. */
+static void read_from(struct journal_exporter_state *exporter, uint64_t position)
+{
+    exporter->position = position;
+    close_reader(exporter);
+    if (exporter->waiting != NULL) {
+        buffer_unref(exporter->waiting->stored.payload);
+        mem_free(exporter->waiting);
+        exporter->waiting = NULL;
+    }
+}
+
+/* After refusals: returns to the lowest refused id, so that records come in order once the back-end
+ * is there again. If it refuses that one again and again, it may take others: then every other time
+ * reading goes on where it was. Caller holds mutex. */
+static void choose_place(struct journal_exporter_state *exporter)
+{
+    enum { RETURNS_MIN = 3 };
+    if (exporter->again >= exporter->position)
+        return;
+    if (exporter->position > exporter->ahead)
+        exporter->ahead = exporter->position;
+    bool is_same = exporter->again == exporter->returned_to;
+    exporter->returns = is_same ? exporter->returns + 1 : 0;
+    exporter->returned_to = exporter->again;
+    if (exporter->has_to_return || exporter->returns < RETURNS_MIN || exporter->returns % 2 == 0) {
+        uint64_t again = exporter->again;
+        exporter->again = UINT64_MAX;
+        read_from(exporter, again);
+    } else if (exporter->ahead > exporter->position) {
+        read_from(exporter, exporter->ahead);
+    }
+    exporter->has_to_return = false;
+}
+
 /* Gives an exporter that is behind what it has room for. Returns when to look again, at the latest.
  */
 static uint64_t replay(struct journal *journal, struct journal_exporter_state *exporter)
@@ -591,17 +632,10 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
     bool is_due = exporter->is_behind && exporter->resume_ns <= now_ns;
     if (exporter->is_behind && !is_due)
         retry_ns = exporter->resume_ns - now_ns;
-    if (is_due && exporter->again < exporter->position) {
-        exporter->position = exporter->again;
-        close_reader(exporter);
-        if (exporter->waiting != NULL) {
-            buffer_unref(exporter->waiting->stored.payload);
-            mem_free(exporter->waiting);
-            exporter->waiting = NULL;
-        }
+    if (is_due && (exporter->is_refused || exporter->has_to_return)) {
+        exporter->is_refused = false;
+        choose_place(exporter);
     }
-    if (is_due)
-        exporter->again = UINT64_MAX;
     uint64_t position = exporter->position;
     pthread_mutex_unlock(&journal->mutex);
     while (is_due && !atomic_load(&journal->is_paused)) {
@@ -618,6 +652,9 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
             exporter->position = entry->record.id + 1;
         } else if (entry != NULL) {
             exporter->waiting = entry;
+            exporter->has_to_return =
+                exporter->again != UINT64_MAX &&
+                !journal_store_has_window(journal->store, exporter->index, entry->record.id);
             is_due = false;
         } else {
             is_due = false;
@@ -626,6 +663,7 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
             has_caught_up =
                 exporter->position >= exporter->left_end && exporter->again == UINT64_MAX;
             exporter->is_behind = !has_caught_up;
+            exporter->has_to_return = exporter->again != UINT64_MAX;
         }
         pthread_mutex_unlock(&journal->mutex);
         if (is_due) {

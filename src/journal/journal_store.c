@@ -928,7 +928,7 @@ int journal_store_keep(struct journal_store *store)
     pthread_mutex_lock(&store->mutex);
     bool is_full = store->last_error == -ENOSPC || store->last_error == -EDQUOT;
     pthread_mutex_unlock(&store->mutex);
-    free_segments(store, is_full);
+    free_segments(store, false);
     pthread_mutex_lock(&store->preparing);
     drop_large_next(store);
     pthread_mutex_unlock(&store->preparing);

@@ -39,8 +39,11 @@ struct export
     struct timer timer; /* running: waits for its next attempt */
     uint64_t since;     /* the place of its last failure among the queue's results, UINT64_MAX
                            before it. Without retries, of the last result before its attempt */
-    unsigned alone;     /* its last failures in a row before each of which others were taken */
+    unsigned alone;     /* its last failures in a row, before each of which others were taken that
+                           came after the failures of all */
+    unsigned passed_by; /* the same, after its own failure */
     bool is_retrying;   /* waits for its next attempt, and is counted so */
+    bool is_scout;      /* tried although others wait for a retry, and is counted so */
     bool is_embedded;   /* in the one request that it carries */
 };
 
@@ -155,6 +158,8 @@ void exporter_queue_shared_init(struct exporter_queue_shared *shared, const void
     budget_init(&shared->capacity, queue->has_queue ? queue->queue.queue_size : UINT64_MAX);
     budget_init(&shared->consumers, queue->has_queue ? queue->queue.num_consumers : UINT64_MAX);
     atomic_init(&shared->retrying, 0);
+    atomic_init(&shared->scouts, 0);
+    atomic_init(&shared->scout_ns, 0);
 }
 
 void exporter_queue_shared_fini(struct exporter_queue_shared *shared)
@@ -284,6 +289,8 @@ static struct export_batch end(struct export *export)
         export->next->prev = export->prev;
     queue->exports_count--;
     counter_set(&queue->counters.in_flight, queue->exports_count);
+    if (export->is_scout)
+        atomic_fetch_sub(&queue->shared->scouts, 1);
     if (!export->is_embedded)
         mem_free(export);
     if (queue->config->has_queue)
@@ -356,6 +363,22 @@ static bool is_held_up(const struct exporter_queue *queue)
            atomic_load(&queue->shared->retrying) >= budget_limit(&queue->shared->consumers);
 }
 
+/* Whether another may be tried although others wait for a retry: as many at once as there are
+ * consumers, and only from time to time while nothing is taken. Then it is counted. */
+static bool may_scout(struct exporter_queue *queue)
+{
+    struct exporter_queue_shared *shared = queue->shared;
+    uint64_t now_ns = clock_now_ns();
+    uint64_t last_ns = atomic_load(&shared->scout_ns);
+    if (queue->is_failing && (now_ns - last_ns < EXPORTER_SCOUT_NS ||
+                              !atomic_compare_exchange_strong(&shared->scout_ns, &last_ns, now_ns)))
+        return false;
+    if (atomic_fetch_add(&shared->scouts, 1) < budget_limit(&shared->consumers))
+        return true;
+    atomic_fetch_sub(&shared->scouts, 1);
+    return false;
+}
+
 static void begin_retrying(struct export *export)
 {
     struct exporter_queue_shared *shared = export->queue->shared;
@@ -388,19 +411,20 @@ static void note_failure(struct export *export)
     bool others_passed =
         queue->delivered_at > export->since && queue->delivered_at > queue->others_failed_at;
     export->alone = others_passed ? export->alone + 1 : 0;
+    export->passed_by = queue->delivered_at > export->since ? export->passed_by + 1 : 0;
     queue->failed = export;
     queue->failed_at = ++queue->results;
     export->since = queue->failed_at;
 }
 
 /* The back-end will not take this batch: others passed before each of its last failures. One such
- * failure tells nothing, the back-end may just have gone: it takes the batch later. Without retries
- * there is only one, of which a status tells. */
+ * failure tells nothing, the back-end may just have gone: it takes the batch later. More are needed
+ * where several are refused in turn. Without retries there is only one, of which a status tells. */
 static bool is_refused_alone(const struct export *export, const struct outcome *outcome)
 {
-    enum { FAILURES_MIN = 2 };
+    enum { FAILURES_MIN = 2, PASSED_BY_MIN = 5 };
     if (export->queue->config->has_retry)
-        return export->alone >= FAILURES_MIN;
+        return export->alone >= FAILURES_MIN || export->passed_by >= PASSED_BY_MIN;
     return export->alone > 0 && outcome->cause == FAILURE_STATUS;
 }
 
@@ -422,7 +446,8 @@ static void on_attempt_done(struct receipt *receipt, const struct outcome *outco
     queue->is_failing = !outcome->is_permanent;
     if (queue->is_failing)
         note_failure(export);
-    if (queue->is_failing && config->has_retry && has_to_yield(queue, export->cut.batch)) {
+    if (queue->is_failing && config->has_retry &&
+        (export->is_scout || has_to_yield(queue, export->cut.batch))) {
         struct export_batch yielded = end(export);
         give_back(queue, &yielded, "", &last);
         return;
@@ -467,8 +492,11 @@ static void attempt(struct timer *timer, void *arg)
     struct component *exporter = export->queue->exporter;
     assert(timer == &export->timer);
     end_retrying(export);
-    if (export->queue->is_failing && has_to_yield(export->queue, export->cut.batch)) {
-        struct exporter_queue *queue = export->queue;
+    struct exporter_queue *queue = export->queue;
+    bool yields = queue->is_failing && !export->is_scout && has_to_yield(queue, export->cut.batch);
+    if (yields)
+        export->is_scout = may_scout(queue);
+    if (yields && !export->is_scout) {
         struct export_batch cut = end(export);
         yield_cut(queue, &cut);
         return;
@@ -481,9 +509,10 @@ static void attempt(struct timer *timer, void *arg)
 
 /* Begins the first attempt. Takes over the cut. */
 static void start_export(struct exporter_queue *queue, struct export *export,
-                         const struct export_batch *cut)
+                         const struct export_batch *cut, bool is_scout)
 {
     export->queue = queue;
+    export->is_scout = is_scout;
     export->cut = *cut;
     export->since = queue->config->has_retry ? UINT64_MAX : queue->results;
     export->next = queue->exports;
@@ -589,8 +618,16 @@ static bool is_too_large(const struct exporter_queue *queue, const struct batch 
            batch->bytes > config->batch.max_size && batch->items <= 1;
 }
 
+static void give_up_consumer(struct exporter_queue *queue, bool has_consumer, bool is_scout)
+{
+    if (is_scout)
+        atomic_fetch_sub(&queue->shared->scouts, 1);
+    if (has_consumer)
+        budget_return(&queue->shared->consumers, 1);
+}
+
 /* Exports what is next, or yields it without a consumer. False: nothing is due. */
-static bool take_next(struct exporter_queue *queue, bool has_consumer)
+static bool take_next(struct exporter_queue *queue, bool has_consumer, bool is_scout)
 {
     struct export_batch cut;
     struct export *export = NULL;
@@ -607,12 +644,11 @@ static bool take_next(struct exporter_queue *queue, bool has_consumer)
             STATUS_INVALID_ARGUMENT, "one item is larger than sending_queue::batch::max_size");
         too_large.reason = LOSS_TOO_LARGE;
         lose(queue, &cut, "", &too_large);
-        if (has_consumer)
-            budget_return(&queue->shared->consumers, 1);
+        give_up_consumer(queue, has_consumer, is_scout);
     } else if (!has_consumer) {
         yield_cut(queue, &cut);
     } else {
-        start_export(queue, export != NULL ? export : mem_zalloc(sizeof(*export)), &cut);
+        start_export(queue, export != NULL ? export : mem_zalloc(sizeof(*export)), &cut, is_scout);
     }
     return true;
 }
@@ -626,14 +662,19 @@ static void dispatch(void *arg)
            (ring_depth(queue->ring) > 0 ||
             (queue->has_batch && partitions_due(&queue->partitions) != NULL))) {
         bool has_consumer = budget_try_take(&queue->shared->consumers, 1);
-        if (!has_consumer && !is_held_up(queue)) {
+        bool is_scout = !has_consumer && is_held_up(queue) && may_scout(queue);
+        if (is_scout) {
+            /* Those that wait for a retry leave their consumers to others meanwhile. */
+            budget_take(&queue->shared->consumers, 1);
+            has_consumer = true;
+        }
+        if (!has_consumer && !(is_held_up(queue) && queue->is_failing)) {
             budget_wait(&queue->shared->consumers, &queue->slot_waiter, 1);
-            if (!is_held_up(queue))
+            if (!is_held_up(queue) || !queue->is_failing)
                 break;
         }
-        if (!take_next(queue, has_consumer)) {
-            if (has_consumer)
-                budget_return(&queue->shared->consumers, 1);
+        if (!take_next(queue, has_consumer, is_scout)) {
+            give_up_consumer(queue, has_consumer, is_scout);
             break;
         }
         if (lane_is_resting(queue->exporter->lane)) {
@@ -756,7 +797,7 @@ void exporter_queue_take(struct exporter_queue *queue, struct batch *batch, stru
     queue->requests_count++;
     if (queue->ring == NULL) {
         struct export_batch cut = export_of(request);
-        start_export(queue, &request->export, &cut);
+        start_export(queue, &request->export, &cut, false);
         return;
     }
     request->units = units_of(queue, batch);

@@ -24,6 +24,8 @@ struct exporter_queue_shared {
     struct budget capacity;    /* units of the queue's sizer, held until a request is done */
     struct budget consumers;   /* exports under way, waiting for a retry included */
     _Atomic uint64_t retrying; /* exports that wait for a retry */
+    _Atomic uint64_t scouts;   /* exports that are tried although others wait for a retry */
+    _Atomic uint64_t scout_ns; /* when the last of them began */
 };
 
 /* Failures are counted by status; those without one by cause. */

@@ -12,6 +12,9 @@ enum {
      * the journal. */
     EXPORTER_PROBES_MAX = 8,
 };
+/* While these fill up, and nothing is taken, one more is tried each time this has passed: a
+ * back-end that refuses some requests may take the others. */
+#define EXPORTER_SCOUT_NS ((uint64_t)100 * NS_PER_MS)
 /* An idle partition may be replaced by another combination of values after this. */
 #define PARTITION_IDLE_MIN_NS ((uint64_t)1 * NS_PER_S)
 /* Work of one turn of the loop, with that of stages without a queue, after which a processor offers

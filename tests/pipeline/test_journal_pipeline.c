@@ -617,6 +617,67 @@ static void one_that_is_away_again_holds_up_nothing(void **state)
     }
 }
 
+struct expectation_of_all {
+    struct harness *h;
+    uint64_t items;
+};
+
+static bool have_passed(void *arg)
+{
+    const struct expectation_of_all *expected = arg;
+    return harness_totals(expected->h, TRACES).delivered >= expected->items;
+}
+
+/* Requests that the back-end will never take, as those of one tenant over its limit, take all
+ * places of retries: the others pass, in time those are dropped, and nothing else is. */
+static void requests_that_are_refused_for_ever_hold_up_no_others(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *queue;
+        unsigned refused;
+        unsigned lanes;
+    } rows[] = {
+        {"{storage: file_storage}", 7, 1},
+        {"{storage: file_storage}", 8, 1},
+        {"{storage: file_storage}", 8, 2},
+        {"{storage: file_storage}", 12, 1},
+        {"{storage: file_storage, num_consumers: 1}", 1, 1},
+        {"{storage: file_storage, num_consumers: 1}", 1, 2},
+        {"{storage: file_storage, num_consumers: 4}", 4, 1},
+    };
+    enum { OTHERS = 60, TURNS_MAX = 1000 };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char exporters[256];
+        print_message("  %s, %u, %u lanes\n", rows[i].queue, rows[i].refused, rows[i].lanes);
+        snprintf(exporters, sizeof(exporters), "test: {sending_queue: %s}", rows[i].queue);
+        const struct setting setting = {.exporters = exporters, .lanes = rows[i].lanes};
+        struct harness *h = start(&setting);
+        unsigned sent = 0;
+        for (unsigned lane = 0; lane < rows[i].lanes; lane++) {
+            on_lane(h, "test", lane)->has_poison = true;
+            on_lane(h, "test", lane)->poison = rows[i].refused - 1;
+        }
+        for (; sent < rows[i].refused + OTHERS; sent++) {
+            harness_offer(h, (struct harness_offer){.lane = sent % rows[i].lanes, .items = 1});
+            harness_advance(h, sent < rows[i].refused ? 0 : 5 * S);
+        }
+        await_results(h);
+        harness_await(h, have_passed, &(struct expectation_of_all){h, OTHERS}, "the others pass");
+        for (unsigned turn = 0;
+             turn < TURNS_MAX && harness_totals(h, TRACES).dropped < rows[i].refused; turn++) {
+            harness_offer(h, (struct harness_offer){.lane = turn % rows[i].lanes, .items = 1});
+            await_results(h);
+            harness_advance(h, 5 * S);
+            sent++;
+        }
+        assert_int_equal(harness_totals(h, TRACES).dropped, rows[i].refused);
+        harness_await(h, have_passed, &(struct expectation_of_all){h, sent - rows[i].refused},
+                      "nothing else is dropped");
+        stop(h);
+    }
+}
+
 /* What is acknowledged is in memory alone for the other one: it is not to wait there. */
 static void one_that_is_away_holds_up_none_without_storage(void **state)
 {
@@ -1462,6 +1523,7 @@ int main(void)
         TEST(one_goes_on_while_the_other_retries),
         TEST(what_one_has_finished_is_known_after_a_kill),
         TEST(one_that_is_away_again_holds_up_nothing),
+        TEST(requests_that_are_refused_for_ever_hold_up_no_others),
         TEST(one_that_is_away_holds_up_none_without_storage),
         TEST(a_permanent_refusal_ends_it),
         TEST(the_end_of_retries_keeps_what_the_back_end_refuses),

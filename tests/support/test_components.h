@@ -41,7 +41,7 @@ struct test_exporter {
     size_t script_next;
     uint64_t hint_ns;
     bool has_own_items; /* items are not numbered: the test knows what they are */
-    bool has_poison;    /* any batch with the item `poison` gets RESULT_BUSY */
+    bool has_poison;    /* any batch with an item up to `poison` gets RESULT_BUSY */
     uint64_t poison;
     size_t poisoned; /* attempts that were refused for it */
     size_t attempts_count;

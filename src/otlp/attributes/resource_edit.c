@@ -187,7 +187,8 @@ static void edit_message(struct edit *edit, const struct rope_field *message)
     /* Values beyond the arena's own limit stay unchanged; that is no failure. */
     edit->has_failed = list->has_failed || (arena->budget != NULL && arena->refused_bytes > 0 &&
                                             arena->refused_bytes <= arena->max_bytes);
-    if ((list->has_changed || new_schema_url(edit, &resource).size > 0) && !edit->has_failed)
+    bool changes = list->has_changed || new_schema_url(edit, &resource).size > 0;
+    if (has_content && changes && !edit->has_failed)
         write_message(edit, message, &resource);
 }
 

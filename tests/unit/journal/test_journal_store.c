@@ -672,8 +672,9 @@ static void a_start_without_room_uses_what_is_finished(void **state)
     assert_int_equal(losses, 0);
 }
 
-/* Fills max_size, but for one block, and finishes all of it without saying so on the disk. */
-static uint64_t fill_and_finish(uint64_t seed)
+/* Fills max_size, but for one block, maybe until a request is refused, and finishes all of it
+ * without saying so on the disk. */
+static uint64_t fill_and_finish(uint64_t seed, bool is_refused)
 {
     enum { SEGMENTS = 3, GROUPS = JOURNAL_SEGMENT_BYTES_MIN / JOURNAL_BLOCK_BYTES - 1 };
     close_store();
@@ -684,6 +685,8 @@ static uint64_t fill_and_finish(uint64_t seed)
     for (size_t i = 0; i < SEGMENTS * GROUPS - 1; i++)
         assert_int_equal(append_group(1, RECORD_BYTES), 0);
     assert_int_equal(budget_used(&disk_bytes), disk_max);
+    if (is_refused)
+        assert_int_equal(append_group(1, 2 * JOURNAL_BLOCK_BYTES), -EDQUOT);
     uint64_t end = journal_store_figures(store).next_id;
     journal_store_done(store, exporter, journal_store_low(store, exporter), end);
     return end;
@@ -696,8 +699,8 @@ static void what_makes_room_is_not_missed(void **state)
     (void)state;
     enum { OPERATIONS = 12 };
     for (unsigned n = 0; n < OPERATIONS; n++) {
-        uint64_t end = fill_and_finish(n + 1);
-        if (n == 0) {
+        uint64_t end = fill_and_finish(n + 1, n == 1);
+        if (n <= 1) {
             journal_store_keep(store);
         } else {
             disk_fail(n, 1000, -EIO);
