@@ -55,6 +55,7 @@ struct journal_exporter_state {
     uint64_t ahead;       /* ids below were read back before it returned */
     uint64_t resume_ns;   /* nothing is read back before */
     uint64_t pause_ns;    /* after the next refusal */
+    uint64_t settled_ns;  /* when it finished or refused something last */
     uint64_t given_max;   /* records that it may hold: a few once it refused some, and one more for
                              each that it finishes */
     uint64_t given_count;
@@ -207,6 +208,7 @@ static void settle(struct journal *journal, struct journal_entry *entry)
         if ((entry->given >> i & 1) == 0)
             continue;
         note_given(exporter, id, entry->bytes, false);
+        exporter->settled_ns = clock_now_ns();
         if ((entry->owed >> i & 1) == 0) {
             journal_store_pay(journal->store, exporter->index, id, entry->amount);
             exporter->pause_ns = PAUSE_MIN_NS;
@@ -587,6 +589,18 @@ static struct journal_entry *read_next(struct journal *journal,
     }
 }
 
+/* All that it holds waits for retries, and has for long: it gets a few more, since the back-end may
+ * take others. Caller holds mutex. */
+static void give_more_if_stuck(struct journal_exporter_state *exporter)
+{
+    uint64_t now_ns = clock_now_ns();
+    if (exporter->given_count < exporter->given_max || exporter->given_max >= JOURNAL_STUCK_MAX ||
+        now_ns - exporter->settled_ns < PAUSE_MAX_NS)
+        return;
+    exporter->given_max += JOURNAL_PROBES;
+    exporter->settled_ns = now_ns;
+}
+
 /* Puts the reading to another place. Caller holds mutex. */
 static void read_from(struct journal_exporter_state *exporter, uint64_t position)
 {
@@ -652,6 +666,7 @@ static uint64_t replay(struct journal *journal, struct journal_exporter_state *e
             exporter->position = entry->record.id + 1;
         } else if (entry != NULL) {
             exporter->waiting = entry;
+            give_more_if_stuck(exporter);
             exporter->has_to_return =
                 exporter->again != UINT64_MAX &&
                 !journal_store_has_window(journal->store, exporter->index, entry->record.id);

@@ -23,9 +23,10 @@ struct error;
 struct journal;
 struct logger;
 
-/* Records that an exporter may hold at once, in memory; and after a refusal: several, so that one
- * that the back-end never takes does not keep the others from it. */
-enum { JOURNAL_GIVEN_MAX = 16384, JOURNAL_PROBES = 10 };
+/* Records that an exporter may hold at once, in memory; after a refusal: several, so that one that
+ * the back-end never takes does not keep the others from it; and while all of those wait for
+ * retries, so many more at a time, up to the last. */
+enum { JOURNAL_GIVEN_MAX = 16384, JOURNAL_PROBES = 10, JOURNAL_STUCK_MAX = 100 };
 
 /* A request on its way through the journal, from any lane. The journal owns it from journal_append
  * until fn runs and again from journal_settle on, which frees it (mem_free); so it is the first

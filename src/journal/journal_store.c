@@ -668,7 +668,8 @@ static int write_group(struct journal_store *store, struct group *group, bool is
     store->written.bytes += group->amount.bytes;
     store->written_disk_bytes += group->offset - start;
     store->next_id = store->durable_id = id;
-    store->last_error = 0;
+    if (count > 0)
+        store->last_error = 0;
     if (is_flushed && group->low > store->stable_low)
         store->stable_low = group->low;
     pthread_mutex_unlock(&store->mutex);
@@ -707,7 +708,10 @@ struct journal_record *journal_store_commit(struct journal_store *store,
                                             struct journal_record *records)
 {
     pthread_mutex_lock(&store->mutex);
-    bool is_closed = clock_now_ns() < store->closed_until_ns;
+    /* Without room for more requests it can still be noted what is finished, which makes room. */
+    bool lacks_room = store->last_error == -EDQUOT || store->last_error == -ENOSPC;
+    bool is_closed = clock_now_ns() < store->closed_until_ns &&
+                     !(records == NULL && lacks_room && store->has_active);
     int failed = is_closed ? store->last_error : 0;
     bool has_lost = store->has_lost_dones;
     pthread_mutex_unlock(&store->mutex);

@@ -678,6 +678,38 @@ static void requests_that_are_refused_for_ever_hold_up_no_others(void **state)
     }
 }
 
+/* The same of one that batch merges with others: those of later batches pass. */
+static void a_batch_that_is_refused_for_ever_holds_up_no_others(void **state)
+{
+    (void)state;
+    static const char *const others[] = {"{}", "{" STORES "}"};
+    enum { MERGED = 20, LATER = 40 };
+    for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+        char exporters[256];
+        snprintf(exporters, sizeof(exporters), "test: {" STORES "}, test/b: %s", others[i]);
+        const struct setting setting = {
+            .exporters = exporters,
+            .names = "test, test/b",
+            .processors = "batch: {timeout: 200ms, send_batch_size: 8192}",
+            .through = "batch",
+        };
+        struct harness *h = start(&setting);
+        struct test_exporter *exporter = harness_exporter(h, "test");
+        exporter->has_poison = true; /* the first item */
+        for (unsigned j = 0; j < MERGED; j++)
+            harness_send(h, 1);
+        for (unsigned j = 0; j < LATER; j++) {
+            harness_send(h, 1);
+            harness_advance(h, 5 * S);
+        }
+        await_results(h);
+        struct expectation expected = {exporter, LATER};
+        harness_await(h, has_delivered, &expected, "the others pass");
+        exporter->has_poison = false;
+        stop(h);
+    }
+}
+
 /* What is acknowledged is in memory alone for the other one: it is not to wait there. */
 static void one_that_is_away_holds_up_none_without_storage(void **state)
 {
@@ -1524,6 +1556,7 @@ int main(void)
         TEST(what_one_has_finished_is_known_after_a_kill),
         TEST(one_that_is_away_again_holds_up_nothing),
         TEST(requests_that_are_refused_for_ever_hold_up_no_others),
+        TEST(a_batch_that_is_refused_for_ever_holds_up_no_others),
         TEST(one_that_is_away_holds_up_none_without_storage),
         TEST(a_permanent_refusal_ends_it),
         TEST(the_end_of_retries_keeps_what_the_back_end_refuses),
