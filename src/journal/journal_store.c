@@ -708,10 +708,11 @@ struct journal_record *journal_store_commit(struct journal_store *store,
                                             struct journal_record *records)
 {
     pthread_mutex_lock(&store->mutex);
-    /* Without room for more requests it can still be noted what is finished, which makes room. */
+    /* What is finished makes room at once; without any it can still be noted what is. */
     bool lacks_room = store->last_error == -EDQUOT || store->last_error == -ENOSPC;
-    bool is_closed = clock_now_ns() < store->closed_until_ns &&
-                     !(records == NULL && lacks_room && store->has_active);
+    bool makes_room = is_oldest_finished(store, journal_progress_low(&store->progress)) ||
+                      (records == NULL && store->has_active);
+    bool is_closed = clock_now_ns() < store->closed_until_ns && !(lacks_room && makes_room);
     int failed = is_closed ? store->last_error : 0;
     bool has_lost = store->has_lost_dones;
     pthread_mutex_unlock(&store->mutex);
