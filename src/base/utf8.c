@@ -3,6 +3,7 @@
 #include "src/base/utf8.h"
 
 #include <assert.h>
+#include <string.h>
 
 size_t utf8_size(struct slice text)
 {
@@ -28,4 +29,24 @@ size_t utf8_size(struct slice text)
         return rows[i].size;
     }
     return 0;
+}
+
+bool utf8_is_valid(struct slice text)
+{
+    size_t at = 0;
+    while (at < text.size) {
+        uint64_t word;
+        if (at + sizeof(word) <= text.size) {
+            memcpy(&word, text.data + at, sizeof(word));
+            if ((word & UINT64_C(0x8080808080808080)) == 0) {
+                at += sizeof(word);
+                continue;
+            }
+        }
+        size_t size = utf8_size(slice_of(text.data + at, text.size - at));
+        if (size == 0)
+            return false;
+        at += size;
+    }
+    return true;
 }

@@ -2,6 +2,7 @@
 /* UTF-8 validation. Pure functions, any thread. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "src/base/slice.h"
@@ -9,3 +10,5 @@
 /* Bytes of the character at the start of text, which is not empty; 0: it is not valid UTF-8 (RFC
  * 3629). */
 size_t utf8_size(struct slice text);
+/* Whether all of text, which may be empty, is valid UTF-8. */
+bool utf8_is_valid(struct slice text);

@@ -19,7 +19,7 @@
 enum {
     FIRST_BYTES = 4096,
     DIGITS_MAX = 17,
-    NUMBER_BYTES_MAX = 40,
+    NUMBER_BYTES_MAX = EXPOSITION_NUMBER_BYTES_MAX - 2,
     HEADER_BYTES_MAX = 10, /* tag and size of a message */
     ID_TEXT_BYTES = 32,
 };
@@ -159,18 +159,15 @@ static size_t number_text(double value, char text[NUMBER_BYTES_MAX])
 }
 
 /* OpenMetrics writes whole numbers with ".0" where they are not counts. */
-static void add_number(struct exposition *exposition, double value)
+static size_t number_of_form(double value, bool is_openmetrics,
+                             char text[EXPOSITION_NUMBER_BYTES_MAX])
 {
-    char text[NUMBER_BYTES_MAX + 2];
-    bool is_openmetrics = exposition->format.form != EXPOSITION_TEXT;
     size_t size;
-    if (isnan(value)) {
-        add_text(exposition, "NaN");
-        return;
-    }
-    if (isinf(value)) {
-        add_text(exposition, value > 0 ? "+Inf" : "-Inf");
-        return;
+    if (isnan(value) || isinf(value)) {
+        const char *word = isnan(value) ? "NaN" : value > 0 ? "+Inf" : "-Inf";
+        size = strlen(word);
+        memcpy(text, word, size);
+        return size;
     }
     if (value == 0) {
         text[0] = '0';
@@ -182,7 +179,19 @@ static void add_number(struct exposition *exposition, double value)
         text[size++] = '.';
         text[size++] = '0';
     }
-    add(exposition, slice_of(text, size));
+    return size;
+}
+
+size_t exposition_openmetrics_number(double value, char text[EXPOSITION_NUMBER_BYTES_MAX])
+{
+    return number_of_form(value, true, text);
+}
+
+static void add_number(struct exposition *exposition, double value)
+{
+    char text[EXPOSITION_NUMBER_BYTES_MAX];
+    bool is_openmetrics = exposition->format.form != EXPOSITION_TEXT;
+    add(exposition, slice_of(text, number_of_form(value, is_openmetrics, text)));
 }
 
 static void add_count(struct exposition *exposition, uint64_t count)

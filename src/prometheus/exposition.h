@@ -125,3 +125,8 @@ size_t exposition_label(struct slice name, struct slice value, char *text);
 /* Reads the first label, of a text that exposition_label wrote, and cuts it off with its comma.
  * What is escaped stays escaped. False: there is none. */
 bool exposition_label_next(struct slice *labels, struct slice *ret_name, struct slice *ret_value);
+
+enum { EXPOSITION_NUMBER_BYTES_MAX = 42 };
+/* Writes a number as OpenMetrics has it where it is not a count: "1.0", "0.25", "1e+06", "+Inf",
+ * "NaN". Returns its size. */
+size_t exposition_openmetrics_number(double value, char text[EXPOSITION_NUMBER_BYTES_MAX]);
