@@ -235,9 +235,10 @@ static bool take_quoted(struct exposition_reader *reader, bool takes_line_end, b
             return fail_at(reader, at, "no NUL in a name");
         }
     }
+    /* Prometheus counts NULs behind the closing quote to the text, and cuts its last byte off. */
+    reader->at = takes_nul ? after_nuls(reader, at + 1) : at + 1;
     ret_quoted->has_high = seen >= 0x80;
-    ret_quoted->text = slice_of(data + start + 1, at - start - 1);
-    reader->at = at + 1;
+    ret_quoted->text = between(reader, start + 1, reader->at - 1);
     return true;
 }
 
@@ -550,8 +551,8 @@ static bool read_label_value(struct exposition_reader *reader, enum place place,
     return true;
 }
 
-/* Reads from behind the opening brace to behind the closing one. As in Prometheus, commas between
- * labels may be missing, and one may be at the end. */
+/* Reads from behind the opening brace to behind the closing one. As in Prometheus, a comma may be at
+ * the end, and in the text format those between labels may be missing. */
 static bool read_labels(struct exposition_reader *reader, enum place place,
                         struct found_labels *found)
 {
@@ -605,6 +606,8 @@ static bool read_labels(struct exposition_reader *reader, enum place place,
             skip_blanks(reader);
         if (peek(reader) == ',')
             reader->at++;
+        else if (place != TEXT_SAMPLE && peek(reader) != '}')
+            return fail(reader, "\",\" or \"}\" after the label");
     }
 }
 
@@ -951,14 +954,16 @@ static bool read_openmetrics_comment(struct exposition_reader *reader,
     size_t end = line_end_from(reader, at);
     if (end == reader->body.size)
         return fail_at(reader, end, "the end of the line");
-    struct slice text = between(reader, at + 1, end);
+    /* As behind quotes: NULs at the begin of the next line count to the text. */
+    size_t next = after_nuls(reader, end + 1);
+    struct slice text = between(reader, at + 1, next - 1);
     bool is_good = is_help   ? set_help(reader, at, text, entry)
                    : is_type ? find_type(reader, at, text, entry)
                              : set_unit(reader, at, text, entry);
     if (!is_good)
         return false;
-    reader->at = end;
-    take_line_end(reader);
+    reader->at = next;
+    reader->line++;
     return true;
 }
 

@@ -74,8 +74,10 @@ bool media_type_is(struct slice value, const char *type)
             return true;
         struct parameter *new = &parameters[count];
         new->name = take_token(&rest);
+        skip_blanks(&rest);
         if (new->name.size == 0 || !skip_char(&rest, '='))
             return false;
+        skip_blanks(&rest);
         new->value = rest;
         if (!skip_value(&rest))
             return false;
