@@ -4,6 +4,7 @@
 
 #include <cassert>
 #include <cctype>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -109,6 +110,132 @@ bool pattern_find(const struct pattern *pattern, struct slice text, struct slice
     for (size_t i = 0; i < count; i++)
         ret_groups[i] = slice_of(found[i + 1].data(), found[i + 1].size());
     return true;
+}
+
+bool pattern_find_from(const struct pattern *pattern, struct slice text, size_t from,
+                       struct slice *ret_groups, size_t count)
+{
+    /* So many need no allocation. */
+    constexpr size_t few = 16;
+    re2::StringPiece some[few];
+    std::vector<re2::StringPiece> many(count > few ? count : 0);
+    re2::StringPiece *found = count > few ? many.data() : some;
+    assert(from <= text.size);
+    assert(count <= pattern_groups(pattern) + 1);
+    if (!pattern->expression->Match(piece_of(text), from, text.size, re2::RE2::UNANCHORED, found,
+                                    static_cast<int>(count)))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        ret_groups[i] = slice_of(found[i].data(), found[i].size());
+    return true;
+}
+
+struct pattern_template {
+    /* Text, and then a group, unless it is -1. */
+    struct part {
+        std::string text;
+        int group;
+    };
+    std::vector<part> parts;
+    size_t groups;
+};
+
+namespace
+{
+/* The group of a template's name, or -1: numbers have no leading zeros. */
+int template_group_of(const struct pattern *pattern, const std::string &name)
+{
+    bool is_number = name.find_first_not_of("0123456789") == std::string::npos &&
+                     (name[0] != '0' || name.size() == 1);
+    if (is_number && name.size() < 9) {
+        size_t number = std::stoul(name);
+        return number < pattern->names.size() ? static_cast<int>(number) : -1;
+    }
+    for (size_t i = 1; i < pattern->names.size(); i++)
+        if (pattern->names[i] == name)
+            return static_cast<int>(i);
+    return -1;
+}
+
+/* Bytes of the name at the start of text: letters, digits and underscores, of any script. */
+size_t name_size_of(re2::StringPiece text)
+{
+    static const re2::RE2 name("[\\pL\\p{Nd}_]*");
+    size_t size = 0;
+    re2::StringPiece found;
+    while (size < text.size() &&
+           (isalnum(static_cast<unsigned char>(text[size])) || text[size] == '_'))
+        size++;
+    if (size == text.size() || static_cast<unsigned char>(text[size]) < 0x80 ||
+        !name.Match(text, 0, text.size(), re2::RE2::ANCHOR_START, &found, 1))
+        return size;
+    return found.size();
+}
+} // namespace
+
+struct pattern_template *pattern_template_create(const struct pattern *pattern, const char *text)
+{
+    assert(pattern != nullptr);
+    struct pattern_template *form = new struct pattern_template;
+    re2::StringPiece rest(text);
+    std::string plain;
+    form->groups = 0;
+    while (!rest.empty()) {
+        if (rest[0] != '$') {
+            plain += rest[0];
+            rest.remove_prefix(1);
+            continue;
+        }
+        rest.remove_prefix(1);
+        if (!rest.empty() && rest[0] == '$') {
+            plain += '$';
+            rest.remove_prefix(1);
+            continue;
+        }
+        size_t brace = !rest.empty() && rest[0] == '{' ? 1 : 0;
+        size_t size = name_size_of(rest.substr(brace));
+        if (size == 0 || (brace > 0 && (1 + size == rest.size() || rest[1 + size] != '}'))) {
+            plain += '$'; /* not a name */
+            continue;
+        }
+        int group = template_group_of(pattern, std::string(rest.data() + brace, size));
+        rest.remove_prefix(size + 2 * brace);
+        if (group < 0)
+            continue;
+        form->parts.push_back({plain, group});
+        plain.clear();
+        if (form->groups < static_cast<size_t>(group) + 1)
+            form->groups = static_cast<size_t>(group) + 1;
+    }
+    form->parts.push_back({plain, -1});
+    return form;
+}
+
+void pattern_template_destroy(struct pattern_template *form)
+{
+    delete form;
+}
+
+size_t pattern_template_groups(const struct pattern_template *form)
+{
+    return form->groups;
+}
+
+size_t pattern_template_expand(const struct pattern_template *form, const struct slice *groups,
+                               void *room, size_t bytes_max)
+{
+    size_t size = 0;
+    auto add = [&](const void *data, size_t bytes) {
+        if (bytes > 0 && size <= bytes_max && bytes <= bytes_max - size)
+            memcpy(static_cast<char *>(room) + size, data, bytes);
+        size += bytes;
+    };
+    for (const auto &part : form->parts) {
+        add(part.text.data(), part.text.size());
+        if (part.group >= 0)
+            add(groups[part.group].data, groups[part.group].size);
+    }
+    return size;
 }
 
 struct pattern_replacement {

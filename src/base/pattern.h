@@ -30,6 +30,27 @@ const char *pattern_group_name(const struct pattern *pattern, size_t group);
 bool pattern_find(const struct pattern *pattern, struct slice text, struct slice *ret_groups,
                   size_t count);
 
+/* Finds the first match at or after from. Fills ret_groups with count slices of text, the first
+ * being the whole match (group 0); groups that did not take part are empty. count is at most
+ * pattern_groups + 1. */
+bool pattern_find_from(const struct pattern *pattern, struct slice text, size_t from,
+                       struct slice *ret_groups, size_t count);
+
+/* Templates, as Go's Regexp.Expand takes them: $1, ${1}, $name and ${name} stand for groups (0 is
+ * the whole match), $$ for a dollar; groups that the pattern does not have are empty, and a dollar
+ * without a name is a dollar. */
+struct pattern_template;
+/* Any text will do. */
+struct pattern_template *pattern_template_create(const struct pattern *pattern, const char *text);
+/* NULL is a no-op. */
+void pattern_template_destroy(struct pattern_template *form);
+/* Number of groups that expanding needs, from group 0 on; 0: the template is constant. */
+size_t pattern_template_groups(const struct pattern_template *form);
+/* Writes the template, with groups as pattern_find_from filled them (at least
+ * pattern_template_groups), to room. Returns its size; above bytes_max room is not to be used. */
+size_t pattern_template_expand(const struct pattern_template *form, const struct slice *groups,
+                               void *room, size_t bytes_max);
+
 /* Replacements, in Go's syntax: $1, ${1} and ${name} stand for groups, $$ for a dollar. */
 struct pattern_replacement;
 /* NULL: text names a group that the pattern does not have; error has the reason. */

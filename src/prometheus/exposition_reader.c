@@ -383,7 +383,8 @@ static bool number_of_label(struct slice text, double *ret_value)
 {
     char copy[LABEL_NUMBER_BYTES_MAX + 1];
     size_t size = 0;
-    if (text.size > LABEL_NUMBER_BYTES_MAX || memchr(text.data, '\0', text.size) != NULL ||
+    if (text.size == 0 || text.size > LABEL_NUMBER_BYTES_MAX ||
+        memchr(text.data, '\0', text.size) != NULL ||
         (memchr(text.data, '_', text.size) != NULL && !has_good_underscores(text)))
         return false;
     for (size_t i = 0; i < text.size; i++)
@@ -551,8 +552,8 @@ static bool read_label_value(struct exposition_reader *reader, enum place place,
     return true;
 }
 
-/* Reads from behind the opening brace to behind the closing one. As in Prometheus, a comma may be at
- * the end, and in the text format those between labels may be missing. */
+/* Reads from behind the opening brace to behind the closing one. As in Prometheus, a comma may be
+ * at the end, and in the text format those between labels may be missing. */
 static bool read_labels(struct exposition_reader *reader, enum place place,
                         struct found_labels *found)
 {

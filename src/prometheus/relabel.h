@@ -64,7 +64,8 @@ struct relabel_labels {
     bool has_overflowed; /* RELABEL_LABELS_MAX or RELABEL_TEXT_BYTES_MAX: do not use the labels */
     /* The rest is for this module. */
     uint32_t next_order;
-    uint8_t *text; /* that rules wrote */
+    struct relabel_label *snapshot; /* room for as many labels */
+    uint8_t *text;                  /* that rules wrote */
     size_t text_size;
 };
 
@@ -85,5 +86,6 @@ void relabel_labels_delete(struct relabel_labels *labels, struct slice name);
 struct slice relabel_labels_copy(struct relabel_labels *labels, struct slice text);
 
 /* Applies the rules in their order. False: one of them drops the target or sample; the labels are
- * then those when it did. Callers look at has_overflowed too. */
+ * then those when it did. Callers look at has_overflowed too. Labels may point to the text of the
+ * rules, which outlive them. */
 bool relabel_rules_apply(const struct relabel_rules *rules, struct relabel_labels *labels);
