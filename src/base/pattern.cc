@@ -35,6 +35,20 @@ std::string with_old_group_names(std::string text)
     return text;
 }
 
+/* RE2's \C, a byte, which Go does not know. */
+bool has_byte_escape(const std::string &text)
+{
+    for (size_t at = text.find('\\'); at != std::string::npos; at = text.find('\\', at)) {
+        char escaped = at + 1 < text.size() ? text[at + 1] : '\0';
+        if (escaped == 'C')
+            return true;
+        at += 2;
+        if (escaped == 'Q' && (at = text.find("\\E", at)) == std::string::npos)
+            return false;
+    }
+    return false;
+}
+
 std::unique_ptr<re2::RE2> compile(const std::string &text)
 {
     re2::RE2::Options options;
@@ -61,6 +75,10 @@ struct pattern *pattern_create(const char *text, struct error *error)
         expression = compile(with_old_group_names(text));
     if (!expression->ok()) {
         error_set(error, "invalid pattern \"%s\": %s", text, expression->error().c_str());
+        return nullptr;
+    }
+    if (has_byte_escape(text)) {
+        error_set(error, "invalid pattern \"%s\": invalid escape sequence: \\C", text);
         return nullptr;
     }
     if (expression->NamedCapturingGroups().size() != expression->CapturingGroupNames().size()) {
