@@ -209,6 +209,7 @@ static bool take_quoted(struct exposition_reader *reader, bool takes_line_end, b
     const size_t size = reader->body.size;
     const size_t start = reader->at;
     size_t at = start + 1;
+    size_t lines = 0; /* that end in it */
     uint8_t seen = 0;
     assert(data[start] == '"');
     ret_quoted->has_escape = false;
@@ -230,12 +231,13 @@ static bool take_quoted(struct exposition_reader *reader, bool takes_line_end, b
         } else if (byte == '\n') {
             if (!takes_line_end)
                 return fail(reader, "a closing quote on the same line");
-            reader->line++;
+            lines++;
         } else if (byte == '\0' && !takes_nul) {
             return fail_at(reader, at, "no NUL in a name");
         }
     }
     /* Prometheus counts NULs behind the closing quote to the text, and cuts its last byte off. */
+    reader->line += lines;
     reader->at = takes_nul ? after_nuls(reader, at + 1) : at + 1;
     ret_quoted->has_high = seen >= 0x80;
     ret_quoted->text = between(reader, start + 1, reader->at - 1);
@@ -454,12 +456,14 @@ static struct slice unescape(struct exposition_reader *reader, struct slice text
     return slice_of(start, (size_t)(to - start));
 }
 
-/* Whether the number is already written as OpenMetrics does: no exponent, no more than 15 digits,
- * from 0.0001 to below 10^6. */
+/* Whether the number is already written as OpenMetrics does: +Inf, or no exponent, no more than 15
+ * digits, from 0.0001 to below 10^6. */
 static bool is_canonical(struct slice text)
 {
     enum { WHOLE_DIGITS_MAX = 6, DIGITS_MAX = 15, LEADING_ZEROS_MAX = 3 };
     size_t whole = 0;
+    if (slice_equal_text(text, "+Inf"))
+        return true;
     while (whole < text.size && is_digit(text.data[whole]))
         whole++;
     if (whole == 0 || whole > WHOLE_DIGITS_MAX || (text.data[0] == '0' && whole > 1) ||

@@ -51,9 +51,65 @@ static void groups_have_names_and_content(void **state)
     pattern_destroy(pattern);
 }
 
+/* What Go's Regexp.Expand makes of it. */
+static void a_template_is_expanded_with_what_was_found(void **state)
+{
+    static const struct {
+        const char *form;
+        const char *expanded;
+        size_t groups;
+    } rows[] = {
+        {"", "", 0},
+        {"plain", "plain", 0},
+        {"$0", "2026-x", 1},
+        {"$1", "2026", 2},
+        {"${1}_", "2026_", 2},
+        {"$1_", "", 0},
+        {"$year", "2026", 2},
+        {"${year}.$2", "2026.x", 3},
+        {"$3", "", 4},
+        {"$4", "", 0},
+        {"$none", "", 0},
+        {"$$1", "$1", 0},
+        {"$", "$", 0},
+        {"a$ b", "a$ b", 0},
+        {"${1", "${1", 0},
+        {"${}", "${}", 0},
+        {"$01", "", 0},
+        {"${ye ar}", "${ye ar}", 0},
+        {"$year\xc3\xa9x", "", 0},
+        {"${1}\xc3\xa9", "2026\xc3\xa9", 2},
+        {"$99999999999", "", 0},
+    };
+    struct slice groups[4];
+    struct error error;
+    (void)state;
+    struct pattern *pattern = pattern_create("(?P<year>\\d+)-(x)(y)?", &error);
+    assert_non_null(pattern);
+    struct slice text = slice_of_text("2025-z 2026-x");
+    assert_true(pattern_find_from(pattern, text, 3, groups, 4));
+    assert_true(groups[0].data == text.data + 7);
+    assert_false(pattern_find_from(pattern, text, 12, groups, 4));
+    assert_true(pattern_find_from(pattern, text, 0, groups, 4));
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char room[32];
+        struct pattern_template *form = pattern_template_create(pattern, rows[i].form);
+        assert_int_equal(pattern_template_groups(form), rows[i].groups);
+        size_t size = pattern_template_expand(form, groups, room, sizeof(room));
+        if (!slice_equal_text(slice_of(room, size), rows[i].expanded))
+            fail_msg("%s: %.*s", rows[i].form, (int)size, room);
+        /* Where there is no room, only the size is told. */
+        assert_int_equal(pattern_template_expand(form, groups, room, 0), size);
+        pattern_template_destroy(form);
+    }
+    pattern_template_destroy(NULL);
+    pattern_destroy(pattern);
+}
+
 static void bad_patterns_are_refused_with_the_reason(void **state)
 {
-    static const char *const rows[] = {"(", "a**", "(?P<x>a)(?P<x>b)", "[z-a]", "(?=x)", "\\1"};
+    static const char *const rows[] = {"(",   "a**", "(?P<x>a)(?P<x>b)", "[z-a]", "(?=x)",
+                                       "\\1", "a\\C"};
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct error error = {.text = ""};
@@ -131,6 +187,7 @@ int main(void)
         cmocka_unit_test(a_replacement_names_groups_that_there_are),
         cmocka_unit_test(a_pattern_is_searched_anywhere),
         cmocka_unit_test(groups_have_names_and_content),
+        cmocka_unit_test(a_template_is_expanded_with_what_was_found),
         cmocka_unit_test(bad_patterns_are_refused_with_the_reason),
         cmocka_unit_test(hard_patterns_take_linear_time),
     };

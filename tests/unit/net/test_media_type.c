@@ -21,6 +21,7 @@ static void a_type_is_known_whatever_its_case_and_parameters(void **state)
         {"application/json;", true},
         {"application/json; charset=utf-8", true},
         {"application/json;a=\"b;c\\\"d\"; e=f", true},
+        {"application/json; a = b ; c\t=\t\"d\"", true},
         {"", false},
         {"application", false},
         {"application/jsonp", false},
