@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lines: a letter and a text. Of the current rule: a action, g regex, p separator, r replacement, s
  * a source label, t target_label, m modulus; R begins the next one, L chooses legacy names; l adds
- * a label, name=value. Rules that are accepted leave a set that is sorted and without empty values. */
+ * a label, name=value. Rules that are accepted leave a set that is sorted and without empty values.
+ */
 #include <assert.h>
 #include <stdint.h>
 #include <stdlib.h>
