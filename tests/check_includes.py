@@ -31,7 +31,7 @@ FLOORS = (
     ("src/otlp/json", "OTLP/JSON both ways"),
     ("src/otlp/attributes", "edits of attributes"),
     ("src/otlp/metrics", "metrics and their data points, read one at a time"),
-    ("src/prometheus", "names and expositions as Prometheus has them"),
+    ("src/prometheus", "names, expositions and relabeling as Prometheus has them"),
     ("src/profiles/otlp", "OTLP profiles in every layout: check, merge, split, limit"),
     ("src/profiles/pprof", "pprof both ways"),
     ("src/profiles/pyroscope", "what Pyroscope's clients send"),
