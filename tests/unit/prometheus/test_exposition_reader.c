@@ -289,8 +289,8 @@ static void values_are_those_of_go(void **state)
             exposition_reader_init(&reader, slice_of_text(body), TEXT);
             bool is_read = exposition_reader_next(&reader, &entry);
             if (is_read == isnan(rows[i].value) ||
-                (is_read && (entry.value != rows[i].value ||
-                             signbit(entry.value) != signbit(rows[i].value))))
+                (is_read &&
+                 (entry.value != rows[i].value || signbit(entry.value) != signbit(rows[i].value))))
                 fail_msg("%s: %.17g", rows[i].text, is_read ? entry.value : NAN);
             exposition_reader_fini(&reader);
         }
