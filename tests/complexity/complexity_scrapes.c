@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Expositions in both text formats: plain and hostile lines, escapes, names that never end. */
+#include "src/prometheus/exposition_reader.h"
+#include "tests/complexity/message.h"
+#include "tests/complexity/work.h"
+
+static struct slice plain(size_t n)
+{
+    return repeat("", "http_requests_total{method=\"GET\",code=\"200\"} 1027\n", n, "# EOF\n");
+}
+
+static struct slice shortest(size_t n)
+{
+    return repeat("", "a 1\n", n, "# EOF\n");
+}
+
+static struct slice long_numbers(size_t n)
+{
+    return repeat("", "a 0.12345678901234567\n", n, "# EOF\n");
+}
+
+static struct slice bounds(size_t n)
+{
+    return repeat("# TYPE a histogram\n", "a{le=\"1e3\",le=\"0.00001\"} 1\n", n, "# EOF\n");
+}
+
+static struct slice escapes(size_t n)
+{
+    return repeat("", "a{b=\"\\\\\\n\",c=\"\\\"\"} 1\n", n, "# EOF\n");
+}
+
+static struct slice types(size_t n)
+{
+    return repeat("", "# TYPE a counter\n", n, "# EOF\n");
+}
+
+static struct slice helps(size_t n)
+{
+    return repeat("", "# HELP a \xc3\xa9\\n\n", n, "# EOF\n");
+}
+
+static struct slice a_long_value(size_t n)
+{
+    return repeat("a{b=\"", "\xc3\xa9\\n", n, "\"} 1\n# EOF\n");
+}
+
+static struct slice a_long_name(size_t n)
+{
+    return repeat("", "name", n, " 1\n# EOF\n");
+}
+
+static struct slice a_long_help(size_t n)
+{
+    return repeat("# HELP a ", "\\\\text", n, "\n# EOF\n");
+}
+
+static struct slice a_long_number(size_t n)
+{
+    return repeat("a 0", "123", n, "\n# EOF\n");
+}
+
+static struct slice an_open_quote(size_t n)
+{
+    return repeat("a{b=\"", "\\\"", n, "");
+}
+
+static const struct work_shape shapes[] = {
+    {"plain lines", plain},
+    {"shortest lines", shortest},
+    {"long numbers", long_numbers},
+    {"bounds", bounds},
+    {"escapes", escapes},
+    {"types", types},
+    {"helps", helps},
+    {"a long value", a_long_value},
+    {"a long name", a_long_name},
+    {"a long help", a_long_help},
+    {"an open quote", an_open_quote},
+    {"a long number", a_long_number},
+};
+
+/* Of the text format alone. */
+static struct slice empty_lines(size_t n)
+{
+    return repeat("", "\n", n, "");
+}
+
+static struct slice comments(size_t n)
+{
+    return repeat("", "#x\n# y\n", n, "");
+}
+
+static struct slice line_ends_in_a_value(size_t n)
+{
+    return repeat("a{b=\"", "\n", n, "\"} 1\n");
+}
+
+static const struct work_shape text_shapes[] = {
+    {"empty lines", empty_lines},
+    {"comments", comments},
+    {"line ends in a value", line_ends_in_a_value},
+};
+
+/* Of OpenMetrics alone. */
+static struct slice exemplars(size_t n)
+{
+    return repeat("", "a 1 1.5 # {trace_id=\"0123456789abcdef\"} 0.5 1.5\n", n, "# EOF\n");
+}
+
+static const struct work_shape openmetrics_shapes[] = {{"exemplars", exemplars}};
+
+static void read_all(struct slice body, enum exposition_protocol protocol)
+{
+    struct exposition_reader reader;
+    struct exposition_entry entry;
+    exposition_reader_init(&reader, body, protocol);
+    work_begin();
+    while (exposition_reader_next(&reader, &entry))
+        continue;
+    work_end();
+    exposition_reader_fini(&reader);
+}
+
+static void run_text(struct slice body)
+{
+    read_all(body, EXPOSITION_PROTOCOL_TEXT);
+}
+
+static void run_openmetrics(struct slice body)
+{
+    read_all(body, EXPOSITION_PROTOCOL_OPENMETRICS);
+}
+
+static const struct work_stage stages[] = {
+    {.name = "text", .run = run_text, .per_byte_max = 45},
+    {.name = "openmetrics", .run = run_openmetrics, .per_byte_max = 45},
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+int main(int argc, char **argv)
+{
+    int failed = work_check(stages, COUNT(stages), shapes, COUNT(shapes), argc, argv);
+    failed += work_check(&stages[0], 1, text_shapes, COUNT(text_shapes), argc, argv);
+    failed += work_check(&stages[1], 1, openmetrics_shapes, COUNT(openmetrics_shapes), argc, argv);
+    return failed > 0;
+}
