@@ -2,8 +2,9 @@
 /* Reads what a scraped target exposes, from memory, entry by entry: the Prometheus text format
  * (0.0.4, 1.0.0) and OpenMetrics text (0.0.1, 1.0.0), as the Go collector 0.155 does
  * (prometheus/prometheus 0.312, model/textparse): the same bodies are accepted, with the same
- * entries. Linear time; allocates only when a body has more labels or more escaped text in a sample
- * than any before. One owner, one thread at a time. */
+ * entries. Linear time; allocates only when an entry has more escaped text than any before: no more
+ * than the bytes of the largest series or help text, and 54 KiB for labels. Callers that may not
+ * hold their lane stop between entries. One owner, one thread at a time. */
 #pragma once
 
 #include <stdbool.h>

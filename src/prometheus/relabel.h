@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Relabeling of targets and samples (relabel_configs, metric_relabel_configs), as the Go collector
- * 0.155 does (prometheus/prometheus 0.312, model/relabel). Rules are immutable once made and may be
+ * 0.155 does (prometheus/prometheus 0.312, model/relabel), but that a regex with two groups of one
+ * name is refused. Rules are immutable once made and may be
  * used on any thread; a set of labels has one owner, one thread at a time. */
 #pragma once
 
@@ -69,7 +70,7 @@ struct relabel_labels {
     size_t text_size;
 };
 
-/* Allocates room for the largest set. */
+/* Allocates room for the largest set, a good 1 MiB, most of which stays untouched. */
 void relabel_labels_init(struct relabel_labels *labels);
 void relabel_labels_fini(struct relabel_labels *labels);
 /* Empties the set for the next target or sample. */
