@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Relabeling of targets and samples (relabel_configs, metric_relabel_configs), as the Go collector
  * 0.155 does (prometheus/prometheus 0.312, model/relabel), but that a regex with two groups of one
- * name is refused. Rules are immutable once made and may be
- * used on any thread; a set of labels has one owner, one thread at a time. */
+ * name is refused. Rules are immutable once made and may be used on any thread; a set of labels has
+ * one owner, one thread at a time. */
 #pragma once
 
 #include <stdbool.h>
