@@ -16,146 +16,23 @@
 #include "src/base/buffer.h"
 #include "src/base/hex.h"
 #include "src/base/mem.h"
-#include "src/base/text_escape.h"
-#include "src/base/utf8.h"
 #include "src/core/batch.h"
+#include "src/otlp/json/json_output.h"
 #include "src/otlp/json/value_string.h"
 #include "src/otlp/otlp_limits.h"
 #include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
 
-#define EACH_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
-
 enum {
-    NUMBER_BYTES_MAX = 20,
-    ESCAPE_BYTES = 6,
     SLOTS = OTLP_SHORT_FIELDS + 1, /* the last one is the field with a larger number */
     OUTPUT_BYTES_FIRST = 256,
 };
 
-/* The output is one growing buffer; the error is sticky: without memory nothing more is written. */
 struct writer {
-    struct buffer *out;
-    bool has_failed;
+    struct json_output output;
     struct budget *budget;
     unsigned depth;
 };
-
-/* ---- Output ---- */
-
-/* Makes room for that many more bytes; the caller adds what it uses to out->size. NULL: failed. */
-static uint8_t *grow(struct writer *writer, size_t bytes)
-{
-    struct buffer *buffer = writer->out;
-    if (writer->has_failed)
-        return NULL;
-    size_t capacity = buffer->size + bytes;
-    if (capacity < 2 * buffer->capacity)
-        capacity = 2 * buffer->capacity;
-    buffer = buffer_try_grow(buffer, capacity);
-    if (buffer == NULL) {
-        writer->has_failed = true;
-        return NULL;
-    }
-    writer->out = buffer;
-    assert(buffer->capacity - buffer->size >= bytes);
-    return buffer->data + buffer->size;
-}
-
-static inline uint8_t *reserve(struct writer *writer, size_t bytes)
-{
-    struct buffer *buffer = writer->out;
-    if (buffer->capacity - buffer->size >= bytes && !writer->has_failed)
-        return buffer->data + buffer->size;
-    return grow(writer, bytes);
-}
-
-static inline void put(struct writer *writer, const char *text, size_t size)
-{
-    uint8_t *room = reserve(writer, size);
-    if (room == NULL)
-        return;
-    memcpy(room, text, size);
-    writer->out->size += size;
-}
-
-static inline void put_byte(struct writer *writer, char byte)
-{
-    put(writer, &byte, 1);
-}
-
-/* The number of leading bytes that need no escape: ASCII except quotes, backslashes and control
- * characters. Eight at a time; the lowest marked byte is exact. */
-static size_t plain_size(struct slice text)
-{
-    size_t at = 0;
-    uint64_t word;
-    for (; text.size - at >= sizeof(word); at += sizeof(word)) {
-        memcpy(&word, text.data + at, sizeof(word));
-        word = le64toh(word);
-        uint64_t quote = word ^ EACH_BYTE('"');
-        uint64_t backslash = word ^ EACH_BYTE('\\');
-        uint64_t found = ((quote - EACH_BYTE(1)) & ~quote) |
-                         ((backslash - EACH_BYTE(1)) & ~backslash) |
-                         ((word - EACH_BYTE(' ')) & ~word) | word;
-        found &= EACH_BYTE(0x80);
-        if (found != 0)
-            return at + (size_t)__builtin_ctzll(found) / 8;
-    }
-    while (at < text.size && text.data[at] >= ' ' && text.data[at] < 0x80 && text.data[at] != '"' &&
-           text.data[at] != '\\')
-        at++;
-    return at;
-}
-
-/* Quoted; invalid UTF-8 becomes U+FFFD. */
-static void put_string(struct writer *writer, struct slice text)
-{
-    assert(text.data != NULL || text.size == 0);
-    put_byte(writer, '"');
-    while (text.size > 0 && !writer->has_failed) {
-        size_t plain = plain_size(text);
-        uint8_t *at = reserve(writer, plain + ESCAPE_BYTES);
-        if (at == NULL)
-            return;
-        memcpy(at, text.data, plain);
-        at += plain;
-        text = slice_of(text.data + plain, text.size - plain);
-        if (text.size > 0) {
-            size_t size = utf8_size(text);
-            if (size == 1) {
-                at += json_escape_byte(text.data[0], at);
-            } else {
-                memcpy(at, size == 0 ? (const uint8_t *)"\xef\xbf\xbd" : text.data,
-                       size == 0 ? 3 : size);
-                at += size == 0 ? 3 : size;
-            }
-            size = size == 0 ? 1 : size;
-            text = slice_of(text.data + size, text.size - size);
-        }
-        writer->out->size = (size_t)(at - writer->out->data);
-    }
-    put_byte(writer, '"');
-}
-
-static void put_unsigned(struct writer *writer, uint64_t number)
-{
-    char digits[NUMBER_BYTES_MAX];
-    size_t at = sizeof(digits);
-    do {
-        assert(at > 0);
-        digits[--at] = (char)('0' + number % 10);
-        number /= 10;
-    } while (number > 0);
-    put(writer, digits + at, sizeof(digits) - at);
-}
-
-static void put_signed(struct writer *writer, int64_t number)
-{
-    if (number < 0)
-        put_byte(writer, '-');
-    put_unsigned(writer, number < 0 ? 0 - (uint64_t)number : (uint64_t)number);
-}
 
 /* ---- Values of fields ---- */
 
@@ -167,37 +44,38 @@ static void write_number(struct writer *writer, const struct otlp_field *field, 
     size_t size;
     switch (field->kind) {
     case OTLP_BOOL:
-        put(writer, bits != 0 ? "true" : "false", bits != 0 ? 4 : 5);
+        json_output_put(&writer->output, bits != 0 ? "true" : "false", bits != 0 ? 4 : 5);
         return;
     case OTLP_DOUBLE:
     case OTLP_PACKED_DOUBLE:
         memcpy(&real, &bits, sizeof(real));
         size = double_to_string(real, digits);
         if (isfinite(real))
-            put(writer, digits, size);
+            json_output_put(&writer->output, digits, size);
         else
-            put_string(writer, slice_of(digits, size));
+            json_output_put_string(&writer->output, slice_of(digits, size));
         return;
     case OTLP_UINT32:
     case OTLP_FIXED32:
-        put_unsigned(writer, (uint32_t)bits);
+        json_output_put_unsigned(&writer->output, (uint32_t)bits);
         return;
     case OTLP_SINT32:
-        put_signed(writer, (int32_t)((uint32_t)bits >> 1 ^ (0 - ((uint32_t)bits & 1))));
+        json_output_put_signed(&writer->output,
+                               (int32_t)((uint32_t)bits >> 1 ^ (0 - ((uint32_t)bits & 1))));
         return;
     case OTLP_ENUM:
     case OTLP_INT32:
     case OTLP_PACKED_INT32:
-        put_signed(writer, (int32_t)bits);
+        json_output_put_signed(&writer->output, (int32_t)bits);
         return;
     default:
-        put_byte(writer, '"');
+        json_output_put_byte(&writer->output, '"');
         if (field->kind == OTLP_INT64 || field->kind == OTLP_SFIXED64 ||
             field->kind == OTLP_PACKED_INT64)
-            put_signed(writer, (int64_t)bits);
+            json_output_put_signed(&writer->output, (int64_t)bits);
         else
-            put_unsigned(writer, bits);
-        put_byte(writer, '"');
+            json_output_put_unsigned(&writer->output, bits);
+        json_output_put_byte(&writer->output, '"');
     }
 }
 
@@ -205,13 +83,13 @@ static void write_number(struct writer *writer, const struct otlp_field *field, 
 static void write_bytes(struct writer *writer, const struct otlp_field *field, struct slice bytes)
 {
     if (field->kind == OTLP_STRING || field->kind == OTLP_STRINGS) {
-        put_string(writer, bytes);
+        json_output_put_string(&writer->output, bytes);
         return;
     }
     bool is_id = field->kind >= OTLP_TRACE_ID && field->kind <= OTLP_PROFILE_ID;
     assert(is_id || field->kind == OTLP_BYTES);
     size_t size = is_id ? 2 * bytes.size : base64_size(bytes.size);
-    uint8_t *at = reserve(writer, size + 2);
+    uint8_t *at = json_output_reserve(&writer->output, size + 2);
     if (at == NULL)
         return;
     at[0] = '"';
@@ -220,8 +98,8 @@ static void write_bytes(struct writer *writer, const struct otlp_field *field, s
     else
         base64_encode(bytes, (char *)at + 1);
     at[size + 1] = '"';
-    writer->out->size += size + 2;
-    assert(writer->out->size <= writer->out->capacity);
+    writer->output.buffer->size += size + 2;
+    assert(writer->output.buffer->size <= writer->output.buffer->capacity);
 }
 
 /* ---- Messages ---- */
@@ -263,7 +141,7 @@ static bool is_default(const struct otlp_field *field, const struct wire_field *
 static void write_name(struct writer *writer, const struct otlp_field *field, bool *has_any)
 {
     assert(field->json_name_size > 0);
-    uint8_t *at = reserve(writer, field->json_name_size + 4u);
+    uint8_t *at = json_output_reserve(&writer->output, field->json_name_size + 4u);
     if (at == NULL)
         return;
     size_t comma = *has_any ? 1 : 0;
@@ -272,7 +150,7 @@ static void write_name(struct writer *writer, const struct otlp_field *field, bo
     at[0] = '"';
     memcpy(at + 1, field->json_name, field->json_name_size);
     memcpy(at + 1 + field->json_name_size, "\":", 2);
-    writer->out->size += comma + field->json_name_size + 3;
+    writer->output.buffer->size += comma + field->json_name_size + 3;
     *has_any = true;
 }
 
@@ -287,16 +165,16 @@ static void write_list(struct writer *writer, const struct otlp_field *field,
     struct wire_reader reader = reader_from(places, places->first[slot]);
     struct wire_field found;
     const char *separator = "[";
-    size_t before = writer->out->size;
+    size_t before = writer->output.buffer->size;
     bool had_any = *has_any;
     write_name(writer, field, has_any);
-    while (!writer->has_failed && reader.at <= places->last[slot] &&
+    while (!writer->output.has_failed && reader.at <= places->last[slot] &&
            wire_next_field(&reader, &found)) {
         if (found.number != field->number)
             continue;
         if (otlp_kind_is_packed(field->kind) && found.type == WIRE_BYTES) {
             struct wire_reader packed = wire_reader_of(found.bytes);
-            while (packed.at < packed.end && !writer->has_failed) {
+            while (packed.at < packed.end && !writer->output.has_failed) {
                 uint64_t bits;
                 if (field->kind >= OTLP_PACKED_INT32) {
                     bits = wire_read_varint(&packed, WIRE_VARINT_BYTES_MAX);
@@ -305,13 +183,13 @@ static void write_list(struct writer *writer, const struct otlp_field *field,
                     bits = le64toh(bits);
                     packed.at += sizeof(bits);
                 }
-                put(writer, separator, 1);
+                json_output_put(&writer->output, separator, 1);
                 separator = ",";
                 write_number(writer, field, bits);
             }
             continue;
         }
-        put(writer, separator, 1);
+        json_output_put(&writer->output, separator, 1);
         separator = ",";
         if (field->message != NULL)
             write_message(writer, field->message, found.bytes);
@@ -321,11 +199,11 @@ static void write_list(struct writer *writer, const struct otlp_field *field,
             write_number(writer, field, found.number_value);
     }
     if (separator[0] == ',') {
-        put_byte(writer, ']');
+        json_output_put_byte(&writer->output, ']');
         return;
     }
-    assert(before <= writer->out->size);
-    writer->out->size = before;
+    assert(before <= writer->output.buffer->size);
+    writer->output.buffer->size = before;
     *has_any = had_any;
 }
 
@@ -334,7 +212,7 @@ static void write_single(struct writer *writer, const struct otlp_field *field,
 {
     write_name(writer, field, has_any);
     if ((places->found & 1u << slot) == 0) {
-        put(writer, "{}", 2);
+        json_output_put(&writer->output, "{}", 2);
         return;
     }
     struct wire_reader reader = reader_from(places, places->first[slot]);
@@ -347,12 +225,12 @@ static void write_single(struct writer *writer, const struct otlp_field *field,
     /* Several occurrences of a message are merged by joining their content. */
     size_t used = 0;
     if (writer->budget != NULL && !budget_try_take(writer->budget, places->content.size)) {
-        writer->has_failed = true;
+        writer->output.has_failed = true;
         return;
     }
     uint8_t *joined = mem_try_alloc(places->content.size);
     if (joined == NULL)
-        writer->has_failed = true;
+        writer->output.has_failed = true;
     while (joined != NULL && wire_next_field(&reader, &found)) {
         if (found.number != field->number)
             continue;
@@ -395,8 +273,8 @@ static void write_message(struct writer *writer, const struct otlp_message *mess
     /* Write them by number. */
     uint32_t slots = (places.found & ~(uint32_t)message->one_of) | one | message->embedded;
     bool has_any = false;
-    put_byte(writer, '{');
-    for (; slots != 0 && !writer->has_failed; slots &= slots - 1) {
+    json_output_put_byte(&writer->output, '{');
+    for (; slots != 0 && !writer->output.has_failed; slots &= slots - 1) {
         unsigned slot = (unsigned)__builtin_ctz(slots);
         const struct otlp_field *field =
             slot == OTLP_SHORT_FIELDS ? message->more : &message->fields[slot];
@@ -418,7 +296,7 @@ static void write_message(struct writer *writer, const struct otlp_message *mess
         else
             write_number(writer, field, found.number_value);
     }
-    put_byte(writer, '}');
+    json_output_put_byte(&writer->output, '}');
     writer->depth--;
 }
 
@@ -428,18 +306,10 @@ struct buffer *json_write(const struct otlp_message *message, struct slice encod
     assert(encoded.data != NULL || encoded.size == 0);
     if (encoded.size == 0)
         encoded.data = (const uint8_t *)"";
-    struct writer writer = {
-        .out = buffer_try_create(budget, 2 * encoded.size + OUTPUT_BYTES_FIRST),
-        .budget = budget,
-    };
-    if (writer.out == NULL)
-        return NULL;
+    struct writer writer = {.budget = budget};
+    json_output_init(&writer.output, 2 * encoded.size + OUTPUT_BYTES_FIRST, SIZE_MAX, budget);
     write_message(&writer, message, encoded);
-    if (writer.has_failed) {
-        buffer_unref(writer.out);
-        return NULL;
-    }
-    return buffer_shrink(writer.out);
+    return json_output_take(&writer.output);
 }
 
 struct buffer *json_write_batch(const struct batch *batch, struct budget *budget)
