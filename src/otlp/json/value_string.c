@@ -185,6 +185,7 @@ struct json_text {
     uint8_t *data;
     size_t size;
     size_t capacity;
+    bool is_for_web;  /* as json.Marshal: escapes <, > and &; numbers that JSON lacks are strings */
     bool has_failed;  /* the arena's cap does not allow it */
     bool has_no_text; /* NaN and infinities have no JSON form: Go then returns an empty string */
 };
@@ -247,7 +248,8 @@ static void write_quoted(struct json_text *json, struct slice text)
             write_text(json, "\\u2028");
         } else if (size == 3 && memcmp(text.data, "\xe2\x80\xa9", 3) == 0) {
             write_text(json, "\\u2029");
-        } else if (size > 1 || (byte >= 0x20 && byte != '"' && byte != '\\')) {
+        } else if (size > 1 || (byte >= 0x20 && byte != '"' && byte != '\\' &&
+                                !(json->is_for_web && strchr("<>&", byte) != NULL))) {
             json_text_raw(json, slice_of(text.data, size));
         } else {
             char escape[8];
@@ -287,13 +289,14 @@ static int compare_entries(const void *left, const void *right)
  */
 static void json_text_value(struct json_text *json, struct slice encoded);
 
-static void write_map(struct json_text *json, struct slice container)
+/* number: of the fields that are the entries. */
+static void write_map(struct json_text *json, struct slice container, uint32_t number)
 {
     struct wire_reader reader = wire_reader_of(container);
     struct wire_field field;
     size_t count = 0;
     while (wire_read_field(&reader, &field))
-        count += field.number == 1;
+        count += field.number == number;
     struct entry *entries = arena_try_alloc(json->arena, count * sizeof(entries[0]) + 1);
     if (entries == NULL) {
         json->has_failed = true;
@@ -301,7 +304,7 @@ static void write_map(struct json_text *json, struct slice container)
     }
     reader = wire_reader_of(container);
     for (size_t i = 0; wire_read_field(&reader, &field);) {
-        if (field.number != 1)
+        if (field.number != number)
             continue;
         struct wire_reader inner = wire_reader_of(field.bytes);
         entries[i] = (struct entry){.order = i};
@@ -346,16 +349,24 @@ static void json_text_value(struct json_text *json, struct slice encoded)
         write_text(json, number);
         return;
     case VALUE_DOUBLE:
+        if (json->is_for_web && !isfinite(value.real)) {
+            write_quoted(json, slice_of(number, double_to_string(value.real, number)));
+            return;
+        }
         json->has_no_text |= !isfinite(value.real);
         json_text_raw(json, slice_of(number, double_to_string(value.real, number)));
         return;
     case VALUE_BYTES:
+        if (value.bytes.size == 0) { /* as encoding/json has a nil slice */
+            write_text(json, "null");
+            return;
+        }
         write_text(json, "\"");
         json_text_base64(json, value.bytes);
         write_text(json, "\"");
         return;
     case VALUE_MAP:
-        write_map(json, value.bytes);
+        write_map(json, value.bytes, 1);
         return;
     case VALUE_EMPTY:
     default:
@@ -403,5 +414,16 @@ bool value_to_string(struct arena *arena, struct slice encoded, struct slice *re
     if (json.has_failed)
         return false;
     *ret_text = slice_of(json.data, json.has_no_text ? 0 : json.size);
+    return true;
+}
+
+bool attributes_to_json(struct arena *arena, struct slice message, uint32_t number,
+                        struct slice *ret_text)
+{
+    struct json_text json = {.arena = arena, .is_for_web = true};
+    write_map(&json, message, number);
+    if (json.has_failed)
+        return false;
+    *ret_text = slice_of(json.data, json.size);
     return true;
 }

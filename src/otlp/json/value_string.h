@@ -22,3 +22,8 @@ bool string_to_double(struct slice text, double *ret_real);
 size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX]);
 /* Lists and maps become JSON with sorted keys, bytes base64. False when the arena is full. */
 bool value_to_string(struct arena *arena, struct slice encoded, struct slice *ret_text);
+/* The attributes of a message, which are its fields of that number, as encoding/json marshals a
+ * map: a JSON object with sorted keys; of equal keys the last one counts. Escapes <, > and &, too.
+ * NaN and infinities, at which Go fails, are strings. False when the arena is full. */
+bool attributes_to_json(struct arena *arena, struct slice message, uint32_t number,
+                        struct slice *ret_text);

@@ -259,8 +259,37 @@ static void every_type_has_a_text(void **state)
     check_text("\x2a\x06\x0a\x04\x3a\x02hi", 8, "[\"aGk=\"]");
     check_text("\x0a\x02hi\x18\x05", 6, "5"); /* the last one wins */
     check_text("\x40\x05", 2, "");            /* a reference into a dictionary that is not there */
+    check_text("\x3a\x00", 2, "");
+    check_text("\x2a\x04\x0a\x02\x3a\x00", 6, "[null]"); /* bytes without a byte */
     /* NaN in a list has no JSON form. */
     check_text("\x2a\x0b\x0a\x09\x21\0\0\0\0\0\0\xf8\x7f", 13, "");
+}
+
+static void attributes_of_a_message_become_json_for_the_web(void **state)
+{
+    /* Field 1 is another one; field 3: b = "<&>", a = NaN, b = 5. */
+    static const char message[] = "\x0a\x03xyz"
+                                  "\x1a\x0a\x0a\x01"
+                                  "b\x12\x05\x0a\x03<&>"
+                                  "\x1a\x0e\x0a\x01"
+                                  "a\x12\x09\x21\0\0\0\0\0\0\xf8\x7f"
+                                  "\x1a\x0c\x0a\x01"
+                                  "c\x12\x07\x0a\x05x>\"\ny"
+                                  "\x1a\x07\x0a\x01"
+                                  "b\x12\x02\x18\x05";
+    static const char expected[] = "{\"a\":\"NaN\",\"b\":5,\"c\":\"x\\u003e\\\"\\ny\"}";
+    struct arena arena;
+    struct slice text;
+    (void)state;
+    arena_init(&arena, 1 << 20);
+    assert_true(attributes_to_json(&arena, slice_of(message, sizeof(message) - 1), 3, &text));
+    assert_true(slice_equal_text(text, expected));
+    assert_true(attributes_to_json(&arena, slice_of(message, 5), 3, &text));
+    assert_true(slice_equal_text(text, "{}"));
+    arena_clear(&arena);
+    arena_init(&arena, 16);
+    assert_false(attributes_to_json(&arena, slice_of(message, sizeof(message) - 1), 3, &text));
+    arena_clear(&arena);
 }
 
 static void a_string_that_is_too_long_for_the_arena_is_refused(void **state)
@@ -288,6 +317,7 @@ int main(void)
         cmocka_unit_test(doubles_of_every_size_have_the_fewest_digits),
         cmocka_unit_test(lists_and_maps_become_json_with_sorted_keys),
         cmocka_unit_test(every_type_has_a_text),
+        cmocka_unit_test(attributes_of_a_message_become_json_for_the_web),
         cmocka_unit_test(a_string_that_is_too_long_for_the_arena_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
