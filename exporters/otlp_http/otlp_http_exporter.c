@@ -4,8 +4,8 @@
  * (src/pipeline/exporter_queue.h), and a repeated batch is compressed again. One instance per lane
  * and signal, on its lane. */
 #include "exporters/otlp_http/pyroscope_fallback.h"
-#include "exporters/shared/exporter_auth.h"
 #include "exporters/shared/exporter_client.h"
+#include "exporters/shared/http_client_config.h"
 #include "exporters/shared/http_outcome.h"
 #include "exporters/shared/otlp_delivery.h"
 #include "exporters/shared/profile_outgoing.h"
@@ -19,12 +19,10 @@
 #include "src/base/stop_latch.h"
 #include "src/codec/codec.h"
 #include "src/config/shared/exporter_queue_config.h"
-#include "src/config/shared/tls_config.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
 #include "src/listen/authenticator.h"
-#include "src/listen/server_config.h"
 #include "src/net/client/http_client.h"
 #include "src/net/client/request_secrets.h"
 #include "src/net/syntax/http_url.h"
@@ -34,11 +32,8 @@
 #include "src/otlp/schema.h"
 
 #include <assert.h>
-#include <ctype.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <strings.h>
 
 static const char protobuf_type[] = "application/x-protobuf";
 static const char json_type[] = "application/json";
@@ -48,36 +43,13 @@ static const char json_type[] = "application/json";
 enum otlp_http_encoding { OTLP_HTTP_PROTO, OTLP_HTTP_JSON };
 enum otlp_http_proto_version { OTLP_HTTP_1_10, OTLP_HTTP_1_9 };
 
-struct otlp_http_compression_config {
-    int64_t level;
-};
-
-struct otlp_http_cookies_config {
-    bool is_unused;
-};
-
 struct otlp_http_config {
     struct exporter_queue_config exporter_queue;
     const char *endpoint;
     const char *endpoints[SIGNAL_KINDS];
     int encoding;
     int proto_version; /* of profiles: enum otlp_http_proto_version */
-    int compression;
-    struct otlp_http_compression_config compression_params;
-    struct config_pairs headers;
-    uint64_t timeout_ns;
-    struct tls_client_config tls;
-    const char *proxy_url;
-    int64_t max_idle_conns;
-    int64_t max_idle_conns_per_host;
-    int64_t max_conns_per_host;
-    uint64_t idle_conn_timeout_ns;
-    bool disable_keep_alives;
-    bool force_attempt_http2;
-    bool has_cookies;
-    struct otlp_http_cookies_config cookies;
-    struct exporter_auth_config auth;
-    struct config_sections middlewares; /* struct server_middleware_config */
+    struct http_client_config client;
     bool has_pyroscope;
     struct pyroscope_fallback_config pyroscope;
 };
@@ -88,186 +60,57 @@ static const char *const encodings[] = {"proto", "json", NULL};
 /* In the order of enum otlp_http_proto_version. */
 static const char *const proto_versions[] = {"1.10", "1.9", NULL};
 
-/* Also the names in Content-Encoding, but for none. */
-static const char *const compressions[] = {
-    "gzip", "none", "", "zstd", "snappy", "x-snappy-framed", "zlib", "deflate", "lz4", NULL};
-
-static const struct config_field compression_params_fields[] = {
-    CONFIG_INT(struct otlp_http_compression_config, level, "level", "0", INT32_MIN, INT32_MAX,
-               "How hard to compress; gzip, zlib and deflate: 1 fastest to 9 smallest, zstd: its "
-               "own levels, of which only 1, 3, 7 and 11 differ. 0: the default."),
-    CONFIG_END,
-};
-
-static const struct config_field cookies_fields[] = {CONFIG_END};
-
-/* As Go parses URLs: one without "://" may still be "scheme:rest", if its first part looks like a
- * scheme, which 127.0.0.1 does not; everything else is a path. */
-static bool lacks_scheme(const char *text)
-{
-    if (strncmp(text, "//", 2) == 0)
-        return true;
-    size_t first = strcspn(text, ":/?#");
-    bool is_name =
-        isalpha((unsigned char)text[0]) &&
-        strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.") == first;
-    if (text[first] == ':')
-        return is_name && strncmp(text + first, "://", 3) != 0;
-    return first > 0;
-}
-
-static const char *warn_of_scheme(const char *text)
-{
-    return lacks_scheme(text) ? "found a URL without a scheme, so http is used; write "
-                                "http:// or https:// before it"
-                              : NULL;
-}
-
 static const struct config_field otlp_http_fields[] = {
-    CONFIG_TEXT_WARNED(struct otlp_http_config, endpoint, "endpoint", NULL, warn_of_scheme,
+    CONFIG_TEXT_WARNED(struct otlp_http_config, endpoint, "endpoint", NULL, exporter_url_warning,
                        "Base URL; /v1/traces and so on are appended to its path."),
     CONFIG_TEXT_WARNED(struct otlp_http_config, endpoints[TRACES], "traces_endpoint", NULL,
-                       warn_of_scheme, "Whole URL for traces, instead of endpoint."),
+                       exporter_url_warning, "Whole URL for traces, instead of endpoint."),
     CONFIG_TEXT_WARNED(struct otlp_http_config, endpoints[METRICS], "metrics_endpoint", NULL,
-                       warn_of_scheme, "Whole URL for metrics, instead of endpoint."),
+                       exporter_url_warning, "Whole URL for metrics, instead of endpoint."),
     CONFIG_TEXT_WARNED(struct otlp_http_config, endpoints[LOGS], "logs_endpoint", NULL,
-                       warn_of_scheme, "Whole URL for logs, instead of endpoint."),
+                       exporter_url_warning, "Whole URL for logs, instead of endpoint."),
     CONFIG_TEXT_WARNED(struct otlp_http_config, endpoints[PROFILES], "profiles_endpoint", NULL,
-                       warn_of_scheme, "Whole URL for profiles, instead of endpoint."),
+                       exporter_url_warning, "Whole URL for profiles, instead of endpoint."),
     CONFIG_CHOICE(struct otlp_http_config, encoding, "encoding", "proto", encodings,
                   "Encoding of the body: protobuf, or OTLP/JSON."),
     CONFIG_CHOICE(struct otlp_http_config, proto_version, "proto_version", "1.10", proto_versions,
                   "Layout of profiles; \"1.9\", in quotes, for Pyroscope 1.18 and 1.19 and Go "
                   "collectors up to 0.147."),
-    CONFIG_CHOICE(struct otlp_http_config, compression, "compression", "gzip", compressions,
-                  "How bodies are compressed; none or \"\": not at all."),
-    CONFIG_SECTION(struct otlp_http_config, compression_params, struct otlp_http_compression_config,
-                   "compression_params", compression_params_fields, NULL,
-                   "Parameters of the compression."),
-    CONFIG_HEADERS(struct otlp_http_config, headers, "headers",
-                   "Headers of every request; they win over ours, Host included."),
-    CONFIG_DURATION_OR_NEGATIVE(
-        struct otlp_http_config, timeout_ns, "timeout", "30s",
-        "Limit of one attempt, from connecting to the end of the response; 0: none."),
-    TLS_CLIENT_ROW(struct otlp_http_config, tls),
-    CONFIG_TEXT(struct otlp_http_config, proxy_url, "proxy_url", NULL,
-                "Proxy for every request; HTTP_PROXY, HTTPS_PROXY and NO_PROXY when unset."),
-    CONFIG_INT(struct otlp_http_config, max_idle_conns, "max_idle_conns", "100", INT64_MIN,
-               INT64_MAX, "Most idle connections that are kept; 0: no limit, less: none are kept."),
-    CONFIG_INT(struct otlp_http_config, max_idle_conns_per_host, "max_idle_conns_per_host", "0",
-               INT64_MIN, INT64_MAX,
-               "The same for one host; 0: as max_idle_conns, less: none are kept."),
-    CONFIG_INT(struct otlp_http_config, max_conns_per_host, "max_conns_per_host", "0", INT64_MIN,
-               INT64_MAX, "Most connections of a lane; more requests wait. 0 or less: no limit."),
-    CONFIG_DURATION_OR_NEGATIVE(struct otlp_http_config, idle_conn_timeout_ns, "idle_conn_timeout",
-                                "90s", "An idle connection is closed after this; 0: never."),
-    CONFIG_BOOL(struct otlp_http_config, disable_keep_alives, "disable_keep_alives", "false",
-                "Use each connection for one request only."),
-    CONFIG_BOOL(struct otlp_http_config, force_attempt_http2, "force_attempt_http2", "true",
-                "Offer HTTP/2 to https servers."),
-    CONFIG_UNUSED_OPTIONAL(struct otlp_http_config, cookies, struct otlp_http_cookies_config,
-                           has_cookies, CONFIG_NULL_IS_OFF, "cookies", cookies_fields,
-                           "Cookies that back-ends set are not sent back to them."),
+    HTTP_CLIENT_ROWS(struct otlp_http_config, client, "30s", "gzip"),
     CONFIG_OPTIONAL(struct otlp_http_config, pyroscope, struct pyroscope_fallback_config,
                     has_pyroscope, CONFIG_DEFAULT_ON, "pyroscope", pyroscope_fallback_fields, NULL,
                     "When the server behind profiles turns out to be a Pyroscope: send profiles "
                     "that its OTLP endpoint refuses by its Push API."),
-    EXPORTER_AUTH_ROW(struct otlp_http_config, auth),
-    CONFIG_SECTIONS(struct otlp_http_config, middlewares, struct server_middleware_config,
-                    "middlewares", server_middleware_fields, NULL, "Not supported yet."),
-    CONFIG_IGNORED_INT("read_buffer_size", "Responses are small; the buffer is ours."),
-    CONFIG_IGNORED_INT("write_buffer_size", "Bodies are sent without a buffer."),
-    CONFIG_IGNORED_DURATION("http2_read_idle_timeout", "Requests have a timeout of their own."),
-    CONFIG_IGNORED_DURATION("http2_ping_timeout", "Requests have a timeout of their own."),
     SENDING_QUEUE_ROW(struct otlp_http_config, CONFIG_DEFAULT_ON),
     RETRY_ROW(struct otlp_http_config),
     CONFIG_END,
 };
 
-/* "gzip", "none" …, as in Content-Encoding but for none. */
-static const char *encoding_of(const struct otlp_http_config *config)
-{
-    return compressions[config->compression];
-}
-
-static enum codec codec_of(const struct otlp_http_config *config)
-{
-    const char *name = encoding_of(config);
-    return strcmp(name, "none") == 0 ? CODEC_NONE : codec_of_http(slice_of_text(name));
-}
-
-/* An endpoint with its scheme: http, where none is configured. Freed with mem_free. */
-static char *url_of(const char *text)
-{
-    bool is_bare = lacks_scheme(text);
-    const char *rest = is_bare && text[0] == '/' ? text + 2 : text;
-    char *url = mem_alloc(strlen("http://") + strlen(rest) + 1);
-    sprintf(url, "%s%s", is_bare ? "http://" : "", rest);
-    return url;
-}
-
-static bool url_check(const char *key, const char *text, struct error *error)
-{
-    struct http_url url;
-    if (text[0] == '\0')
-        return true;
-    char *whole = url_of(text);
-    bool is_valid = http_url_parse(whole, &url, error);
-    mem_free(whole);
-    if (!is_valid)
-        return error_prefix(error, "%s must be a valid URL", key) || error_at(error, key);
-    http_url_clear(&url);
-    return true;
-}
-
 static bool otlp_http_exporter_check(const void *section, struct error *error)
 {
-    enum { LEVEL_MIN = -2, LEVEL_MAX = 9 };
     static const char *const endpoint_keys[SIGNAL_KINDS] = {
         [TRACES] = "traces_endpoint",
         [METRICS] = "metrics_endpoint",
         [LOGS] = "logs_endpoint",
         [PROFILES] = "profiles_endpoint",
     };
-    static const char *const schemes[] = {"http://", "https://", "socks5://", "socks5h://"};
     const struct otlp_http_config *config = section;
     bool has_endpoint = config->endpoint[0] != '\0';
-    if (!url_check("endpoint", config->endpoint, error))
+    if (!exporter_url_check("endpoint", config->endpoint, error))
         return false;
     for (unsigned signal = 0; signal < SIGNAL_KINDS; signal++) {
         has_endpoint |= config->endpoints[signal][0] != '\0';
-        if (!url_check(endpoint_keys[signal], config->endpoints[signal], error))
+        if (!exporter_url_check(endpoint_keys[signal], config->endpoints[signal], error))
             return false;
     }
     if (!has_endpoint)
         return error_set(error, "at least one endpoint must be specified");
 
-    int64_t level = config->compression_params.level;
-    enum codec codec = codec_of(config);
-    bool has_any_level = codec == CODEC_NONE || codec == CODEC_ZSTD || level == 0;
-    bool has_levels = codec == CODEC_GZIP || codec == CODEC_ZLIB;
-    if (!has_any_level && !(has_levels && level >= LEVEL_MIN && level <= LEVEL_MAX))
-        return error_set(error,
-                         "unsupported parameters {Level:%" PRId64
-                         "} for compression type \"%s\": expected %s",
-                         level, encoding_of(config),
-                         has_levels ? "a level of -2 to 9" : "no level") ||
-               error_at(error, "level") || error_at(error, "compression_params");
-
-    bool has_scheme = config->proxy_url[0] == '\0';
-    for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++)
-        has_scheme |= strncasecmp(config->proxy_url, schemes[i], strlen(schemes[i])) == 0;
-    if (!has_scheme)
-        return error_set(error, "proxy_url does not begin with http://, https://, socks5:// or "
-                                "socks5h://; write the scheme, as in http://proxy:3128") ||
-               error_at(error, "proxy_url");
+    if (!http_client_config_check(&config->client, error))
+        return false;
     if (config->proto_version == OTLP_HTTP_1_9 && config->encoding == OTLP_HTTP_JSON)
         return error_set(error, "proto_version \"1.9\" needs encoding: proto") ||
                error_at(error, "proto_version");
-    if (config->middlewares.count > 0)
-        return error_set(error,
-                         "middlewares are not supported by this build yet; remove the key") ||
-               error_at(error, "middlewares");
     return true;
 }
 
@@ -277,7 +120,7 @@ static bool otlp_http_exporter_advise(const void *section, enum signal_kind sign
 {
     const struct otlp_http_config *config = section;
     const char *own = config->endpoints[PROFILES];
-    char *url = url_of(own[0] != '\0' ? own : config->endpoint);
+    char *url = exporter_url(own[0] != '\0' ? own : config->endpoint);
     bool is_pyroscope = signal == PROFILES && pyroscope_fallback_is_likely(url);
     mem_free(url);
     if (!is_pyroscope)
@@ -426,15 +269,14 @@ static bool encode(struct attempt *attempt)
         return false;
     if (exporter->codec == CODEC_NONE)
         return true;
-    int level = (int)config->compression_params.level;
     struct codec_box *codecs = attempt->is_helped ? exporter->helper_codecs : exporter->codecs;
     struct buffer *output;
     const struct codec_input input = {
         .parts = post->parts,
         .parts_count = post->parts_count,
-        .level = level == 0 ? -1 : level,
+        .level = http_client_config_level(&config->client),
     };
-    post->content_encoding = encoding_of(config);
+    post->content_encoding = http_client_config_encoding(&config->client);
     return codec_deflate(codecs, exporter->codec, &input, &output) == CODEC_OK &&
            replace_encoded(attempt, output);
 }
@@ -519,7 +361,7 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
     if (own[0] == '\0' && config->endpoint[0] == '\0')
         return error_set(error, "either endpoint or %s_endpoint must be specified",
                          signal_name(self->signal));
-    char *base = url_of(own[0] != '\0' ? own : config->endpoint);
+    char *base = exporter_url(own[0] != '\0' ? own : config->endpoint);
     exporter->url = own[0] != '\0' ? mem_copy_text(base) : http_url_join(base, paths[self->signal]);
     mem_free(base);
     if (!http_url_parse(exporter->url, &url, error))
@@ -540,7 +382,7 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
         .layout = config->proto_version == OTLP_HTTP_1_9 ? LAYOUT_1_9 : LAYOUT_1_10,
         .unconvertible = counters != NULL ? &counters->unconvertible : NULL,
     };
-    exporter->codec = codec_of(config);
+    exporter->codec = http_client_config_codec(&config->client);
     exporter->codecs = codec_box_create(self->budget);
     exporter->helper_codecs = codec_box_create(self->budget);
     if (!codec_prepare(exporter->codec, error))
@@ -551,40 +393,22 @@ static bool otlp_http_exporter_create(struct component *self, struct error *erro
             .url = exporter->url,
             .compresses = exporter->codec != CODEC_NONE,
             .has_layout_1_9 = config->proto_version == OTLP_HTTP_1_9,
-            .timeout_ns = config->timeout_ns,
+            .timeout_ns = config->client.timeout_ns,
         };
         if (!pyroscope_fallback_create(self, &settings, &exporter->fallback, error))
             return false;
     }
-    return exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
+    return exporter_auth_create(self, &config->client.auth, &exporter->authenticator, error);
 }
 
 static bool otlp_http_exporter_start(struct component *self, struct error *error)
 {
     struct otlp_http_exporter *exporter = otlp_http_exporter_of(self);
     const struct otlp_http_config *config = self->config;
-    int64_t total = config->max_idle_conns;
-    int64_t per_host = config->max_idle_conns_per_host;
-    uint64_t idle_max = total == 0 ? UINT64_MAX : (uint64_t)total;
-    if (per_host != 0 && (uint64_t)per_host < idle_max)
-        idle_max = (uint64_t)per_host;
-    if (total < 0 || per_host < 0)
-        idle_max = 0;
-    struct http_client_settings settings = {
-        .url = exporter->url,
-        .headers = config->headers.pairs,
-        .headers_count = config->headers.count,
-        .timeout_ns = config->timeout_ns,
-        .connections_max =
-            config->max_conns_per_host > 0 ? (uint64_t)config->max_conns_per_host : 0,
-        .idle_connections_max = idle_max,
-        .idle_timeout_ns = config->idle_conn_timeout_ns,
-        .has_keep_alive = !config->disable_keep_alives && idle_max > 0,
-        .forbids_http2 = !config->force_attempt_http2,
-        .proxy_url = config->proxy_url,
-    };
-    exporter->client =
-        exporter_client_create(self, &settings, &config->tls, exporter->authenticator, error);
+    struct http_client_settings settings = http_client_config_settings(&config->client);
+    settings.url = exporter->url;
+    exporter->client = exporter_client_create(self, &settings, &config->client.tls,
+                                              exporter->authenticator, error);
     exporter_client_users(self, &exporter->users);
     if (exporter->client != NULL)
         pyroscope_fallback_start(exporter->fallback, exporter->client, &exporter->users);
