@@ -54,6 +54,7 @@ FLOORS = (
     ("exporters/shared", "what exporters share"),
     ("exporters/pyroscope", "pyroscope: push, ingest and OTLP"),
     ("exporters/prometheus", "prometheus"),
+    ("exporters/zipkin", "zipkin"),
     ("exporters/otlp_http", "otlp_http"),
     ("exporters/otlp_grpc", "otlp_grpc"),
     ("exporters", "debug, nop"),

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces, metrics and logs: checking, JSON, editing, splitting, gathering, printing, reading spans,
- * series for Prometheus. */
+ * series for Prometheus, spans for Zipkin. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 
 #include "exporters/prometheus/metric_store.h"
+#include "exporters/zipkin/zipkin_writer.h"
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
@@ -640,6 +641,32 @@ static void run_series(struct slice request)
     budget_fini(&budget);
 }
 
+static void run_zipkin(struct slice request, enum zipkin_format format)
+{
+    struct zipkin_body body;
+    work_begin();
+    enum zipkin_result result = zipkin_write(request, format, SIZE_MAX / 2, NULL, &body);
+    work_end();
+    assert(result == ZIPKIN_WRITTEN);
+    work_produced(body.text != NULL ? body.text->size : 0);
+    buffer_unref(body.text);
+}
+
+static void run_zipkin_json(struct slice request)
+{
+    run_zipkin(request, ZIPKIN_JSON);
+}
+
+static void run_zipkin_proto(struct slice request)
+{
+    run_zipkin(request, ZIPKIN_PROTO);
+}
+
+static const struct work_stage of_traces[] = {
+    {.name = "JSON for Zipkin", .run = run_zipkin_json, .per_byte_max = 42},
+    {.name = "protobuf for Zipkin", .run = run_zipkin_proto, .per_byte_max = 42},
+};
+
 static const struct work_stage of_metrics[] = {
     {.name = "series for Prometheus", .run = run_series, .per_byte_max = 110},
 };
@@ -671,6 +698,9 @@ int main(int argc, char **argv)
         printf("%s\n", signal_name(signal_at_hand));
         failed += work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
                              sizeof(shapes) / sizeof(shapes[0]), argc, argv);
+        if (signal_at_hand == TRACES)
+            failed += work_check(of_traces, sizeof(of_traces) / sizeof(of_traces[0]), shapes,
+                                 sizeof(shapes) / sizeof(shapes[0]), argc, argv);
         if (signal_at_hand == METRICS) {
             failed +=
                 work_check(of_metrics, 1, shapes, sizeof(shapes) / sizeof(shapes[0]), argc, argv);
