@@ -17,7 +17,7 @@
 #include "src/base/clock.h"
 #include "src/base/hex.h"
 #include "src/base/utf8.h"
-#include "src/base/utf8_lower.h"
+#include "src/base/utf8_case.h"
 #include "src/otlp/json/json_output.h"
 #include "src/otlp/json/value_string.h"
 #include "src/otlp/value.h"
@@ -206,8 +206,8 @@ static struct slice lower(struct writer *writer, struct slice text)
 {
     if (utf8_is_plain_lower(text))
         return text;
-    uint8_t *room = allocate(writer, &writer->scratch, UTF8_LOWER_RATIO_MAX * text.size);
-    return room != NULL ? slice_of(room, utf8_lower(text, room)) : slice_of(NULL, 0);
+    uint8_t *room = allocate(writer, &writer->scratch, UTF8_CASE_GROWTH_MAX * text.size);
+    return room != NULL ? slice_of(room, utf8_to_lower(text, room)) : slice_of(NULL, 0);
 }
 
 /* As strings in protobuf must be: bytes that are not UTF-8 become U+FFFD. */

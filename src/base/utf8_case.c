@@ -212,6 +212,14 @@ static size_t convert(struct slice text, bool is_upper, uint8_t *room)
     return size;
 }
 
+bool utf8_is_plain_lower(struct slice text)
+{
+    for (size_t i = 0; i < text.size; i++)
+        if (text.data[i] >= 0x80 || (text.data[i] >= 'A' && text.data[i] <= 'Z'))
+            return false;
+    return true;
+}
+
 size_t utf8_to_lower(struct slice text, uint8_t *room)
 {
     return convert(text, false, room);
