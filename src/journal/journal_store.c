@@ -668,8 +668,10 @@ static int write_group(struct journal_store *store, struct group *group, bool is
     store->written.bytes += group->amount.bytes;
     store->written_disk_bytes += group->offset - start;
     store->next_id = store->durable_id = id;
-    if (count > 0)
+    if (count > 0) {
         store->last_error = 0;
+        store->closed_until_ns = 0;
+    }
     if (is_flushed && group->low > store->stable_low)
         store->stable_low = group->low;
     pthread_mutex_unlock(&store->mutex);
@@ -712,7 +714,9 @@ struct journal_record *journal_store_commit(struct journal_store *store,
     bool lacks_room = store->last_error == -EDQUOT || store->last_error == -ENOSPC;
     bool makes_room = is_oldest_finished(store, journal_progress_low(&store->progress)) ||
                       (records == NULL && store->has_active);
-    bool is_closed = clock_now_ns() < store->closed_until_ns && !(lacks_room && makes_room);
+    bool is_closed = store->last_error != 0 && clock_now_ns() < store->closed_until_ns &&
+                     !(lacks_room && makes_room);
+    bool is_written = false;
     int failed = is_closed ? store->last_error : 0;
     bool has_lost = store->has_lost_dones;
     pthread_mutex_unlock(&store->mutex);
@@ -738,6 +742,7 @@ struct journal_record *journal_store_commit(struct journal_store *store,
         if (is_first && failed != 0)
             break;
         struct journal_record *left = NULL;
+        is_written = true;
         failed = write_group(store, store->group, is_first, records, &left);
         if (failed == 0) {
             for (struct journal_record *record = records; record != left; record = record->next)
@@ -747,20 +752,23 @@ struct journal_record *journal_store_commit(struct journal_store *store,
         /* What the kernel says of these pages from now on is worth nothing. */
         end_active(store);
     }
-    /* The ids may be on the disk and are not used again: the next segment says where it goes on. */
     uint64_t count = 0;
     for (struct journal_record *record = records; record != NULL; record = record->next, count++)
         record->error = failed;
     pthread_mutex_lock(&store->mutex);
     /* A group that failed had taken the news along. */
-    store->has_lost_dones |= records == NULL || !is_closed;
-    if (!is_closed) {
+    store->has_lost_dones |= is_written;
+    if (is_written) {
+        /* The ids may be on the disk and are not used again: the next segment says where it goes
+         * on. */
         uint64_t first = store->next_id;
         store->next_id += count;
         /* An exporter that is further behind passes over them when it reads on. */
         for (size_t i = 0; i < store->progress.count; i++)
             if (journal_progress_has_room(&store->progress, i, store->next_id))
                 journal_progress_done(&store->progress, i, first, store->next_id);
+    }
+    if (!is_closed) {
         store->last_error = failed;
         store->closed_until_ns = clock_now_ns() + FAILURE_REST_NS;
     }

@@ -698,7 +698,7 @@ MUTANTS = [
     Mutant("journal: a part that is kept outlives one that is lost", "src/core/receipt.c",
            "    receipt->worst.is_kept |= outcome->is_kept;\n", "", ("test_journal_pipeline",)),
     Mutant("journal: news outlives a failed group", "src/journal/journal_store.c",
-           "store->has_lost_dones |= records == NULL || !is_closed;", "store->has_lost_dones |= records == NULL;",
+           "store->has_lost_dones |= is_written;", ";",
            ("test_journal_store",)),
     Mutant("journal: a full segment holds no news back", "src/journal/journal_store.c",
            "bool has_lost = store->has_lost_dones;\n    pthread_mutex_unlock", "bool has_lost = false;\n    pthread_mutex_unlock",

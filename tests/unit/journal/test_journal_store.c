@@ -1640,6 +1640,38 @@ static void a_large_request_without_room_costs_small_ones_nothing(void **state)
     assert_int_equal(read_all(), 1 + TRIES);
 }
 
+/* A group that does not fit into the rest of the segment finds no room for another; a smaller one
+ * behind it does, and nothing is missed between them. Until there is room nothing is taken
+ * unwritten. */
+static void a_group_without_room_leaves_no_gap(void **state)
+{
+    (void)state;
+    enum { SEGMENTS = 3, GROUPS = JOURNAL_SEGMENT_BYTES_MIN / JOURNAL_BLOCK_BYTES - 1 };
+    close_store();
+    disk_max = SEGMENTS * JOURNAL_SEGMENT_BYTES_MIN;
+    open_store();
+    for (size_t i = 0; i < SEGMENTS * GROUPS - 2; i++)
+        assert_int_equal(append_group(1, RECORD_BYTES), 0);
+    assert_int_equal(append_group(1, 3 * JOURNAL_BLOCK_BYTES), -EDQUOT);
+    assert_int_equal(append_group(1, RECORD_BYTES), -EDQUOT); /* rests */
+    clock_fake_advance((uint64_t)2 * NS_PER_S);
+    assert_int_equal(append_group(1, RECORD_BYTES), 0);
+    size_t count = SEGMENTS * GROUPS - 1;
+    assert_int_equal(read_all(), count);
+    assert_int_equal(losses, 0);
+    /* What is finished ends the rest; what is taken then is there. */
+    assert_int_equal(append_group(1, 3 * JOURNAL_BLOCK_BYTES), -EDQUOT);
+    journal_store_done(store, exporter, 1, journal_store_figures(store).next_id);
+    for (size_t i = 0; i < 3; i++)
+        assert_int_equal(append_group(1, RECORD_BYTES), 0);
+    assert_int_equal(read_all(), 3);
+    close_store();
+    disk_cut();
+    open_store();
+    assert_true(read_all() >= 3);
+    assert_int_equal(losses, 0);
+}
+
 /* It takes the place of as many small segments as it needs, at once. */
 static void a_large_request_takes_the_place_of_many_segments(void **state)
 {
@@ -1881,6 +1913,7 @@ int main(void)
         TEST(a_file_with_the_highest_number_changes_nothing),
         TEST(what_lies_before_the_first_record_found_is_wanted),
         TEST(a_large_request_without_room_costs_small_ones_nothing),
+        TEST(a_group_without_room_leaves_no_gap),
         TEST(a_large_request_takes_the_place_of_many_segments),
         TEST(segments_of_failed_writes_take_no_room),
         TEST(the_end_before_an_empty_segment_is_counted),
