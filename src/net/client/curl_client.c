@@ -60,6 +60,7 @@ struct exchange {
     char *location; /* NULL: none */
     bool has_retry_after;
     char retry_after[RETRY_AFTER_BYTES_MAX];
+    char content_encoding[CONTENT_ENCODING_BYTES_MAX];
     struct response_body body;
     char error[CURL_ERROR_SIZE];
 };
@@ -140,7 +141,7 @@ static struct curl_slist *apply_headers(const struct curl_library *library, CURL
 {
     struct curl_slist *list = NULL;
     uint64_t upload = post->bytes > UPLOAD_BYTES_MAX ? UPLOAD_BYTES_MAX : post->bytes;
-    if (request_header_find(settings, "Content-Type") == NULL)
+    if (!settings->is_get && request_header_find(settings, "Content-Type") == NULL)
         add_header(library, &list, "Content-Type: %s", post->content_type);
     if (post->content_encoding != NULL && request_header_find(settings, "Content-Encoding") == NULL)
         add_header(library, &list, "Content-Encoding: %s", post->content_encoding);
@@ -233,6 +234,7 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
     struct slice line = slice_of((const uint8_t *)data, size * count);
     struct slice retry_after = header_value(line, "retry-after:");
     struct slice location = header_value(line, "location:");
+    struct slice encoding = header_value(line, "content-encoding:");
     size_t bytes = size * count;
     exchange->head_bytes += bytes;
     if (exchange->head_bytes > RESPONSE_HEADER_BYTES_MAX)
@@ -241,6 +243,7 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
         exchange->has_head = false;
         exchange->has_retry_after = false;
         memset(exchange->retry_after, 0, sizeof(exchange->retry_after));
+        memset(exchange->content_encoding, 0, sizeof(exchange->content_encoding));
         mem_free(exchange->location);
         exchange->location = NULL;
     } else if (retry_after.data != NULL) {
@@ -248,6 +251,9 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
         exchange->has_retry_after = true;
         if (is_first && retry_after.size > 0 && retry_after.size < sizeof(exchange->retry_after))
             memcpy(exchange->retry_after, retry_after.data, retry_after.size);
+    } else if (encoding.data != NULL) {
+        if (encoding.size > 0 && encoding.size < sizeof(exchange->content_encoding))
+            memcpy(exchange->content_encoding, encoding.data, encoding.size);
     } else if (location.data != NULL) {
         if (exchange->location == NULL && location.size != 0) {
             exchange->location = mem_alloc(location.size + 1);
@@ -264,6 +270,10 @@ static size_t on_body(char *data, size_t size, size_t count, void *arg)
 {
     struct exchange *exchange = arg;
     struct slice bytes = slice_of((const uint8_t *)data, size * count);
+    long status = 0;
+    exchange->client->library->easy_getinfo(exchange->easy, CURLINFO_RESPONSE_CODE, &status);
+    if (status / 100 == 2)
+        exchange->body.sink = exchange->post.sink;
     return response_body_add(&exchange->body, bytes, RESPONSE_BYTES_MAX) ? bytes.size : 0;
 }
 
@@ -347,6 +357,7 @@ static struct http_result result_of(struct exchange *exchange, CURLcode code)
     struct http_result result = {
         .status = (unsigned)status,
         .content_type = slice_of_text(content_type == NULL ? "" : content_type),
+        .content_encoding = slice_of_text(exchange->content_encoding),
         .body = slice_of(exchange->body.data, exchange->body.size),
         .is_cut = exchange->body.is_cut || code != CURLE_OK,
         .location = status / 100 == 3 ? exchange->location : NULL,
@@ -589,12 +600,16 @@ void curl_client_post(struct curl_client *client, const struct http_client_setti
     exchange->headers = apply_headers(library, easy, settings, url, post);
     library->easy_setopt(easy, CURLOPT_PRIVATE, exchange);
     library->easy_setopt(easy, CURLOPT_ERRORBUFFER, exchange->error);
-    library->easy_setopt(easy, CURLOPT_POST, 1L);
-    library->easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->bytes);
-    library->easy_setopt(easy, CURLOPT_READFUNCTION, on_upload);
-    library->easy_setopt(easy, CURLOPT_READDATA, exchange);
-    library->easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
-    library->easy_setopt(easy, CURLOPT_SEEKDATA, exchange);
+    if (settings->is_get) {
+        library->easy_setopt(easy, CURLOPT_HTTPGET, 1L);
+    } else {
+        library->easy_setopt(easy, CURLOPT_POST, 1L);
+        library->easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)post->bytes);
+        library->easy_setopt(easy, CURLOPT_READFUNCTION, on_upload);
+        library->easy_setopt(easy, CURLOPT_READDATA, exchange);
+        library->easy_setopt(easy, CURLOPT_SEEKFUNCTION, on_seek);
+        library->easy_setopt(easy, CURLOPT_SEEKDATA, exchange);
+    }
     library->easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
     library->easy_setopt(easy, CURLOPT_HEADERDATA, exchange);
     library->easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);

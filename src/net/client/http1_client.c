@@ -46,7 +46,8 @@ struct http1_client {
     struct lane *lane;
     char *head;
     size_t head_size;
-    size_t line_size; /* of the head, up to the end of the target */
+    size_t method_size; /* of the head, up to the target */
+    size_t line_size;   /* up to the end of the target */
     struct backend_addresses addresses;
     struct exchange_list waiting;
     struct exchange_list running;
@@ -151,6 +152,7 @@ static void on_response(struct http1_client_conn *connection)
     struct http_result result = {
         .status = response->status,
         .content_type = slice_of_text(response->content_type),
+        .content_encoding = slice_of_text(response->content_encoding),
         .body = http1_response_body(response),
         .is_cut = response->is_cut,
         .location = response->location,
@@ -212,14 +214,13 @@ static void exchange_send(struct exchange *exchange)
     const struct http_post *post = &exchange->post;
     uv_buf_t *buffers = mem_alloc((HEAD_BUFFERS + 2 + post->parts_count) * sizeof(*buffers));
     /* Method, target and the constant headers. */
-    static char method[] = "POST ";
     const struct http1_client *client = exchange->client;
     size_t count = 0;
     if (post->target == NULL) {
         buffers[count++] = (uv_buf_t){.base = client->head, .len = client->head_size};
     } else {
         assert(post->target[0] == '/');
-        buffers[count++] = (uv_buf_t){.base = method, .len = sizeof(method) - 1};
+        buffers[count++] = (uv_buf_t){.base = client->head, .len = client->method_size};
         buffers[count++] =
             (uv_buf_t){.base = (char *)(uintptr_t)post->target, .len = strlen(post->target)};
         buffers[count++] = (uv_buf_t){.base = client->head + client->line_size,
@@ -234,7 +235,7 @@ static void exchange_send(struct exchange *exchange)
         /* uv_buf_t is not const because it is for reading, too. */
         buffers[count++] = (uv_buf_t){.base = (char *)(uintptr_t)bytes.data, .len = bytes.size};
     }
-    int error = http1_client_conn_send(exchange->connection, buffers, count);
+    int error = http1_client_conn_send(exchange->connection, buffers, count, &post->sink);
     mem_free(buffers);
     if (error != 0)
         exchange_fail(exchange, uv_strerror(error));
@@ -375,7 +376,8 @@ struct http1_client *http1_client_create(const struct http_client_settings *sett
     client->lane = settings->lane;
     client->head = request_head_text(settings, url);
     client->head_size = strlen(client->head);
-    client->line_size = strlen("POST ") + strlen(url->target);
+    client->method_size = strlen(request_method(settings)) + 1;
+    client->line_size = client->method_size + strlen(url->target);
     client->job = (struct lane_job){.fn = on_job, .arg = client};
     backend_addresses_init(&client->addresses, settings->lane, url->host, url->port);
     return client;

@@ -90,7 +90,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buffer)
         connection->events->on_response(connection);
     else if (response->state == RESPONSE_FAILED)
         connection->events->on_broken(connection, response->failure);
-    else if (!had_head && response->status != 0)
+    else if (!had_head && response->status != 0 && response->body.sink.take == NULL)
         lane_timer_start(connection->lane, &connection->timer, RESPONSE_BODY_DEADLINE_NS);
 }
 
@@ -126,7 +126,8 @@ struct http1_client_conn *http1_client_conn_create(struct lane *lane,
     return connection;
 }
 
-int http1_client_conn_send(struct http1_client_conn *connection, uv_buf_t *buffers, size_t count)
+int http1_client_conn_send(struct http1_client_conn *connection, uv_buf_t *buffers, size_t count,
+                           const struct response_sink *sink)
 {
     assert(connection->state == HTTP1_CONNECTING || connection->state == HTTP1_IDLE);
     assert(count > 0);
@@ -137,6 +138,7 @@ int http1_client_conn_send(struct http1_client_conn *connection, uv_buf_t *buffe
     connection->is_written = false;
     connection->has_heard = false;
     http1_response_reset(&connection->response);
+    connection->response.sink = *sink;
     int error = 0;
     if (is_first)
         error = uv_read_start((uv_stream_t *)&connection->tcp, on_allocate, on_read);

@@ -122,6 +122,10 @@ static void take_header(struct http1_response *response, struct slice name, stru
         size_t max = sizeof(response->content_type) - 1;
         if (response->content_type[0] == '\0' && value.size > 0)
             memcpy(response->content_type, value.data, value.size < max ? value.size : max);
+    } else if (slice_equal_nocase(name, "content-encoding")) {
+        size_t max = sizeof(response->content_encoding) - 1;
+        if (response->content_encoding[0] == '\0' && value.size > 0)
+            memcpy(response->content_encoding, value.data, value.size < max ? value.size : max);
     } else if (slice_equal_nocase(name, "location")) {
         if (response->location != NULL || value.size == 0 || response->line_status / 100 != 3)
             return;
@@ -145,11 +149,14 @@ static void header_line(struct http1_response *response, struct slice line)
             response->has_retry_after = false;
             response->retry_after[0] = '\0';
             memset(response->content_type, 0, sizeof(response->content_type));
+            memset(response->content_encoding, 0, sizeof(response->content_encoding));
             response->state = RESPONSE_STATUS_LINE;
             return;
         }
         /* The framing of the body (RFC 9112 §6.3). */
         response->status = response->line_status;
+        if (response->status / 100 == 2)
+            response->body.sink = response->sink;
         if (response->status == 204 || response->status == 304)
             return done(response, true);
         if (response->is_chunked) {

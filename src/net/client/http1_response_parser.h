@@ -24,7 +24,7 @@ enum http1_response_state {
     RESPONSE_FAILED,
 };
 
-enum { RETRY_AFTER_BYTES_MAX = 64, CONTENT_TYPE_BYTES_MAX = 128 };
+enum { RETRY_AFTER_BYTES_MAX = 64, CONTENT_TYPE_BYTES_MAX = 256, CONTENT_ENCODING_BYTES_MAX = 32 };
 
 struct http1_response {
     enum http1_response_state state;
@@ -35,7 +35,9 @@ struct http1_response {
     bool has_retry_after;
     char retry_after[RETRY_AFTER_BYTES_MAX]; /* "" when longer */
     char content_type[CONTENT_TYPE_BYTES_MAX];
-    char *location; /* of a redirect, as sent; NULL: none. Valid until reset */
+    char content_encoding[CONTENT_ENCODING_BYTES_MAX];
+    char *location;            /* of a redirect, as sent; NULL: none. Valid until reset */
+    struct response_sink sink; /* gets the body of a response with status 2xx; set after reset */
     /* private: */
     unsigned line_status;
     bool is_http11;

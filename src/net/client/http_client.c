@@ -127,7 +127,8 @@ static void on_done(const struct http_result *result, void *arg)
     bool is_redirect = false;
     for (size_t i = 0; i < sizeof(redirects) / sizeof(redirects[0]); i++)
         is_redirect |= result->status == redirects[i];
-    if (!is_redirect || result->location == NULL || client->is_closing) {
+    if (!is_redirect || result->location == NULL || client->is_closing ||
+        client->settings.forbids_redirects) {
         exchange_end(exchange, result);
         return;
     }

@@ -55,13 +55,18 @@ bool request_header_is_framing(const char *name)
            strcasecmp(name, "Transfer-Encoding") == 0 || strcasecmp(name, "Trailer") == 0;
 }
 
+const char *request_method(const struct http_client_settings *settings)
+{
+    return settings->is_get ? "GET" : "POST";
+}
+
 char *request_head_text(const struct http_client_settings *settings, const struct http_url *url)
 {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     const char *host = request_header_find(settings, "Host");
-    fprintf(out, "POST %s HTTP/1.1\r\nHost: %s\r\n", url->target,
+    fprintf(out, "%s %s HTTP/1.1\r\nHost: %s\r\n", request_method(settings), url->target,
             host != NULL && host[0] != '\0' ? host : url->authority);
     if (request_header_find(settings, "User-Agent") == NULL)
         fprintf(out, "User-Agent: %s\r\n", settings->user_agent);
@@ -104,6 +109,10 @@ size_t request_head_tail(const struct http_client_settings *settings, const stru
     bool has_encoding =
         post->content_encoding != NULL && request_header_find(settings, "Content-Encoding") == NULL;
     assert(strlen(more->key) + strlen(more->value) <= HTTP_POST_HEADER_BYTES_MAX);
+    if (settings->is_get)
+        return (size_t)snprintf(tail, REQUEST_HEAD_TAIL_MAX, "%s%s%s%s\r\n", more->key,
+                                post->header != NULL ? ": " : "", more->value,
+                                post->header != NULL ? "\r\n" : "");
     int size = snprintf(tail, REQUEST_HEAD_TAIL_MAX,
                         "%s%s%s%s%s%s%s%s%s%sContent-Length: %" PRIu64 "\r\n\r\n",
                         has_type ? "Content-Type: " : "", has_type ? post->content_type : "",

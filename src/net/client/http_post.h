@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the HTTP clients (http1_client, curl_client, and http_client above them) have in common: the
- * settings, a POST and its result, and the headers of a request: ours, and the user's over them.
- * Pure functions; any thread. */
+ * settings, a request (a POST or a GET) and its result, and the headers of a request: ours, and the
+ * user's over them. Pure functions; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,6 +10,7 @@
 
 #include "src/base/slice.h"
 #include "src/net/client/request_credentials.h"
+#include "src/net/client/response_body.h"
 
 struct batch_part;
 struct config_pair;
@@ -33,6 +34,8 @@ struct http_client_settings {
     const char *proxy_url;               /* "": from the environment */
     const struct tls_client_config *tls; /* for https; NULL: the defaults */
     bool forbids_http2;
+    bool is_get;            /* requests are GETs, without body; otherwise POSTs */
+    bool forbids_redirects; /* they are results like others */
 };
 
 struct http_result {
@@ -44,7 +47,8 @@ struct http_result {
                                 none */
     bool has_retry_after;
     struct slice content_type;
-    struct slice body; /* cut at RESPONSE_BYTES_MAX */
+    struct slice content_encoding; /* what a sink got is not decoded */
+    struct slice body;             /* cut at RESPONSE_BYTES_MAX */
     bool is_cut;
     const char *location; /* of a redirect (3xx) that was not followed; NULL: none */
 };
@@ -59,8 +63,9 @@ struct http_post {
     const char *content_type;
     const char *content_encoding;     /* NULL: none */
     const struct config_pair *header; /* one more, only for this request; NULL: none */
-    const char *target; /* path and query, encoded, instead of the URL's; NULL: the URL's */
-    http_done_fn done;  /* exactly once, never from inside http_client_post */
+    const char *target;        /* path and query, encoded, instead of the URL's; NULL: the URL's */
+    struct response_sink sink; /* gets the body of a response with status 2xx; not after done */
+    http_done_fn done;         /* exactly once, never from inside http_client_post */
     void *arg;
 };
 
@@ -69,6 +74,8 @@ enum { REQUEST_HEAD_TAIL_MAX = 512 + HTTP_POST_HEADER_BYTES_MAX };
 
 /* Names must be tokens, and values without line ends: no header may inject another one. */
 bool request_headers_check(const struct http_client_settings *settings, struct error *error);
+/* "GET" or "POST". */
+const char *request_method(const struct http_client_settings *settings);
 /* The request line and all headers except those of the body. Free with mem_free. */
 char *request_head_text(const struct http_client_settings *settings, const struct http_url *url);
 /* Content-Type, Content-Encoding, Content-Length and the empty line. Returns the size. */

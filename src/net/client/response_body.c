@@ -13,6 +13,10 @@ enum { CAPACITY_FIRST = 512 };
 bool response_body_add(struct response_body *body, struct slice bytes, size_t max)
 {
     assert(body->size <= body->capacity);
+    if (body->sink.take != NULL) {
+        body->is_cut |= !body->sink.take(bytes, body->sink.arg);
+        return !body->is_cut;
+    }
     assert(body->size <= max);
     size_t room = max - body->size;
     size_t kept = body->is_cut ? 0 : bytes.size < room ? bytes.size : room;

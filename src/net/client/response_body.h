@@ -9,16 +9,25 @@
 
 #include "src/base/slice.h"
 
+/* Takes the bytes of a body as they come, of any number, instead of their being kept. False: it
+ * wants no more of them. */
+struct response_sink {
+    bool (*take)(struct slice bytes, void *arg); /* NULL: there is none */
+    void *arg;
+};
+
 struct response_body {
     uint8_t *data; /* NULL: nothing is kept */
     size_t size;
     size_t capacity;
     uint64_t seen; /* bytes received, kept or not */
-    bool is_cut;   /* more was received than is kept */
+    bool is_cut;   /* more was received than is kept, or than the sink took */
+    struct response_sink sink;
 };
 
 /* Keeps and allocates at most max bytes in all; out of memory cuts, too. False: more than
- * RESPONSE_DRAIN_BYTES_MAX were received, so that closing is cheaper than reading on. */
+ * RESPONSE_DRAIN_BYTES_MAX were received, so that closing is cheaper than reading on; or the sink
+ * wants no more. */
 bool response_body_add(struct response_body *body, struct slice bytes, size_t max);
 /* A no-op on a zeroed struct. */
 void response_body_fini(struct response_body *body);

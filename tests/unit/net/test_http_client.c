@@ -862,6 +862,122 @@ static void a_request_can_have_a_target_of_its_own(void **state)
     }
 }
 
+struct taken {
+    uint64_t bytes;
+    uint64_t most; /* then no more is wanted */
+    bool is_done;
+};
+
+static bool take(struct slice bytes, void *arg)
+{
+    struct taken *taken = arg;
+    assert_false(taken->is_done);
+    taken->bytes += bytes.size;
+    return taken->bytes <= taken->most;
+}
+
+static void get(struct fixture *fixture, struct taken *taken)
+{
+    unsigned before = fixture->seen.done;
+    const struct http_post request = {
+        .sink = {.take = take, .arg = taken}, .done = on_done, .arg = &fixture->seen};
+    http_client_post(fixture->client, &request);
+    turn_until(fixture->lane, &fixture->seen.done, before + 1);
+    taken->is_done = true;
+}
+
+/* Of any size, over both clients; the own one keeps its connection. */
+static void a_get_hands_over_the_body_as_it_comes(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        static const struct backend_step steps[] = {
+            {.response = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Encoding: gzip\r\n"
+                         "Content-Length: 5\r\n\r\nhello"},
+            {.response = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n0123456789abcdef",
+             .repeated = 1 << 16,
+             .closes = true},
+            {.response = "HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ngone"},
+        };
+        const struct config_pair header = {.key = "Accept", .value = "text/plain"};
+        struct fixture fixture;
+        set_up(&fixture, steps, 3);
+        fixture.settings.is_get = true;
+        fixture.settings.headers = &header;
+        fixture.settings.headers_count = 1;
+        if (i == 1)
+            fixture.settings.proxy_url = scripted_backend_url(fixture.backend);
+        if (i == 1)
+            fixture.settings.url = "http://target.example:9100/metrics?a=b";
+        open_client(&fixture);
+        struct taken taken = {.most = UINT64_MAX};
+        get(&fixture, &taken);
+        assert_int_equal(fixture.seen.status, 200);
+        assert_int_equal(taken.bytes, 5);
+        assert_int_equal(fixture.seen.body_size, 0);
+        const char *head = scripted_backend_head(fixture.backend);
+        assert_memory_equal(head, "GET ", 4);
+        assert_null(strstr(head, "Content-"));
+        assert_non_null(strstr(head, "Accept: text/plain\r\n"));
+        taken = (struct taken){.most = UINT64_MAX};
+        get(&fixture, &taken);
+        assert_int_equal(fixture.seen.status, 200);
+        assert_true(taken.bytes > (uint64_t)1 << 20);
+        assert_false(fixture.seen.is_cut);
+        taken = (struct taken){.most = UINT64_MAX};
+        get(&fixture, &taken);
+        assert_int_equal(fixture.seen.status, 404);
+        assert_int_equal(taken.bytes, 0);
+        assert_string_equal(fixture.seen.body, "gone");
+        tear_down(&fixture);
+    }
+}
+
+static void a_body_that_is_not_wanted_ends_the_request(void **state)
+{
+    static const struct backend_step steps[] = {
+        {.response = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n0123456789abcdef",
+         .repeated = 1 << 20,
+         .closes = true}};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        struct fixture fixture;
+        set_up(&fixture, steps, 1);
+        fixture.settings.is_get = true;
+        if (i == 1)
+            fixture.settings.proxy_url = scripted_backend_url(fixture.backend);
+        if (i == 1)
+            fixture.settings.url = "http://target.example:9100/metrics";
+        open_client(&fixture);
+        struct taken taken = {.most = 1000};
+        get(&fixture, &taken);
+        assert_true(fixture.seen.is_cut);
+        assert_true(taken.bytes > 1000 && taken.bytes < (uint64_t)1 << 20);
+        tear_down(&fixture);
+    }
+}
+
+static void redirects_can_be_forbidden(void **state)
+{
+    static const struct backend_step steps[] = {
+        {.response = "HTTP/1.1 302 Found\r\nLocation: /other\r\nContent-Length: 0\r\n\r\n"},
+        {.response = OK_EMPTY}};
+    (void)state;
+    for (int forbids = 0; forbids < 2; forbids++) {
+        struct fixture fixture;
+        set_up(&fixture, steps, 2);
+        fixture.settings.is_get = true;
+        fixture.settings.forbids_redirects = forbids == 1;
+        open_client(&fixture);
+        struct taken taken = {.most = UINT64_MAX};
+        get(&fixture, &taken);
+        assert_int_equal(fixture.seen.status, forbids == 1 ? 302 : 200);
+        if (forbids == 0)
+            assert_memory_equal(scripted_backend_head(fixture.backend), "GET /other ", 11);
+        tear_down(&fixture);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -889,6 +1005,9 @@ int main(void)
         cmocka_unit_test(broken_responses_are_transport_errors),
         cmocka_unit_test(proxies_get_the_absolute_form),
         cmocka_unit_test(a_request_can_have_a_target_of_its_own),
+        cmocka_unit_test(a_get_hands_over_the_body_as_it_comes),
+        cmocka_unit_test(a_body_that_is_not_wanted_ends_the_request),
+        cmocka_unit_test(redirects_can_be_forbidden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
