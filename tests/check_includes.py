@@ -46,6 +46,7 @@ FLOORS = (
     ("receivers", "nop"),
     ("receivers/otlp", "otlp: gRPC, HTTP, JSON"),
     ("receivers/pyroscope", "pyroscope: push and /ingest"),
+    ("receivers/prometheus", "prometheus: scrapes targets"),
     ("connectors", "forward"),
     ("processors/shared", "what processors share"),
     ("processors", "batch, memory_limiter, profile_limits, resource"),

@@ -995,3 +995,8 @@ bool exposition_reader_next(struct exposition_reader *reader, struct exposition_
     reader->is_done = !is_there;
     return is_there;
 }
+
+bool exposition_read_number(struct slice text, double *ret_number)
+{
+    return number_of_label(text, ret_number);
+}

@@ -52,6 +52,14 @@ enum exposition_entry_kind {
     EXPOSITION_ENTRY_SAMPLE,
 };
 
+struct exposition_read_exemplar {
+    const struct prometheus_label *labels; /* with their escapes, as in Go */
+    size_t labels_count;
+    double value;
+    bool has_timestamp;
+    int64_t timestamp_ms; /* Unix time */
+};
+
 /* Text is valid until the next call for an entry, and as long as the body. Which members are set
  * depends on the kind. */
 struct exposition_entry {
@@ -74,13 +82,7 @@ struct exposition_entry {
     bool has_timestamp;
     bool has_exemplar;    /* OpenMetrics */
     int64_t timestamp_ms; /* Unix time */
-    struct {
-        const struct prometheus_label *labels; /* with their escapes, as in Go */
-        size_t labels_count;
-        double value;
-        bool has_timestamp;
-        int64_t timestamp_ms; /* Unix time */
-    } exemplar;
+    struct exposition_read_exemplar exemplar;
 };
 
 /* Not a number, and the mark of a series that ended (prometheus/model/value). */
@@ -118,3 +120,6 @@ void exposition_reader_fini(struct exposition_reader *reader);
 /* The next entry; comments and empty lines are skipped. False: the end of the body, or has_failed
  * is set: then the whole body is to be refused. */
 bool exposition_reader_next(struct exposition_reader *reader, struct exposition_entry *ret_entry);
+/* Reads a number as the values of le and quantile have it (Go's strconv.ParseFloat). False: it is
+ * none. */
+bool exposition_read_number(struct slice text, double *ret_number);

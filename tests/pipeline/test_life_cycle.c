@@ -32,6 +32,8 @@ static const struct {
     {RECEIVER, "otlp",
      "protocols: {grpc: {endpoint: \"127.0.0.1:0\"}, http: {endpoint: \"127.0.0.1:0\"}}"},
     {RECEIVER, "pyroscope", "endpoint: \"127.0.0.1:0\""},
+    {RECEIVER, "prometheus",
+     "config: {scrape_configs: [{job_name: a, static_configs: [{targets: [\"127.0.0.1:9\"]}]}]}"},
     {EXPORTER, "prometheus", "endpoint: \"127.0.0.1:0\""},
     {EXPORTER, "pyroscope", "endpoint: \"http://127.0.0.1:9\""},
     {EXPORTER, "otlp_grpc", "endpoint: \"127.0.0.1:9\""},
