@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/content_table.h"
+#include "src/base/scratch.h"
 #include "src/base/slice.h"
-#include "src/profiles/pprof/content_table.h"
-#include "src/profiles/pprof/scratch.h"
 
 struct budget;
 

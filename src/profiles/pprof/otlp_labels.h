@@ -8,8 +8,8 @@
 #include <stdint.h>
 
 #include "src/base/arena.h"
+#include "src/base/scratch.h"
 #include "src/profiles/pprof/pprof.h"
-#include "src/profiles/pprof/scratch.h"
 
 struct budget;
 struct pprof_writer;

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/base/scratch.h"
 #include "src/profiles/otlp/profile_dictionary.h"
-#include "src/profiles/pprof/scratch.h"
 
 struct budget;
 struct pprof_writer;

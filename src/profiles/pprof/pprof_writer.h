@@ -8,8 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/content_table.h"
 #include "src/base/slice.h"
-#include "src/profiles/pprof/content_table.h"
 #include "src/profiles/pprof/pprof.h"
 
 struct budget;

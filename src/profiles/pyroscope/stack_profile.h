@@ -6,9 +6,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "src/base/scratch.h"
 #include "src/base/slice.h"
 #include "src/profiles/pprof/pprof_writer.h"
-#include "src/profiles/pprof/scratch.h"
 
 struct budget;
 struct buffer;

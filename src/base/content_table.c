@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open addressing, at most half full. Runs on the owner's thread. */
-#include "src/profiles/pprof/content_table.h"
+#include "src/base/content_table.h"
 
 #include <assert.h>
 

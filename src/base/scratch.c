@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Grows charged memory. Runs on the thread of its owner. */
-#include "src/profiles/pprof/scratch.h"
+#include "src/base/scratch.h"
 
 #include <assert.h>
 #include <stdint.h>

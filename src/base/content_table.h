@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/scratch.h"
 #include "src/base/slice.h"
-#include "src/profiles/pprof/scratch.h"
 
 struct budget;
 
