@@ -20,7 +20,6 @@
 #include "src/otlp/schema.h"
 
 enum {
-    FOUND_BYTES_MAX = 24,
     /* tag, length, and as much again for a length that gets longer when its message ends */
     OPEN_BYTES_MAX = 3 * WIRE_SHORT_VARINT_BYTES_MAX,
     OUTPUT_BYTES_FIRST = 64,
@@ -120,23 +119,10 @@ static inline bool is_in(uint32_t set, const struct otlp_field *field)
 static bool __attribute__((cold))
 fail(struct reader *reader, const uint8_t *at, const char *expected)
 {
-    char found[FOUND_BYTES_MAX + 16];
+    char found[JSON_FOUND_BYTES_MAX];
     char place[128] = "";
-    assert(at >= reader->scan.begin && at <= reader->scan.end);
     reader->result = JSON_MALFORMED;
-    /* The token found, cut to fit in a line. */
-    size_t left = (size_t)(reader->scan.end - at);
-    size_t size = 0;
-    while (size < left && size < FOUND_BYTES_MAX && at[size] >= ' ' && at[size] <= '~' &&
-           (size == 0 || strchr(",:[]{} ", at[size]) == NULL))
-        size++;
-    if (left == 0)
-        snprintf(found, sizeof(found), "the end of the text");
-    else if (size == 0)
-        snprintf(found, sizeof(found), "the byte 0x%02x", *at);
-    else
-        snprintf(found, sizeof(found), "%.*s%s", (int)size, (const char *)at,
-                 size == FOUND_BYTES_MAX ? "..." : "");
+    json_scan_found(&reader->scan, at, found);
     /* The innermost known message, and its field. */
     unsigned depth = reader->depth;
     while (depth > 0 && reader->frames[depth - 1].message == NULL)

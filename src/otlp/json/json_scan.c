@@ -4,6 +4,7 @@
 
 #include <assert.h>
 #include <endian.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "src/base/hex.h"
@@ -196,4 +197,23 @@ size_t json_unescape(const struct json_string *string, uint8_t *room)
         at += 2;
     }
     return (size_t)(out - room);
+}
+
+void json_scan_found(const struct json_scan *scan, const uint8_t *at,
+                     char found[JSON_FOUND_BYTES_MAX])
+{
+    enum { TOKEN_BYTES_MAX = 24 };
+    assert(at >= scan->begin && at <= scan->end);
+    size_t left = (size_t)(scan->end - at);
+    size_t size = 0;
+    while (size < left && size < TOKEN_BYTES_MAX && at[size] >= ' ' && at[size] <= '~' &&
+           (size == 0 || strchr(",:[]{} ", at[size]) == NULL))
+        size++;
+    if (left == 0)
+        snprintf(found, JSON_FOUND_BYTES_MAX, "the end of the text");
+    else if (size == 0)
+        snprintf(found, JSON_FOUND_BYTES_MAX, "the byte 0x%02x", *at);
+    else
+        snprintf(found, JSON_FOUND_BYTES_MAX, "%.*s%s", (int)size, (const char *)at,
+                 size == TOKEN_BYTES_MAX ? "..." : "");
 }

@@ -40,6 +40,12 @@ bool json_scan_word(struct json_scan *scan, const char *word);
  * become U+FFFD. Returns the size. */
 size_t json_unescape(const struct json_string *string, uint8_t *room);
 
+/* What is found at that place of the text, for an error: the token, cut to fit in a line, "the byte
+ * 0x07" or "the end of the text". */
+enum { JSON_FOUND_BYTES_MAX = 40 };
+void json_scan_found(const struct json_scan *scan, const uint8_t *at,
+                     char found[JSON_FOUND_BYTES_MAX]);
+
 /* The byte here; 0, which JSON cannot contain, at the end. */
 static inline uint8_t json_scan_peek(const struct json_scan *scan)
 {

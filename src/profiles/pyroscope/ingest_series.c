@@ -4,8 +4,8 @@
 
 #include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/otlp/json/json_walk.h"
 #include "src/profiles/pyroscope/ingest_query.h"
-#include "src/profiles/pyroscope/json_walk.h"
 #include "src/profiles/pyroscope/pprof_upload.h"
 
 #include <string.h>
@@ -74,7 +74,8 @@ static bool read_display_name(struct slice json, struct slice type, struct slice
             }
         }
     }
-    return json_walk_end(&walk) || error_set(error, "sample_type_config: %s", walk.failure);
+    return json_walk_end(&walk) ||
+           error_set(error, "sample_type_config: json: expected %s", walk.failure);
 }
 
 bool ingest_type_of_pprof(const struct pprof *pprof, struct slice display_names,

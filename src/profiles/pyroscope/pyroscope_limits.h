@@ -42,5 +42,4 @@ enum {
     UPLOAD_STACK_BYTES_MAX = 1 << 20,
     UPLOAD_STACKS_MAX = 4000000,
     UPLOAD_NODES_DEPTH_MAX = 65536, /* of a trie or tree */
-    UPLOAD_JSON_DEPTH_MAX = 32,
 };
