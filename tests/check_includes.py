@@ -43,6 +43,7 @@ FLOORS = (
     ("src/join/profiles", "the join: reading and rewriting profiles"),
     ("src/listen", "what components with servers share: addresses, TLS, CORS, logins"),
     ("src/service", "builds, starts, reloads and stops it all; its own telemetry"),
+    ("receivers/shared", "what receivers share"),
     ("receivers", "nop"),
     ("receivers/otlp", "otlp: gRPC, HTTP, JSON"),
     ("receivers/pyroscope", "pyroscope: push and /ingest"),
@@ -68,7 +69,7 @@ FLOORS = (
 ORDER = {folder: number for number, (folder, _) in enumerate(FLOORS)}
 # Components know the floors below them and nothing of each other.
 COMPONENTS = ("receivers", "processors", "exporters", "connectors", "extensions")
-SHARED = ("exporters/shared", "exporters/pyroscope", "processors/shared")
+SHARED = ("exporters/shared", "exporters/pyroscope", "processors/shared", "receivers/shared")
 INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
 OURS = re.compile(r"^(src|receivers|processors|exporters|connectors|extensions|tests)/")
 

@@ -3,6 +3,8 @@
  * its receiver's lane. */
 #include "receivers/otlp/otlp_receiver.h"
 
+#include "receivers/shared/request_pieces.h"
+
 #include "src/base/buffer.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
@@ -189,69 +191,6 @@ void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_re
     client_info_unref(client);
 }
 
-static struct batch *batch_of(enum signal_kind signal, uint64_t items, struct buffer *owner,
-                              struct slice message)
-{
-    struct batch *batch = batch_create(signal, 1);
-    batch_append(batch, owner, message);
-    batch->items = items;
-    return batch;
-}
-
-/* The pieces of a request that would block the lane as a whole. */
-struct otlp_pieces {
-    struct otlp_exchange *exchange;
-    struct client_info *client; /* the request may end before the last piece is offered */
-    struct timer turn;          /* each piece is offered in a turn of its own */
-    size_t count;
-    size_t offered;
-    size_t capacity;
-    struct batch **batches;
-};
-
-static void add_piece(void *arg, struct batch *batch)
-{
-    struct otlp_pieces *pieces = arg;
-    if (pieces->count == pieces->capacity) {
-        pieces->capacity = pieces->capacity * 2 + 16;
-        pieces->batches = (struct batch **)mem_resize(
-            pieces->batches, pieces->capacity * sizeof(pieces->batches[0]));
-    }
-    pieces->batches[pieces->count++] = batch;
-}
-
-static void free_pieces(struct otlp_pieces *pieces)
-{
-    if (pieces == NULL)
-        return;
-    for (size_t i = pieces->offered; i < pieces->count; i++)
-        batch_unref(pieces->batches[i]);
-    client_info_unref(pieces->client);
-    mem_free(pieces->batches);
-    mem_free(pieces);
-}
-
-/* Offers one piece a turn, even after others were refused: the receipt, and so the client, gets the
- * worst outcome. */
-static void offer_piece(struct timer *timer, void *arg)
-{
-    struct otlp_pieces *pieces = arg;
-    assert(!timer_is_running(timer));
-    struct otlp_exchange *exchange = pieces->exchange;
-    struct outlet *outlet = exchange->receiver->base.outlets[exchange->signal];
-    struct batch *piece = pieces->batches[pieces->offered++];
-    bool is_last = pieces->offered == pieces->count;
-    piece->client = client_info_ref(pieces->client);
-    if (is_last) {
-        exchange->pieces = NULL;
-        free_pieces(pieces);
-    } else {
-        lane_timer_start(exchange->receiver->base.lane, &pieces->turn, DENSE_REST_NS);
-    }
-    outlet_offer(outlet, piece, &exchange->receipt);
-    batch_unref(piece);
-}
-
 static void refuse_too_large(struct otlp_exchange *exchange, const char *reason)
 {
     struct outcome outcome = otlp_body_failure(HTTP_BODY_TOO_LARGE, reason);
@@ -272,7 +211,7 @@ struct reading {
     enum { READ, MALFORMED, TOO_LARGE, BUSY } result;
     bool is_normalized; /* profiles: `normalized` and `verdict` are set */
     struct otlp_figures figures;
-    struct otlp_pieces *pieces; /* of a dense request; NULL: it stays whole */
+    struct request_pieces *pieces; /* of a dense request; NULL: it stays whole */
     struct profile_normalized normalized;
     enum profile_verdict verdict;
     char reason[JSON_REASON_BYTES_MAX]; /* MALFORMED, TOO_LARGE */
@@ -293,10 +232,10 @@ static void read_profiles(struct reading *reading)
     case PROFILES_TAKEN:
         if (profile_pieces_are_needed(normalized->request.size, normalized->profiles,
                                       reading->budget)) {
-            struct batch *batch =
-                batch_of(PROFILES, normalized->samples, normalized->owner, normalized->request);
+            struct batch *batch = request_batch(PROFILES, normalized->samples, normalized->owner,
+                                                normalized->request);
             reading->pieces = mem_zalloc(sizeof(*reading->pieces));
-            profile_pieces_cut(batch, DENSE_PROFILES_MAX, reading->budget, add_piece,
+            profile_pieces_cut(batch, DENSE_PROFILES_MAX, reading->budget, request_pieces_add,
                                reading->pieces);
             batch_unref(batch);
         }
@@ -319,7 +258,6 @@ static void read_profiles(struct reading *reading)
 static void read_message(struct reading *reading)
 {
     const char *reason = NULL;
-    const struct otlp_figures *figures = &reading->figures;
     if (reading->encoding == OTLP_JSON) {
         struct buffer *encoded;
         switch (json_read(otlp_request(reading->signal), reading->message, reading->budget,
@@ -353,26 +291,8 @@ static void read_message(struct reading *reading)
         set_reason(reading, reason);
         return;
     }
-    if (figures->items == 0 || figures->messages <= DENSE_MESSAGES_MAX ||
-        reading->message.size / figures->messages >= DENSE_MESSAGE_BYTES_MAX)
-        return;
-    /* Cut a dense request. Pieces without items are left out, as requests without items are. */
-    struct batch *rest =
-        batch_of(reading->signal, figures->items, reading->owner, reading->message);
-    const struct otlp_limit limit = {
-        .bytes_max = rest->bytes * DENSE_MESSAGES_MAX / figures->messages, .cuts_anywhere = true};
-    reading->pieces = mem_zalloc(sizeof(*reading->pieces));
-    while (rest != NULL) {
-        struct batch *head;
-        struct batch *tail;
-        otlp_split(rest, limit, reading->budget, &head, &tail);
-        batch_unref(rest);
-        if (head->items > 0)
-            add_piece(reading->pieces, head);
-        else
-            batch_unref(head);
-        rest = tail;
-    }
+    reading->pieces = request_pieces_cut(reading->signal, reading->owner, reading->message,
+                                         &reading->figures, reading->budget);
 }
 
 /* Offers the message that was read to the pipelines, or responds at once. */
@@ -396,21 +316,16 @@ static void offer_reading(struct otlp_exchange *exchange, struct reading *readin
         otlp_exchange_respond(exchange, &outcome_accepted);
         return;
     }
-    /* Empty messages take more memory than their two bytes when they are edited or indexed. */
-    const struct otlp_figures *figures = &reading->figures;
-    uint64_t needed = 0;
-    if (reading->signal != PROFILES)
-        needed = figures->messages * WIRE_MESSAGE_BYTES_MIN + figures->items * WIRE_ITEM_BYTES_MIN;
-    if (needed > message.size) {
+    if (reading->signal != PROFILES) {
         char reason[REASON_BYTES_MAX];
-        switch (buffer_try_charge(owner, (size_t)(needed - message.size))) {
+        switch (request_charge(owner, message, &reading->figures)) {
         case BUDGET_GIVEN:
             break;
         case BUDGET_TOO_SMALL:
             snprintf(reason, sizeof(reason),
                      "%zu bytes hold %" PRIu64 " messages, which take more than the whole memory "
                      "budget (service::budget_mib); send less at a time",
-                     message.size, figures->messages);
+                     message.size, reading->figures.messages);
             refuse_too_large(exchange, reason);
             return;
         case BUDGET_FULL:
@@ -423,22 +338,19 @@ static void offer_reading(struct otlp_exchange *exchange, struct reading *readin
     receipt_init(&exchange->receipt, on_receipt, exchange);
     struct client_info *client =
         exchange->client != NULL ? client_info_ref(exchange->client) : client_of(exchange);
-    struct otlp_pieces *pieces = reading->pieces;
-    if (pieces == NULL) {
-        struct batch *batch = batch_of(exchange->signal, exchange->items, owner, message);
-        batch->client = client;
-        outlet_offer(exchange->receiver->base.outlets[exchange->signal], batch, &exchange->receipt);
-        batch_unref(batch);
+    struct outlet *outlet = exchange->receiver->base.outlets[exchange->signal];
+    if (reading->pieces != NULL) {
+        struct request_pieces *pieces = reading->pieces;
+        reading->pieces = NULL;
+        request_pieces_offer(pieces, exchange->receiver->base.lane, outlet, client,
+                             &exchange->receipt);
+        client_info_unref(client);
         return;
     }
-    assert(pieces->count > 0);
-    reading->pieces = NULL;
-    exchange->pieces = pieces;
-    pieces->exchange = exchange;
-    pieces->client = client;
-    timer_init(&pieces->turn, offer_piece, pieces);
-    receipt_expect(&exchange->receipt, (unsigned)pieces->count - 1);
-    offer_piece(&pieces->turn, pieces);
+    struct batch *batch = request_batch(exchange->signal, exchange->items, owner, message);
+    batch->client = client;
+    outlet_offer(outlet, batch, &exchange->receipt);
+    batch_unref(batch);
 }
 
 /* Offers or refuses the message, and frees the reading, which may have outlived its request. */
@@ -477,7 +389,7 @@ static void end_reading(struct otlp_exchange *exchange, struct reading *reading)
     }
     if (reading->is_normalized && reading->verdict == PROFILES_TAKEN)
         buffer_unref(reading->normalized.owner);
-    free_pieces(reading->pieces);
+    request_pieces_free(reading->pieces);
     if (reading->is_owner_ours)
         buffer_unref(reading->owner);
 }

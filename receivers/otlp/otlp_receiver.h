@@ -26,7 +26,6 @@
 struct batch;
 struct buffer;
 struct client_info;
-struct otlp_pieces;
 
 /* The settings, as the option tables of otlp_config.c fill them. Constant once loaded; any thread.
  */
@@ -128,9 +127,8 @@ struct otlp_exchange {
     struct client_info *client;  /* authenticated; NULL: created when needed */
     unsigned http_status;        /* HTTP: overrides the one that the code maps to; 0: none */
     bool is_responded;
-    bool is_pending;            /* the receipt is with the pipeline */
-    bool is_helped;             /* the lane's helper reads the body */
-    struct otlp_pieces *pieces; /* to be offered one by one; NULL: none */
+    bool is_pending; /* the receipt is with the pipeline */
+    bool is_helped;  /* the lane's helper reads the body */
     struct grpc_call call;
     uint64_t items;
     uint64_t rejected_profiles; /* malformed Profile messages */
