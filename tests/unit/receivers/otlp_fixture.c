@@ -3,6 +3,7 @@
 #include "tests/unit/receivers/otlp_fixture.h"
 
 #include "receivers/otlp/otlp_receiver.h"
+#include "receivers/zipkin/zipkin_receiver.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/counter.h"
@@ -27,6 +28,7 @@
 enum { TURNS_MAX = 3000, TEXT_MAX = 8192 };
 
 extern const struct component_factory otlp_receiver_factory;
+extern const struct component_factory zipkin_receiver_factory;
 static const struct component_factory sink_factory = {
     .type = "sink",
     .kind = EXPORTER,
@@ -34,8 +36,8 @@ static const struct component_factory sink_factory = {
     .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES,
     .instance_size = sizeof(struct component),
 };
-static const struct component_factory *const factories[] = {&otlp_receiver_factory, &sink_factory,
-                                                            NULL};
+static const struct component_factory *const factories[] = {
+    &otlp_receiver_factory, &zipkin_receiver_factory, &sink_factory, NULL};
 
 struct fixture fixture;
 
@@ -71,13 +73,13 @@ void outlet_offer(struct outlet *outlet, struct batch *batch, struct receipt *re
     memset(&fixture.last, 0, sizeof(fixture.last));
     fixture.last.signal = outlet->signal;
     fixture.last.items = batch->items;
-    for (size_t i = 0; i < batch->parts_count; i++) {
+    for (size_t i = 0; i < batch->parts_count && !fixture.keeps_no_bytes; i++) {
         struct slice bytes = batch->parts[i].bytes;
         assert_true(fixture.last.size + bytes.size <= OFFER_BYTES_MAX);
         memcpy(fixture.last.bytes + fixture.last.size, bytes.data, bytes.size);
         fixture.last.size += bytes.size;
     }
-    assert_int_equal(batch->bytes, fixture.last.size);
+    assert_int_equal(batch->bytes, fixture.keeps_no_bytes ? batch->bytes : fixture.last.size);
     copy_metadata(batch->client);
     if (fixture.holds)
         fixture.held = receipt;
@@ -114,14 +116,14 @@ void outlet_offer_deferred(struct outlet *outlet, size_t place, struct batch *ba
     fail();
 }
 
-static struct config *load(const char *protocols, struct config_problems *problems)
+static struct config *load(const char *type, const char *section, struct config_problems *problems)
 {
     char text[TEXT_MAX];
     const char *locations[] = {text};
     snprintf(text, sizeof(text),
-             "yaml:{receivers: {otlp: %s}, exporters: {sink: {}}, service: {pipelines: {traces: "
-             "{receivers: [otlp], exporters: [sink]}}}}",
-             protocols);
+             "yaml:{receivers: {%s: %s}, exporters: {sink: {}}, service: {pipelines: {traces: "
+             "{receivers: [%s], exporters: [sink]}}}}",
+             type, section, type);
     return config_load(&(struct config_request){.locations = locations,
                                                 .locations_count = 1,
                                                 .factories = factories},
@@ -133,7 +135,7 @@ char *fixture_problems(const char *protocols)
     struct config_problems problems = {.count = 0};
     char *text = calloc(1, TEXT_MAX);
     assert_non_null(text);
-    struct config *config = load(protocols, &problems);
+    struct config *config = load("otlp", protocols, &problems);
     for (size_t i = 0; i < problems.count; i++) {
         size_t used = strlen(text);
         snprintf(text + used, TEXT_MAX - used, "%s\n", problems.texts[i]);
@@ -152,7 +154,8 @@ static const void *config_of(const struct config *config, const char *id)
     return NULL;
 }
 
-void fixture_start(const char *protocols)
+/* The receiver of that factory. */
+static void start(const struct component_factory *factory, const char *section)
 {
     struct config_problems problems = {.count = 0};
     struct error error = {.text = ""};
@@ -162,15 +165,15 @@ void fixture_start(const char *protocols)
     fixture.outcome = outcome_accepted;
     fixture.lane = lane_create(0);
     budget_init(&fixture.budget, 64 * MIB);
-    fixture.config = load(protocols, &problems);
+    fixture.config = load(factory->type, section, &problems);
     if (fixture.config == NULL)
         fail_msg("%s", problems.texts[0]);
     config_problems_clear(&problems);
-    struct component *receiver = mem_zalloc(otlp_receiver_factory.instance_size);
+    struct component *receiver = mem_zalloc(factory->instance_size);
     fixture.receiver = receiver;
-    receiver->factory = &otlp_receiver_factory;
-    receiver->id = "otlp";
-    receiver->config = config_of(fixture.config, "otlp");
+    receiver->factory = factory;
+    receiver->id = factory->type;
+    receiver->config = config_of(fixture.config, factory->type);
     receiver->lane = fixture.lane;
     receiver->budget = &fixture.budget;
     receiver->ledger = &fixture.ledger;
@@ -178,23 +181,35 @@ void fixture_start(const char *protocols)
     receiver->outlets[TRACES] = &outlets[0];
     receiver->outlets[METRICS] = &outlets[1]; /* logs have no pipeline */
     receiver->outlets[PROFILES] = &outlets[2];
-    receiver->counters = mem_zalloc(otlp_receiver_factory.counters_size);
-    if (!otlp_receiver_factory.create(receiver, &error) ||
-        !otlp_receiver_factory.start(receiver, &error))
+    receiver->counters = mem_zalloc(factory->counters_size);
+    if (!factory->create(receiver, &error) || !factory->start(receiver, &error))
         fail_msg("%s", error.text);
-    struct http_server *const *servers = ((struct otlp_receiver *)receiver)->servers;
-    if (servers[OTLP_GRPC] != NULL)
-        snprintf(fixture.grpc_address, sizeof(fixture.grpc_address), "%s",
-                 http_server_address(servers[OTLP_GRPC]));
-    if (servers[OTLP_HTTP] != NULL)
-        snprintf(fixture.http_address, sizeof(fixture.http_address), "%s",
-                 http_server_address(servers[OTLP_HTTP]));
+}
+
+static void keep_address(char address[64], const struct http_server *server)
+{
+    if (server != NULL)
+        snprintf(address, 64, "%s", http_server_address(server));
+}
+
+void fixture_start(const char *protocols)
+{
+    start(&otlp_receiver_factory, protocols);
+    struct otlp_receiver *receiver = (struct otlp_receiver *)fixture.receiver;
+    keep_address(fixture.grpc_address, receiver->servers[OTLP_GRPC]);
+    keep_address(fixture.http_address, receiver->servers[OTLP_HTTP]);
+}
+
+void fixture_start_zipkin(const char *section)
+{
+    start(&zipkin_receiver_factory, section);
+    keep_address(fixture.http_address, ((struct zipkin_receiver *)fixture.receiver)->server);
 }
 
 void fixture_begin_stop(void)
 {
     fixture.is_stopping = true;
-    otlp_receiver_factory.stop(fixture.receiver);
+    fixture.receiver->factory->stop(fixture.receiver);
 }
 
 void fixture_stop(void)
@@ -206,7 +221,7 @@ void fixture_stop(void)
         clock_fake_advance(10 * (uint64_t)NS_PER_MS);
     }
     assert_true(fixture.is_stopped);
-    otlp_receiver_factory.destroy(fixture.receiver);
+    fixture.receiver->factory->destroy(fixture.receiver);
     mem_free(fixture.receiver->counters);
     mem_free(fixture.receiver);
     config_destroy(fixture.config);
@@ -242,7 +257,8 @@ void fixture_turn_until_closed(struct h2_peer *peer, int32_t id)
 uint64_t fixture_count(const char *metric, const char *transport, enum signal_kind signal)
 {
     const uint8_t *counters = fixture.receiver->counters;
-    for (const struct counter_row *row = otlp_receiver_factory.counters; row->name != NULL; row++)
+    const struct counter_row *rows = fixture.receiver->factory->counters;
+    for (const struct counter_row *row = rows; row->name != NULL; row++)
         if (strcmp(row->name, metric) == 0 &&
             strcmp(row->label_value != NULL ? row->label_value : "", transport) == 0)
             return counter_read((const counter *)(const void *)(counters + row->offset) + signal);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An otlp receiver on a hand-turned lane, between loopback clients and a pipeline that records what
- * it is offered and resolves it as configured. */
+/* An otlp or a zipkin receiver on a hand-turned lane, between loopback clients and a pipeline that
+ * records what it is offered and resolves it as configured. */
 #pragma once
 
 #include "src/base/budget.h"
@@ -32,6 +32,7 @@ struct fixture {
     struct outcome outcome; /* the result of the pipeline */
     bool holds;             /* it comes later: held */
     struct receipt *held;
+    bool keeps_no_bytes; /* of offers, which are too large */
     unsigned offers;
     struct offered last;
     bool is_stopping;
@@ -44,6 +45,8 @@ extern struct fixture fixture;
 
 /* protocols: YAML flow text of the map below receivers::otlp. Listens on random ports. */
 void fixture_start(const char *protocols);
+/* The same with a zipkin receiver: YAML flow text of its section; http_address is its address. */
+void fixture_start_zipkin(const char *section);
 /* Loads only; returns the problems' messages joined by newlines, "" when it loads. To be freed. */
 char *fixture_problems(const char *protocols);
 /* Tells the receiver to stop, no more. */
