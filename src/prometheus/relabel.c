@@ -457,7 +457,7 @@ static bool rule_init(struct rule *rule, const struct relabel_config *config,
                       enum relabel_names names, struct error *error)
 {
     struct matcher matcher;
-    enum action action;
+    enum action action = ACTION_REPLACE;
     if (!check_rule(config, names, &action, &matcher, error))
         return false;
     const char *target = text_or(config->target_label, "");
