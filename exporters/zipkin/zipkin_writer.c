@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "exporters/zipkin/zipkin_address.h"
 #include "exporters/zipkin/zipkin_tags.h"
 #include "src/base/arena.h"
 #include "src/base/buffer.h"
@@ -18,6 +17,7 @@
 #include "src/base/hex.h"
 #include "src/base/utf8.h"
 #include "src/base/utf8_case.h"
+#include "src/net/syntax/ip_address.h"
 #include "src/otlp/json/json_output.h"
 #include "src/otlp/json/value_string.h"
 #include "src/otlp/value.h"
@@ -279,7 +279,8 @@ struct endpoint {
     bool exists;
     struct slice service_name;
     bool has_address;
-    struct zipkin_address address;
+    bool is_ipv6; /* written like one: it has a colon */
+    uint8_t address[IPV6_BYTES];
     uint16_t port;
 };
 
@@ -309,16 +310,40 @@ static bool take_known(struct writer *writer, const struct known_tags *known, en
     return true;
 }
 
+/* As strconv.ParseUint does: 0 when text is no number; the largest port when it is a larger one. */
+static uint16_t read_port(struct slice text)
+{
+    uint32_t port = 0;
+    for (size_t i = 0; i < text.size; i++) {
+        unsigned digit = (unsigned)text.data[i] - '0';
+        if (digit > 9)
+            return 0;
+        port = port * 10 + digit;
+        if (port > UINT16_MAX)
+            return UINT16_MAX;
+    }
+    return (uint16_t)port;
+}
+
+/* As net.IP: IPv4 has four bytes, but for an IPv4 address that is written as IPv6. */
+static struct slice address_of(const struct endpoint *endpoint)
+{
+    size_t skipped = endpoint->is_ipv6 ? 0 : IPV6_BYTES - IPV4_BYTES;
+    return slice_of(endpoint->address + skipped, IPV6_BYTES - skipped);
+}
+
 static struct endpoint read_endpoint(struct writer *writer, const struct known_tags *known,
                                      struct slice service_name, enum known_key address,
                                      enum known_key port)
 {
     struct endpoint endpoint = {.service_name = service_name};
     struct slice text;
-    if (take_known(writer, known, address, &text))
-        endpoint.has_address = zipkin_address_read(text, &endpoint.address);
+    if (take_known(writer, known, address, &text)) {
+        endpoint.has_address = ip_address_parse(text, endpoint.address);
+        endpoint.is_ipv6 = endpoint.has_address && memchr(text.data, ':', text.size) != NULL;
+    }
     if (take_known(writer, known, port, &text))
-        endpoint.port = zipkin_port_read(text);
+        endpoint.port = read_port(text);
     endpoint.exists = service_name.size > 0 || endpoint.has_address;
     return endpoint;
 }
@@ -326,7 +351,7 @@ static struct endpoint read_endpoint(struct writer *writer, const struct known_t
 static void write_endpoint_json(struct writer *writer, const char *name,
                                 const struct endpoint *endpoint)
 {
-    char text[ZIPKIN_ADDRESS_TEXT_MAX];
+    char text[IP_ADDRESS_STRING_MAX];
     const char *comma = "";
     if (!endpoint->exists)
         return;
@@ -338,9 +363,9 @@ static void write_endpoint_json(struct writer *writer, const char *name,
     }
     if (endpoint->has_address) {
         put(writer, comma);
-        size_t size = zipkin_address_text(&endpoint->address, text);
-        put_member_string(
-            writer, endpoint->address.is_v6 ? "\"ipv6\":" : "\"ipv4\":", slice_of(text, size));
+        size_t size = ip_address_print(address_of(endpoint), text);
+        put_member_string(writer,
+                          endpoint->is_ipv6 ? "\"ipv6\":" : "\"ipv4\":", slice_of(text, size));
         comma = ",";
     }
     if (endpoint->port > 0) {
@@ -356,7 +381,7 @@ static void write_endpoint_proto(struct writer *writer, uint32_t number,
     if (!endpoint->exists)
         return;
     struct slice service_name = valid(writer, endpoint->service_name);
-    struct slice address = zipkin_address_bytes(&endpoint->address);
+    struct slice address = address_of(endpoint);
     size_t size = service_name.size > 0 ? wire_field_size(ENDPOINT_SERVICE, service_name.size) : 0;
     size += endpoint->has_address ? wire_field_size(ENDPOINT_IPV4, address.size) : 0;
     size += endpoint->port > 0 ? 1 + wire_varint_size(endpoint->port) : 0;
@@ -367,7 +392,7 @@ static void write_endpoint_proto(struct writer *writer, uint32_t number,
     if (service_name.size > 0)
         wire_write_bytes(&field, ENDPOINT_SERVICE, service_name);
     if (endpoint->has_address)
-        wire_write_bytes(&field, endpoint->address.is_v6 ? ENDPOINT_IPV6 : ENDPOINT_IPV4, address);
+        wire_write_bytes(&field, endpoint->is_ipv6 ? ENDPOINT_IPV6 : ENDPOINT_IPV4, address);
     if (endpoint->port > 0)
         wire_write_number(&field, ENDPOINT_PORT, endpoint->port);
     end_field(writer, &field);
