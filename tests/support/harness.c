@@ -218,6 +218,12 @@ enum { AWAIT_MAX = 6000, AWAIT_REAL_MS = 5, AWAIT_STEP_MS = 20 };
 
 void harness_await(struct harness *harness, bool (*is_done)(void *arg), void *arg, const char *what)
 {
+    harness_await_long(harness, is_done, arg, what, AWAIT_STEP_MS * MS);
+}
+
+void harness_await_long(struct harness *harness, bool (*is_done)(void *arg), void *arg,
+                        const char *what, uint64_t step_ns)
+{
     harness_turn(harness);
     for (unsigned i = 0; !is_done(arg); i++) {
         struct pollfd events[HARNESS_LANES_MAX];
@@ -231,7 +237,7 @@ void harness_await(struct harness *harness, bool (*is_done)(void *arg), void *ar
         if (poll(events, harness->lanes_count, AWAIT_REAL_MS) > 0)
             harness_turn(harness);
         else
-            harness_advance(harness, AWAIT_STEP_MS * MS);
+            harness_advance(harness, step_ns);
     }
 }
 

@@ -93,6 +93,10 @@ void harness_advance(struct harness *harness, uint64_t by_ns);
  * when that takes more than half a minute of real time. */
 void harness_await(struct harness *harness, bool (*is_done)(void *arg), void *arg,
                    const char *what);
+/* The same of what takes minutes of the fake clock: it goes on by step_ns whenever nothing happens
+ * for some milliseconds. */
+void harness_await_long(struct harness *harness, bool (*is_done)(void *arg), void *arg,
+                        const char *what, uint64_t step_ns);
 /* From now on every exporter accepts, also what it holds. */
 void harness_let_go(const struct harness *harness);
 /* Begins to stop; has_stopped follows from turns. */
