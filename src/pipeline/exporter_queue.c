@@ -654,10 +654,13 @@ static bool take_next(struct exporter_queue *queue, bool has_consumer, bool is_s
 }
 
 /* Takes what waits while there is a free consumer, or no use in waiting for one. A large export
- * ends the turn, so that others get theirs. */
+ * ends the turn, so that others get theirs, and so do many: a piece of a profile can be as large as
+ * the whole dictionary, and what an exporter sends at once, or what is too large for it, holds no
+ * consumer. */
 static void dispatch(void *arg)
 {
     struct exporter_queue *queue = arg;
+    uint64_t until_ns = clock_now_ns() + EXPORTER_TURN_NS;
     while (queue->ring != NULL &&
            (ring_depth(queue->ring) > 0 ||
             (queue->has_batch && partitions_due(&queue->partitions) != NULL))) {
@@ -677,6 +680,8 @@ static void dispatch(void *arg)
             give_up_consumer(queue, has_consumer, is_scout);
             break;
         }
+        if (clock_now_ns() >= until_ns)
+            lane_rest(queue->exporter->lane);
         if (lane_is_resting(queue->exporter->lane)) {
             lane_defer(queue->exporter->lane, &queue->job);
             return;

@@ -20,3 +20,5 @@ enum {
 /* Work of one turn of the loop, with that of stages without a queue, after which a processor offers
  * no more batches. */
 #define DOWNSTREAM_TURN_NS ((uint64_t)5 * NS_PER_MS)
+/* Work of one turn of the loop after which a queue begins no more exports. */
+#define EXPORTER_TURN_NS ((uint64_t)5 * NS_PER_MS)

@@ -7,6 +7,7 @@
 #include "src/base/buffer.h"
 #include "src/base/limits.h"
 #include "src/core/client_info.h"
+#include "src/pipeline/pipeline_limits.h"
 #include "src/service/service_parts.h"
 
 #include <setjmp.h>
@@ -557,6 +558,33 @@ static void bytes_cut_too_and_what_cannot_be_cut_is_lost(void **state)
     harness_destroy(h);
 }
 
+static void a_turn_ends_when_its_time_is_over(void **state)
+{
+    enum { ITEMS = 60, LATER = 7 };
+    static const char *const batches[] = {
+        "batch: {min_size: 1, max_size: 1, flush_timeout: 1h}",
+        "batch: {min_size: 100, max_size: 100, flush_timeout: 1h}, queue_size: 1000",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(batches) / sizeof(batches[0]); i++) {
+        char yaml[512];
+        snprintf(yaml, sizeof(yaml), QUEUE("%s"), batches[i]);
+        struct harness *h = harness_create(yaml);
+        struct test_exporter *exporter = harness_exporter(h, "test");
+        exporter->cost_ns = EXPORTER_TURN_NS / 2;
+        if (i == 0)
+            harness_send(h, ITEMS);
+        else
+            for (unsigned sent = 0; sent < ITEMS; sent++)
+                harness_send(h, 100);
+        harness_turn(h);
+        harness_send_now(h, i == 0 ? LATER : 100);
+        assert_int_equal(exporter->delivered_items, i == 0 ? ITEMS + LATER : (ITEMS + 1) * 100);
+        assert_int_equal(exporter->most_in_turn, 2);
+        harness_destroy(h);
+    }
+}
+
 static void partitions_keep_clients_apart(void **state)
 {
     (void)state;
@@ -648,6 +676,7 @@ int main(void)
         cmocka_unit_test(a_request_holds_its_room_until_all_its_pieces_are_done),
         cmocka_unit_test(one_failed_piece_fails_the_requests_in_it),
         cmocka_unit_test(bytes_cut_too_and_what_cannot_be_cut_is_lost),
+        cmocka_unit_test(a_turn_ends_when_its_time_is_over),
         cmocka_unit_test(partitions_keep_clients_apart),
         cmocka_unit_test(wrong_configurations_are_named),
         cmocka_unit_test(full_consumers_hold_the_gathering_back_and_lose_nothing),
