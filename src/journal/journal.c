@@ -19,6 +19,7 @@
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
+#include "src/journal/journal_names.h"
 #include "src/journal/journal_progress.h"
 
 #define REFUSALS(place, why)                                                                       \
@@ -853,6 +854,7 @@ struct journal *journal_create(const struct journal_settings *settings, struct e
             .given = mem_zalloc(GIVEN_WORDS * sizeof(uint64_t)),
         };
     }
+    journal_names_write(store);
     struct journal_damage tail = journal_store_tail(store);
     if (tail.records > 0)
         on_damage(&tail, journal);

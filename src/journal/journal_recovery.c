@@ -17,6 +17,7 @@
 #include "src/base/fileops.h"
 #include "src/base/mem.h"
 #include "src/journal/journal_files.h"
+#include "src/journal/journal_names.h"
 #include "src/journal/journal_reader.h"
 
 enum { KEY_BYTES = 12 }; /* the key and its checksum, in the file "key" */
@@ -362,6 +363,7 @@ static int recover(struct journal_store *store, struct candidate *candidates, si
             end_id = candidates[i - 1].previous_end;
     }
     store->segments_count = count;
+    journal_names_read(store);
     for (size_t i = 0; i < store->progress.count; i++)
         if (store->progress.exporters[i].low >= store->next_id)
             store->progress.exporters[i].owed = (struct journal_amount){0};

@@ -437,6 +437,21 @@ static void what_is_finished_just_before_a_stop_is_not_given_again(void **state)
         assert_int_equal(journal_backlog(journal, i), 0);
 }
 
+/* For a start that finds no checkpoint. */
+static void the_names_of_the_exporters_are_on_disk(void **state)
+{
+    static const char names[] = "traces/a\0traces/b";
+    char path[sizeof(directory) + sizeof("/exporters")];
+    char *text;
+    size_t size;
+    (void)state;
+    snprintf(path, sizeof(path), "%s/exporters", directory);
+    assert_int_equal(file_read_whole(path, 1024, &text, &size), 0);
+    assert_int_equal(size, 4 + sizeof(names));
+    assert_memory_equal(text + 4, names, sizeof(names));
+    mem_free(text);
+}
+
 /* Damages the record on the disk, so many bytes before its payload. */
 static void spoil(uint64_t serial, size_t before)
 {
@@ -580,6 +595,7 @@ int main(void)
         TEST(a_wall_clock_that_is_set_back_stops_nothing),
         TEST(what_was_not_finished_comes_back_after_a_restart),
         TEST(what_is_finished_just_before_a_stop_is_not_given_again),
+        TEST(the_names_of_the_exporters_are_on_disk),
         TEST(what_is_given_is_not_finished_by_damage),
         TEST(a_journal_that_is_full_says_so_until_it_is_not),
         TEST(a_read_without_room_forgets_no_damage),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One journal on a simulated disk: what a commit costs, when disk space comes back, and what
  * remains after bits, blocks or files were spoiled. */
+#include "src/journal/journal_names.h"
 #include "src/journal/journal_reader.h"
 #include "src/journal/journal_store.h"
 
@@ -1813,6 +1814,50 @@ static void files_that_are_away_for_a_moment_are_not_lost(void **state)
     assert_int_equal(losses, 0);
 }
 
+static bool backlog_of(const char *name, struct journal_backlog *ret_backlog)
+{
+    for (size_t i = 0; journal_store_backlog(store, i, ret_backlog); i++)
+        if (strcmp(ret_backlog->name, name) == 0)
+            return true;
+    return false;
+}
+
+/* Nothing but the file of names tells of it. */
+static void one_that_is_gone_is_known_without_a_checkpoint(void **state)
+{
+    static const char *const damaged[] = {NULL, "exporters"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct journal_backlog backlog;
+        size_t size;
+        exporter_of("gone");
+        journal_names_write(store);
+        append_groups(1, 20);
+        pay_all(exporter, 1, 21);
+        close_store();
+        list_names(1);
+        disk_file(names[0], &size)[JOURNAL_BLOCK_BYTES + 20] ^= 1;
+        if (damaged[i] != NULL)
+            disk_file(damaged[i], &size)[9] ^= 1;
+        open_store();
+        journal_store_forget_finished(store);
+        assert_int_equal(read_all(), 20);
+        assert_int_equal(backlog_of("gone", &backlog), damaged[i] == NULL);
+        if (damaged[i] == NULL) {
+            assert_false(backlog.is_configured);
+            assert_int_equal(backlog.records, 20);
+            assert_int_equal(backlog.amount.bytes, 20 * RECORD_BYTES);
+            pay_all(exporter, 1, 21);
+            journal_store_commit(store, NULL);
+            assert_int_equal(read_for("gone"), 20);
+        }
+        close_store();
+        disk_stop();
+        disk_start(12);
+        open_store();
+    }
+}
+
 /* "new" is first known by the second segment, whose checkpoint is damaged, and records before it
  * cannot be read: it gets what came since all the same. */
 static void one_that_was_new_behind_what_cannot_be_read_gets_its_records(void **state)
@@ -1920,6 +1965,7 @@ int main(void)
         TEST(patience_goes_on_with_the_next_reader),
         TEST(a_segment_of_a_later_version_holds_no_room),
         TEST(files_that_are_away_for_a_moment_are_not_lost),
+        TEST(one_that_is_gone_is_known_without_a_checkpoint),
         TEST(one_that_was_new_behind_what_cannot_be_read_gets_its_records),
         TEST(a_key_that_cannot_be_read_is_not_replaced),
     };
