@@ -11,6 +11,7 @@
 #include "src/config/field.h"
 #include "src/otlp/json/value_string.h"
 #include "src/prometheus/exposition.h"
+#include "src/prometheus/metric_target.h"
 
 enum { SCRATCH_BYTES_MAX = 64 << 20 }; /* for the labels of one series */
 
@@ -38,62 +39,31 @@ struct metric_hash metric_hash_of_attributes(uint64_t seed, struct slice message
     return sum;
 }
 
-/* KeyValue: 1 key, 2 value. */
-struct attribute {
-    struct slice key;
-    struct slice value; /* encoded */
-};
-
-static struct attribute attribute_read(struct slice bytes)
-{
-    struct attribute attribute = {.key = {0}};
-    struct wire_reader reader = wire_reader_of(bytes);
-    struct wire_field field;
-    while (wire_next_field(&reader, &field)) {
-        if (field.number == 1)
-            attribute.key = field.bytes;
-        else if (field.number == 2)
-            attribute.value = field.bytes;
-    }
-    return attribute;
-}
-
 struct resource_view resource_view_of(uint64_t seed, struct slice resource)
 {
-    static const uint8_t absent = 0;
     struct resource_view view = {.attributes = resource};
     struct metric_items items = metric_items_of(resource, 1);
     struct slice bytes;
     while (metric_items_next(&items, &bytes)) {
-        struct attribute attribute = attribute_read(bytes);
+        struct metric_attribute attribute = metric_attribute_read(bytes);
         hash_add(&view.hash, metric_hash_of(seed, bytes));
         view.count++;
-        /* The first of equal keys counts, as in pdata's maps. An empty value has data nevertheless.
-         */
-        if (attribute.value.data == NULL)
-            attribute.value = slice_of(&absent, 0);
-        if (slice_equal_text(attribute.key, "service.name") && view.service.data == NULL)
-            view.service = attribute.value;
-        else if (slice_equal_text(attribute.key, "service.namespace") &&
-                 view.name_space.data == NULL)
-            view.name_space = attribute.value;
-        else if (slice_equal_text(attribute.key, "service.instance.id") &&
-                 view.instance.data == NULL)
-            view.instance = attribute.value;
+        metric_target_take(&view.target, &attribute);
     }
     struct {
         struct metric_hash service;
         struct metric_hash name_space;
         struct metric_hash instance;
         uint64_t has;
-    } target = {.has = (view.service.data != NULL) + 2u * (view.instance.data != NULL)};
-    if (view.service.data != NULL) {
-        target.service = metric_hash_of(seed, view.service);
-        target.name_space = metric_hash_of(seed, view.name_space);
+    } target = {.has =
+                    (view.target.service.data != NULL) + 2u * (view.target.instance.data != NULL)};
+    if (view.target.service.data != NULL) {
+        target.service = metric_hash_of(seed, view.target.service);
+        target.name_space = metric_hash_of(seed, view.target.name_space);
     }
-    if (view.instance.data != NULL)
-        target.instance = metric_hash_of(seed, view.instance);
-    view.target = metric_hash_of(seed, slice_of(&target, sizeof(target)));
+    if (view.target.instance.data != NULL)
+        target.instance = metric_hash_of(seed, view.target.instance);
+    view.target_hash = metric_hash_of(seed, slice_of(&target, sizeof(target)));
     return view;
 }
 
@@ -121,7 +91,7 @@ static struct slice labels_text(struct metric_labels *labels, struct slice value
 
 /* prefix: of the key before it is translated. */
 static void labels_add(struct metric_labels *labels, const char *prefix,
-                       const struct attribute *attribute)
+                       const struct metric_attribute *attribute)
 {
     size_t prefix_bytes = strlen(prefix);
     struct slice key = attribute->key;
@@ -155,19 +125,13 @@ static int compare_labels(const void *a, const void *b)
     return order != 0 ? order : (left > right) - (left < right);
 }
 
-static bool is_service_key(struct slice key)
-{
-    return slice_equal_text(key, "service.name") || slice_equal_text(key, "service.namespace") ||
-           slice_equal_text(key, "service.instance.id");
-}
-
 static void labels_add_attributes(struct metric_labels *labels, struct slice message,
                                   uint32_t number, const char *prefix)
 {
     struct metric_items items = metric_items_of(message, number);
     struct slice bytes;
     while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
-        struct attribute attribute = attribute_read(bytes);
+        struct metric_attribute attribute = metric_attribute_read(bytes);
         labels_add(labels, prefix, &attribute);
     }
 }
@@ -187,8 +151,8 @@ static void labels_sort_keys(struct metric_labels *labels, const struct resource
     labels->keys_of = resource->attributes.data;
     labels->keys_count = 0;
     while (metric_items_next(&items, &bytes)) {
-        struct slice key = attribute_read(bytes).key;
-        if (labels->settings->has_service || !is_service_key(key))
+        struct slice key = metric_attribute_read(bytes).key;
+        if (labels->settings->has_service || !metric_target_has(key))
             labels->keys[labels->keys_count++] = key;
     }
     qsort(labels->keys, labels->keys_count, sizeof(labels->keys[0]), compare_keys);
@@ -211,15 +175,15 @@ static void labels_add_point(struct metric_labels *labels, const struct resource
     }
     labels_sort_keys(labels, resource);
     while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
-        struct attribute attribute = attribute_read(bytes);
+        struct metric_attribute attribute = metric_attribute_read(bytes);
         if (bsearch(&attribute.key, labels->keys, labels->keys_count, sizeof(labels->keys[0]),
                     compare_keys) == NULL)
             labels_add(labels, "", &attribute);
     }
     items = metric_items_of(resource->attributes, 1);
     while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
-        struct attribute attribute = attribute_read(bytes);
-        if (settings->has_service || !is_service_key(attribute.key))
+        struct metric_attribute attribute = metric_attribute_read(bytes);
+        if (settings->has_service || !metric_target_has(attribute.key))
             labels_add(labels, "", &attribute);
     }
 }
@@ -247,7 +211,7 @@ static void labels_add_scope(struct metric_labels *labels, const struct scope_vi
     struct metric_items items = metric_items_of(scope->attributes, 3);
     struct slice bytes;
     while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
-        struct attribute attribute = attribute_read(bytes);
+        struct metric_attribute attribute = metric_attribute_read(bytes);
         if (!slice_equal_text(attribute.key, "name") &&
             !slice_equal_text(attribute.key, "version") &&
             !slice_equal_text(attribute.key, "schema_url"))
@@ -258,33 +222,17 @@ static void labels_add_scope(struct metric_labels *labels, const struct scope_vi
     labels_add_named(labels, slice_of_text("otel_scope_schema_url"), scope->schema_url);
 }
 
-/* service.namespace/service.name */
-static struct slice job_of(struct metric_labels *labels, const struct resource_view *resource)
-{
-    struct slice name = labels_text(labels, resource->service);
-    if (resource->name_space.data == NULL || labels->failure != NULL)
-        return name;
-    struct slice space = labels_text(labels, resource->name_space);
-    uint8_t *job = arena_try_alloc(&labels->arena, space.size + 1 + name.size);
-    if (job == NULL) {
-        fail_memory(labels);
-        return name;
-    }
-    if (space.size > 0)
-        memcpy(job, space.data, space.size);
-    job[space.size] = '/';
-    if (name.size > 0)
-        memcpy(job + space.size + 1, name.data, name.size);
-    return slice_of(job, space.size + 1 + name.size);
-}
-
 static void labels_add_target(struct metric_labels *labels, const struct resource_view *resource)
 {
-    if (resource->service.data != NULL)
-        labels_add_named(labels, slice_of_text("job"), job_of(labels, resource));
-    if (resource->instance.data != NULL)
-        labels_add_named(labels, slice_of_text("instance"),
-                         labels_text(labels, resource->instance));
+    const struct metric_target *target = &resource->target;
+    struct slice job = {0};
+    if (target->service.data != NULL) {
+        if (!metric_target_job(target, &labels->arena, &job))
+            fail_memory(labels);
+        labels_add_named(labels, slice_of_text("job"), job);
+    }
+    if (target->instance.data != NULL)
+        labels_add_named(labels, slice_of_text("instance"), labels_text(labels, target->instance));
 }
 
 static void labels_sort(struct metric_labels *labels)
@@ -334,8 +282,8 @@ void metric_labels_of_target(struct metric_labels *labels, const struct resource
     struct metric_items items = metric_items_of(view->attributes, 1);
     struct slice bytes;
     while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
-        struct attribute attribute = attribute_read(bytes);
-        if (!is_service_key(attribute.key))
+        struct metric_attribute attribute = metric_attribute_read(bytes);
+        if (!metric_target_has(attribute.key))
             labels_add(labels, "", &attribute);
     }
     labels_sort(labels);

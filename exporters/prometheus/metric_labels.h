@@ -11,6 +11,7 @@
 #include "src/base/arena.h"
 #include "src/base/slice.h"
 #include "src/otlp/metrics/metric_reader.h"
+#include "src/prometheus/metric_target.h"
 #include "src/prometheus/prometheus_names.h"
 
 struct budget;
@@ -39,10 +40,8 @@ struct resource_view {
     struct slice attributes; /* the encoded Resource */
     size_t count;            /* of its attributes */
     struct metric_hash hash;
-    struct slice service; /* encoded values; no data: absent */
-    struct slice name_space;
-    struct slice instance;
-    struct metric_hash target; /* of job and instance */
+    struct metric_target target;
+    struct metric_hash target_hash; /* of job and instance */
 };
 
 struct resource_view resource_view_of(uint64_t seed, struct slice resource);

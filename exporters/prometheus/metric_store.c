@@ -235,8 +235,8 @@ static struct resource *resource_create(struct metric_addition *addition,
     struct metric_labels *labels = &addition->labels;
     struct resource *resource = NULL;
     metric_labels_init(labels, &store->settings.labels, store->settings.budget);
-    bool has_target = view->service.data != NULL && view->instance.data != NULL &&
-                      view->instance.size > 0 && view->service.size > 0;
+    bool has_target = view->target.service.data != NULL && view->target.instance.data != NULL &&
+                      view->target.instance.size > 0 && view->target.service.size > 0;
     if (has_target)
         metric_labels_of_target(labels, view);
     if (labels->failure != NULL) {
@@ -250,7 +250,7 @@ static struct resource *resource_create(struct metric_addition *addition,
     if (text != NULL && charge(store, sizeof(*resource) + size)) {
         resource = mem_zalloc(sizeof(*resource) + size);
         resource->hash = view->hash;
-        resource->target = view->target;
+        resource->target = view->target_hash;
         resource->has_target = has_target;
         resource->has_plain_labels = is_plain;
         if (size > 0)
@@ -701,7 +701,7 @@ static void add_point(struct metric_addition *addition, struct slice bytes)
         .scope = addition->scope.hash,
         .attributes =
             metric_hash_of_attributes(store->seed, bytes, metric_point_attributes(metric->kind)),
-        .target = resource->target,
+        .target = resource->target_hash,
         .resource = store->settings.labels.has_resource ? resource->hash : (struct metric_hash){0},
         .kind = metric->kind,
     };

@@ -2,32 +2,14 @@
 """The prometheus exporter in front of a real Prometheus server, and promtool's opinion of it."""
 
 import gzip
-import json
-import pathlib
-import shutil
 import subprocess
-import tempfile
-import time
-import unittest
-import urllib.parse
-import urllib.request
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
-from opentelemetry.proto.metrics.v1.metrics_pb2 import AGGREGATION_TEMPORALITY_CUMULATIVE
 
-from support import case, client, otlp, peers, process
+from support import case, client, otlp, peers, prometheus
 from support.ports import free_port
-
-SCRAPED_WITHIN_S = 60
-RESOURCE = {
-    "service.name": "shop",
-    "service.namespace": "eu",
-    "service.instance.id": "shop-1",
-    "host.name": "h1",
-}
-TRACE_ID = bytes(range(16))
 
 
 def metrics_config(http, scrape, exporter=""):
@@ -40,115 +22,26 @@ def metrics_config(http, scrape, exporter=""):
     )
 
 
-def shop_metrics(requests):
-    """One metric of each type, as they are now."""
-    now_ns = time.time_ns()
-    start_ns = now_ns - 60 * 10**9
-    times = {"start_time_unix_nano": start_ns, "time_unix_nano": now_ns}
-    request = ExportMetricsServiceRequest()
-    group = request.resource_metrics.add()
-    otlp.add_attributes(group.resource.attributes, RESOURCE)
-    scope = group.scope_metrics.add()
-    scope.scope.name = "shop"
-    counter = scope.metrics.add(name="http.requests", unit="{request}", description="Requests.").sum
-    counter.is_monotonic = True
-    counter.aggregation_temporality = AGGREGATION_TEMPORALITY_CUMULATIVE
-    point = counter.data_points.add(as_int=requests, **times)
-    otlp.add_attributes(point.attributes, {"http.route": '/cart "x"\n', "status": 200})
-    point.exemplars.add(trace_id=TRACE_ID, as_int=1, time_unix_nano=now_ns)
-    scope.metrics.add(name="queue.fill", unit="1").gauge.data_points.add(as_double=0.25, **times)
-    histogram = scope.metrics.add(name="http.duration", unit="s").histogram
-    histogram.aggregation_temporality = AGGREGATION_TEMPORALITY_CUMULATIVE
-    histogram.data_points.add(
-        count=6, sum=1.5, bucket_counts=[1, 2, 3], explicit_bounds=[0.1, 0.5], **times
-    )
-    native = scope.metrics.add(name="http.size", unit="By").exponential_histogram
-    native.aggregation_temporality = AGGREGATION_TEMPORALITY_CUMULATIVE
-    point = native.data_points.add(count=7, sum=70, scale=2, zero_count=1, **times)
-    point.positive.offset = 3
-    point.positive.bucket_counts.extend([2, 0, 0, 0, 4])
-    summary = scope.metrics.add(name="gc.pause", unit="ms").summary.data_points.add(
-        count=2, sum=3, **times
-    )
-    summary.quantile_values.add(quantile=0.5, value=1.5)
-    return request.SerializeToString()
-
-
-def need(program):
-    path = shutil.which(program)
-    if path is None:
-        raise unittest.SkipTest(f"{program} is not installed (Debian's package prometheus)")
-    return path
-
-
-class Prometheus:
-    """A real server that scrapes one target each second."""
-
-    def __init__(self, test, target):
-        self.port = free_port()
-        directory = pathlib.Path(tempfile.mkdtemp(prefix="spanflame-e2e-prometheus-"))
-        test.addCleanup(shutil.rmtree, directory, ignore_errors=True)
-        config = directory / "prometheus.yml"
-        config.write_text(
-            "global: {scrape_interval: 1s}\n"
-            "scrape_configs:\n- job_name: test\n  honor_labels: true\n"
-            f"  static_configs: [{{targets: ['127.0.0.1:{target}']}}]\n"
-        )
-        self.log = open(directory / "log", "w+")
-        test.addCleanup(self.log.close)
-        self.process = subprocess.Popen(
-            [
-                need("prometheus"),
-                f"--config.file={config}",
-                f"--storage.tsdb.path={directory / 'data'}",
-                f"--web.listen-address=127.0.0.1:{self.port}",
-                "--enable-feature=exemplar-storage,native-histograms",
-            ],
-            stdout=self.log,
-            stderr=subprocess.STDOUT,
-        )
-        test.addCleanup(self._stop)
-
-    def _stop(self):
-        self.process.terminate()
-        self.process.wait(30)
-
-    def ask(self, path, **parameters):
-        url = f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(parameters)}"
-        try:
-            with urllib.request.urlopen(url, timeout=10) as response:
-                return json.load(response)["data"]
-        except OSError:
-            return None
-
-    def value(self, query):
-        """Of the one series that the query finds; None: not one."""
-        data = self.ask("query", query=query)
-        found = data["result"] if data else []
-        return float(found[0]["value"][1]) if len(found) == 1 else None
-
-    def wait_for(self, query, value):
-        process.poll_until(
-            lambda: self.value(query) == value,
-            SCRAPED_WITHIN_S,
-            f"{query} is {value} at the Prometheus server",
-        )
-
-
 class RealServer(case.Case):
     def setUp(self):
         self.http, self.scrape = free_port(), free_port()
 
     def send(self, requests):
-        body = shop_metrics(requests)
+        body = prometheus.shop_metrics(requests)
         self.assertEqual(client.post(self.http, "metrics", body).status, 200)
 
     def test_it_has_what_was_sent(self):
-        need("prometheus")
+        prometheus.need("prometheus")
         options = "    enable_open_metrics: true\n"
         self.daemon(metrics_config(self.http, self.scrape, options))
         self.send(41)
-        server = Prometheus(self, self.scrape)
+        server = prometheus.Server(
+            self,
+            free_port(),
+            "global: {scrape_interval: 1s}\n"
+            "scrape_configs:\n- job_name: test\n  honor_labels: true\n"
+            f"  static_configs: [{{targets: ['127.0.0.1:{self.scrape}']}}]\n",
+        )
         labels = 'job="eu/shop",instance="shop-1"'
         server.wait_for(f'http_requests_total{{http_route="/cart \\"x\\"\\n",{labels}}}', 41)
         self.send(42)
@@ -166,18 +59,11 @@ class RealServer(case.Case):
         ):
             server.wait_for(query, value)
 
-        def exemplars():
-            now = time.time()
-            found = server.ask(
-                "query_exemplars", query="http_requests_total", start=now - 600, end=now + 60
-            )
-            return found and found[0]["exemplars"][0]["labels"].get("trace_id") == TRACE_ID.hex()
-
         # A server that asks for native histograms gets protobuf, in which exemplars travel too.
-        process.poll_until(exemplars, SCRAPED_WITHIN_S, "the exemplar is at the Prometheus server")
+        server.wait_for_exemplar("http_requests_total", prometheus.TRACE_ID)
 
     def test_the_sdk_of_python(self):
-        need("prometheus")
+        prometheus.need("prometheus")
         peers.need("python")
         self.daemon(metrics_config(self.http, self.scrape))
         sent = peers.emit(
@@ -195,7 +81,7 @@ class RealServer(case.Case):
         self.assertIn('job="e2e"', text)
 
     def test_promtool_finds_no_fault(self):
-        promtool = need("promtool")
+        promtool = prometheus.need("promtool")
         for options in ("", "    namespace: web\n    const_labels: {zone: a}\n"):
             with self.subTest(options):
                 self.http, self.scrape = free_port(), free_port()
@@ -227,7 +113,7 @@ class Scrapes(case.Case):
         options = "    enable_open_metrics: true\n    send_timestamps: true\n"
         self.daemon(metrics_config(self.http, self.scrape, options))
         self.assertEqual(self.get().body, b"")
-        client.post(self.http, "metrics", shop_metrics(3))
+        client.post(self.http, "metrics", prometheus.shop_metrics(3))
         plain = self.get()
         self.assertEqual(
             plain.headers["content-type"],
@@ -239,7 +125,7 @@ class Scrapes(case.Case):
         openmetrics = self.get(accept="application/openmetrics-text;version=1.0.0")
         self.assertIn("openmetrics-text; version=1.0.0", openmetrics.headers["content-type"])
         self.assertTrue(openmetrics.body.endswith(b"\n# EOF\n"))
-        self.assertIn(b'# {trace_id="%s"} 1.0' % TRACE_ID.hex().encode(), openmetrics.body)
+        self.assertIn(b'# {trace_id="%s"} 1.0' % prometheus.TRACE_ID.hex().encode(), openmetrics.body)
         self.assertEqual(self.get("/other").status, 404)
 
     def test_many_series_at_once(self):
@@ -264,7 +150,7 @@ class Scrapes(case.Case):
         config = metrics_config(self.http, self.scrape)
         self.daemon(config.replace("service:\n", "service:\n  lanes: 3\n"))
         for number in range(6):
-            client.post(self.http, "metrics", shop_metrics(number))
+            client.post(self.http, "metrics", prometheus.shop_metrics(number))
             self.assertIn(b"} %d\n" % number, self.get().body)
         self.assertEqual(self.get().body.count(b"# TYPE http_requests_total"), 1)
 
