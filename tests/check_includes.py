@@ -58,6 +58,7 @@ FLOORS = (
     ("exporters/shared", "what exporters share"),
     ("exporters/pyroscope", "pyroscope: push, ingest and OTLP"),
     ("exporters/prometheus", "prometheus"),
+    ("exporters/prometheus_remote_write", "prometheus_remote_write"),
     ("exporters/zipkin", "zipkin"),
     ("exporters/otlp_http", "otlp_http"),
     ("exporters/otlp_grpc", "otlp_grpc"),

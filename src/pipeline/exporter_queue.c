@@ -156,7 +156,8 @@ void exporter_queue_shared_init(struct exporter_queue_shared *shared, const void
 {
     const struct exporter_queue_config *queue = config;
     budget_init(&shared->capacity, queue->has_queue ? queue->queue.queue_size : UINT64_MAX);
-    budget_init(&shared->consumers, queue->has_queue ? queue->queue.num_consumers : UINT64_MAX);
+    uint64_t consumers = queue->queue.num_consumers > 0 ? queue->queue.num_consumers : 1;
+    budget_init(&shared->consumers, queue->has_queue ? consumers : UINT64_MAX);
     atomic_init(&shared->retrying, 0);
     atomic_init(&shared->scouts, 0);
     atomic_init(&shared->scout_ns, 0);

@@ -362,6 +362,59 @@ size_t prometheus_label_name(const struct prometheus_naming *naming, struct slic
     return has_underscores_only(text, name.size) ? 0 : name.size;
 }
 
+/* A reserved name without its underscores; false: it is not reserved. */
+static bool cut_reserved(struct slice *key)
+{
+    static const char ends[] = "__";
+    enum { BYTES = sizeof(ends) - 1 };
+    if (key->size < 2 * BYTES || memcmp(key->data, ends, BYTES) != 0 ||
+        memcmp(key->data + key->size - BYTES, ends, BYTES) != 0)
+        return false;
+    *key = slice_of(key->data + BYTES, key->size - 2 * BYTES);
+    return true;
+}
+
+size_t prometheus_label_name_joined(struct slice key, char *text)
+{
+    struct name name = {.text = text};
+    if (key.size == 0)
+        return 0;
+    bool is_reserved = cut_reserved(&key);
+    if (is_reserved)
+        name_add(&name, slice_of_text("__"));
+    else if (is_digit(key.data[0]))
+        name_add(&name, slice_of_text("key_"));
+    else if (!is_alphanumeric(key.data[0]))
+        name_add(&name, slice_of_text("key"));
+    bool is_gap = false;
+    for (size_t i = 0; i < key.size; i++) {
+        bool is_kept = is_alphanumeric(key.data[i]);
+        if (is_kept || !is_gap)
+            name_add_byte(&name, is_kept ? (char)key.data[i] : '_');
+        is_gap = !is_kept;
+    }
+    if (is_reserved)
+        name_add(&name, slice_of_text("__"));
+    return has_underscores_only(text, name.size) ? 0 : name.size;
+}
+
+size_t prometheus_unit_max(struct slice unit)
+{
+    return 2 * (unit.size + SUFFIXES_BYTES_MAX);
+}
+
+size_t prometheus_unit(struct slice unit, char *text)
+{
+    struct unit_suffixes suffixes = unit_suffixes_of(unit);
+    struct name name = {.text = text};
+    name.size = clean_unit(suffixes.main, text);
+    if (suffixes.per.size > 0) {
+        name_add_word(&name, slice_of_text("per_"));
+        name.size += clean_unit(suffixes.per, text + name.size);
+    }
+    return trim_last_underscore(slice_of(text, name.size)).size;
+}
+
 static bool is_plain_byte(uint8_t byte, bool is_first)
 {
     return byte == '_' || (is_name_byte(byte) && !(is_first && is_digit(byte)));

@@ -29,6 +29,15 @@ size_t prometheus_metric_name(const struct prometheus_naming *naming, const stru
 size_t prometheus_label_name_max(struct slice key);
 /* Writes it. Returns its size; 0: the key is empty, or only underscores are left. */
 size_t prometheus_label_name(const struct prometheus_naming *naming, struct slice key, char *text);
+/* The same as remote write has it (LabelNamer without PreserveMultipleUnderscores, with
+ * UnderscoreLabelSanitization): a run of other characters is one "_"; in front of a digit stands
+ * "key_", in front of one "_" "key"; reserved names, __a__, stay reserved. */
+size_t prometheus_label_name_joined(struct slice key, char *text);
+
+/* Room for a unit in words, and the unit, "bytes_per_second", as metadata has it. Returns its size,
+ * which may be 0. */
+size_t prometheus_unit_max(struct slice unit);
+size_t prometheus_unit(struct slice unit, char *text);
 
 /* Whether every client takes the name: [a-zA-Z_:][a-zA-Z0-9_:]*. */
 bool prometheus_name_is_plain(struct slice name);

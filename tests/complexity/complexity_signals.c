@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Traces, metrics and logs: checking, JSON, editing, splitting, gathering, printing, reading spans,
- * series for Prometheus, spans for Zipkin. */
+ * series for Prometheus, remote write, spans for Zipkin. */
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
 
 #include "exporters/prometheus/metric_store.h"
+#include "exporters/prometheus_remote_write/remote_write_writer.h"
 #include "exporters/zipkin/zipkin_writer.h"
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
@@ -641,6 +642,35 @@ static void run_series(struct slice request)
     budget_fini(&budget);
 }
 
+static void run_remote_write(struct slice request)
+{
+    enum { REQUEST_BYTES = 3000000 };
+    const struct remote_write_settings settings = {
+        .naming = {.name_space = "", .has_suffixes = true},
+        .labels = {.has_scope = true, .has_resource = true, .has_service = true},
+        .has_target_info = true,
+        .has_metadata = true,
+    };
+    struct remote_write_set set;
+    struct remote_write_losses losses;
+    struct buffer *body;
+    uint64_t points;
+    uint64_t produced = 0;
+    work_begin();
+    remote_write_set_init(&set, SIZE_MAX / 2, NULL);
+    enum remote_write_result result = remote_write_translate(request, &settings, &set, &losses);
+    assert(result == REMOTE_WRITE_TRANSLATED);
+    struct remote_write_cursor cursor = remote_write_cursor_of(&set);
+    while (remote_write_cursor_next(&cursor, NULL, REQUEST_BYTES, &body, &points) ==
+           REMOTE_WRITE_REQUEST) {
+        produced += body->size;
+        buffer_unref(body);
+    }
+    work_end();
+    work_produced(produced + set.arena.used_bytes);
+    remote_write_set_fini(&set);
+}
+
 static void run_zipkin(struct slice request, enum zipkin_format format)
 {
     struct zipkin_body body;
@@ -669,6 +699,7 @@ static const struct work_stage of_traces[] = {
 
 static const struct work_stage of_metrics[] = {
     {.name = "series for Prometheus", .run = run_series, .per_byte_max = 110},
+    {.name = "remote write", .run = run_remote_write, .per_byte_max = 70},
 };
 
 static const struct work_stage stages[] = {
@@ -703,8 +734,8 @@ int main(int argc, char **argv)
                                  sizeof(shapes) / sizeof(shapes[0]), argc, argv);
         if (signal_at_hand == METRICS) {
             failed +=
-                work_check(of_metrics, 1, shapes, sizeof(shapes) / sizeof(shapes[0]), argc, argv);
-            failed += work_check(of_metrics, 1, wide_points, 1, argc, argv);
+                work_check(of_metrics, 2, shapes, sizeof(shapes) / sizeof(shapes[0]), argc, argv);
+            failed += work_check(of_metrics, 2, wide_points, 1, argc, argv);
         }
         failed += work_check(gatherings, sizeof(gatherings) / sizeof(gatherings[0]), &shapes[4], 1,
                              argc, argv);

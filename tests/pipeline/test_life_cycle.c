@@ -36,6 +36,7 @@ static const struct {
      "config: {scrape_configs: [{job_name: a, static_configs: [{targets: [\"127.0.0.1:9\"]}]}]}"},
     {RECEIVER, "zipkin", "endpoint: \"127.0.0.1:0\""},
     {EXPORTER, "prometheus", "endpoint: \"127.0.0.1:0\""},
+    {EXPORTER, "prometheus_remote_write", "endpoint: \"http://127.0.0.1:9\""},
     {EXPORTER, "pyroscope", "endpoint: \"http://127.0.0.1:9\""},
     {EXPORTER, "otlp_grpc", "endpoint: \"127.0.0.1:9\""},
     {EXPORTER, "otlp_http", "endpoint: \"http://127.0.0.1:9\""},

@@ -94,19 +94,7 @@ const struct config_field sending_queue_fields[] = {
     CONFIG_END,
 };
 
-const struct config_field retry_fields[] = {
-    CONFIG_DURATION(struct retry_config, initial_interval_ns, "initial_interval", "5s", 0,
-                    INT64_MAX, "Delay before the first retry."),
-    CONFIG_DOUBLE(struct retry_config, randomization_factor, "randomization_factor", "0.5",
-                  "Each delay is multiplied by a random number in [1 - f, 1 + f]."),
-    CONFIG_DOUBLE(struct retry_config, multiplier, "multiplier", "1.5",
-                  "The delay grows by this factor with each retry."),
-    CONFIG_DURATION(struct retry_config, max_interval_ns, "max_interval", "30s", 0, INT64_MAX,
-                    "Upper bound of the delay."),
-    CONFIG_DURATION(struct retry_config, max_elapsed_time_ns, "max_elapsed_time", "5m", 0,
-                    INT64_MAX, "Give up after this long; 0 means never."),
-    CONFIG_END,
-};
+const struct config_field retry_fields[] = {RETRY_ROWS("5s"), CONFIG_END};
 
 enum queue_sizer sending_queue_sizer(const struct sending_queue_config *queue)
 {

@@ -25,9 +25,10 @@ struct queue_batch_config {
 };
 
 struct sending_queue_config {
-    uint64_t num_consumers;
-    uint64_t queue_size; /* in units of sizer, a total over all lanes */
-    int sizer;           /* enum queue_sizer as written; sending_queue_sizer knows what it means */
+    uint64_t num_consumers; /* 0: one, of an exporter without such a key */
+    uint64_t parallelism; /* of exporters that send a batch as several requests: so many at once */
+    uint64_t queue_size;  /* in units of sizer, a total over all lanes */
+    int sizer;            /* enum queue_sizer as written; sending_queue_sizer knows what it means */
     bool block_on_overflow;
     bool wait_for_result;
     const char *storage; /* id of a storage extension, "" without */
@@ -64,6 +65,19 @@ bool metadata_keys_check(const struct config_texts *keys, struct error *error);
 enum queue_sizer sending_queue_sizer(const struct sending_queue_config *queue);
 enum queue_sizer queue_batch_sizer(const struct sending_queue_config *queue);
 
+/* The rows of retry_on_failure, for an exporter with another initial_interval. */
+#define RETRY_ROWS(standard_initial_interval)                                                      \
+    CONFIG_DURATION(struct retry_config, initial_interval_ns, "initial_interval",                  \
+                    standard_initial_interval, 0, INT64_MAX, "Delay before the first retry."),     \
+        CONFIG_DOUBLE(struct retry_config, randomization_factor, "randomization_factor", "0.5",    \
+                      "Each delay is multiplied by a random number in [1 - f, 1 + f]."),           \
+        CONFIG_DOUBLE(struct retry_config, multiplier, "multiplier", "1.5",                        \
+                      "The delay grows by this factor with each retry."),                          \
+        CONFIG_DURATION(struct retry_config, max_interval_ns, "max_interval", "30s", 0, INT64_MAX, \
+                        "Upper bound of the delay."),                                              \
+        CONFIG_DURATION(struct retry_config, max_elapsed_time_ns, "max_elapsed_time", "5m", 0,     \
+                        INT64_MAX, "Give up after this long; 0 means never.")
+
 /* The two rows for an exporter's option table; owner's first member is `struct
  * exporter_queue_config exporter_queue`. when: what an absent or null sending_queue means for that
  * exporter. */
@@ -71,7 +85,8 @@ enum queue_sizer queue_batch_sizer(const struct sending_queue_config *queue);
     CONFIG_OPTIONAL(owner, exporter_queue.queue, struct sending_queue_config,                      \
                     exporter_queue.has_queue, when, "sending_queue", sending_queue_fields,         \
                     sending_queue_check, "Queue between the pipeline and this exporter.")
-#define RETRY_ROW(owner)                                                                           \
+#define RETRY_ROW(owner) RETRY_ROW_OF(owner, retry_fields)
+#define RETRY_ROW_OF(owner, table)                                                                 \
     CONFIG_OPTIONAL(owner, exporter_queue.retry, struct retry_config, exporter_queue.has_retry,    \
-                    CONFIG_ON_UNLESS_UNSET, "retry_on_failure", retry_fields, retry_check,         \
+                    CONFIG_ON_UNLESS_UNSET, "retry_on_failure", table, retry_check,                \
                     "How failed exports are retried.")

@@ -117,7 +117,8 @@ static bool whole_digits(double real, char digits[DOUBLE_DIGITS_MAX + 1], int *r
     return false;
 }
 
-size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX])
+/* Like encoding/json; with is_plain, of finite numbers, never with an exponent. */
+static size_t write_double(double real, bool is_plain, char text[DOUBLE_STRING_BYTES_MAX])
 {
     char digits[DOUBLE_DIGITS_MAX + 1];
     if (isnan(real))
@@ -151,7 +152,7 @@ size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX])
     size_t count = strlen(digits);
     while (count > 1 && digits[count - 1] == '0')
         digits[--count] = '\0';
-    if (magnitude == 0 || (magnitude >= 1e-6 && magnitude < 1e21)) {
+    if (is_plain || magnitude == 0 || (magnitude >= 1e-6 && magnitude < 1e21)) {
         if (exponent < 0) {
             text[used++] = '0';
             text[used++] = '.';
@@ -174,6 +175,18 @@ size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX])
     }
     text[used] = '\0';
     return used;
+}
+
+size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX])
+{
+    return write_double(real, false, text);
+}
+
+size_t double_to_decimal(double real, char text[DOUBLE_STRING_BYTES_MAX])
+{
+    if (isinf(real))
+        return (size_t)snprintf(text, DOUBLE_STRING_BYTES_MAX, real < 0 ? "-Inf" : "+Inf");
+    return write_double(real, true, text);
 }
 
 /* ---- Values to strings ---- */

@@ -20,6 +20,9 @@ bool string_to_int(struct slice text, int64_t *ret_number);
 bool string_to_double(struct slice text, double *ret_real);
 /* As encoding/json writes numbers, and NaN, Infinity, -Infinity. Returns the length. */
 size_t double_to_string(double real, char text[DOUBLE_STRING_BYTES_MAX]);
+/* strconv.FormatFloat(real, 'f', -1, 64): never with an exponent; NaN, +Inf, -Inf. Returns the
+ * length. */
+size_t double_to_decimal(double real, char text[DOUBLE_STRING_BYTES_MAX]);
 /* Lists and maps become JSON with sorted keys, bytes base64. False when the arena is full. */
 bool value_to_string(struct arena *arena, struct slice encoded, struct slice *ret_text);
 /* The attributes of a message, which are its fields of that number, as encoding/json marshals a

@@ -193,6 +193,7 @@ struct metric_exemplar metric_exemplar_read(struct slice bytes)
             break;
         case 3:
             exemplar.value = to_double(field.number_value);
+            exemplar.has_value = true;
             break;
         case 4:
             exemplar.span_id = field.bytes;
@@ -202,6 +203,7 @@ struct metric_exemplar metric_exemplar_read(struct slice bytes)
             break;
         case 6:
             exemplar.value = (double)(int64_t)field.number_value;
+            exemplar.has_value = true;
             break;
         default:
             break;

@@ -68,6 +68,7 @@ uint32_t metric_point_exemplars(enum metric_kind kind);
 struct metric_exemplar {
     uint64_t time_ns;
     double value;
+    bool has_value;        /* without one the Go collector takes time_ns for 0, too */
     struct slice trace_id; /* 16 bytes, or none */
     struct slice span_id;  /* 8 bytes, or none */
 };

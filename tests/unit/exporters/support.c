@@ -46,11 +46,13 @@ bool exporter_try_load(const struct component_factory *factory, const char *yaml
     const struct component_factory *const factories[] = {&source_factory, factory, NULL};
     struct config_problems problems = {0};
     char location[4096];
+    const char *signal = (factory->signals & SIGNAL_TRACES) != 0    ? "traces"
+                         : (factory->signals & SIGNAL_METRICS) != 0 ? "metrics"
+                                                                    : "profiles";
     snprintf(location, sizeof(location),
              "yaml:\nreceivers: {source: }\nexporters:\n  %s: %s\n"
              "service: {pipelines: {%s: {receivers: [source], exporters: [%s]}}}\n",
-             factory->type, yaml, (factory->signals & SIGNAL_TRACES) != 0 ? "traces" : "profiles",
-             factory->type);
+             factory->type, yaml, signal, factory->type);
     const char *locations[] = {location};
     *ret_config = config_load(&(struct config_request){.locations = locations,
                                                        .locations_count = 1,

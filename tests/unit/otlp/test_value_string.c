@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -142,6 +143,33 @@ static void doubles_are_written_with_the_fewest_digits(void **state)
         text[double_to_string(rows[i].real, text)] = '\0';
         assert_string_equal(text, rows[i].text);
     }
+}
+
+static void decimals_have_no_exponent(void **state)
+{
+    static const struct {
+        double real;
+        const char *text;
+    } rows[] = {
+        {0, "0"},
+        {-0.25, "-0.25"},
+        {100, "100"},
+        {1e22, "10000000000000000000000"},
+        {5e-7, "0.0000005"},
+        {1.5e-10, "0.00000000015"},
+        {NAN, "NaN"},
+        {INFINITY, "+Inf"},
+        {-INFINITY, "-Inf"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char text[DOUBLE_STRING_BYTES_MAX] = {0};
+        text[double_to_decimal(rows[i].real, text)] = '\0';
+        assert_string_equal(text, rows[i].text);
+    }
+    char text[DOUBLE_STRING_BYTES_MAX];
+    assert_int_equal(double_to_decimal(5e-324, text), 326);
+    assert_int_equal(double_to_decimal(-DBL_MAX, text), 310);
 }
 
 /* How many digits the number needs, found the long way. */
@@ -314,6 +342,7 @@ int main(void)
         cmocka_unit_test(strings_become_integers_as_strconv_parses_them),
         cmocka_unit_test(strings_become_doubles_as_strconv_parses_them),
         cmocka_unit_test(doubles_are_written_with_the_fewest_digits),
+        cmocka_unit_test(decimals_have_no_exponent),
         cmocka_unit_test(doubles_of_every_size_have_the_fewest_digits),
         cmocka_unit_test(lists_and_maps_become_json_with_sorted_keys),
         cmocka_unit_test(every_type_has_a_text),

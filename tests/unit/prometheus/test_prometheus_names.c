@@ -481,6 +481,73 @@ static const struct {
     {"_", {"_", "_", "_", "_"}},
 };
 
+/* LabelNamer with UnderscoreLabelSanitization, without PreserveMultipleUnderscores. */
+static void labels_of_remote_write_join_underscores(void **state)
+{
+    static const struct {
+        const char *key;
+        const char *expected;
+    } rows[] = {
+        {"http.method", "http_method"},
+        {"a..b", "a_b"},
+        {"a__b", "a_b"},
+        {"1a", "key_1a"},
+        {"_a", "key_a"},
+        {"__a", "key_a"},
+        {".a", "key_a"},
+        {"__a__", "__a__"},
+        {"__a..b__", "__a_b__"},
+        {"__1__", "__1__"},
+        {"___a__", "___a__"},
+        {"_", "key_"},
+        {"__", "key_"},
+        {"___", "key_"},
+        {"____", ""},
+        {"__.__", ""},
+        {"", ""},
+        {"a_", "a_"},
+        {"\xc3\xa9", "key_"},
+        {"a\xc3\xa9z", "a_z"},
+        {"A9", "A9"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct slice key = slice_of_text(rows[i].key);
+        char *text = malloc(prometheus_label_name_max(key) + 1);
+        text[prometheus_label_name_joined(key, text)] = '\0';
+        assert_string_equal(text, rows[i].expected);
+        free(text);
+    }
+}
+
+static void units_stand_alone_in_metadata(void **state)
+{
+    static const struct {
+        const char *unit;
+        const char *expected;
+    } rows[] = {
+        {"By/s", "bytes_per_second"},
+        {"s", "seconds"},
+        {"1", ""},
+        {"{req}/m", "per_minute"},
+        {"", ""},
+        {"a b", "a_b"},
+        {"_x_", "x"},
+        {"/s", "per_second"},
+        {"a/__", "a_per"},
+        {"{a}", ""},
+        {"KiBy/mo", "kibibytes_per_month"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct slice unit = slice_of_text(rows[i].unit);
+        char *text = malloc(prometheus_unit_max(unit) + 1);
+        text[prometheus_unit(unit, text)] = '\0';
+        assert_string_equal(text, rows[i].expected);
+        free(text);
+    }
+}
+
 static void names_are_escaped_for_the_client(void **state)
 {
     (void)state;
@@ -514,6 +581,8 @@ int main(void)
         cmocka_unit_test(odd_metrics_are_named_too),
         cmocka_unit_test(units_have_words),
         cmocka_unit_test(labels_keep_their_underscores),
+        cmocka_unit_test(labels_of_remote_write_join_underscores),
+        cmocka_unit_test(units_stand_alone_in_metadata),
         cmocka_unit_test(names_are_escaped_for_the_client),
         cmocka_unit_test(plain_names_are_those_of_the_first_clients),
     };
