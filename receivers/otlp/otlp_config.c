@@ -12,56 +12,13 @@
 #include <stdio.h>
 #include <string.h>
 
-/* gRPC counts a message's bytes in 32 bits. */
-enum { MESSAGE_MIB_MAX = 4095, BODY_BYTES_DEFAULT = 20971520 };
-
-static const struct config_field server_parameters_fields[] = {
-    CONFIG_DURATION_OR_NEGATIVE(struct otlp_lifetime_config, idle_max_ns, "max_connection_idle",
-                                "0",
-                                "Close connections without calls after this long. 0: 5 minutes."),
-    CONFIG_DURATION_OR_NEGATIVE(struct otlp_lifetime_config, age_max_ns, "max_connection_age", "0",
-                                "Close connections after this long, ±10 %. 0: never."),
-    CONFIG_DURATION_OR_NEGATIVE(struct otlp_lifetime_config, age_grace_ns,
-                                "max_connection_age_grace", "0",
-                                "After that, how long calls may take to finish. 0: no limit."),
-    CONFIG_IGNORED_DURATION("time", "Server pings are not sent: deadlines find dead connections."),
-    CONFIG_IGNORED_DURATION("timeout", "See time."),
-    CONFIG_END,
-};
-
-static const struct config_field enforcement_policy_fields[] = {
-    CONFIG_DURATION_OR_NEGATIVE(
-        struct otlp_ping_config, interval_min_ns, "min_time", "0",
-        "Clients that ping faster and send no calls are closed. 0: 10 seconds."),
-    CONFIG_IGNORED_BOOL("permit_without_stream", "Pings without calls are always permitted."),
-    CONFIG_END,
-};
-
-static const struct config_field keepalive_fields[] = {
-    CONFIG_OPTIONAL(struct otlp_keepalive_config, lifetime, struct otlp_lifetime_config,
-                    has_lifetime, CONFIG_NULL_IS_OFF, "server_parameters", server_parameters_fields,
-                    NULL, "How long connections live."),
-    CONFIG_OPTIONAL(struct otlp_keepalive_config, ping, struct otlp_ping_config, has_ping,
-                    CONFIG_NULL_IS_OFF, "enforcement_policy", enforcement_policy_fields, NULL,
-                    "How often clients may ping."),
-    CONFIG_END,
-};
+enum { BODY_BYTES_DEFAULT = 20971520 };
 
 static const struct config_field grpc_fields[] = {
-    SERVER_ROWS(struct otlp_grpc_protocol, listen, "localhost:4317"),
-    SERVER_AUTH_ROW(struct otlp_grpc_protocol, listen, server_auth_fields),
-    CONFIG_COUNT(
-        struct otlp_grpc_protocol, message_mib_max, "max_recv_msg_size_mib", "0", 0,
-        INT64_MAX / (1 << 20),
-        "Largest message in MiB, after decompression. 0: 4, and 64 for profiles. More than "
-        "4095 is 4095."),
-    CONFIG_COUNT(struct otlp_grpc_protocol, streams_max, "max_concurrent_streams", "0", 0,
-                 UINT32_MAX, "Calls at once on one connection. 0: 100."),
-    CONFIG_IGNORED_SIZE("read_buffer_size", "Connections share one buffer."),
-    CONFIG_IGNORED_SIZE("write_buffer_size", "Responses are sent without a copy."),
-    CONFIG_OPTIONAL(struct otlp_grpc_protocol, keepalive, struct otlp_keepalive_config,
-                    has_keepalive, CONFIG_NULL_IS_OFF, "keepalive", keepalive_fields, NULL,
-                    "Lifetime and pings of connections."),
+    SERVER_ROWS(struct grpc_server_config, listen, "localhost:4317"),
+    SERVER_AUTH_ROW(struct grpc_server_config, listen, server_auth_fields),
+    GRPC_SERVER_ROWS(struct grpc_server_config,
+                     "0: 4, and 64 for profiles. More than 4095 is 4095."),
     CONFIG_END,
 };
 
@@ -81,7 +38,7 @@ static const struct config_field http_fields[] = {
 
 static bool check_grpc(const void *section, struct error *error)
 {
-    const struct otlp_grpc_protocol *grpc = section;
+    const struct grpc_server_config *grpc = section;
     return server_config_check(&grpc->listen, error);
 }
 
@@ -117,7 +74,7 @@ static bool check_http(const void *section, struct error *error)
 }
 
 static const struct config_field protocols_fields[] = {
-    CONFIG_OPTIONAL(struct otlp_protocols_config, grpc, struct otlp_grpc_protocol, has_grpc,
+    CONFIG_OPTIONAL(struct otlp_protocols_config, grpc, struct grpc_server_config, has_grpc,
                     CONFIG_NULL_ENABLES, "grpc", grpc_fields, check_grpc, "OTLP over gRPC."),
     CONFIG_OPTIONAL(struct otlp_protocols_config, http, struct otlp_http_protocol, has_http,
                     CONFIG_NULL_ENABLES, "http", http_fields, check_http,
@@ -152,12 +109,6 @@ bool otlp_config_check(const void *section, struct error *error)
 uint64_t otlp_config_body_bytes_max(const struct otlp_http_protocol *http)
 {
     return http_server_config_body_max(&http->server, BODY_BYTES_DEFAULT);
-}
-
-uint64_t otlp_config_message_bytes_max(const struct otlp_grpc_protocol *grpc)
-{
-    uint64_t mib = grpc->message_mib_max;
-    return (mib < MESSAGE_MIB_MAX ? mib : MESSAGE_MIB_MAX) * MIB;
 }
 
 char *otlp_config_url_path(const char *text)

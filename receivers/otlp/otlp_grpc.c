@@ -26,7 +26,7 @@ static const char *const services[SIGNAL_KINDS] = {
 static uint64_t message_bytes_max(const struct otlp_exchange *exchange)
 {
     assert(exchange->transport == OTLP_GRPC);
-    uint64_t bytes = otlp_config_message_bytes_max(&exchange->receiver->config->grpc);
+    uint64_t bytes = grpc_server_config_message_max(&exchange->receiver->config->grpc);
     if (bytes > 0)
         return bytes;
     return (exchange->signal == PROFILES ? PROFILES_MIB_DEFAULT : MESSAGE_MIB_DEFAULT) * MIB;

@@ -91,28 +91,12 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
         !prepare_access(self, OTLP_HTTP, &protocols->http.server.listen, error))
         return false;
     if (protocols->has_grpc) {
-        const struct otlp_grpc_protocol *grpc = &protocols->grpc;
-        /* Sections that are absent or off are all 0. */
-        struct otlp_keepalive_config keepalive = {.has_ping = false};
-        if (grpc->has_keepalive && grpc->keepalive.has_lifetime)
-            keepalive.lifetime = grpc->keepalive.lifetime;
-        if (grpc->has_keepalive && grpc->keepalive.has_ping)
-            keepalive.ping = grpc->keepalive.ping;
-        self->servers[OTLP_GRPC] = http_server_create(&(struct http_server_settings){
-            .lane = self->base.lane,
-            .budget = self->base.budget,
-            .has_http2 = true,
-            .has_keep_alive = true,
-            .streams_max = grpc->streams_max,
-            .connection_idle_max_ns = keepalive.lifetime.idle_max_ns,
-            .connection_age_max_ns = keepalive.lifetime.age_max_ns,
-            .connection_age_grace_ns = keepalive.lifetime.age_grace_ns,
-            .ping_interval_min_ns = keepalive.ping.interval_min_ns,
-            .tls = self->tls[OTLP_GRPC].context,
-            .counters = &counters->http,
-            .handler = &otlp_grpc_handler,
-            .arg = self,
-        });
+        struct http_server_settings settings =
+            grpc_server_config_settings(&protocols->grpc, &self->base);
+        settings.tls = self->tls[OTLP_GRPC].context;
+        settings.counters = &counters->http;
+        settings.handler = &otlp_grpc_handler;
+        self->servers[OTLP_GRPC] = http_server_create(&settings);
     }
     if (protocols->has_http) {
         const struct http_server_config *http = &protocols->http.server;

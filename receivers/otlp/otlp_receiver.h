@@ -29,32 +29,6 @@ struct client_info;
 
 /* The settings, as the option tables of otlp_config.c fill them. Constant once loaded; any thread.
  */
-struct otlp_lifetime_config {
-    uint64_t idle_max_ns;
-    uint64_t age_max_ns;
-    uint64_t age_grace_ns;
-};
-
-struct otlp_ping_config {
-    uint64_t interval_min_ns;
-};
-
-/* A section that is off may hold anything. */
-struct otlp_keepalive_config {
-    bool has_lifetime;
-    bool has_ping;
-    struct otlp_lifetime_config lifetime;
-    struct otlp_ping_config ping;
-};
-
-struct otlp_grpc_protocol {
-    struct server_config listen;
-    uint64_t message_mib_max;
-    uint64_t streams_max;
-    bool has_keepalive;
-    struct otlp_keepalive_config keepalive;
-};
-
 struct otlp_http_protocol {
     struct http_server_config server;
     const char *url_paths[SIGNAL_KINDS];
@@ -63,7 +37,7 @@ struct otlp_http_protocol {
 struct otlp_protocols_config {
     bool has_grpc;
     bool has_http;
-    struct otlp_grpc_protocol grpc;
+    struct grpc_server_config grpc;
     struct otlp_http_protocol http;
 };
 
@@ -74,8 +48,6 @@ struct otlp_receiver_config {
 
 extern const struct config_field otlp_receiver_fields[];
 bool otlp_config_check(const void *section, struct error *error);
-/* 0: not set. */
-uint64_t otlp_config_message_bytes_max(const struct otlp_grpc_protocol *grpc);
 uint64_t otlp_config_body_bytes_max(const struct otlp_http_protocol *http);
 /* The path of a *_url_path key as requests are compared with it; to be freed. NULL when it is no
  * URL. */

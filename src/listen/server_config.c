@@ -5,6 +5,7 @@
 #include "src/listen/server_config.h"
 
 #include "src/base/error.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/component.h"
 #include "src/listen/authenticator.h"
@@ -39,6 +40,38 @@ const struct config_field server_auth_http_fields[] = {
 
 const struct config_field server_dialer_fields[] = {
     CONFIG_IGNORED_DURATION("timeout", "Unused on servers."),
+    CONFIG_END,
+};
+
+static const struct config_field server_parameters_fields[] = {
+    CONFIG_DURATION_OR_NEGATIVE(struct grpc_lifetime_config, idle_max_ns, "max_connection_idle",
+                                "0",
+                                "Close connections without calls after this long. 0: 5 minutes."),
+    CONFIG_DURATION_OR_NEGATIVE(struct grpc_lifetime_config, age_max_ns, "max_connection_age", "0",
+                                "Close connections after this long, ±10 %. 0: never."),
+    CONFIG_DURATION_OR_NEGATIVE(struct grpc_lifetime_config, age_grace_ns,
+                                "max_connection_age_grace", "0",
+                                "After that, how long calls may take to finish. 0: no limit."),
+    CONFIG_IGNORED_DURATION("time", "Server pings are not sent: deadlines find dead connections."),
+    CONFIG_IGNORED_DURATION("timeout", "See time."),
+    CONFIG_END,
+};
+
+static const struct config_field enforcement_policy_fields[] = {
+    CONFIG_DURATION_OR_NEGATIVE(
+        struct grpc_ping_config, interval_min_ns, "min_time", "0",
+        "Clients that ping faster and send no calls are closed. 0: 10 seconds."),
+    CONFIG_IGNORED_BOOL("permit_without_stream", "Pings without calls are always permitted."),
+    CONFIG_END,
+};
+
+const struct config_field grpc_keepalive_fields[] = {
+    CONFIG_OPTIONAL(struct grpc_keepalive_config, lifetime, struct grpc_lifetime_config,
+                    has_lifetime, CONFIG_NULL_IS_OFF, "server_parameters", server_parameters_fields,
+                    NULL, "How long connections live."),
+    CONFIG_OPTIONAL(struct grpc_keepalive_config, ping, struct grpc_ping_config, has_ping,
+                    CONFIG_NULL_IS_OFF, "enforcement_policy", enforcement_policy_fields, NULL,
+                    "How often clients may ping."),
     CONFIG_END,
 };
 
@@ -130,6 +163,37 @@ struct http_server_settings http_server_config_settings(const struct http_server
         .idle_ns = http->idle_timeout_ns,
         .arg = component,
     };
+}
+
+struct http_server_settings grpc_server_config_settings(const struct grpc_server_config *grpc,
+                                                        struct component *component)
+{
+    /* Sections that are absent or off are all 0. */
+    struct grpc_keepalive_config keepalive = {.has_ping = false};
+    if (grpc->has_keepalive && grpc->keepalive.has_lifetime)
+        keepalive.lifetime = grpc->keepalive.lifetime;
+    if (grpc->has_keepalive && grpc->keepalive.has_ping)
+        keepalive.ping = grpc->keepalive.ping;
+    return (struct http_server_settings){
+        .lane = component->lane,
+        .budget = component->budget,
+        .has_http2 = true,
+        .has_keep_alive = true,
+        .streams_max = grpc->streams_max,
+        .connection_idle_max_ns = keepalive.lifetime.idle_max_ns,
+        .connection_age_max_ns = keepalive.lifetime.age_max_ns,
+        .connection_age_grace_ns = keepalive.lifetime.age_grace_ns,
+        .ping_interval_min_ns = keepalive.ping.interval_min_ns,
+        .arg = component,
+    };
+}
+
+uint64_t grpc_server_config_message_max(const struct grpc_server_config *grpc)
+{
+    /* gRPC counts a message's bytes in 32 bits. */
+    enum { MESSAGE_MIB_MAX = 4095 };
+    uint64_t mib = grpc->message_mib_max;
+    return (mib < MESSAGE_MIB_MAX ? mib : MESSAGE_MIB_MAX) * MIB;
 }
 
 uint64_t http_server_config_body_max(const struct http_server_config *http, uint64_t standard)

@@ -68,11 +68,38 @@ struct http_server_config {
     struct server_cors_config cors;
 };
 
+struct grpc_lifetime_config {
+    uint64_t idle_max_ns;
+    uint64_t age_max_ns;
+    uint64_t age_grace_ns;
+};
+
+struct grpc_ping_config {
+    uint64_t interval_min_ns;
+};
+
+/* Of gRPC servers. A section that is off may hold anything. */
+struct grpc_keepalive_config {
+    bool has_lifetime;
+    bool has_ping;
+    struct grpc_lifetime_config lifetime;
+    struct grpc_ping_config ping;
+};
+
+struct grpc_server_config {
+    struct server_config listen;
+    uint64_t message_mib_max;
+    uint64_t streams_max;
+    bool has_keepalive;
+    struct grpc_keepalive_config keepalive;
+};
+
 extern const struct config_field server_middleware_fields[];
 extern const struct config_field server_auth_fields[];
 extern const struct config_field server_auth_http_fields[];
 extern const struct config_field server_dialer_fields[];
 extern const struct config_field server_cors_fields[];
+extern const struct config_field grpc_keepalive_fields[];
 
 /* Rows for a struct server_config member of owner. */
 #define SERVER_ROWS(owner, member, address)                                                        \
@@ -123,6 +150,19 @@ extern const struct config_field server_cors_fields[];
                         CONFIG_NULL_IS_OFF, "cors", server_cors_fields, NULL,                      \
                         "Requests from browsers.")
 
+/* Rows for the other members of struct grpc_server_config, which is owner. default_help: what 0 MiB
+ * means. */
+#define GRPC_SERVER_ROWS(owner, default_help)                                                      \
+    CONFIG_COUNT(owner, message_mib_max, "max_recv_msg_size_mib", "0", 0, INT64_MAX / (1 << 20),   \
+                 "Largest message in MiB, after decompression. " default_help),                    \
+        CONFIG_COUNT(owner, streams_max, "max_concurrent_streams", "0", 0, UINT32_MAX,             \
+                     "Calls at once on one connection. 0: 100."),                                  \
+        CONFIG_IGNORED_SIZE("read_buffer_size", "Connections share one buffer."),                  \
+        CONFIG_IGNORED_SIZE("write_buffer_size", "Responses are sent without a copy."),            \
+        CONFIG_OPTIONAL(owner, keepalive, struct grpc_keepalive_config, has_keepalive,             \
+                        CONFIG_NULL_IS_OFF, "keepalive", grpc_keepalive_fields, NULL,              \
+                        "Lifetime and pings of connections.")
+
 /* What is wrong with an element of compression_algorithms, or NULL. */
 const char *server_config_warn_of_coding(const char *name);
 /* Rules across the fields. */
@@ -135,6 +175,11 @@ enum codec http_server_config_codec(const struct http_server_config *http, struc
 /* Settings for a server of component, the arg of its handlers; without handler and TLS. */
 struct http_server_settings http_server_config_settings(const struct http_server_config *http,
                                                         struct component *component);
+/* The same for gRPC. */
+struct http_server_settings grpc_server_config_settings(const struct grpc_server_config *grpc,
+                                                        struct component *component);
+/* max_recv_msg_size_mib in bytes; 0: not set. */
+uint64_t grpc_server_config_message_max(const struct grpc_server_config *grpc);
 /* The response_headers with names in lower case, as HTTP/2 requires; the values are borrowed. */
 struct http_common_headers http_server_config_headers(const struct http_server_config *http);
 void http_server_config_free_headers(struct http_common_headers *headers);
