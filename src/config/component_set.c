@@ -153,7 +153,11 @@ static void report_unknown(struct loader *loader, const struct path *path,
     char word[CONTRIB_TYPE_MAX + 3];
     snprintf(word, sizeof(word), " %.*s ", CONTRIB_TYPE_MAX, identifier->type);
     const char *reason = "";
-    if (is_other_kind)
+    if (kind == EXPORTER &&
+        (strcmp(identifier->type, "jaeger") == 0 || strcmp(identifier->type, "jaeger_thrift") == 0))
+        reason = "; the Go collector has removed it, too: Jaeger takes OTLP, so use otlp_grpc with "
+                 "Jaeger's port 4317";
+    else if (is_other_kind)
         reason = "; there is such a component, but of another kind";
     else if (kind == EXPORTER && strcmp(identifier->type, "logging") == 0)
         reason = "; the logging exporter has been deprecated, use the debug exporter instead";

@@ -8,7 +8,7 @@
 
 #include "src/otlp/json/json_walk.h"
 #include "src/otlp/json/value_string.h"
-#include "src/zipkin/zipkin_output.h"
+#include "src/otlp/nested_output.h"
 
 /* KeyValue, AnyValue, ArrayValue and KeyValueList. */
 enum {
@@ -40,24 +40,24 @@ static bool read_string(struct zipkin_request *request, const struct json_string
 }
 
 /* JSON does not tell integers from doubles: those without a fraction are integers. */
-static void put_json_number(struct zipkin_output *output, const struct json_number *number)
+static void put_json_number(struct nested_output *output, const struct json_number *number)
 {
     const double limit = 0x1p63;
     int64_t integer;
     double real = 0;
     uint64_t bits;
     if (number->is_integer && string_to_int(number->text, &integer)) {
-        zipkin_put_number(output, VALUE_INT_FIELD, (uint64_t)integer);
+        nested_put_number(output, VALUE_INT_FIELD, (uint64_t)integer);
         return;
     }
     if (!string_to_double(number->text, &real))
         real = number->text.data[0] == '-' ? -(double)INFINITY : (double)INFINITY;
     if (real == trunc(real) && real >= -limit && real < limit) {
-        zipkin_put_number(output, VALUE_INT_FIELD, (uint64_t)(int64_t)real);
+        nested_put_number(output, VALUE_INT_FIELD, (uint64_t)(int64_t)real);
         return;
     }
     memcpy(&bits, &real, sizeof(bits));
-    zipkin_put_fixed64(output, VALUE_DOUBLE_FIELD, bits);
+    nested_put_fixed64(output, VALUE_DOUBLE_FIELD, bits);
 }
 
 static void put_members(struct zipkin_request *request, struct json_walk *walk, uint32_t number);
@@ -65,13 +65,13 @@ static void put_members(struct zipkin_request *request, struct json_walk *walk, 
 /* Writes the next value as an AnyValue. As deep as the walk allows. */
 static void put_value(struct zipkin_request *request, struct json_walk *walk, uint32_t number)
 {
-    struct zipkin_output *output = &request->output;
+    struct nested_output *output = &request->output;
     struct json_string string;
     struct json_number real;
     struct slice text;
     bool boolean;
-    struct zipkin_nested inner;
-    struct zipkin_nested value = zipkin_put_begin(output, number, 1);
+    struct nested_message inner;
+    struct nested_message value = nested_put_begin(output, number, 1);
     uint8_t first = json_walk_peek(walk);
     request->messages++;
     if (walk->depth > LEVELS_MAX)
@@ -79,25 +79,25 @@ static void put_value(struct zipkin_request *request, struct json_walk *walk, ui
     switch (first) {
     case '"':
         if (json_walk_string(walk, &string) && read_string(request, &string, &text))
-            zipkin_put_bytes(output, VALUE_STRING_FIELD, text);
+            nested_put_bytes(output, VALUE_STRING_FIELD, text);
         break;
     case 't':
     case 'f':
         if (json_walk_bool(walk, &boolean))
-            zipkin_put_number(output, VALUE_BOOL_FIELD, boolean);
+            nested_put_number(output, VALUE_BOOL_FIELD, boolean);
         break;
     case '[':
-        inner = zipkin_put_begin(output, VALUE_LIST_FIELD, 1);
+        inner = nested_put_begin(output, VALUE_LIST_FIELD, 1);
         if (json_walk_list(walk))
             while (json_walk_item(walk))
                 put_value(request, walk, ELEMENTS);
-        zipkin_put_end(output, inner);
+        nested_put_end(output, inner);
         request->messages++;
         break;
     case '{':
-        inner = zipkin_put_begin(output, VALUE_MAP_FIELD, 1);
+        inner = nested_put_begin(output, VALUE_MAP_FIELD, 1);
         put_members(request, walk, ELEMENTS);
-        zipkin_put_end(output, inner);
+        nested_put_end(output, inner);
         request->messages++;
         break;
     case 'n':
@@ -108,29 +108,29 @@ static void put_value(struct zipkin_request *request, struct json_walk *walk, ui
             put_json_number(output, &real);
         break;
     }
-    zipkin_put_end(output, value);
+    nested_put_end(output, value);
 }
 
 /* Writes the members of the object that comes next as KeyValues. */
 static void put_members(struct zipkin_request *request, struct json_walk *walk, uint32_t number)
 {
-    struct zipkin_output *output = &request->output;
+    struct nested_output *output = &request->output;
     struct json_string string;
     struct slice key;
     if (!json_walk_object(walk))
         return;
     while (json_walk_key(walk, &string) && read_string(request, &string, &key)) {
-        struct zipkin_nested pair = zipkin_put_begin(output, number, 1);
-        zipkin_put_bytes(output, KEY, key);
+        struct nested_message pair = nested_put_begin(output, number, 1);
+        nested_put_bytes(output, KEY, key);
         put_value(request, walk, VALUE);
-        zipkin_put_end(output, pair);
+        nested_put_end(output, pair);
         request->messages++;
     }
 }
 
 bool zipkin_put_json(struct zipkin_request *request, uint32_t number, struct slice json)
 {
-    size_t before = zipkin_output_size(&request->output);
+    size_t before = nested_output_size(&request->output);
     uint64_t messages = request->messages;
     struct json_walk walk = json_walk_of(json);
     uint8_t first = json_walk_peek(&walk);
@@ -140,7 +140,7 @@ bool zipkin_put_json(struct zipkin_request *request, uint32_t number, struct sli
         return false;
     bool is_whole = json_walk_end(&walk);
     if (!is_whole && request->output.refused_bytes == 0) {
-        zipkin_output_cut(&request->output, before);
+        nested_output_cut(&request->output, before);
         request->messages = messages;
     }
     return is_whole;

@@ -12,8 +12,8 @@
 #include "src/base/content_table.h"
 #include "src/base/scratch.h"
 #include "src/base/slice.h"
+#include "src/otlp/nested_output.h"
 #include "src/zipkin/zipkin_keys.h"
-#include "src/zipkin/zipkin_output.h"
 #include "src/zipkin/zipkin_types.h"
 
 enum { ZIPKIN_TRACE_ID_BYTES = 16, ZIPKIN_SPAN_ID_BYTES = 8, ZIPKIN_NS_PER_US = 1000 };
@@ -111,8 +111,8 @@ struct zipkin_request {
     struct scratch order; /* struct zipkin_tag *, by key */
     struct arena texts;   /* strings that are in the body in another form */
 
-    struct zipkin_output output; /* Span messages as fields of a ScopeSpans */
-    struct zipkin_output head;   /* of the span: the parts of its group */
+    struct nested_output output; /* Span messages as fields of a ScopeSpans */
+    struct nested_output head;   /* of the span: the parts of its group */
     struct scratch places;       /* struct zipkin_place */
     uint64_t spans;
     uint64_t messages;
@@ -170,7 +170,7 @@ bool zipkin_print_address(struct zipkin_request *request, struct slice address,
 /* Marks all tags but the last of those with equal keys (zipkin_tags.c). False: no memory. */
 bool zipkin_tags_settle(struct zipkin_request *request, struct zipkin_tag *tags, size_t count);
 /* Writes a KeyValue. */
-void zipkin_put_tag(struct zipkin_output *output, uint32_t number, const struct zipkin_tag *tag);
+void zipkin_put_tag(struct nested_output *output, uint32_t number, const struct zipkin_tag *tag);
 /* Writes the members of a JSON object as attributes: what the exporter made of those of a link or
  * an event. False, with nothing written: it is none, or nested too deep (zipkin_attributes.c). */
 bool zipkin_put_json(struct zipkin_request *request, uint32_t number, struct slice json);

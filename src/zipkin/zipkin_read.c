@@ -88,7 +88,7 @@ bool zipkin_file_span(struct zipkin_request *request, size_t begin, const size_t
         return zipkin_no_memory(request, refused);
     if (request->verdict != ZIPKIN_READ)
         return false;
-    size_t bytes = zipkin_output_size(&request->output) - begin;
+    size_t bytes = nested_output_size(&request->output) - begin;
     if (bytes > UINT32_MAX) {
         zipkin_no_memory(request, bytes);
         request->verdict = ZIPKIN_OVERSIZED;
@@ -321,8 +321,8 @@ enum zipkin_verdict zipkin_read(const struct zipkin_source *source, struct slice
     for (size_t i = 0; i < sizeof(scratches) / sizeof(scratches[0]); i++)
         scratch_fini(scratches[i], budget);
     content_table_fini(&request.known, budget);
-    zipkin_output_fini(&request.output);
-    zipkin_output_fini(&request.head);
+    nested_output_fini(&request.output);
+    nested_output_fini(&request.head);
     arena_clear(&request.texts);
     return request.verdict;
 }

@@ -69,7 +69,7 @@ bool zipkin_malformed(struct zipkin_request *request, const uint8_t *at, const c
 
 bool zipkin_no_memory(struct zipkin_request *request, size_t bytes)
 {
-    const struct zipkin_output *output = &request->output;
+    const struct nested_output *output = &request->output;
     uint64_t held = request->body.size + bytes + request->tags.bytes + request->events.bytes +
                     request->order.bytes + request->places.bytes + request->groups.bytes +
                     request->parts.bytes + request->known.slots.bytes +
@@ -167,16 +167,16 @@ static bool is_zero(const uint8_t *bytes, size_t size)
     return all == 0;
 }
 
-static void put_id(struct zipkin_output *output, uint32_t number, const uint8_t *id, size_t size)
+static void put_id(struct nested_output *output, uint32_t number, const uint8_t *id, size_t size)
 {
     if (!is_zero(id, size))
-        zipkin_put_bytes(output, number, slice_of(id, size));
+        nested_put_bytes(output, number, slice_of(id, size));
 }
 
-static void put_text(struct zipkin_output *output, uint32_t number, struct slice text)
+static void put_text(struct nested_output *output, uint32_t number, struct slice text)
 {
     if (text.size > 0)
-        zipkin_put_bytes(output, number, text);
+        nested_put_bytes(output, number, text);
 }
 
 static void put_attribute(struct zipkin_request *request, const struct zipkin_tag *tag)
@@ -188,30 +188,30 @@ static void put_attribute(struct zipkin_request *request, const struct zipkin_ta
 static void put_identity(struct zipkin_request *request, struct slice trace_state)
 {
     const struct zipkin_span *span = &request->span;
-    struct zipkin_output *output = &request->output;
+    struct nested_output *output = &request->output;
     put_id(output, SPAN_TRACE_ID, span->trace_id, sizeof(span->trace_id));
     put_id(output, SPAN_ID, span->id, sizeof(span->id));
     put_text(output, SPAN_TRACE_STATE, trace_state);
     put_id(output, SPAN_PARENT_ID, span->parent_id, sizeof(span->parent_id));
     put_text(output, SPAN_NAME, span->name);
     if (span->kind != 0)
-        zipkin_put_number(output, SPAN_KIND, span->kind);
+        nested_put_number(output, SPAN_KIND, span->kind);
     if (span->start_ns != 0)
-        zipkin_put_fixed64(output, SPAN_START, span->start_ns);
+        nested_put_fixed64(output, SPAN_START, span->start_ns);
     if (span->end_ns != 0)
-        zipkin_put_fixed64(output, SPAN_END, span->end_ns);
+        nested_put_fixed64(output, SPAN_END, span->end_ns);
 }
 
 static void put_status(struct zipkin_request *request, int32_t code, struct slice message)
 {
-    struct zipkin_output *output = &request->output;
+    struct nested_output *output = &request->output;
     if (code == CODE_UNSET && message.size == 0)
         return;
-    struct zipkin_nested status = zipkin_put_begin(output, SPAN_STATUS, 1);
+    struct nested_message status = nested_put_begin(output, SPAN_STATUS, 1);
     put_text(output, STATUS_MESSAGE, message);
     if (code != CODE_UNSET)
-        zipkin_put_number(output, STATUS_CODE, (uint64_t)(int64_t)code);
-    zipkin_put_end(output, status);
+        nested_put_number(output, STATUS_CODE, (uint64_t)(int64_t)code);
+    nested_put_end(output, status);
     request->messages++;
 }
 
@@ -250,29 +250,29 @@ static bool split_tail(struct slice text, struct slice *ret_json, uint32_t *ret_
 /* NAME|ATTRIBUTES|COUNT as the exporter writes events, in v2; anything else is the name. */
 static void put_event(struct zipkin_request *request, const struct zipkin_event *event)
 {
-    struct zipkin_output *output = &request->output;
+    struct nested_output *output = &request->output;
     bool is_v2 = request->source->form <= ZIPKIN_V2_PROTO;
     struct slice rest = event->text;
     struct slice name = is_v2 ? take_part(&rest) : rest;
     struct slice json;
     uint32_t dropped = 0;
-    struct zipkin_nested nested = zipkin_put_begin(output, SPAN_EVENTS, 1);
+    struct nested_message nested = nested_put_begin(output, SPAN_EVENTS, 1);
     request->messages++;
     if (event->time_ns != 0)
-        zipkin_put_fixed64(output, EVENT_TIME, event->time_ns);
-    size_t before = zipkin_output_size(output);
+        nested_put_fixed64(output, EVENT_TIME, event->time_ns);
+    size_t before = nested_output_size(output);
     put_text(output, EVENT_NAME, name);
     if (name.size < event->text.size &&
         (!split_tail(rest, &json, &dropped) ||
          !zipkin_put_json(request, FIELD_ATTRIBUTES_OF_EVENT, json))) {
         dropped = 0;
         if (output->refused_bytes == 0)
-            zipkin_output_cut(output, before);
+            nested_output_cut(output, before);
         put_text(output, EVENT_NAME, event->text);
     }
     if (dropped > 0)
-        zipkin_put_number(output, EVENT_DROPPED, dropped);
-    zipkin_put_end(output, nested);
+        nested_put_number(output, EVENT_DROPPED, dropped);
+    nested_put_end(output, nested);
 }
 
 static void put_events(struct zipkin_request *request)
@@ -304,7 +304,7 @@ static bool read_hex(struct slice text, uint8_t *id, size_t size)
 /* TRACE|SPAN|STATE|ATTRIBUTES|COUNT as the exporter writes links. False: it is something else. */
 static bool put_link(struct zipkin_request *request, struct slice text)
 {
-    struct zipkin_output *output = &request->output;
+    struct nested_output *output = &request->output;
     uint8_t trace_id[ZIPKIN_TRACE_ID_BYTES];
     uint8_t span_id[ZIPKIN_SPAN_ID_BYTES];
     struct slice json;
@@ -315,19 +315,19 @@ static bool put_link(struct zipkin_request *request, struct slice text)
     if (!read_hex(trace, trace_id, sizeof(trace_id)) || !read_hex(span, span_id, sizeof(span_id)) ||
         !split_tail(text, &json, &dropped))
         return false;
-    size_t before = zipkin_output_size(output);
-    struct zipkin_nested link = zipkin_put_begin(output, SPAN_LINKS, 1);
+    size_t before = nested_output_size(output);
+    struct nested_message link = nested_put_begin(output, SPAN_LINKS, 1);
     put_id(output, LINK_TRACE_ID, trace_id, sizeof(trace_id));
     put_id(output, LINK_SPAN_ID, span_id, sizeof(span_id));
     put_text(output, LINK_TRACE_STATE, state);
     if (!zipkin_put_json(request, FIELD_ATTRIBUTES_OF_LINK, json)) {
         if (output->refused_bytes == 0)
-            zipkin_output_cut(output, before);
+            nested_output_cut(output, before);
         return false;
     }
     if (dropped > 0)
-        zipkin_put_number(output, LINK_DROPPED, dropped);
-    zipkin_put_end(output, link);
+        nested_put_number(output, LINK_DROPPED, dropped);
+    nested_put_end(output, link);
     request->messages++;
     return true;
 }
@@ -371,12 +371,12 @@ static bool read_code(struct slice text, int32_t *ret_code)
  * zipkin_file_span. */
 static void put_head(struct zipkin_request *request, struct known_tags *known, size_t sizes[4])
 {
-    struct zipkin_output *head = &request->head;
+    struct nested_output *head = &request->head;
     struct zipkin_tag *tags = request->tags.memory;
     struct slice service = request->span.local.service;
     unsigned link = 0;
     memset(known, 0, sizeof(*known));
-    zipkin_output_cut(head, 0);
+    nested_output_cut(head, 0);
     for (size_t i = 0; i < request->tags_count; i++) {
         if (tags[i].is_gone)
             continue;
@@ -393,8 +393,8 @@ static void put_head(struct zipkin_request *request, struct known_tags *known, s
     for (size_t i = 0; known->tags[ROLE_RESOURCE] != NULL && i < request->tags_count; i++)
         has_name |=
             !tags[i].is_gone && tags[i].role == ROLE_RESOURCE && slice_equal(tags[i].key, name_key);
-    zipkin_put_raw(head, service);
-    sizes[0] = zipkin_output_size(head);
+    nested_put_raw(head, service);
+    sizes[0] = nested_output_size(head);
     if (!has_name)
         zipkin_put_tag(head, FIELD_ATTRIBUTES_OF_RESOURCE,
                        &(struct zipkin_tag){.key = name_key, .text = service});
@@ -404,15 +404,15 @@ static void put_head(struct zipkin_request *request, struct known_tags *known, s
         zipkin_put_tag(head, FIELD_ATTRIBUTES_OF_RESOURCE, &tags[i]);
         tags[i].is_gone = true;
     }
-    sizes[1] = zipkin_output_size(head) - sizes[0];
+    sizes[1] = nested_output_size(head) - sizes[0];
     struct slice library = take_text(known->tags[ROLE_LIBRARY_NAME]);
     struct slice library_version = take_text(known->tags[ROLE_LIBRARY_VERSION]);
     struct zipkin_tag *scope = known->tags[ROLE_SCOPE_NAME];
     struct zipkin_tag *scope_version = known->tags[ROLE_SCOPE_VERSION];
     struct slice name = scope != NULL ? take_text(scope) : library;
     struct slice version = scope_version != NULL ? take_text(scope_version) : library_version;
-    zipkin_put_raw(head, name);
-    zipkin_put_raw(head, version);
+    nested_put_raw(head, name);
+    nested_put_raw(head, version);
     sizes[2] = name.size;
     sizes[3] = version.size;
 }
@@ -470,7 +470,7 @@ static void put_endpoint(struct zipkin_request *request, struct known_tags *know
 bool zipkin_v2_end(struct zipkin_request *request)
 {
     struct zipkin_span *span = &request->span;
-    struct zipkin_output *output = &request->output;
+    struct nested_output *output = &request->output;
     struct known_tags known;
     size_t sizes[4];
     struct slice message;
@@ -482,8 +482,8 @@ bool zipkin_v2_end(struct zipkin_request *request)
         memset(span->parent_id, 0, sizeof(span->parent_id));
     take_kind(span, known.tags[ROLE_SPAN_KIND]);
     int32_t code = take_status(&known, &message);
-    size_t begin = zipkin_output_size(output);
-    struct zipkin_nested whole = zipkin_put_begin(output, SPANS, 2);
+    size_t begin = nested_output_size(output);
+    struct nested_message whole = nested_put_begin(output, SPANS, 2);
     put_identity(request, take_text(known.tags[ROLE_TRACE_STATE]));
     for (size_t i = 0; i < ZIPKIN_LINKS_MAX && known.links[i] != NULL; i++)
         known.links[i]->is_gone = put_link(request, known.links[i]->text);
@@ -505,7 +505,7 @@ bool zipkin_v2_end(struct zipkin_request *request)
     }
     put_events(request);
     put_status(request, code, message);
-    zipkin_put_end(output, whole);
+    nested_put_end(output, whole);
     return zipkin_file_span(request, begin, sizes);
 }
 
@@ -661,7 +661,7 @@ static void put_v1_head(struct zipkin_request *request, size_t sizes[4])
 {
     enum { PORT_TEXT_MAX = 12 };
     const struct zipkin_endpoint *endpoint = &request->span.local;
-    struct zipkin_output *head = &request->head;
+    struct nested_output *head = &request->head;
     char port[PORT_TEXT_MAX];
     size_t port_size = (size_t)snprintf(port, sizeof(port), "%" PRId32, endpoint->port);
     const struct zipkin_tag attributes[] = {
@@ -670,12 +670,12 @@ static void put_v1_head(struct zipkin_request *request, size_t sizes[4])
         {.key = slice_of_text("ipv6"), .text = endpoint->ipv6},
         {.key = slice_of_text("port"), .text = slice_of(port, endpoint->port != 0 ? port_size : 0)},
     };
-    zipkin_output_cut(head, 0);
+    nested_output_cut(head, 0);
     for (size_t i = 0; i < sizeof(attributes) / sizeof(attributes[0]); i++)
         if (attributes[i].text.size > 0)
             zipkin_put_tag(head, FIELD_ATTRIBUTES_OF_RESOURCE, &attributes[i]);
     memset(sizes, 0, 4 * sizeof(sizes[0]));
-    sizes[1] = zipkin_output_size(head);
+    sizes[1] = nested_output_size(head);
 }
 
 static void finish_v1_facts(struct zipkin_request *request)
@@ -703,7 +703,7 @@ static void finish_v1_facts(struct zipkin_request *request)
 bool zipkin_v1_end(struct zipkin_request *request)
 {
     struct zipkin_tag *tags = request->tags.memory;
-    struct zipkin_output *output = &request->output;
+    struct nested_output *output = &request->output;
     const char *absent = zipkin_key_of(ROLE_START_ABSENT);
     struct v1_statuses statuses = {.has_error = false};
     size_t sizes[4];
@@ -714,8 +714,8 @@ bool zipkin_v1_end(struct zipkin_request *request)
     for (size_t i = 0; i < request->tags_count; i++)
         note_status(&statuses, &tags[i]);
     struct v1_status status = v1_status_of(&statuses);
-    size_t begin = zipkin_output_size(output);
-    struct zipkin_nested whole = zipkin_put_begin(output, SPANS, 2);
+    size_t begin = nested_output_size(output);
+    struct nested_message whole = nested_put_begin(output, SPANS, 2);
     put_identity(request, slice_of("", 0));
     for (size_t i = 0; i < request->tags_count; i++)
         if (!tags[i].is_gone && (request->span.has_start || !slice_equal_text(tags[i].key, absent)))
@@ -726,6 +726,6 @@ bool zipkin_v1_end(struct zipkin_request *request)
                                                     .boolean = true});
     put_events(request);
     put_status(request, status.code, status.message);
-    zipkin_put_end(output, whole);
+    nested_put_end(output, whole);
     return zipkin_file_span(request, begin, sizes);
 }

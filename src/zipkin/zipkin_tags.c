@@ -108,29 +108,29 @@ bool zipkin_tags_settle(struct zipkin_request *request, struct zipkin_tag *tags,
     return true;
 }
 
-void zipkin_put_tag(struct zipkin_output *output, uint32_t number, const struct zipkin_tag *tag)
+void zipkin_put_tag(struct nested_output *output, uint32_t number, const struct zipkin_tag *tag)
 {
     enum { KEY = 1, VALUE = 2 };
     bool is_long = tag->key.size + (tag->type == ZIPKIN_STRING ? tag->text.size : 0) > 100;
     uint64_t bits;
-    struct zipkin_nested pair = zipkin_put_begin(output, number, is_long ? 2 : 1);
-    zipkin_put_bytes(output, KEY, tag->key);
-    struct zipkin_nested value = zipkin_put_begin(output, VALUE, is_long ? 2 : 1);
+    struct nested_message pair = nested_put_begin(output, number, is_long ? 2 : 1);
+    nested_put_bytes(output, KEY, tag->key);
+    struct nested_message value = nested_put_begin(output, VALUE, is_long ? 2 : 1);
     switch (tag->type) {
     case ZIPKIN_STRING:
-        zipkin_put_bytes(output, VALUE_STRING_FIELD, tag->text);
+        nested_put_bytes(output, VALUE_STRING_FIELD, tag->text);
         break;
     case ZIPKIN_BOOL:
-        zipkin_put_number(output, VALUE_BOOL_FIELD, tag->boolean);
+        nested_put_number(output, VALUE_BOOL_FIELD, tag->boolean);
         break;
     case ZIPKIN_INT:
-        zipkin_put_number(output, VALUE_INT_FIELD, (uint64_t)tag->integer);
+        nested_put_number(output, VALUE_INT_FIELD, (uint64_t)tag->integer);
         break;
     case ZIPKIN_DOUBLE:
         memcpy(&bits, &tag->real, sizeof(bits));
-        zipkin_put_fixed64(output, VALUE_DOUBLE_FIELD, bits);
+        nested_put_fixed64(output, VALUE_DOUBLE_FIELD, bits);
         break;
     }
-    zipkin_put_end(output, value);
-    zipkin_put_end(output, pair);
+    nested_put_end(output, value);
+    nested_put_end(output, pair);
 }

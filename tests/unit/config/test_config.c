@@ -53,6 +53,8 @@ static const struct {
      "otel.yaml:4:14: connectors::routing/a: unknown type: \"routing\" for id: \"routing/a\" "
      "(valid "
      "values: [forward count]); the Go collector has such a component, this build does not"},
+    {"receivers: {nop: }\nexporters: {nop: , jaeger_thrift: }\n" FINE,
+     "Jaeger takes OTLP, so use otlp_grpc with Jaeger's port 4317"},
     {PLAIN "connectors: {forwrad: }\n" FINE, "(did you mean \"forward\"?)"},
     {PLAIN "connectors: {nop: }\n" FINE, "connectors::nop: unknown type: \"nop\""},
     {PLAIN "connectors: {forward: {copies: 2}}\n" FINE,

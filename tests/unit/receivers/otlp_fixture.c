@@ -2,6 +2,7 @@
 /* The fakes of the core, and the receiver between them. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
+#include "receivers/jaeger/jaeger_receiver.h"
 #include "receivers/otlp/otlp_receiver.h"
 #include "receivers/zipkin/zipkin_receiver.h"
 #include "src/base/buffer.h"
@@ -28,6 +29,7 @@
 enum { TURNS_MAX = 3000, TEXT_MAX = 8192 };
 
 extern const struct component_factory otlp_receiver_factory;
+extern const struct component_factory jaeger_receiver_factory;
 extern const struct component_factory zipkin_receiver_factory;
 static const struct component_factory sink_factory = {
     .type = "sink",
@@ -37,7 +39,8 @@ static const struct component_factory sink_factory = {
     .instance_size = sizeof(struct component),
 };
 static const struct component_factory *const factories[] = {
-    &otlp_receiver_factory, &zipkin_receiver_factory, &sink_factory, NULL};
+    &otlp_receiver_factory, &jaeger_receiver_factory, &zipkin_receiver_factory, &sink_factory,
+    NULL};
 
 struct fixture fixture;
 
@@ -204,6 +207,14 @@ void fixture_start_zipkin(const char *section)
 {
     start(&zipkin_receiver_factory, section);
     keep_address(fixture.http_address, ((struct zipkin_receiver *)fixture.receiver)->server);
+}
+
+void fixture_start_jaeger(const char *section)
+{
+    start(&jaeger_receiver_factory, section);
+    struct jaeger_receiver *receiver = (struct jaeger_receiver *)fixture.receiver;
+    keep_address(fixture.grpc_address, receiver->servers[JAEGER_GRPC]);
+    keep_address(fixture.http_address, receiver->servers[JAEGER_HTTP]);
 }
 
 void fixture_begin_stop(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An otlp or a zipkin receiver on a hand-turned lane, between loopback clients and a pipeline that
- * records what it is offered and resolves it as configured. */
+/* An otlp, a jaeger or a zipkin receiver on a hand-turned lane, between loopback clients and a
+ * pipeline that records what it is offered and resolves it as configured. */
 #pragma once
 
 #include "src/base/budget.h"
@@ -47,6 +47,8 @@ extern struct fixture fixture;
 void fixture_start(const char *protocols);
 /* The same with a zipkin receiver: YAML flow text of its section; http_address is its address. */
 void fixture_start_zipkin(const char *section);
+/* The same with a jaeger receiver. */
+void fixture_start_jaeger(const char *section);
 /* Loads only; returns the problems' messages joined by newlines, "" when it loads. To be freed. */
 char *fixture_problems(const char *protocols);
 /* Tells the receiver to stop, no more. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Nested messages. Runs on the owner's thread. */
-#include "src/zipkin/zipkin_output.h"
+#include "src/otlp/nested_output.h"
 
 #include <assert.h>
 #include <string.h>
@@ -10,29 +10,29 @@
 
 enum { BYTES_FIRST = 1024, FIELD_BYTES_MAX = WIRE_SHORT_VARINT_BYTES_MAX + WIRE_VARINT_BYTES_MAX };
 
-void zipkin_output_fini(struct zipkin_output *output)
+void nested_output_fini(struct nested_output *output)
 {
     buffer_unref(output->buffer);
     output->buffer = NULL;
 }
 
-size_t zipkin_output_size(const struct zipkin_output *output)
+size_t nested_output_size(const struct nested_output *output)
 {
     return output->buffer != NULL ? output->buffer->size : 0;
 }
 
-void zipkin_output_cut(struct zipkin_output *output, size_t size)
+void nested_output_cut(struct nested_output *output, size_t size)
 {
-    assert(size <= zipkin_output_size(output));
+    assert(size <= nested_output_size(output));
     if (output->buffer != NULL)
         output->buffer->size = size;
 }
 
 /* Makes room for that many more bytes. False: no memory. */
-static bool grow(struct zipkin_output *output, size_t bytes)
+static bool grow(struct nested_output *output, size_t bytes)
 {
     struct buffer *buffer = output->buffer;
-    size_t least = zipkin_output_size(output) + bytes;
+    size_t least = nested_output_size(output) + bytes;
     size_t capacity = buffer != NULL ? 2 * buffer->capacity : BYTES_FIRST;
     if (output->refused_bytes > 0)
         return false;
@@ -48,7 +48,7 @@ static bool grow(struct zipkin_output *output, size_t bytes)
     return true;
 }
 
-static inline bool reserve(struct zipkin_output *output, size_t bytes)
+static inline bool reserve(struct nested_output *output, size_t bytes)
 {
     const struct buffer *buffer = output->buffer;
     bool has_room = buffer != NULL && buffer->capacity - buffer->size >= bytes;
@@ -64,7 +64,7 @@ static inline void put_varint(struct buffer *buffer, uint64_t value)
     buffer->size = (size_t)(at - buffer->data);
 }
 
-void zipkin_put_number(struct zipkin_output *output, uint32_t number, uint64_t value)
+void nested_put_number(struct nested_output *output, uint32_t number, uint64_t value)
 {
     if (!reserve(output, FIELD_BYTES_MAX))
         return;
@@ -72,7 +72,7 @@ void zipkin_put_number(struct zipkin_output *output, uint32_t number, uint64_t v
     put_varint(output->buffer, value);
 }
 
-void zipkin_put_fixed64(struct zipkin_output *output, uint32_t number, uint64_t value)
+void nested_put_fixed64(struct nested_output *output, uint32_t number, uint64_t value)
 {
     uint8_t bytes[sizeof(value)];
     for (size_t i = 0; i < sizeof(bytes); i++)
@@ -80,19 +80,19 @@ void zipkin_put_fixed64(struct zipkin_output *output, uint32_t number, uint64_t 
     if (!reserve(output, FIELD_BYTES_MAX))
         return;
     put_varint(output->buffer, wire_tag(number, WIRE_FIXED64));
-    zipkin_put_raw(output, slice_of(bytes, sizeof(bytes)));
+    nested_put_raw(output, slice_of(bytes, sizeof(bytes)));
 }
 
-void zipkin_put_bytes(struct zipkin_output *output, uint32_t number, struct slice bytes)
+void nested_put_bytes(struct nested_output *output, uint32_t number, struct slice bytes)
 {
     if (!reserve(output, FIELD_BYTES_MAX + bytes.size))
         return;
     put_varint(output->buffer, wire_tag(number, WIRE_BYTES));
     put_varint(output->buffer, bytes.size);
-    zipkin_put_raw(output, bytes);
+    nested_put_raw(output, bytes);
 }
 
-void zipkin_put_raw(struct zipkin_output *output, struct slice bytes)
+void nested_put_raw(struct nested_output *output, struct slice bytes)
 {
     if (bytes.size == 0 || !reserve(output, bytes.size))
         return;
@@ -101,18 +101,18 @@ void zipkin_put_raw(struct zipkin_output *output, struct slice bytes)
     buffer->size += bytes.size;
 }
 
-struct zipkin_nested zipkin_put_begin(struct zipkin_output *output, uint32_t number,
-                                      uint8_t length_bytes)
+struct nested_message nested_put_begin(struct nested_output *output, uint32_t number,
+                                       uint8_t length_bytes)
 {
     assert(length_bytes > 0 && length_bytes <= WIRE_SHORT_VARINT_BYTES_MAX);
     if (!reserve(output, FIELD_BYTES_MAX))
-        return (struct zipkin_nested){.begin = 0};
+        return (struct nested_message){.begin = 0};
     put_varint(output->buffer, wire_tag(number, WIRE_BYTES));
     output->buffer->size += length_bytes;
-    return (struct zipkin_nested){output->buffer->size, length_bytes};
+    return (struct nested_message){output->buffer->size, length_bytes};
 }
 
-void zipkin_put_end(struct zipkin_output *output, struct zipkin_nested nested)
+void nested_put_end(struct nested_output *output, struct nested_message nested)
 {
     if (!reserve(output, WIRE_VARINT_BYTES_MAX))
         return;

@@ -11,7 +11,7 @@
 struct budget;
 struct buffer;
 
-struct zipkin_output {
+struct nested_output {
     struct buffer *buffer; /* NULL: nothing has been written */
     struct budget *budget; /* NULL: not charged */
     size_t refused_bytes;  /* what it would hold had no growth failed; 0: none failed */
@@ -19,23 +19,23 @@ struct zipkin_output {
 
 /* An open message: where its content begins, and how many bytes are left before it for its length.
  */
-struct zipkin_nested {
+struct nested_message {
     size_t begin;
     uint8_t length_bytes;
 };
 
-void zipkin_output_fini(struct zipkin_output *output);
-size_t zipkin_output_size(const struct zipkin_output *output);
+void nested_output_fini(struct nested_output *output);
+size_t nested_output_size(const struct nested_output *output);
 /* Takes back everything from that size on. */
-void zipkin_output_cut(struct zipkin_output *output, size_t size);
+void nested_output_cut(struct nested_output *output, size_t size);
 
-void zipkin_put_number(struct zipkin_output *output, uint32_t number, uint64_t value);
-void zipkin_put_fixed64(struct zipkin_output *output, uint32_t number, uint64_t value);
-void zipkin_put_bytes(struct zipkin_output *output, uint32_t number, struct slice bytes);
-void zipkin_put_raw(struct zipkin_output *output, struct slice bytes);
+void nested_put_number(struct nested_output *output, uint32_t number, uint64_t value);
+void nested_put_fixed64(struct nested_output *output, uint32_t number, uint64_t value);
+void nested_put_bytes(struct nested_output *output, uint32_t number, struct slice bytes);
+void nested_put_raw(struct nested_output *output, struct slice bytes);
 /* length_bytes: how many bytes its length is likely to take; its content moves if it takes others.
  */
-struct zipkin_nested zipkin_put_begin(struct zipkin_output *output, uint32_t number,
-                                      uint8_t length_bytes);
+struct nested_message nested_put_begin(struct nested_output *output, uint32_t number,
+                                       uint8_t length_bytes);
 /* Messages end in the opposite order. */
-void zipkin_put_end(struct zipkin_output *output, struct zipkin_nested nested);
+void nested_put_end(struct nested_output *output, struct nested_message nested);

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jaeger: receives traces as Jaeger's clients and agents send them, over gRPC and HTTP. This file
+ * is its options, metrics and life cycle. The instance on lane 0 opens the listeners, which
+ * distribute connections to the servers of all lanes. Runs on its lane. */
+#include "receivers/jaeger/jaeger_receiver.h"
+
+#include "src/base/error.h"
+#include "src/base/limits.h"
+
+#include <assert.h>
+
+enum { BODY_BYTES_DEFAULT = 20971520, MESSAGE_MIB_DEFAULT = 4 };
+
+static const struct config_field grpc_fields[] = {
+    SERVER_ROWS(struct grpc_server_config, listen, "localhost:14250"),
+    SERVER_AUTH_ROW(struct grpc_server_config, listen, server_auth_fields),
+    GRPC_SERVER_ROWS(struct grpc_server_config, "0: 4. More than 4095 is 4095."),
+    CONFIG_END,
+};
+
+static const struct config_field http_fields[] = {
+    SERVER_ROWS(struct jaeger_http_protocol, server.listen, "localhost:14268"),
+    HTTP_SERVER_ROWS(struct jaeger_http_protocol, server, "20971520", "false"),
+    CONFIG_END,
+};
+
+#define UDP_ROWS(address)                                                                          \
+    CONFIG_TEXT(struct jaeger_udp_protocol, endpoint, "endpoint", address, "Where to listen."),    \
+        CONFIG_COUNT(struct jaeger_udp_protocol, queue_size, "queue_size", "1000", 0, INT64_MAX,   \
+                     "Packets that wait."),                                                        \
+        CONFIG_COUNT(struct jaeger_udp_protocol, packet_bytes_max, "max_packet_size", "65000", 0,  \
+                     INT64_MAX, "Largest packet in bytes."),                                       \
+        CONFIG_COUNT(struct jaeger_udp_protocol, workers, "workers", "10", 0, INT64_MAX,           \
+                     "Threads that read packets."),                                                \
+        CONFIG_COUNT(struct jaeger_udp_protocol, socket_buffer_bytes, "socket_buffer_size", "0",   \
+                     0, INT64_MAX, "The socket's buffer in bytes. 0: the system's default.")
+
+static const struct config_field compact_fields[] = {UDP_ROWS("localhost:6831"), CONFIG_END};
+static const struct config_field binary_fields[] = {UDP_ROWS("localhost:6832"), CONFIG_END};
+
+static bool check_grpc(const void *section, struct error *error)
+{
+    const struct grpc_server_config *grpc = section;
+    return server_config_check(&grpc->listen, error);
+}
+
+static bool check_http(const void *section, struct error *error)
+{
+    const struct jaeger_http_protocol *http = section;
+    return http_server_config_check(&http->server, error);
+}
+
+static bool check_udp(const void *section, struct error *error)
+{
+    (void)section;
+    return error_set(error, "Thrift over UDP is not supported by this build: found one of its "
+                            "protocols, expected grpc or thrift_http; let clients send to "
+                            "thrift_http, or use OTLP (localhost:4317)");
+}
+
+static const struct config_field protocols_fields[] = {
+    CONFIG_OPTIONAL(struct jaeger_protocols_config, grpc, struct grpc_server_config, has_grpc,
+                    CONFIG_NULL_ENABLES, "grpc", grpc_fields, check_grpc,
+                    "PostSpans of jaeger.api_v2.CollectorService."),
+    CONFIG_OPTIONAL(struct jaeger_protocols_config, http, struct jaeger_http_protocol, has_http,
+                    CONFIG_NULL_ENABLES, "thrift_http", http_fields, check_http,
+                    "Thrift's binary protocol by POST /api/traces."),
+    CONFIG_OPTIONAL(struct jaeger_protocols_config, compact, struct jaeger_udp_protocol,
+                    has_compact, CONFIG_NULL_ENABLES, "thrift_compact", compact_fields, check_udp,
+                    "Not supported by this build."),
+    CONFIG_OPTIONAL(struct jaeger_protocols_config, binary, struct jaeger_udp_protocol, has_binary,
+                    CONFIG_NULL_ENABLES, "thrift_binary", binary_fields, check_udp,
+                    "Not supported by this build."),
+    CONFIG_END,
+};
+
+static const struct config_field sampling_fields[] = {
+    CONFIG_TEXT(struct jaeger_sampling_config, host_endpoint, "host_endpoint", "", "Refused."),
+    CONFIG_TEXT(struct jaeger_sampling_config, strategy_file, "strategy_file", "", "Refused."),
+    CONFIG_DURATION_OR_NEGATIVE(struct jaeger_sampling_config, reload_interval_ns,
+                                "strategy_file_reload_interval", "0", "Refused."),
+    CONFIG_END,
+};
+
+static const struct config_field jaeger_receiver_fields[] = {
+    CONFIG_SECTION(struct jaeger_receiver_config, protocols, struct jaeger_protocols_config,
+                   "protocols", protocols_fields, NULL, "Each protocol has a listener of its own."),
+    CONFIG_OPTIONAL(struct jaeger_receiver_config, sampling, struct jaeger_sampling_config,
+                    has_sampling, CONFIG_NULL_IS_OFF, "remote_sampling", sampling_fields, NULL,
+                    "Refused, as in the Go collector."),
+    CONFIG_END,
+};
+
+#define TRANSPORT_ROW(transport, label, field, name, help)                                         \
+    COUNTER_BY_SIGNAL(struct jaeger_receiver_counters, field[transport], COUNTER_SUM,              \
+                      "otelcol_receiver_" name "_%s", SIGNAL_TRACES, "transport", label, help)
+
+#define TRANSPORT_ROWS(field, name, help)                                                          \
+    TRANSPORT_ROW(JAEGER_GRPC, "grpc", field, name, help),                                         \
+        TRANSPORT_ROW(JAEGER_HTTP, "collector_http", field, name, help)
+
+static const struct counter_row jaeger_receiver_counters[] = {
+    TRANSPORT_ROWS(accepted, "accepted", "Number of items successfully pushed into the pipeline."),
+    TRANSPORT_ROWS(refused, "refused",
+                   "Number of items that could not be pushed into the pipeline."),
+    SERVER_TLS_COUNTERS(struct jaeger_receiver_counters, tls),
+    HTTP_SERVER_COUNTERS(struct jaeger_receiver_counters, http),
+    COUNTER_END,
+};
+
+extern const struct component_factory jaeger_receiver_factory;
+
+static struct jaeger_receiver *jaeger_receiver_of(struct component *component)
+{
+    assert(component->factory == &jaeger_receiver_factory);
+    return (struct jaeger_receiver *)component;
+}
+
+static bool jaeger_receiver_check(const void *section, struct error *error)
+{
+    const struct jaeger_receiver_config *config = section;
+    if (config->has_sampling)
+        return error_set(error, "remote sampling config detected in the Jaeger receiver; use the "
+                                "`jaegerremotesampling` extension instead") ||
+               error_at(error, "remote_sampling");
+    if (config->protocols.has_grpc || config->protocols.has_http)
+        return true;
+    return error_set(error, "must specify at least one protocol when using the Jaeger receiver: "
+                            "found none, expected grpc or thrift_http under protocols") ||
+           error_at(error, "protocols");
+}
+
+/* TLS and authentication of a protocol that is on. */
+static bool prepare_access(struct jaeger_receiver *self, enum jaeger_transport transport,
+                           const struct server_config *config, struct error *error)
+{
+    const char *protocol = transport == JAEGER_GRPC ? "grpc" : "thrift_http";
+    struct jaeger_receiver_counters *counters = self->base.counters;
+    struct server_tls_context *tls = &self->tls[transport];
+    tls->logger = &self->base.logger;
+    tls->counters = &counters->tls;
+    if (!component_is_rehearsed(&self->base) &&
+        !server_tls_context_init(tls, config, transport == JAEGER_HTTP, error))
+        return error_prefix(error, "protocols::%s", protocol);
+    if (!server_auth_init(&self->auth[transport], &self->base, config, error))
+        return error_prefix(error, "protocols::%s::auth", protocol);
+    return true;
+}
+
+static bool jaeger_receiver_create(struct component *component, struct error *error)
+{
+    struct jaeger_receiver *self = jaeger_receiver_of(component);
+    const struct jaeger_receiver_config *config = component->config;
+    const struct jaeger_protocols_config *protocols = &config->protocols;
+    const struct http_server_config *http = &protocols->http.server;
+    struct jaeger_receiver_counters *counters = component->counters;
+    self->config = protocols;
+    self->codecs = codec_box_create(component->budget);
+    if (protocols->has_grpc) {
+        if (!prepare_access(self, JAEGER_GRPC, &protocols->grpc.listen, error))
+            return false;
+        uint64_t bytes_max = grpc_server_config_message_max(&protocols->grpc);
+        self->bytes_max[JAEGER_GRPC] = bytes_max > 0 ? bytes_max : MESSAGE_MIB_DEFAULT * MIB;
+        struct http_server_settings settings =
+            grpc_server_config_settings(&protocols->grpc, component);
+        settings.tls = self->tls[JAEGER_GRPC].context;
+        settings.counters = &counters->http;
+        settings.handler = &jaeger_grpc_handler;
+        self->servers[JAEGER_GRPC] = http_server_create(&settings);
+    }
+    if (protocols->has_http) {
+        if (!prepare_access(self, JAEGER_HTTP, &http->listen, error))
+            return false;
+        self->bytes_max[JAEGER_HTTP] = http_server_config_body_max(http, BODY_BYTES_DEFAULT);
+        if (http->has_cors)
+            server_cors_init(&self->cors, &http->cors);
+        self->response_headers = http_server_config_headers(http);
+        struct http_server_settings settings = http_server_config_settings(http, component);
+        settings.tls = self->tls[JAEGER_HTTP].context;
+        settings.counters = &counters->http;
+        settings.handler = &jaeger_http_handler;
+        self->servers[JAEGER_HTTP] = http_server_create(&settings);
+    }
+    return true;
+}
+
+/* Opens the listener of one protocol for the servers of all lanes. */
+static bool listen_for(struct component *first, enum jaeger_transport transport,
+                       const struct server_config *config, struct error *error)
+{
+    struct http_server *servers[LANES_MAX];
+    size_t count = 0;
+    for (struct component *c = first; c != NULL; c = c->next_lane) {
+        assert(count < LANES_MAX);
+        servers[count++] = jaeger_receiver_of(c)->servers[transport];
+    }
+    if (!http_server_listen(servers, count, config->transport, config->endpoint, error))
+        return false;
+    log_info(&first->logger,
+             transport == JAEGER_GRPC ? "Starting gRPC server for Jaeger Protobuf"
+                                      : "Starting HTTP server for Jaeger Thrift",
+             log_text("endpoint", http_server_address(servers[0])));
+    return true;
+}
+
+static bool jaeger_receiver_start(struct component *component, struct error *error)
+{
+    const struct jaeger_protocols_config *config = jaeger_receiver_of(component)->config;
+    if (component->first != component)
+        return true;
+    if (config->has_grpc && !listen_for(component, JAEGER_GRPC, &config->grpc.listen, error))
+        return false;
+    return !config->has_http ||
+           listen_for(component, JAEGER_HTTP, &config->http.server.listen, error);
+}
+
+void jaeger_receiver_check_stopped(struct jaeger_receiver *self)
+{
+    if (self->is_stopping && self->servers_open == 0 && self->exchanges == 0) {
+        self->is_stopping = false;
+        component_stopped(&self->base);
+    }
+}
+
+static void on_server_stopped(void *arg)
+{
+    struct jaeger_receiver *self = arg;
+    assert(self->servers_open > 0);
+    self->servers_open--;
+    jaeger_receiver_check_stopped(self);
+}
+
+static void jaeger_receiver_stop(struct component *component)
+{
+    struct jaeger_receiver *self = jaeger_receiver_of(component);
+    assert(!self->is_stopping);
+    for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_TRANSPORTS; i++)
+        self->servers_open += self->servers[i] != NULL;
+    self->is_stopping = true;
+    for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_TRANSPORTS; i++)
+        if (self->servers[i] != NULL)
+            http_server_stop(self->servers[i], on_server_stopped, self);
+    jaeger_receiver_check_stopped(self);
+}
+
+static void jaeger_receiver_destroy(struct component *component)
+{
+    struct jaeger_receiver *self = jaeger_receiver_of(component);
+    assert(self->exchanges == 0);
+    for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_TRANSPORTS; i++) {
+        http_server_destroy(self->servers[i]);
+        server_tls_context_fini(&self->tls[i]);
+        server_auth_fini(&self->auth[i]);
+    }
+    server_cors_fini(&self->cors);
+    http_server_config_free_headers(&self->response_headers);
+    codec_box_destroy(self->codecs);
+}
+
+const struct component_factory jaeger_receiver_factory = {
+    .type = "jaeger",
+    .kind = RECEIVER,
+    .stability = "beta",
+    .signals = SIGNAL_TRACES,
+    .instance_size = sizeof(struct jaeger_receiver),
+    .config_size = sizeof(struct jaeger_receiver_config),
+    .fields = jaeger_receiver_fields,
+    .counters_size = sizeof(struct jaeger_receiver_counters),
+    .counters = jaeger_receiver_counters,
+    .check = jaeger_receiver_check,
+    .create = jaeger_receiver_create,
+    .start = jaeger_receiver_start,
+    .stop = jaeger_receiver_stop,
+    .destroy = jaeger_receiver_destroy,
+};

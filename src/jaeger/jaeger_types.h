@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What to read, and how it went. Plain data; any thread. */
+#pragma once
+
+enum jaeger_form { JAEGER_PROTO, JAEGER_THRIFT, JAEGER_FORMS };
+
+enum jaeger_verdict {
+    JAEGER_READ,
+    JAEGER_MALFORMED, /* the reason has the byte, what was found and what was expected */
+    JAEGER_BUSY,      /* no memory now; a retry may succeed */
+    JAEGER_OVERSIZED, /* more than the whole budget, or than OTLP's lengths can say */
+};
+
+enum { JAEGER_REASON_BYTES_MAX = 512 };

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the jaeger receiver takes, in each form. The first byte of an input is the form. */
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/jaeger/jaeger_read.h"
+#include "tests/complexity/work.h"
+
+/* The head of a PostSpansRequest with a batch, both with lengths of five bytes. */
+enum { LENGTH_BYTES = 5, DIGITS = 8 };
+
+static void run_read(struct slice input)
+{
+    char reason[JAEGER_REASON_BYTES_MAX];
+    struct jaeger_batch batch;
+    work_begin();
+    enum jaeger_verdict verdict =
+        jaeger_read((enum jaeger_form)input.data[0], slice_of(input.data + 1, input.size - 1), NULL,
+                    &batch, reason);
+    work_end();
+    assert(verdict == JAEGER_READ);
+    work_produced(batch.request->size);
+    buffer_unref(batch.request);
+}
+
+static uint8_t *put_length(uint8_t *at, size_t size)
+{
+    for (unsigned i = 0; i < LENGTH_BYTES; i++)
+        *at++ = (uint8_t)((size >> 7 * i & 0x7f) | (i + 1 < LENGTH_BYTES ? 0x80 : 0));
+    return at;
+}
+
+/* Messages in each other, then n times the piece, whose last bytes are its number in digits. */
+static struct slice nest(const char *tags, size_t n, const char *piece, size_t piece_size,
+                         bool is_numbered)
+{
+    size_t levels = strlen(tags);
+    size_t size = n * piece_size;
+    uint8_t *bytes = mem_alloc(1 + levels * (1 + LENGTH_BYTES) + size + 1);
+    uint8_t *at = bytes;
+    char digits[DIGITS + 1];
+    *at++ = JAEGER_PROTO;
+    for (size_t i = 0; i < levels; i++) {
+        *at++ = (uint8_t)tags[i];
+        at = put_length(at, size + (levels - 1 - i) * (1 + LENGTH_BYTES));
+    }
+    for (size_t i = 0; i < n; i++, at += piece_size) {
+        memcpy(at, piece, piece_size);
+        snprintf(digits, sizeof(digits), "%08u", (unsigned)(i % 100000000));
+        if (is_numbered)
+            memcpy(at + piece_size - DIGITS, digits, DIGITS);
+    }
+    return slice_of(bytes, (size_t)(at - bytes));
+}
+
+static struct slice spans(size_t n)
+{
+    static const char span[] = "\x0a\x0a\x1a\x08"
+                               "12345678";
+    return nest("\x0a", n, span, sizeof(span) - 1, true);
+}
+
+static struct slice processes(size_t n)
+{
+    static const char span[] = "\x0a\x0c\x52\x0a\x0a\x08"
+                               "12345678";
+    return nest("\x0a", n, span, sizeof(span) - 1, true);
+}
+
+static struct slice tags_of_one_span(size_t n)
+{
+    static const char tag[] = "\x42\x0a\x0a\x08"
+                              "12345678";
+    return nest("\x0a\x0a", n, tag, sizeof(tag) - 1, true);
+}
+
+static struct slice the_same_tags(size_t n)
+{
+    static const char tag[] = "\x42\x0a\x0a\x08"
+                              "12345678";
+    return nest("\x0a\x0a", n, tag, sizeof(tag) - 1, false);
+}
+
+static struct slice empty_tags(size_t n)
+{
+    return nest("\x0a\x0a", 8 * n, "\x42\0", 2, false);
+}
+
+static struct slice empty_logs(size_t n)
+{
+    return nest("\x0a\x0a", 8 * n, "\x4a\0", 2, false);
+}
+
+static struct slice empty_references(size_t n)
+{
+    return nest("\x0a\x0a", 8 * n, "\x22\0", 2, false);
+}
+
+static struct slice fields_of_one_log(size_t n)
+{
+    static const char tag[] = "\x12\x0a\x0a\x08"
+                              "12345678";
+    return nest("\x0a\x0a\x4a", n, tag, sizeof(tag) - 1, true);
+}
+
+static struct slice spans_of_thrift(size_t n)
+{
+    static const uint8_t head[] = {JAEGER_THRIFT, 12, 0, 1, 11, 0, 1, 0, 0, 0, 0, 0, 15, 0, 2, 12};
+    static const char span[] =
+        "\x0a\0\x01\0\0\0\0\0\0\0\x01\x0a\0\x02\0\0\0\0\0\0\0\0\x0a\0\x03\0\0\0\0\0\0\0\x02"
+        "\x0a\0\x04\0\0\0\0\0\0\0\0\x0b\0\x05\0\0\0\x01n\x08\0\x07\0\0\0\x01"
+        "\x0a\0\x08\0\0\0\0\0\0\0\x01\x0a\0\x09\0\0\0\0\0\0\0\x01\0";
+    const size_t size = sizeof(span) - 1;
+    uint8_t *bytes = mem_alloc(sizeof(head) + 4 + n * size + 1);
+    uint8_t *at = bytes;
+    memcpy(at, head, sizeof(head));
+    at += sizeof(head);
+    for (size_t i = 0; i < 4; i++)
+        *at++ = (uint8_t)(n >> (24 - 8 * i));
+    for (size_t i = 0; i < n; i++, at += size)
+        memcpy(at, span, size);
+    *at++ = 0;
+    return slice_of(bytes, (size_t)(at - bytes));
+}
+
+static const struct work_stage stages[] = {
+    {.name = "read Jaeger's spans", .run = run_read, .per_byte_max = 165},
+};
+
+static const struct work_shape shapes[] = {
+    {"spans", spans},
+    {"spans of many processes", processes},
+    {"tags of one span", tags_of_one_span},
+    {"the same tags again and again", the_same_tags},
+    {"empty tags", empty_tags},
+    {"empty logs", empty_logs},
+    {"empty references", empty_references},
+    {"fields of one log", fields_of_one_log},
+    {"spans of Thrift", spans_of_thrift},
+};
+
+int main(int argc, char **argv)
+{
+    return work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
+                      sizeof(shapes) / sizeof(shapes[0]), argc, argv);
+}
