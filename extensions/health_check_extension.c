@@ -207,7 +207,7 @@ static bool health_check_extension_check(const void *config, struct error *error
                error_at(error, "path");
     if (self->use_v2)
         return error_set(error, "use_v2 is not supported by this build; remove the key") ||
-               error_at(error, "use_v2");
+               error_unsupported(error) || error_at(error, "use_v2");
     return http_responder_check(&self->server, "localhost:13133", error);
 }
 

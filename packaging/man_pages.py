@@ -74,6 +74,7 @@ def program_page(version, help_text, profile_text, journal_text):
         "first, for at most service::drain_timeout.\n.TP\n\\fBSIGHUP\\fR\nRead the configuration "
         "again. An invalid one is reported, and the old one goes on.",
         ".SH EXIT STATUS\n0 after a stop by signal and after success, 1 after an error."
+        "\n.br\n\\fBmigrate\\fR: 1 if something is left out, 2 after an error."
         "\n.br\n\\fBjournal\\fR: 1 if something is damaged (verify, export), 2 after an error.",
         ".SH FILES\n.TP\n\\fI/etc/spanflame/config.yaml\\fR\nThe configuration of the service."
         "\n.TP\n\\fI/etc/default/spanflame\\fR\nThe options of the service.",

@@ -164,7 +164,7 @@ static bool otlp_grpc_exporter_check(const void *section, struct error *error)
     if (config->middlewares.count > 0)
         return error_set(error,
                          "middlewares are not supported by this build yet; remove the key") ||
-               error_at(error, "middlewares");
+               error_unsupported(error) || error_at(error, "middlewares");
     return true;
 }
 

@@ -69,7 +69,7 @@ bool http_client_config_check(const struct http_client_config *config, struct er
     if (config->middlewares.count > 0)
         return error_set(error,
                          "middlewares are not supported by this build yet; remove the key") ||
-               error_at(error, "middlewares");
+               error_unsupported(error) || error_at(error, "middlewares");
     return true;
 }
 

@@ -213,12 +213,13 @@ static bool resource_detection_check(const void *section, struct error *error)
             IS_ONE_OF(clouds, name))
             continue;
         bool is_missing = IS_ONE_OF(missing, name);
-        return error_set(error, "%s detector \"%.*s\": expected env or system%s",
-                         is_missing ? "spanflame does not have the" : "unknown", (int)name.size,
-                         (const char *)name.data,
-                         is_missing ? ". Set its attributes in OTEL_RESOURCE_ATTRIBUTES and use env"
-                                    : "") ||
-               error_at_index(error, i) || error_at(error, "detectors");
+        error_set(error, "%s detector \"%.*s\": expected env or system%s",
+                  is_missing ? "spanflame does not have the" : "unknown", (int)name.size,
+                  (const char *)name.data,
+                  is_missing ? ". Set its attributes in OTEL_RESOURCE_ATTRIBUTES and use env" : "");
+        if (is_missing)
+            error_unsupported(error);
+        return error_at_index(error, i) || error_at(error, "detectors");
     }
     return true;
 }

@@ -528,6 +528,7 @@ static bool check_discoveries(const struct scrape_job_config *job, struct error 
             continue;
         error_set(error,
                   "spanflame does not discover targets this way: list them in static_configs");
+        error_unsupported(error);
         return error_at(error, field->key);
     }
     return true;
@@ -556,6 +557,7 @@ static bool check_login(const struct scrape_job_config *job, struct error *error
     if (job->oauth2 != NULL) {
         error_set(error, "oauth2 is not supported for scrapes: use authorization with a "
                          "credentials_file that something else keeps current");
+        error_unsupported(error);
         return error_at(error, "oauth2");
     }
     if (job->has_basic_auth + job->has_authorization + has_token <= 1)
@@ -598,6 +600,7 @@ static bool check_unsupported(const struct prometheus_config *config, struct err
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (keys[i].is_set) {
             error_set(error, "the prometheus receiver does not support this: %s", keys[i].instead);
+            error_unsupported(error);
             return error_at(error, keys[i].key);
         }
     return true;
@@ -633,10 +636,12 @@ bool prometheus_receiver_check(const void *config, struct error *error)
     if (receiver->target_allocator != NULL &&
         receiver->target_allocator->type != CONFIG_VALUE_NULL) {
         error_set(error, "target allocators are not supported: list the targets in scrape_configs");
+        error_unsupported(error);
         return error_at(error, "target_allocator");
     }
     if (receiver->api_server.enabled) {
         error_set(error, "the API is not supported: leave the section out");
+        error_unsupported(error);
         return error_at(error, "api_server");
     }
     if (prometheus->scrape_configs.count == 0 && prometheus->scrape_config_files.count == 0) {

@@ -14,6 +14,7 @@ bool error_set(struct error *error, const char *format, ...)
     vsnprintf(error->text, sizeof(error->text), format, arguments);
     va_end(arguments);
     error->steps_count = 0;
+    error->is_unsupported = false;
     return false;
 }
 
@@ -46,4 +47,10 @@ bool error_at(struct error *error, const char *key)
 bool error_at_index(struct error *error, size_t index)
 {
     return add_step(error, (struct error_step){.index = index});
+}
+
+bool error_unsupported(struct error *error)
+{
+    error->is_unsupported = true;
+    return false;
 }

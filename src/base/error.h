@@ -18,6 +18,7 @@ struct error {
     char text[ERROR_TEXT_MAX];
     struct error_step steps[ERROR_STEPS_MAX]; /* the innermost first */
     size_t steps_count;
+    bool is_unsupported; /* error_unsupported */
 };
 
 /* Sets the text (cut at ERROR_TEXT_MAX), clears the steps, returns false: "return error_set(…)". */
@@ -31,3 +32,7 @@ bool error_prefix(struct error *error, const char *format, ...)
  * The key lives as long as the error. Return false. */
 bool error_at(struct error *error, const char *key);
 bool error_at_index(struct error *error, size_t index);
+/* The Go collector accepts what was found, this build lacks it: with --skip-unsupported the
+ * component is left out instead. Returns false: "return error_set(…) || error_unsupported(error)".
+ */
+bool error_unsupported(struct error *error);

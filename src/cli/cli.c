@@ -16,6 +16,8 @@ enum flag_id {
     FLAG_MODE,
     FLAG_FORMAT,
     FLAG_VALIDATE,
+    FLAG_SKIP,
+    FLAG_WRITE,
     FLAG_VERSION,
     FLAG_HELP
 };
@@ -40,6 +42,11 @@ static const struct flag flags[] = {
     {"--format", FLAG_FORMAT, false, "yaml|json", "print-config: yaml (default) or json"},
     {"--validate", FLAG_VALIDATE, true, NULL,
      "print-config: validate before printing (default true)"},
+    {"--skip-unsupported", FLAG_SKIP, true, NULL,
+     "Leave out what this build lacks and the pipelines that cannot run without it"},
+    {"--write", FLAG_WRITE, false, "FILE",
+     "migrate: write a file that runs here, with the comments of the original; \"-\" is stdout"},
+    {"-o", FLAG_WRITE, false, "FILE", "migrate: same as --write"},
     {"--version", FLAG_VERSION, true, NULL, "Print the version"},
     {"-v", FLAG_VERSION, true, NULL, "Print the version"},
     {"--help", FLAG_HELP, true, NULL, "Print this text"},
@@ -64,6 +71,8 @@ static const struct {
      "Inspect profile files: show, convert, merge, diff; see \"profile help\""},
     {"journal", CLI_JOURNAL,
      "Look into journals on disk: list, verify, export; see \"journal help\""},
+    {"migrate", CLI_MIGRATE,
+     "Show what of a Go collector's configuration runs here; argument: its FILE; --write FILE"},
     {"completion", CLI_COMPLETION, "Print completions for a shell; argument: bash, zsh or fish"},
 };
 
@@ -151,6 +160,16 @@ static bool parse_flag(struct cli *cli, int count, char **arguments, int *index,
                error_set(error,
                          "invalid argument \"%s\" for \"--validate\" flag: expected true or false",
                          value);
+    case FLAG_SKIP:
+        cli->skips_unsupported = strcmp(value, "true") == 0;
+        return cli->skips_unsupported || strcmp(value, "false") == 0 ||
+               error_set(error,
+                         "invalid argument \"%s\" for \"--skip-unsupported\" flag: expected true "
+                         "or false",
+                         value);
+    case FLAG_WRITE:
+        cli->output = value;
+        return true;
     case FLAG_VERSION:
         cli->command = CLI_VERSION;
         return true;
@@ -171,7 +190,8 @@ bool cli_parse(struct cli *cli, int count, char **arguments, struct error *error
         const char *word = arguments[i];
         bool is_flag = word[0] == '-' && word[1] != '\0';
         bool takes_argument = cli->command == CLI_FEATURE_GATE ||
-                              cli->command == CLI_HEALTH_CHECK || cli->command == CLI_COMPLETION;
+                              cli->command == CLI_HEALTH_CHECK || cli->command == CLI_COMPLETION ||
+                              cli->command == CLI_MIGRATE;
         if (is_flag) {
             if (!parse_flag(cli, count, arguments, &i, error))
                 return false;

@@ -17,6 +17,7 @@ enum cli_command {
     CLI_HEALTH_CHECK,
     CLI_PROFILE,
     CLI_JOURNAL,
+    CLI_MIGRATE,
     CLI_COMPLETION,
     CLI_VERSION,
     CLI_HELP,
@@ -32,11 +33,14 @@ struct cli {
     const char *settings[CLI_VALUES_MAX];
     size_t settings_count;
     struct feature_gates gates;
-    bool is_unredacted;    /* print-config --mode=unredacted */
-    bool is_json;          /* print-config --format=json */
-    bool skips_validation; /* print-config --validate=false */
-    const char *argument;  /* featuregate ID, healthcheck URL, completion SHELL; NULL: none */
-    char **rest; /* profile, journal: the arguments after it, which they parse themselves */
+    bool is_unredacted;     /* print-config --mode=unredacted */
+    bool is_json;           /* print-config --format=json */
+    bool skips_unsupported; /* --skip-unsupported */
+    const char *output;     /* migrate -o FILE; NULL: none */
+    bool skips_validation;  /* print-config --validate=false */
+    const char
+        *argument; /* featuregate ID, healthcheck URL, completion SHELL, migrate FILE; NULL: none */
+    char **rest;   /* profile, journal: the arguments after it, which they parse themselves */
     int rest_count;
 };
 

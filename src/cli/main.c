@@ -11,6 +11,7 @@
 #include "src/cli/components.h"
 #include "src/cli/health_probe.h"
 #include "src/cli/journal/journal_command.h"
+#include "src/cli/migrate.h"
 #include "src/cli/profile/profile_command.h"
 #include "src/config/config.h"
 #include "src/service/supervisor.h"
@@ -58,6 +59,7 @@ int main(int count, char **arguments)
     case CLI_RUN:
     case CLI_VALIDATE:
     case CLI_PRINT_CONFIG:
+    case CLI_MIGRATE:
         break;
     }
     const struct config_request request = {
@@ -67,8 +69,11 @@ int main(int count, char **arguments)
         .settings_count = cli.settings_count,
         .factories = components,
         .gates = &cli.gates,
+        .skips_unsupported = cli.skips_unsupported,
         .skips_checks = cli.skips_validation,
     };
+    if (cli.command == CLI_MIGRATE)
+        return (int)migrate_command(&request, cli.argument, cli.output, stdout, stderr);
     if (cli.configs_count == 0 && cli.settings_count == 0)
         return fail("at least one config flag must be provided");
     if (cli.command == CLI_VALIDATE)

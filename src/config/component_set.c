@@ -163,9 +163,17 @@ static void report_unknown(struct loader *loader, const struct path *path,
         reason = "; the logging exporter has been deprecated, use the debug exporter instead";
     else if (strstr(contrib_types[kind], word) != NULL)
         reason = "; the Go collector has such a component, this build does not";
-    loader_problem(loader, entry->position, path,
-                   "unknown type: \"%s\" for id: \"%s\" (valid values: [%s])%s%s", identifier->type,
-                   identifier->id, values, reason, suggestion_to_text(&suggestion).text);
+    static const char format[] = "unknown type: \"%s\" for id: \"%s\" (valid values: [%s])%s%s";
+    if (strstr(contrib_types[kind], word) == NULL)
+        loader_problem(loader, entry->position, path, format, identifier->type, identifier->id,
+                       values, reason, suggestion_to_text(&suggestion).text);
+    else if (!loader->skips_unsupported)
+        loader_unsupported(loader, entry->position, path, format, identifier->type, identifier->id,
+                           values, reason, suggestion_to_text(&suggestion).text);
+    else
+        loader_unsupported(loader, entry->position, path,
+                           "the Go collector has %s \"%s\", or had it; this build does not",
+                           component_kind_name(kind), identifier->type);
 }
 
 void config_component_locate(const struct config_component *component, struct error *error)
@@ -208,7 +216,10 @@ static void load_component(struct loader *loader, const struct path *parent,
     const struct component_factory *factory =
         component_factory_find(loader, kind, identifier.type, &component->alias);
     if (factory == NULL) {
+        loader->component = component;
         report_unknown(loader, &path, entry, kind, &identifier);
+        loader->component = NULL;
+        component->origin = component->unsupported != NULL ? entry : NULL;
         return;
     }
     component->factory = factory;

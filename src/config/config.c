@@ -13,6 +13,7 @@
 #include "src/base/mem.h"
 #include "src/config/component_set.h"
 #include "src/config/config_limits.h"
+#include "src/config/decode.h"
 #include "src/config/expand.h"
 #include "src/config/loader.h"
 #include "src/config/location.h"
@@ -21,6 +22,7 @@
 #include "src/config/print.h"
 #include "src/config/service_keys.h"
 #include "src/config/suggest.h"
+#include "src/config/unsupported.h"
 #include "src/config/yaml_tree.h"
 
 enum { SOURCE_NAME_MAX = 200 };
@@ -175,6 +177,7 @@ static bool load(struct loader *loader, const struct config_request *request, st
     arena_init(&loader->arena, CONFIG_ARENA_BYTES_MAX);
     loader->factories = request->factories;
     loader->gates = request->gates;
+    loader->skips_unsupported = request->skips_unsupported;
     struct node *root = resolve_request(loader, request);
     *ret_root = root;
     if (root == NULL || request->skips_checks)
@@ -202,9 +205,13 @@ static bool load(struct loader *loader, const struct config_request *request, st
     }
     check_section_is_filled(loader, root, RECEIVER);
     check_section_is_filled(loader, root, EXPORTER);
+    const struct node *unsupported =
+        node_value(service != NULL ? service->value : NULL, "unsupported");
+    const char *choice = unsupported != NULL ? decode_text_of(unsupported) : NULL;
+    loader->skips_unsupported |= choice != NULL && strcmp(choice, "skip") == 0;
     component_set_load(loader, root, &set);
     config->components = set.items;
-    config->components_count = set.count;
+    config->components_count = unsupported_settle(loader, &set);
     service_keys_load(loader, service, &config->service);
     pipelines_load(loader, service != NULL ? service->value : NULL,
                    service != NULL ? service->position : root->position, &set, config);
@@ -238,6 +245,8 @@ static bool load(struct loader *loader, const struct config_request *request, st
             loader_problem(loader, noted->position, noted->path, "%s", error.text);
         }
     }
+    config->skips = loader->skips;
+    config->skips_count = loader->skips_count;
     return loader_problems(loader) == 0;
 }
 

@@ -21,6 +21,7 @@ struct config_component {
     const void *config;              /* factory->config_size bytes */
     bool is_used;                    /* named by a pipeline or by service::extensions */
     const char *alias;               /* the deprecated type name that the user wrote, or NULL */
+    const char *unsupported;         /* why it is left out; NULL: it is not */
     const struct node_entry *origin; /* where it was written; lives as long as the configuration */
 };
 
@@ -64,6 +65,25 @@ struct config_service {
     struct config_pairs resource; /* service.name, service.version, service.instance.id resolved */
 };
 
+enum skip_reason {
+    SKIP_COMPONENT,    /* the build lacks the component, or one of its keys */
+    SKIP_EXTENSION,    /* it refers to an extension that is left out */
+    SKIP_PROCESSOR,    /* of a pipeline: a processor is left out */
+    SKIP_NO_RECEIVERS, /* of a pipeline: all of its receivers are left out */
+    SKIP_NO_EXPORTERS, /* of a pipeline: all of its exporters are left out */
+    SKIP_CONNECTOR,    /* the pipelines at a connector's other side are left out */
+    SKIP_REASONS
+};
+
+/* What is left out of a configuration that says service: {unsupported: skip}. */
+struct config_skip {
+    const char *pipeline;  /* NULL: a component as a whole, or in service::extensions */
+    const char *component; /* its id; NULL: the pipeline as a whole */
+    const char *section;   /* of the component: "receivers"; NULL: the pipeline as a whole */
+    enum skip_reason reason;
+    const char *why; /* a sentence without its full stop */
+};
+
 struct config {
     struct config_service service;
     struct feature_gates gates;
@@ -74,7 +94,12 @@ struct config {
     size_t pipelines_count;
     const struct config_pipeline *pipelines;
     size_t depth; /* of the deepest pipeline; 0: there are no connectors */
+    size_t skips_count;
+    const struct config_skip *skips; /* components, then parts of pipelines, then pipelines */
 };
+
+/* "component", as in labels of metrics. */
+const char *skip_reason_name(enum skip_reason reason);
 
 struct config_request {
     const char *const *locations; /* --config, in order */
@@ -83,7 +108,8 @@ struct config_request {
     size_t settings_count;
     const struct component_factory *const *factories; /* NULL-terminated: all that are built in */
     const struct feature_gates *gates;                /* NULL: the defaults */
-    bool skips_checks; /* config_print only: also prints invalid configurations */
+    bool skips_unsupported; /* --skip-unsupported; service: {unsupported: skip} says so too */
+    bool skips_checks;      /* config_print only: also prints invalid configurations */
 };
 
 /* All problems of a configuration at once, in file order. */
@@ -95,4 +121,5 @@ struct config_problems {
      * of them (deprecated names) are for the log of a running daemon only. */
     char **warnings;
     size_t notices_count;
+    bool has_unsupported; /* some of the problems are parts that this build lacks */
 };

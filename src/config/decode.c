@@ -478,7 +478,10 @@ static void check_section(const struct site *site, const struct config_field *fi
     if (field->check == NULL || site->is_off || field->check(section, &error))
         return;
     place_find(&error, node, site->position, site->path, &place);
-    loader_problem(site->loader, place.position, place.path, "%s", error.text);
+    if (error.is_unsupported)
+        loader_unsupported(site->loader, place.position, place.path, "%s", error.text);
+    else
+        loader_problem(site->loader, place.position, place.path, "%s", error.text);
 }
 
 void decode_section(const struct site *site, const struct config_field *field,

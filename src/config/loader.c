@@ -105,7 +105,7 @@ void loader_take_problems(struct loader *loader, struct config_problems *ret_pro
 {
     struct problem_list *problems = &loader->problems;
     struct problem_list *warnings = &loader->warnings;
-    *ret_problems = (struct config_problems){.count = 0};
+    *ret_problems = (struct config_problems){.has_unsupported = loader->has_unsupported};
     ret_problems->texts = take_texts(problems, &ret_problems->count);
     for (size_t i = 0; i < warnings->count; i++)
         ret_problems->notices_count += warnings->items[i].is_notice;
@@ -142,6 +142,40 @@ void loader_problem(struct loader *loader, struct position position, const struc
     va_start(arguments, format);
     problem_list_add(&loader->problems, position, path, format, arguments);
     va_end(arguments);
+}
+
+void loader_unsupported(struct loader *loader, struct position position, const struct path *path,
+                        const char *format, ...)
+{
+    va_list arguments;
+    struct config_component *component = loader->component;
+    loader->has_unsupported |= !loader->skips_unsupported;
+    va_start(arguments, format);
+    if (!loader->skips_unsupported || component == NULL) {
+        problem_list_add(&loader->problems, position, path, format, arguments);
+    } else if (component->unsupported == NULL) {
+        char text[PROBLEM_TEXT_MAX];
+        int length = snprintf(text, sizeof(text), "%s:%zu:%zu: %s: ", position.source->name,
+                              position.line, position.column, path_to_text(path).text);
+        assert(length >= 0);
+        if ((size_t)length < sizeof(text))
+            vsnprintf(text + length, sizeof(text) - (size_t)length, format, arguments);
+        component->unsupported = loader_copy_text(loader, text);
+    }
+    va_end(arguments);
+}
+
+void loader_skip(struct loader *loader, struct config_skip skip)
+{
+    if (loader->skips_count == loader->skips_capacity) {
+        size_t capacity = loader->skips_capacity > 0 ? 2 * loader->skips_capacity : 16;
+        struct config_skip *skips = loader_zalloc(loader, capacity * sizeof(skips[0]));
+        if (loader->skips_count > 0)
+            memcpy(skips, loader->skips, loader->skips_count * sizeof(skips[0]));
+        loader->skips = skips;
+        loader->skips_capacity = capacity;
+    }
+    loader->skips[loader->skips_count++] = skip;
 }
 
 void loader_warning(struct loader *loader, struct position position, const struct path *path,

@@ -12,6 +12,7 @@
 
 struct component_factory;
 struct config_component;
+struct config_skip;
 struct config_field;
 struct config_problems;
 struct feature_gates;
@@ -60,11 +61,16 @@ struct loader {
     struct problem_list warnings;
     const struct component_factory *const *factories; /* NULL-terminated */
     const struct feature_gates *gates;
-    const struct config_component *component; /* being decoded; NULL: none */
-    struct extension_name *extension_names;   /* noted so far, the last one first */
+    struct config_component *component;     /* being decoded; NULL: none */
+    struct extension_name *extension_names; /* noted so far, the last one first */
     size_t sources_count;
     size_t nodes_count;
     size_t expanded_bytes;
+    bool skips_unsupported;    /* leave out what this build lacks */
+    bool has_unsupported;      /* a problem is what this build lacks, and could be left out */
+    struct config_skip *skips; /* what is left out; grows in the arena */
+    size_t skips_count;
+    size_t skips_capacity;
     bool is_exhausted; /* the limit of expanded bytes was exceeded and reported */
 };
 
@@ -75,6 +81,12 @@ struct node *loader_try_node(struct loader *loader, enum node_kind kind, struct 
 /* path may be NULL. */
 void loader_problem(struct loader *loader, struct position position, const struct path *path,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* What the Go collector has and this build lacks: a problem, or the reason why the component being
+ * decoded is left out. */
+void loader_unsupported(struct loader *loader, struct position position, const struct path *path,
+                        const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* Keeps the skip's pointers. */
+void loader_skip(struct loader *loader, struct config_skip skip);
 void loader_warning(struct loader *loader, struct position position, const struct path *path,
                     const char *format, ...) __attribute__((format(printf, 4, 5)));
 /* A warning for the log of a running daemon, not for `validate`. */

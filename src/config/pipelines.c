@@ -14,6 +14,7 @@
 #include "src/config/identifier.h"
 #include "src/config/loader.h"
 #include "src/config/suggest.h"
+#include "src/config/unsupported.h"
 
 /* A list of references while it is read. */
 struct references {
@@ -218,7 +219,8 @@ static bool load_pipeline(const struct pipeline_site *site, struct config_pipeli
     struct error advice;
     for (size_t i = 0; loader_problems(loader) == 0 && i < pipeline->exporters_count; i++) {
         const struct config_component *exporter = pipeline->exporters[i];
-        if (exporter->factory != NULL && exporter->factory->advise != NULL &&
+        if (exporter->factory != NULL && exporter->unsupported == NULL &&
+            exporter->factory->advise != NULL &&
             exporter->factory->advise(exporter->config, pipeline->signal, &advice))
             loader_warning(loader, position, site->path, "exporter \"%s\": %s", exporter->id,
                            advice.text);
@@ -273,8 +275,12 @@ void pipelines_load(struct loader *loader, const struct node *service, struct po
     config->pipelines = pipelines;
     config->pipelines_count = count;
     /* If a pipeline is missing, connectors would look as if one end was loose. */
-    if (loader_problems(loader) == problems && count == node->count)
-        graph_load(loader, set, node, pipelines, count);
+    if (loader_problems(loader) == problems && count == node->count) {
+        node = unsupported_prune(loader, set, node, pipelines, config);
+        count = config->pipelines_count;
+        if (count > 0)
+            graph_load(loader, set, node, pipelines, count);
+    }
     for (size_t i = 0; i < count; i++)
         config->depth = pipelines[i].depth > config->depth ? pipelines[i].depth : config->depth;
 }

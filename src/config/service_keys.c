@@ -79,6 +79,7 @@ struct service_section {
     uint64_t budget_mib;
     uint64_t drain_timeout_ns;
     bool core_dumps;
+    int unsupported; /* config.c reads it before the components */
     struct telemetry_keys telemetry;
     /* Read by pipelines.c, since they refer to components. */
     const struct config_value *extensions;
@@ -201,6 +202,8 @@ static const struct config_field telemetry_fields[] = {
     CONFIG_END,
 };
 
+static const char *const unsupported_words[] = {"refuse", "skip", NULL};
+
 static const char *const lanes_words[] = {"auto", NULL};
 
 const struct config_field service_keys_fields[] = {
@@ -220,6 +223,10 @@ const struct config_field service_keys_fields[] = {
     CONFIG_BOOL(struct service_section, core_dumps, "core_dumps", "false",
                 "Allow core files, which contain secrets, and debuggers of the same user. Not in "
                 "the Go collector."),
+    CONFIG_CHOICE(struct service_section, unsupported, "unsupported", "refuse", unsupported_words,
+                  "What becomes of components that the Go collector has and this build lacks: "
+                  "refuse the configuration, or skip them and what needs them. Not in the Go "
+                  "collector."),
     CONFIG_END,
 };
 

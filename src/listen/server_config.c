@@ -101,7 +101,7 @@ bool server_config_check(const struct server_config *listen, struct error *error
                error_at(error, "transport");
     if (listen->middlewares.count > 0)
         return error_set(error, "middlewares are not supported by this build: remove the key") ||
-               error_at(error, "middlewares");
+               error_unsupported(error) || error_at(error, "middlewares");
     struct endpoint endpoint;
     struct endpoint_address address;
     if (strcmp(listen->transport, "unix") == 0)

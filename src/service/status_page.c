@@ -212,6 +212,28 @@ static void print_journals(const struct service *service, FILE *out)
     fputs("</table>\n", out);
 }
 
+static void print_skips(const struct config *config, FILE *out)
+{
+    if (config->skips_count == 0)
+        return;
+    fputs("<h2>Left out</h2>\n<table>\n<tr><th>Pipeline</th><th>Component</th><th>Why</th></tr>\n",
+          out);
+    for (size_t i = 0; i < config->skips_count; i++) {
+        const struct config_skip *skip = &config->skips[i];
+        fputs("<tr><th>", out);
+        print_text(out, skip->pipeline != NULL ? skip->pipeline : "");
+        fputs("</th><td>", out);
+        if (skip->component != NULL) {
+            fprintf(out, "%s::", skip->section);
+            print_text(out, skip->component);
+        }
+        fputs("</td><td>", out);
+        print_text(out, skip->why);
+        fputs("</td></tr>\n", out);
+    }
+    fputs("</table>\n", out);
+}
+
 static void print_pipelines(const struct service *service, FILE *out)
 {
     const struct config *config = service->config;
@@ -229,6 +251,7 @@ static void print_pipelines(const struct service *service, FILE *out)
         fputs("</tr>\n", out);
     }
     fputs("</table>\n", out);
+    print_skips(config, out);
     fputs("<h2>Rings</h2>\n<table>\n<tr><th>Ring</th><th>Of</th><th>Lane</th><th>Depth</th>"
           "<th>High water</th><th>Capacity</th><th>Refusals</th></tr>\n",
           out);

@@ -145,6 +145,35 @@ static void stop(struct supervisor *self, enum end_reason reason)
  * them. */
 enum load_purpose { LOAD_TO_START, LOAD_TO_RELOAD, LOAD_TO_VALIDATE };
 
+static const char unsupported_hint[] = "What this build lacks can be left out: start with "
+                                       "--skip-unsupported, or let `spanflame migrate "
+                                       "FILE` show what runs here and write a file that does.";
+
+/* A component as a whole, a part of a pipeline that runs, or a pipeline. */
+static void report_skip(const struct config_skip *skip, enum load_purpose purpose)
+{
+    if (purpose == LOAD_TO_VALIDATE) {
+        if (skip->component == NULL)
+            fprintf(stderr, "Skipped: pipeline %s: %s\n", skip->pipeline, skip->why);
+        else if (skip->pipeline == NULL)
+            fprintf(stderr, "Skipped: %s\n", skip->why);
+        else
+            fprintf(stderr, "Skipped: %s::%s in pipeline %s: %s\n", skip->section, skip->component,
+                    skip->pipeline, skip->why);
+    } else if (skip->component == NULL) {
+        log_warn(NULL, "A pipeline is left out and does not run.",
+                 log_text("pipeline", skip->pipeline), log_text("why", skip->why));
+    } else if (skip->pipeline == NULL) {
+        log_warn(NULL, "A component is left out and does not run.",
+                 log_text("section", skip->section), log_text("component", skip->component),
+                 log_text("why", skip->why));
+    } else {
+        log_warn(NULL, "A pipeline runs without one of its components.",
+                 log_text("pipeline", skip->pipeline), log_text("section", skip->section),
+                 log_text("component", skip->component), log_text("why", skip->why));
+    }
+}
+
 static struct config *load(const struct config_request *request, enum load_purpose purpose)
 {
     struct config_problems problems = {0};
@@ -162,12 +191,18 @@ static struct config *load(const struct config_request *request, enum load_purpo
         for (size_t i = 0; i < problems.warnings_count; i++)
             log_warn(NULL, problems.warnings[i]);
     }
+    for (size_t i = 0; config != NULL && i < config->skips_count; i++)
+        report_skip(&config->skips[i], purpose);
     for (size_t i = 0; i < problems.count; i++) {
         if (purpose == LOAD_TO_RELOAD)
             log_error(NULL, "invalid configuration", log_text("error", problems.texts[i]));
         else
             fprintf(stderr, "%s%s\n", i == 0 ? "Error: " : "       ", problems.texts[i]);
     }
+    if (config == NULL && problems.has_unsupported && purpose == LOAD_TO_RELOAD)
+        log_error(NULL, unsupported_hint);
+    else if (config == NULL && problems.has_unsupported)
+        fprintf(stderr, "       %s\n", unsupported_hint);
     config_problems_clear(&problems);
     if (config == NULL)
         return NULL;

@@ -98,6 +98,33 @@ static void add_instance(struct metrics *metrics, const struct component *compon
                          signal);
 }
 
+/* What does not run: pipelines, and components as a whole or in one pipeline. */
+static void add_skips(const struct config *config, struct metrics *metrics)
+{
+    for (size_t i = 0; i < config->skips_count; i++) {
+        const struct config_skip *skip = &config->skips[i];
+        const char *reason = skip_reason_name(skip->reason);
+        if (skip->component == NULL) {
+            const struct metric_labels labels = {
+                .pairs = {{"pipeline", skip->pipeline}, {"reason", reason}}};
+            metrics_add(metrics, "spanflame_skipped_pipelines", COUNTER_GAUGE,
+                        "1 for each pipeline that is left out, since this build lacks what it "
+                        "needs.",
+                        &labels, 1);
+            continue;
+        }
+        const struct metric_labels labels = {
+            .pairs = {{"component", skip->component},
+                      {"pipeline", skip->pipeline != NULL ? skip->pipeline : ""},
+                      {"reason", reason},
+                      {"section", skip->section}}};
+        metrics_add(metrics, "spanflame_skipped_components", COUNTER_GAUGE,
+                    "1 for each component that is left out; with a pipeline: of one that runs "
+                    "without it.",
+                    &labels, 1);
+    }
+}
+
 /* Series of one exporter; those of its results name the destination, as in the Go collector. */
 static void add_exporter_queue(struct metrics *metrics, const struct component *exporter,
                                struct exporter_queue *queue)
@@ -322,6 +349,7 @@ void telemetry_print(struct service *service, enum metrics_level level, FILE *ou
                     "Bytes of the files of a journal that no pipeline uses, found at the start.",
                     &place, (double)unused->bytes);
     }
+    add_skips(service->config, metrics);
     metrics_print(metrics, &style, out);
     metrics_destroy(metrics);
 }

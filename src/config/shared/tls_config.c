@@ -212,7 +212,7 @@ static bool check_common(const struct tls_config *tls, struct error *error)
         return error_at(error, "curve_preferences");
     if (tls->tpm.enabled)
         return error_set(error, "tpm is not supported; keep the key in key_file") ||
-               error_at(error, "enabled") || error_at(error, "tpm");
+               error_unsupported(error) || error_at(error, "enabled") || error_at(error, "tpm");
     return true;
 }
 

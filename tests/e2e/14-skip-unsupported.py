@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--skip-unsupported` and `spanflame migrate`: what runs here runs, and the rest is told."""
+
+import pathlib
+import tempfile
+
+from support import case, client, otlp
+from support.ports import free_port
+from support.process import run
+
+# Comments stand where a reader looks for them.
+CONFIG = """\
+receivers:
+  otlp: {{protocols: {{http: {{endpoint: '127.0.0.1:{http}'}}}}}}
+  kafka: {{brokers: [a]}} # not here
+exporters:
+  otlphttp: {{endpoint: '{backend}', compression: none}}
+  otlp_http/auth: {{endpoint: '{backend}', auth: {{authenticator: oidc}}}}
+  otlp_http/middle: {{endpoint: '{backend}', middlewares: [{{id: x}}]}}
+extensions:
+  zpages: {{endpoint: '127.0.0.1:{pages}'}}
+  oidc: {{}}
+service:
+  extensions: [zpages, oidc]
+  telemetry: {{metrics: {{readers: [{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {metrics}}}}}}}}}]}}}}
+  pipelines:
+    traces: {{receivers: [otlp, kafka], exporters: [otlphttp, otlp_http/middle]}}
+    metrics: {{receivers: [otlp], exporters: [otlp_http/auth]}}
+    logs: {{receivers: [kafka], exporters: [otlphttp]}}
+"""
+
+
+class SkipUnsupported(case.Case):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory()
+        self.addCleanup(directory.cleanup)
+        self.directory = pathlib.Path(directory.name)
+        self.back_end = self.sink()
+        self.http, self.pages, self.metrics = free_port(), free_port(), free_port()
+        self.text = CONFIG.format(
+            http=self.http, pages=self.pages, metrics=self.metrics, backend=self.back_end.url
+        )
+
+    def file(self, text, name="config.yaml"):
+        path = self.directory / name
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    def test_the_good_pipeline_runs_and_the_others_are_shown(self):
+        self.daemon(self.text.replace("service:\n", "service:\n  unsupported: skip\n"))
+        body = otlp.traces(3).SerializeToString()
+        self.assertEqual(client.post(self.http, "traces", body).status, 200)
+        page = client.get(self.pages, "/debug/pipelinez").body.decode()
+        for text in (
+            "Left out",
+            "<th>logs</th>",
+            "receivers::kafka",
+            "refers to the extension &quot;oidc&quot;",
+            "middlewares are not supported",
+        ):
+            self.assertIn(text, page)
+        metrics = client.get(self.metrics, "/metrics").body.decode()
+        for line in (
+            'spanflame_skipped_pipelines{pipeline="logs",reason="no_receivers"} 1',
+            'spanflame_skipped_pipelines{pipeline="metrics",reason="no_exporters"} 1',
+            'spanflame_skipped_components{component="kafka",pipeline="traces",reason="component",section="receivers"} 1',
+            'spanflame_skipped_components{component="otlp_http/auth",pipeline="",reason="extension",section="exporters"} 1',
+        ):
+            self.assertIn(line, metrics)
+
+    def test_validate_says_what_would_be_left_out(self):
+        file = self.file(self.text)
+        refused = run("validate", "--config", file)
+        self.assertEqual(refused.returncode, 1)
+        for text in ('unknown type: "kafka"', "--skip-unsupported", "spanflame migrate"):
+            self.assertIn(text, refused.stderr)
+        done = run("validate", "--skip-unsupported", "--config", file)
+        self.assertEqual((done.returncode, done.stdout), (0, ""))
+        for text in (
+            "Skipped: pipeline logs: none of its receivers can run",
+            "Skipped: receivers::kafka in pipeline traces: ",
+            "exporters::otlp_http/middle::middlewares: middlewares are not supported",
+        ):
+            self.assertIn(text, done.stderr)
+
+    def test_migrate_writes_a_file_that_starts(self):
+        file, output = self.file(self.text), str(self.directory / "new.yaml")
+        done = run("migrate", file, "--write", output)
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertRegex(done.stdout, r"traces +partly +without exporters::otlp_http/middle\n")
+        self.assertRegex(done.stdout, r"logs +missing +none of its receivers can run")
+        self.assertRegex(done.stdout, r"exporters::otlphttp +runs +otlphttp is an older name of otlp_http")
+        written = pathlib.Path(output).read_text(encoding="utf-8")
+        self.assertEqual(
+            written,
+            "receivers:\n"
+            f"  otlp: {{protocols: {{http: {{endpoint: '127.0.0.1:{self.http}'}}}}}}\n"
+            "  # Left out, not supported by spanflame: receivers kafka\n"
+            "exporters:\n"
+            f"  otlp_http: {{endpoint: '{self.back_end.url}', compression: none}}\n"
+            "  # Left out, not supported by spanflame: exporters otlp_http/auth\n"
+            "  # Left out, not supported by spanflame: exporters otlp_http/middle\n"
+            "extensions:\n"
+            f"  zpages: {{endpoint: '127.0.0.1:{self.pages}'}}\n"
+            "  # Left out, not supported by spanflame: extensions oidc\n"
+            "service:\n  extensions: [zpages]\n"
+            + next(line for line in self.text.splitlines(True) if "telemetry" in line)
+            + "  pipelines:\n    traces: {receivers: [otlp], exporters: [otlp_http]}\n"
+            "    # Left out, not supported by spanflame: pipeline metrics\n"
+            "    # Left out, not supported by spanflame: pipeline logs\n",
+        )
+        self.assertEqual(run("validate", "--config", output).returncode, 0)
+        again = run("migrate", output, "-o", "-")
+        self.assertEqual((again.returncode, again.stdout), (0, written))
+        self.assertEqual(run("migrate", "/nowhere.yaml").returncode, 2)
+
+
+if __name__ == "__main__":
+    case.main()
