@@ -228,7 +228,7 @@ static bool remote_write_exporter_check(const void *section, struct error *error
         return error_set(error,
                          "wal is not supported; remove it, add an extension file_storage "
                          "with that directory, and name it in remote_write_queue::storage") ||
-               error_at(error, "wal");
+               error_unsupported(error) || error_at(error, "wal");
     if (config->endpoint[0] == '\0')
         return error_set(error, "invalid endpoint: found \"\", expected the whole URL, as in "
                                 "http://prometheus:9090/api/v1/write") ||

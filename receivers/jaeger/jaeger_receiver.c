@@ -55,7 +55,8 @@ static bool check_udp(const void *section, struct error *error)
     (void)section;
     return error_set(error, "Thrift over UDP is not supported by this build: found one of its "
                             "protocols, expected grpc or thrift_http; let clients send to "
-                            "thrift_http, or use OTLP (localhost:4317)");
+                            "thrift_http, or use OTLP (localhost:4317)") ||
+           error_unsupported(error);
 }
 
 static const struct config_field protocols_fields[] = {
