@@ -160,3 +160,12 @@ struct batch *splice_apply(const struct splice_list *list, struct batch *batch,
     assert((int64_t)edited->bytes == (int64_t)batch->bytes + list->growth);
     return edited;
 }
+
+/* All of it may be runs so short that they are copied; the last buffer is not full. */
+uint64_t splice_apply_bytes_max(const struct splice_list *list, const struct batch *batch)
+{
+    assert((int64_t)batch->bytes + list->growth >= 0);
+    uint64_t bytes = (uint64_t)((int64_t)batch->bytes + list->growth);
+    uint64_t spare = bytes < BATCH_WRITER_BYTES_MAX ? bytes : BATCH_WRITER_BYTES_MAX;
+    return bytes + spare + BATCH_WRITER_BYTES_FIRST;
+}

@@ -51,3 +51,5 @@ void splice_rewind(struct splice_list *list, size_t opened);
  * limit if need be. */
 struct batch *splice_apply(const struct splice_list *list, struct batch *batch,
                            struct budget *budget);
+/* An upper bound of what splice_apply takes from the budget for bytes. */
+uint64_t splice_apply_bytes_max(const struct splice_list *list, const struct batch *batch);

@@ -8,9 +8,7 @@
 #include "src/core/batch.h"
 
 enum {
-    COPY_BYTES_MAX = 512,      /* longer runs are borrowed */
-    BUFFER_BYTES_FIRST = 1024, /* including struct buffer, to fill the allocation */
-    BUFFER_BYTES_MAX = 128 * 1024,
+    COPY_BYTES_MAX = 512, /* longer runs are borrowed */
     HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
 };
 
@@ -28,12 +26,12 @@ void batch_writer_fini(struct batch_writer *writer)
 uint8_t *batch_writer_room(struct batch_writer *writer, size_t bytes)
 {
     if (writer->buffer == NULL || bytes > writer->buffer->capacity - writer->buffer->size) {
-        /* Each buffer is twice as large as the one before, so that small edits stay small. */
-        size_t total = BUFFER_BYTES_FIRST;
+        /* Small edits stay small. With struct buffer, to fill the allocation. */
+        size_t total = BATCH_WRITER_BYTES_FIRST;
         if (writer->buffer != NULL)
             total = 2 * (sizeof(struct buffer) + writer->buffer->capacity);
-        if (total > BUFFER_BYTES_MAX)
-            total = BUFFER_BYTES_MAX;
+        if (total > BATCH_WRITER_BYTES_MAX)
+            total = BATCH_WRITER_BYTES_MAX;
         size_t capacity = total - sizeof(struct buffer);
         buffer_unref(writer->buffer);
         writer->buffer = buffer_create(writer->budget, bytes > capacity ? bytes : capacity);

@@ -13,6 +13,9 @@ struct batch;
 struct budget;
 struct buffer;
 
+/* Each buffer is twice as large as the one before, up to the second of these. */
+enum { BATCH_WRITER_BYTES_FIRST = 1024, BATCH_WRITER_BYTES_MAX = 128 * 1024 };
+
 struct batch_writer {
     struct batch *batch;
     struct budget *budget;

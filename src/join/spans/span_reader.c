@@ -447,13 +447,30 @@ bool span_reader_step(struct span_reader *reader, uint64_t spans_max, uint64_t n
     return false;
 }
 
+/* The batch with all marks. Between the steps others may have taken the room that there was for it:
+ * then NULL. */
+static struct batch *marked_batch(struct span_reader *reader, struct batch *batch)
+{
+    uint64_t bytes = splice_apply_bytes_max(&reader->splices, batch);
+    struct budget_reserve reserve;
+    if (budget_reserve(&reserve, reader->budget, bytes) != BUDGET_GIVEN)
+        return NULL;
+    struct batch *marked = splice_apply(&reader->splices, batch, reader->budget);
+    budget_release(&reserve);
+    return marked;
+}
+
 struct batch *span_reader_end(struct span_reader *reader, struct span_figures *ret_figures)
 {
     struct batch *batch = reader->walk.batch;
-    *ret_figures = reader->figures;
-    struct batch *read = reader->splices.count > 0
-                             ? splice_apply(&reader->splices, batch, reader->budget)
-                             : batch_ref(batch);
+    struct span_figures *figures = &reader->figures;
+    struct batch *read = reader->splices.count > 0 ? marked_batch(reader, batch) : batch_ref(batch);
+    if (read == NULL) {
+        read = batch_ref(batch);
+        figures->unmarked += figures->marked;
+        figures->marked = 0;
+    }
+    *ret_figures = *figures;
     forget(reader);
     batch_unref(batch);
     reader->walk.batch = NULL;

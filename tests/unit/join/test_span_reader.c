@@ -85,6 +85,43 @@ static void marks_stay_within_the_budget(void **state)
     batch_unref(batch);
 }
 
+/* Between the steps of a large batch others take the room that there was for it with its marks. */
+static void a_batch_that_has_no_room_at_the_end_continues_without_marks(void **state)
+{
+    const struct join_settings settings = {
+        .values_max = 1000,
+        .index_entries = 1000,
+        .index_bytes = 4 * MIB,
+        .mark = JOIN_MARK_ALL,
+        .repairs_identity = true,
+    };
+    struct join_store *store = join_store_create(&settings, 1);
+    struct batch *batch = small_spans();
+    struct span_figures figures;
+    struct span_reader reader;
+    struct budget budget;
+    (void)state;
+    budget_init(&budget, 256 * MIB);
+    span_reader_init(&reader, store, 0, &budget);
+    span_reader_begin(&reader, batch);
+    assert_true(span_reader_step(&reader, UINT64_MAX, 1));
+    assert_int_equal(reader.figures.marked, SPANS);
+    uint64_t others = budget_limit(&budget) - budget_used(&budget) - MIB;
+    assert_true(budget_try_take(&budget, others));
+    struct batch *read = span_reader_end(&reader, &figures);
+    assert_ptr_equal(read, batch);
+    assert_int_equal(figures.marked, 0);
+    assert_int_equal(figures.unmarked, SPANS);
+    assert_true(atomic_load(&budget.high_water) <= budget_limit(&budget));
+    budget_return(&budget, others);
+    batch_unref(read);
+    batch_unref(batch);
+    span_reader_fini(&reader);
+    join_store_destroy(store);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+}
+
 static void each_step_is_read_at_its_own_time(void **state)
 {
     enum { STEP = 100 };
@@ -122,6 +159,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(marks_stay_within_the_budget),
+        cmocka_unit_test(a_batch_that_has_no_room_at_the_end_continues_without_marks),
         cmocka_unit_test(each_step_is_read_at_its_own_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
