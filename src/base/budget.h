@@ -31,15 +31,16 @@ struct budget {
     _Atomic unsigned waiting;
     bool is_memory;           /* counts bytes of memory (budget_count_memory) */
     _Atomic uint64_t retired; /* bytes freed, which the allocator may still keep resident */
-    pthread_mutex_t lock;     /* guards tickets */
+    _Atomic bool is_tight;    /* the allocator keeps no freed pages */
+    pthread_mutex_t lock;     /* guards tickets, and changes of is_tight */
     struct budget_ticket *tickets;
 };
 
 /* Nothing is taken. limit: in the budget's unit; UINT64_MAX never refuses. */
 void budget_init(struct budget *budget, uint64_t limit);
 /* Makes the budget one of memory. The allocator keeps freed pages for a while; once they and the
- * bytes in use exceed the limit together, they are returned to the system, so that resident memory
- * follows the budget. Before lanes run. */
+ * bytes in use exceed the limit together, they are returned to the system, and when half of the
+ * limit is in use it keeps none, so that resident memory follows the budget. Before lanes run. */
 void budget_count_memory(struct budget *budget);
 /* No waiter may be left. */
 void budget_fini(struct budget *budget);

@@ -4,6 +4,8 @@
 
 #include <assert.h>
 #include <malloc.h>
+#include <stdio.h>
+#include <sys/types.h>
 
 #if defined(SPANFLAME_HAS_JEMALLOC)
 #include <jemalloc/jemalloc.h>
@@ -40,6 +42,32 @@ void mem_stats_purge(void)
     mallctl("arena." ALL_ARENAS ".purge", NULL, NULL, NULL, 0);
 }
 
+/* jemalloc(3), opt.dirty_decay_ms: 0 returns pages when they are freed. */
+static void set_decay(const char *kind, bool keeps)
+{
+    char name[64];
+    ssize_t decay_ms = 0;
+    size_t size = sizeof(decay_ms);
+    snprintf(name, sizeof(name), "opt.%s_decay_ms", kind);
+    if (keeps && mallctl(name, &decay_ms, &size, NULL, 0) != 0)
+        return;
+    snprintf(name, sizeof(name), "arenas.%s_decay_ms", kind);
+    mallctl(name, NULL, NULL, &decay_ms, sizeof(decay_ms)); /* of arenas that come later */
+    unsigned arenas = 0;
+    size = sizeof(arenas);
+    mallctl("arenas.narenas", &arenas, &size, NULL, 0);
+    for (unsigned i = 0; i < arenas; i++) {
+        snprintf(name, sizeof(name), "arena.%u.%s_decay_ms", i, kind);
+        mallctl(name, NULL, NULL, &decay_ms, sizeof(decay_ms)); /* fails for those not in use */
+    }
+}
+
+void mem_stats_keep_freed(bool keeps)
+{
+    set_decay("dirty", keeps);
+    set_decay("muzzy", keeps);
+}
+
 struct mem_stats mem_stats_read(void)
 {
     refresh();
@@ -63,6 +91,11 @@ uint64_t mem_stats_dirty_bytes(void)
 void mem_stats_purge(void)
 {
     malloc_trim(0);
+}
+
+void mem_stats_keep_freed(bool keeps)
+{
+    (void)keeps;
 }
 
 struct mem_stats mem_stats_read(void)

@@ -16,6 +16,9 @@ struct mem_stats mem_stats_read(void);
 uint64_t mem_stats_dirty_bytes(void);
 /* Returns all of them to the system. */
 void mem_stats_purge(void);
+/* Whether the allocator keeps freed pages resident for a while (as it does at first), or returns
+ * them at once. One thread at a time. */
+void mem_stats_keep_freed(bool keeps);
 /* Writes jemalloc's heap profile in its text form to this file. False: the process was started
  * without profiling (MALLOC_CONF=prof:true), jemalloc is not linked, or the file cannot be
  * written. */

@@ -336,6 +336,29 @@ static void freed_bytes_count_until_they_are_given_back(void **state)
     budget_fini(&budget);
 }
 
+/* Close to the limit the allocator keeps no freed pages; with more room it keeps them again. */
+static void freed_pages_are_kept_only_far_from_the_limit(void **state)
+{
+    enum { LIMIT = 1 << 20, PART = LIMIT / 8 };
+    struct budget budget;
+    (void)state;
+    budget_init(&budget, LIMIT);
+    budget_count_memory(&budget);
+    budget_take(&budget, 4 * PART);
+    assert_false(atomic_load(&budget.is_tight));
+    budget_take(&budget, PART);
+    assert_true(atomic_load(&budget.is_tight));
+    budget_return(&budget, 2 * PART);
+    budget_take(&budget, PART); /* as much as before it became tight */
+    assert_true(atomic_load(&budget.is_tight));
+    budget_return(&budget, 3 * PART);
+    budget_take(&budget, PART);
+    assert_false(atomic_load(&budget.is_tight));
+    budget_return(&budget, 2 * PART);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+}
+
 static void a_budget_of_requests_frees_no_pages(void **state)
 {
     struct budget budget;
@@ -361,6 +384,7 @@ int main(void)
         cmocka_unit_test(a_reserve_is_drawn_from_and_given_back),
         cmocka_unit_test(the_margin_is_small),
         cmocka_unit_test(freed_bytes_count_until_they_are_given_back),
+        cmocka_unit_test(freed_pages_are_kept_only_far_from_the_limit),
         cmocka_unit_test(a_budget_of_requests_frees_no_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
