@@ -52,7 +52,7 @@ FLOORS = (
     ("receivers/pyroscope", "pyroscope: push and /ingest"),
     ("receivers/prometheus", "prometheus: scrapes targets"),
     ("receivers/zipkin", "zipkin"),
-    ("receivers/jaeger", "jaeger: gRPC, Thrift over HTTP"),
+    ("receivers/jaeger", "jaeger: gRPC, Thrift over HTTP and UDP"),
     ("connectors", "forward"),
     ("processors/shared", "what processors share"),
     ("processors", "batch, memory_limiter, profile_limits, resource"),

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jaeger: receives traces as Jaeger's clients and agents send them, over gRPC and HTTP. This file
- * is its options, metrics and life cycle. The instance on lane 0 opens the listeners, which
- * distribute connections to the servers of all lanes. Runs on its lane. */
+/* jaeger: receives traces as Jaeger's clients and agents send them, over gRPC, HTTP and UDP. This
+ * file is its options, metrics and life cycle. The instance on lane 0 opens the listeners, which
+ * distribute connections to the servers of all lanes, and the sockets for packets, which it reads
+ * itself. Runs on its lane. */
 #include "receivers/jaeger/jaeger_receiver.h"
 
 #include "src/base/error.h"
 #include "src/base/limits.h"
+#include "src/net/socket/packet_socket.h"
 
 #include <assert.h>
 
@@ -27,11 +29,12 @@ static const struct config_field http_fields[] = {
 #define UDP_ROWS(address)                                                                          \
     CONFIG_TEXT(struct jaeger_udp_protocol, endpoint, "endpoint", address, "Where to listen."),    \
         CONFIG_COUNT(struct jaeger_udp_protocol, queue_size, "queue_size", "1000", 0, INT64_MAX,   \
-                     "Packets that wait."),                                                        \
+                     "Packets on their way to the pipelines, beside those of workers; more are "   \
+                     "dropped."),                                                                  \
         CONFIG_COUNT(struct jaeger_udp_protocol, packet_bytes_max, "max_packet_size", "65000", 0,  \
-                     INT64_MAX, "Largest packet in bytes."),                                       \
-        CONFIG_COUNT(struct jaeger_udp_protocol, workers, "workers", "10", 0, INT64_MAX,           \
-                     "Threads that read packets."),                                                \
+                     INT64_MAX, "Largest packet in bytes; larger ones are dropped."),              \
+        CONFIG_COUNT(struct jaeger_udp_protocol, workers, "workers", "10", 1, INT64_MAX,           \
+                     "Adds to queue_size: packets are read on the lane."),                         \
         CONFIG_COUNT(struct jaeger_udp_protocol, socket_buffer_bytes, "socket_buffer_size", "0",   \
                      0, INT64_MAX, "The socket's buffer in bytes. 0: the system's default.")
 
@@ -52,11 +55,9 @@ static bool check_http(const void *section, struct error *error)
 
 static bool check_udp(const void *section, struct error *error)
 {
-    (void)section;
-    return error_set(error, "Thrift over UDP is not supported by this build: found one of its "
-                            "protocols, expected grpc or thrift_http; let clients send to "
-                            "thrift_http, or use OTLP (localhost:4317)") ||
-           error_unsupported(error);
+    const struct jaeger_udp_protocol *udp = section;
+    const struct server_config listen = {.endpoint = udp->endpoint, .transport = "tcp"};
+    return server_config_check(&listen, error);
 }
 
 static const struct config_field protocols_fields[] = {
@@ -68,10 +69,10 @@ static const struct config_field protocols_fields[] = {
                     "Thrift's binary protocol by POST /api/traces."),
     CONFIG_OPTIONAL(struct jaeger_protocols_config, compact, struct jaeger_udp_protocol,
                     has_compact, CONFIG_NULL_ENABLES, "thrift_compact", compact_fields, check_udp,
-                    "Not supported by this build."),
+                    "emitBatch of the Agent's service by UDP, in Thrift's compact protocol."),
     CONFIG_OPTIONAL(struct jaeger_protocols_config, binary, struct jaeger_udp_protocol, has_binary,
                     CONFIG_NULL_ENABLES, "thrift_binary", binary_fields, check_udp,
-                    "Not supported by this build."),
+                    "The same in Thrift's binary protocol."),
     CONFIG_END,
 };
 
@@ -98,12 +99,22 @@ static const struct config_field jaeger_receiver_fields[] = {
 
 #define TRANSPORT_ROWS(field, name, help)                                                          \
     TRANSPORT_ROW(JAEGER_GRPC, "grpc", field, name, help),                                         \
-        TRANSPORT_ROW(JAEGER_HTTP, "collector_http", field, name, help)
+        TRANSPORT_ROW(JAEGER_HTTP, "collector_http", field, name, help),                           \
+        TRANSPORT_ROW(JAEGER_COMPACT, "udp_thrift_compact", field, name, help),                    \
+        TRANSPORT_ROW(JAEGER_BINARY, "udp_thrift_binary", field, name, help)
+
+#define PACKET_ROW(transport, label)                                                               \
+    COUNTER_BY_SIGNAL(struct jaeger_receiver_counters, dropped_packets[transport], COUNTER_SUM,    \
+                      "spanflame_jaeger_dropped_packets", SIGNAL_TRACES, "transport", label,       \
+                      "Packets that were malformed, too large or too many; their spans are not "   \
+                      "counted elsewhere.")
 
 static const struct counter_row jaeger_receiver_counters[] = {
     TRANSPORT_ROWS(accepted, "accepted", "Number of items successfully pushed into the pipeline."),
     TRANSPORT_ROWS(refused, "refused",
                    "Number of items that could not be pushed into the pipeline."),
+    PACKET_ROW(JAEGER_COMPACT, "udp_thrift_compact"),
+    PACKET_ROW(JAEGER_BINARY, "udp_thrift_binary"),
     SERVER_TLS_COUNTERS(struct jaeger_receiver_counters, tls),
     HTTP_SERVER_COUNTERS(struct jaeger_receiver_counters, http),
     COUNTER_END,
@@ -124,10 +135,13 @@ static bool jaeger_receiver_check(const void *section, struct error *error)
         return error_set(error, "remote sampling config detected in the Jaeger receiver; use the "
                                 "`jaegerremotesampling` extension instead") ||
                error_at(error, "remote_sampling");
-    if (config->protocols.has_grpc || config->protocols.has_http)
+    const struct jaeger_protocols_config *protocols = &config->protocols;
+    if (protocols->has_grpc || protocols->has_http || protocols->has_compact ||
+        protocols->has_binary)
         return true;
     return error_set(error, "must specify at least one protocol when using the Jaeger receiver: "
-                            "found none, expected grpc or thrift_http under protocols") ||
+                            "found none, expected grpc, thrift_http, thrift_compact or "
+                            "thrift_binary under protocols") ||
            error_at(error, "protocols");
 }
 
@@ -156,6 +170,14 @@ static bool jaeger_receiver_create(struct component *component, struct error *er
     const struct http_server_config *http = &protocols->http.server;
     struct jaeger_receiver_counters *counters = component->counters;
     self->config = protocols;
+    for (enum jaeger_transport i = JAEGER_SERVERS; i < JAEGER_TRANSPORTS; i++) {
+        bool is_compact = i == JAEGER_COMPACT;
+        bool is_on = is_compact ? protocols->has_compact : protocols->has_binary;
+        const struct jaeger_udp_protocol *udp =
+            is_compact ? &protocols->compact : &protocols->binary;
+        self->packets[i - JAEGER_SERVERS] =
+            (struct jaeger_packets){.receiver = self, .transport = i, .config = is_on ? udp : NULL};
+    }
     self->codecs = codec_box_create(component->budget);
     if (protocols->has_grpc) {
         if (!prepare_access(self, JAEGER_GRPC, &protocols->grpc.listen, error))
@@ -206,9 +228,13 @@ static bool listen_for(struct component *first, enum jaeger_transport transport,
 
 static bool jaeger_receiver_start(struct component *component, struct error *error)
 {
-    const struct jaeger_protocols_config *config = jaeger_receiver_of(component)->config;
+    struct jaeger_receiver *self = jaeger_receiver_of(component);
+    const struct jaeger_protocols_config *config = self->config;
     if (component->first != component)
         return true;
+    for (size_t i = 0; i < JAEGER_TRANSPORTS - JAEGER_SERVERS; i++)
+        if (self->packets[i].config != NULL && !jaeger_packets_open(&self->packets[i], error))
+            return false;
     if (config->has_grpc && !listen_for(component, JAEGER_GRPC, &config->grpc.listen, error))
         return false;
     return !config->has_http ||
@@ -235,10 +261,15 @@ static void jaeger_receiver_stop(struct component *component)
 {
     struct jaeger_receiver *self = jaeger_receiver_of(component);
     assert(!self->is_stopping);
-    for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_TRANSPORTS; i++)
+    for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_SERVERS; i++)
         self->servers_open += self->servers[i] != NULL;
+    for (size_t i = 0; i < JAEGER_TRANSPORTS - JAEGER_SERVERS; i++)
+        self->servers_open += self->packets[i].socket != NULL;
     self->is_stopping = true;
-    for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_TRANSPORTS; i++)
+    for (size_t i = 0; i < JAEGER_TRANSPORTS - JAEGER_SERVERS; i++)
+        if (self->packets[i].socket != NULL)
+            packet_socket_close(self->packets[i].socket, on_server_stopped, self);
+    for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_SERVERS; i++)
         if (self->servers[i] != NULL)
             http_server_stop(self->servers[i], on_server_stopped, self);
     jaeger_receiver_check_stopped(self);
@@ -248,7 +279,7 @@ static void jaeger_receiver_destroy(struct component *component)
 {
     struct jaeger_receiver *self = jaeger_receiver_of(component);
     assert(self->exchanges == 0);
-    for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_TRANSPORTS; i++) {
+    for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_SERVERS; i++) {
         http_server_destroy(self->servers[i]);
         server_tls_context_fini(&self->tls[i]);
         server_auth_fini(&self->auth[i]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jaeger's spans to OTLP: PostSpansRequest of collector.proto (jaeger.api_v2), and a Batch of
- * jaeger.thrift in TBinaryProtocol. The mapping is that of the Go collector's translator 0.155, but
- * for what docs/differences.md lists. Pure function; any thread. */
+/* Jaeger's spans to OTLP: PostSpansRequest of collector.proto (jaeger.api_v2), a Batch of
+ * jaeger.thrift in TBinaryProtocol, and the call emitBatch of agent.thrift. The mapping is that of
+ * the Go collector's translator 0.155, but for what docs/differences.md lists. Pure function; any
+ * thread. */
 #pragma once
 
 #include <stdint.h>

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans as Thrift: a Batch of jaeger.thrift. Fields with another type than theirs are unknown ones,
- * which are skipped; what follows the batch is ignored. On the thread of the request. */
+/* Spans as Thrift: a Batch of jaeger.thrift, alone or as the argument of a call. Fields with
+ * another type than theirs are unknown ones, which are skipped; what follows the batch is ignored.
+ * On the thread of the request. */
 #include "src/jaeger/jaeger_parts.h"
+
+#include <stdio.h>
 
 #include "src/thrift/thrift_reader.h"
 
@@ -37,7 +40,7 @@ enum {
     SPAN_LOGS = 11,
 };
 
-enum { NS_PER_US_INT = 1000 };
+enum { NS_PER_US_INT = 1000, CALL_BATCH = 1, NAME_SHOWN_MAX = 32 };
 
 /* Bits of the fields that a struct must have. */
 enum {
@@ -121,7 +124,7 @@ static void read_tag(struct thrift_reader *reader)
     struct jaeger_tag tag = {.key = slice_of("", 0), .bytes = slice_of("", 0)};
     struct slice text = slice_of("", 0);
     struct slice bytes = slice_of("", 0);
-    struct thrift_field field;
+    struct thrift_field field = {.number = 0};
     unsigned seen = 0;
     int64_t type = 0;
     while (!has_failed(reader) && thrift_next_field(reader, &field)) {
@@ -160,7 +163,7 @@ static void read_tag(struct thrift_reader *reader)
 static void read_log(struct thrift_reader *reader)
 {
     struct jaeger_request *request = request_of(reader);
-    struct thrift_field field;
+    struct thrift_field field = {.number = 0};
     size_t first = request->tags_count;
     unsigned seen = 0;
     int64_t time = 0;
@@ -180,7 +183,7 @@ static void read_log(struct thrift_reader *reader)
 static void read_reference(struct thrift_reader *reader)
 {
     struct jaeger_reference reference = {.type = JAEGER_CHILD_OF};
-    struct thrift_field field;
+    struct thrift_field field = {.number = 0};
     unsigned seen = 0;
     while (!has_failed(reader) && thrift_next_field(reader, &field)) {
         note(&seen, &field);
@@ -203,7 +206,7 @@ static void read_process(struct thrift_reader *reader)
 {
     struct jaeger_request *request = request_of(reader);
     struct slice service = slice_of("", 0);
-    struct thrift_field field;
+    struct thrift_field field = {.number = 0};
     unsigned seen = 0;
     while (!has_failed(reader) && thrift_next_field(reader, &field)) {
         note(&seen, &field);
@@ -222,7 +225,7 @@ static void read_span(struct thrift_reader *reader)
 {
     struct jaeger_request *request = request_of(reader);
     struct jaeger_span *span = &request->span;
-    struct thrift_field field;
+    struct thrift_field field = {.number = 0};
     unsigned seen = 0;
     int64_t start = 0;
     int64_t duration = 0;
@@ -263,7 +266,7 @@ static void read_span(struct thrift_reader *reader)
 /* Reads the spans of the batch, or only its process, which may follow them. */
 static void read_batch(struct thrift_reader *reader, int16_t wanted)
 {
-    struct thrift_field field;
+    struct thrift_field field = {.number = 0};
     unsigned seen = 0;
     while (!has_failed(reader) && thrift_next_field(reader, &field)) {
         note(&seen, &field);
@@ -277,15 +280,48 @@ static void read_batch(struct thrift_reader *reader, int16_t wanted)
     has_all(reader, seen, BATCH_REQUIRED, "a Batch with process and spans");
 }
 
+/* The reader is at the batch. */
+static void read_spans_of(struct thrift_reader *reader)
+{
+    struct thrift_reader first = *reader;
+    read_batch(&first, BATCH_PROCESS);
+    if (has_failed(&first))
+        *reader = first;
+    else
+        read_batch(reader, BATCH_SPANS);
+}
+
+/* emitBatch(1: Batch batch) of agent.thrift. */
+static void read_call(struct thrift_reader *reader)
+{
+    char found[NAME_SHOWN_MAX + 16];
+    struct thrift_field field = {.number = 0};
+    struct slice name;
+    if (!thrift_read_message(reader, &name))
+        return;
+    if (!slice_equal_text(name, "emitBatch")) {
+        int size = (int)(name.size < NAME_SHOWN_MAX ? name.size : NAME_SHOWN_MAX);
+        snprintf(found, sizeof(found), "a call of \"%.*s\"", size, (const char *)name.data);
+        thrift_fail(reader, found, "emitBatch");
+        return;
+    }
+    while (!has_failed(reader) && thrift_next_field(reader, &field)) {
+        if (thrift_is(&field, CALL_BATCH, THRIFT_STRUCT))
+            read_spans_of(reader);
+        else
+            thrift_skip(reader, field.type);
+    }
+}
+
 void jaeger_read_thrift(struct jaeger_request *request)
 {
-    const int16_t passes[] = {BATCH_PROCESS, BATCH_SPANS};
-    for (size_t i = 0; i < 2; i++) {
-        struct thrift_reader reader = thrift_reader_of(request->body, request);
-        read_batch(&reader, passes[i]);
-        if (reader.has_failed)
-            jaeger_malformed(request, reader.at, "Batch", reader.found, reader.expected);
-        if (request->verdict != JAEGER_READ)
-            return;
-    }
+    struct thrift_reader reader = request->form == JAEGER_COMPACT_CALL
+                                      ? thrift_compact_reader_of(request->body, request)
+                                      : thrift_reader_of(request->body, request);
+    if (request->form == JAEGER_THRIFT)
+        read_spans_of(&reader);
+    else
+        read_call(&reader);
+    if (reader.has_failed)
+        jaeger_malformed(request, reader.at, "Batch", reader.found, reader.expected);
 }

@@ -2,7 +2,15 @@
 /* What to read, and how it went. Plain data; any thread. */
 #pragma once
 
-enum jaeger_form { JAEGER_PROTO, JAEGER_THRIFT, JAEGER_FORMS };
+/* A PostSpansRequest; a Batch in Thrift's binary protocol; the call emitBatch of the Agent's
+ * service in either protocol, as in a packet of UDP. */
+enum jaeger_form {
+    JAEGER_PROTO,
+    JAEGER_THRIFT,
+    JAEGER_BINARY_CALL,
+    JAEGER_COMPACT_CALL,
+    JAEGER_FORMS,
+};
 
 enum jaeger_verdict {
     JAEGER_READ,

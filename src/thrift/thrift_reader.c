@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The binary protocol. Runs on the caller's thread. */
+/* Both protocols have the same values; heads, numbers and lengths differ. Runs on the caller's
+ * thread. */
 #include "src/thrift/thrift_reader.h"
 
 #include <assert.h>
@@ -12,7 +13,15 @@ struct thrift_reader thrift_reader_of(struct slice bytes, void *context)
         .at = bytes.data,
         .end = bytes.data + bytes.size,
         .context = context,
+        .boolean = -1,
     };
+}
+
+struct thrift_reader thrift_compact_reader_of(struct slice bytes, void *context)
+{
+    struct thrift_reader reader = thrift_reader_of(bytes, context);
+    reader.is_compact = true;
+    return reader;
 }
 
 bool thrift_fail(struct thrift_reader *reader, const char *found, const char *expected)
@@ -39,10 +48,46 @@ static const uint8_t *take(struct thrift_reader *reader, size_t bytes, const cha
     return at;
 }
 
+/* ---- Numbers and lengths ---- */
+
+/* Of the compact protocol. */
+static uint64_t read_varint(struct thrift_reader *reader)
+{
+    enum { VARINT_BYTES_MAX = 10 };
+    uint64_t bits = 0;
+    for (unsigned i = 0; i < VARINT_BYTES_MAX; i++) {
+        const uint8_t *at = take(reader, 1, "a number");
+        if (at == NULL)
+            return 0;
+        bits |= (uint64_t)(*at & 0x7f) << 7 * i;
+        if ((*at & 0x80) == 0)
+            return bits;
+    }
+    thrift_fail(reader, "a number of more than 10 bytes", "one that ends");
+    return 0;
+}
+
+/* Zigzag. As in Apache's libraries, a number has the bits of its type, whatever the varint had. */
+static int64_t read_compact_number(struct thrift_reader *reader, size_t bytes)
+{
+    uint64_t bits = read_varint(reader);
+    if (bytes < sizeof(int64_t))
+        bits = (uint32_t)bits;
+    int64_t number = (int64_t)(bits >> 1) ^ -(int64_t)(bits & 1);
+    return bytes == sizeof(int16_t) ? (int16_t)number : number;
+}
+
 int64_t thrift_read_number(struct thrift_reader *reader, size_t bytes)
 {
-    const uint8_t *at = take(reader, bytes, "a number");
     uint64_t bits = 0;
+    if (reader->boolean >= 0) {
+        bits = (uint64_t)reader->boolean;
+        reader->boolean = -1;
+        return (int64_t)bits;
+    }
+    if (reader->is_compact && bytes > 1)
+        return read_compact_number(reader, bytes);
+    const uint8_t *at = take(reader, bytes, "a number");
     if (at == NULL)
         return 0;
     if ((at[0] & 0x80) != 0)
@@ -52,12 +97,22 @@ int64_t thrift_read_number(struct thrift_reader *reader, size_t bytes)
     return (int64_t)bits;
 }
 
-/* A length, or a number of elements of at least that many bytes each. */
-static uint32_t read_size(struct thrift_reader *reader, size_t element_bytes, const char *what)
+double thrift_read_double(struct thrift_reader *reader)
+{
+    const uint8_t *at = take(reader, sizeof(uint64_t), "a number");
+    uint64_t bits = 0;
+    double real;
+    for (unsigned i = 0; at != NULL && i < sizeof(bits); i++)
+        bits |= (uint64_t)at[i] << 8 * (reader->is_compact ? i : 7 - i);
+    memcpy(&real, &bits, sizeof(real));
+    return real;
+}
+
+/* The size, which was read from begin on: of elements of at least that many bytes each. */
+static uint32_t check_size(struct thrift_reader *reader, const uint8_t *begin, int64_t size,
+                           size_t element_bytes, const char *what)
 {
     char found[64];
-    const uint8_t *begin = reader->at;
-    int64_t size = thrift_read_number(reader, sizeof(int32_t));
     size_t left = (size_t)(reader->end - reader->at);
     if (reader->has_failed)
         return 0;
@@ -69,20 +124,105 @@ static uint32_t read_size(struct thrift_reader *reader, size_t element_bytes, co
     return 0;
 }
 
+static int64_t read_length(struct thrift_reader *reader)
+{
+    return reader->is_compact ? (int32_t)read_varint(reader)
+                              : thrift_read_number(reader, sizeof(int32_t));
+}
+
 struct slice thrift_read_string(struct thrift_reader *reader)
 {
-    uint32_t size = read_size(reader, 1, "bytes");
+    const uint8_t *begin = reader->at;
+    int64_t length = read_length(reader);
+    uint32_t size = check_size(reader, begin, length, 1, "bytes");
     const uint8_t *at = take(reader, size, "a string");
     return at != NULL ? slice_of(at, size) : slice_of("", 0);
 }
 
+/* ---- Types and heads ---- */
+
+/* The type of a number of the compact protocol. */
+static unsigned type_of(uint8_t compact)
+{
+    static const uint8_t types[] = {
+        THRIFT_STOP, THRIFT_BOOL, THRIFT_BOOL,   THRIFT_BYTE,   THRIFT_I16,
+        THRIFT_I32,  THRIFT_I64,  THRIFT_DOUBLE, THRIFT_STRING, THRIFT_LIST,
+        THRIFT_SET,  THRIFT_MAP,  THRIFT_STRUCT, THRIFT_UUID,
+    };
+    return compact < sizeof(types) ? types[compact] : THRIFT_TYPES;
+}
+
+static bool next_compact_field(struct thrift_reader *reader, struct thrift_field *ret_field)
+{
+    enum { TRUE = 1 };
+    char found[32];
+    const uint8_t *head = take(reader, 1, "a field");
+    reader->boolean = -1;
+    if (head == NULL || (*head & 0x0f) == THRIFT_STOP)
+        return false;
+    uint8_t step = *head >> 4;
+    uint8_t compact = *head & 0x0f;
+    ret_field->number = step > 0 ? (int16_t)(ret_field->number + step)
+                                 : (int16_t)thrift_read_number(reader, sizeof(int16_t));
+    ret_field->type = (enum thrift_type)type_of(compact);
+    if (ret_field->type == THRIFT_BOOL)
+        reader->boolean = compact == TRUE;
+    if (ret_field->type == THRIFT_TYPES) {
+        snprintf(found, sizeof(found), "the type %u", compact);
+        return thrift_fail(reader, found, "a type of Thrift's compact protocol");
+    }
+    return !reader->has_failed;
+}
+
 bool thrift_next_field(struct thrift_reader *reader, struct thrift_field *ret_field)
 {
+    if (reader->is_compact)
+        return next_compact_field(reader, ret_field);
     const uint8_t *type = take(reader, 1, "a field");
     if (type == NULL || *type == THRIFT_STOP)
         return false;
     ret_field->type = (enum thrift_type) * type;
     ret_field->number = (int16_t)thrift_read_number(reader, sizeof(int16_t));
+    return !reader->has_failed;
+}
+
+/* thrift-compact-protocol.md, Message. */
+static bool read_compact_message(struct thrift_reader *reader, struct slice *ret_name)
+{
+    enum { PROTOCOL = 0x82, VERSION = 1, VERSION_BITS = 0x1f };
+    char found[32];
+    const uint8_t *head = take(reader, 2, "a message");
+    if (head == NULL)
+        return false;
+    if (head[0] != PROTOCOL || (head[1] & VERSION_BITS) != VERSION) {
+        reader->at = head;
+        snprintf(found, sizeof(found), "the bytes %02x %02x", head[0], head[1]);
+        return thrift_fail(reader, found, "a message of Thrift's compact protocol");
+    }
+    read_varint(reader); /* the sequence number */
+    *ret_name = thrift_read_string(reader);
+    return !reader->has_failed;
+}
+
+/* thrift-binary-protocol.md, Message: a name whose length is negative is a version. */
+bool thrift_read_message(struct thrift_reader *reader, struct slice *ret_name)
+{
+    enum { VERSION = 0x8001 };
+    const uint8_t *begin = reader->at;
+    if (reader->is_compact)
+        return read_compact_message(reader, ret_name);
+    int64_t version = thrift_read_number(reader, sizeof(int32_t));
+    if (version >= 0) {
+        reader->at = begin;
+        *ret_name = thrift_read_string(reader);
+        thrift_read_number(reader, 1); /* the type */
+    } else if (((uint32_t)version >> 16) == VERSION) {
+        *ret_name = thrift_read_string(reader);
+    } else {
+        reader->at = begin;
+        return thrift_fail(reader, "another version", "a message of Thrift's binary protocol");
+    }
+    thrift_read_number(reader, sizeof(int32_t)); /* the sequence number */
     return !reader->has_failed;
 }
 
@@ -103,7 +243,51 @@ static bool check_type(struct thrift_reader *reader, unsigned type)
     if (bytes_min(type) > 0)
         return true;
     snprintf(found, sizeof(found), "the type %u", type);
-    return thrift_fail(reader, found, "a type of Thrift's binary protocol");
+    return thrift_fail(reader, found, "a type of Thrift");
+}
+
+/* Of an element; unknown types are noticed when there is one. */
+static size_t element_bytes(const struct thrift_reader *reader, unsigned type)
+{
+    size_t bytes = bytes_min(type);
+    bool is_fixed = type == THRIFT_DOUBLE || type == THRIFT_UUID;
+    return bytes == 0 || (reader->is_compact && !is_fixed) ? 1 : bytes;
+}
+
+/* The type and number of the elements of a list or set. what: for the failure. */
+static uint32_t read_list_head(struct thrift_reader *reader, unsigned *ret_type, const char *what)
+{
+    enum { LONG = 15 };
+    const uint8_t *head = take(reader, 1, "the type of a list's elements");
+    const uint8_t *begin = reader->at;
+    if (head == NULL)
+        return 0;
+    *ret_type = reader->is_compact ? type_of(*head & 0x0f) : *head;
+    int64_t count = reader->is_compact && *head >> 4 < LONG ? *head >> 4 : read_length(reader);
+    return check_size(reader, begin, count, element_bytes(reader, *ret_type), what);
+}
+
+/* The types of keys and values of a map, and the number of both together. */
+static uint64_t read_map_head(struct thrift_reader *reader, uint8_t ret_types[2])
+{
+    const uint8_t *begin = reader->at;
+    int64_t count = 0;
+    if (reader->is_compact) {
+        count = read_length(reader);
+        const uint8_t *types = count != 0 ? take(reader, 1, "the types of a map") : NULL;
+        if (types == NULL)
+            return 0;
+        ret_types[0] = (uint8_t)type_of(*types >> 4);
+        ret_types[1] = (uint8_t)type_of(*types & 0x0f);
+    } else {
+        const uint8_t *types = take(reader, 2, "the types of a map");
+        if (types == NULL)
+            return 0;
+        memcpy(ret_types, types, 2);
+        count = read_length(reader);
+    }
+    size_t bytes = element_bytes(reader, ret_types[0]) + element_bytes(reader, ret_types[1]);
+    return 2 * (uint64_t)check_size(reader, begin, count, bytes, "elements");
 }
 
 /* ---- Skipping ---- */
@@ -113,7 +297,8 @@ struct skip_level {
     uint8_t types[2]; /* of elements; of keys and values in turn */
     bool is_struct;
     bool is_map;
-    uint64_t left; /* elements; of a map keys and values */
+    int16_t number; /* of a struct's last field */
+    uint64_t left;  /* elements; of a map keys and values */
 };
 
 /* Opens a container as the innermost level, or passes a plain value. */
@@ -128,22 +313,23 @@ static bool skip_one(struct thrift_reader *reader, unsigned type, struct skip_le
         thrift_read_string(reader);
         return !reader->has_failed;
     }
-    if (!level.is_struct && !level.is_map && !is_list)
+    if (type == THRIFT_DOUBLE || type == THRIFT_UUID)
         return take(reader, bytes_min(type), "a value") != NULL;
+    if (!level.is_struct && !level.is_map && !is_list) {
+        thrift_read_number(reader, bytes_min(type));
+        return !reader->has_failed;
+    }
     if (*depth == THRIFT_DEPTH_MAX)
         return thrift_fail(reader, "one more", "at most 64 levels of nesting");
-    if (!level.is_struct) {
-        const uint8_t *types = take(reader, level.is_map ? 2 : 1, "a type");
-        if (types == NULL)
-            return false;
-        level.types[0] = types[0];
-        level.types[1] = level.is_map ? types[1] : types[0];
-        size_t bytes = bytes_min(level.types[0]) + (level.is_map ? bytes_min(level.types[1]) : 0);
-        uint32_t count = read_size(reader, bytes > 0 ? bytes : 1, "elements");
-        level.left = level.is_map ? 2 * (uint64_t)count : count;
-        if (reader->has_failed)
-            return false;
+    if (level.is_map) {
+        level.left = read_map_head(reader, level.types);
+    } else if (is_list) {
+        unsigned element = THRIFT_STOP;
+        level.left = read_list_head(reader, &element, "elements");
+        level.types[0] = (uint8_t)element;
     }
+    if (reader->has_failed)
+        return false;
     levels[(*depth)++] = level;
     return true;
 }
@@ -152,17 +338,19 @@ static bool skip_one(struct thrift_reader *reader, unsigned type, struct skip_le
 void thrift_skip(struct thrift_reader *reader, unsigned type)
 {
     struct skip_level levels[THRIFT_DEPTH_MAX];
-    struct thrift_field field;
     unsigned depth = 0;
     if (!skip_one(reader, type, levels, &depth))
         return;
     while (depth > 0 && !reader->has_failed) {
         struct skip_level *top = &levels[depth - 1];
         if (top->is_struct) {
-            if (!thrift_next_field(reader, &field))
-                depth--;
-            else
+            struct thrift_field field = {.number = top->number};
+            bool is_more = thrift_next_field(reader, &field);
+            top->number = field.number;
+            if (is_more)
                 skip_one(reader, field.type, levels, &depth);
+            else
+                depth--;
         } else if (top->left == 0) {
             depth--;
         } else {
@@ -172,22 +360,11 @@ void thrift_skip(struct thrift_reader *reader, unsigned type)
     }
 }
 
-double thrift_read_double(struct thrift_reader *reader)
-{
-    int64_t bits = thrift_read_number(reader, sizeof(bits));
-    double real;
-    memcpy(&real, &bits, sizeof(real));
-    return real;
-}
-
 uint32_t thrift_read_structs(struct thrift_reader *reader, const char *what)
 {
-    const uint8_t *type = take(reader, 1, "the type of a list's elements");
-    uint32_t count = read_size(reader, 1, what);
-    if (reader->has_failed)
-        return 0;
-    assert(type != NULL);
-    if (count > 0 && *type != THRIFT_STRUCT) {
+    unsigned type = THRIFT_STOP;
+    uint32_t count = read_list_head(reader, &type, what);
+    if (count > 0 && type != THRIFT_STRUCT) {
         thrift_fail(reader, "a list of other values", "a list of structs");
         return 0;
     }

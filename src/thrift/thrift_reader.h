@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads values of Thrift in TBinaryProtocol (thrift-binary-protocol.md of apache/thrift) from
- * memory. The first failure is sticky: nothing more is read, and numbers and strings are 0 and
- * empty. Nothing is allocated, and no announced length is believed. Plain values; any thread. */
+/* Reads values of Thrift from memory, in TBinaryProtocol (thrift-binary-protocol.md of
+ * apache/thrift) or in TCompactProtocol (thrift-compact-protocol.md). The first failure is sticky:
+ * nothing more is read, and numbers and strings are 0 and empty. Nothing is allocated, and no
+ * announced length is believed. Plain values; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -33,6 +34,8 @@ struct thrift_reader {
     const uint8_t *at; /* of the failure, too */
     const uint8_t *end;
     void *context; /* the caller's */
+    bool is_compact;
+    int8_t boolean; /* of the compact protocol, in which a field's head has its value; -1: none */
     bool has_failed;
     char found[THRIFT_FOUND_BYTES_MAX]; /* of the failure */
     const char *expected;
@@ -43,15 +46,20 @@ struct thrift_field {
     int16_t number;
 };
 
-/* Borrows bytes and context. */
+/* Of the binary protocol. Borrows bytes and context. */
 struct thrift_reader thrift_reader_of(struct slice bytes, void *context);
+struct thrift_reader thrift_compact_reader_of(struct slice bytes, void *context);
+/* The head of a message, with or without a version (the binary protocol's strict form). The struct
+ * of its arguments follows. ret_name borrows. */
+bool thrift_read_message(struct thrift_reader *reader, struct slice *ret_name);
 /* Fails at the current byte, unless it has failed. Returns false. */
 bool thrift_fail(struct thrift_reader *reader, const char *found, const char *expected);
-/* A number of 1, 2, 4 or 8 bytes, with its sign. */
+/* A number that has 1, 2, 4 or 8 bytes in memory, with its sign. A boolean is one of 1 byte. */
 int64_t thrift_read_number(struct thrift_reader *reader, size_t bytes);
 double thrift_read_double(struct thrift_reader *reader);
 struct slice thrift_read_string(struct thrift_reader *reader);
-/* The next field's head. False: the struct has ended, or a failure. */
+/* The next field's head. *ret_field is zeroed before the first one of a struct, and else the last
+ * one. False: the struct has ended, or a failure. */
 bool thrift_next_field(struct thrift_reader *reader, struct thrift_field *ret_field);
 /* Whether the field is the one of that number and type; others are unknown ones. */
 static inline bool thrift_is(const struct thrift_field *field, int16_t number,

@@ -74,7 +74,7 @@ static void read_text(struct thrift_reader *reader, struct slice *ret_text)
 static void read_endpoint(struct thrift_reader *reader, struct zipkin_endpoint *endpoint)
 {
     const char *outer = thrift_of(reader)->place;
-    struct thrift_field field;
+    struct thrift_field field = {.number = 0};
     uint8_t address[sizeof(uint32_t)];
     thrift_of(reader)->place = "Endpoint";
     while (thrift_next_field(reader, &field)) {
@@ -103,7 +103,7 @@ static void read_endpoint(struct thrift_reader *reader, struct zipkin_endpoint *
 
 static void read_annotation(struct thrift_reader *reader)
 {
-    struct thrift_field field;
+    struct thrift_field field = {.number = 0};
     struct zipkin_endpoint host = {.port = 0};
     struct slice value = slice_of("", 0);
     bool has_host = false;
@@ -188,7 +188,7 @@ static bool set_value(struct zipkin_request *request, int32_t type, struct slice
 static void read_binary(struct thrift_reader *reader)
 {
     struct zipkin_request *request = thrift_of(reader)->request;
-    struct thrift_field field;
+    struct thrift_field field = {.number = 0};
     struct zipkin_endpoint host = {.service = slice_of("", 0)};
     struct zipkin_tag tag = {.key = slice_of("", 0), .text = slice_of("", 0)};
     struct slice bytes = slice_of("", 0);
@@ -236,7 +236,7 @@ static void read_span(struct thrift_reader *reader)
     struct zipkin_request *request = thrift_of(reader)->request;
     struct zipkin_span *span = &request->span;
     struct zipkin_v1_facts *facts = &request->facts;
-    struct thrift_field field;
+    struct thrift_field field = {.number = 0};
     zipkin_span_begin(request);
     thrift_of(reader)->place = "Span";
     while (thrift_next_field(reader, &field)) {

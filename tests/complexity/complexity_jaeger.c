@@ -126,6 +126,25 @@ static struct slice spans_of_thrift(size_t n)
     return slice_of(bytes, (size_t)(at - bytes));
 }
 
+static struct slice spans_of_a_compact_call(size_t n)
+{
+    static const char head[] = "\x82\x81\x01\x09"
+                               "emitBatch"
+                               "\x1c\x1c\x18\0\0\x19\xfc";
+    static const char span[] = "\x16\x02\x16\0\x16\x04\x16\0\x18\0\x25\x02\x16\x02\x16\x02";
+    const size_t size = sizeof(span); /* with the zero that ends it */
+    uint8_t *bytes = mem_alloc(1 + sizeof(head) - 1 + LENGTH_BYTES + n * size + 2);
+    uint8_t *at = bytes;
+    *at++ = JAEGER_COMPACT_CALL;
+    memcpy(at, head, sizeof(head) - 1);
+    at = put_length(at + sizeof(head) - 1, n);
+    for (size_t i = 0; i < n; i++, at += size)
+        memcpy(at, span, size);
+    *at++ = 0;
+    *at++ = 0;
+    return slice_of(bytes, (size_t)(at - bytes));
+}
+
 static const struct work_stage stages[] = {
     {.name = "read Jaeger's spans", .run = run_read, .per_byte_max = 165},
 };
@@ -140,6 +159,7 @@ static const struct work_shape shapes[] = {
     {"empty references", empty_references},
     {"fields of one log", fields_of_one_log},
     {"spans of Thrift", spans_of_thrift},
+    {"spans of a call in the compact protocol", spans_of_a_compact_call},
 };
 
 int main(int argc, char **argv)

@@ -36,7 +36,8 @@ static const struct {
      "config: {scrape_configs: [{job_name: a, static_configs: [{targets: [\"127.0.0.1:9\"]}]}]}"},
     {RECEIVER, "zipkin", "endpoint: \"127.0.0.1:0\""},
     {RECEIVER, "jaeger",
-     "protocols: {grpc: {endpoint: \"127.0.0.1:0\"}, thrift_http: {endpoint: \"127.0.0.1:0\"}}"},
+     "protocols: {grpc: {endpoint: \"127.0.0.1:0\"}, thrift_http: {endpoint: \"127.0.0.1:0\"}, "
+     "thrift_compact: {endpoint: \"127.0.0.1:0\"}, thrift_binary: {endpoint: \"127.0.0.1:0\"}}"},
     {EXPORTER, "prometheus", "endpoint: \"127.0.0.1:0\""},
     {EXPORTER, "prometheus_remote_write", "endpoint: \"http://127.0.0.1:9\""},
     {EXPORTER, "pyroscope", "endpoint: \"http://127.0.0.1:9\""},

@@ -161,6 +161,41 @@ static void add_tag(struct message *message, const char *key, unsigned type)
     add_number(message, 0, 1);
 }
 
+/* Fields that a Batch does not have: each type, alone and in containers. */
+static void add_unknown(struct message *message)
+{
+    static const char uuid[] = "0123456789abcde";
+    add_head(message, 13, 100); /* a map of strings to booleans */
+    add(message, "\x0b\x02", 2);
+    add_number(message, 2, 4);
+    add_number(message, 1, 4);
+    add(message, "k\x01", 2);
+    add_number(message, 0, 4);
+    add(message, "\x00", 1);
+    add_head(message, 13, 101); /* an empty one */
+    add(message, "\x0b\x02", 2);
+    add_number(message, 0, 4);
+    add_head(message, 14, 102); /* a set of twenty numbers */
+    add_number(message, 6, 1);
+    add_number(message, 20, 4);
+    for (uint64_t i = 0; i < 20; i++)
+        add_number(message, 0xfff0 + i, 2);
+    add_head(message, 2, 103);
+    add_number(message, 0, 1);
+    add_head(message, 4, 104);
+    add_number(message, 1, 8);
+    add_head(message, 16, 30000);
+    add(message, uuid, sizeof(uuid));
+    add_head(message, 12, 30001);
+    add_head(message, 2, 200); /* a struct with a boolean and a list of booleans */
+    add_number(message, 1, 1);
+    add_head(message, 15, 201);
+    add_number(message, 2, 1);
+    add_number(message, 2, 4);
+    add(message, "\x01\x00", 2);
+    add_number(message, 0, 1);
+}
+
 static struct message thrift_batch(void)
 {
     struct message batch = {.size = 0};
@@ -197,8 +232,163 @@ static struct message thrift_batch(void)
     add_head(&batch, 12, 1);
     add_string(&batch, 1, "back");
     add_number(&batch, 0, 1);
+    add_unknown(&batch);
     add_number(&batch, 0, 1);
     return batch;
+}
+
+/* ---- The compact protocol, from messages in the binary one ---- */
+
+static uint64_t take_number(const uint8_t **at, size_t bytes)
+{
+    uint64_t bits = (**at & 0x80) != 0 ? UINT64_MAX : 0;
+    for (size_t i = 0; i < bytes; i++)
+        bits = bits << 8 | *(*at)++;
+    return bits;
+}
+
+static void add_varint(struct message *message, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        add_number(message, value | 0x80, 1);
+    add_number(message, value, 1);
+}
+
+static void add_zigzag(struct message *message, uint64_t value)
+{
+    add_varint(message, value << 1 ^ ((value >> 63) != 0 ? UINT64_MAX : 0));
+}
+
+static unsigned compact_type(unsigned type)
+{
+    static const uint8_t types[] = {[2] = 1,  [3] = 3,   [4] = 7,   [6] = 4,   [8] = 5,  [10] = 6,
+                                    [11] = 8, [12] = 12, [13] = 11, [14] = 10, [15] = 9, [16] = 13};
+    assert_true(type < sizeof(types) && types[type] > 0);
+    return types[type];
+}
+
+static void add_compact_value(struct message *message, const uint8_t **at, unsigned type);
+
+static void add_compact_struct(struct message *message, const uint8_t **at)
+{
+    unsigned last = 0;
+    unsigned type;
+    while ((type = *(*at)++) != 0) {
+        unsigned number = (unsigned)take_number(at, 2);
+        unsigned compact = compact_type(type);
+        if (type == 2)
+            compact = *(*at)++ == 1 ? 1 : 2;
+        bool is_short = number > last && number - last <= 15;
+        add_number(message, (is_short ? (number - last) << 4 : 0) | compact, 1);
+        if (!is_short)
+            add_zigzag(message, number);
+        if (type != 2)
+            add_compact_value(message, at, type);
+        last = number;
+    }
+    add_number(message, 0, 1);
+}
+
+static void add_compact_list(struct message *message, const uint8_t **at)
+{
+    unsigned type = *(*at)++;
+    uint64_t count = take_number(at, 4);
+    add_number(message, (count < 15 ? count : 15) << 4 | compact_type(type), 1);
+    if (count >= 15)
+        add_varint(message, count);
+    for (uint64_t i = 0; i < count; i++)
+        add_compact_value(message, at, type);
+}
+
+static void add_compact_map(struct message *message, const uint8_t **at)
+{
+    unsigned types[2] = {*(*at)++, *(*at)++};
+    uint64_t count = take_number(at, 4);
+    add_varint(message, count);
+    if (count > 0)
+        add_number(message, compact_type(types[0]) << 4 | compact_type(types[1]), 1);
+    for (uint64_t i = 0; i < 2 * count; i++)
+        add_compact_value(message, at, types[i % 2]);
+}
+
+static void add_compact_value(struct message *message, const uint8_t **at, unsigned type)
+{
+    switch (type) {
+    case 2: /* of a list or map */
+        add_number(message, *(*at)++ == 1 ? 1 : 2, 1);
+        return;
+    case 3:
+        add_number(message, *(*at)++, 1);
+        return;
+    case 4:
+        for (size_t i = 8; i > 0; i--)
+            add(message, *at + i - 1, 1);
+        *at += 8;
+        return;
+    case 6:
+    case 8:
+    case 10:
+        add_zigzag(message, take_number(at, type == 6 ? 2 : type == 8 ? 4 : 8));
+        return;
+    case 11: {
+        uint64_t size = take_number(at, 4);
+        add_varint(message, size);
+        add(message, *at, size);
+        *at += size;
+        return;
+    }
+    case 12:
+        add_compact_struct(message, at);
+        return;
+    case 13:
+        add_compact_map(message, at);
+        return;
+    case 16:
+        add(message, *at, 16);
+        *at += 16;
+        return;
+    default:
+        add_compact_list(message, at);
+        return;
+    }
+}
+
+/* ---- Calls of the Agent's service ---- */
+
+enum { STRICT, LAX, COMPACT, CALLS };
+
+static struct message call_of(unsigned kind, const char *name, const struct message *batch)
+{
+    struct message arguments = {.size = 0};
+    struct message call = {.size = 0};
+    add_head(&arguments, 3, 7); /* an unknown one */
+    add_number(&arguments, 9, 1);
+    add_head(&arguments, 12, 1);
+    add(&arguments, batch->bytes, batch->size);
+    add_number(&arguments, 0, 1);
+    if (kind == COMPACT) {
+        const uint8_t *at = arguments.bytes;
+        add(&call, "\x82\x81\xac\x02", 4); /* version, type and sequence number */
+        add_varint(&call, strlen(name));
+        add(&call, name, strlen(name));
+        add_compact_struct(&call, &at);
+        assert_ptr_equal(at, arguments.bytes + arguments.size);
+        return call;
+    }
+    if (kind == STRICT)
+        add_number(&call, 0x80010004, 4);
+    add_number(&call, strlen(name), 4);
+    add(&call, name, strlen(name));
+    if (kind == LAX)
+        add_number(&call, 4, 1);
+    add_number(&call, 300, 4);
+    add(&call, arguments.bytes, arguments.size);
+    return call;
+}
+
+static enum jaeger_form form_of(unsigned kind)
+{
+    return kind == COMPACT ? JAEGER_COMPACT_CALL : JAEGER_BINARY_CALL;
 }
 
 /* ---- Tests ---- */
@@ -294,6 +484,22 @@ static void a_span_of_thrift_becomes_one_of_otlp(void **state)
         expect_part(found, parts[i]);
 }
 
+static void a_call_is_its_batch(void **state)
+{
+    struct message batch = thrift_batch();
+    char *expected = mem_copy_text(read_body(JAEGER_THRIFT, batch.bytes, batch.size));
+    (void)state;
+    expect_part(expected, "resourceSpans");
+    for (unsigned kind = 0; kind < CALLS; kind++) {
+        struct message call = call_of(kind, "emitBatch", &batch);
+        assert_string_equal(read_body(form_of(kind), call.bytes, call.size), expected);
+        struct message other = call_of(kind, "emitZipkinBatch", &batch);
+        expect_part(read_body(form_of(kind), other.bytes, other.size),
+                    "found a call of \"emitZipkinBatch\", expected emitBatch");
+    }
+    mem_free(expected);
+}
+
 static void neighbours_of_one_process_and_scope_are_together(void **state)
 {
     struct message spans[3] = {proto_span(), proto_span(), {.size = 0}};
@@ -333,6 +539,33 @@ static void broken_bodies_are_refused_with_the_place(void **state)
         {JAEGER_THRIFT, LITERAL("\x0c\0\x01\x0b\0\x01\0\0\0\0\0\x0f\0\x02\x08\0\0\0\x01\0\0\0\0\0"),
          "a list of structs"},
         {JAEGER_THRIFT, LITERAL("\x63\0\x01"), "the type 99"},
+        {JAEGER_BINARY_CALL, LITERAL("\x80\x02\0\x01"), "byte 0, in Batch: found another version"},
+        {JAEGER_BINARY_CALL, LITERAL("\x7f\0\0\x01"), "no more than there are"},
+        {JAEGER_COMPACT_CALL, LITERAL("\x83\x21\0\0"), "byte 0, in Batch: found the bytes 83 21"},
+        {JAEGER_COMPACT_CALL, LITERAL("\x82\x22\0\0"), "found the bytes 82 22"},
+        {JAEGER_COMPACT_CALL, LITERAL("\x82\x21\0\xff\xff\xff\xff\x0f"), "found -1 bytes in 0"},
+        {JAEGER_COMPACT_CALL, LITERAL("\x82\x21\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\0"),
+         "a number of more than 10 bytes"},
+        {JAEGER_COMPACT_CALL,
+         LITERAL("\x82\x21\0\x09"
+                 "emitBatch"
+                 "\x1e"),
+         "the type 14"},
+        {JAEGER_COMPACT_CALL,
+         LITERAL("\x82\x21\0\x09"
+                 "emitBatch"
+                 "\x1c\x1c\x18\0\0\x19\x15\0\0\0"),
+         "a list of structs"},
+        {JAEGER_COMPACT_CALL,
+         LITERAL("\x82\x21\0\x09"
+                 "emitBatch"
+                 "\x1c\x29\xfc\x10\0"),
+         "found 16 elements in 1 bytes"},
+        {JAEGER_COMPACT_CALL,
+         LITERAL("\x82\x21\0\x09"
+                 "emitBatch"
+                 "\x2b\x05\x66"),
+         "found 5 elements in 0 bytes"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(broken) / sizeof(broken[0]); i++)
@@ -345,13 +578,21 @@ static void a_body_may_end_nowhere_else(void **state)
     (void)state;
     for (size_t size = 0; size < batch.size; size++)
         expect_part(read_body(JAEGER_THRIFT, batch.bytes, size), "Thrift at byte");
+    for (unsigned kind = 0; kind < CALLS; kind++) {
+        struct message call = call_of(kind, "emitBatch", &batch);
+        for (size_t size = 0; size < call.size; size++)
+            expect_part(read_body(form_of(kind), call.bytes, size), "Thrift at byte");
+    }
 }
 
 /* Every allocation fails once. */
 static void a_lack_of_memory_leaks_nothing(void **state)
 {
     struct message span = proto_span();
-    struct message bodies[] = {proto_request(&span, 1), thrift_batch()};
+    struct message thrift = thrift_batch();
+    struct message bodies[] = {proto_request(&span, 1), thrift,
+                               call_of(STRICT, "emitBatch", &thrift),
+                               call_of(COMPACT, "emitBatch", &thrift)};
     char reason[JAEGER_REASON_BYTES_MAX];
     struct jaeger_batch batch;
     struct budget budget;
@@ -382,6 +623,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_span_of_protobuf_becomes_one_of_otlp),
         cmocka_unit_test(a_span_of_thrift_becomes_one_of_otlp),
+        cmocka_unit_test(a_call_is_its_batch),
         cmocka_unit_test(neighbours_of_one_process_and_scope_are_together),
         cmocka_unit_test(broken_bodies_are_refused_with_the_place),
         cmocka_unit_test(a_body_may_end_nowhere_else),

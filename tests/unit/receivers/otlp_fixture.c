@@ -57,6 +57,8 @@ void component_stopped(struct component *self)
 
 static void copy_metadata(const struct client_info *client)
 {
+    if (client == NULL)
+        return; /* of a packet */
     snprintf(fixture.last.address, sizeof(fixture.last.address), "%s", client->address);
     for (size_t i = 0; i < client->metadata_count; i++) {
         const struct client_metadata *row = &client->metadata[i];
@@ -213,8 +215,10 @@ void fixture_start_jaeger(const char *section)
 {
     start(&jaeger_receiver_factory, section);
     struct jaeger_receiver *receiver = (struct jaeger_receiver *)fixture.receiver;
-    keep_address(fixture.grpc_address, receiver->servers[JAEGER_GRPC]);
-    keep_address(fixture.http_address, receiver->servers[JAEGER_HTTP]);
+    if (receiver->servers[JAEGER_GRPC] != NULL)
+        keep_address(fixture.grpc_address, receiver->servers[JAEGER_GRPC]);
+    if (receiver->servers[JAEGER_HTTP] != NULL)
+        keep_address(fixture.http_address, receiver->servers[JAEGER_HTTP]);
 }
 
 void fixture_begin_stop(void)

@@ -1,14 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The jaeger receiver over gRPC and HTTP: paths, types, responses, limits. */
+/* The jaeger receiver over gRPC and HTTP: paths, types, responses, limits; packets of UDP. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
+#include "receivers/jaeger/jaeger_receiver.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
+#include "src/net/socket/packet_socket.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -167,6 +174,112 @@ static void calls_get_their_status(void **state)
     assert_status(path, LITERAL(proto_message), 14, "full");
 }
 
+/* ---- Packets ---- */
+
+/* The batch as a call in the binary protocol, and one like it in the compact one. */
+#define CALL_HEAD                                                                                  \
+    "\x80\x01\0\x04\0\0\0\x09"                                                                     \
+    "emitBatch"                                                                                    \
+    "\0\0\0\x01\x0c\0\x01"
+static const char compact_call[] =
+    "\x82\x81\x01\x09"
+    "emitBatch"
+    "\x1c\x1c\x18\x01s\0\x19\x1c"
+    "\x16\x02\x16\0\x16\x04\x16\0\x18\x01n\x25\x02\x16\x02\x16\x02\0\0";
+
+static char binary_call[sizeof(CALL_HEAD) + sizeof(thrift_batch)];
+static const size_t binary_call_bytes = sizeof(CALL_HEAD) - 1 + sizeof(thrift_batch);
+
+static int set_up_packets(void **state)
+{
+    (void)state;
+    memcpy(binary_call, CALL_HEAD, sizeof(CALL_HEAD) - 1);
+    /* With the zero at its end, which ends the arguments. */
+    memcpy(binary_call + sizeof(CALL_HEAD) - 1, thrift_batch, sizeof(thrift_batch));
+    fixture_start_jaeger("{protocols: {thrift_compact: {endpoint: '127.0.0.1:0', queue_size: 1, "
+                         "workers: 1}, thrift_binary: {endpoint: '127.0.0.1:0', "
+                         "max_packet_size: 200, socket_buffer_size: 100000}}}");
+    return 0;
+}
+
+static uint64_t count(const char *metric, enum jaeger_transport transport)
+{
+    return fixture_count(
+        metric, transport == JAEGER_COMPACT ? "udp_thrift_compact" : "udp_thrift_binary", TRACES);
+}
+
+#define ACCEPTED_SPANS "otelcol_receiver_accepted_%s"
+#define REFUSED_SPANS  "otelcol_receiver_refused_%s"
+#define DROPPED        "spanflame_jaeger_dropped_packets"
+
+/* Sends a packet and turns the lane until that metric, or the offers, have changed. */
+static void send_packet(enum jaeger_transport transport, const char *data, size_t size)
+{
+    const struct jaeger_receiver *receiver = (struct jaeger_receiver *)fixture.receiver;
+    const char *address =
+        packet_socket_address(receiver->packets[transport - JAEGER_SERVERS].socket);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    uint64_t before = count(DROPPED, transport) + fixture.offers;
+    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(sendto(fd, data, size, 0, (struct sockaddr *)&to, sizeof(to)), size);
+    close(fd);
+    for (unsigned i = 0; i < TURNS_MAX && count(DROPPED, transport) + fixture.offers == before; i++)
+        lane_turn(fixture.lane);
+    assert_int_equal(count(DROPPED, transport) + fixture.offers, before + 1);
+}
+
+static void packets_reach_the_pipelines(void **state)
+{
+    (void)state;
+    send_packet(JAEGER_COMPACT, compact_call, sizeof(compact_call));
+    assert_int_equal(fixture.last.items, 1);
+    size_t size = fixture.last.size;
+    uint8_t *bytes = mem_copy(fixture.last.bytes, size);
+    send_packet(JAEGER_BINARY, binary_call, binary_call_bytes);
+    assert_int_equal(fixture.last.size, size);
+    assert_memory_equal(fixture.last.bytes, bytes, size);
+    mem_free(bytes);
+    assert_int_equal(fixture.offers, 2);
+    assert_int_equal(count(ACCEPTED_SPANS, JAEGER_COMPACT), 1);
+    assert_int_equal(count(ACCEPTED_SPANS, JAEGER_BINARY), 1);
+    fixture.outcome = outcome_busy("full");
+    send_packet(JAEGER_COMPACT, compact_call, sizeof(compact_call));
+    assert_int_equal(count(REFUSED_SPANS, JAEGER_COMPACT), 1);
+    assert_int_equal(count(DROPPED, JAEGER_COMPACT), 0);
+}
+
+static void what_cannot_be_taken_is_counted(void **state)
+{
+    static const char zeros[201];
+    (void)state;
+    send_packet(JAEGER_COMPACT, binary_call, binary_call_bytes);
+    send_packet(JAEGER_COMPACT, "", 0);
+    assert_int_equal(count(DROPPED, JAEGER_COMPACT), 2);
+    send_packet(JAEGER_BINARY, zeros, sizeof(zeros));
+    send_packet(JAEGER_BINARY, zeros, sizeof(zeros) - 1);
+    assert_int_equal(count(DROPPED, JAEGER_BINARY), 2);
+    assert_int_equal(fixture.offers, 0);
+    fixture.holds = true;
+    send_packet(JAEGER_COMPACT, compact_call, sizeof(compact_call));
+    struct receipt *first = fixture.held;
+    send_packet(JAEGER_COMPACT, compact_call, sizeof(compact_call));
+    struct receipt *second = fixture.held;
+    send_packet(JAEGER_COMPACT, compact_call, sizeof(compact_call)); /* one waits, one is read */
+    assert_int_equal(count(DROPPED, JAEGER_COMPACT), 3);
+    receipt_resolve(first, &outcome_accepted);
+    send_packet(JAEGER_COMPACT, compact_call, sizeof(compact_call));
+    assert_int_equal(fixture.offers, 3);
+    fixture_begin_stop(); /* which waits for what is under way */
+    for (unsigned i = 0; i < TURNS; i++)
+        lane_turn(fixture.lane);
+    assert_false(fixture.is_stopped);
+    receipt_resolve(second, &outcome_accepted);
+    receipt_resolve(fixture.held, &outcome_accepted);
+    assert_int_equal(count(ACCEPTED_SPANS, JAEGER_COMPACT), 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -174,6 +287,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(bodies_are_limited, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refusals_reach_http_clients, set_up, tear_down),
         cmocka_unit_test_setup_teardown(calls_get_their_status, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(packets_reach_the_pipelines, set_up_packets, tear_down),
+        cmocka_unit_test_setup_teardown(what_cannot_be_taken_is_counted, set_up_packets, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
