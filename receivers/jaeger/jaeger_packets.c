@@ -53,7 +53,7 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
 }
 
 /* Offers what was read to the pipelines. */
-static void offer(struct jaeger_packets *packets, const struct jaeger_batch *read)
+static void offer(struct jaeger_packets *packets, const struct converted_spans *read)
 {
     struct jaeger_receiver *receiver = packets->receiver;
     struct outlet *outlet = receiver->base.outlets[TRACES];
@@ -78,8 +78,8 @@ static void on_packet(void *arg, struct slice content, size_t size)
 {
     struct jaeger_packets *packets = arg;
     const struct jaeger_udp_protocol *config = packets->config;
-    char reason[JAEGER_REASON_BYTES_MAX];
-    struct jaeger_batch read;
+    char reason[CONVERSION_REASON_BYTES_MAX];
+    struct converted_spans read;
     if (size > content.size) {
         snprintf(reason, sizeof(reason), "found %zu bytes, expected at most max_packet_size (%zu)",
                  size, content.size);
@@ -95,16 +95,16 @@ static void on_packet(void *arg, struct slice content, size_t size)
     enum jaeger_form form =
         packets->transport == JAEGER_COMPACT ? JAEGER_COMPACT_CALL : JAEGER_BINARY_CALL;
     switch (jaeger_read(form, content, packets->receiver->base.budget, &read, reason)) {
-    case JAEGER_READ:
+    case CONVERTED:
         if (read.spans > 0)
             offer(packets, &read);
         buffer_unref(read.request);
         return;
-    case JAEGER_BUSY:
+    case CONVERSION_BUSY:
         drop(packets, "the memory budget has no room: raise service::budget_mib");
         return;
-    case JAEGER_MALFORMED:
-    case JAEGER_OVERSIZED:
+    case CONVERSION_MALFORMED:
+    case CONVERSION_OVERSIZED:
         drop(packets, reason);
         return;
     }

@@ -178,7 +178,13 @@ static bool jaeger_receiver_create(struct component *component, struct error *er
         self->packets[i - JAEGER_SERVERS] =
             (struct jaeger_packets){.receiver = self, .transport = i, .config = is_on ? udp : NULL};
     }
-    self->codecs = codec_box_create(component->budget);
+    self->front = (struct span_front){
+        .receiver = component,
+        .ops = &jaeger_exchange_ops,
+        .cors = &self->cors,
+        .response_headers = &self->response_headers,
+        .codecs = codec_box_create(component->budget),
+    };
     if (protocols->has_grpc) {
         if (!prepare_access(self, JAEGER_GRPC, &protocols->grpc.listen, error))
             return false;
@@ -286,7 +292,7 @@ static void jaeger_receiver_destroy(struct component *component)
     }
     server_cors_fini(&self->cors);
     http_server_config_free_headers(&self->response_headers);
-    codec_box_destroy(self->codecs);
+    codec_box_destroy(self->front.codecs);
 }
 
 const struct component_factory jaeger_receiver_factory = {

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "receivers/shared/span_exchange.h"
 #include "src/base/counter.h"
 #include "src/base/signal_kind.h"
 #include "src/codec/codec.h"
@@ -92,13 +93,14 @@ struct jaeger_receiver {
     struct server_auth auth[JAEGER_SERVERS];
     struct server_cors cors;
     struct http_common_headers response_headers;
-    struct codec_box *codecs;
+    struct span_front front;
     uint64_t bytes_max[JAEGER_SERVERS]; /* of a message or body, and of what it inflates to */
     unsigned exchanges;                 /* requests, and receipts that outlive them; packets */
     unsigned servers_open;              /* and sockets */
     bool is_stopping;
 };
 
+extern const struct span_exchange_ops jaeger_exchange_ops;
 extern const struct http_handler jaeger_grpc_handler;
 extern const struct http_handler jaeger_http_handler;
 

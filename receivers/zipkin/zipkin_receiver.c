@@ -59,7 +59,13 @@ static bool zipkin_receiver_create(struct component *component, struct error *er
     struct zipkin_receiver_counters *counters = component->counters;
     self->config = config;
     self->body_bytes_max = http_server_config_body_max(server, BODY_BYTES_DEFAULT);
-    self->codecs = codec_box_create(component->budget);
+    self->front = (struct span_front){
+        .receiver = component,
+        .ops = &zipkin_exchange_ops,
+        .cors = &self->cors,
+        .response_headers = &self->response_headers,
+        .codecs = codec_box_create(component->budget),
+    };
     self->tls.logger = &component->logger;
     self->tls.counters = &counters->tls;
     if (!component_is_rehearsed(component) &&
@@ -132,7 +138,7 @@ static void zipkin_receiver_destroy(struct component *component)
     server_auth_fini(&self->auth);
     server_cors_fini(&self->cors);
     http_server_config_free_headers(&self->response_headers);
-    codec_box_destroy(self->codecs);
+    codec_box_destroy(self->front.codecs);
 }
 
 const struct component_factory zipkin_receiver_factory = {

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "receivers/shared/span_exchange.h"
 #include "src/base/counter.h"
 #include "src/base/signal_kind.h"
 #include "src/codec/codec.h"
@@ -38,13 +39,14 @@ struct zipkin_receiver {
     struct server_auth auth;
     struct server_cors cors;
     struct http_common_headers response_headers;
-    struct codec_box *codecs;
+    struct span_front front;
     uint64_t body_bytes_max; /* of a body, and of what it inflates to */
     unsigned exchanges;      /* requests, and receipts that outlive them */
     bool is_server_open;
     bool is_stopping;
 };
 
+extern const struct span_exchange_ops zipkin_exchange_ops;
 extern const struct http_handler zipkin_handler;
 
 /* Call when the receiver may have become idle while it stops. */

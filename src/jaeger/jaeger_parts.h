@@ -12,6 +12,7 @@
 #include "src/base/scratch.h"
 #include "src/base/slice.h"
 #include "src/jaeger/jaeger_types.h"
+#include "src/otlp/converted_spans.h"
 #include "src/otlp/nested_output.h"
 
 enum { JAEGER_TRACE_ID_BYTES = 16, JAEGER_SPAN_ID_BYTES = 8 };
@@ -52,8 +53,8 @@ struct jaeger_request {
     enum jaeger_form form;
     struct slice body;
     struct budget *budget;
-    enum jaeger_verdict verdict; /* sticky */
-    char *reason;                /* JAEGER_REASON_BYTES_MAX */
+    enum conversion verdict; /* sticky */
+    char *reason;            /* CONVERSION_REASON_BYTES_MAX */
 
     struct jaeger_span span;   /* being read, and what belongs to it: */
     struct scratch tags;       /* struct jaeger_tag: the span's, then those of an event */

@@ -79,13 +79,13 @@ void jaeger_open_scope(struct jaeger_request *request, struct slice name, struct
     request->is_open = true;
 }
 
-static void finish(struct jaeger_request *request, struct jaeger_batch *ret_batch)
+static void finish(struct jaeger_request *request, struct converted_spans *ret_batch)
 {
     struct nested_output *output = &request->output;
     close_scope(request);
     if (output->refused_bytes > 0)
         jaeger_no_memory(request, output->refused_bytes);
-    if (request->verdict != JAEGER_READ)
+    if (request->verdict != CONVERTED)
         return;
     struct buffer *result = output->buffer;
     if (result == NULL)
@@ -98,25 +98,25 @@ static void finish(struct jaeger_request *request, struct jaeger_batch *ret_batc
     if (result->size > UINT32_MAX) {
         buffer_unref(result);
         jaeger_no_memory(request, 0);
-        request->verdict = JAEGER_OVERSIZED;
+        request->verdict = CONVERSION_OVERSIZED;
         return;
     }
-    *ret_batch = (struct jaeger_batch){
+    *ret_batch = (struct converted_spans){
         .request = result,
         .spans = request->spans,
         .messages = request->messages,
     };
 }
 
-enum jaeger_verdict jaeger_read(enum jaeger_form form, struct slice body, struct budget *budget,
-                                struct jaeger_batch *ret_batch,
-                                char reason[JAEGER_REASON_BYTES_MAX])
+enum conversion jaeger_read(enum jaeger_form form, struct slice body, struct budget *budget,
+                            struct converted_spans *ret_batch,
+                            char reason[CONVERSION_REASON_BYTES_MAX])
 {
     struct jaeger_request request = {
         .form = form,
         .body = body,
         .budget = budget,
-        .verdict = JAEGER_READ,
+        .verdict = CONVERTED,
         .reason = reason,
         .events = {.budget = budget},
         .process = {.budget = budget},
@@ -129,7 +129,7 @@ enum jaeger_verdict jaeger_read(enum jaeger_form form, struct slice body, struct
         jaeger_read_proto(&request);
     else
         jaeger_read_thrift(&request);
-    if (request.verdict == JAEGER_READ)
+    if (request.verdict == CONVERTED)
         finish(&request, ret_batch);
     struct scratch *scratches[] = {&request.tags, &request.references, &request.order,
                                    &request.last_scope};

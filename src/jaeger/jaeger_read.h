@@ -9,17 +9,11 @@
 
 #include "src/base/slice.h"
 #include "src/jaeger/jaeger_types.h"
+#include "src/otlp/converted_spans.h"
 
 struct budget;
-struct buffer;
 
-struct jaeger_batch {
-    struct buffer *request; /* the caller's: an ExportTraceServiceRequest; empty without spans */
-    uint64_t spans;
-    uint64_t messages; /* in the request, as otlp_check counts them, or a few more */
-};
-
-/* *ret_batch is set with JAEGER_READ only, the reason otherwise. budget may be NULL. */
-enum jaeger_verdict jaeger_read(enum jaeger_form form, struct slice body, struct budget *budget,
-                                struct jaeger_batch *ret_batch,
-                                char reason[JAEGER_REASON_BYTES_MAX]);
+/* *ret_batch is set with CONVERTED only, the reason otherwise. budget may be NULL. */
+enum conversion jaeger_read(enum jaeger_form form, struct slice body, struct budget *budget,
+                            struct converted_spans *ret_batch,
+                            char reason[CONVERSION_REASON_BYTES_MAX]);

@@ -60,10 +60,10 @@ enum { FEW_TAGS = 16 };
 bool jaeger_malformed(struct jaeger_request *request, const uint8_t *at, const char *place,
                       const char *found, const char *expected)
 {
-    if (request->verdict != JAEGER_READ)
+    if (request->verdict != CONVERTED)
         return false;
-    request->verdict = JAEGER_MALFORMED;
-    snprintf(request->reason, JAEGER_REASON_BYTES_MAX, "%s at byte %zu, in %s: %s%s%s%s",
+    request->verdict = CONVERSION_MALFORMED;
+    snprintf(request->reason, CONVERSION_REASON_BYTES_MAX, "%s at byte %zu, in %s: %s%s%s%s",
              request->form == JAEGER_PROTO ? "protobuf" : "Thrift",
              (size_t)(at - request->body.data), place, expected != NULL ? "found " : "", found,
              expected != NULL ? ", expected " : "", expected != NULL ? expected : "");
@@ -75,11 +75,11 @@ bool jaeger_no_memory(struct jaeger_request *request, size_t bytes)
     const struct buffer *output = request->output.buffer;
     uint64_t held = request->body.size + bytes + request->tags.bytes + request->references.bytes +
                     request->order.bytes + (output != NULL ? output->capacity : 0);
-    if (request->verdict != JAEGER_READ)
+    if (request->verdict != CONVERTED)
         return false;
     bool never_fits = request->budget != NULL && held > budget_limit(request->budget);
-    request->verdict = never_fits ? JAEGER_OVERSIZED : JAEGER_BUSY;
-    snprintf(request->reason, JAEGER_REASON_BYTES_MAX,
+    request->verdict = never_fits ? CONVERSION_OVERSIZED : CONVERSION_BUSY;
+    snprintf(request->reason, CONVERSION_REASON_BYTES_MAX,
              "the spans become more than the whole memory budget (service::budget_mib) as OTLP; "
              "send less at a time");
     return false;
@@ -491,7 +491,7 @@ bool jaeger_span_end(struct jaeger_request *request)
     if (!settle(request, tags, count))
         return false;
     jaeger_open_scope(request, scope, version);
-    if (request->verdict != JAEGER_READ)
+    if (request->verdict != CONVERTED)
         return false;
     const struct jaeger_reference *parent = find_parent(request);
     if (parent != NULL && is_zero(span->parent_id, sizeof(span->parent_id)))

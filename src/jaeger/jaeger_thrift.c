@@ -62,7 +62,7 @@ static struct jaeger_request *request_of(const struct thrift_reader *reader)
 
 static bool has_failed(const struct thrift_reader *reader)
 {
-    return reader->has_failed || request_of(reader)->verdict != JAEGER_READ;
+    return reader->has_failed || request_of(reader)->verdict != CONVERTED;
 }
 
 /* After the last field of a struct. False: one is missing, or a failure. */

@@ -521,7 +521,7 @@ void zipkin_read_json(struct zipkin_request *request, bool is_v1)
         if (walk->failure == NULL)
             reader.place = "";
     }
-    if (json_walk_end(walk) || request->verdict != ZIPKIN_READ)
+    if (json_walk_end(walk) || request->verdict != CONVERTED)
         return;
     char found[JSON_FOUND_BYTES_MAX];
     json_scan_found(&walk->scan, walk->failed_at, found);

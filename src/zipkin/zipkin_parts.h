@@ -12,6 +12,7 @@
 #include "src/base/content_table.h"
 #include "src/base/scratch.h"
 #include "src/base/slice.h"
+#include "src/otlp/converted_spans.h"
 #include "src/otlp/nested_output.h"
 #include "src/zipkin/zipkin_keys.h"
 #include "src/zipkin/zipkin_types.h"
@@ -99,8 +100,8 @@ struct zipkin_request {
     const struct zipkin_source *source;
     struct slice body;
     struct budget *budget;
-    enum zipkin_verdict verdict; /* sticky */
-    char *reason;                /* ZIPKIN_REASON_BYTES_MAX */
+    enum conversion verdict; /* sticky */
+    char *reason;            /* CONVERSION_REASON_BYTES_MAX */
 
     struct zipkin_span span; /* being read, and what belongs to it: */
     struct zipkin_v1_facts facts;

@@ -42,7 +42,7 @@ static bool find_group(struct zipkin_request *request, struct slice parts,
         return zipkin_no_memory(request, end);
     if (end > UINT32_MAX) {
         zipkin_no_memory(request, end);
-        request->verdict = ZIPKIN_OVERSIZED;
+        request->verdict = CONVERSION_OVERSIZED;
         return false;
     }
     memcpy(memory + request->parts_bytes, lengths, sizeof(lengths));
@@ -86,12 +86,12 @@ bool zipkin_file_span(struct zipkin_request *request, size_t begin, const size_t
     size_t refused = request->output.refused_bytes + request->head.refused_bytes;
     if (refused > 0)
         return zipkin_no_memory(request, refused);
-    if (request->verdict != ZIPKIN_READ)
+    if (request->verdict != CONVERTED)
         return false;
     size_t bytes = nested_output_size(&request->output) - begin;
     if (bytes > UINT32_MAX) {
         zipkin_no_memory(request, bytes);
-        request->verdict = ZIPKIN_OVERSIZED;
+        request->verdict = CONVERSION_OVERSIZED;
         return false;
     }
     place.bytes = (uint32_t)bytes;
@@ -211,7 +211,7 @@ static bool write_groups(struct zipkin_request *request, struct resolved_group *
     request->messages += 2 * count;
     if (total > UINT32_MAX) {
         zipkin_no_memory(request, total);
-        request->verdict = ZIPKIN_OVERSIZED;
+        request->verdict = CONVERSION_OVERSIZED;
         return false;
     }
     struct buffer *result = buffer_try_create(request->budget, total);
@@ -261,7 +261,7 @@ static void place_spans(struct zipkin_request *request, struct buffer *result)
     }
 }
 
-static void gather(struct zipkin_request *request, struct zipkin_batch *ret_batch)
+static void gather(struct zipkin_request *request, struct converted_spans *ret_batch)
 {
     size_t bytes = request->groups_count * sizeof(struct resolved_group);
     struct scratch sorted = {.bytes = 0};
@@ -276,24 +276,24 @@ static void gather(struct zipkin_request *request, struct zipkin_batch *ret_batc
         place_spans(request, result);
     }
     scratch_fini(&sorted, request->budget);
-    if (request->verdict != ZIPKIN_READ)
+    if (request->verdict != CONVERTED)
         return;
-    *ret_batch = (struct zipkin_batch){
+    *ret_batch = (struct converted_spans){
         .request = result,
         .spans = request->spans,
         .messages = request->messages,
     };
 }
 
-enum zipkin_verdict zipkin_read(const struct zipkin_source *source, struct slice body,
-                                struct budget *budget, struct zipkin_batch *ret_batch,
-                                char reason[ZIPKIN_REASON_BYTES_MAX])
+enum conversion zipkin_read(const struct zipkin_source *source, struct slice body,
+                            struct budget *budget, struct converted_spans *ret_batch,
+                            char reason[CONVERSION_REASON_BYTES_MAX])
 {
     struct zipkin_request request = {
         .source = source,
         .body = body,
         .budget = budget,
-        .verdict = ZIPKIN_READ,
+        .verdict = CONVERTED,
         .reason = reason,
         .output = {.budget = budget},
         .head = {.budget = budget},
@@ -314,7 +314,7 @@ enum zipkin_verdict zipkin_read(const struct zipkin_source *source, struct slice
         zipkin_read_thrift(&request);
         break;
     }
-    if (request.verdict == ZIPKIN_READ)
+    if (request.verdict == CONVERTED)
         gather(&request, ret_batch);
     struct scratch *scratches[] = {&request.tags,   &request.events, &request.order,
                                    &request.places, &request.groups, &request.parts};

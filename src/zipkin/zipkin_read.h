@@ -9,18 +9,12 @@
 #include <stdint.h>
 
 #include "src/base/slice.h"
+#include "src/otlp/converted_spans.h"
 #include "src/zipkin/zipkin_types.h"
 
 struct budget;
-struct buffer;
 
-struct zipkin_batch {
-    struct buffer *request; /* the caller's: an ExportTraceServiceRequest; empty without spans */
-    uint64_t spans;
-    uint64_t messages; /* in the request, as otlp_check counts them, or a few more */
-};
-
-/* *ret_batch is set with ZIPKIN_READ only, the reason otherwise. budget may be NULL. */
-enum zipkin_verdict zipkin_read(const struct zipkin_source *source, struct slice body,
-                                struct budget *budget, struct zipkin_batch *ret_batch,
-                                char reason[ZIPKIN_REASON_BYTES_MAX]);
+/* *ret_batch is set with CONVERTED only, the reason otherwise. budget may be NULL. */
+enum conversion zipkin_read(const struct zipkin_source *source, struct slice body,
+                            struct budget *budget, struct converted_spans *ret_batch,
+                            char reason[CONVERSION_REASON_BYTES_MAX]);

@@ -57,10 +57,10 @@ bool zipkin_malformed(struct zipkin_request *request, const uint8_t *at, const c
         [ZIPKIN_V1_JSON] = "JSON",
         [ZIPKIN_V1_THRIFT] = "Thrift",
     };
-    if (request->verdict != ZIPKIN_READ)
+    if (request->verdict != CONVERTED)
         return false;
-    request->verdict = ZIPKIN_MALFORMED;
-    snprintf(request->reason, ZIPKIN_REASON_BYTES_MAX, "%s at byte %zu%s%s: %s%s%s%s",
+    request->verdict = CONVERSION_MALFORMED;
+    snprintf(request->reason, CONVERSION_REASON_BYTES_MAX, "%s at byte %zu%s%s: %s%s%s%s",
              forms[request->source->form], (size_t)(at - request->body.data),
              place[0] != '\0' ? ", in " : "", place, expected != NULL ? "found " : "", found,
              expected != NULL ? ", expected " : "", expected != NULL ? expected : "");
@@ -74,11 +74,11 @@ bool zipkin_no_memory(struct zipkin_request *request, size_t bytes)
                     request->order.bytes + request->places.bytes + request->groups.bytes +
                     request->parts.bytes + request->known.slots.bytes +
                     (output->buffer != NULL ? output->buffer->capacity : 0);
-    if (request->verdict != ZIPKIN_READ)
+    if (request->verdict != CONVERTED)
         return false;
     bool never_fits = request->budget != NULL && held > budget_limit(request->budget);
-    request->verdict = never_fits ? ZIPKIN_OVERSIZED : ZIPKIN_BUSY;
-    snprintf(request->reason, ZIPKIN_REASON_BYTES_MAX,
+    request->verdict = never_fits ? CONVERSION_OVERSIZED : CONVERSION_BUSY;
+    snprintf(request->reason, CONVERSION_REASON_BYTES_MAX,
              "the spans become more than the whole memory budget (service::budget_mib) as OTLP; "
              "send less at a time");
     return false;
@@ -474,7 +474,7 @@ bool zipkin_v2_end(struct zipkin_request *request)
     struct known_tags known;
     size_t sizes[4];
     struct slice message;
-    if (request->verdict != ZIPKIN_READ ||
+    if (request->verdict != CONVERTED ||
         !zipkin_tags_settle(request, request->tags.memory, request->tags_count))
         return false;
     put_head(request, &known, sizes);
@@ -707,7 +707,7 @@ bool zipkin_v1_end(struct zipkin_request *request)
     const char *absent = zipkin_key_of(ROLE_START_ABSENT);
     struct v1_statuses statuses = {.has_error = false};
     size_t sizes[4];
-    if (request->verdict != ZIPKIN_READ || !zipkin_tags_settle(request, tags, request->tags_count))
+    if (request->verdict != CONVERTED || !zipkin_tags_settle(request, tags, request->tags_count))
         return false;
     finish_v1_facts(request);
     put_v1_head(request, sizes);

@@ -58,7 +58,7 @@ static struct zipkin_thrift *thrift_of(const struct thrift_reader *reader)
 
 static bool has_failed(const struct thrift_reader *reader)
 {
-    return reader->has_failed || thrift_of(reader)->request->verdict != ZIPKIN_READ;
+    return reader->has_failed || thrift_of(reader)->request->verdict != CONVERTED;
 }
 
 /* A string as valid UTF-8. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to read, and how it went. Plain data; any thread. */
+/* What to read. Plain data; any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,12 +18,3 @@ struct zipkin_source {
     bool parses_strings; /* tags that are numbers or true and false become that (not Thrift's) */
     uint64_t now_ns;     /* Unix time, for spans of v1 JSON without a time */
 };
-
-enum zipkin_verdict {
-    ZIPKIN_READ,
-    ZIPKIN_MALFORMED, /* the reason has the byte, what was found and what was expected */
-    ZIPKIN_BUSY,      /* no memory now; a retry may succeed */
-    ZIPKIN_OVERSIZED, /* more than the whole budget, or than OTLP's lengths can say */
-};
-
-enum { ZIPKIN_REASON_BYTES_MAX = 512 };

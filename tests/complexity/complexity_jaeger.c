@@ -14,14 +14,14 @@ enum { LENGTH_BYTES = 5, DIGITS = 8 };
 
 static void run_read(struct slice input)
 {
-    char reason[JAEGER_REASON_BYTES_MAX];
-    struct jaeger_batch batch;
+    char reason[CONVERSION_REASON_BYTES_MAX];
+    struct converted_spans batch;
     work_begin();
-    enum jaeger_verdict verdict =
+    enum conversion verdict =
         jaeger_read((enum jaeger_form)input.data[0], slice_of(input.data + 1, input.size - 1), NULL,
                     &batch, reason);
     work_end();
-    assert(verdict == JAEGER_READ);
+    assert(verdict == CONVERTED);
     work_produced(batch.request->size);
     buffer_unref(batch.request);
 }

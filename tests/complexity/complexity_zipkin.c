@@ -17,13 +17,13 @@ static void run_read(struct slice input)
         .form = (enum zipkin_form)input.data[0],
         .parses_strings = true,
     };
-    char reason[ZIPKIN_REASON_BYTES_MAX];
-    struct zipkin_batch batch;
+    char reason[CONVERSION_REASON_BYTES_MAX];
+    struct converted_spans batch;
     work_begin();
-    enum zipkin_verdict verdict =
+    enum conversion verdict =
         zipkin_read(&source, slice_of(input.data + 1, input.size - 1), NULL, &batch, reason);
     work_end();
-    assert(verdict == ZIPKIN_READ);
+    assert(verdict == CONVERTED);
     work_produced(batch.request->size);
     buffer_unref(batch.request);
 }

@@ -17,22 +17,21 @@ static inline void fuzz_jaeger(enum jaeger_form form, const uint8_t *data, size_
 {
     enum { SMALL_BUDGET = 20000 };
     struct budget budget;
-    struct jaeger_batch batch;
+    struct converted_spans batch;
     struct otlp_figures figures;
     const char *why;
-    char reason[JAEGER_REASON_BYTES_MAX] = "";
+    char reason[CONVERSION_REASON_BYTES_MAX] = "";
     if (size == 0)
         return;
     uint8_t *body = mem_copy(data + 1, size - 1);
     budget_init(&budget, (data[0] & 1) != 0 ? SMALL_BUDGET : UINT64_MAX);
-    enum jaeger_verdict verdict =
-        jaeger_read(form, slice_of(body, size - 1), &budget, &batch, reason);
-    if (verdict == JAEGER_READ) {
+    enum conversion verdict = jaeger_read(form, slice_of(body, size - 1), &budget, &batch, reason);
+    if (verdict == CONVERTED) {
         bool is_fine = otlp_check(TRACES, buffer_slice(batch.request), &figures, &why);
         assert(is_fine);
         assert(figures.items == batch.spans && figures.messages <= batch.messages);
         buffer_unref(batch.request);
-    } else if (verdict == JAEGER_MALFORMED) {
+    } else if (verdict == CONVERSION_MALFORMED) {
         assert(reason[0] != '\0');
     }
     assert(budget_used(&budget) == 0);

@@ -17,10 +17,10 @@ static inline void fuzz_zipkin(enum zipkin_form form, const uint8_t *data, size_
 {
     enum { SMALL_BUDGET = 20000 };
     struct budget budget;
-    struct zipkin_batch batch;
+    struct converted_spans batch;
     struct otlp_figures figures;
     const char *why;
-    char reason[ZIPKIN_REASON_BYTES_MAX] = "";
+    char reason[CONVERSION_REASON_BYTES_MAX] = "";
     if (size == 0)
         return;
     const struct zipkin_source source = {
@@ -30,14 +30,14 @@ static inline void fuzz_zipkin(enum zipkin_form form, const uint8_t *data, size_
     };
     uint8_t *body = mem_copy(data + 1, size - 1);
     budget_init(&budget, (data[0] & 2) != 0 ? SMALL_BUDGET : UINT64_MAX);
-    enum zipkin_verdict verdict =
+    enum conversion verdict =
         zipkin_read(&source, slice_of(body, size - 1), &budget, &batch, reason);
-    if (verdict == ZIPKIN_READ) {
+    if (verdict == CONVERTED) {
         bool is_fine = otlp_check(TRACES, buffer_slice(batch.request), &figures, &why);
         assert(is_fine);
         assert(figures.items == batch.spans && figures.messages <= batch.messages);
         buffer_unref(batch.request);
-    } else if (verdict == ZIPKIN_MALFORMED) {
+    } else if (verdict == CONVERSION_MALFORMED) {
         assert(reason[0] != '\0');
     }
     assert(budget_used(&budget) == 0);

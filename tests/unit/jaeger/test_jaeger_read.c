@@ -397,16 +397,16 @@ static enum jaeger_form form_of(unsigned kind)
 static const char *read_body(enum jaeger_form form, const void *body, size_t size)
 {
     static char text[1 << 16];
-    char reason[JAEGER_REASON_BYTES_MAX] = "";
+    char reason[CONVERSION_REASON_BYTES_MAX] = "";
     struct budget budget;
-    struct jaeger_batch batch;
+    struct converted_spans batch;
     struct otlp_figures figures;
     const char *why;
     /* A copy, so that reading beyond it is noticed. */
     void *copy = mem_copy(body, size);
     budget_init(&budget, UINT64_MAX);
-    enum jaeger_verdict verdict = jaeger_read(form, slice_of(copy, size), &budget, &batch, reason);
-    if (verdict == JAEGER_READ) {
+    enum conversion verdict = jaeger_read(form, slice_of(copy, size), &budget, &batch, reason);
+    if (verdict == CONVERTED) {
         struct slice request = buffer_slice(batch.request);
         if (!otlp_check(TRACES, request, &figures, &why))
             fail_msg("%s", why);
@@ -593,21 +593,21 @@ static void a_lack_of_memory_leaks_nothing(void **state)
     struct message bodies[] = {proto_request(&span, 1), thrift,
                                call_of(STRICT, "emitBatch", &thrift),
                                call_of(COMPACT, "emitBatch", &thrift)};
-    char reason[JAEGER_REASON_BYTES_MAX];
-    struct jaeger_batch batch;
+    char reason[CONVERSION_REASON_BYTES_MAX];
+    struct converted_spans batch;
     struct budget budget;
     (void)state;
     for (enum jaeger_form form = JAEGER_PROTO; form < JAEGER_FORMS; form++) {
-        enum jaeger_verdict verdict = JAEGER_BUSY;
+        enum conversion verdict = CONVERSION_BUSY;
         unsigned failures = 0;
         budget_init(&budget, UINT64_MAX);
-        while (verdict != JAEGER_READ) {
+        while (verdict != CONVERTED) {
             mem_refuse_nth(++failures);
             verdict = jaeger_read(form, slice_of(bodies[form].bytes, bodies[form].size), &budget,
                                   &batch, reason);
             mem_refuse_nth(0);
-            if (verdict != JAEGER_READ) {
-                assert_int_equal(verdict, JAEGER_BUSY);
+            if (verdict != CONVERTED) {
+                assert_int_equal(verdict, CONVERSION_BUSY);
                 assert_int_equal(budget_used(&budget), 0);
             }
         }

@@ -28,17 +28,16 @@ static const struct zipkin_source v1_thrift = {.form = ZIPKIN_V1_THRIFT};
 static const char *read_body(const struct zipkin_source *source, const void *body, size_t size)
 {
     static char text[1 << 16];
-    char reason[ZIPKIN_REASON_BYTES_MAX] = "";
+    char reason[CONVERSION_REASON_BYTES_MAX] = "";
     struct budget budget;
-    struct zipkin_batch batch;
+    struct converted_spans batch;
     struct otlp_figures figures;
     const char *why;
     /* A copy, so that reading beyond it is noticed. */
     void *copy = mem_copy(body, size);
     budget_init(&budget, UINT64_MAX);
-    enum zipkin_verdict verdict =
-        zipkin_read(source, slice_of(copy, size), &budget, &batch, reason);
-    if (verdict == ZIPKIN_READ) {
+    enum conversion verdict = zipkin_read(source, slice_of(copy, size), &budget, &batch, reason);
+    if (verdict == CONVERTED) {
         struct slice request = buffer_slice(batch.request);
         if (!otlp_check(TRACES, request, &figures, &why))
             fail_msg("%s", why);
@@ -351,23 +350,23 @@ static void memory_is_bounded_by_the_budget(void **state)
 {
     enum { BODY = 1 << 20, BUDGET = 8 << 20 };
     uint8_t *body = mem_zalloc(BODY);
-    char reason[ZIPKIN_REASON_BYTES_MAX];
-    struct zipkin_batch batch;
+    char reason[CONVERSION_REASON_BYTES_MAX];
+    struct converted_spans batch;
     struct budget budget;
     (void)state;
     memcpy(body, "\x0c\0\x0f\0\0", 5);
     budget_init(&budget, BUDGET);
     assert_int_equal(zipkin_read(&v1_thrift, slice_of(body, BODY), &budget, &batch, reason),
-                     ZIPKIN_OVERSIZED);
+                     CONVERSION_OVERSIZED);
     assert_true(budget.high_water <= BUDGET);
     assert_int_equal(budget_used(&budget), 0);
     /* Others hold most of it. */
     assert_true(budget_try_take(&budget, BUDGET - 1000));
     assert_int_equal(zipkin_read(&v1_thrift, slice_of(body, 1000), &budget, &batch, reason),
-                     ZIPKIN_MALFORMED);
+                     CONVERSION_MALFORMED);
     memcpy(body, "\x0c\0\0\x03\0", 5);
     assert_int_equal(zipkin_read(&v1_thrift, slice_of(body, 1000), &budget, &batch, reason),
-                     ZIPKIN_BUSY);
+                     CONVERSION_BUSY);
     budget_return(&budget, BUDGET - 1000);
     budget_fini(&budget);
     mem_free(body);
@@ -380,19 +379,19 @@ static void a_lack_of_memory_leaks_nothing(void **state)
         "[{\"traceId\":\"1\",\"id\":\"2\",\"name\":\"\\n\",\"localEndpoint\":{\"serviceName\":"
         "\"s\\t\",\"ipv6\":\"0:0::1\"},\"tags\":{\"a\\n\":\"b\"},\"annotations\":[{\"timestamp\":"
         "1,\"value\":\"e|{\\\"k\\\":\\\"\\\\n\\\"}|0\"}]}]";
-    char reason[ZIPKIN_REASON_BYTES_MAX];
-    struct zipkin_batch batch;
-    enum zipkin_verdict verdict = ZIPKIN_BUSY;
+    char reason[CONVERSION_REASON_BYTES_MAX];
+    struct converted_spans batch;
+    enum conversion verdict = CONVERSION_BUSY;
     struct budget budget;
     unsigned failures = 0;
     (void)state;
     budget_init(&budget, UINT64_MAX);
-    while (verdict != ZIPKIN_READ) {
+    while (verdict != CONVERTED) {
         mem_refuse_nth(++failures);
         verdict = zipkin_read(&v2_json, slice_of(body, sizeof(body) - 1), &budget, &batch, reason);
         mem_refuse_nth(0);
-        if (verdict != ZIPKIN_READ) {
-            assert_int_equal(verdict, ZIPKIN_BUSY);
+        if (verdict != CONVERTED) {
+            assert_int_equal(verdict, CONVERSION_BUSY);
             assert_int_equal(budget_used(&budget), 0);
         }
     }
