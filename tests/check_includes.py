@@ -54,6 +54,7 @@ FLOORS = (
     ("receivers/zipkin", "zipkin"),
     ("receivers/jaeger", "jaeger: gRPC, Thrift over HTTP and UDP"),
     ("connectors", "forward"),
+    ("connectors/service_graph", "service_graph: requests between services, counted and timed"),
     ("processors/shared", "what processors share"),
     ("processors", "batch, memory_limiter, profile_limits, resource"),
     ("processors/resource_detection", "resource_detection"),

@@ -55,8 +55,9 @@ static const char *const contrib_types[] = {
         "prometheus_remote_write pulsar rabbitmq sapm sematext sentry signalfx skywalking "
         "splunk_hec "
         "stef sumologic syslog tencentcloud_logservice tinybird topic wavefront zipkin ",
-    [CONNECTOR] = " count datadog exceptions failover forward grafanacloud metricsaslogs otlpjson "
-                  "roundrobin routing servicegraph signaltometrics slowsql spanmetrics sum ",
+    [CONNECTOR] =
+        " count datadog exceptions failover forward grafanacloud metricsaslogs otlpjson "
+        "roundrobin routing service_graph servicegraph signaltometrics slowsql spanmetrics sum ",
     [EXTENSION] =
         " ack asapclient avro_log_encoding awscloudwatchmetricstreams_encoding awslogs_encoding "
         "awsproxy azure_auth azure_encoding basicauth bearertokenauth cgroupruntime datadog "

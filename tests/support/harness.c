@@ -149,6 +149,18 @@ struct harness_totals harness_totals(const struct harness *harness, enum signal_
     return totals;
 }
 
+/* What it took, as the test connector notes, and others count; the tests let none refuse. */
+static uint64_t taken_items(const struct component *connector, enum signal_kind signal)
+{
+    const struct counter_row *row = connector->factory->counters;
+    if (connector->factory == &test_connector_factory)
+        return ((const struct test_connector *)connector)->items;
+    while (strcmp(row->name, "spanflame_connector_consumed_%s") != 0)
+        row++;
+    const counter *cells = (const counter *)((const char *)connector->counters + row->offset);
+    return counter_read(&cells[signal]);
+}
+
 static uint64_t delivered_items(const struct harness *harness, enum signal_kind signal)
 {
     uint64_t items = 0;
@@ -163,7 +175,7 @@ static uint64_t delivered_items(const struct harness *harness, enum signal_kind 
         for (size_t i = 0; i < harness->config->components_count * SIGNAL_PAIRS; i++) {
             struct component *connector = harness->service->lanes[lane].connectors[i];
             if (connector != NULL && connector->signal == signal && !connector->factory->passes_on)
-                items += ((struct test_connector *)connector)->items;
+                items += taken_items(connector, signal);
         }
     return items;
 }

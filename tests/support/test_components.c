@@ -60,6 +60,7 @@ extern const struct component_factory test_exporter_factory;
 extern const struct component_factory test_connector_factory;
 extern const struct component_factory batch_processor_factory;
 extern const struct component_factory forward_connector_factory;
+extern const struct component_factory service_graph_connector_factory;
 extern const struct component_factory memory_limiter_processor_factory;
 extern const struct component_factory profile_limits_processor_factory;
 extern const struct component_factory resource_detection_processor_factory;
@@ -114,7 +115,7 @@ const struct component_factory test_receiver_factory = {
     .type = "test",
     .kind = RECEIVER,
     .stability = "stable",
-    .signals = SIGNAL_TRACES | SIGNAL_LOGS | SIGNAL_PROFILES,
+    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES,
     .instance_size = sizeof(struct test_receiver),
     .start = note_start,
     .stop = test_receiver_stop,
@@ -137,7 +138,7 @@ const struct component_factory test_processor_factory = {
     .type = "pass",
     .kind = PROCESSOR,
     .stability = "stable",
-    .signals = SIGNAL_TRACES | SIGNAL_LOGS | SIGNAL_PROFILES,
+    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES,
     .instance_size = sizeof(struct component),
     .start = note_start,
     .consume = test_processor_consume,
@@ -313,7 +314,7 @@ const struct component_factory test_exporter_factory = {
     .type = "test",
     .kind = EXPORTER,
     .stability = "stable",
-    .signals = SIGNAL_TRACES | SIGNAL_LOGS | SIGNAL_PROFILES,
+    .signals = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES,
     .instance_size = sizeof(struct test_exporter),
     .config_size = sizeof(struct test_exporter_config),
     .fields = test_exporter_fields,
@@ -385,6 +386,7 @@ const struct component_factory *const test_components[] = {
     &test_exporter_factory,
     &test_connector_factory,
     &forward_connector_factory,
+    &service_graph_connector_factory,
     &batch_processor_factory,
     &memory_limiter_processor_factory,
     &profile_limits_processor_factory,

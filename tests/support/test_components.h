@@ -91,5 +91,7 @@ void test_receiver_offer(struct component *receiver, struct batch *batch,
 const char *test_events(void);
 void test_events_clear(void);
 
-/* NULL-ended: the four above, the processors of the core, forward and file_storage. */
+extern const struct component_factory test_connector_factory;
+
+/* NULL-ended: the four above, the processors of the core, the connectors and file_storage. */
 extern const struct component_factory *const test_components[];

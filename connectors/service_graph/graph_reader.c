@@ -1,0 +1,426 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading halves of edges. Spans of other kinds are skipped after their numbers; of the others only
+ * wanted attributes are looked at, whose values lie in the batch unless they are no strings. Where
+ * a batch was edited, a scope lies in several parts and is copied into one piece first. Runs on the
+ * reader's lane. */
+#include "connectors/service_graph/graph_reader.h"
+
+#include <assert.h>
+#include <endian.h>
+
+#include "src/base/budget.h"
+#include "src/core/batch.h"
+#include "src/otlp/json/value_string.h"
+#include "src/otlp/value.h"
+#include "src/otlp/wire.h"
+
+enum {
+    RESOURCES = 1,
+    RESOURCE = 1,
+    SCOPES = 2,
+    SPANS = 2,
+    RESOURCE_ATTRIBUTES = 1,
+    SPAN_TRACE_ID = 1,
+    SPAN_ID = 2,
+    SPAN_PARENT_ID = 4,
+    SPAN_KIND = 6,
+    SPAN_START = 7,
+    SPAN_END = 8,
+    SPAN_ATTRIBUTES = 9,
+    SPAN_STATUS = 15,
+    STATUS_CODE = 3,
+    ATTRIBUTE_KEY = 1,
+    ATTRIBUTE_VALUE = 2,
+    TRACE_ID_BYTES = 16,
+    SPAN_ID_BYTES = 8,
+    STATUS_ERROR = 2,
+};
+
+enum { KIND_SERVER = 2, KIND_CLIENT = 3, KIND_PRODUCER = 4, KIND_CONSUMER = 5 };
+
+/* Of one byte. */
+enum {
+    TAG_START = SPAN_START << 3 | WIRE_FIXED64,
+    TAG_END = SPAN_END << 3 | WIRE_FIXED64,
+    TAG_KEY = ATTRIBUTE_KEY << 3 | WIRE_BYTES,
+    TAG_VALUE = ATTRIBUTE_VALUE << 3 | WIRE_BYTES,
+};
+
+/* The fields of a span that edges need. */
+struct span_fields {
+    const uint8_t *trace; /* NULL: none */
+    const uint8_t *id;
+    const uint8_t *parent;
+    uint64_t kind;
+    uint64_t start_ns;
+    uint64_t end_ns;
+    uint64_t status;
+    struct slice attributes; /* from the first to the end of the last one, and what is between */
+};
+
+static bool add_name(struct graph_keys *keys, struct slice name, uint8_t *ret_place)
+{
+    unsigned i = 0;
+    while (i < keys->count && !slice_equal(keys->names[i], name))
+        i++;
+    if (i == GRAPH_KEYS_MAX)
+        return false;
+    if (i == keys->count)
+        keys->names[keys->count++] = name;
+    keys->lengths |= (uint64_t)1 << name.size % 64;
+    *ret_place = (uint8_t)i;
+    return true;
+}
+
+void graph_keys_init(struct graph_keys *keys)
+{
+    *keys = (struct graph_keys){.count = 0};
+    bool is_added = add_name(keys, slice_of_text("service.name"), &keys->service);
+    assert(is_added);
+}
+
+bool graph_keys_add(struct graph_keys *keys, struct graph_names *list, const char *name)
+{
+    uint8_t place;
+    if (!add_name(keys, slice_of_text(name), &place))
+        return false;
+    for (size_t i = 0; i < list->count; i++)
+        if (list->places[i] == place)
+            return true;
+    list->places[list->count++] = place;
+    return true;
+}
+
+void graph_reader_init(struct graph_reader *reader, const struct graph_keys *keys,
+                       const struct graph_store *store, struct budget *budget)
+{
+    *reader = (struct graph_reader){.keys = keys, .store = store, .budget = budget};
+    arena_init_charged(&reader->kept, SIZE_MAX / 2, budget);
+    arena_init_charged(&reader->run, SIZE_MAX / 2, budget);
+}
+
+/* Hands on the run, and forgets it. */
+static void end_run(struct graph_reader *reader)
+{
+    if (reader->count > 0)
+        reader->take(reader->arg, reader->halves, reader->count);
+    reader->count = 0;
+    if (reader->run.used_bytes > 0)
+        arena_clear(&reader->run);
+}
+
+/* The field's content, maybe copied. False: no memory. */
+static bool in_one_piece(struct graph_reader *reader, const struct rope_field *field,
+                         struct slice *ret_content)
+{
+    *ret_content = rope_contiguous(&field->content, field->content_bytes);
+    if (ret_content->size == field->content_bytes)
+        return true;
+    uint8_t *room = arena_try_alloc(&reader->kept, (size_t)field->content_bytes);
+    if (room == NULL)
+        return false;
+    rope_copy(field->content, field->content_bytes, room);
+    *ret_content = slice_of(room, (size_t)field->content_bytes);
+    return true;
+}
+
+/* Whether it has the usual layout, key and value in fields of less than 128 bytes and nothing else,
+ * and no wanted key has its key's length. */
+static inline bool is_unwanted(const struct graph_keys *keys, struct slice attribute)
+{
+    enum { HEADERS_BYTES = 4 };
+    const uint8_t *at = attribute.data;
+    if (attribute.size < HEADERS_BYTES || at[0] != TAG_KEY)
+        return false;
+    size_t left = attribute.size - HEADERS_BYTES;
+    size_t key = at[1];
+    if (key >= 0x80 || key > left || (keys->lengths >> key % 64 & 1) != 0)
+        return false;
+    return at[2 + key] == TAG_VALUE && at[3 + key] < 0x80 && at[3 + key] == left - key;
+}
+
+static void read_attribute(const struct graph_keys *keys, struct slice attribute,
+                           struct graph_values *values)
+{
+    struct wire_reader reader = wire_reader_of(attribute);
+    struct wire_field field;
+    struct slice key = {0};
+    struct slice value = {0};
+    if (is_unwanted(keys, attribute))
+        return;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == ATTRIBUTE_KEY)
+            key = field.bytes;
+        else if (field.number == ATTRIBUTE_VALUE)
+            value = field.bytes;
+    }
+    assert(reader.failure == NULL);
+    for (unsigned i = 0; i < keys->count; i++) {
+        uint64_t bit = (uint64_t)1 << i;
+        if ((values->has & bit) != 0 || !slice_equal(keys->names[i], key))
+            continue;
+        values->encoded[i] = value;
+        values->has |= bit;
+    }
+}
+
+/* The value as the Go collector writes it into a string. False: no memory. */
+static bool text_of(struct arena *arena, const struct graph_values *values, uint8_t place,
+                    struct slice *ret_text)
+{
+    static const uint8_t nothing;
+    if (!value_to_string(arena, values->encoded[place], ret_text))
+        return false;
+    if (ret_text->data == NULL)
+        ret_text->data = &nothing;
+    if (ret_text->size <= GRAPH_TEXT_BYTES_MAX)
+        return true;
+    ret_text->size = GRAPH_TEXT_BYTES_MAX;
+    while (ret_text->size > 0 && (ret_text->data[ret_text->size] & 0xc0) == 0x80)
+        ret_text->size--; /* not in the middle of a character */
+    return true;
+}
+
+static bool has(const struct graph_values *values, uint8_t place)
+{
+    return (values->has >> place & 1) != 0;
+}
+
+static struct graph_word word_of(const struct graph_reader *reader, struct slice bytes)
+{
+    return (struct graph_word){
+        .bytes = bytes,
+        .hash = bytes.size > 0 ? graph_hash(reader->store, bytes) : 0,
+    };
+}
+
+/* The resource's value of an attribute goes before the span's. */
+static const struct graph_values *owner_of(const struct graph_reader *reader, uint8_t place)
+{
+    if (has(&reader->resource, place))
+        return &reader->resource;
+    return has(&reader->span, place) ? &reader->span : NULL;
+}
+
+/* False: no memory. */
+static bool read_dimensions(struct graph_reader *reader, struct graph_word *ret_word)
+{
+    const struct graph_names *names = &reader->keys->dimensions;
+    struct slice texts[GRAPH_KEYS_MAX];
+    size_t bytes = 0;
+    bool is_empty = true;
+    *ret_word = (struct graph_word){.hash = 0};
+    for (size_t i = 0; i < names->count; i++) {
+        const struct graph_values *owner = owner_of(reader, names->places[i]);
+        texts[i] = slice_of(NULL, 0);
+        if (owner == NULL)
+            continue;
+        if (!text_of(&reader->run, owner, names->places[i], &texts[i]))
+            return false;
+        is_empty = false;
+        bytes += texts[i].size;
+    }
+    if (is_empty)
+        return true;
+    uint8_t *room =
+        arena_try_alloc(&reader->run, bytes + names->count * GRAPH_DIMENSION_HEADER_MAX);
+    size_t size = 0;
+    if (room == NULL)
+        return false;
+    for (size_t i = 0; i < names->count; i++)
+        size += graph_dimension_write(room + size, texts[i]);
+    *ret_word = word_of(reader, slice_of(room, size));
+    return true;
+}
+
+/* What only a client's span tells of its server. False: no memory. */
+static bool read_server(struct graph_reader *reader, struct graph_half *half)
+{
+    const struct graph_names *peers = &reader->keys->peers;
+    const struct graph_names *databases = &reader->keys->databases;
+    struct slice text;
+    for (size_t i = 0; i < peers->count; i++) {
+        if (!has(&reader->span, peers->places[i]))
+            continue;
+        if (!text_of(&reader->run, &reader->span, peers->places[i], &text))
+            return false;
+        half->peer = word_of(reader, text);
+        half->peer_rank = (uint8_t)i;
+        break;
+    }
+    for (size_t i = 0; i < databases->count; i++) {
+        const struct graph_values *owner = owner_of(reader, databases->places[i]);
+        if (owner == NULL)
+            continue;
+        if (!text_of(&reader->run, owner, databases->places[i], &text))
+            return false;
+        half->database = word_of(reader, text);
+        half->has_database = true;
+        break;
+    }
+    return true;
+}
+
+static void read_span_fields(struct slice content, struct span_fields *fields)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_reader status;
+    struct wire_field field;
+    struct wire_field code;
+    while (reader.at < reader.end && reader.failure == NULL) {
+        /* Times, with which the generic reader would be slow. */
+        enum { FIXED64_BYTES = 1 + 8 };
+        const uint8_t *at = reader.at;
+        if ((*at == TAG_START || *at == TAG_END) && reader.end - at >= FIXED64_BYTES) {
+            uint64_t *time_ns = *at == TAG_START ? &fields->start_ns : &fields->end_ns;
+            memcpy(time_ns, at + 1, sizeof(*time_ns));
+            *time_ns = le64toh(*time_ns);
+            reader.at = at + FIXED64_BYTES;
+            continue;
+        }
+        if (!wire_next_field(&reader, &field))
+            break;
+        switch (field.number) {
+        case SPAN_TRACE_ID:
+            fields->trace = field.bytes.size == TRACE_ID_BYTES ? field.bytes.data : NULL;
+            break;
+        case SPAN_ID:
+            fields->id = field.bytes.size == SPAN_ID_BYTES ? field.bytes.data : NULL;
+            break;
+        case SPAN_PARENT_ID:
+            fields->parent = field.bytes.size == SPAN_ID_BYTES ? field.bytes.data : NULL;
+            break;
+        case SPAN_KIND:
+            fields->kind = field.number_value;
+            break;
+        case SPAN_ATTRIBUTES:
+            if (fields->attributes.data == NULL)
+                fields->attributes.data = field.whole.data;
+            fields->attributes.size = (size_t)(reader.at - fields->attributes.data);
+            break;
+        case SPAN_STATUS:
+            status = wire_reader_of(field.bytes);
+            while (wire_next_field(&status, &code))
+                if (code.number == STATUS_CODE)
+                    fields->status = code.number_value;
+            assert(status.failure == NULL);
+            break;
+        default:
+            break;
+        }
+    }
+    assert(reader.failure == NULL);
+}
+
+static void read_span(struct graph_reader *reader, struct slice content)
+{
+    const struct graph_keys *keys = reader->keys;
+    struct span_fields fields = {.trace = NULL};
+    struct wire_field field;
+    read_span_fields(content, &fields);
+    if (fields.kind < KIND_SERVER || fields.kind > KIND_CONSUMER)
+        return;
+    struct graph_half *half = &reader->halves[reader->count];
+    *half = (struct graph_half){
+        .latency_ns = fields.end_ns > fields.start_ns ? fields.end_ns - fields.start_ns : 0,
+        .service = reader->service,
+        .peer_rank = GRAPH_NO_PEER,
+        .is_client = fields.kind == KIND_CLIENT || fields.kind == KIND_PRODUCER,
+        .is_messaging = fields.kind == KIND_PRODUCER || fields.kind == KIND_CONSUMER,
+        .is_failed = fields.status == STATUS_ERROR,
+    };
+    const uint8_t *id = half->is_client ? fields.id : fields.parent;
+    if (fields.trace != NULL)
+        memcpy(half->trace, fields.trace, sizeof(half->trace));
+    if (id != NULL)
+        memcpy(&half->span, id, sizeof(half->span));
+    reader->span.has = 0;
+    if (half->is_client || keys->dimensions.count > 0) {
+        struct wire_reader attributes = wire_reader_of(fields.attributes);
+        while (wire_next_field(&attributes, &field))
+            if (field.number == SPAN_ATTRIBUTES)
+                read_attribute(keys, field.bytes, &reader->span);
+        assert(attributes.failure == NULL);
+    }
+    if (!read_dimensions(reader, &half->dimensions) ||
+        (half->is_client && !read_server(reader, half))) {
+        reader->unread++;
+        return;
+    }
+    reader->count++;
+    if (reader->count == GRAPH_RUN_MAX || reader->run.used_bytes >= GRAPH_RUN_BYTES)
+        end_run(reader);
+}
+
+static void read_scope(struct graph_reader *reader, const struct rope_field *scope)
+{
+    struct slice content;
+    struct wire_field field;
+    if (!in_one_piece(reader, scope, &content)) {
+        reader->unread++;
+        return;
+    }
+    struct wire_reader spans = wire_reader_of(content);
+    while (wire_next_field(&spans, &field))
+        if (field.number == SPANS)
+            read_span(reader, field.bytes);
+    assert(spans.failure == NULL);
+}
+
+/* Reads what the resource says, wherever it stands among its spans. False: none of them counts. */
+static bool begin_resource(struct graph_reader *reader, const struct rope_field *message)
+{
+    struct rope rope = message->content;
+    struct rope_field field;
+    struct wire_field attribute;
+    struct slice content;
+    struct slice name;
+    reader->resource.has = 0;
+    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
+        if (field.number != RESOURCE)
+            continue;
+        if (!in_one_piece(reader, &field, &content)) {
+            reader->unread++;
+            return false;
+        }
+        struct wire_reader attributes = wire_reader_of(content);
+        while (wire_next_field(&attributes, &attribute))
+            if (attribute.number == RESOURCE_ATTRIBUTES)
+                read_attribute(reader->keys, attribute.bytes, &reader->resource);
+        assert(attributes.failure == NULL);
+    }
+    if (!has(&reader->resource, reader->keys->service))
+        return false;
+    if (!text_of(&reader->kept, &reader->resource, reader->keys->service, &name)) {
+        reader->unread++;
+        return false;
+    }
+    reader->service = word_of(reader, name);
+    return true;
+}
+
+uint64_t graph_reader_read(struct graph_reader *reader, const struct batch *batch)
+{
+    struct rope resources = rope_of(batch);
+    struct rope_field message;
+    struct rope_field scope;
+    assert(batch->signal == TRACES);
+    assert(reader->take != NULL);
+    reader->unread = 0;
+    while (rope_read_field(&resources, batch->bytes, &message)) {
+        if (message.number != RESOURCES)
+            continue;
+        bool counts = begin_resource(reader, &message);
+        struct rope scopes = message.content;
+        while (counts &&
+               rope_read_field(&scopes, message.content.at + message.content_bytes, &scope))
+            if (scope.number == SCOPES)
+                read_scope(reader, &scope);
+        if (reader->kept.used_bytes > 0) {
+            end_run(reader);
+            arena_clear(&reader->kept);
+        }
+    }
+    end_run(reader);
+    return reader->unread;
+}

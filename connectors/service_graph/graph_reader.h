@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the halves of edges from a batch of traces. One per lane; runs on it, without the store's
+ * lock. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "connectors/service_graph/graph_store.h"
+#include "src/base/arena.h"
+#include "src/base/slice.h"
+#include "src/otlp/rope.h"
+
+struct batch;
+struct budget;
+struct error;
+
+enum {
+    GRAPH_KEYS_MAX = 64,         /* different attributes that the configuration names */
+    GRAPH_TEXT_BYTES_MAX = 4096, /* longer names and values are cut */
+    GRAPH_RUN_MAX = 64,          /* halves that are handed on together */
+    GRAPH_RUN_BYTES = 64 * 1024, /* or when they have copied that much */
+};
+
+/* Attributes by their places in the list of all names. */
+struct graph_names {
+    uint8_t places[GRAPH_KEYS_MAX];
+    size_t count;
+};
+
+/* The attributes that are wanted. Borrows their names. */
+struct graph_keys {
+    struct slice names[GRAPH_KEYS_MAX];
+    unsigned count;
+    uint64_t lengths; /* a bit for each length of a name, modulo 64 */
+    struct graph_names dimensions;
+    struct graph_names peers;
+    struct graph_names databases;
+    uint8_t service; /* service.name */
+};
+
+/* With what every configuration wants. */
+void graph_keys_init(struct graph_keys *keys);
+/* Adds a name to one of the lists, unless it is there. False: there are too many. */
+bool graph_keys_add(struct graph_keys *keys, struct graph_names *list, const char *name);
+
+/* Values of wanted attributes: the first of equal keys counts, as in the Go collector. */
+struct graph_values {
+    uint64_t has;                         /* a bit for each */
+    struct slice encoded[GRAPH_KEYS_MAX]; /* AnyValue */
+};
+
+struct graph_reader {
+    const struct graph_keys *keys;
+    const struct graph_store *store; /* for hashes */
+    struct budget *budget;
+    /* Takes a run of halves, which are valid during the call. */
+    void (*take)(void *arg, const struct graph_half *halves, size_t count);
+    void *arg;
+    struct arena kept; /* copies that live as long as the resource at hand … */
+    struct arena run;  /* … and as long as the run */
+    struct graph_values resource;
+    struct graph_word service;
+    struct graph_values span;
+    uint64_t unread; /* spans that the budget had no room for */
+    size_t count;
+    struct graph_half halves[GRAPH_RUN_MAX];
+};
+
+void graph_reader_init(struct graph_reader *reader, const struct graph_keys *keys,
+                       const struct graph_store *store, struct budget *budget);
+/* Sets take and arg before. The bytes have passed otlp_check. What lies in several parts is copied:
+ * at most the bytes of the batch, charged. Returns the number of spans for which there was no
+ * memory. */
+uint64_t graph_reader_read(struct graph_reader *reader, const struct batch *batch);
