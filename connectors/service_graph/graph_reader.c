@@ -352,43 +352,30 @@ static void read_span(struct graph_reader *reader, struct slice content)
         end_run(reader);
 }
 
-static void read_scope(struct graph_reader *reader, const struct rope_field *scope)
+static void read_scope(struct graph_reader *reader, struct slice content)
 {
-    struct slice content;
-    struct wire_field field;
-    if (!in_one_piece(reader, scope, &content)) {
-        reader->unread++;
-        return;
-    }
     struct wire_reader spans = wire_reader_of(content);
+    struct wire_field field;
     while (wire_next_field(&spans, &field))
         if (field.number == SPANS)
             read_span(reader, field.bytes);
     assert(spans.failure == NULL);
 }
 
-/* Reads what the resource says, wherever it stands among its spans. False: none of them counts. */
-static bool begin_resource(struct graph_reader *reader, const struct rope_field *message)
+static void read_resource(struct graph_reader *reader, struct slice content)
 {
-    struct rope rope = message->content;
-    struct rope_field field;
-    struct wire_field attribute;
-    struct slice content;
+    struct wire_reader attributes = wire_reader_of(content);
+    struct wire_field field;
+    while (wire_next_field(&attributes, &field))
+        if (field.number == RESOURCE_ATTRIBUTES)
+            read_attribute(reader->keys, field.bytes, &reader->resource);
+    assert(attributes.failure == NULL);
+}
+
+/* All attributes of the resource are read. False: its spans do not count. */
+static bool begin_spans(struct graph_reader *reader)
+{
     struct slice name;
-    reader->resource.has = 0;
-    while (rope_read_field(&rope, message->content.at + message->content_bytes, &field)) {
-        if (field.number != RESOURCE)
-            continue;
-        if (!in_one_piece(reader, &field, &content)) {
-            reader->unread++;
-            return false;
-        }
-        struct wire_reader attributes = wire_reader_of(content);
-        while (wire_next_field(&attributes, &attribute))
-            if (attribute.number == RESOURCE_ATTRIBUTES)
-                read_attribute(reader->keys, attribute.bytes, &reader->resource);
-        assert(attributes.failure == NULL);
-    }
     if (!has(&reader->resource, reader->keys->service))
         return false;
     if (!text_of(&reader->kept, &reader->resource, reader->keys->service, &name)) {
@@ -399,23 +386,68 @@ static bool begin_resource(struct graph_reader *reader, const struct rope_field 
     return true;
 }
 
+/* The resource may stand anywhere among its scopes, so they are read after it. */
+static void read_whole(struct graph_reader *reader, struct slice message)
+{
+    struct wire_reader fields = wire_reader_of(message);
+    struct wire_field field;
+    while (wire_next_field(&fields, &field))
+        if (field.number == RESOURCE)
+            read_resource(reader, field.bytes);
+    assert(fields.failure == NULL);
+    if (!begin_spans(reader))
+        return;
+    fields = wire_reader_of(message);
+    while (wire_next_field(&fields, &field))
+        if (field.number == SCOPES)
+            read_scope(reader, field.bytes);
+}
+
+/* The same of a message in several parts. */
+static void read_parts(struct graph_reader *reader, const struct rope_field *message)
+{
+    uint64_t end = message->content.at + message->content_bytes;
+    struct rope rope = message->content;
+    struct rope_field field;
+    struct slice content;
+    while (rope_read_field(&rope, end, &field)) {
+        if (field.number != RESOURCE)
+            continue;
+        if (!in_one_piece(reader, &field, &content)) {
+            reader->unread++;
+            return;
+        }
+        read_resource(reader, content);
+    }
+    if (!begin_spans(reader))
+        return;
+    rope = message->content;
+    while (rope_read_field(&rope, end, &field)) {
+        if (field.number != SCOPES)
+            continue;
+        if (in_one_piece(reader, &field, &content))
+            read_scope(reader, content);
+        else
+            reader->unread++;
+    }
+}
+
 uint64_t graph_reader_read(struct graph_reader *reader, const struct batch *batch)
 {
     struct rope resources = rope_of(batch);
     struct rope_field message;
-    struct rope_field scope;
     assert(batch->signal == TRACES);
     assert(reader->take != NULL);
     reader->unread = 0;
     while (rope_read_field(&resources, batch->bytes, &message)) {
         if (message.number != RESOURCES)
             continue;
-        bool counts = begin_resource(reader, &message);
-        struct rope scopes = message.content;
-        while (counts &&
-               rope_read_field(&scopes, message.content.at + message.content_bytes, &scope))
-            if (scope.number == SCOPES)
-                read_scope(reader, &scope);
+        struct slice content = rope_contiguous(&message.content, message.content_bytes);
+        reader->resource.has = 0;
+        if (content.size == message.content_bytes)
+            read_whole(reader, content);
+        else
+            read_parts(reader, &message);
         if (reader->kept.used_bytes > 0) {
             end_run(reader);
             arena_clear(&reader->kept);
