@@ -42,6 +42,7 @@ enum { KIND_SERVER = 2, KIND_CLIENT = 3, KIND_PRODUCER = 4, KIND_CONSUMER = 5 };
 enum {
     TAG_START = SPAN_START << 3 | WIRE_FIXED64,
     TAG_END = SPAN_END << 3 | WIRE_FIXED64,
+    TAG_ATTRIBUTES = SPAN_ATTRIBUTES << 3 | WIRE_BYTES,
     TAG_KEY = ATTRIBUTE_KEY << 3 | WIRE_BYTES,
     TAG_VALUE = ATTRIBUTE_VALUE << 3 | WIRE_BYTES,
 };
@@ -55,7 +56,7 @@ struct span_fields {
     uint64_t start_ns;
     uint64_t end_ns;
     uint64_t status;
-    struct slice attributes; /* from the first to the end of the last one, and what is between */
+    bool has_skipped; /* attributes came before a kind that wants them */
 };
 
 static bool add_name(struct graph_keys *keys, struct slice name, uint8_t *ret_place)
@@ -261,54 +262,109 @@ static bool read_server(struct graph_reader *reader, struct graph_half *half)
     return true;
 }
 
-static void read_span_fields(struct slice content, struct span_fields *fields)
+/* Attributes of other spans are of no use. */
+static bool wants_attributes(const struct graph_keys *keys, uint64_t kind)
 {
-    struct wire_reader reader = wire_reader_of(content);
+    return kind == KIND_CLIENT || kind == KIND_PRODUCER ||
+           (keys->dimensions.count > 0 && (kind == KIND_SERVER || kind == KIND_CONSUMER));
+}
+
+/* Reads consecutive attributes with lengths of one or two bytes; without values it skips them.
+ * Returns where something else begins. */
+static const uint8_t *read_attributes(const struct graph_keys *keys, const uint8_t *at,
+                                      const uint8_t *end, struct graph_values *values)
+{
+    enum { HEADER_BYTES_MAX = 3 };
+    while (end - at >= HEADER_BYTES_MAX && *at == TAG_ATTRIBUTES) {
+        const uint8_t *content = at + 2;
+        size_t size = at[1];
+        if (size >= 0x80) {
+            size = (size & 0x7f) | (size_t)*content << 7;
+            if (*content++ >= 0x80)
+                break;
+        }
+        if (size > (size_t)(end - content))
+            break;
+        at = content + size;
+        if (values != NULL)
+            read_attribute(keys, slice_of(content, size), values);
+    }
+    return at;
+}
+
+static void read_field(const struct graph_keys *keys, const struct wire_field *field,
+                       struct span_fields *fields, struct graph_values *values)
+{
     struct wire_reader status;
-    struct wire_field field;
     struct wire_field code;
+    switch (field->number) {
+    case SPAN_TRACE_ID:
+        fields->trace = field->bytes.size == TRACE_ID_BYTES ? field->bytes.data : NULL;
+        break;
+    case SPAN_ID:
+        fields->id = field->bytes.size == SPAN_ID_BYTES ? field->bytes.data : NULL;
+        break;
+    case SPAN_PARENT_ID:
+        fields->parent = field->bytes.size == SPAN_ID_BYTES ? field->bytes.data : NULL;
+        break;
+    case SPAN_KIND:
+        fields->kind = field->number_value;
+        break;
+    case SPAN_ATTRIBUTES:
+        if (values != NULL)
+            read_attribute(keys, field->bytes, values);
+        break;
+    case SPAN_STATUS:
+        status = wire_reader_of(field->bytes);
+        while (wire_next_field(&status, &code))
+            if (code.number == STATUS_CODE)
+                fields->status = code.number_value;
+        assert(status.failure == NULL);
+        break;
+    default:
+        break;
+    }
+}
+
+/* Attributes are read, into values, when the kind that came before wants them. */
+static void read_span_fields(const struct graph_keys *keys, struct slice content,
+                             struct span_fields *fields, struct graph_values *values)
+{
+    enum { FIXED64_BYTES = 1 + 8 };
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
     while (reader.at < reader.end && reader.failure == NULL) {
-        /* Times, with which the generic reader would be slow. */
-        enum { FIXED64_BYTES = 1 + 8 };
+        /* Times and attributes, with which the generic reader would be slow; then any others. */
         const uint8_t *at = reader.at;
-        if ((*at == TAG_START || *at == TAG_END) && reader.end - at >= FIXED64_BYTES) {
+        if (*at == TAG_ATTRIBUTES) {
+            bool is_wanted = wants_attributes(keys, fields->kind);
+            fields->has_skipped |= !is_wanted;
+            reader.at = read_attributes(keys, at, reader.end, is_wanted ? values : NULL);
+            if (reader.at == at && wire_next_field(&reader, &field))
+                read_field(keys, &field, fields, is_wanted ? values : NULL);
+        } else if ((*at == TAG_START || *at == TAG_END) && reader.end - at >= FIXED64_BYTES) {
             uint64_t *time_ns = *at == TAG_START ? &fields->start_ns : &fields->end_ns;
             memcpy(time_ns, at + 1, sizeof(*time_ns));
             *time_ns = le64toh(*time_ns);
             reader.at = at + FIXED64_BYTES;
-            continue;
-        }
-        if (!wire_next_field(&reader, &field))
-            break;
-        switch (field.number) {
-        case SPAN_TRACE_ID:
-            fields->trace = field.bytes.size == TRACE_ID_BYTES ? field.bytes.data : NULL;
-            break;
-        case SPAN_ID:
-            fields->id = field.bytes.size == SPAN_ID_BYTES ? field.bytes.data : NULL;
-            break;
-        case SPAN_PARENT_ID:
-            fields->parent = field.bytes.size == SPAN_ID_BYTES ? field.bytes.data : NULL;
-            break;
-        case SPAN_KIND:
-            fields->kind = field.number_value;
-            break;
-        case SPAN_ATTRIBUTES:
-            if (fields->attributes.data == NULL)
-                fields->attributes.data = field.whole.data;
-            fields->attributes.size = (size_t)(reader.at - fields->attributes.data);
-            break;
-        case SPAN_STATUS:
-            status = wire_reader_of(field.bytes);
-            while (wire_next_field(&status, &code))
-                if (code.number == STATUS_CODE)
-                    fields->status = code.number_value;
-            assert(status.failure == NULL);
-            break;
-        default:
-            break;
+        } else if (wire_next_field(&reader, &field)) {
+            bool is_wanted = wants_attributes(keys, fields->kind);
+            read_field(keys, &field, fields, is_wanted ? values : NULL);
         }
     }
+    assert(reader.failure == NULL);
+}
+
+/* Of a span that had attributes before its kind, which protobuf allows. */
+static void read_skipped(const struct graph_keys *keys, struct slice content,
+                         struct graph_values *values)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    values->has = 0;
+    while (wire_next_field(&reader, &field))
+        if (field.number == SPAN_ATTRIBUTES)
+            read_attribute(keys, field.bytes, values);
     assert(reader.failure == NULL);
 }
 
@@ -316,10 +372,12 @@ static void read_span(struct graph_reader *reader, struct slice content)
 {
     const struct graph_keys *keys = reader->keys;
     struct span_fields fields = {.trace = NULL};
-    struct wire_field field;
-    read_span_fields(content, &fields);
+    reader->span.has = 0;
+    read_span_fields(keys, content, &fields, &reader->span);
     if (fields.kind < KIND_SERVER || fields.kind > KIND_CONSUMER)
         return;
+    if (fields.has_skipped && wants_attributes(keys, fields.kind))
+        read_skipped(keys, content, &reader->span);
     struct graph_half *half = &reader->halves[reader->count];
     *half = (struct graph_half){
         .latency_ns = fields.end_ns > fields.start_ns ? fields.end_ns - fields.start_ns : 0,
@@ -334,15 +392,7 @@ static void read_span(struct graph_reader *reader, struct slice content)
         memcpy(half->trace, fields.trace, sizeof(half->trace));
     if (id != NULL)
         memcpy(&half->span, id, sizeof(half->span));
-    reader->span.has = 0;
-    if (half->is_client || keys->dimensions.count > 0) {
-        struct wire_reader attributes = wire_reader_of(fields.attributes);
-        while (wire_next_field(&attributes, &field))
-            if (field.number == SPAN_ATTRIBUTES)
-                read_attribute(keys, field.bytes, &reader->span);
-        assert(attributes.failure == NULL);
-    }
-    if (!read_dimensions(reader, &half->dimensions) ||
+    if ((keys->dimensions.count > 0 && !read_dimensions(reader, &half->dimensions)) ||
         (half->is_client && !read_server(reader, half))) {
         reader->unread++;
         return;

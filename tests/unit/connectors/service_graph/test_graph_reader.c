@@ -133,6 +133,9 @@ static void put_text(struct attributes *to, uint32_t field, const char *key, con
 
 enum { SERVER = 2, CLIENT = 3, PRODUCER = 4, CONSUMER = 5 };
 
+/* Protobuf leaves the order of fields to the writer. */
+static bool kind_comes_last;
+
 static struct batch *one_span(unsigned kind, uint64_t end_ns, unsigned status,
                               const struct attributes *resource, const struct attributes *span)
 {
@@ -145,10 +148,13 @@ static struct batch *one_span(unsigned kind, uint64_t end_ns, unsigned status,
     wire_write_bytes(&out, 1, slice_of(trace, sizeof(trace)));
     wire_write_bytes(&out, 2, slice_of(id, sizeof(id)));
     wire_write_bytes(&out, 4, slice_of(parent, sizeof(parent)));
-    wire_write_number(&out, 6, kind);
+    if (!kind_comes_last)
+        wire_write_number(&out, 6, kind);
     wire_write_fixed64(&out, 7, 1000);
     wire_write_fixed64(&out, 8, end_ns);
     wire_write_raw(&out, slice_of(span->bytes, span->size));
+    if (kind_comes_last)
+        wire_write_number(&out, 6, kind);
     wire_write_header(&out, 15, 2);
     wire_write_number(&out, 3, status);
     struct slice encoded = wire_written(&out);
@@ -215,6 +221,12 @@ static void attributes_of_the_resource_win_and_the_first_of_equal_ones(void **st
           "client 1.0.2 0 service=shop dimensions=0109resource database=orders peer0=peer\n");
     check(one_span(SERVER, 1000, 0, &resource, &span),
           "server 1.0.3 0 service=shop dimensions=0109resource\n");
+    kind_comes_last = true;
+    check(one_span(CLIENT, 1000, 0, &resource, &span),
+          "client 1.0.2 0 service=shop dimensions=0109resource database=orders peer0=peer\n");
+    check(one_span(SERVER, 1000, 0, &resource, &span),
+          "server 1.0.3 0 service=shop dimensions=0109resource\n");
+    kind_comes_last = false;
     /* The peer is an attribute of the span alone, the database also of the resource. */
     put_text(&resource, 1, "db.name", "theirs");
     span.size = 0;
