@@ -57,7 +57,6 @@ struct test_receiver {
 extern const struct component_factory test_receiver_factory;
 extern const struct component_factory test_processor_factory;
 extern const struct component_factory test_exporter_factory;
-extern const struct component_factory test_connector_factory;
 extern const struct component_factory batch_processor_factory;
 extern const struct component_factory forward_connector_factory;
 extern const struct component_factory service_graph_connector_factory;

@@ -72,6 +72,8 @@ struct test_connector {
     uint64_t requests;
 };
 
+extern const struct component_factory test_connector_factory;
+
 /* A request on its way from the receiver. */
 struct test_request {
     struct receipt receipt;
@@ -90,8 +92,6 @@ void test_receiver_offer(struct component *receiver, struct batch *batch,
 /* What was started and stopped on lane 0, in order: "start exporter test/a\n…". */
 const char *test_events(void);
 void test_events_clear(void);
-
-extern const struct component_factory test_connector_factory;
 
 /* NULL-ended: the four above, the processors of the core, the connectors and file_storage. */
 extern const struct component_factory *const test_components[];
