@@ -53,6 +53,7 @@ FLOORS = (
     ("receivers/prometheus", "prometheus: scrapes targets"),
     ("receivers/zipkin", "zipkin"),
     ("receivers/jaeger", "jaeger: gRPC, Thrift over HTTP and UDP"),
+    ("connectors/shared", "what connectors share"),
     ("connectors", "forward"),
     ("connectors/service_graph", "service_graph: requests between services, counted and timed"),
     ("processors/shared", "what processors share"),
@@ -76,7 +77,7 @@ FLOORS = (
 ORDER = {folder: number for number, (folder, _) in enumerate(FLOORS)}
 # Components know the floors below them and nothing of each other.
 COMPONENTS = ("receivers", "processors", "exporters", "connectors", "extensions")
-SHARED = ("exporters/shared", "exporters/pyroscope", "processors/shared", "receivers/shared")
+SHARED = ("connectors/shared", "exporters/shared", "exporters/pyroscope", "processors/shared", "receivers/shared")
 INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
 OURS = re.compile(r"^(src|receivers|processors|exporters|connectors|extensions|tests)/")
 

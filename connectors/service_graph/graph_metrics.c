@@ -142,9 +142,9 @@ static void put_latencies(struct piece *piece, enum graph_side side, const char 
     }
 }
 
-enum graph_written graph_metrics_write(const struct graph_store *store,
-                                       const struct graph_page *page, uint64_t wall_ns,
-                                       struct budget *budget, size_t *at, struct batch **ret_batch)
+enum metric_piece graph_metrics_write(const struct graph_store *store,
+                                      const struct graph_page *page, uint64_t wall_ns,
+                                      struct budget *budget, size_t *at, struct batch **ret_batch)
 {
     struct piece piece = {.settings = &store->settings, .page = page};
     struct graph_series *series;
@@ -158,7 +158,7 @@ enum graph_written graph_metrics_write(const struct graph_store *store,
         piece.ends[piece.count++] = nested_output_size(&piece.attributes);
     }
     if (piece.count == 0)
-        return GRAPH_END;
+        return PIECE_END;
     bool has_room = piece.attributes.refused_bytes == 0;
     *ret_batch = NULL;
     if (has_room) {
@@ -174,5 +174,5 @@ enum graph_written graph_metrics_write(const struct graph_store *store,
         metric_writer_fini(&piece.writer);
     }
     nested_output_fini(&piece.attributes);
-    return *ret_batch != NULL ? GRAPH_WRITTEN : GRAPH_NO_ROOM;
+    return *ret_batch != NULL ? PIECE_WRITTEN : PIECE_NO_ROOM;
 }

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "connectors/service_graph/graph_store.h"
+#include "connectors/shared/metric_flush.h"
 #include "src/base/slice.h"
 
 struct batch;
@@ -24,11 +25,8 @@ struct graph_page {
     uint64_t offset_ns;     /* metrics_timestamp_offset */
 };
 
-enum graph_written { GRAPH_WRITTEN, GRAPH_END, GRAPH_NO_ROOM };
-
-/* Writes the next series from *at on, which begins as 0, as one request with all their metrics.
- * GRAPH_END: there are none. GRAPH_NO_ROOM: the budget refuses. The caller owns the batch. wall_ns:
- * Unix time now. */
-enum graph_written graph_metrics_write(const struct graph_store *store,
-                                       const struct graph_page *page, uint64_t wall_ns,
-                                       struct budget *budget, size_t *at, struct batch **ret_batch);
+/* Writes the next series from *at on, which begins as 0, as one request with all their metrics. The
+ * caller owns the batch. wall_ns: Unix time now. */
+enum metric_piece graph_metrics_write(const struct graph_store *store,
+                                      const struct graph_page *page, uint64_t wall_ns,
+                                      struct budget *budget, size_t *at, struct batch **ret_batch);

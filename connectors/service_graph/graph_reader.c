@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <endian.h>
 
+#include "connectors/shared/span_walk.h"
 #include "src/base/budget.h"
 #include "src/core/batch.h"
 #include "src/otlp/json/value_string.h"
@@ -15,9 +16,6 @@
 #include "src/otlp/wire.h"
 
 enum {
-    RESOURCES = 1,
-    RESOURCE = 1,
-    SCOPES = 2,
     SPANS = 2,
     RESOURCE_ATTRIBUTES = 1,
     SPAN_TRACE_ID = 1,
@@ -29,8 +27,6 @@ enum {
     SPAN_ATTRIBUTES = 9,
     SPAN_STATUS = 15,
     STATUS_CODE = 3,
-    ATTRIBUTE_KEY = 1,
-    ATTRIBUTE_VALUE = 2,
     TRACE_ID_BYTES = 16,
     SPAN_ID_BYTES = 8,
     STATUS_ERROR = 2,
@@ -43,8 +39,6 @@ enum {
     TAG_START = SPAN_START << 3 | WIRE_FIXED64,
     TAG_END = SPAN_END << 3 | WIRE_FIXED64,
     TAG_ATTRIBUTES = SPAN_ATTRIBUTES << 3 | WIRE_BYTES,
-    TAG_KEY = ATTRIBUTE_KEY << 3 | WIRE_BYTES,
-    TAG_VALUE = ATTRIBUTE_VALUE << 3 | WIRE_BYTES,
 };
 
 /* The fields of a span that edges need. */
@@ -59,31 +53,17 @@ struct span_fields {
     bool has_skipped; /* attributes came before a kind that wants them */
 };
 
-static bool add_name(struct graph_keys *keys, struct slice name, uint8_t *ret_place)
-{
-    unsigned i = 0;
-    while (i < keys->count && !slice_equal(keys->names[i], name))
-        i++;
-    if (i == GRAPH_KEYS_MAX)
-        return false;
-    if (i == keys->count)
-        keys->names[keys->count++] = name;
-    keys->lengths |= (uint64_t)1 << name.size % 64;
-    *ret_place = (uint8_t)i;
-    return true;
-}
-
 void graph_keys_init(struct graph_keys *keys)
 {
-    *keys = (struct graph_keys){.count = 0};
-    bool is_added = add_name(keys, slice_of_text("service.name"), &keys->service);
+    *keys = (struct graph_keys){.service = 0};
+    bool is_added = wanted_names_add(&keys->wanted, slice_of_text("service.name"), &keys->service);
     assert(is_added);
 }
 
 bool graph_keys_add(struct graph_keys *keys, struct graph_names *list, const char *name)
 {
     uint8_t place;
-    if (!add_name(keys, slice_of_text(name), &place))
+    if (!wanted_names_add(&keys->wanted, slice_of_text(name), &place))
         return false;
     for (size_t i = 0; i < list->count; i++)
         if (list->places[i] == place)
@@ -96,7 +76,8 @@ void graph_reader_init(struct graph_reader *reader, const struct graph_keys *key
                        const struct graph_store *store, struct budget *budget)
 {
     *reader = (struct graph_reader){.keys = keys, .store = store, .budget = budget};
-    arena_init_charged(&reader->kept, SIZE_MAX / 2, budget);
+    arena_init_charged(&reader->copies, SIZE_MAX / 2, budget);
+    arena_init_charged(&reader->names, SIZE_MAX / 2, budget);
     arena_init_charged(&reader->run, SIZE_MAX / 2, budget);
 }
 
@@ -110,63 +91,8 @@ static void end_run(struct graph_reader *reader)
         arena_clear(&reader->run);
 }
 
-/* The field's content, maybe copied. False: no memory. */
-static bool in_one_piece(struct graph_reader *reader, const struct rope_field *field,
-                         struct slice *ret_content)
-{
-    *ret_content = rope_contiguous(&field->content, field->content_bytes);
-    if (ret_content->size == field->content_bytes)
-        return true;
-    uint8_t *room = arena_try_alloc(&reader->kept, (size_t)field->content_bytes);
-    if (room == NULL)
-        return false;
-    rope_copy(field->content, field->content_bytes, room);
-    *ret_content = slice_of(room, (size_t)field->content_bytes);
-    return true;
-}
-
-/* Whether it has the usual layout, key and value in fields of less than 128 bytes and nothing else,
- * and no wanted key has its key's length. */
-static inline bool is_unwanted(const struct graph_keys *keys, struct slice attribute)
-{
-    enum { HEADERS_BYTES = 4 };
-    const uint8_t *at = attribute.data;
-    if (attribute.size < HEADERS_BYTES || at[0] != TAG_KEY)
-        return false;
-    size_t left = attribute.size - HEADERS_BYTES;
-    size_t key = at[1];
-    if (key >= 0x80 || key > left || (keys->lengths >> key % 64 & 1) != 0)
-        return false;
-    return at[2 + key] == TAG_VALUE && at[3 + key] < 0x80 && at[3 + key] == left - key;
-}
-
-static void read_attribute(const struct graph_keys *keys, struct slice attribute,
-                           struct graph_values *values)
-{
-    struct wire_reader reader = wire_reader_of(attribute);
-    struct wire_field field;
-    struct slice key = {0};
-    struct slice value = {0};
-    if (is_unwanted(keys, attribute))
-        return;
-    while (wire_next_field(&reader, &field)) {
-        if (field.number == ATTRIBUTE_KEY)
-            key = field.bytes;
-        else if (field.number == ATTRIBUTE_VALUE)
-            value = field.bytes;
-    }
-    assert(reader.failure == NULL);
-    for (unsigned i = 0; i < keys->count; i++) {
-        uint64_t bit = (uint64_t)1 << i;
-        if ((values->has & bit) != 0 || !slice_equal(keys->names[i], key))
-            continue;
-        values->encoded[i] = value;
-        values->has |= bit;
-    }
-}
-
 /* The value as the Go collector writes it into a string. False: no memory. */
-static bool text_of(struct arena *arena, const struct graph_values *values, uint8_t place,
+static bool text_of(struct arena *arena, const struct wanted_values *values, uint8_t place,
                     struct slice *ret_text)
 {
     static const uint8_t nothing;
@@ -182,11 +108,6 @@ static bool text_of(struct arena *arena, const struct graph_values *values, uint
     return true;
 }
 
-static bool has(const struct graph_values *values, uint8_t place)
-{
-    return (values->has >> place & 1) != 0;
-}
-
 static struct graph_word word_of(const struct graph_reader *reader, struct slice bytes)
 {
     return (struct graph_word){
@@ -196,23 +117,23 @@ static struct graph_word word_of(const struct graph_reader *reader, struct slice
 }
 
 /* The resource's value of an attribute goes before the span's. */
-static const struct graph_values *owner_of(const struct graph_reader *reader, uint8_t place)
+static const struct wanted_values *owner_of(const struct graph_reader *reader, uint8_t place)
 {
-    if (has(&reader->resource, place))
+    if (wanted_values_has(&reader->resource, place))
         return &reader->resource;
-    return has(&reader->span, place) ? &reader->span : NULL;
+    return wanted_values_has(&reader->span, place) ? &reader->span : NULL;
 }
 
 /* False: no memory. */
 static bool read_dimensions(struct graph_reader *reader, struct graph_word *ret_word)
 {
     const struct graph_names *names = &reader->keys->dimensions;
-    struct slice texts[GRAPH_KEYS_MAX];
+    struct slice texts[WANTED_NAMES_MAX];
     size_t bytes = 0;
     bool is_empty = true;
     *ret_word = (struct graph_word){.hash = 0};
     for (size_t i = 0; i < names->count; i++) {
-        const struct graph_values *owner = owner_of(reader, names->places[i]);
+        const struct wanted_values *owner = owner_of(reader, names->places[i]);
         texts[i] = slice_of(NULL, 0);
         if (owner == NULL)
             continue;
@@ -241,7 +162,7 @@ static bool read_server(struct graph_reader *reader, struct graph_half *half)
     const struct graph_names *databases = &reader->keys->databases;
     struct slice text;
     for (size_t i = 0; i < peers->count; i++) {
-        if (!has(&reader->span, peers->places[i]))
+        if (!wanted_values_has(&reader->span, peers->places[i]))
             continue;
         if (!text_of(&reader->run, &reader->span, peers->places[i], &text))
             return false;
@@ -250,7 +171,7 @@ static bool read_server(struct graph_reader *reader, struct graph_half *half)
         break;
     }
     for (size_t i = 0; i < databases->count; i++) {
-        const struct graph_values *owner = owner_of(reader, databases->places[i]);
+        const struct wanted_values *owner = owner_of(reader, databases->places[i]);
         if (owner == NULL)
             continue;
         if (!text_of(&reader->run, owner, databases->places[i], &text))
@@ -272,7 +193,7 @@ static bool wants_attributes(const struct graph_keys *keys, uint64_t kind)
 /* Reads consecutive attributes with lengths of one or two bytes; without values it skips them.
  * Returns where something else begins. */
 static const uint8_t *read_attributes(const struct graph_keys *keys, const uint8_t *at,
-                                      const uint8_t *end, struct graph_values *values)
+                                      const uint8_t *end, struct wanted_values *values)
 {
     enum { HEADER_BYTES_MAX = 3 };
     while (end - at >= HEADER_BYTES_MAX && *at == TAG_ATTRIBUTES) {
@@ -287,13 +208,13 @@ static const uint8_t *read_attributes(const struct graph_keys *keys, const uint8
             break;
         at = content + size;
         if (values != NULL)
-            read_attribute(keys, slice_of(content, size), values);
+            wanted_values_read(&keys->wanted, slice_of(content, size), values);
     }
     return at;
 }
 
 static void read_field(const struct graph_keys *keys, const struct wire_field *field,
-                       struct span_fields *fields, struct graph_values *values)
+                       struct span_fields *fields, struct wanted_values *values)
 {
     struct wire_reader status;
     struct wire_field code;
@@ -312,7 +233,7 @@ static void read_field(const struct graph_keys *keys, const struct wire_field *f
         break;
     case SPAN_ATTRIBUTES:
         if (values != NULL)
-            read_attribute(keys, field->bytes, values);
+            wanted_values_read(&keys->wanted, field->bytes, values);
         break;
     case SPAN_STATUS:
         status = wire_reader_of(field->bytes);
@@ -328,7 +249,7 @@ static void read_field(const struct graph_keys *keys, const struct wire_field *f
 
 /* Attributes are read, into values, when the kind that came before wants them. */
 static void read_span_fields(const struct graph_keys *keys, struct slice content,
-                             struct span_fields *fields, struct graph_values *values)
+                             struct span_fields *fields, struct wanted_values *values)
 {
     enum { FIXED64_BYTES = 1 + 8 };
     struct wire_reader reader = wire_reader_of(content);
@@ -357,14 +278,14 @@ static void read_span_fields(const struct graph_keys *keys, struct slice content
 
 /* Of a span that had attributes before its kind, which protobuf allows. */
 static void read_skipped(const struct graph_keys *keys, struct slice content,
-                         struct graph_values *values)
+                         struct wanted_values *values)
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
     values->has = 0;
     while (wire_next_field(&reader, &field))
         if (field.number == SPAN_ATTRIBUTES)
-            read_attribute(keys, field.bytes, values);
+            wanted_values_read(&keys->wanted, field.bytes, values);
     assert(reader.failure == NULL);
 }
 
@@ -402,33 +323,41 @@ static void read_span(struct graph_reader *reader, struct slice content)
         end_run(reader);
 }
 
-static void read_scope(struct graph_reader *reader, struct slice content)
+static void read_scope(void *arg, struct slice content)
 {
     struct wire_reader spans = wire_reader_of(content);
     struct wire_field field;
     while (wire_next_field(&spans, &field))
         if (field.number == SPANS)
-            read_span(reader, field.bytes);
+            read_span(arg, field.bytes);
     assert(spans.failure == NULL);
 }
 
-static void read_resource(struct graph_reader *reader, struct slice content)
+static void open_resource(void *arg)
 {
+    struct graph_reader *reader = arg;
+    reader->resource.has = 0;
+}
+
+static void read_resource(void *arg, struct slice content)
+{
+    struct graph_reader *reader = arg;
     struct wire_reader attributes = wire_reader_of(content);
     struct wire_field field;
     while (wire_next_field(&attributes, &field))
         if (field.number == RESOURCE_ATTRIBUTES)
-            read_attribute(reader->keys, field.bytes, &reader->resource);
+            wanted_values_read(&reader->keys->wanted, field.bytes, &reader->resource);
     assert(attributes.failure == NULL);
 }
 
-/* All attributes of the resource are read. False: its spans do not count. */
-static bool begin_spans(struct graph_reader *reader)
+/* Without a service name, the spans do not count. */
+static bool begin_spans(void *arg)
 {
+    struct graph_reader *reader = arg;
     struct slice name;
-    if (!has(&reader->resource, reader->keys->service))
+    if (!wanted_values_has(&reader->resource, reader->keys->service))
         return false;
-    if (!text_of(&reader->kept, &reader->resource, reader->keys->service, &name)) {
+    if (!text_of(&reader->names, &reader->resource, reader->keys->service, &name)) {
         reader->unread++;
         return false;
     }
@@ -436,73 +365,26 @@ static bool begin_spans(struct graph_reader *reader)
     return true;
 }
 
-/* The resource may stand anywhere among its scopes, so they are read after it. */
-static void read_whole(struct graph_reader *reader, struct slice message)
+static void forget(void *arg)
 {
-    struct wire_reader fields = wire_reader_of(message);
-    struct wire_field field;
-    while (wire_next_field(&fields, &field))
-        if (field.number == RESOURCE)
-            read_resource(reader, field.bytes);
-    assert(fields.failure == NULL);
-    if (!begin_spans(reader))
-        return;
-    fields = wire_reader_of(message);
-    while (wire_next_field(&fields, &field))
-        if (field.number == SCOPES)
-            read_scope(reader, field.bytes);
-}
-
-/* The same of a message in several parts. */
-static void read_parts(struct graph_reader *reader, const struct rope_field *message)
-{
-    uint64_t end = message->content.at + message->content_bytes;
-    struct rope rope = message->content;
-    struct rope_field field;
-    struct slice content;
-    while (rope_read_field(&rope, end, &field)) {
-        if (field.number != RESOURCE)
-            continue;
-        if (!in_one_piece(reader, &field, &content)) {
-            reader->unread++;
-            return;
-        }
-        read_resource(reader, content);
-    }
-    if (!begin_spans(reader))
-        return;
-    rope = message->content;
-    while (rope_read_field(&rope, end, &field)) {
-        if (field.number != SCOPES)
-            continue;
-        if (in_one_piece(reader, &field, &content))
-            read_scope(reader, content);
-        else
-            reader->unread++;
-    }
+    end_run(arg);
 }
 
 uint64_t graph_reader_read(struct graph_reader *reader, const struct batch *batch)
 {
-    struct rope resources = rope_of(batch);
-    struct rope_field message;
-    assert(batch->signal == TRACES);
+    const struct span_walker walker = {
+        .open = open_resource,
+        .resource = read_resource,
+        .begin = begin_spans,
+        .scope = read_scope,
+        .forget = forget,
+        .arg = reader,
+        .copies = &reader->copies,
+    };
     assert(reader->take != NULL);
     reader->unread = 0;
-    while (rope_read_field(&resources, batch->bytes, &message)) {
-        if (message.number != RESOURCES)
-            continue;
-        struct slice content = rope_contiguous(&message.content, message.content_bytes);
-        reader->resource.has = 0;
-        if (content.size == message.content_bytes)
-            read_whole(reader, content);
-        else
-            read_parts(reader, &message);
-        if (reader->kept.used_bytes > 0) {
-            end_run(reader);
-            arena_clear(&reader->kept);
-        }
-    }
+    uint64_t left_out = span_walk(&walker, batch);
     end_run(reader);
-    return reader->unread;
+    arena_clear(&reader->names);
+    return reader->unread + left_out;
 }

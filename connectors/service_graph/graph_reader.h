@@ -8,32 +8,29 @@
 #include <stdint.h>
 
 #include "connectors/service_graph/graph_store.h"
+#include "connectors/shared/wanted_attributes.h"
 #include "src/base/arena.h"
 #include "src/base/slice.h"
-#include "src/otlp/rope.h"
 
 struct batch;
 struct budget;
 struct error;
 
 enum {
-    GRAPH_KEYS_MAX = 64,         /* different attributes that the configuration names */
     GRAPH_TEXT_BYTES_MAX = 4096, /* longer names and values are cut */
     GRAPH_RUN_MAX = 64,          /* halves that are handed on together */
     GRAPH_RUN_BYTES = 64 * 1024, /* or when they have copied that much */
 };
 
-/* Attributes by their places in the list of all names. */
+/* Attributes by their places among the wanted ones. */
 struct graph_names {
-    uint8_t places[GRAPH_KEYS_MAX];
+    uint8_t places[WANTED_NAMES_MAX];
     size_t count;
 };
 
 /* The attributes that are wanted. Borrows their names. */
 struct graph_keys {
-    struct slice names[GRAPH_KEYS_MAX];
-    unsigned count;
-    uint64_t lengths; /* a bit for each length of a name, modulo 64 */
+    struct wanted_names wanted;
     struct graph_names dimensions;
     struct graph_names peers;
     struct graph_names databases;
@@ -45,12 +42,6 @@ void graph_keys_init(struct graph_keys *keys);
 /* Adds a name to one of the lists, unless it is there. False: there are too many. */
 bool graph_keys_add(struct graph_keys *keys, struct graph_names *list, const char *name);
 
-/* Values of wanted attributes: the first of equal keys counts, as in the Go collector. */
-struct graph_values {
-    uint64_t has;                         /* a bit for each */
-    struct slice encoded[GRAPH_KEYS_MAX]; /* AnyValue */
-};
-
 struct graph_reader {
     const struct graph_keys *keys;
     const struct graph_store *store; /* for hashes */
@@ -58,11 +49,12 @@ struct graph_reader {
     /* Takes a run of halves, which are valid during the call. */
     void (*take)(void *arg, const struct graph_half *halves, size_t count);
     void *arg;
-    struct arena kept; /* copies that live as long as the resource at hand … */
-    struct arena run;  /* … and as long as the run */
-    struct graph_values resource;
+    struct arena copies; /* of what lies in several parts of the batch */
+    struct arena names;  /* of services that are no strings */
+    struct arena run;    /* texts that live as long as the run */
+    struct wanted_values resource;
     struct graph_word service;
-    struct graph_values span;
+    struct wanted_values span;
     uint64_t unread; /* spans that the budget had no room for */
     size_t count;
     struct graph_half halves[GRAPH_RUN_MAX];

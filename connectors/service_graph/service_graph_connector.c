@@ -13,6 +13,7 @@
 #include "connectors/service_graph/graph_metrics.h"
 #include "connectors/service_graph/graph_reader.h"
 #include "connectors/service_graph/graph_store.h"
+#include "connectors/shared/metric_flush.h"
 #include "src/base/budget.h"
 #include "src/base/clock.h"
 #include "src/base/counter.h"
@@ -137,7 +138,7 @@ struct service_graph_shared {
     struct graph_keys keys;
     struct graph_page page;
     double bounds[BOUNDS_MAX];
-    struct slice labels[GRAPH_SIDES][GRAPH_KEYS_MAX]; /* in label_bytes */
+    struct slice labels[GRAPH_SIDES][WANTED_NAMES_MAX]; /* in label_bytes */
     uint8_t *label_bytes;
     /* Under the lock. */
     pthread_mutex_t lock;
@@ -157,23 +158,12 @@ struct service_graph {
     struct timer flush_timer;
     struct timer expire_timer;
     struct timer clean_timer;
-    struct lane_job flush_job; /* the next piece */
     struct lane_job expire_job;
     struct lane_job clean_job;
+    struct metric_flush flush;
     size_t flush_at;
     size_t clean_at;
-    uint64_t flush_wall_ns;
-    unsigned offers; /* pieces whose receipts are pending */
-    bool is_flushing;
-    bool is_wanted; /* another flush, after this one */
     bool is_stopping;
-};
-
-/* A piece in the pipelines downstream. */
-struct graph_offer {
-    struct receipt receipt;
-    struct service_graph *owner;
-    uint64_t points;
 };
 
 extern const struct component_factory service_graph_connector_factory;
@@ -243,7 +233,7 @@ static bool add_names(struct graph_keys *keys, struct graph_names *list,
                              "dimensions, virtual_node_peer_attributes and "
                              "database_name_attributes name more than %d different attributes; "
                              "name fewer",
-                             (int)GRAPH_KEYS_MAX - 1) ||
+                             (int)WANTED_NAMES_MAX - 1) ||
                    error_at_index(error, i) || error_at(error, key);
     return true;
 }
@@ -297,12 +287,12 @@ static void make_labels(struct service_graph_shared *shared)
     const struct graph_names *dimensions = &keys->dimensions;
     size_t size = 0;
     for (size_t i = 0; i < dimensions->count; i++)
-        size += PREFIX_BYTES + keys->names[dimensions->places[i]].size;
+        size += PREFIX_BYTES + keys->wanted.names[dimensions->places[i]].size;
     shared->label_bytes = mem_alloc(GRAPH_SIDES * size);
     uint8_t *at = shared->label_bytes;
     for (unsigned side = 0; side < GRAPH_SIDES; side++) {
         for (size_t i = 0; i < dimensions->count; i++) {
-            struct slice name = keys->names[dimensions->places[i]];
+            struct slice name = keys->wanted.names[dimensions->places[i]];
             memcpy(at, prefixes[side], PREFIX_BYTES);
             if (name.size > 0)
                 memcpy(at + PREFIX_BYTES, name.data, name.size);
@@ -356,93 +346,37 @@ static void *service_graph_share(const struct component *first, unsigned lanes, 
 
 /* Flushing, on lane 0 */
 
-static void begin_flush(struct service_graph *self);
-
-/* Nothing is on its way any more: frees what is charged to the budget. */
-static void end_stop(struct service_graph *self)
+static enum metric_piece write_piece(struct component *component, uint64_t wall_ns, bool is_first,
+                                     struct batch **ret_batch)
 {
+    struct service_graph *self = service_graph_of(component);
     struct service_graph_shared *shared = shared_of(self);
+    pthread_mutex_lock(&shared->lock);
+    if (is_first) {
+        self->flush_at = 0;
+        shared->has_news = false;
+    }
+    enum metric_piece piece = graph_metrics_write(&shared->store, &shared->page, wall_ns,
+                                                  component->budget, &self->flush_at, ret_batch);
+    pthread_mutex_unlock(&shared->lock);
+    return piece;
+}
+
+/* While it stops: frees what is charged to the budget. If another lane has just asked for a flush,
+ * that one ends here again. */
+static void on_idle(struct component *component)
+{
+    struct service_graph *self = service_graph_of(component);
+    struct service_graph_shared *shared = shared_of(self);
+    if (!self->is_stopping)
+        return;
     pthread_mutex_lock(&shared->lock);
     bool is_waking = shared->is_waking;
     if (!is_waking)
         graph_store_clear(&shared->store);
     pthread_mutex_unlock(&shared->lock);
     if (!is_waking)
-        component_stopped(&self->base);
-}
-
-/* Begins the next flush, if one is wanted and nothing of the last one is left. */
-static void go_on(struct service_graph *self)
-{
-    if (self->is_flushing || self->offers > 0)
-        return;
-    if (self->is_wanted)
-        begin_flush(self);
-    else if (self->is_stopping)
-        end_stop(self);
-}
-
-static void on_offered(struct receipt *receipt, const struct outcome *outcome, void *arg)
-{
-    struct graph_offer *offer = arg;
-    struct service_graph *self = offer->owner;
-    assert(receipt == &offer->receipt);
-    if (outcome->verdict != ACCEPTED)
-        log_error(&self->base.logger, "failed to flush metrics",
-                  log_text("error", outcome->message),
-                  log_int("data_points", (int64_t)offer->points));
-    mem_free(offer);
-    assert(self->offers > 0);
-    self->offers--;
-    go_on(self);
-}
-
-/* Writes one piece and hands it on. */
-static void flush_piece(void *arg)
-{
-    struct service_graph *self = arg;
-    struct service_graph_shared *shared = shared_of(self);
-    struct batch *batch = NULL;
-    assert(self->is_flushing);
-    pthread_mutex_lock(&shared->lock);
-    enum graph_written written =
-        graph_metrics_write(&shared->store, &shared->page, self->flush_wall_ns, self->base.budget,
-                            &self->flush_at, &batch);
-    pthread_mutex_unlock(&shared->lock);
-    if (written != GRAPH_WRITTEN) {
-        if (written == GRAPH_NO_ROOM)
-            log_error(&self->base.logger, "failed to flush metrics",
-                      log_text("error", "the memory budget has no room for them; they are sent at "
-                                        "the next flush"));
-        self->is_flushing = false;
-        go_on(self);
-        return;
-    }
-    struct graph_offer *offer = mem_zalloc(sizeof(*offer));
-    offer->owner = self;
-    offer->points = batch->items;
-    receipt_init(&offer->receipt, on_offered, offer);
-    self->offers++;
-    lane_rest(self->base.lane);
-    lane_defer(self->base.lane, &self->flush_job);
-    outlet_offer(self->base.outlets[METRICS], batch, &offer->receipt);
-    batch_unref(batch);
-}
-
-/* One at a time: while metrics of the last one are on their way, further ones are put together. */
-static void begin_flush(struct service_graph *self)
-{
-    struct service_graph_shared *shared = shared_of(self);
-    self->is_wanted = self->is_flushing || self->offers > 0;
-    if (self->is_wanted)
-        return;
-    self->is_flushing = true;
-    self->flush_at = 0;
-    self->flush_wall_ns = clock_wall_ns();
-    pthread_mutex_lock(&shared->lock);
-    shared->has_news = false;
-    pthread_mutex_unlock(&shared->lock);
-    flush_piece(self);
+        component_stopped(component);
 }
 
 static void on_flush_time(struct timer *timer, void *arg)
@@ -451,7 +385,7 @@ static void on_flush_time(struct timer *timer, void *arg)
     const struct service_graph_config *config = self->base.config;
     assert(timer == &self->flush_timer);
     lane_timer_start(self->base.lane, timer, config->metrics_flush_interval_ns);
-    begin_flush(self);
+    metric_flush_ask(&self->flush);
 }
 
 /* Another lane has had a request, and metrics are sent on after each. */
@@ -462,14 +396,14 @@ static void on_wake(struct lane_task *task)
     pthread_mutex_lock(&shared->lock);
     shared->is_waking = false;
     pthread_mutex_unlock(&shared->lock);
-    begin_flush(shared->flusher);
+    metric_flush_ask(&shared->flusher->flush);
 }
 
 static void flush_now(struct service_graph *self)
 {
     struct service_graph_shared *shared = shared_of(self);
     if (shared->flusher == self) {
-        begin_flush(self);
+        metric_flush_ask(&self->flush);
         return;
     }
     pthread_mutex_lock(&shared->lock);
@@ -570,7 +504,7 @@ static bool service_graph_create(struct component *component, struct error *erro
     timer_init(&self->flush_timer, on_flush_time, self);
     timer_init(&self->expire_timer, on_expire_time, self);
     timer_init(&self->clean_timer, on_clean_time, self);
-    self->flush_job = (struct lane_job){.fn = flush_piece, .arg = self};
+    metric_flush_init(&self->flush, component, write_piece, on_idle);
     self->expire_job = (struct lane_job){.fn = expire, .arg = self};
     self->clean_job = (struct lane_job){.fn = clean, .arg = self};
     shared->wake.fn = on_wake;
@@ -645,8 +579,10 @@ static void service_graph_stop(struct component *component)
     bool has_news = shared->has_news;
     pthread_mutex_unlock(&shared->lock);
     self->is_stopping = true;
-    self->is_wanted |= has_news;
-    go_on(self);
+    if (has_news)
+        metric_flush_ask(&self->flush);
+    else
+        metric_flush_finish(&self->flush);
 }
 
 static const char *const service_graph_aliases[] = {"servicegraph", NULL};

@@ -315,7 +315,7 @@ static void run(struct slice request, size_t part_bytes, bool writes)
     buffer_unref(buffer);
     if (writes)
         work_begin();
-    while (writes && graph_metrics_write(&store, &page, 1, &budget, &at, &batch) == GRAPH_WRITTEN) {
+    while (writes && graph_metrics_write(&store, &page, 1, &budget, &at, &batch) == PIECE_WRITTEN) {
         work_produced(batch->bytes);
         batch_unref(batch);
     }

@@ -44,7 +44,7 @@ static void check_metrics(const struct graph *graph, struct budget *budget)
     uint64_t points = 0;
     uint64_t failed = 0;
     struct graph_series *series;
-    while (graph_metrics_write(&graph->store, &page, 1, budget, &at, &batch) == GRAPH_WRITTEN) {
+    while (graph_metrics_write(&graph->store, &page, 1, budget, &at, &batch) == PIECE_WRITTEN) {
         struct slice bytes = joined_parts(batch);
         bool is_sound = otlp_check(METRICS, bytes, &figures, &reason);
         assert(is_sound);
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     graph_store_init(&graph.store, &settings, &budget);
     graph_keys_init(&keys);
     if ((data[0] & 32) != 0)
-        keys.names[keys.service] = slice_of_text("a");
+        keys.wanted.names[keys.service] = slice_of_text("a");
     bool is_added = graph_keys_add(&keys, &keys.dimensions, "a") &&
                     graph_keys_add(&keys, &keys.dimensions, "b") &&
                     graph_keys_add(&keys, &keys.databases, "b") &&
