@@ -55,6 +55,11 @@ static inline bool reserve(struct nested_output *output, size_t bytes)
     return (has_room && output->refused_bytes == 0) || grow(output, bytes);
 }
 
+bool nested_output_has_room(struct nested_output *output, size_t bytes)
+{
+    return reserve(output, bytes);
+}
+
 static inline void put_varint(struct buffer *buffer, uint64_t value)
 {
     uint8_t *at = buffer->data + buffer->size;

@@ -29,6 +29,9 @@ size_t nested_output_size(const struct nested_output *output);
 /* Takes back everything from that size on. */
 void nested_output_cut(struct nested_output *output, size_t size);
 
+/* Makes room for that many more bytes. False: refused, now or before. */
+bool nested_output_has_room(struct nested_output *output, size_t bytes);
+
 void nested_put_number(struct nested_output *output, uint32_t number, uint64_t value);
 void nested_put_fixed64(struct nested_output *output, uint32_t number, uint64_t value);
 void nested_put_bytes(struct nested_output *output, uint32_t number, struct slice bytes);

@@ -126,6 +126,27 @@ struct batch *metric_writer_finish(struct metric_writer *writer)
     return batch;
 }
 
+struct metric_writer_mark metric_writer_mark(const struct metric_writer *writer)
+{
+    return (struct metric_writer_mark){*writer, metric_writer_size(writer)};
+}
+
+void metric_writer_undo(struct metric_writer *writer, const struct metric_writer_mark *mark)
+{
+    struct nested_output output = writer->output;
+    output.refused_bytes = 0;
+    nested_output_cut(&output, mark->size);
+    *writer = mark->writer;
+    writer->output = output;
+}
+
+bool metric_writer_is_whole(struct metric_writer *writer)
+{
+    /* Each message that ends may need room for a longer length. */
+    enum { OPEN_MESSAGES = 4 };
+    return nested_output_has_room(&writer->output, OPEN_MESSAGES * WIRE_VARINT_BYTES_MAX);
+}
+
 /* Encoded KeyValues, fields 1, as fields `number`. Both tags take one byte. */
 static void put_attributes(struct metric_writer *writer, uint32_t number, struct slice attributes)
 {
@@ -185,6 +206,15 @@ void metric_writer_begin_metric(struct metric_writer *writer, const struct metri
         nested_put_number(output, DATA_IS_MONOTONIC, 1);
 }
 
+static void put_id(struct nested_output *output, uint32_t number, const uint8_t *id, size_t size)
+{
+    uint8_t used = 0;
+    for (size_t i = 0; i < size; i++)
+        used |= id[i];
+    if (used != 0)
+        nested_put_bytes(output, number, slice_of(id, size));
+}
+
 static void put_exemplars(struct metric_writer *writer, const struct point_head *head)
 {
     struct nested_output *output = &writer->output;
@@ -194,12 +224,8 @@ static void put_exemplars(struct metric_writer *writer, const struct point_head 
         struct nested_message message = nested_put_begin(output, number, SMALL_LENGTH_BYTES);
         nested_put_fixed64(output, EXEMPLAR_TIME, exemplar->time_ns);
         nested_put_fixed64(output, EXEMPLAR_AS_DOUBLE, double_bits(exemplar->value));
-        if (exemplar->has_trace) {
-            nested_put_bytes(output, EXEMPLAR_SPAN_ID,
-                             slice_of(exemplar->span_id, sizeof(exemplar->span_id)));
-            nested_put_bytes(output, EXEMPLAR_TRACE_ID,
-                             slice_of(exemplar->trace_id, sizeof(exemplar->trace_id)));
-        }
+        put_id(output, EXEMPLAR_SPAN_ID, exemplar->span_id, sizeof(exemplar->span_id));
+        put_id(output, EXEMPLAR_TRACE_ID, exemplar->trace_id, sizeof(exemplar->trace_id));
         put_attributes(writer, EXEMPLAR_ATTRIBUTES, exemplar->attributes);
         nested_put_end(output, message);
     }

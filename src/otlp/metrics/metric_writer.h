@@ -54,6 +54,18 @@ size_t metric_writer_size(const struct metric_writer *writer);
 struct batch *metric_writer_finish(struct metric_writer *writer)
     __attribute__((warn_unused_result));
 
+/* To take back what was put since _mark: when it was refused, so that the rest can be finished, or
+ * when it has become too much. */
+struct metric_writer_mark {
+    struct metric_writer writer;
+    size_t size;
+};
+struct metric_writer_mark metric_writer_mark(const struct metric_writer *writer);
+void metric_writer_undo(struct metric_writer *writer, const struct metric_writer_mark *mark);
+/* False: bytes were refused since the last mark or the beginning. True: nothing more is needed to
+ * finish the request. */
+bool metric_writer_is_whole(struct metric_writer *writer);
+
 /* attributes: encoded KeyValues, each as field 1 (as in Resource); see metric_attribute_put_…. */
 void metric_writer_begin_resource(struct metric_writer *writer, struct slice attributes);
 void metric_writer_begin_scope(struct metric_writer *writer, struct slice name,
@@ -74,9 +86,8 @@ struct point_exemplar {
     struct slice attributes; /* filtered ones, as for resources */
     uint64_t time_ns;
     double value;
-    uint8_t trace_id[16];
+    uint8_t trace_id[16]; /* all zero: none */
     uint8_t span_id[8];
-    bool has_trace; /* trace_id and span_id are written */
 };
 
 /* What all kinds of data points have. */

@@ -70,7 +70,7 @@ static struct batch *write_all(struct metric_writer *writer, struct budget *budg
 {
     struct nested_output scratch = {.buffer = NULL};
     struct point_exemplar exemplars[2] = {
-        {.time_ns = 9, .value = 1.5, .has_trace = true, .trace_id = {1}, .span_id = {2}},
+        {.time_ns = 9, .value = 1.5, .trace_id = {1}, .span_id = {2}},
         {.time_ns = 8, .value = 2.5}};
     metric_writer_init(writer, budget);
     metric_writer_begin_resource(writer, attributes_of(&scratch, "service.name", "shop"));
@@ -201,6 +201,48 @@ static void requests_have_what_was_put(void **state)
     budget_fini(&budget);
 }
 
+static void what_was_refused_can_be_taken_back(void **state)
+{
+    struct metric_writer writer;
+    struct budget budget;
+    struct batch_part whole;
+    (void)state;
+    budget_init(&budget, 4000);
+    metric_writer_init(&writer, &budget);
+    metric_writer_begin_resource(&writer, slice_of(NULL, 0));
+    metric_writer_begin_scope(&writer, TEXT("s"), slice_of(NULL, 0));
+    metric_writer_begin_metric(&writer,
+                               &(struct metric_head){.name = TEXT("g"), .kind = METRIC_GAUGE});
+    size_t points = 0;
+    for (;;) {
+        struct metric_writer_mark mark = metric_writer_mark(&writer);
+        metric_writer_begin_metric(&writer,
+                                   &(struct metric_head){.name = TEXT("g"), .kind = METRIC_GAUGE});
+        metric_writer_put_double(&writer, &(struct point_head){.time_ns = 1}, 1);
+        if (!metric_writer_is_whole(&writer)) {
+            metric_writer_undo(&writer, &mark);
+            break;
+        }
+        points++;
+    }
+    assert_true(points > 10);
+    struct batch *batch = metric_writer_finish(&writer);
+    assert_non_null(batch);
+    assert_int_equal(batch->items, points);
+    assert_true(batch_join(batch, NULL, &whole));
+    request *read =
+        opentelemetry__proto__collector__metrics__v1__export_metrics_service_request__unpack(
+            NULL, whole.bytes.size, whole.bytes.data);
+    assert_non_null(read);
+    assert_int_equal(read->resource_metrics[0]->scope_metrics[0]->n_metrics, points + 1);
+    opentelemetry__proto__collector__metrics__v1__export_metrics_service_request__free_unpacked(
+        read, NULL);
+    buffer_unref(whole.owner);
+    batch_unref(batch);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+}
+
 static void nothing_put_is_an_empty_batch(void **state)
 {
     struct metric_writer writer;
@@ -245,6 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_have_what_was_put),
+        cmocka_unit_test(what_was_refused_can_be_taken_back),
         cmocka_unit_test(nothing_put_is_an_empty_batch),
         cmocka_unit_test(a_refusal_loses_one_request_and_charges_nothing),
     };
