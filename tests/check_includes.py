@@ -55,6 +55,7 @@ FLOORS = (
     ("receivers/jaeger", "jaeger: gRPC, Thrift over HTTP and UDP"),
     ("connectors/shared", "what connectors share"),
     ("connectors", "forward"),
+    ("connectors/exceptions", "exceptions: counted and logged"),
     ("connectors/service_graph", "service_graph: requests between services, counted and timed"),
     ("processors/shared", "what processors share"),
     ("processors", "batch, memory_limiter, profile_limits, resource"),

@@ -58,6 +58,7 @@ extern const struct component_factory test_receiver_factory;
 extern const struct component_factory test_processor_factory;
 extern const struct component_factory test_exporter_factory;
 extern const struct component_factory batch_processor_factory;
+extern const struct component_factory exceptions_connector_factory;
 extern const struct component_factory forward_connector_factory;
 extern const struct component_factory service_graph_connector_factory;
 extern const struct component_factory memory_limiter_processor_factory;
@@ -384,6 +385,7 @@ const struct component_factory *const test_components[] = {
     &test_processor_factory,
     &test_exporter_factory,
     &test_connector_factory,
+    &exceptions_connector_factory,
     &forward_connector_factory,
     &service_graph_connector_factory,
     &batch_processor_factory,

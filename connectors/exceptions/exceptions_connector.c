@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* exceptions: counts the exceptions that spans have as events, and makes log records of them. One
+ * instance per lane and kind of output, on its lane.
+ *
+ * Metrics: the instances of all lanes count in one store under a lock, which is taken once for each
+ * exception. Lane 0 sends all counts on, once a second while requests of traces come in.
+ *
+ * Logs: each request becomes log records, whose outcome is that of the request. Those of large
+ * requests are written by the lane's helper. */
+#include <assert.h>
+#include <stdatomic.h>
+
+#include <pthread.h>
+
+#include "connectors/exceptions/exception_logs.h"
+#include "connectors/exceptions/exception_reader.h"
+#include "connectors/exceptions/exception_series.h"
+#include "connectors/shared/metric_flush.h"
+#include "src/base/budget.h"
+#include "src/base/clock.h"
+#include "src/base/counter.h"
+#include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/config/field.h"
+#include "src/core/batch.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
+
+#define FLUSH_NS ((uint64_t)1 * NS_PER_S)
+
+struct dimension_config {
+    const char *name;
+    const struct config_value *standard; /* NULL: none */
+};
+
+struct exceptions_config {
+    struct config_sections dimensions;
+    struct exemplars_config {
+        bool enabled;
+    } exemplars;
+    uint64_t aggregation_cardinality_limit;
+};
+
+static const struct config_field dimension_fields[] = {
+    CONFIG_TEXT(struct dimension_config, name, "name", NULL,
+                "The attribute: of the span, else of the exception, else of the resource."),
+    CONFIG_VALUE(struct dimension_config, standard, "default",
+                 "Its value, a string, where it is absent; without it the attribute is left out."),
+    CONFIG_END,
+};
+
+static const struct config_field exemplars_fields[] = {
+    CONFIG_BOOL(struct exemplars_config, enabled, "enabled", "false",
+                "Add the span's ids to the metrics, at most 8 for each series and second."),
+    CONFIG_END,
+};
+
+static const struct config_field exceptions_fields[] = {
+    {CONFIG_ROW(struct exceptions_config, dimensions, struct config_sections, CONFIG_TYPE_SECTIONS,
+                "dimensions", "[{name: exception.type}, {name: exception.message}]",
+                "Attributes beside service.name, span.name, span.kind and status.code."),
+     .fields = dimension_fields, .section_size = sizeof(struct dimension_config)},
+    CONFIG_SECTION(struct exceptions_config, exemplars, struct exemplars_config, "exemplars",
+                   exemplars_fields, NULL, "Exemplars of the metrics."),
+    CONFIG_COUNT(struct exceptions_config, aggregation_cardinality_limit,
+                 "aggregation_cardinality_limit", "10000", 0, UINT32_MAX,
+                 "Series of the metrics. What lies beyond is counted in one series with the "
+                 "attribute otel.metric.overflow. 0: no limit."),
+    CONFIG_END,
+};
+
+struct exceptions_counters {
+    counter consumed[SIGNAL_KINDS]; /* first: tests read it */
+    counter uncounted;
+    counter unlogged;
+};
+
+static const struct counter_row exceptions_counters[] = {
+    COUNTER_BY_SIGNAL(struct exceptions_counters, consumed, COUNTER_SUM,
+                      "spanflame_connector_consumed_%s", SIGNAL_TRACES, NULL, NULL,
+                      "Items passed to the connector, without refused ones."),
+    COUNTER(struct exceptions_counters, uncounted, COUNTER_SUM, "spanflame_exceptions_uncounted",
+            "Exceptions that were not counted, for want of memory."),
+    COUNTER(struct exceptions_counters, unlogged, COUNTER_SUM, "spanflame_exceptions_unlogged",
+            "Exceptions without a log record, since those of the request took 16 times its bytes."),
+    COUNTER_END,
+};
+
+/* What all instances share. */
+struct exceptions_shared {
+    struct exception_keys keys; /* constant */
+    _Atomic bool has_requests;  /* some came since the last flush */
+    pthread_mutex_t lock;
+    struct exception_store store; /* under the lock */
+};
+
+struct exceptions {
+    struct component base;
+    bool is_stopping;
+    /* Of metrics. */
+    struct exception_reader reader;
+    struct arena texts;
+    uint64_t uncounted; /* of the request at hand */
+    struct timer flush_timer;
+    struct metric_flush flush; /* of lane 0 */
+    size_t flush_at;
+    /* Of logs: requests that are with the helper. */
+    unsigned helped;
+};
+
+/* A request whose records are made, or on their way. Has a reference to the batch. */
+struct logs_request {
+    struct helper_work work; /* first */
+    struct exceptions *owner;
+    struct batch *batch;
+    struct receipt *outer;
+    struct exception_logs logs;
+    struct receipt receipt;
+};
+
+extern const struct component_factory exceptions_connector_factory;
+
+static struct exceptions *exceptions_of(struct component *component)
+{
+    assert(component->factory == &exceptions_connector_factory);
+    return (struct exceptions *)component;
+}
+
+static struct exceptions_shared *shared_of(const struct exceptions *self)
+{
+    assert(self->base.shared != NULL);
+    return self->base.shared;
+}
+
+static bool read_keys(const struct exceptions_config *config, struct exception_keys *keys,
+                      struct error *error)
+{
+    static const char *const reserved[] = {"service.name", "span.kind", "span.name", "status.code"};
+    const struct dimension_config *rows = config->dimensions.items;
+    exception_keys_init(keys);
+    for (size_t i = 0; i < config->dimensions.count; i++) {
+        const struct config_value *standard = rows[i].standard;
+        bool has_standard = standard != NULL && standard->type != CONFIG_VALUE_NULL;
+        bool is_double = false;
+        for (size_t k = 0; k < sizeof(reserved) / sizeof(reserved[0]); k++)
+            is_double |= strcmp(rows[i].name, reserved[k]) == 0;
+        for (size_t k = 0; k < i; k++)
+            is_double |= strcmp(rows[i].name, rows[k].name) == 0;
+        if (is_double)
+            return error_set(error, "duplicate dimension name \"%s\"", rows[i].name) ||
+                   error_at(error, "name") || error_at_index(error, i) ||
+                   error_at(error, "dimensions");
+        if (has_standard && standard->type != CONFIG_VALUE_TEXT)
+            return error_set(error, "expected a string; write it in quotes") ||
+                   error_at(error, "default") || error_at_index(error, i) ||
+                   error_at(error, "dimensions");
+        if (!exception_keys_add(keys, rows[i].name, has_standard ? standard->text : NULL))
+            return error_set(error, "found more than %d dimensions; name fewer",
+                             (int)WANTED_NAMES_MAX - 2) ||
+                   error_at_index(error, i) || error_at(error, "dimensions");
+    }
+    return true;
+}
+
+static bool exceptions_check(const void *section, struct error *error)
+{
+    struct exception_keys keys;
+    return read_keys(section, &keys, error);
+}
+
+static void *exceptions_share(const struct component *first, unsigned lanes, struct error *error)
+{
+    const struct exceptions_config *config = first->config;
+    struct exceptions_shared *shared = mem_zalloc(sizeof(*shared));
+    (void)lanes;
+    bool is_valid = read_keys(config, &shared->keys, error);
+    assert(is_valid); /* checked before */
+    pthread_mutex_init(&shared->lock, NULL);
+    exception_store_init(&shared->store, config->aggregation_cardinality_limit,
+                         config->exemplars.enabled, first->budget);
+    return shared;
+}
+
+static void exceptions_unshare(void *arg)
+{
+    struct exceptions_shared *shared = arg;
+    exception_store_clear(&shared->store);
+    pthread_mutex_destroy(&shared->lock);
+    mem_free(shared);
+}
+
+/* Metrics */
+
+static enum metric_piece write_piece(struct component *component, uint64_t wall_ns, bool is_first,
+                                     struct batch **ret_batch)
+{
+    struct exceptions *self = exceptions_of(component);
+    struct exceptions_shared *shared = shared_of(self);
+    if (is_first) {
+        self->flush_at = 0;
+        atomic_store(&shared->has_requests, false);
+    }
+    pthread_mutex_lock(&shared->lock);
+    enum metric_piece piece =
+        exception_store_write(&shared->store, wall_ns, &self->flush_at, ret_batch);
+    pthread_mutex_unlock(&shared->lock);
+    return piece;
+}
+
+static void on_idle(struct component *component)
+{
+    struct exceptions *self = exceptions_of(component);
+    struct exceptions_shared *shared = shared_of(self);
+    if (!self->is_stopping)
+        return;
+    pthread_mutex_lock(&shared->lock);
+    exception_store_clear(&shared->store);
+    pthread_mutex_unlock(&shared->lock);
+    component_stopped(component);
+}
+
+static void on_flush_time(struct timer *timer, void *arg)
+{
+    struct exceptions *self = arg;
+    lane_timer_start(self->base.lane, timer, FLUSH_NS);
+    if (atomic_load(&shared_of(self)->has_requests))
+        metric_flush_ask(&self->flush);
+}
+
+static void count_exception(void *arg, const struct exception *exception)
+{
+    struct exceptions *self = arg;
+    struct exceptions_shared *shared = shared_of(self);
+    struct exception_point point;
+    bool is_counted =
+        exception_point_make(&shared->store, &shared->keys, exception, &self->texts, &point);
+    if (is_counted) {
+        pthread_mutex_lock(&shared->lock);
+        is_counted = exception_store_add(&shared->store, &point);
+        pthread_mutex_unlock(&shared->lock);
+    }
+    self->uncounted += !is_counted;
+    arena_clear(&self->texts);
+}
+
+static void consume_for_metrics(struct exceptions *self, struct batch *batch,
+                                struct receipt *receipt)
+{
+    struct exceptions_counters *counters = self->base.counters;
+    self->uncounted = 0;
+    uint64_t unread = exception_reader_read(&self->reader, batch);
+    counter_add(&counters->uncounted, self->uncounted + unread);
+    atomic_store(&shared_of(self)->has_requests, true);
+    counter_add(&counters->consumed[TRACES], batch->items);
+    receipt_resolve(receipt, &outcome_accepted);
+}
+
+/* Logs */
+
+static void end_logs(struct logs_request *request, const struct outcome *outcome)
+{
+    struct exceptions_counters *counters = request->owner->base.counters;
+    if (outcome->verdict == ACCEPTED)
+        counter_add(&counters->consumed[TRACES], request->batch->items);
+    receipt_resolve(request->outer, outcome);
+    batch_unref(request->batch);
+    exception_logs_fini(&request->logs);
+    mem_free(request);
+}
+
+/* The spans end here: what the pipelines downstream say of some log records is not about them. But
+ * if they do not take them, the client may send the spans again. */
+static void on_answered(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct logs_request *request = arg;
+    struct outcome joined = *outcome;
+    assert(receipt == &request->receipt);
+    if (outcome->verdict == ACCEPTED)
+        joined = outcome_accepted;
+    joined.verdict = outcome->verdict == ACCEPTED ? ACCEPTED : REFUSED;
+    joined.rejected_items = 0;
+    joined.invalid_items = 0;
+    joined.too_large_items = 0;
+    joined.delivered_items = 0;
+    joined.owed = 0;
+    joined.is_kept = false;
+    end_logs(request, &joined);
+}
+
+static void give_logs(struct logs_request *request)
+{
+    struct exceptions *self = request->owner;
+    struct exceptions_counters *counters = self->base.counters;
+    struct exception_logs *logs = &request->logs;
+    if (logs->has_failed) {
+        struct outcome outcome = outcome_busy("the memory budget has no room for log records");
+        outcome.reason = LOSS_MEMORY;
+        end_logs(request, &outcome);
+        return;
+    }
+    counter_add(&counters->unlogged, logs->dropped);
+    if (logs->batches_count == 0) {
+        end_logs(request, &outcome_accepted);
+        return;
+    }
+    receipt_init(&request->receipt, on_answered, request);
+    receipt_expect(&request->receipt, (unsigned)logs->batches_count - 1);
+    /* The last answer frees the request. */
+    size_t count = logs->batches_count;
+    struct batch **batches = logs->batches;
+    logs->batches = NULL;
+    logs->batches_count = 0;
+    for (size_t i = 0; i < count; i++) {
+        outlet_offer(self->base.outlets[LOGS], batches[i], &request->receipt);
+        batch_unref(batches[i]);
+    }
+    mem_free((void *)batches);
+}
+
+static void make_logs(struct helper_work *work)
+{
+    struct logs_request *request = (struct logs_request *)work;
+    struct exceptions *self = request->owner;
+    exception_logs_make(&request->logs, &shared_of(self)->keys, request->batch, self->base.budget);
+}
+
+static void on_made(struct helper_work *work)
+{
+    struct logs_request *request = (struct logs_request *)work;
+    struct exceptions *self = request->owner;
+    give_logs(request);
+    assert(self->helped > 0);
+    self->helped--;
+    if (self->is_stopping && self->helped == 0)
+        component_stopped(&self->base);
+}
+
+static void consume_for_logs(struct exceptions *self, struct batch *batch, struct receipt *receipt)
+{
+    struct logs_request *request = mem_zalloc(sizeof(*request));
+    request->work = (struct helper_work){.run = make_logs, .done = on_made};
+    request->owner = self;
+    request->batch = batch_ref(batch);
+    request->outer = receipt;
+    if (batch->bytes >= HELPED_BYTES_MIN) {
+        assert(!self->is_stopping);
+        self->helped++;
+        lane_help(self->base.lane, &request->work);
+        return;
+    }
+    make_logs(&request->work);
+    give_logs(request);
+}
+
+/* Life */
+
+/* Whether it sends the metrics on. */
+static bool is_flusher(const struct exceptions *self)
+{
+    return self->base.output == METRICS && lane_index(self->base.lane) == 0;
+}
+
+static bool exceptions_create(struct component *component, struct error *error)
+{
+    struct exceptions *self = exceptions_of(component);
+    (void)error;
+    exception_reader_init(&self->reader, &shared_of(self)->keys, component->budget);
+    self->reader.take = count_exception;
+    self->reader.arg = self;
+    arena_init_charged(&self->texts, SIZE_MAX / 2, component->budget);
+    timer_init(&self->flush_timer, on_flush_time, self);
+    metric_flush_init(&self->flush, component, write_piece, on_idle);
+    return true;
+}
+
+static bool exceptions_start(struct component *component, struct error *error)
+{
+    struct exceptions *self = exceptions_of(component);
+    (void)error;
+    if (is_flusher(self))
+        lane_timer_start(component->lane, &self->flush_timer, FLUSH_NS);
+    return true;
+}
+
+static void exceptions_consume(struct component *component, struct batch *batch,
+                               struct receipt *receipt)
+{
+    struct exceptions *self = exceptions_of(component);
+    assert(batch->signal == TRACES);
+    if (batch->parts_count > 1 && !batch->is_acknowledged &&
+        !budget_has_room(component->budget, batch->bytes)) {
+        struct outcome outcome = outcome_busy("the memory budget has no room to read spans");
+        outcome.reason = LOSS_MEMORY;
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    if (component->output == METRICS)
+        consume_for_metrics(self, batch, receipt);
+    else
+        consume_for_logs(self, batch, receipt);
+}
+
+/* The last counts go on before the pipelines downstream stop. */
+static void exceptions_stop(struct component *component)
+{
+    struct exceptions *self = exceptions_of(component);
+    lane_timer_stop(component->lane, &self->flush_timer);
+    self->is_stopping = true;
+    if (is_flusher(self) && atomic_load(&shared_of(self)->has_requests))
+        metric_flush_ask(&self->flush);
+    else if (is_flusher(self))
+        metric_flush_finish(&self->flush);
+    else if (self->helped == 0)
+        component_stopped(component);
+}
+
+const struct component_factory exceptions_connector_factory = {
+    .type = "exceptions",
+    .kind = CONNECTOR,
+    .stability = "alpha",
+    .connects = {[TRACES] = SIGNAL_METRICS | SIGNAL_LOGS},
+    .instance_size = sizeof(struct exceptions),
+    .config_size = sizeof(struct exceptions_config),
+    .fields = exceptions_fields,
+    .counters_size = sizeof(struct exceptions_counters),
+    .counters = exceptions_counters,
+    .check = exceptions_check,
+    .share = exceptions_share,
+    .unshare = exceptions_unshare,
+    .create = exceptions_create,
+    .start = exceptions_start,
+    .consume = exceptions_consume,
+    .stop = exceptions_stop,
+};
