@@ -56,6 +56,7 @@ FLOORS = (
     ("connectors/shared", "what connectors share"),
     ("connectors", "forward"),
     ("connectors/exceptions", "exceptions: counted and logged"),
+    ("connectors/profile_metrics", "profile_metrics: what samples measure, as metrics"),
     ("connectors/service_graph", "service_graph: requests between services, counted and timed"),
     ("processors/shared", "what processors share"),
     ("processors", "batch, memory_limiter, profile_limits, resource"),

@@ -68,13 +68,15 @@ static void put_piece(void *arg)
         go_on(flush);
         return;
     }
+    lane_rest(owner->lane);
+    lane_defer(owner->lane, &flush->next);
+    if (batch == NULL)
+        return;
     struct metric_offer *offer = mem_zalloc(sizeof(*offer));
     offer->flush = flush;
     offer->points = batch->items;
     receipt_init(&offer->receipt, on_answered, offer);
     flush->offers++;
-    lane_rest(owner->lane);
-    lane_defer(owner->lane, &flush->next);
     outlet_offer(owner->outlets[METRICS], batch, &offer->receipt);
     batch_unref(batch);
 }

@@ -18,8 +18,8 @@ enum metric_piece { PIECE_WRITTEN, PIECE_END, PIECE_NO_ROOM };
 struct metric_flush {
     struct component *owner;
     /* Writes the next piece, from the first one on when is_first is set. wall_ns: Unix time of the
-     * flush. The caller owns *ret_batch. PIECE_END: there is none. PIECE_NO_ROOM: the budget
-     * refuses; the flush ends. */
+     * flush. The caller owns *ret_batch; with PIECE_WRITTEN it may be NULL: nothing to send was
+     * found yet. PIECE_END: there is none. PIECE_NO_ROOM: the budget refuses; the flush ends. */
     enum metric_piece (*write)(struct component *owner, uint64_t wall_ns, bool is_first,
                                struct batch **ret_batch);
     /* All that was asked for is done, and nothing is on its way. */

@@ -4,6 +4,8 @@
 #include <limits.h>
 #include <stdlib.h>
 
+#include "connectors/profile_metrics/sample_sums.h"
+#include "connectors/profile_metrics/sum_store.h"
 #include "exporters/pyroscope/pyroscope_config.h"
 #include "exporters/pyroscope/pyroscope_form.h"
 #include "exporters/pyroscope/pyroscope_memory.h"
@@ -601,6 +603,47 @@ static void run_shape(struct slice request)
     buffer_unref(normalized.owner);
 }
 
+static void run_metrics(struct slice request)
+{
+    static const struct sum_names names = {
+        .dimensions_count = 3,
+        .dimensions = {{(const uint8_t *)"span_name", 9},
+                       {(const uint8_t *)"k000000", 7},
+                       {(const uint8_t *)"k000001", 7}},
+        .resources_count = 2,
+        .resources = {{(const uint8_t *)"service.name", 12}, {(const uint8_t *)"k000000", 7}},
+    };
+    struct profile_normalized normalized = pass(request);
+    struct sample_sums sums;
+    struct sum_store store;
+    struct budget budget;
+    struct batch *batch;
+    budget_init(&budget, UINT64_MAX);
+    sum_store_init(&store, &budget);
+    for (size_t i = 0; i < MEASURES; i++)
+        store.names[i] = "measure";
+    sample_sums_init(&sums, &names, &budget);
+    work_begin();
+    bool is_read = sample_sums_read(&sums, normalized.request);
+    for (size_t i = 0; i < sums.count; i++) {
+        struct sample_sum sum = sample_sums_at(&sums, i);
+        sum_store_add(&store, &sum, 1, 1);
+    }
+    for (bool is_first = true; sum_store_write(&store, is_first, 1, 1, &batch) == PIECE_WRITTEN;
+         is_first = false)
+        if (batch != NULL) {
+            work_produced(batch->bytes);
+            batch_unref(batch);
+        }
+    work_end();
+    assert(is_read);
+    sample_sums_fini(&sums);
+    sum_store_clear(&store);
+    assert(budget_used(&budget) == 0);
+    budget_fini(&budget);
+    buffer_unref(normalized.owner);
+}
+
 static void drop_piece(void *arg, struct batch *piece)
 {
     (void)arg;
@@ -944,6 +987,7 @@ static const struct work_stage stages[] = {
     {.name = "cut by 300 bytes", .run = run_cut_by_bytes, .n = 500, .per_byte_max = 33},
     {.name = "pieces", .run = run_pieces, .per_byte_max = 6},
     {.name = "profile_limits", .run = run_shape, .per_byte_max = 81},
+    {.name = "profile_metrics", .run = run_metrics, .per_byte_max = 60},
     {.name = "layout 1.9 and back", .run = run_transcode, .per_byte_max = 53},
     {.name = "layout 1.8", .run = run_layout_1_8, .per_byte_max = 10},
     {.name = "layout 1.7", .run = run_layout_1_7, .per_byte_max = 55},

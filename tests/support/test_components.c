@@ -60,6 +60,7 @@ extern const struct component_factory test_exporter_factory;
 extern const struct component_factory batch_processor_factory;
 extern const struct component_factory exceptions_connector_factory;
 extern const struct component_factory forward_connector_factory;
+extern const struct component_factory profile_metrics_connector_factory;
 extern const struct component_factory service_graph_connector_factory;
 extern const struct component_factory memory_limiter_processor_factory;
 extern const struct component_factory profile_limits_processor_factory;
@@ -387,6 +388,7 @@ const struct component_factory *const test_components[] = {
     &test_connector_factory,
     &exceptions_connector_factory,
     &forward_connector_factory,
+    &profile_metrics_connector_factory,
     &service_graph_connector_factory,
     &batch_processor_factory,
     &memory_limiter_processor_factory,
