@@ -296,13 +296,13 @@ static void basicauth_destroy(struct authenticator *base)
     mem_free(self);
 }
 
-static struct authenticator *basicauth_create(const void *section, const struct logger *logger,
+static struct authenticator *basicauth_create(const void *section, const struct component *user,
                                               struct error *error)
 {
     const struct basicauth_extension_config *config = section;
     assert(config->has_htpasswd != config->has_client);
     struct basicauth *self = mem_zalloc(sizeof(*self));
-    self->base = (struct authenticator){.config = config, .logger = logger};
+    self->base = (struct authenticator){.config = config, .logger = &user->logger};
     if (config->has_htpasswd ? prepare_server(self, error) : prepare_client(self, error))
         return &self->base;
     basicauth_destroy(&self->base);
@@ -317,6 +317,7 @@ static bool basicauth_serves(const void *section, enum auth_side side)
 
 static const struct authenticator_ops basicauth_ops = {
     .serves = basicauth_serves,
+    .needs_tls = true,
     .create = basicauth_create,
     .destroy = basicauth_destroy,
     .authenticate = basicauth_authenticate,

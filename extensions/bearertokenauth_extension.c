@@ -164,14 +164,14 @@ static void bearer_token_destroy(struct authenticator *base)
     mem_free(self);
 }
 
-static struct authenticator *bearer_token_create(const void *section, const struct logger *logger,
+static struct authenticator *bearer_token_create(const void *section, const struct component *user,
                                                  struct error *error)
 {
     static const char missing[] = "missing or empty authorization header: ";
     const struct bearertokenauth_extension_config *config = section;
     struct bearer_token *self = mem_zalloc(sizeof(*self));
     size_t missing_bytes = sizeof(missing) + strlen(config->header);
-    self->base = (struct authenticator){.config = config, .logger = logger};
+    self->base = (struct authenticator){.config = config, .logger = &user->logger};
     self->missing = mem_alloc(missing_bytes);
     snprintf(self->missing, missing_bytes, "%s%s", missing, config->header);
     self->name = mem_copy_text(config->header);
@@ -235,6 +235,7 @@ static struct auth_header bearer_token_credentials(struct authenticator *base)
 
 static const struct authenticator_ops bearer_token_ops = {
     .serves = bearer_token_serves,
+    .needs_tls = true,
     .create = bearer_token_create,
     .destroy = bearer_token_destroy,
     .authenticate = bearer_token_authenticate,

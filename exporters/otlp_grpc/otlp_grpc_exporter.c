@@ -157,10 +157,6 @@ static bool otlp_grpc_exporter_check(const void *section, struct error *error)
                error_at(error, "authority");
     if (!grpc_metadata_check(config->headers.pairs, config->headers.count, error))
         return error_at(error, "headers");
-    if (exporter_auth_is_on(&config->auth) && !has_tls(config, target.is_https))
-        return error_set(error, "the credentials require transport level security: expected tls "
-                                "without insecure") ||
-               error_at(error, "auth");
     if (config->middlewares.count > 0)
         return error_set(error,
                          "middlewares are not supported by this build yet; remove the key") ||
@@ -248,6 +244,7 @@ static void on_done(const struct grpc_result *result, void *arg)
         .headers = config->headers.pairs,
         .headers_count = config->headers.count,
         .credentials = exporter_auth_credentials(attempt->exporter->authenticator),
+        .edits = result->edits,
     };
     if (result->code == STATUS_OK) {
         /* Counts as delivered, whatever the message: it can only say that some items were
@@ -349,6 +346,7 @@ static void otlp_grpc_exporter_consume(struct component *self, struct batch *bat
         .parts_count = is_encoded ? 1 : sent->parts_count,
         .bytes = is_encoded ? attempt->encoded.bytes.size : sent->bytes,
         .is_compressed = is_encoded,
+        .client = sent->client,
         .done = on_done,
         .arg = attempt,
     };
@@ -384,6 +382,8 @@ static bool otlp_grpc_exporter_create(struct component *self, struct error *erro
     };
     exporter->codecs = codec_box_create(self->budget);
     return codec_prepare(codec_of(config), error) &&
+           (has_tls(config, exporter->target.is_https) ||
+            exporter_auth_check_cleartext(self, &config->auth, error)) &&
            exporter_auth_create(self, &config->auth, &exporter->authenticator, error);
 }
 

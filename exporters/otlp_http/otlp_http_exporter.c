@@ -199,7 +199,7 @@ static void on_done(const struct http_result *result, void *arg)
     struct attempt *attempt = arg;
     struct otlp_http_exporter *exporter = attempt->exporter;
     struct otlp_delivery *delivery = &exporter->delivery;
-    const struct request_secrets secrets = http_client_secrets(exporter->client);
+    const struct request_secrets secrets = http_client_secrets(exporter->client, result);
     if (result->status == 0)
         pyroscope_fallback_forget(exporter->fallback);
     if (result->status < 200 || result->status >= 300) {
@@ -328,7 +328,7 @@ static void otlp_http_exporter_consume(struct component *self, struct batch *bat
         return;
     const struct otlp_http_config *config = self->config;
     struct attempt *attempt = mem_zalloc(sizeof(*attempt));
-    attempt->post = (struct http_post){.done = on_done, .arg = attempt};
+    attempt->post = (struct http_post){.client = sent->client, .done = on_done, .arg = attempt};
     attempt->exporter = exporter;
     attempt->batch = sent;
     attempt->receipt = receipt;

@@ -245,6 +245,7 @@ bool pyroscope_fallback_takes_refused(struct pyroscope_fallback *fallback,
     if (fallback->state == UNKNOWN) {
         const struct http_post post = {
             .content_type = push_type,
+            .client = waiting->batch->client,
             .target = fallback->push_path,
             .done = on_response,
             .arg = fallback,

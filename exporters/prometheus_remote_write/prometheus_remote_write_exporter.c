@@ -421,7 +421,7 @@ static void on_done(const struct http_result *result, void *arg)
         attempt->accepted++;
     } else {
         char text[HTTP_OUTCOME_TEXT_MAX];
-        const struct request_secrets secrets = http_client_secrets(exporter->client);
+        const struct request_secrets secrets = http_client_secrets(exporter->client, result);
         struct outcome refused = http_outcome_refused(result, &secrets, exporter->shown_url, text);
         if (result->status != 0)
             refused.is_permanent =
@@ -461,6 +461,7 @@ static bool add_piece(struct attempt *attempt, struct buffer *request, uint64_t 
                  .content_type = "application/x-protobuf",
                  .content_encoding = "snappy",
                  .header = exporter->has_own_version ? NULL : &version,
+                 .client = attempt->batch->client,
                  .done = on_done},
     };
     return true;

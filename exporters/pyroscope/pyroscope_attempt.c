@@ -301,6 +301,7 @@ static void post_send(struct post *post, bool is_filled)
         .content_type = form->content_type,
         .content_encoding = form->content_encoding,
         .header = attempt->tenant.value != NULL ? &attempt->tenant : NULL,
+        .client = attempt->batch->client,
         .target = target,
         .done = on_done,
         .arg = post,
@@ -368,7 +369,7 @@ static void on_done(const struct http_result *result, void *arg)
         char text[HTTP_OUTCOME_TEXT_MAX];
         const char *url =
             post->form.target != NULL ? exporter->shown_ingest_url : exporter->shown_url;
-        const struct request_secrets secrets = http_client_secrets(exporter->client);
+        const struct request_secrets secrets = http_client_secrets(exporter->client, result);
         struct outcome outcome = post->name == REST_NAME
                                      ? http_outcome_refused(result, &secrets, url, text)
                                      : outcome_of(result, &secrets, url, text);

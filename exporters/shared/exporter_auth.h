@@ -26,6 +26,9 @@ extern const struct config_field exporter_auth_fields[];
                     "Credentials for the back-end; they win over a header of the same name.")
 
 bool exporter_auth_is_on(const struct exporter_auth_config *config);
+/* Refuses credentials that gRPC must not send in cleartext. */
+bool exporter_auth_check_cleartext(const struct component *exporter,
+                                   const struct exporter_auth_config *config, struct error *error);
 /* *ret_authenticator is NULL when the section is off. False: the error says why. */
 bool exporter_auth_create(const struct component *exporter,
                           const struct exporter_auth_config *config,

@@ -142,7 +142,7 @@ static void on_done(const struct http_result *result, void *arg)
         return;
     }
     char text[HTTP_OUTCOME_TEXT_MAX];
-    const struct request_secrets secrets = http_client_secrets(exporter->client);
+    const struct request_secrets secrets = http_client_secrets(exporter->client, result);
     struct outcome refused = http_outcome_refused(result, &secrets, exporter->shown_url, text);
     /* The Go collector repeats whatever was not a 2xx. We do, too, unless Zipkin has said that the
      * same spans will never be good, or small, enough. */
@@ -270,7 +270,7 @@ static void zipkin_exporter_consume(struct component *self, struct batch *batch,
     struct zipkin_exporter *exporter = zipkin_exporter_of(self);
     assert(batch->signal == TRACES);
     struct attempt *attempt = mem_zalloc(sizeof(*attempt));
-    attempt->post = (struct http_post){.done = on_done, .arg = attempt};
+    attempt->post = (struct http_post){.client = batch->client, .done = on_done, .arg = attempt};
     attempt->exporter = exporter;
     attempt->batch = batch_ref(batch);
     attempt->receipt = receipt;

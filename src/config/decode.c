@@ -247,7 +247,10 @@ static void decode_text(const struct site *site, const struct config_field *fiel
         node->text[0] == '\0')
         report_mismatch(site, field, node, "a string that is not empty, or no such key");
     else if (found != NULL)
-        *text = field->refuses_empty && node->kind == NODE_NULL ? "" : found;
+        *text = node->kind != NODE_NULL ? found
+                : field->is_nullable    ? NULL
+                : field->refuses_empty  ? ""
+                                        : found;
     else
         report_mismatch(site, field, node,
                         node->kind == NODE_LIST || node->kind == NODE_MAP
@@ -676,7 +679,7 @@ void decode_defaults(struct loader *loader, const struct config_field *fields, v
             decode_defaults(loader, field->fields, field_at(field, target));
         } else if (field->type == CONFIG_TYPE_TEXT || field->type == CONFIG_TYPE_SECRET) {
             const char **text = field_at(field, target);
-            *text = field->default_text != NULL ? field->default_text : "";
+            *text = field->default_text != NULL || field->is_nullable ? field->default_text : "";
         } else if (field->default_text != NULL) {
             /* Defaults are decoded like substituted values: parsed, with their text beside them.
              * They do not count against the user's limits. */

@@ -116,6 +116,8 @@ struct config_field {
     bool is_level;
     /* TEXT, CHOICE: "" in quotes is an error, while null leaves the field unset. */
     bool refuses_empty;
+    /* TEXT, SECRET: the field is NULL, not "", without a value. */
+    bool is_nullable;
     /* TEXT, each of TEXTS (whose warnings begin with the string): returns a warning about the
      * value, or NULL. May be NULL. */
     const char *(*warn)(const char *text);
@@ -216,6 +218,17 @@ struct config_field {
     }
 #define CONFIG_SECRET(owner, field, name, text)                                                    \
     CONFIG_PLAIN(owner, field, const char *, CONFIG_TYPE_SECRET, name, NULL, text)
+/* NULL when the key is absent or null, which "" is not. */
+#define CONFIG_TEXT_OR_NULL(owner, field, name, text)                                              \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
+            .is_nullable = true                                                                    \
+    }
+#define CONFIG_SECRET_OR_NULL(owner, field, name, text)                                            \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_SECRET, name, NULL, text),              \
+            .is_nullable = true                                                                    \
+    }
 #define CONFIG_CHOICE(owner, field, name, standard, list, text)                                    \
     {                                                                                              \
         CONFIG_ROW(owner, field, int, CONFIG_TYPE_CHOICE, name, standard, text), .choices = (list) \

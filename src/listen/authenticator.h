@@ -12,8 +12,10 @@
 #include "src/base/slice.h"
 
 struct authenticator;
+struct client_info;
 struct component;
 struct config_component;
+struct credentials_request;
 struct error;
 struct lane;
 struct logger;
@@ -39,7 +41,10 @@ enum auth_verdict {
     AUTH_BUSY,   /* retry later: checking has used up its share of time */
 };
 
-enum { AUTH_ATTRIBUTES_MAX = 2 };
+enum {
+    AUTH_ATTRIBUTES_MAX = 2,
+    AUTH_CHAIN_MAX = 16, /* authenticators that follow each other by additional_auth */
+};
 
 /* Attributes of an authenticated client for pipelines: "auth.username" in from_context. */
 struct auth_attribute {
@@ -63,14 +68,25 @@ struct auth_header {
 struct authenticator_ops {
     /* Whether this configuration supports the side. */
     bool (*serves)(const void *config, enum auth_side side);
-    /* Reads its files. NULL: error has the reason. */
-    struct authenticator *(*create)(const void *config, const struct logger *logger,
+    /* Clients: whether gRPC may send its credentials over TLS only. */
+    bool needs_tls;
+    /* Clients: the id of the authenticator that it asks, too; "" or NULL slot: none. */
+    const char *(*chains_to)(const void *config);
+    /* Reads its files. Its logger, its lane and the other extensions are those of user. NULL: error
+     * has the reason. */
+    struct authenticator *(*create)(const void *config, const struct component *user,
                                     struct error *error);
     void (*destroy)(struct authenticator *authenticator);
     enum auth_verdict (*authenticate)(struct authenticator *authenticator,
                                       const struct auth_request *request,
                                       struct auth_result *ret_result);
+    /* Clients have either this, for the same header in each request … */
     struct auth_header (*credentials)(struct authenticator *authenticator);
+    /* … or these, as src/net/client/request_credentials.h has them. forget and close may be NULL
+     * when ask never waits. */
+    void (*ask)(struct authenticator *authenticator, struct credentials_request *request);
+    void (*forget)(struct authenticator *authenticator, struct credentials_request *request);
+    void (*close)(struct authenticator *authenticator, void (*closed)(void *arg), void *arg);
 };
 
 /* First member of every instance. */
@@ -89,7 +105,16 @@ void authenticator_destroy(struct authenticator *authenticator);
 enum auth_verdict authenticator_check(struct authenticator *authenticator,
                                       const struct auth_request *request,
                                       struct auth_result *ret_result);
+/* Of an authenticator with that slot. */
 struct auth_header authenticator_credentials(struct authenticator *authenticator);
+/* All as struct request_credentials has them, for both kinds. */
+void authenticator_ask(struct authenticator *authenticator, struct credentials_request *request);
+void authenticator_forget(struct authenticator *authenticator, struct credentials_request *request);
+void authenticator_close(struct authenticator *authenticator, void (*closed)(void *arg), void *arg);
+/* Whether the extension, and those that it asks, may be used by clients; and whether gRPC needs TLS
+ * with them. */
+bool authenticator_check_clients(const struct component *user, const char *id, bool *ret_needs_tls,
+                                 struct error *error);
 
 /* For option tables (CONFIG_EXTENSION): whether the extension fits. */
 bool authenticator_accepts_server(const struct config_component *extension, struct error *error);

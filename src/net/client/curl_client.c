@@ -135,12 +135,39 @@ add_header(const struct curl_library *library, struct curl_slist **list, const c
     *list = longer;
 }
 
-static struct curl_slist *apply_headers(const struct curl_library *library, CURL *easy,
+/* The headers of a request with edits. */
+static struct curl_slist *edited_headers(const struct curl_library *library,
+                                         const struct http_client_settings *settings,
+                                         const struct http_url *url, const struct http_post *post)
+{
+    static const char *const own[] = {"Accept", "Content-Type"};
+    struct curl_slist *list = NULL;
+    struct request_rows rows;
+    const char *host = request_header_find(settings, "Host");
+    request_rows_init(&rows, settings, url, post);
+    if (is_set(host) || is_set(name_override(settings)))
+        add_header(library, &list, "Host: %s", is_set(host) ? host : url->authority);
+    for (size_t i = 0; i < rows.count; i++)
+        add_header(library, &list, is_set(rows.rows[i].value) ? "%s: %s" : "%s;%s",
+                   rows.rows[i].key, rows.rows[i].value);
+    /* A name without a value removes libcurl's own header. */
+    add_header(library, &list, "Expect:");
+    for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+        bool is_there = false;
+        for (size_t j = 0; j < rows.count; j++)
+            is_there |= strcasecmp(rows.rows[j].key, own[i]) == 0;
+        if (!is_there)
+            add_header(library, &list, "%s:", own[i]);
+    }
+    request_rows_fini(&rows);
+    return list;
+}
+
+static struct curl_slist *usual_headers(const struct curl_library *library,
                                         const struct http_client_settings *settings,
                                         const struct http_url *url, const struct http_post *post)
 {
     struct curl_slist *list = NULL;
-    uint64_t upload = post->bytes > UPLOAD_BYTES_MAX ? UPLOAD_BYTES_MAX : post->bytes;
     if (!settings->is_get && request_header_find(settings, "Content-Type") == NULL)
         add_header(library, &list, "Content-Type: %s", post->content_type);
     if (post->content_encoding != NULL && request_header_find(settings, "Content-Encoding") == NULL)
@@ -176,6 +203,16 @@ static struct curl_slist *apply_headers(const struct curl_library *library, CURL
     if (settings->credentials.name != NULL)
         add_header(library, &list, "%s: %s", settings->credentials.name,
                    settings->credentials.value(settings->credentials.arg));
+    return list;
+}
+
+static struct curl_slist *apply_headers(const struct curl_library *library, CURL *easy,
+                                        const struct http_client_settings *settings,
+                                        const struct http_url *url, const struct http_post *post)
+{
+    uint64_t upload = post->bytes > UPLOAD_BYTES_MAX ? UPLOAD_BYTES_MAX : post->bytes;
+    struct curl_slist *list = post->edits != NULL ? edited_headers(library, settings, url, post)
+                                                  : usual_headers(library, settings, url, post);
     library->easy_setopt(easy, CURLOPT_HTTPHEADER, list);
     library->easy_setopt(easy, CURLOPT_UPLOAD_BUFFERSIZE,
                          upload < UPLOAD_BYTES_MIN ? (long)UPLOAD_BYTES_MIN : (long)upload);
@@ -588,7 +625,7 @@ void curl_client_post(struct curl_client *client, const struct http_client_setti
     library->easy_setopt(easy, CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
     library->easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     library->easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
-    library->easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(settings->timeout_ns));
+    library->easy_setopt(easy, CURLOPT_TIMEOUT_MS, to_ms(request_timeout_ns(settings, post)));
     library->easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, to_ms(CONNECT_TIMEOUT_NS));
     library->easy_setopt(easy, CURLOPT_MAXAGE_CONN, to_ms(settings->idle_timeout_ns) / 1000);
     library->easy_setopt(easy, CURLOPT_FORBID_REUSE, settings->has_keep_alive ? 0L : 1L);

@@ -10,13 +10,16 @@
 #include "src/net/client/grpc_client.h"
 
 #include "src/base/clock.h"
+#include "src/base/error.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/random.h"
+#include "src/config/field.h"
 #include "src/net/client/backend_addresses.h"
 #include "src/net/client/grpc_metadata.h"
 #include "src/net/client/grpc_target.h"
+#include "src/net/client/request_edits.h"
 #include "src/net/syntax/grpc_frame.h"
 
 #include <assert.h>
@@ -44,13 +47,18 @@ static const char closing_message[] = "the client connection is closing";
 struct grpc_call {
     struct grpc_client *client;
     struct grpc_post post;
-    struct grpc_call *next; /* in client->waiting or client->running */
+    struct grpc_call *next; /* in client->asking, client->waiting or client->running */
     struct grpc_call *prev;
     struct http2_client *http2; /* NULL while it waits */
     struct http2_client_stream *stream;
     struct timer deadline;
     uint64_t deadline_ns; /* 0: none */
     bool was_repeated;    /* a server did not process it, and it was sent again */
+    /* Its credentials, and while it asks for them. */
+    struct credentials_request request;
+    bool is_asking;
+    struct lane_job failure; /* they are refused */
+    char *refusal;
     struct grpc_response response;
 };
 
@@ -78,8 +86,10 @@ struct grpc_client {
     struct grpc_client_settings settings;
     struct lane *lane;
     struct grpc_metadata metadata;
+    struct grpc_call_list asking; /* for their credentials */
     struct grpc_call_list waiting;
     struct grpc_call_list running;
+    bool are_credentials_closed;
     struct backend_addresses addresses;
     unsigned failed_lookups; /* in a row */
     struct timer lookup_timer;
@@ -123,13 +133,24 @@ static void list_remove(struct grpc_call_list *list, struct grpc_call *call)
 static void call_end(struct grpc_call *call, const struct grpc_result *result)
 {
     struct grpc_client *client = call->client;
-    list_remove(call->http2 != NULL ? &client->running : &client->waiting, call);
+    const struct request_credentials *credentials = &client->settings.credentials;
+    if (call->is_asking && call->refusal == NULL)
+        credentials->forget(credentials->arg, &call->request);
+    list_remove(call->is_asking       ? &client->asking
+                : call->http2 != NULL ? &client->running
+                                      : &client->waiting,
+                call);
     lane_timer_stop(client->lane, &call->deadline);
+    lane_defer_cancel(client->lane, &call->failure);
     if (call->stream != NULL)
         http2_client_cancel(call->stream);
     lane_defer(client->lane, &client->job);
-    call->post.done(result, call->post.arg);
+    struct grpc_result whole = *result;
+    whole.edits = &call->request.edits;
+    call->post.done(&whole, call->post.arg);
     grpc_response_fini(&call->response);
+    request_edits_fini(&call->request.edits);
+    mem_free(call->refusal);
     mem_free(call);
 }
 
@@ -149,6 +170,11 @@ static void on_deadline(struct timer *timer, void *arg)
         /* If the peer has vanished, later calls should not wait for their timeouts. */
         http2_client_probe(call->http2);
         call_fail(call, STATUS_DEADLINE_EXCEEDED, "context deadline exceeded");
+        return;
+    }
+    if (call->is_asking) {
+        call_fail(call, STATUS_DEADLINE_EXCEEDED,
+                  "context deadline exceeded while waiting for credentials");
         return;
     }
     bool has_error = client->error[0] != '\0';
@@ -235,13 +261,59 @@ static void print_timeout(uint64_t timeout_ns, char text[TIMEOUT_TEXT_MAX])
     snprintf(text, TIMEOUT_TEXT_MAX, "%" PRIu64 "%c", number, units[at].unit);
 }
 
+static void on_refused(void *arg)
+{
+    struct grpc_call *call = arg;
+    char message[ERROR_TEXT_MAX + 64];
+    snprintf(message, sizeof(message), "transport: per-RPC creds failed due to error: %s",
+             call->refusal);
+    /* grpc-go makes all of them UNAUTHENTICATED, which loses the data. */
+    call_fail(call, call->request.is_temporary ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
+              message);
+}
+
+static void on_credentials(struct credentials_request *request, const char *error)
+{
+    struct grpc_call *call = request->arg;
+    struct grpc_client *client = call->client;
+    const char *name;
+    char text[ERROR_TEXT_MAX];
+    assert(call->is_asking);
+    if (error == NULL && !request_edits_check(&request->edits, true, &name)) {
+        snprintf(text, sizeof(text), "the name or the value of the header \"%s\" cannot be sent",
+                 name);
+        error = text;
+    }
+    if (error != NULL) {
+        call->refusal = mem_copy_text(error);
+        lane_defer(client->lane, &call->failure);
+        return;
+    }
+    list_remove(&client->asking, call);
+    call->is_asking = false;
+    list_append(&client->waiting, call);
+    lane_defer(client->lane, &client->job);
+}
+
+/* The metadata that the credentials make; to be freed with grpc_metadata_fini. */
+static void own_metadata(const struct request_edits *edits, struct grpc_metadata *metadata)
+{
+    struct config_pair *rows = mem_alloc(edits->count * sizeof(*rows));
+    size_t count = request_edits_apply(edits, true, rows, 0);
+    grpc_metadata_init(metadata, rows, count);
+    mem_free(rows);
+}
+
 /* Sends a call, which is in no list, on this connection. */
 static void call_start(struct grpc_call *call, struct http2_client *http2)
 {
     struct grpc_client *client = call->client;
     const struct grpc_client_settings *settings = &client->settings;
     const struct request_credentials *credentials = &settings->credentials;
-    nghttp2_nv *fields = mem_alloc((OWN_FIELDS_MAX + client->metadata.count) * sizeof(nghttp2_nv));
+    struct grpc_metadata own;
+    own_metadata(&call->request.edits, &own);
+    nghttp2_nv *fields =
+        mem_alloc((OWN_FIELDS_MAX + own.count + client->metadata.count) * sizeof(nghttp2_nv));
     char timeout[TIMEOUT_TEXT_MAX];
     size_t count = 0;
     fields[count++] = grpc_metadata_field(":method", "POST");
@@ -262,10 +334,17 @@ static void call_start(struct grpc_call *call, struct http2_client *http2)
         fields[count++] =
             grpc_metadata_field(credentials->name, credentials->value(credentials->arg));
     assert(count <= OWN_FIELDS_MAX);
-    for (size_t i = 0; i < client->metadata.count; i++)
-        if (credentials->name == NULL ||
-            !grpc_metadata_is(&client->metadata.fields[i], credentials->name))
-            fields[count++] = client->metadata.fields[i];
+    for (size_t i = 0; i < own.count; i++)
+        fields[count++] = own.fields[i];
+    for (size_t i = 0; i < client->metadata.count; i++) {
+        const nghttp2_nv *field = &client->metadata.fields[i];
+        bool is_replaced = credentials->name != NULL && grpc_metadata_is(field, credentials->name);
+        for (size_t j = 0; j < own.count; j++)
+            is_replaced |= field->namelen == own.fields[j].namelen &&
+                           memcmp(field->name, own.fields[j].name, field->namelen) == 0;
+        if (!is_replaced)
+            fields[count++] = *field;
+    }
 
     uint64_t size = call->post.bytes;
     assert(size <= UINT32_MAX);
@@ -285,6 +364,7 @@ static void call_start(struct grpc_call *call, struct http2_client *http2)
     call->http2 = http2;
     call->stream = http2_client_submit(http2, &request);
     mem_free(fields);
+    grpc_metadata_fini(&own);
     if (call->stream == NULL)
         call_fail(call, STATUS_RESOURCE_EXHAUSTED, "out of memory for a stream");
 }
@@ -552,7 +632,8 @@ static void on_job(void *arg)
     struct grpc_client *client = arg;
     assert(lane_is_current(client->lane));
     if (client->is_closing) {
-        bool is_gone = client->http2 == NULL && !client->addresses.is_resolving;
+        bool is_gone = client->http2 == NULL && !client->addresses.is_resolving &&
+                       client->are_credentials_closed;
         void (*closed)(void *arg) = client->closed;
         if (is_gone && closed != NULL) {
             client->closed = NULL;
@@ -632,7 +713,24 @@ void grpc_client_post(struct grpc_client *client, const struct grpc_post *post)
         call->deadline_ns = clock_now_ns() + timeout_ns;
         lane_timer_start(client->lane, &call->deadline, timeout_ns);
     }
+    const struct request_credentials *credentials = &client->settings.credentials;
+    if (credentials->ask != NULL) {
+        call->request = (struct credentials_request){
+            .client = post->client, .is_grpc = true, .done = on_credentials, .arg = call};
+        call->failure = (struct lane_job){.fn = on_refused, .arg = call};
+        call->is_asking = true;
+        list_append(&client->asking, call);
+        credentials->ask(credentials->arg, &call->request);
+        return;
+    }
     list_append(&client->waiting, call);
+    lane_defer(client->lane, &client->job);
+}
+
+static void on_credentials_closed(void *arg)
+{
+    struct grpc_client *client = arg;
+    client->are_credentials_closed = true;
     lane_defer(client->lane, &client->job);
 }
 
@@ -653,6 +751,13 @@ void grpc_client_close(struct grpc_client *client, void (*closed)(void *arg), vo
     }
     while (client->waiting.first != NULL)
         call_fail(client->waiting.first, STATUS_CANCELLED, closing_message);
+    while (client->asking.first != NULL)
+        call_fail(client->asking.first, STATUS_CANCELLED, closing_message);
+    const struct request_credentials *credentials = &client->settings.credentials;
+    if (credentials->close != NULL)
+        credentials->close(credentials->arg, on_credentials_closed, client);
+    else
+        client->are_credentials_closed = true;
     lane_defer(client->lane, &client->job);
 }
 
@@ -660,6 +765,7 @@ void grpc_client_destroy(struct grpc_client *client)
 {
     if (client == NULL)
         return;
+    assert(client->asking.first == NULL);
     assert(client->waiting.first == NULL);
     assert(client->running.first == NULL);
     assert(client->http2 == NULL);

@@ -15,6 +15,7 @@
 #include "src/net/client/request_credentials.h"
 
 struct batch_part;
+struct client_info;
 struct config_pair;
 struct grpc_client;
 struct grpc_target;
@@ -41,12 +42,13 @@ struct grpc_client_settings {
 typedef void (*grpc_done_fn)(const struct grpc_result *result, void *arg);
 
 struct grpc_post {
-    const char *path;               /* "/package.Service/Method" */
-    const struct batch_part *parts; /* the message; each part has an owner, which is referenced */
-    size_t parts_count;             /* the array is borrowed until done */
-    uint64_t bytes;                 /* sum of the parts, less than 4 GiB */
-    bool is_compressed;             /* by settings->encoding */
-    grpc_done_fn done;              /* exactly once, never from inside grpc_client_post */
+    const char *path;                 /* "/package.Service/Method" */
+    const struct batch_part *parts;   /* the message; each part has an owner, which is referenced */
+    size_t parts_count;               /* the array is borrowed until done */
+    uint64_t bytes;                   /* sum of the parts, less than 4 GiB */
+    bool is_compressed;               /* by settings->encoding */
+    const struct client_info *client; /* for the credentials; NULL: not known, or several */
+    grpc_done_fn done;                /* exactly once, never from inside grpc_client_post */
     void *arg;
 };
 

@@ -19,6 +19,8 @@ enum {
     GRPC_DETAILS_MAX = 4096, /* in base64; larger ones are ignored */
 };
 
+struct request_edits;
+
 struct grpc_result {
     enum status_code code;
     unsigned wire_code;    /* as sent by the peer; may be unknown */
@@ -26,6 +28,7 @@ struct grpc_result {
     struct slice details;  /* grpc-status-details-bin: a google.rpc.Status; empty: none */
     struct slice encoding; /* grpc-encoding of body */
     struct slice body;     /* the first message, of an OK response */
+    const struct request_edits *edits; /* what the credentials changed; NULL: nothing */
     bool is_compressed;
     bool is_cut; /* the body is larger than RESPONSE_BYTES_MAX, truncated or missing */
 };

@@ -32,6 +32,7 @@ struct exchange {
     bool was_repeated; /* its first connection was stale */
     size_t tried;      /* addresses that were unreachable */
     char *credentials; /* a header line; NULL: none */
+    char *head;        /* the whole head, instead of all others; NULL: the usual one */
     size_t tail_size;
     char tail[REQUEST_HEAD_TAIL_MAX];
 };
@@ -43,6 +44,7 @@ struct exchange_list {
 
 struct http1_client {
     const struct http_client_settings *settings;
+    const struct http_url *url;
     struct lane *lane;
     char *head;
     size_t head_size;
@@ -123,6 +125,7 @@ static void exchange_end(struct exchange *exchange, const struct http_result *re
     assert(exchange->connection == NULL);
     lane_timer_stop(client->lane, &exchange->deadline);
     secret_free(exchange->credentials);
+    secret_free(exchange->head);
     mem_free(exchange);
     lane_defer(client->lane, &client->job);
     post.done(result, post.arg);
@@ -216,7 +219,9 @@ static void exchange_send(struct exchange *exchange)
     /* Method, target and the constant headers. */
     const struct http1_client *client = exchange->client;
     size_t count = 0;
-    if (post->target == NULL) {
+    if (exchange->head != NULL) {
+        buffers[count++] = (uv_buf_t){.base = exchange->head, .len = strlen(exchange->head)};
+    } else if (post->target == NULL) {
         buffers[count++] = (uv_buf_t){.base = client->head, .len = client->head_size};
     } else {
         assert(post->target[0] == '/');
@@ -229,7 +234,8 @@ static void exchange_send(struct exchange *exchange)
     if (exchange->credentials != NULL)
         buffers[count++] =
             (uv_buf_t){.base = exchange->credentials, .len = strlen(exchange->credentials)};
-    buffers[count++] = (uv_buf_t){.base = exchange->tail, .len = exchange->tail_size};
+    if (exchange->tail_size > 0)
+        buffers[count++] = (uv_buf_t){.base = exchange->tail, .len = exchange->tail_size};
     for (size_t i = 0; i < post->parts_count; i++) {
         struct slice bytes = post->parts[i].bytes;
         /* uv_buf_t is not const because it is for reading, too. */
@@ -373,6 +379,7 @@ struct http1_client *http1_client_create(const struct http_client_settings *sett
     assert(!url->is_https);
     struct http1_client *client = mem_zalloc(sizeof(*client));
     client->settings = settings;
+    client->url = url;
     client->lane = settings->lane;
     client->head = request_head_text(settings, url);
     client->head_size = strlen(client->head);
@@ -390,11 +397,16 @@ void http1_client_post(struct http1_client *client, const struct http_post *post
     struct exchange *exchange = mem_zalloc(sizeof(*exchange));
     exchange->client = client;
     exchange->post = *post;
-    exchange->credentials = request_head_credentials(client->settings);
-    exchange->tail_size = request_head_tail(client->settings, post, exchange->tail);
+    if (post->edits != NULL) {
+        exchange->head = request_head_edited(client->settings, client->url, post);
+    } else {
+        exchange->credentials = request_head_credentials(client->settings);
+        exchange->tail_size = request_head_tail(client->settings, post, exchange->tail);
+    }
     timer_init(&exchange->deadline, on_deadline, exchange);
     if (client->settings->timeout_ns > 0)
-        lane_timer_start(client->lane, &exchange->deadline, client->settings->timeout_ns);
+        lane_timer_start(client->lane, &exchange->deadline,
+                         request_timeout_ns(client->settings, post));
     list_append(&client->waiting, exchange);
     lane_defer(client->lane, &client->job);
 }

@@ -11,16 +11,21 @@
 #include "src/net/client/curl_client.h"
 #include "src/net/client/http1_client.h"
 #include "src/net/client/proxy.h"
+#include "src/net/client/request_edits.h"
 #include "src/net/client/request_secrets.h"
 #include "src/net/syntax/http_url.h"
 
 #include <assert.h>
+#include <stdio.h>
+
+struct exchange;
 
 struct http_client {
     struct http_client_settings settings;
     struct http_url url;
     struct http1_client *http1; /* NULL: all requests go through libcurl */
     struct curl_client *curl;   /* NULL: not needed yet */
+    struct exchange *asking;    /* for their credentials */
     bool is_closing;
     unsigned closing; /* clients that have not closed yet */
     void (*closed)(void *arg);
@@ -35,13 +40,20 @@ struct redirect {
     bool has_left; /* this or an earlier redirect left the configured origin */
 };
 
-/* A POST of a caller: one request, and one more per redirect. */
+/* A POST of a caller: one request, and one more per redirect. Before, it may have to wait for its
+ * credentials. */
 struct exchange {
     struct http_client *client;
     struct http_post post;
     uint64_t started_ns;
     unsigned requests;
     struct redirect *redirect; /* the last one; NULL: none */
+    struct credentials_request request;
+    struct exchange *next; /* in client->asking */
+    struct exchange *prev;
+    struct timer deadline; /* while it asks */
+    struct lane_job failure;
+    char *refusal; /* why it gets no credentials */
 };
 
 static void on_done(const struct http_result *result, void *arg);
@@ -58,9 +70,13 @@ static void exchange_end(struct exchange *exchange, const struct http_result *re
 {
     struct http_post post = exchange->post;
     struct redirect *redirect = exchange->redirect;
+    struct request_edits edits = exchange->request.edits;
+    struct http_result whole = *result;
+    whole.edits = &edits;
     mem_free(exchange);
-    post.done(result, post.arg);
+    post.done(&whole, post.arg);
     redirect_free(redirect);
+    request_edits_fini(&edits);
 }
 
 /* Permanent: the same request would get the same redirect again. */
@@ -112,8 +128,12 @@ static void post_by_curl(struct exchange *exchange)
     struct http_post post = exchange->post;
     post.done = on_done;
     post.arg = exchange;
-    if (redirect != NULL && redirect->has_left)
+    if (redirect != NULL)
+        post.spent_ns = 0; /* the settings' timeout is what is left */
+    if (redirect != NULL && redirect->has_left) {
         post.header = NULL;
+        post.edits = NULL;
+    }
     curl_client_post(client->curl, redirect != NULL ? &redirect->settings : &client->settings,
                      url_of(exchange), &post);
 }
@@ -194,28 +214,112 @@ struct http_client *http_client_create(const struct http_client_settings *settin
     return NULL;
 }
 
-void http_client_post(struct http_client *client, const struct http_post *post)
+static void exchange_send(struct exchange *exchange)
 {
-    assert(!client->is_closing);
-    struct exchange *exchange = mem_alloc(sizeof(*exchange));
-    *exchange = (struct exchange){
-        .client = client, .post = *post, .started_ns = clock_now_ns(), .requests = 1};
+    struct http_client *client = exchange->client;
     if (client->http1 == NULL) {
         post_by_curl(exchange);
         return;
     }
-    struct http_post wrapped = *post;
+    struct http_post wrapped = exchange->post;
     wrapped.done = on_done;
     wrapped.arg = exchange;
     http1_client_post(client->http1, &wrapped);
 }
 
-struct request_secrets http_client_secrets(const struct http_client *client)
+/* Ends its wait. */
+static void stop_asking(struct exchange *exchange)
+{
+    struct http_client *client = exchange->client;
+    *(exchange->prev == NULL ? &client->asking : &exchange->prev->next) = exchange->next;
+    if (exchange->next != NULL)
+        exchange->next->prev = exchange->prev;
+    lane_timer_stop(client->settings.lane, &exchange->deadline);
+    lane_defer_cancel(client->settings.lane, &exchange->failure);
+}
+
+/* Before the credentials have responded, or after they have refused. */
+static void give_up_asking(struct exchange *exchange, const struct http_result *result)
+{
+    const struct request_credentials *credentials = &exchange->client->settings.credentials;
+    char *refusal = exchange->refusal;
+    if (refusal == NULL)
+        credentials->forget(credentials->arg, &exchange->request);
+    stop_asking(exchange);
+    exchange_end(exchange, result);
+    mem_free(refusal);
+}
+
+static void on_refused(void *arg)
+{
+    struct exchange *exchange = arg;
+    give_up_asking(exchange, &(struct http_result){.error = exchange->refusal});
+}
+
+static void on_deadline(struct timer *timer, void *arg)
+{
+    struct exchange *exchange = arg;
+    assert(timer == &exchange->deadline);
+    give_up_asking(exchange, &(struct http_result){
+                                 .error = "context deadline exceeded (Client.Timeout exceeded "
+                                          "while awaiting headers): waited for credentials",
+                                 .is_late = true,
+                             });
+}
+
+static void on_credentials(struct credentials_request *request, const char *error)
+{
+    struct exchange *exchange = request->arg;
+    char text[ERROR_TEXT_MAX];
+    const char *name;
+    if (error == NULL && !request_edits_check(&request->edits, false, &name)) {
+        snprintf(text, sizeof(text), "the name or the value of the header \"%s\" cannot be sent",
+                 name);
+        error = text;
+    }
+    if (error != NULL) {
+        exchange->refusal = mem_copy_text(error);
+        lane_defer(exchange->client->settings.lane, &exchange->failure);
+        return;
+    }
+    stop_asking(exchange);
+    exchange->post.edits = &request->edits;
+    exchange->post.spent_ns = clock_now_ns() - exchange->started_ns;
+    exchange_send(exchange);
+}
+
+void http_client_post(struct http_client *client, const struct http_post *post)
+{
+    const struct request_credentials *credentials = &client->settings.credentials;
+    assert(!client->is_closing);
+    struct exchange *exchange = mem_zalloc(sizeof(*exchange));
+    *exchange = (struct exchange){
+        .client = client, .post = *post, .started_ns = clock_now_ns(), .requests = 1};
+    if (credentials->ask == NULL) {
+        exchange_send(exchange);
+        return;
+    }
+    exchange->request = (struct credentials_request){
+        .client = post->client, .done = on_credentials, .arg = exchange};
+    exchange->failure = (struct lane_job){.fn = on_refused, .arg = exchange};
+    timer_init(&exchange->deadline, on_deadline, exchange);
+    if (client->settings.timeout_ns > 0)
+        lane_timer_start(client->settings.lane, &exchange->deadline, client->settings.timeout_ns);
+    exchange->next = client->asking;
+    if (exchange->next != NULL)
+        exchange->next->prev = exchange;
+    client->asking = exchange;
+    credentials->ask(credentials->arg, &exchange->request);
+}
+
+struct request_secrets http_client_secrets(const struct http_client *client,
+                                           const struct http_result *result)
 {
     return (struct request_secrets){
         .headers = client->settings.headers,
         .headers_count = client->settings.headers_count,
         .credentials = client->settings.credentials,
+        .edits = result->edits,
         .userinfo = client->url.credentials,
     };
 }
@@ -237,6 +341,14 @@ void http_client_close(struct http_client *client, void (*closed)(void *arg), vo
         client->closing++;
         curl_client_close(client->curl, on_part_closed, client);
     }
+    while (client->asking != NULL)
+        give_up_asking(client->asking,
+                       &(struct http_result){.error = "the client is shutting down"});
+    if (client->settings.credentials.close != NULL) {
+        client->closing++;
+        client->settings.credentials.close(client->settings.credentials.arg, on_part_closed,
+                                           client);
+    }
 }
 
 void http_client_destroy(struct http_client *client)
@@ -244,6 +356,7 @@ void http_client_destroy(struct http_client *client)
     if (client == NULL)
         return;
     assert(client->closing == 0);
+    assert(client->asking == NULL);
     http1_client_destroy(client->http1);
     curl_client_destroy(client->curl);
     http_url_clear(&client->url);

@@ -21,8 +21,10 @@ struct http_client *http_client_create(const struct http_client_settings *settin
                                        struct error *error);
 /* Copies post; what it points to is borrowed until done. Not after http_client_close. */
 void http_client_post(struct http_client *client, const struct http_post *post);
-/* The secrets in its requests, which no log may show. Borrowed from the client and its settings. */
-struct request_secrets http_client_secrets(const struct http_client *client);
+/* The secrets in the request with that result, which no log may show. Borrowed from the client, its
+ * settings and the result. */
+struct request_secrets http_client_secrets(const struct http_client *client,
+                                           const struct http_result *result);
 /* Aborts requests (done gets an error), closes connections, then calls closed(arg) once, in a later
  * turn of the loop. */
 void http_client_close(struct http_client *client, void (*closed)(void *arg), void *arg);

@@ -5,7 +5,9 @@
 
 #include "src/base/error.h"
 #include "src/base/mem.h"
+#include "src/base/secret.h"
 #include "src/config/field.h"
+#include "src/net/client/request_edits.h"
 #include "src/net/syntax/http1_chars.h"
 #include "src/net/syntax/http_url.h"
 
@@ -123,4 +125,77 @@ size_t request_head_tail(const struct http_client_settings *settings, const stru
     assert(size > 0);
     assert(size < REQUEST_HEAD_TAIL_MAX);
     return (size_t)size;
+}
+
+void request_rows_init(struct request_rows *rows, const struct http_client_settings *settings,
+                       const struct http_url *url, const struct http_post *post)
+{
+    enum { OWN_MAX = 5 };
+    size_t edits = post->edits != NULL ? post->edits->count : 0;
+    size_t count = 0;
+    struct config_pair *row = mem_alloc((OWN_MAX + settings->headers_count + edits) * sizeof(*row));
+    *rows = (struct request_rows){.rows = row};
+    if (request_header_find(settings, "User-Agent") == NULL)
+        row[count++] = (struct config_pair){.key = "User-Agent", .value = settings->user_agent};
+    if (url->credentials != NULL && request_header_find(settings, "Authorization") == NULL) {
+        rows->authorization = http_url_basic_auth(url->credentials);
+        row[count++] = (struct config_pair){.key = "Authorization", .value = rows->authorization};
+    }
+    for (size_t i = 0; i < settings->headers_count; i++)
+        row[count++] = settings->headers[i];
+    if (!settings->is_get && request_header_find(settings, "Content-Type") == NULL)
+        row[count++] = (struct config_pair){.key = "Content-Type", .value = post->content_type};
+    if (post->content_encoding != NULL && request_header_find(settings, "Content-Encoding") == NULL)
+        row[count++] =
+            (struct config_pair){.key = "Content-Encoding", .value = post->content_encoding};
+    if (post->header != NULL)
+        row[count++] = *post->header;
+    assert(count <= OWN_MAX + settings->headers_count);
+    if (post->edits != NULL)
+        count = request_edits_apply(post->edits, false, row, count);
+    for (size_t i = 0; i < count; i++)
+        if (!request_header_is_framing(row[i].key))
+            row[rows->count++] = row[i];
+}
+
+void request_rows_fini(struct request_rows *rows)
+{
+    mem_free(rows->rows);
+    secret_free(rows->authorization);
+}
+
+char *request_head_edited(const struct http_client_settings *settings, const struct http_url *url,
+                          const struct http_post *post)
+{
+    char *text = NULL;
+    size_t size = 0;
+    struct request_rows rows;
+    FILE *out = open_memstream(&text, &size);
+    const char *host = request_header_find(settings, "Host");
+    request_rows_init(&rows, settings, url, post);
+    fprintf(out, "%s %s HTTP/1.1\r\nHost: %s\r\n", request_method(settings),
+            post->target != NULL ? post->target : url->target,
+            host != NULL && host[0] != '\0' ? host : url->authority);
+    if (!settings->has_keep_alive)
+        fputs("Connection: close\r\n", out);
+    for (size_t i = 0; i < rows.count; i++)
+        fprintf(out, "%s: %s\r\n", rows.rows[i].key, rows.rows[i].value);
+    if (!settings->is_get)
+        fprintf(out, "Content-Length: %" PRIu64 "\r\n", post->bytes);
+    fputs("\r\n", out);
+    request_rows_fini(&rows);
+    int failed = fclose(out);
+    assert(failed == 0);
+    char *copy = mem_copy_text(text);
+    explicit_bzero(text, size);
+    free(text);
+    return copy;
+}
+
+uint64_t request_timeout_ns(const struct http_client_settings *settings,
+                            const struct http_post *post)
+{
+    if (settings->timeout_ns == 0)
+        return 0;
+    return post->spent_ns < settings->timeout_ns ? settings->timeout_ns - post->spent_ns : 1;
 }

@@ -13,6 +13,7 @@
 #include "src/net/client/response_body.h"
 
 struct batch_part;
+struct client_info;
 struct config_pair;
 struct error;
 struct http_url;
@@ -50,7 +51,8 @@ struct http_result {
     struct slice content_encoding; /* what a sink got is not decoded */
     struct slice body;             /* cut at RESPONSE_BYTES_MAX */
     bool is_cut;
-    const char *location; /* of a redirect (3xx) that was not followed; NULL: none */
+    const char *location;              /* of a redirect (3xx) that was not followed; NULL: none */
+    const struct request_edits *edits; /* what the credentials changed; NULL: nothing */
 };
 typedef void (*http_done_fn)(const struct http_result *result, void *arg);
 
@@ -63,10 +65,14 @@ struct http_post {
     const char *content_type;
     const char *content_encoding;     /* NULL: none */
     const struct config_pair *header; /* one more, only for this request; NULL: none */
+    const struct client_info *client; /* for the credentials; NULL: not known, or several */
     const char *target;        /* path and query, encoded, instead of the URL's; NULL: the URL's */
     struct response_sink sink; /* gets the body of a response with status 2xx; not after done */
     http_done_fn done;         /* exactly once, never from inside http_client_post */
     void *arg;
+    /* Set by http_client. */
+    const struct request_edits *edits; /* of its headers; NULL: none */
+    uint64_t spent_ns;                 /* of the timeout */
 };
 
 /* For the headers that change with each request. */
@@ -83,6 +89,22 @@ size_t request_head_tail(const struct http_client_settings *settings, const stru
                          char tail[REQUEST_HEAD_TAIL_MAX]);
 /* "name: value\r\n" of the credentials, to be freed with mem_free; NULL: none. */
 char *request_head_credentials(const struct http_client_settings *settings);
+/* The whole head of a request with edits. Free with secret_free. */
+char *request_head_edited(const struct http_client_settings *settings, const struct http_url *url,
+                          const struct http_post *post);
+/* All headers of a request after its edits, without those of framing. Owned by the caller, who
+ * frees it with request_rows_fini; most strings are borrowed from the others. */
+struct request_rows {
+    size_t count;
+    struct config_pair *rows;
+    char *authorization; /* of the URL; NULL: none */
+};
+void request_rows_init(struct request_rows *rows, const struct http_client_settings *settings,
+                       const struct http_url *url, const struct http_post *post);
+void request_rows_fini(struct request_rows *rows);
+/* What is left of the timeout; 0: there is none. */
+uint64_t request_timeout_ns(const struct http_client_settings *settings,
+                            const struct http_post *post);
 /* The user's value of that header, or NULL; "" for the header of the credentials. */
 const char *request_header_find(const struct http_client_settings *settings, const char *name);
 /* Framing headers are always ours. */

@@ -58,6 +58,8 @@ static void visit_all(const struct request_secrets *secrets, secret_fn visit, vo
     if (secrets->credentials.name != NULL)
         visit_value(secrets->credentials.name, secrets->credentials.value(secrets->credentials.arg),
                     visit, arg);
+    for (size_t i = 0; secrets->edits != NULL && i < secrets->edits->count; i++)
+        visit_value(secrets->edits->list[i].name, secrets->edits->list[i].value, visit, arg);
     if (secrets->userinfo != NULL)
         visit_userinfo(secrets->userinfo, visit, arg);
 }

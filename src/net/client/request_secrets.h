@@ -15,7 +15,8 @@ struct request_secrets {
     const struct config_pair *headers; /* any configured header may be a secret */
     size_t headers_count;
     struct request_credentials credentials;
-    const char *userinfo; /* "user:password" of the URL; NULL: none */
+    const struct request_edits *edits; /* of the request; NULL: none */
+    const char *userinfo;              /* "user:password" of the URL; NULL: none */
 };
 
 /* Shorter values are not secrets; redacting them would hide ordinary words. */

@@ -93,7 +93,7 @@ static const struct row rows[] = {
     {EXPORTER, OUT "headers:\n      a: b\n      'c d': @e", "is not a gRPC metadata key"},
     {EXPORTER, OUT "headers: {connection: @x}", "belongs to HTTP/1.1 connections"},
     {EXPORTER, OUT "headers: {x: @\"a\\nb\"}", "contains a line break"},
-    {EXPORTER, OUT "tls: {insecure: true}\n    @auth: {authenticator: x}",
+    {EXPORTER, OUT "tls: {insecure: true}\n    @auth: {authenticator: bearertokenauth/x}",
      "transport level security"},
     {EXPORTER, OUT "@middlewares: [{id: x}]", "middlewares are not supported"},
     {EXPORTER, OUT "tls: {ca_file: a, ca_pem: @b}", "either a CA file or"},
@@ -258,6 +258,17 @@ static const struct row rows[] = {
      "    compaction: {on_rebound: true, check_interval: @0s}",
      "must be positive"},
     {EXTENSION, "bearertokenauth:\n    header: @a b\n    token: a", "is not a header name"},
+    {EXTENSION, "@headers_setter:", "missing headers configuration"},
+    {EXTENSION, "headers_setter:\n    @headers: []", "missing headers configuration"},
+    {EXTENSION, "headers_setter:\n    headers: [{key: a, value: b}, @{key: c}]",
+     "missing header source"},
+    {EXTENSION, "headers_setter:\n    headers: [{key: a, value: b}, {key: @'', value: d}]",
+     "missing header name"},
+    {EXTENSION, "headers_setter:\n    headers: [@{key: a, value: b, from_context: c}]",
+     "must be only one of"},
+    {EXTENSION, "headers_setter:\n    headers: [{key: a, value: @\"b\\n\"}]", "line end"},
+    {EXTENSION, "headers_setter:\n    headers: [{key: a, value: b}]\n    @additional_auth: other",
+     "authenticator not found"},
 };
 
 static const char *part_of(const struct row *row, enum component_kind kind)
@@ -278,12 +289,13 @@ static void write_config(const struct row *row, char text[TEXT_MAX])
     int length = snprintf(
         text, TEXT_MAX,
         "receivers:\n  nop:\n  %s\nprocessors:\n  batch/x:\n  %s\nexporters:\n  nop:\n  %s\n"
-        "extensions:\n  health_check/x:\n  %s\n"
+        "extensions:\n  health_check/x:\n  bearertokenauth/x: {token: t}\n  %s\n"
         "service:\n  extensions: [%s]\n"
         "  pipelines: {%s: {receivers: [%s], processors: [%s], exporters: [%s]}}\n",
         part_of(row, RECEIVER),
         row->kind == PROCESSOR ? row->yaml : "batch:", part_of(row, EXPORTER),
-        row->kind == EXTENSION ? row->yaml : "zpages/x:", row->kind == EXTENSION ? id : "", signal,
+        row->kind == EXTENSION ? row->yaml : "zpages/x:",
+        row->kind == EXTENSION ? id : "bearertokenauth/x", signal,
         row->kind == RECEIVER ? id : "nop", row->kind == PROCESSOR ? id : "",
         row->kind == EXPORTER ? id : "nop");
     assert_true(length < TEXT_MAX);
@@ -356,6 +368,8 @@ static void each_problem_points_at_its_value(void **state)
 
 /* Keys that are accepted and do nothing, or not what they say. Each gives one warning. */
 static const struct row warnings[] = {
+    {EXTENSION, "headers_setter:\n    headers: [{key: a, value: b, action: @set}]",
+     "none of insert, update, upsert and delete"},
     {RECEIVER, GRPC "@read_buffer_size: 5", "has no effect here: Connections share one buffer."},
     {RECEIVER, GRPC "dialer:\n          @timeout: 5s", "has no effect here"},
     {RECEIVER, GRPC "keepalive: {server_parameters: {@time: 5s}}", "has no effect here"},

@@ -7,6 +7,7 @@
 #include "src/config/config.h"
 #include "src/core/component.h"
 #include "src/listen/authenticator.h"
+#include "tests/unit/extensions/auth_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,104 +20,7 @@
 
 #include <cmocka.h>
 
-extern const struct component_factory basicauth_extension_factory;
-extern const struct component_factory bearertokenauth_extension_factory;
-
-struct pipe_config {
-    const char *authenticator;
-};
-
-static const struct config_field pipe_fields[] = {
-    CONFIG_EXTENSION(struct pipe_config, authenticator, "authenticator", "authenticator",
-                     authenticator_accepts_server, "Authentication of clients."),
-    CONFIG_END,
-};
-
-static const struct component_factory pipe_receiver = {
-    .type = "pipe",
-    .kind = RECEIVER,
-    .stability = "stable",
-    .signals = SIGNAL_TRACES,
-    .instance_size = sizeof(struct component),
-    .config_size = sizeof(struct pipe_config),
-    .fields = pipe_fields,
-};
-
-static const struct component_factory pipe_exporter = {
-    .type = "pipe",
-    .kind = EXPORTER,
-    .stability = "stable",
-    .signals = SIGNAL_TRACES,
-    .instance_size = sizeof(struct component),
-    .config_size = 1,
-};
-
-static const struct component_factory *const factories[] = {
-    &pipe_receiver, &pipe_exporter, &basicauth_extension_factory,
-    &bearertokenauth_extension_factory, NULL};
-
-/* One extension of a configuration, and an instance of it. */
-static struct config *config;
-static struct authenticator *authenticator;
-static char problem[1024];
 static char directory[64];
-
-static const struct config_component *find_extension(const struct service_view *view,
-                                                     const char *id)
-{
-    (void)view;
-    for (size_t i = 0; i < config->extensions_count; i++)
-        if (strcmp(config->extensions[i]->id, id) == 0)
-            return config->extensions[i];
-    return NULL;
-}
-
-static const struct service_view service = {.extension = find_extension};
-
-static bool load_text(const char *text)
-{
-    struct config_problems problems = {0};
-    const char *locations[] = {text};
-    config = config_load(&(struct config_request){.locations = locations,
-                                                  .locations_count = 1,
-                                                  .factories = factories},
-                         &problems);
-    problem[0] = '\0';
-    if (problems.count > 0)
-        snprintf(problem, sizeof(problem), "%s", problems.texts[0]);
-    config_problems_clear(&problems);
-    return config != NULL;
-}
-
-static bool load(const char *type, const char *yaml)
-{
-    char text[4096];
-    snprintf(text, sizeof(text),
-             "yaml:\nextensions:\n  %s: %s\nreceivers: {pipe: }\nexporters: {pipe: }\n"
-             "service: {extensions: [%s], pipelines: {traces: {receivers: [pipe], exporters: "
-             "[pipe]}}}\n",
-             type, yaml, type);
-    return load_text(text);
-}
-
-static void open_authenticator(const char *type, const char *yaml, enum auth_side side)
-{
-    static const struct component user = {.id = "user", .service = &service};
-    struct error error;
-    if (!load(type, yaml))
-        fail_msg("%s", problem);
-    authenticator = authenticator_create(&user, type, side, &error);
-    if (authenticator == NULL)
-        fail_msg("%s", error.text);
-}
-
-static void close_authenticator(void)
-{
-    authenticator_destroy(authenticator);
-    authenticator = NULL;
-    config_destroy(config);
-    config = NULL;
-}
 
 static int set_up(void **state)
 {

@@ -12,6 +12,7 @@
 #include "src/config/field.h"
 #include "src/core/batch.h"
 #include "src/net/client/grpc_target.h"
+#include "src/net/client/request_edits.h"
 #include "tests/support/grpc_backend.h"
 
 #include <setjmp.h>
@@ -580,6 +581,122 @@ static void closing_ends_what_is_under_way(void **state)
     assert_int_equal(fixture.seen.last.code, STATUS_CANCELLED);
 }
 
+/* Credentials that the test gives when it wants to. */
+struct desk {
+    struct credentials_request *request; /* the last that asked; NULL: none */
+    unsigned forgotten;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static void desk_ask(void *arg, struct credentials_request *request)
+{
+    struct desk *desk = arg;
+    assert_true(request->is_grpc);
+    desk->request = request;
+}
+
+static void desk_give(struct desk *desk, const char *name, const char *value)
+{
+    struct credentials_request *request = desk->request;
+    desk->request = NULL;
+    request_edits_begin(&request->edits, true);
+    request_edits_add(&request->edits, EDIT_UPSERT, name, value);
+    request_edits_add(&request->edits, EDIT_UPDATE, "not-there", "x");
+    request_edits_add(&request->edits, EDIT_UPSERT, "user-agent", "x");
+    request->done(request, NULL);
+}
+
+static void desk_refuse(struct desk *desk, bool is_temporary)
+{
+    struct credentials_request *request = desk->request;
+    desk->request = NULL;
+    request->is_temporary = is_temporary;
+    request->done(request, "no token today");
+}
+
+static void desk_forget(void *arg, struct credentials_request *request)
+{
+    struct desk *desk = arg;
+    assert_ptr_equal(desk->request, request);
+    desk->request = NULL;
+    desk->forgotten++;
+}
+
+static void desk_close(void *arg, void (*closed)(void *closed_arg), void *closed_arg)
+{
+    struct desk *desk = arg;
+    desk->closed = closed;
+    desk->closed_arg = closed_arg;
+}
+
+static void calls_wait_for_the_edits_of_their_metadata(void **state)
+{
+    static const struct grpc_backend_step steps[] = {{.status = "0"}};
+    static const struct config_pair headers[] = {{"X-Scope-OrgID", "tenant"}, {"other", "o"}};
+    struct fixture fixture;
+    struct desk desk = {.request = NULL};
+    (void)state;
+    set_up(&fixture, steps, 1);
+    fixture.settings.headers = headers;
+    fixture.settings.headers_count = 2;
+    fixture.settings.credentials = (struct request_credentials){
+        .ask = desk_ask, .forget = desk_forget, .close = desk_close, .arg = &desk};
+    open_client(&fixture);
+    post(&fixture);
+    turn_some(&fixture);
+    assert_int_equal(grpc_backend_calls(fixture.backend), 0);
+    desk_give(&desk, "X-SCOPE-OrgID", "mine");
+    turn_until(&fixture, fixture.seen.done == 1);
+    assert_int_equal(fixture.seen.last.code, STATUS_OK);
+    const char *sent = strstr(grpc_backend_headers(fixture.backend), "x-scope");
+    assert_non_null(sent);
+    assert_string_equal(sent, "x-scope-orgid: mine\nother: o\n");
+
+    post(&fixture);
+    desk_give(&desk, "x-bin", "\x01\x02");
+    turn_until(&fixture, fixture.seen.done == 2);
+    assert_non_null(strstr(grpc_backend_headers(fixture.backend), "x-bin: AQI\n"));
+
+    /* Refusals: for now, for good, and of what cannot be sent. */
+    post(&fixture);
+    desk_refuse(&desk, true);
+    assert_int_equal(fixture.seen.done, 2);
+    turn_until(&fixture, fixture.seen.done == 3);
+    assert_int_equal(fixture.seen.last.code, STATUS_UNAVAILABLE);
+    assert_string_equal(fixture.seen.message,
+                        "transport: per-RPC creds failed due to error: no token today");
+    post(&fixture);
+    desk_refuse(&desk, false);
+    turn_until(&fixture, fixture.seen.done == 4);
+    assert_int_equal(fixture.seen.last.code, STATUS_UNAUTHENTICATED);
+    post(&fixture);
+    desk_give(&desk, "x", "a\nb");
+    turn_until(&fixture, fixture.seen.done == 5);
+    assert_int_equal(fixture.seen.last.code, STATUS_UNAUTHENTICATED);
+
+    /* The deadline covers the wait, and closing ends it. */
+    post(&fixture);
+    pass(&fixture, 5 * (uint64_t)NS_PER_S);
+    assert_int_equal(fixture.seen.done, 6);
+    assert_int_equal(fixture.seen.last.code, STATUS_DEADLINE_EXCEEDED);
+    assert_int_equal(desk.forgotten, 1);
+    post(&fixture);
+    grpc_client_close(fixture.client, on_closed, &fixture.is_closed);
+    turn_some(&fixture);
+    assert_int_equal(fixture.seen.done, 7);
+    assert_int_equal(fixture.seen.last.code, STATUS_CANCELLED);
+    assert_false(fixture.is_closed);
+    desk.closed(desk.closed_arg);
+    turn_until(&fixture, fixture.is_closed);
+    grpc_client_destroy(fixture.client);
+    buffer_unref(fixture.buffer);
+    grpc_backend_destroy(fixture.backend);
+    lane_destroy(fixture.lane);
+    random_fix(-1);
+    clock_fake_stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -596,6 +713,7 @@ int main(void)
         cmocka_unit_test(a_late_response_resets_the_stream),
         cmocka_unit_test(a_call_without_limit_says_no_timeout),
         cmocka_unit_test(closing_ends_what_is_under_way),
+        cmocka_unit_test(calls_wait_for_the_edits_of_their_metadata),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 #include "src/base/mem.h"
 #include "src/config/field.h"
 #include "src/core/batch.h"
+#include "src/net/client/request_edits.h"
 #include "tests/support/scripted_backend.h"
 
 #include <dlfcn.h>
@@ -978,6 +979,163 @@ static void redirects_can_be_forbidden(void **state)
     }
 }
 
+/* Credentials that the test gives when it wants to. */
+struct desk {
+    struct credentials_request *request; /* the last that asked; NULL: none */
+    unsigned asked;
+    unsigned forgotten;
+    bool gives_at_once;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static void desk_give(struct desk *desk, const char *value)
+{
+    struct credentials_request *request = desk->request;
+    desk->request = NULL;
+    request_edits_begin(&request->edits, request->is_grpc);
+    request_edits_add(&request->edits, EDIT_UPSERT, "Authorization", value);
+    request_edits_add(&request->edits, EDIT_DELETE, "user-agent", "");
+    request_edits_add(&request->edits, EDIT_UPDATE, "X-Token", "new");
+    request_edits_add(&request->edits, EDIT_UPSERT, "Host", "never");
+    request->done(request, NULL);
+}
+
+static void desk_ask(void *arg, struct credentials_request *request)
+{
+    struct desk *desk = arg;
+    desk->asked++;
+    desk->request = request;
+    if (desk->gives_at_once)
+        desk_give(desk, "Bearer at-once");
+}
+
+static void desk_forget(void *arg, struct credentials_request *request)
+{
+    struct desk *desk = arg;
+    assert_ptr_equal(desk->request, request);
+    desk->request = NULL;
+    desk->forgotten++;
+}
+
+static void desk_close(void *arg, void (*closed)(void *closed_arg), void *closed_arg)
+{
+    struct desk *desk = arg;
+    desk->closed = closed;
+    desk->closed_arg = closed_arg;
+}
+
+static void open_desk(struct fixture *fixture, struct desk *desk)
+{
+    static const struct config_pair headers[] = {{"X-Token", "old"}};
+    *desk = (struct desk){.asked = 0};
+    fixture->settings.headers = headers;
+    fixture->settings.headers_count = 1;
+    fixture->settings.credentials = (struct request_credentials){
+        .ask = desk_ask, .forget = desk_forget, .close = desk_close, .arg = desk};
+    open_client(fixture);
+}
+
+static void tear_down_desk(struct fixture *fixture, struct desk *desk)
+{
+    http_client_close(fixture->client, on_closed, &fixture->is_closed);
+    turn_some(fixture->lane);
+    assert_false(fixture->is_closed);
+    assert_non_null(desk->closed);
+    desk->closed(desk->closed_arg);
+    turn_some(fixture->lane);
+    assert_true(fixture->is_closed);
+    http_client_destroy(fixture->client);
+    scripted_backend_destroy(fixture->backend);
+    lane_destroy(fixture->lane);
+    clock_fake_stop();
+}
+
+static void a_request_waits_for_the_edits_of_its_headers(void **state)
+{
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
+    struct fixture fixture;
+    struct desk desk;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    open_desk(&fixture, &desk);
+    post_parts(&fixture, hello, 3);
+    turn_some(fixture.lane);
+    assert_int_equal(scripted_backend_connections(fixture.backend), 0);
+    assert_int_equal(desk.asked, 1);
+    desk_give(&desk, "Bearer late");
+    turn_until(fixture.lane, &fixture.seen.done, 1);
+    assert_int_equal(fixture.seen.status, 200);
+    assert_string_equal(scripted_backend_head(fixture.backend) +
+                            strcspn(scripted_backend_head(fixture.backend), "X"),
+                        "X-Token: new\r\nContent-Type: application/x-protobuf\r\n"
+                        "Authorization: Bearer late\r\nContent-Length: 5\r\n\r\n");
+    desk.gives_at_once = true;
+    post_hello(&fixture);
+    assert_non_null(strstr(scripted_backend_head(fixture.backend), "Bearer at-once"));
+    assert_int_equal(scripted_backend_connections(fixture.backend), 1);
+    tear_down_desk(&fixture, &desk);
+}
+
+static void the_timeout_covers_the_wait_for_credentials(void **state)
+{
+    static const struct backend_step steps[] = {{.response = OK_EMPTY},
+                                                {.response = "HTTP/1.1 200 OK\r\n"}};
+    struct fixture fixture;
+    struct desk desk;
+    (void)state;
+    set_up(&fixture, steps, 2);
+    open_desk(&fixture, &desk);
+    post_parts(&fixture, hello, 3);
+    clock_fake_advance(29 * (uint64_t)NS_PER_S);
+    turn_some(fixture.lane);
+    assert_int_equal(fixture.seen.done, 0);
+    clock_fake_advance(1 * (uint64_t)NS_PER_S);
+    turn_until(fixture.lane, &fixture.seen.done, 1);
+    assert_non_null(strstr(fixture.seen.error, "context deadline exceeded"));
+    assert_int_equal(desk.forgotten, 1);
+    desk.gives_at_once = true;
+    post_hello(&fixture);
+    /* What the credentials take is missing later. */
+    desk.gives_at_once = false;
+    post_parts(&fixture, hello, 3);
+    clock_fake_advance(20 * (uint64_t)NS_PER_S);
+    desk_give(&desk, "Bearer late");
+    turn_some(fixture.lane);
+    assert_int_equal(fixture.seen.done, 2);
+    clock_fake_advance(11 * (uint64_t)NS_PER_S);
+    turn_until(fixture.lane, &fixture.seen.done, 3);
+    assert_non_null(strstr(fixture.seen.error, "context deadline exceeded"));
+    tear_down_desk(&fixture, &desk);
+}
+
+static void refused_and_unfit_credentials_fail_the_request(void **state)
+{
+    static const struct backend_step steps[] = {{.response = OK_EMPTY}};
+    struct fixture fixture;
+    struct desk desk;
+    (void)state;
+    set_up(&fixture, steps, 1);
+    open_desk(&fixture, &desk);
+    post_parts(&fixture, hello, 3);
+    desk.request->done(desk.request, "no token today");
+    assert_int_equal(fixture.seen.done, 0);
+    turn_until(fixture.lane, &fixture.seen.done, 1);
+    assert_string_equal(fixture.seen.error, "no token today");
+    assert_false(fixture.seen.is_permanent);
+    post_parts(&fixture, hello, 3);
+    desk_give(&desk, "Bearer a\r\nX-Injected: b");
+    turn_until(fixture.lane, &fixture.seen.done, 2);
+    assert_non_null(strstr(fixture.seen.error, "\"Authorization\" cannot be sent"));
+    assert_int_equal(scripted_backend_connections(fixture.backend), 0);
+    /* Closing ends those that wait. */
+    post_parts(&fixture, hello, 3);
+    tear_down_desk(&fixture, &desk);
+    assert_int_equal(fixture.seen.done, 3);
+    assert_string_equal(fixture.seen.error, "the client is shutting down");
+    assert_int_equal(desk.forgotten, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1008,6 +1166,9 @@ int main(void)
         cmocka_unit_test(a_get_hands_over_the_body_as_it_comes),
         cmocka_unit_test(a_body_that_is_not_wanted_ends_the_request),
         cmocka_unit_test(redirects_can_be_forbidden),
+        cmocka_unit_test(a_request_waits_for_the_edits_of_its_headers),
+        cmocka_unit_test(the_timeout_covers_the_wait_for_credentials),
+        cmocka_unit_test(refused_and_unfit_credentials_fail_the_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
