@@ -21,6 +21,7 @@
 #include "src/core/receipt.h"
 #include "src/net/client/http_client.h"
 #include "src/net/client/request_secrets.h"
+#include "src/net/client/response_words.h"
 #include "src/otlp/response.h"
 #include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_remove.h"
@@ -200,7 +201,7 @@ static struct outcome outcome_of(const struct http_result *result,
     };
     static const char *const limited_words[] = {"resource_exhausted", "rate limit"};
     unsigned status = result->status;
-    char words[HTTP_OUTCOME_WORDS_MAX + 1];
+    char words[RESPONSE_WORDS_MAX + 1];
     if (status == 0)
         return http_outcome_refused(result, secrets, url, text);
     /* Servers before 2.2 send 422 from /ingest when there is too much at a time. */
@@ -223,7 +224,7 @@ static struct outcome outcome_of(const struct http_result *result,
         }
     if (is_limited)
         outcome.code = STATUS_RESOURCE_EXHAUSTED;
-    http_outcome_words(result, secrets, words);
+    response_words(result, secrets, words);
     snprintf(text, HTTP_OUTCOME_TEXT_MAX,
              "error exporting profiles, request to %s responded with HTTP Status Code %u%s%s%s",
              url, status, words[0] != '\0' ? ": " : "", words, advice);

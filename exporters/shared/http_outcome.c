@@ -5,6 +5,7 @@
 #include "src/base/buffer.h"
 #include "src/net/client/http_client.h"
 #include "src/net/client/request_secrets.h"
+#include "src/net/client/response_words.h"
 #include "src/net/syntax/media_type.h"
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/response.h"
@@ -12,28 +13,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-
-void http_outcome_words(const struct http_result *result, const struct request_secrets *secrets,
-                        char words[HTTP_OUTCOME_WORDS_MAX + 1])
-{
-    /* More than is shown, so that a secret at its end is found whole. */
-    char text[4 * HTTP_OUTCOME_WORDS_MAX];
-    size_t size = 0;
-    size_t others = 0;
-    for (size_t i = 0; i < result->body.size && size < sizeof(text) - 1; i++) {
-        uint8_t byte = result->body.data[i];
-        bool is_blank = byte == ' ' || (byte >= '\t' && byte <= '\r');
-        others += !is_blank && (byte < ' ' || byte >= 0x7f);
-        if (!is_blank)
-            text[size++] = byte > ' ' && byte < 0x7f ? (char)byte : '?';
-        else if (size > 0 && text[size - 1] != ' ')
-            text[size++] = ' ';
-    }
-    size -= size > 0 && text[size - 1] == ' ';
-    text[others > size / 2 ? 0 : size] = '\0';
-    request_secrets_redact(secrets, text, sizeof(text));
-    snprintf(words, HTTP_OUTCOME_WORDS_MAX + 1, "%.*s", HTTP_OUTCOME_WORDS_MAX, text);
-}
 
 struct outcome http_outcome_refused(const struct http_result *result,
                                     const struct request_secrets *secrets, const char *url,
@@ -71,7 +50,7 @@ struct outcome http_outcome_refused(const struct http_result *result,
 
     /* "error exporting items, request to URL responded with HTTP Status Code N", and what the
      * back-end said: a google.rpc.Status as the Go collector prints it, or its own words. */
-    char words[HTTP_OUTCOME_WORDS_MAX + 1];
+    char words[RESPONSE_WORDS_MAX + 1];
     char reason[JSON_REASON_BYTES_MAX];
     struct otlp_status rpc;
     struct buffer *encoded = NULL;
@@ -79,7 +58,7 @@ struct outcome http_outcome_refused(const struct http_result *result,
                         "error exporting items, request to %s responded with HTTP Status Code %u",
                         url, status);
     size_t room = size < HTTP_OUTCOME_TEXT_MAX ? HTTP_OUTCOME_TEXT_MAX - (size_t)size : 0;
-    http_outcome_words(result, secrets, words);
+    response_words(result, secrets, words);
     bool has_status = false;
     if (status >= 400 && !media_type_is(result->content_type, "application/json"))
         has_status = otlp_response_status(result->body, &rpc);

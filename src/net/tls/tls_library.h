@@ -75,7 +75,15 @@ struct error;
     X(ERR_peek_error)                                                                              \
     X(ERR_peek_last_error)                                                                         \
     X(ERR_reason_error_string)                                                                     \
+    X(EVP_DigestSign)                                                                              \
+    X(EVP_DigestSignInit)                                                                          \
+    X(EVP_MD_CTX_free)                                                                             \
+    X(EVP_MD_CTX_new)                                                                              \
     X(EVP_PKEY_free)                                                                               \
+    X(EVP_PKEY_get_base_id)                                                                        \
+    X(EVP_sha256)                                                                                  \
+    X(EVP_sha384)                                                                                  \
+    X(EVP_sha512)                                                                                  \
     X(OpenSSL_version)                                                                             \
     X(PEM_read_bio_PrivateKey)                                                                     \
     X(PEM_read_bio_X509)                                                                           \

@@ -258,6 +258,17 @@ static const struct row rows[] = {
      "    compaction: {on_rebound: true, check_interval: @0s}",
      "must be positive"},
     {EXTENSION, "bearertokenauth:\n    header: @a b\n    token: a", "is not a header name"},
+    {EXTENSION, "@oauth2client: {client_id: i}", "no ClientSecret provided"},
+    {EXTENSION, "oauth2client:\n    client_id: i\n    client_secret: s\n    token_url: @'x y'",
+     "token_url"},
+    {EXTENSION,
+     "oauth2client:\n    client_id: i\n    client_secret: s\n    token_url: http://h/\n"
+     "    grant_type: @password",
+     "unknown grant type"},
+    {EXTENSION,
+     "oauth2client:\n    client_id: i\n    client_secret: s\n    token_url: http://h/\n"
+     "    @endpoint_params: {a: 5}",
+     "neither a string nor a list"},
     {EXTENSION, "@headers_setter:", "missing headers configuration"},
     {EXTENSION, "headers_setter:\n    @headers: []", "missing headers configuration"},
     {EXTENSION, "headers_setter:\n    headers: [{key: a, value: b}, @{key: c}]",

@@ -16,6 +16,7 @@
 extern const struct component_factory basicauth_extension_factory;
 extern const struct component_factory bearertokenauth_extension_factory;
 extern const struct component_factory headers_setter_extension_factory;
+extern const struct component_factory oauth2client_extension_factory;
 
 struct pipe_config {
     const char *authenticator;
@@ -51,6 +52,7 @@ static const struct component_factory *const factories[] = {&pipe_receiver,
                                                             &basicauth_extension_factory,
                                                             &bearertokenauth_extension_factory,
                                                             &headers_setter_extension_factory,
+                                                            &oauth2client_extension_factory,
                                                             NULL};
 
 /* One extension of a configuration, and an instance of it. */
