@@ -162,9 +162,9 @@ static const char *architecture(const char *machine)
     static const struct {
         const char *machine;
         const char *name;
-    } rows[] = {{"x86_64", "amd64"}, {"aarch64", "arm64"},  {"i686", "x86"},
-                {"i386", "x86"},     {"ppc64", "ppc64"},    {"ppc64le", "ppc64le"},
-                {"s390x", "s390x"},  {"riscv64", "riscv64"}};
+    } rows[] = {{"x86_64", "amd64"}, {"aarch64", "arm64"},   {"i686", "x86"},
+                {"i386", "x86"},     {"ppc64", "ppc64"},     {"ppc64le", "ppc64"},
+                {"s390x", "s390x"},  {"riscv64", "riscv64"}, {"loongarch64", "loong64"}};
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if (strcmp(machine, rows[i].machine) == 0)
             return rows[i].name;

@@ -34,6 +34,10 @@ void detected_merge(struct detected *to, const struct detected *from);
  * is malformed. */
 bool detect_env(struct detected *detected, struct error *error);
 
+/* dynatrace: the properties in the file that OneAgent writes, if there is one. */
+#define DYNATRACE_PROPERTIES "/var/lib/dynatrace/enrichment/dt_host_metadata.properties"
+bool detect_dynatrace(struct detected *detected, const char *path, struct error *error);
+
 /* Which attributes of the host are wanted, by enum system_attribute. */
 enum system_attribute {
     SYSTEM_HOST_NAME,
@@ -62,3 +66,22 @@ enum system_attribute {
 bool detect_system(struct detected *detected, const bool wanted[SYSTEM_ATTRIBUTES],
                    const char *const *sources, size_t sources_count, unsigned timeout_s,
                    struct error *error);
+
+/* Which attributes of Docker's are wanted, by enum docker_attribute. */
+enum docker_attribute {
+    DOCKER_HOST_NAME,
+    DOCKER_OS_TYPE,
+    DOCKER_CONTAINER_NAME,
+    DOCKER_IMAGE_NAME,
+    DOCKER_ATTRIBUTES,
+};
+
+/* docker: what the daemon at DOCKER_HOST, or at its usual socket, says of its host, and, if such an
+ * attribute is wanted, of the container that we run in. timeout_ns: of all of it. False: there is
+ * no answer. */
+bool detect_docker(struct detected *detected, const bool wanted[DOCKER_ATTRIBUTES],
+                   uint64_t timeout_ns, struct error *error);
+/* The members of a JSON object with these names that are strings; others are "". Names match
+ * whatever their case, as in Go. False: it is no such object. The caller frees all texts with
+ * mem_free, in both cases. */
+bool docker_read_members(struct slice json, const char *const *names, size_t count, char **texts);

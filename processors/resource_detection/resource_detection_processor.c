@@ -26,11 +26,20 @@ struct system_config {
     struct system_attributes_config attributes;
 };
 
+struct docker_attributes_config {
+    struct attribute_config attributes[DOCKER_ATTRIBUTES];
+};
+
+struct docker_config {
+    struct docker_attributes_config attributes;
+};
+
 struct resource_detection_config {
     struct config_texts detectors;
     bool override;
     uint64_t timeout_ns;
     struct system_config system;
+    struct docker_config docker;
 };
 
 static const struct config_field off_fields[] = {
@@ -42,9 +51,12 @@ static const struct config_field on_fields[] = {
     CONFIG_END,
 };
 
+#define ATTRIBUTE_OF(owner, place, name, standard, text)                                           \
+    CONFIG_SECTION(owner, attributes[place], struct attribute_config, name, standard, NULL, text)
 #define ATTRIBUTE(place, name, standard, text)                                                     \
-    CONFIG_SECTION(struct system_attributes_config, attributes[place], struct attribute_config,    \
-                   name, standard, NULL, text)
+    ATTRIBUTE_OF(struct system_attributes_config, place, name, standard, text)
+#define OF_DOCKER(place, name, standard, text)                                                     \
+    ATTRIBUTE_OF(struct docker_attributes_config, place, name, standard, text)
 #define ON  on_fields
 #define OFF off_fields
 static const struct config_field system_attributes_fields[] = {
@@ -80,6 +92,21 @@ static const struct config_field system_fields[] = {
     CONFIG_END,
 };
 
+static const struct config_field docker_attributes_fields[] = {
+    OF_DOCKER(DOCKER_HOST_NAME, "host.name", ON, "Name of the daemon's host."),
+    OF_DOCKER(DOCKER_OS_TYPE, "os.type", ON, "Of the daemon's host: linux."),
+    OF_DOCKER(DOCKER_CONTAINER_NAME, "container.name", OFF,
+              "Name of the container that this process is in, with the slash before it."),
+    OF_DOCKER(DOCKER_IMAGE_NAME, "container.image.name", OFF, "Digest of its image, as in Go."),
+    CONFIG_END,
+};
+
+static const struct config_field docker_fields[] = {
+    CONFIG_SECTION(struct docker_config, attributes, struct docker_attributes_config,
+                   "resource_attributes", docker_attributes_fields, NULL, "Which are added."),
+    CONFIG_END,
+};
+
 static const char *const clouds[] = {
     "akamai",
     "aks",
@@ -104,8 +131,9 @@ static const char *const clouds[] = {
     "vultr",
 };
 static const char *const missing[] = {
-    "consul", "docker", "dynatrace", "k8s_api", "k8snode", "kubeadm", "openshift",
+    "consul", "k8s_api", "k8snode", "kubeadm", "openshift",
 };
+static const char *const ours[] = {"env", "system", "docker", "dynatrace"};
 static const char *const hostname_sources[] = {"os", "dns", "cname", "lookup"};
 
 static bool is_one_of(const char *const *names, size_t count, struct slice name)
@@ -131,13 +159,17 @@ static const char *warn_of_cloud(const char *text)
 static const struct config_field resource_detection_fields[] = {
     CONFIG_TEXTS_WARNED(
         OWNER, detectors, "detectors", "env", warn_of_cloud,
-        "env (OTEL_RESOURCE_ATTRIBUTES) and system (the host), in order: the first that "
-        "has an attribute counts. Those of clouds add nothing."),
+        "env (OTEL_RESOURCE_ATTRIBUTES), system (the host), docker (its daemon) and "
+        "dynatrace (what OneAgent wrote), in order: the first that has an attribute counts. Those "
+        "of clouds add nothing."),
     CONFIG_BOOL(OWNER, override, "override", "true",
                 "Replace attributes that a Resource has already."),
-    CONFIG_DURATION(OWNER, timeout_ns, "timeout", "5s", 0, INT64_MAX,
-                    "For each question to a name server, in whole seconds."),
+    CONFIG_DURATION(
+        OWNER, timeout_ns, "timeout", "5s", 0, INT64_MAX,
+        "For each question to a name server, in whole seconds, and for Docker's daemon."),
     CONFIG_SECTION(OWNER, system, struct system_config, "system", system_fields, NULL, "The host."),
+    CONFIG_SECTION(OWNER, docker, struct docker_config, "docker", docker_fields, NULL,
+                   "What the Docker daemon says."),
     CONFIG_IGNORED_DURATION("refresh_interval", "Detectors run once."),
     CONFIG_IGNORED_MAP("akamai", OF_DETECTOR),
     CONFIG_IGNORED_MAP("aks", OF_DETECTOR),
@@ -145,7 +177,6 @@ static const struct config_field resource_detection_fields[] = {
     CONFIG_IGNORED_MAP("azure", OF_DETECTOR),
     CONFIG_IGNORED_MAP("consul", OF_DETECTOR),
     CONFIG_IGNORED_MAP("digitalocean", OF_DETECTOR),
-    CONFIG_IGNORED_MAP("docker", OF_DETECTOR),
     CONFIG_IGNORED_MAP("ec2", OF_DETECTOR),
     CONFIG_IGNORED_MAP("ecs", OF_DETECTOR),
     CONFIG_IGNORED_MAP("eks", OF_DETECTOR),
@@ -209,11 +240,10 @@ static bool resource_detection_check(const void *section, struct error *error)
                error_at(error, "detectors");
     for (size_t i = 0; i < config->detectors.count; i++) {
         struct slice name = detector_name(config, i);
-        if (slice_equal_text(name, "env") || slice_equal_text(name, "system") ||
-            IS_ONE_OF(clouds, name))
+        if (IS_ONE_OF(ours, name) || IS_ONE_OF(clouds, name))
             continue;
         bool is_missing = IS_ONE_OF(missing, name);
-        error_set(error, "%s detector \"%.*s\": expected env or system%s",
+        error_set(error, "%s detector \"%.*s\": expected env, system, docker or dynatrace%s",
                   is_missing ? "spanflame does not have the" : "unknown", (int)name.size,
                   (const char *)name.data,
                   is_missing ? ". Set its attributes in OTEL_RESOURCE_ATTRIBUTES and use env" : "");
@@ -246,6 +276,14 @@ static bool detect(const struct resource_detection_config *config, struct slice 
     bool wanted[SYSTEM_ATTRIBUTES];
     if (slice_equal_text(name, "env"))
         return detect_env(detected, error);
+    if (slice_equal_text(name, "dynatrace"))
+        return detect_dynatrace(detected, DYNATRACE_PROPERTIES, error);
+    if (slice_equal_text(name, "docker")) {
+        bool of_docker[DOCKER_ATTRIBUTES];
+        for (size_t i = 0; i < DOCKER_ATTRIBUTES; i++)
+            of_docker[i] = config->docker.attributes.attributes[i].enabled;
+        return detect_docker(detected, of_docker, config->timeout_ns, error);
+    }
     if (!slice_equal_text(name, "system"))
         return true;
     for (size_t i = 0; i < SYSTEM_ATTRIBUTES; i++)

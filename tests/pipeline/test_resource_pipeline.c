@@ -155,7 +155,7 @@ static void what_cannot_be_done_stops_the_start(void **state)
         "processors: {resource: {attributes: [{key: a, action: insert}]}}\n" DIRECT PIPELINE,
         "processors: {resource: {attributes: [{action: insert, value: 1}]}}\n" DIRECT PIPELINE,
         "processors: {resource_detection: {detectors: []}}\n" DIRECT DETECTION,
-        "processors: {resource_detection: {detectors: [env, docker]}}\n" DIRECT DETECTION,
+        "processors: {resource_detection: {detectors: [env, consul]}}\n" DIRECT DETECTION,
         "processors: {resource_detection: {detectors: [none]}}\n" DIRECT DETECTION,
         "processors: {resource_detection: {system: {hostname_sources: [os, x]}}}\n" DIRECT
             DETECTION,
