@@ -64,17 +64,17 @@ static const struct config_field header_fields[] = {
     CONFIG_TEXT_WARNED(OWNER, action, "action", NULL, action_warning,
                        "insert, update, upsert or delete; upsert when absent."),
     CONFIG_TEXT(OWNER, key, "key", NULL, "Name of the header."),
-    CONFIG_TEXT_OR_NULL(OWNER, value, "value", "The value."),
-    CONFIG_TEXT_OR_NULL(OWNER, value_file, "value_file",
-                        "File with the value, without the blanks around it. Read again within a "
-                        "second after it changes."),
-    CONFIG_TEXT_OR_NULL(OWNER, from_context, "from_context",
-                        "Name of a header of the client's request; its receiver needs "
-                        "include_metadata."),
-    CONFIG_TEXT_OR_NULL(OWNER, from_attribute, "from_attribute",
-                        "Attribute of the client's login at the receiver, such as username."),
-    CONFIG_SECRET_OR_NULL(OWNER, default_value, "default_value",
-                          "The value when from_context or from_attribute finds none."),
+    CONFIG_NULLABLE(OWNER, value, CONFIG_TYPE_TEXT, "value", "The value."),
+    CONFIG_NULLABLE(OWNER, value_file, CONFIG_TYPE_TEXT, "value_file",
+                    "File with the value, without the blanks around it. Read again within a "
+                    "second after it changes."),
+    CONFIG_NULLABLE(OWNER, from_context, CONFIG_TYPE_TEXT, "from_context",
+                    "Name of a header of the client's request; its receiver needs "
+                    "include_metadata."),
+    CONFIG_NULLABLE(OWNER, from_attribute, CONFIG_TYPE_TEXT, "from_attribute",
+                    "Attribute of the client's login at the receiver, such as username."),
+    CONFIG_NULLABLE(OWNER, default_value, CONFIG_TYPE_SECRET, "default_value",
+                    "The value when from_context or from_attribute finds none."),
     CONFIG_END,
 };
 #undef OWNER

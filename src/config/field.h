@@ -218,16 +218,10 @@ struct config_field {
     }
 #define CONFIG_SECRET(owner, field, name, text)                                                    \
     CONFIG_PLAIN(owner, field, const char *, CONFIG_TYPE_SECRET, name, NULL, text)
-/* NULL when the key is absent or null, which "" is not. */
-#define CONFIG_TEXT_OR_NULL(owner, field, name, text)                                              \
+/* A TEXT or SECRET that is NULL when the key is absent or null, which "" is not. */
+#define CONFIG_NULLABLE(owner, field, row_type, name, text)                                        \
     {                                                                                              \
-        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_TEXT, name, NULL, text),                \
-            .is_nullable = true                                                                    \
-    }
-#define CONFIG_SECRET_OR_NULL(owner, field, name, text)                                            \
-    {                                                                                              \
-        CONFIG_ROW(owner, field, const char *, CONFIG_TYPE_SECRET, name, NULL, text),              \
-            .is_nullable = true                                                                    \
+        CONFIG_ROW(owner, field, const char *, row_type, name, NULL, text), .is_nullable = true    \
     }
 #define CONFIG_CHOICE(owner, field, name, standard, list, text)                                    \
     {                                                                                              \

@@ -51,6 +51,9 @@ static const struct {
     {EXTENSION, "basicauth", "client_auth: {username: a, password: b}"},
     {EXTENSION, "bearertokenauth", "token: a"},
     {EXTENSION, "file_storage", "directory: /tmp"},
+    {EXTENSION, "headers_setter", "headers: [{key: a, value: b}]"},
+    {EXTENSION, "oauth2client",
+     "client_id: a, client_secret: b, token_url: \"http://127.0.0.1:9/\""},
 };
 
 static const char *keys_of(const struct component_factory *factory)
