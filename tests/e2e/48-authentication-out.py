@@ -5,6 +5,7 @@ import base64
 import http.client
 import json
 import os
+import signal
 import subprocess
 import tempfile
 import urllib.parse
@@ -249,6 +250,22 @@ class Tokens(case.Case):
         self.endpoint.release()
         process.poll_until(
             lambda: post(self.http)[0] == 200, 30, "a token after the endpoint has come back"
+        )
+
+    def test_lanes_and_reloads_fetch_tokens_of_their_own(self):
+        daemon = self.start(extra="  lanes: 2\n")
+        for _ in range(10):
+            self.assertEqual(post(self.http)[0], 200)
+        self.assertLessEqual(len(self.endpoint.requests), 2)
+        self.endpoint.respond_with(self.token("after"))
+        with open(daemon.config_path, "a", encoding="utf-8") as file:
+            file.write("# changed\n")
+        daemon.signal(signal.SIGHUP)
+        process.poll_until(
+            lambda: post(self.http)[0] == 200
+            and self.back_end.requests[-1].headers["authorization"] == "Bearer after",
+            60,
+            "a token of the new configuration",
         )
 
     def test_the_endpoint_over_tls(self):
