@@ -44,6 +44,7 @@ void request_edits_fini(struct request_edits *edits)
 
 bool request_edits_check(const struct request_edits *edits, bool is_grpc, const char **ret_name)
 {
+    size_t bytes = 0;
     for (size_t i = 0; i < edits->count; i++) {
         const struct request_edit *edit = &edits->list[i];
         const struct config_pair pair = {.key = edit->name, .value = edit->value};
@@ -51,6 +52,9 @@ bool request_edits_check(const struct request_edits *edits, bool is_grpc, const 
         struct slice value = slice_of_text(edit->value);
         struct error ignored;
         *ret_name = edit->name;
+        bytes += name.size + value.size;
+        if (bytes > REQUEST_EDITS_BYTES_MAX)
+            return false;
         if (is_grpc ? !grpc_metadata_check(&pair, 1, &ignored)
                     : !http1_is_token(name) || !http1_is_all(value, HTTP1_VALUE))
             return false;

@@ -21,8 +21,11 @@ void request_edits_add(struct request_edits *edits, enum request_edit_action act
 /* Overwrites and frees the values. */
 void request_edits_fini(struct request_edits *edits);
 
+/* Names and values of one request in all: what a client of ours sends may become a header, and no
+ * peer takes much more. */
+enum { REQUEST_EDITS_BYTES_MAX = 32 * 1024 };
 /* False: it cannot be sent; *ret_name is the header whose name or value has other bytes than the
- * protocol allows. */
+ * protocol allows, or with which the limit is exceeded. */
 bool request_edits_check(const struct request_edits *edits, bool is_grpc, const char **ret_name);
 /* Applies them, in order, to count rows in an array with room for edits->count more, whose strings
  * are borrowed. HTTP, as in Go's header maps: a header with an empty value counts as missing.

@@ -675,16 +675,28 @@ static void calls_wait_for_the_edits_of_their_metadata(void **state)
     turn_until(&fixture, fixture.seen.done == 5);
     assert_int_equal(fixture.seen.last.code, STATUS_UNAUTHENTICATED);
 
+    /* As much as is allowed goes, more does not, and other calls do not suffer. */
+    char *large = mem_alloc(REQUEST_EDITS_BYTES_MAX + 1);
+    memset(large, 'x', REQUEST_EDITS_BYTES_MAX);
+    large[REQUEST_EDITS_BYTES_MAX] = '\0';
+    for (unsigned i = 0; i < 2; i++) {
+        post(&fixture);
+        desk_give(&desk, "x", large + (1 - i) * 64);
+        turn_until(&fixture, fixture.seen.done == 6 + i);
+        assert_int_equal(fixture.seen.last.code, i == 0 ? STATUS_OK : STATUS_UNAUTHENTICATED);
+    }
+    mem_free(large);
+
     /* The deadline covers the wait, and closing ends it. */
     post(&fixture);
     pass(&fixture, 5 * (uint64_t)NS_PER_S);
-    assert_int_equal(fixture.seen.done, 6);
+    assert_int_equal(fixture.seen.done, 8);
     assert_int_equal(fixture.seen.last.code, STATUS_DEADLINE_EXCEEDED);
     assert_int_equal(desk.forgotten, 1);
     post(&fixture);
     grpc_client_close(fixture.client, on_closed, &fixture.is_closed);
     turn_some(&fixture);
-    assert_int_equal(fixture.seen.done, 7);
+    assert_int_equal(fixture.seen.done, 9);
     assert_int_equal(fixture.seen.last.code, STATUS_CANCELLED);
     assert_false(fixture.is_closed);
     desk.closed(desk.closed_arg);

@@ -1127,11 +1127,19 @@ static void refused_and_unfit_credentials_fail_the_request(void **state)
     desk_give(&desk, "Bearer a\r\nX-Injected: b");
     turn_until(fixture.lane, &fixture.seen.done, 2);
     assert_non_null(strstr(fixture.seen.error, "\"Authorization\" cannot be sent"));
+    char *large = mem_alloc(REQUEST_EDITS_BYTES_MAX + 1);
+    memset(large, 'x', REQUEST_EDITS_BYTES_MAX);
+    large[REQUEST_EDITS_BYTES_MAX] = '\0';
+    post_parts(&fixture, hello, 3);
+    desk_give(&desk, large);
+    mem_free(large);
+    turn_until(fixture.lane, &fixture.seen.done, 3);
+    assert_non_null(strstr(fixture.seen.error, "cannot be sent"));
     assert_int_equal(scripted_backend_connections(fixture.backend), 0);
     /* Closing ends those that wait. */
     post_parts(&fixture, hello, 3);
     tear_down_desk(&fixture, &desk);
-    assert_int_equal(fixture.seen.done, 3);
+    assert_int_equal(fixture.seen.done, 4);
     assert_string_equal(fixture.seen.error, "the client is shutting down");
     assert_int_equal(desk.forgotten, 1);
 }
