@@ -59,7 +59,10 @@ static bool read_expiry(struct json_walk *walk, int64_t *ret_seconds)
     if (json_walk_peek(walk) == '"') {
         if (!json_walk_string(walk, &string) || string.has_escapes)
             return false;
-        text = string.raw;
+        struct json_scan scan = json_scan_of(string.raw);
+        if (string.raw.size == 0 || !json_scan_number(&scan, &number) || scan.at != scan.end)
+            return false;
+        text = number.text;
     } else {
         if (!json_walk_number(walk, &number))
             return walk->failure == NULL; /* null */

@@ -36,6 +36,8 @@ static const struct row json_rows[] = {
     {"{\"access_token\":\"a\",\"expires_in\":3600.5}", NULL},
     {"{\"access_token\":\"a\",\"expires_in\":\"\"}", NULL},
     {"{\"access_token\":\"a\",\"expires_in\":\"soon\"}", NULL},
+    {"{\"access_token\":\"a\",\"expires_in\":\"+5\"}", NULL},
+    {"{\"access_token\":\"a\",\"expires_in\":\"07\"}", NULL},
     {"{\"access_token\":\"a\",\"expires_in\":99999999999999999999}", NULL},
     {"{\"access_token\":\"a\",\"expires_in\":[1]}", NULL},
     {"{\"access_token\":\"a\"", NULL},
