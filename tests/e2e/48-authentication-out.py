@@ -73,9 +73,17 @@ class HeadersSetter(case.Case):
         return self.daemon(config(self.http, extensions, ids, exporter, **more))
 
     def test_each_request_has_the_headers_of_its_client(self):
-        back_end = self.sink()
+        self.check_headers(self.sink())
+
+    def test_requests_over_tls_have_them_too(self):
+        files = certificates.Certificates(self)
+        back_end = self.sink(certificate=files.path("server.pem"), key=files.path("server.key"))
+        self.check_headers(back_end, f", tls: {{ca_file: {files.path('ca.pem')}}}")
+
+    def check_headers(self, back_end, more=""):
+        url = back_end.url.replace("127.0.0.1", "localhost")
         self.start(
-            f"otlphttp: {{endpoint: '{back_end.url}', {DIRECT}, headers: {{X-Gone: x}}, "
+            f"otlphttp: {{endpoint: '{url}', {DIRECT}, headers: {{X-Gone: x}}{more}, "
             "auth: {authenticator: headers_setter}}"
         )
         for sent, found in (((), "nobody"), (("acme",), "acme"), (("",), "")):
