@@ -47,6 +47,7 @@ FLOORS = (
     ("src/listen", "what components with servers share: addresses, TLS, CORS, logins"),
     ("src/service", "builds, starts, reloads and stops it all; its own telemetry"),
     ("receivers/shared", "what receivers share"),
+    ("receivers/scrape", "what receivers that scrape share: targets and how they are asked"),
     ("receivers", "nop"),
     ("receivers/otlp", "otlp: gRPC, HTTP, JSON"),
     ("receivers/pyroscope", "pyroscope: push and /ingest"),
@@ -80,6 +81,7 @@ ORDER = {folder: number for number, (folder, _) in enumerate(FLOORS)}
 # Components know the floors below them and nothing of each other.
 COMPONENTS = ("receivers", "processors", "exporters", "connectors", "extensions")
 SHARED = ("connectors/shared", "exporters/shared", "exporters/pyroscope", "processors/shared", "receivers/shared")
+SHARED = ("exporters/shared", "exporters/pyroscope", "processors/shared", "receivers/scrape", "receivers/shared")
 INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
 OURS = re.compile(r"^(src|receivers|processors|exporters|connectors|extensions|tests)/")
 

@@ -14,145 +14,12 @@
 #define DEFAULT_INTERVAL_NS ((uint64_t)60 * NS_PER_S)
 #define DEFAULT_TIMEOUT_NS  ((uint64_t)10 * NS_PER_S)
 
-/* Durations (prometheus/common, model.ParseDuration) */
-
-static const struct {
-    const char *unit;
-    uint64_t ms;
-    bool is_exact; /* printed only when nothing is left */
-} duration_units[] = {
-    {"y", (uint64_t)365 * 24 * 3600 * 1000, true},
-    {"w", (uint64_t)7 * 24 * 3600 * 1000, true},
-    {"d", (uint64_t)24 * 3600 * 1000, false},
-    {"h", (uint64_t)3600 * 1000, false},
-    {"m", (uint64_t)60 * 1000, false},
-    {"s", 1000, false},
-    {"ms", 1, false},
-};
-enum { DURATION_UNITS = sizeof(duration_units) / sizeof(duration_units[0]) };
-
-bool scrape_duration_parse(const char *text, uint64_t *ret_ns)
-{
-    *ret_ns = 0;
-    if (strcmp(text, "0") == 0)
-        return true;
-    size_t unit = 0;
-    uint64_t ms = 0;
-    const char *at = text;
-    while (*at != '\0') {
-        size_t digits = strspn(at, "0123456789");
-        size_t letters = strspn(at + digits, "abcdefghijklmnopqrstuvwxyz");
-        if (digits == 0 || digits > 18 || letters == 0)
-            return false;
-        while (unit < DURATION_UNITS &&
-               (strlen(duration_units[unit].unit) != letters ||
-                strncmp(duration_units[unit].unit, at + digits, letters) != 0))
-            unit++;
-        uint64_t part;
-        if (unit == DURATION_UNITS ||
-            __builtin_mul_overflow(strtoull(at, NULL, 10), duration_units[unit].ms, &part) ||
-            __builtin_add_overflow(ms, part, &ms))
-            return false;
-        unit++; /* each unit once, in descending order */
-        at += digits + letters;
-    }
-    if (at == text || ms > INT64_MAX / NS_PER_MS)
-        return false;
-    *ret_ns = ms * NS_PER_MS;
-    return true;
-}
-
-void scrape_duration_print(uint64_t duration_ns, char text[SCRAPE_DURATION_BYTES_MAX])
-{
-    uint64_t ms = duration_ns / NS_PER_MS;
-    size_t size = 0;
-    snprintf(text, SCRAPE_DURATION_BYTES_MAX, "0s");
-    for (size_t i = 0; i < DURATION_UNITS; i++) {
-        uint64_t unit = duration_units[i].ms;
-        if (ms < unit || (duration_units[i].is_exact && ms % unit != 0))
-            continue;
-        size += (size_t)snprintf(text + size, SCRAPE_DURATION_BYTES_MAX - size, "%llu%s",
-                                 (unsigned long long)(ms / unit), duration_units[i].unit);
-        ms %= unit;
-    }
-}
-
 /* Tables */
 
 static const char *const schemes[] = {"http", "https", NULL};
 static const char *const name_validations[] = {"", "utf8", "legacy", NULL};
 static const char *const name_escapings[] = {"",     "allow-utf-8", "underscores",
                                              "dots", "values",      NULL};
-const char *const scrape_tls_versions[] = {"", "TLS10", "TLS11", "TLS12", "TLS13", NULL};
-
-const char *scrape_tls_version(int index)
-{
-    static const char *const versions[] = {"", "1.0", "1.1", "1.2", "1.3"};
-    return versions[index];
-}
-
-static const struct config_field static_fields[] = {
-    CONFIG_TEXTS(struct scrape_static_config, targets, "targets", NULL, "Each is host:port."),
-    CONFIG_PAIRS(struct scrape_static_config, labels, "labels", "Labels of their series."),
-    CONFIG_END,
-};
-
-#define DEFAULT_REGEX "(.*)"
-#define OWNER         struct scrape_relabel_config
-static const struct config_field relabel_fields[] = {
-    CONFIG_TEXTS(OWNER, source_labels, "source_labels", NULL,
-                 "Labels whose values, joined, the regex is matched against."),
-    CONFIG_TEXT(OWNER, separator, "separator", ";", "Between those values."),
-    CONFIG_TEXT(OWNER, regex, "regex", DEFAULT_REGEX, "Matches the whole value."),
-    CONFIG_COUNT(OWNER, modulus, "modulus", "0", 0, INT64_MAX, "Of action hashmod."),
-    CONFIG_TEXT(OWNER, target_label, "target_label", "", "The label that is written."),
-    CONFIG_TEXT(OWNER, replacement, "replacement", "$1",
-                "What is written; in this file a dollar is written twice: $$1."),
-    CONFIG_TEXT(OWNER, action, "action", "replace",
-                "replace, keep, drop, keepequal, dropequal, hashmod, labelmap, labeldrop, "
-                "labelkeep, lowercase or uppercase."),
-    CONFIG_END,
-};
-#undef OWNER
-
-static const struct config_field basic_auth_fields[] = {
-    CONFIG_TEXT(struct scrape_basic_auth_config, username, "username", "", "User."),
-    CONFIG_TEXT(struct scrape_basic_auth_config, username_file, "username_file", "",
-                "File with the user."),
-    CONFIG_SECRET(struct scrape_basic_auth_config, password, "password", "Password."),
-    CONFIG_TEXT(struct scrape_basic_auth_config, password_file, "password_file", "",
-                "File with the password."),
-    CONFIG_END,
-};
-
-static const struct config_field authorization_fields[] = {
-    CONFIG_TEXT(struct scrape_authorization_config, type, "type", "Bearer",
-                "What precedes the credentials."),
-    CONFIG_SECRET(struct scrape_authorization_config, credentials, "credentials", "Credentials."),
-    CONFIG_TEXT(struct scrape_authorization_config, credentials_file, "credentials_file", "",
-                "File with the credentials."),
-    CONFIG_END,
-};
-
-#define OWNER struct scrape_tls_config
-static const struct config_field tls_fields[] = {
-    CONFIG_TEXT(OWNER, ca_file, "ca_file", "", "Certificates of authorities."),
-    CONFIG_TEXT(OWNER, ca_pem, "ca", "", "The same, as text."),
-    CONFIG_TEXT(OWNER, cert_file, "cert_file", "", "Our certificate."),
-    CONFIG_TEXT(OWNER, cert_pem, "cert", "", "The same, as text."),
-    CONFIG_TEXT(OWNER, key_file, "key_file", "", "Its key."),
-    CONFIG_SECRET(OWNER, key_pem, "key", "The same, as text."),
-    CONFIG_TEXT(OWNER, server_name, "server_name", "", "Name that the target's certificate has."),
-    CONFIG_BOOL(OWNER, insecure_skip_verify, "insecure_skip_verify", "false",
-                "Accept any certificate."),
-    CONFIG_CHOICE(OWNER, min_version, "min_version", "", scrape_tls_versions,
-                  "Lowest version of TLS."),
-    CONFIG_CHOICE(OWNER, max_version, "max_version", "", scrape_tls_versions,
-                  "Highest version of TLS."),
-    CONFIG_END,
-};
-#undef OWNER
-
 /* The keys that global and each of scrape_configs have. */
 #define LIMITS_ROWS(owner, limits)                                                                 \
     CONFIG_TEXT(owner, limits.interval, "scrape_interval", "",                                     \
@@ -199,10 +66,6 @@ static const struct config_field global_fields[] = {
 };
 #undef OWNER
 
-#define DISCOVERY(place, name)                                                                     \
-    CONFIG_VALUE(struct scrape_job_config, unsupported[place], name,                               \
-                 "Of a discovery that "                                                            \
-                 "spanflame does not have.")
 #define OWNER struct scrape_job_config
 static const struct config_field job_fields[] = {
     CONFIG_TEXT(OWNER, job_name, "job_name", "", "The label job of its series. Required."),
@@ -220,70 +83,15 @@ static const struct config_field job_fields[] = {
     CONFIG_TEXT(OWNER, metrics_path, "metrics_path", "/metrics", "Path of the URL."),
     CONFIG_CHOICE(OWNER, scheme, "scheme", "http", schemes, "http or https."),
     CONFIG_BOOL(OWNER, enable_compression, "enable_compression", "true", "Ask for gzip."),
-    CONFIG_OPTIONAL(OWNER, basic_auth, struct scrape_basic_auth_config, has_basic_auth,
-                    CONFIG_NULL_IS_OFF, "basic_auth", basic_auth_fields, NULL,
-                    "User and password."),
-    CONFIG_OPTIONAL(OWNER, authorization, struct scrape_authorization_config, has_authorization,
-                    CONFIG_NULL_IS_OFF, "authorization", authorization_fields, NULL,
-                    "The header Authorization."),
-    CONFIG_SECRET(OWNER, bearer_token, "bearer_token", "The same as authorization::credentials."),
-    CONFIG_TEXT(OWNER, bearer_token_file, "bearer_token_file", "",
-                "The same as authorization::credentials_file."),
-    CONFIG_SECTION(OWNER, tls, struct scrape_tls_config, "tls_config", tls_fields, NULL,
-                   "TLS towards targets."),
-    CONFIG_TEXT(OWNER, proxy_url, "proxy_url", "", "Proxy; none by default."),
-    CONFIG_IGNORED_TEXT("no_proxy", "Set NO_PROXY in the environment."),
-    CONFIG_IGNORED_BOOL("proxy_from_environment", "It is, without proxy_url."),
-    CONFIG_IGNORED("proxy_connect_header", "Not sent."),
-    CONFIG_BOOL(OWNER, follow_redirects, "follow_redirects", "true", "Follow redirects."),
-    CONFIG_BOOL(OWNER, enable_http2, "enable_http2", "true", "Use HTTP/2 over TLS."),
-    CONFIG_VALUE(OWNER, http_headers, "http_headers",
-                 "More headers: a map of {values: […], secrets: […]}."),
-    CONFIG_VALUE(OWNER, oauth2, "oauth2", "Not supported."),
+    SCRAPE_HTTP_ROWS(OWNER, http),
     CONFIG_SECTIONS(OWNER, relabel_configs, struct scrape_relabel_config, "relabel_configs",
-                    relabel_fields, NULL, "Rules for the labels of targets."),
+                    scrape_relabel_fields, NULL, "Rules for the labels of targets."),
     CONFIG_SECTIONS(OWNER, metric_relabel_configs, struct scrape_relabel_config,
-                    "metric_relabel_configs", relabel_fields, NULL,
+                    "metric_relabel_configs", scrape_relabel_fields, NULL,
                     "Rules for the labels of samples."),
-    CONFIG_SECTIONS(OWNER, static_configs, struct scrape_static_config, "static_configs",
-                    static_fields, NULL, "Targets."),
+    SCRAPE_DISCOVERY_ROWS(OWNER, discovery),
     CONFIG_IGNORED("native_histogram_bucket_limit", "Native histograms are not scraped."),
     CONFIG_IGNORED("native_histogram_min_bucket_factor", "Native histograms are not scraped."),
-    DISCOVERY(0, "aws_sd_configs"),
-    DISCOVERY(1, "azure_sd_configs"),
-    DISCOVERY(2, "consul_sd_configs"),
-    DISCOVERY(3, "digitalocean_sd_configs"),
-    DISCOVERY(4, "dns_sd_configs"),
-    DISCOVERY(5, "docker_sd_configs"),
-    DISCOVERY(6, "dockerswarm_sd_configs"),
-    DISCOVERY(7, "ec2_sd_configs"),
-    DISCOVERY(8, "ecs_sd_configs"),
-    DISCOVERY(9, "elasticache_sd_configs"),
-    DISCOVERY(10, "eureka_sd_configs"),
-    DISCOVERY(11, "gce_sd_configs"),
-    DISCOVERY(12, "hetzner_sd_configs"),
-    DISCOVERY(13, "http_sd_configs"),
-    DISCOVERY(14, "ionos_sd_configs"),
-    DISCOVERY(15, "kubernetes_sd_configs"),
-    DISCOVERY(16, "kuma_sd_configs"),
-    DISCOVERY(17, "lightsail_sd_configs"),
-    DISCOVERY(18, "linode_sd_configs"),
-    DISCOVERY(19, "marathon_sd_configs"),
-    DISCOVERY(20, "msk_sd_configs"),
-    DISCOVERY(21, "nerve_sd_configs"),
-    DISCOVERY(22, "nomad_sd_configs"),
-    DISCOVERY(23, "openstack_sd_configs"),
-    DISCOVERY(24, "ovhcloud_sd_configs"),
-    DISCOVERY(25, "puppetdb_sd_configs"),
-    DISCOVERY(26, "rds_sd_configs"),
-    DISCOVERY(27, "scaleway_sd_configs"),
-    DISCOVERY(28, "serverset_sd_configs"),
-    DISCOVERY(29, "stackit_sd_configs"),
-    DISCOVERY(30, "triton_sd_configs"),
-    DISCOVERY(31, "uyuni_sd_configs"),
-    DISCOVERY(32, "vultr_sd_configs"),
-    DISCOVERY(33, "xds_sd_configs"),
-    DISCOVERY(34, "file_sd_configs"),
     CONFIG_END,
 };
 #undef OWNER
@@ -385,23 +193,6 @@ static bool take_protocols(const struct config_texts *names, struct scrape_setti
     return true;
 }
 
-/* Unset: fallback. */
-static bool take_duration(const char *key, const char *text, uint64_t fallback_ns, uint64_t *ret_ns,
-                          struct error *error)
-{
-    *ret_ns = fallback_ns;
-    uint64_t duration_ns;
-    if (text[0] == '\0')
-        return true;
-    if (!scrape_duration_parse(text, &duration_ns)) {
-        error_set(error, "\"%s\" is no duration: write it as 15s, 1m30s or 500ms", text);
-        return error_at(error, key);
-    }
-    if (duration_ns != 0)
-        *ret_ns = duration_ns;
-    return true;
-}
-
 static uint64_t first_of(uint64_t own, uint64_t global)
 {
     return own != 0 ? own : global;
@@ -447,16 +238,17 @@ bool scrape_settings_of(const struct scrape_limits_config *global,
     uint64_t global_timeout_ns;
     uint64_t *interval_ns = &ret_settings->interval_ns;
     uint64_t *timeout_ns = &ret_settings->timeout_ns;
-    if (!take_duration("scrape_interval", global->interval, DEFAULT_INTERVAL_NS,
-                       &global_interval_ns, error) ||
-        !take_duration("scrape_timeout", global->timeout,
-                       global_interval_ns < DEFAULT_TIMEOUT_NS ? global_interval_ns
-                                                               : DEFAULT_TIMEOUT_NS,
-                       &global_timeout_ns, error) ||
-        !take_duration("scrape_interval", own->interval, global_interval_ns, interval_ns, error) ||
-        !take_duration("scrape_timeout", own->timeout,
-                       global_timeout_ns < *interval_ns ? global_timeout_ns : *interval_ns,
-                       timeout_ns, error))
+    if (!scrape_duration_take("scrape_interval", global->interval, DEFAULT_INTERVAL_NS,
+                              &global_interval_ns, error) ||
+        !scrape_duration_take("scrape_timeout", global->timeout,
+                              global_interval_ns < DEFAULT_TIMEOUT_NS ? global_interval_ns
+                                                                      : DEFAULT_TIMEOUT_NS,
+                              &global_timeout_ns, error) ||
+        !scrape_duration_take("scrape_interval", own->interval, global_interval_ns, interval_ns,
+                              error) ||
+        !scrape_duration_take("scrape_timeout", own->timeout,
+                              global_timeout_ns < *interval_ns ? global_timeout_ns : *interval_ns,
+                              timeout_ns, error))
         return false;
     if (*timeout_ns > *interval_ns) {
         error_set(error, "the timeout is longer than scrape_interval: a scrape ends before the "
@@ -468,102 +260,6 @@ bool scrape_settings_of(const struct scrape_limits_config *global,
     return (take_protocols(protocols, ret_settings, error) ||
             error_at(error, "scrape_protocols")) &&
            take_names(global, own, ret_settings, error);
-}
-
-struct relabel_config *scrape_relabel_configs(const struct config_sections *sections)
-{
-    const struct scrape_relabel_config *from = sections->items;
-    struct relabel_config *configs = mem_zalloc((sections->count + 1) * sizeof(*configs));
-    for (size_t i = 0; i < sections->count; i++) {
-        configs[i] = (struct relabel_config){
-            .source_labels = from[i].source_labels.texts,
-            .source_labels_count = from[i].source_labels.count,
-            .separator = from[i].separator,
-            .regex = strcmp(from[i].regex, DEFAULT_REGEX) != 0 ? from[i].regex : NULL,
-            .modulus = from[i].modulus,
-            .target_label = from[i].target_label,
-            .replacement = from[i].replacement,
-            .action = from[i].action,
-        };
-    }
-    return configs;
-}
-
-static bool check_rules(const char *key, const struct config_sections *sections,
-                        enum relabel_names names, struct error *error)
-{
-    struct relabel_config *configs = scrape_relabel_configs(sections);
-    bool is_valid = relabel_configs_check(configs, sections->count, names, error);
-    mem_free(configs);
-    return is_valid || error_at(error, key);
-}
-
-static bool check_targets(const struct scrape_job_config *job, struct error *error)
-{
-    const struct scrape_static_config *sets = job->static_configs.items;
-    for (size_t i = 0; i < job->static_configs.count; i++)
-        for (size_t k = 0; k < sets[i].targets.count; k++) {
-            const char *target = sets[i].targets.texts[k];
-            if (job->relabel_configs.count > 0 || strchr(target, '/') == NULL)
-                continue;
-            error_set(error,
-                      "\"%s\" is no address: write host:port; scheme and metrics_path are keys of "
-                      "their own",
-                      target);
-            error_at_index(error, k);
-            error_at(error, "targets");
-            error_at_index(error, i);
-            return error_at(error, "static_configs");
-        }
-    return true;
-}
-
-static bool check_discoveries(const struct scrape_job_config *job, struct error *error)
-{
-    for (const struct config_field *field = job_fields; field->key != NULL; field++) {
-        const void *value = (const char *)job + field->offset;
-        size_t first = offsetof(struct scrape_job_config, unsupported);
-        if (field->type != CONFIG_TYPE_VALUE || field->offset < first ||
-            *(const struct config_value *const *)value == NULL)
-            continue;
-        error_set(error,
-                  "spanflame does not discover targets this way: list them in static_configs");
-        error_unsupported(error);
-        return error_at(error, field->key);
-    }
-    return true;
-}
-
-static bool check_params(const struct scrape_job_config *job, struct error *error)
-{
-    if (job->params == NULL || job->params->type == CONFIG_VALUE_NULL)
-        return true;
-    bool is_valid = job->params->type == CONFIG_VALUE_MAP;
-    for (size_t i = 0; is_valid && i < job->params->count; i++) {
-        const struct config_value *list = &job->params->items[i];
-        is_valid = list->type == CONFIG_VALUE_LIST;
-        for (size_t k = 0; is_valid && k < list->count; k++)
-            is_valid = list->items[k].type == CONFIG_VALUE_TEXT;
-    }
-    if (is_valid)
-        return true;
-    error_set(error, "each parameter has a list of strings: module: [http_2xx]");
-    return error_at(error, "params");
-}
-
-static bool check_login(const struct scrape_job_config *job, struct error *error)
-{
-    bool has_token = job->bearer_token[0] != '\0' || job->bearer_token_file[0] != '\0';
-    if (job->oauth2 != NULL) {
-        error_set(error, "oauth2 is not supported for scrapes: use authorization with a "
-                         "credentials_file that something else keeps current");
-        error_unsupported(error);
-        return error_at(error, "oauth2");
-    }
-    if (job->has_basic_auth + job->has_authorization + has_token <= 1)
-        return true;
-    error_set(error, "at most one of basic_auth, authorization and bearer_token can be set");
-    return error_at(error, job->has_basic_auth ? "basic_auth" : "authorization");
 }
 
 static bool job_check(const void *section, struct error *error)
@@ -579,8 +275,8 @@ static bool job_check(const void *section, struct error *error)
                   job->fallback_protocol);
         return error_at(error, "fallback_scrape_protocol");
     }
-    return check_discoveries(job, error) && check_login(job, error) && check_params(job, error) &&
-           check_targets(job, error);
+    return scrape_discovery_check(&job->discovery, job->relabel_configs.count > 0, error) &&
+           scrape_http_check(&job->http, error) && scrape_params_check(job->params, error);
 }
 
 static bool check_unsupported(const struct prometheus_config *config, struct error *error)
@@ -611,11 +307,11 @@ static bool check_jobs(const struct prometheus_config *config, struct error *err
     const struct scrape_job_config *jobs = config->scrape_configs.items;
     for (size_t i = 0; i < config->scrape_configs.count; i++) {
         struct scrape_settings settings;
-        bool is_valid =
-            scrape_settings_of(&config->global.limits, &jobs[i], &settings, error) &&
-            check_rules("relabel_configs", &jobs[i].relabel_configs, settings.names, error) &&
-            check_rules("metric_relabel_configs", &jobs[i].metric_relabel_configs, settings.names,
-                        error);
+        bool is_valid = scrape_settings_of(&config->global.limits, &jobs[i], &settings, error) &&
+                        scrape_rules_check("relabel_configs", &jobs[i].relabel_configs,
+                                           settings.names, error) &&
+                        scrape_rules_check("metric_relabel_configs",
+                                           &jobs[i].metric_relabel_configs, settings.names, error);
         for (size_t k = 0; is_valid && k < i; k++)
             if (strcmp(jobs[k].job_name, jobs[i].job_name) == 0) {
                 error_set(error, "there are two jobs \"%s\"", jobs[i].job_name);

@@ -8,59 +8,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "receivers/scrape/scrape_config.h"
 #include "src/config/field.h"
 #include "src/prometheus/relabel.h"
 
 struct error;
-
-enum {
-    DISCOVERIES_UNSUPPORTED = 35,
-};
-
-struct scrape_static_config {
-    struct config_texts targets; /* "host:port" */
-    struct config_pairs labels;
-};
-
-struct scrape_relabel_config {
-    struct config_texts source_labels;
-    const char *separator;
-    const char *regex;
-    uint64_t modulus;
-    const char *target_label;
-    const char *replacement;
-    const char *action;
-};
-
-struct scrape_basic_auth_config {
-    const char *username;
-    const char *username_file;
-    const char *password;
-    const char *password_file;
-};
-
-struct scrape_authorization_config {
-    const char *type;
-    const char *credentials;
-    const char *credentials_file;
-};
-
-struct scrape_tls_config {
-    const char *ca_file;
-    const char *ca_pem;
-    const char *cert_file;
-    const char *cert_pem;
-    const char *key_file;
-    const char *key_pem;
-    const char *server_name;
-    bool insecure_skip_verify;
-    int min_version; /* index into scrape_tls_versions */
-    int max_version;
-};
-
-/* "", TLS10 to TLS13; and as the rest of the configuration writes them. */
-extern const char *const scrape_tls_versions[];
-const char *scrape_tls_version(int index);
 
 /* Keys that global and each of scrape_configs have. */
 struct scrape_limits_config {
@@ -89,22 +41,10 @@ struct scrape_job_config {
     const char *metrics_path;
     int scheme; /* 0: http, 1: https */
     bool enable_compression;
-    struct scrape_basic_auth_config basic_auth;
-    bool has_basic_auth;
-    struct scrape_authorization_config authorization;
-    bool has_authorization;
-    const char *bearer_token;
-    const char *bearer_token_file;
-    struct scrape_tls_config tls;
-    const char *proxy_url;
-    bool follow_redirects;
-    bool enable_http2;
-    const struct config_value *http_headers;
-    const struct config_value *oauth2;
+    struct scrape_http_config http;
     struct config_sections relabel_configs;        /* struct scrape_relabel_config */
     struct config_sections metric_relabel_configs; /* the same */
-    struct config_sections static_configs;         /* struct scrape_static_config */
-    const struct config_value *unsupported[DISCOVERIES_UNSUPPORTED];
+    struct scrape_discovery_config discovery;
 };
 
 struct scrape_global_config {
@@ -164,10 +104,3 @@ struct scrape_settings {
 bool scrape_settings_of(const struct scrape_limits_config *global,
                         const struct scrape_job_config *job, struct scrape_settings *ret_settings,
                         struct error *error);
-/* The rules as src/prometheus/relabel.h takes them; free with mem_free. Borrows from sections. */
-struct relabel_config *scrape_relabel_configs(const struct config_sections *sections);
-
-/* A duration as Prometheus writes it ("1d12h", "500ms", "0"). False: it is none. */
-bool scrape_duration_parse(const char *text, uint64_t *ret_ns);
-enum { SCRAPE_DURATION_BYTES_MAX = 64 };
-void scrape_duration_print(uint64_t duration_ns, char text[SCRAPE_DURATION_BYTES_MAX]);

@@ -6,8 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "receivers/prometheus/scrape_login.h"
+#include "receivers/prometheus/scrape_job.h"
 #include "receivers/prometheus/scrape_walk.h"
+#include "receivers/scrape/scrape_http.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/counter.h"
@@ -83,7 +84,7 @@ struct scrape {
 
 struct scrape_group {
     struct scrape_job *job;
-    struct scrape_login login;
+    struct scrape_http http;
     bool has_too_many; /* target_limit */
 };
 
@@ -116,10 +117,7 @@ static const struct prometheus_receiver_config *config_of(const struct prometheu
 static struct scrape_group *group_of(struct prometheus_receiver *self,
                                      const struct scrape_target *target)
 {
-    size_t i = 0;
-    while (self->groups[i].job != target->job)
-        i++;
-    return &self->groups[i];
+    return &self->groups[target->job];
 }
 
 static void on_timer(struct timer *timer, void *arg);
@@ -140,30 +138,20 @@ static bool scrape_open(struct prometheus_receiver *self, struct scrape *scrape,
                         struct error *error)
 {
     const struct scrape_target *target = scrape->target;
-    const struct scrape_job *job = target->job;
-    scrape->headers = mem_alloc((job->headers_count + 1) * sizeof(*scrape->headers));
-    memcpy(scrape->headers, job->headers, job->headers_count * sizeof(*scrape->headers));
+    struct scrape_http *http = &group_of(self, target)->http;
+    struct http_client_settings settings;
+    scrape_http_fill(http, &settings);
+    scrape->headers = mem_alloc((http->headers_count + 1) * sizeof(*scrape->headers));
+    memcpy(scrape->headers, http->headers, http->headers_count * sizeof(*scrape->headers));
     snprintf(scrape->timeout_text, sizeof(scrape->timeout_text), "%g",
              (double)target->timeout_ns / NS_PER_S);
-    scrape->headers[job->headers_count] = (struct config_pair){
+    scrape->headers[http->headers_count] = (struct config_pair){
         .key = "X-Prometheus-Scrape-Timeout-Seconds", .value = scrape->timeout_text};
-    const struct http_client_settings settings = {
-        .lane = self->base.lane,
-        .url = target->url,
-        .user_agent = "spanflame/" SPANFLAME_VERSION,
-        .headers = scrape->headers,
-        .headers_count = job->headers_count + 1,
-        .credentials = scrape_login_credentials(&group_of(self, target)->login),
-        .timeout_ns = target->timeout_ns,
-        .connections_max = 1,
-        .idle_connections_max = 1,
-        .has_keep_alive = true,
-        .proxy_url = job->config->proxy_url,
-        .tls = &job->tls,
-        .forbids_http2 = !job->config->enable_http2,
-        .is_get = true,
-        .forbids_redirects = !job->config->follow_redirects,
-    };
+    settings.lane = self->base.lane;
+    settings.url = target->url;
+    settings.headers = scrape->headers;
+    settings.headers_count = http->headers_count + 1;
+    settings.timeout_ns = target->timeout_ns;
     scrape->client = http_client_create(&settings, error);
     return scrape->client != NULL;
 }
@@ -209,27 +197,52 @@ static bool deal_target(struct prometheus_receiver *self, struct deal *deal,
     deal->dealt += !is_known;
     if (is_ours)
         return add_scrape(self, target, error);
-    scrape_target_destroy(target);
+    scrape_target_unref(target);
     return true;
 }
 
-static bool deal_group(struct prometheus_receiver *self, struct deal *deal,
-                       struct scrape_group *group, struct error *error)
+/* The labels of a set; free with mem_free. */
+static struct prometheus_label *labels_of(const struct config_pairs *pairs)
 {
-    const struct scrape_job_config *config = group->job->config;
-    const struct scrape_static_config *sets = config->static_configs.items;
+    struct prometheus_label *labels = mem_alloc((pairs->count + 1) * sizeof(*labels));
+    for (size_t i = 0; i < pairs->count; i++)
+        labels[i] = (struct prometheus_label){.name = slice_of_text(pairs->pairs[i].key),
+                                              .value = slice_of_text(pairs->pairs[i].value)};
+    return labels;
+}
+
+static bool deal_set(struct prometheus_receiver *self, struct deal *deal, size_t place,
+                     const struct scrape_static_config *set, struct error *error)
+{
+    const struct scrape_job *job = self->groups[place].job;
+    struct prometheus_label *labels = labels_of(&set->labels);
+    bool is_dealt = true;
+    for (size_t i = 0; is_dealt && i < set->targets.count; i++) {
+        struct scrape_target *target =
+            scrape_target_create(&job->start, slice_of_text(set->targets.texts[i]), labels,
+                                 set->labels.count, &deal->labels, NULL, error);
+        if (target == NULL && error->text[0] != '\0' && lane_index(self->base.lane) == 0)
+            log_warn(&self->base.logger, "a target is left out",
+                     log_text("job", job->config->job_name),
+                     log_text("target", set->targets.texts[i]), log_text("error", error->text));
+        if (target != NULL)
+            target->job = place;
+        is_dealt = target == NULL || deal_target(self, deal, target, error);
+    }
+    mem_free(labels);
+    return is_dealt;
+}
+
+static bool deal_group(struct prometheus_receiver *self, struct deal *deal, size_t place,
+                       struct error *error)
+{
+    struct scrape_group *group = &self->groups[place];
+    const struct config_sections *sections = &group->job->config->discovery.static_configs;
+    const struct scrape_static_config *sets = sections->items;
     size_t before = deal->dealt;
-    for (size_t i = 0; i < config->static_configs.count; i++)
-        for (size_t k = 0; k < sets[i].targets.count; k++) {
-            struct scrape_target *target = scrape_target_create(
-                group->job, sets[i].targets.texts[k], &sets[i].labels, &deal->labels, error);
-            if (target == NULL && error->text[0] != '\0' && lane_index(self->base.lane) == 0)
-                log_warn(
-                    &self->base.logger, "a target is left out", log_text("job", config->job_name),
-                    log_text("target", sets[i].targets.texts[k]), log_text("error", error->text));
-            if (target != NULL && !deal_target(self, deal, target, error))
-                return false;
-        }
+    for (size_t i = 0; i < sections->count; i++)
+        if (!deal_set(self, deal, place, &sets[i], error))
+            return false;
     uint64_t max = group->job->settings.limits.targets_max;
     group->has_too_many = max > 0 && deal->dealt - before > max;
     return true;
@@ -245,7 +258,7 @@ static bool prometheus_receiver_start(struct component *base, struct error *erro
     relabel_labels_init(&deal.labels);
     bool is_started = true;
     for (size_t i = 0; i < self->groups_count && is_started; i++)
-        is_started = deal_group(self, &deal, &self->groups[i], error);
+        is_started = deal_group(self, &deal, i, error);
     relabel_labels_fini(&deal.labels);
     series_set_fini(&deal.known);
     return is_started;
@@ -284,7 +297,7 @@ static void on_walked(struct helper_work *work)
     if (walk->failure[0] != '\0') {
         counter_add(&counters->failures, 1);
         log_warn(&self->base.logger, "Failed to scrape Prometheus endpoint",
-                 log_text("job", scrape->target->job->config->job_name),
+                 log_text("job", walk->job->config->job_name),
                  log_text("target", scrape->target->url), log_text("error", walk->failure));
     }
     if (walk->request == NULL || walk->points == 0) {
@@ -406,7 +419,7 @@ static void on_response(const struct http_result *result, void *arg)
     walk->duration_ns = clock_now_ns() - scrape->started_ns;
     judge(scrape, result, walk->failure);
     scrape->is_compressed = slice_equal_nocase(result->content_encoding, "gzip");
-    walk->protocol = exposition_protocol_of(result->content_type, scrape->target->job->fallback);
+    walk->protocol = exposition_protocol_of(result->content_type, walk->job->fallback);
     if (walk->failure[0] == '\0' && walk->protocol == EXPOSITION_PROTOCOL_PROTOBUF)
         snprintf(walk->failure, sizeof(walk->failure),
                  "the target responded in protobuf, which spanflame does not read and did not "
@@ -420,13 +433,14 @@ static void scrape_begin(struct scrape *scrape)
 {
     struct prometheus_receiver *self = scrape->receiver;
     const struct scrape_group *group = group_of(self, scrape->target);
-    uint64_t limit = scrape->target->job->settings.limits.body_bytes_max;
+    uint64_t limit = group->job->settings.limits.body_bytes_max;
     scrape->is_running = true;
     scrape->started_ns = clock_now_ns();
     scrape->limit = limit > 0 ? limit : UINT64_MAX;
     scrape->has_no_room = false;
     scrape->is_compressed = false;
     scrape->walk = (struct scrape_walk){
+        .job = group->job,
         .target = scrape->target,
         .external_labels = &config_of(self)->prometheus.global.external_labels,
         .memory = &scrape->memory,
@@ -509,6 +523,17 @@ static void prometheus_receiver_stop(struct component *base)
     stop_latch_release(&self->users);
 }
 
+static bool open_http(struct scrape_group *group, bool is_rehearsed, struct error *error)
+{
+    const struct scrape_job_config *config = group->job->config;
+    if (!scrape_http_open(&group->http, &config->http, is_rehearsed, error))
+        return false;
+    scrape_http_add_header(&group->http, "Accept", group->job->accept);
+    scrape_http_add_header(&group->http, "Accept-Encoding",
+                           config->enable_compression ? "gzip" : "identity");
+    return true;
+}
+
 static bool prometheus_receiver_create(struct component *base, struct error *error)
 {
     struct prometheus_receiver *self = prometheus_receiver_of(base);
@@ -522,9 +547,7 @@ static bool prometheus_receiver_create(struct component *base, struct error *err
         struct scrape_group *group = &self->groups[self->groups_count++];
         group->job = scrape_job_create(&config->global, &jobs[i], error);
         bool is_rehearsed = component_is_rehearsed(base);
-        if (group->job == NULL ||
-            !scrape_login_open(&group->login, &jobs[i], is_rehearsed, error) ||
-            (!is_rehearsed && !tls_client_check_files(&group->job->tls, error))) {
+        if (group->job == NULL || !open_http(group, is_rehearsed, error)) {
             error_at_index(error, i);
             return error_at(error, "scrape_configs");
         }
@@ -540,12 +563,12 @@ static void prometheus_receiver_destroy(struct component *base)
         self->scrapes = scrape->next;
         http_client_destroy(scrape->client);
         scrape_memory_fini(&scrape->memory);
-        scrape_target_destroy(scrape->target);
+        scrape_target_unref(scrape->target);
         mem_free(scrape->headers);
         mem_free(scrape);
     }
     for (size_t i = 0; i < self->groups_count; i++) {
-        scrape_login_close(&self->groups[i].login);
+        scrape_http_close(&self->groups[i].http);
         scrape_job_destroy(self->groups[i].job);
     }
     mem_free(self->groups);

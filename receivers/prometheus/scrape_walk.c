@@ -145,14 +145,13 @@ static bool make_labels(const struct scrape_walk *walk, const struct exposition_
     relabel_labels_add(labels, slice_of_text("__name__"), entry->name);
     for (size_t i = 0; i < entry->labels_count; i++)
         relabel_labels_add(labels, entry->labels[i].name, entry->labels[i].value);
-    if (!target->job->config->honor_labels)
+    if (!walk->job->config->honor_labels)
         override_labels(target, labels);
     else
         for (size_t i = 0; i < target->labels_count; i++)
             if (!has_label(entry, target->labels[i].name))
                 relabel_labels_set(labels, target->labels[i].name, target->labels[i].value);
-    return target->job->metric_rules == NULL ||
-           relabel_rules_apply(target->job->metric_rules, labels);
+    return walk->job->metric_rules == NULL || relabel_rules_apply(walk->job->metric_rules, labels);
 }
 
 static void add_external_labels(const struct scrape_walk *walk)
@@ -195,7 +194,7 @@ static bool check_length(struct walk_state *state, const char *limit, struct sli
 /* Whether the labels may be used; otherwise the whole scrape fails, as Prometheus has it. */
 static bool check_labels(struct walk_state *state, const struct exposition_entry *entry)
 {
-    const struct scrape_settings *settings = &state->walk->target->job->settings;
+    const struct scrape_settings *settings = &state->walk->job->settings;
     const struct scrape_limits_config *limits = &settings->limits;
     const struct relabel_labels *labels = state->walk->labels;
     struct slice metric = relabel_labels_get(labels, slice_of_text("__name__"));
@@ -245,8 +244,8 @@ static uint64_t add_sample(struct walk_state *state, double value, int64_t time_
 static bool walk_sample(struct walk_state *state, const struct exposition_entry *entry)
 {
     struct scrape_walk *walk = state->walk;
-    const struct scrape_job_config *config = walk->target->job->config;
-    const struct scrape_limits_config *limits = &walk->target->job->settings.limits;
+    const struct scrape_job_config *config = walk->job->config;
+    const struct scrape_limits_config *limits = &walk->job->settings.limits;
     bool has_time = entry->has_timestamp && config->honor_timestamps;
     state->scraped++;
     if (!make_labels(walk, entry))
@@ -300,7 +299,7 @@ static void walk_body(struct walk_state *state)
         fail_for_memory(state);
     else if (!state->has_failed && state->is_over_limit)
         fail(state, "sample_limit exceeded: more than %llu samples",
-             (unsigned long long)walk->target->job->settings.limits.samples_max);
+             (unsigned long long)walk->job->settings.limits.samples_max);
     exposition_reader_fini(&reader);
 }
 
@@ -452,7 +451,7 @@ static void report(struct walk_state *state, const char *name, double value)
 static void report_all(struct walk_state *state)
 {
     const struct scrape_walk *walk = state->walk;
-    const struct scrape_limits_config *limits = &walk->target->job->settings.limits;
+    const struct scrape_limits_config *limits = &walk->job->settings.limits;
     report(state, "up", walk->failure[0] == '\0');
     report(state, "scrape_duration_seconds", (double)walk->duration_ns / NS_PER_S);
     report(state, "scrape_samples_scraped", (double)state->scraped);
@@ -471,7 +470,7 @@ static void begin(struct walk_state *state)
     const struct scraped_settings settings = {
         .job = walk->target->job_name,
         .instance = walk->target->instance,
-        .scheme = walk->target->scheme,
+        .scheme = slice_of_text(walk->job->config->scheme == 0 ? "http" : "https"),
         .trims_suffixes = walk->trims_suffixes,
     };
     scraped_metrics_init(&state->metrics, &settings, SCRAPE_BYTES_MAX, walk->budget);

@@ -9,8 +9,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "receivers/prometheus/scrape_target.h"
+#include "receivers/prometheus/scrape_job.h"
 #include "receivers/prometheus/series_set.h"
+#include "receivers/scrape/scrape_target.h"
 #include "src/base/slice.h"
 
 struct budget;
@@ -34,6 +35,7 @@ enum { SCRAPE_FAILURE_BYTES_MAX = 512 };
 
 struct scrape_walk {
     /* Given. */
+    const struct scrape_job *job;
     const struct scrape_target *target;
     const struct config_pairs *external_labels;
     struct scrape_memory *memory;

@@ -23,12 +23,13 @@ static struct codec_box *codecs;
 static struct relabel_labels labels;
 static struct scrape_global_config global;
 static struct scrape_job_config config;
+static struct scrape_job *job;
 static struct scrape_target *target;
 
 static void prepare(void)
 {
     static const char *const name[] = {"__name__"};
-    static const struct config_pair pairs[] = {{.key = "env", .value = "test"}};
+
     static struct scrape_relabel_config rules[] = {
         {.source_labels = {.count = 1, .texts = name},
          .separator = ";",
@@ -49,21 +50,22 @@ static void prepare(void)
         .honor_timestamps = true,
         .fallback_protocol = "",
         .metrics_path = "/metrics",
-        .bearer_token = "",
-        .bearer_token_file = "",
-        .proxy_url = "",
+        .http = {.bearer_token = "", .bearer_token_file = "", .proxy_url = ""},
         .metric_relabel_configs = {.count = 1, .items = rules},
     };
-    struct scrape_job *job = scrape_job_create(&global, &config, &error);
+    job = scrape_job_create(&global, &config, &error);
     assert(job != NULL);
-    target = scrape_target_create(
-        job, "shop:80", &(struct config_pairs){.count = 1, .pairs = pairs}, &labels, &error);
+    const struct prometheus_label env = {.name = slice_of_text("env"),
+                                         .value = slice_of_text("test")};
+    target =
+        scrape_target_create(&job->start, slice_of_text("shop:80"), &env, 1, &labels, NULL, &error);
     assert(target != NULL);
 }
 
 static void scrape(struct scrape_memory *memory, struct slice body, unsigned choice)
 {
     struct scrape_walk walk = {
+        .job = job,
         .target = target,
         .external_labels = &global.external_labels,
         .memory = memory,

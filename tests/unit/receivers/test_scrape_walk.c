@@ -2,6 +2,7 @@
 /* Scrapes of the prometheus receiver, from a body to a request: samples into data points, labels,
  * series that end, limits, failures. What is expected was recorded from the Go collector 0.155. */
 #include "receivers/prometheus/scrape_walk.h"
+#include "receivers/scrape/scrape_duration.h"
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
@@ -47,28 +48,28 @@ static int set_up(void **state)
         .honor_timestamps = true,
         .fallback_protocol = "",
         .metrics_path = "/metrics",
-        .bearer_token = "",
-        .bearer_token_file = "",
-        .proxy_url = "",
+        .http = {.bearer_token = "", .bearer_token_file = "", .proxy_url = ""},
     };
     return 0;
 }
 
 static void open_target(void)
 {
-    static const struct config_pair pairs[] = {{.key = "env", .value = "test"}};
+
     struct error error = {.text = ""};
     job = scrape_job_create(&global, &config, &error);
     assert_string_equal(error.text, "");
-    target = scrape_target_create(
-        job, "shop:80", &(struct config_pairs){.count = 1, .pairs = pairs}, &labels, &error);
+    const struct prometheus_label env = {.name = slice_of_text("env"),
+                                         .value = slice_of_text("test")};
+    target =
+        scrape_target_create(&job->start, slice_of_text("shop:80"), &env, 1, &labels, NULL, &error);
     assert_non_null(target);
 }
 
 static int tear_down(void **state)
 {
     (void)state;
-    scrape_target_destroy(target);
+    scrape_target_unref(target);
     scrape_job_destroy(job);
     target = NULL;
     job = NULL;
@@ -137,6 +138,7 @@ static void put_point(const struct metric *metric, struct slice bytes)
 static void scrape(const char *body)
 {
     walk = (struct scrape_walk){
+        .job = job,
         .target = target,
         .external_labels = &global.external_labels,
         .memory = &memory,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Logins of scrapes. Runs on the lane of the receiver. */
-#include "receivers/prometheus/scrape_login.h"
+#include "receivers/scrape/scrape_login.h"
 
 #include "src/base/base64.h"
 #include "src/base/error.h"
@@ -62,7 +62,7 @@ static void make_value(struct scrape_login *login)
     secret_free(pair);
 }
 
-bool scrape_login_open(struct scrape_login *login, const struct scrape_job_config *config,
+bool scrape_login_open(struct scrape_login *login, const struct scrape_http_config *config,
                        bool is_rehearsed, struct error *error)
 {
     *login = (struct scrape_login){.user = "", .secret = ""};

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header Authorization of a job's scrapes: basic_auth, authorization or bearer_token, whose
- * files are read again when they change (prometheus/common, config/http_config.go). Used on one
- * lane. */
+/* The header Authorization of requests to one server: basic_auth, authorization or bearer_token,
+ * whose files are read again when they change (prometheus/common, config/http_config.go). Used on
+ * one lane. */
 #pragma once
 
 #include <stdbool.h>
 
-#include "receivers/prometheus/prometheus_config.h"
+#include "receivers/scrape/scrape_config.h"
 #include "src/base/watched_file.h"
 #include "src/net/client/request_credentials.h"
 
@@ -22,7 +22,7 @@ struct scrape_login {
 };
 
 /* Borrows config. Opens its files, but not for a rehearsal. */
-bool scrape_login_open(struct scrape_login *login, const struct scrape_job_config *config,
+bool scrape_login_open(struct scrape_login *login, const struct scrape_http_config *config,
                        bool is_rehearsed, struct error *error);
 /* A no-op for an all-zero struct. */
 void scrape_login_close(struct scrape_login *login);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Client settings of what is scraped. Runs on the lane of the receiver. */
+#include "receivers/scrape/scrape_http.h"
+
+#include "src/base/error.h"
+#include "src/net/client/http_client.h"
+
+#include <string.h>
+
+void scrape_http_add_header(struct scrape_http *http, const char *name, const char *value)
+{
+    if (http->headers_count < SCRAPE_HEADERS_MAX)
+        http->headers[http->headers_count++] = (struct config_pair){.key = name, .value = value};
+}
+
+/* {name: {values: [...], secrets: [...]}} */
+static bool add_configured_headers(struct scrape_http *http, struct error *error)
+{
+    const struct config_value *map = http->config->http_headers;
+    if (map == NULL || map->type == CONFIG_VALUE_NULL)
+        return true;
+    bool is_valid = map->type == CONFIG_VALUE_MAP;
+    for (size_t i = 0; is_valid && i < map->count; i++) {
+        const struct config_value *header = &map->items[i];
+        is_valid = header->type == CONFIG_VALUE_MAP;
+        for (size_t k = 0; is_valid && k < header->count; k++) {
+            const struct config_value *values = &header->items[k];
+            is_valid =
+                values->type == CONFIG_VALUE_LIST &&
+                (strcmp(header->keys[k], "values") == 0 || strcmp(header->keys[k], "secrets") == 0);
+            for (size_t n = 0; is_valid && n < values->count; n++) {
+                is_valid = values->items[n].type == CONFIG_VALUE_TEXT;
+                if (is_valid)
+                    scrape_http_add_header(http, map->keys[i], values->items[n].text);
+            }
+        }
+    }
+    if (is_valid && http->headers_count < SCRAPE_HEADERS_MAX)
+        return true;
+    error_set(error, is_valid ? "too many headers"
+                              : "each header is a map of values and secrets, which are lists");
+    return error_at(error, "http_headers");
+}
+
+static void take_tls(struct scrape_http *http)
+{
+    const struct scrape_tls_config *from = &http->config->tls;
+    http->tls = (struct tls_client_config){
+        .common =
+            {
+                .ca_file = from->ca_file,
+                .ca_pem = from->ca_pem,
+                .cert_file = from->cert_file,
+                .cert_pem = from->cert_pem,
+                .key_file = from->key_file,
+                .key_pem = from->key_pem,
+                .min_version = scrape_tls_version(from->min_version),
+                .max_version = scrape_tls_version(from->max_version),
+            },
+        .insecure_skip_verify = from->insecure_skip_verify,
+        .server_name_override = from->server_name,
+    };
+}
+
+bool scrape_http_open(struct scrape_http *http, const struct scrape_http_config *config,
+                      bool is_rehearsed, struct error *error)
+{
+    *http = (struct scrape_http){.config = config};
+    take_tls(http);
+    return add_configured_headers(http, error) &&
+           scrape_login_open(&http->login, config, is_rehearsed, error) &&
+           (is_rehearsed || tls_client_check_files(&http->tls, error));
+}
+
+void scrape_http_close(struct scrape_http *http)
+{
+    scrape_login_close(&http->login);
+}
+
+void scrape_http_fill(struct scrape_http *http, struct http_client_settings *settings)
+{
+    *settings = (struct http_client_settings){
+        .user_agent = "spanflame/" SPANFLAME_VERSION,
+        .headers = http->headers,
+        .headers_count = http->headers_count,
+        .credentials = scrape_login_credentials(&http->login),
+        .connections_max = 1,
+        .idle_connections_max = 1,
+        .has_keep_alive = true,
+        .proxy_url = http->config->proxy_url,
+        .tls = &http->tls,
+        .forbids_http2 = !http->config->enable_http2,
+        .is_get = true,
+        .forbids_redirects = !http->config->follow_redirects,
+    };
+}
