@@ -334,6 +334,13 @@ static size_t find_ended(struct walk_state *state, struct series_set *ended)
     return ended->count;
 }
 
+static double stale_value(void)
+{
+    double stale;
+    memcpy(&stale, &(uint64_t){EXPOSITION_STALE_BITS}, sizeof(stale));
+    return stale;
+}
+
 /* Marks them: reads the last body again, which has their labels. */
 static void mark_ended(struct walk_state *state)
 {
@@ -350,8 +357,6 @@ static void mark_ended(struct walk_state *state)
     }
     struct exposition_reader reader;
     struct exposition_entry entry;
-    double stale;
-    memcpy(&stale, &(uint64_t){EXPOSITION_STALE_BITS}, sizeof(stale));
     scraped_metrics_begin_former(&state->metrics);
     exposition_reader_init(&reader, buffer_slice(body), memory->protocol);
     while (exposition_reader_next(&reader, &entry)) {
@@ -363,7 +368,7 @@ static void mark_ended(struct walk_state *state)
         if (series == NULL || series->labels != 0 || !make_labels(walk, &entry))
             continue;
         series->labels = 1; /* once */
-        add_sample(state, stale, walk->time_ms, NULL);
+        add_sample(state, stale_value(), walk->time_ms, NULL);
     }
     exposition_reader_fini(&reader);
     buffer_unref(body);
@@ -437,6 +442,7 @@ static void remember_failure(struct walk_state *state)
 
 /* The report */
 
+/* At the end of a target its report ends, too. */
 static void report(struct walk_state *state, const char *name, double value)
 {
     const struct scrape_target *target = state->walk->target;
@@ -445,7 +451,7 @@ static void report(struct walk_state *state, const char *name, double value)
     relabel_labels_add(labels, slice_of_text("__name__"), slice_of_text(name));
     for (size_t i = 0; i < target->labels_count; i++)
         relabel_labels_set(labels, target->labels[i].name, target->labels[i].value);
-    add_sample(state, value, state->walk->time_ms, NULL);
+    add_sample(state, state->walk->is_end ? stale_value() : value, state->walk->time_ms, NULL);
 }
 
 static void report_all(struct walk_state *state)
@@ -491,9 +497,9 @@ void scrape_walk_run(struct scrape_walk *walk)
     struct walk_state state = {.walk = walk};
     series_set_init(&state.seen, walk->budget);
     begin(&state);
-    if (walk->failure[0] == '\0')
+    if (walk->failure[0] == '\0' && !walk->is_end)
         walk_body(&state);
-    if (walk->failure[0] != '\0') {
+    if (walk->failure[0] != '\0' || walk->is_end) {
         begin_after_failure(&state);
     } else {
         mark_ended(&state);

@@ -48,6 +48,7 @@ struct scrape_walk {
     int64_t time_ms; /* when the scrape began, Unix time */
     uint64_t duration_ns;
     int64_t body_bytes; /* for the report; -1: more than allowed */
+    bool is_end;        /* the target is gone: all its series end, up and the like too */
     /* Given, and set by _run: why the scrape failed; "": it did not. */
     char failure[SCRAPE_FAILURE_BYTES_MAX];
     /* Set by _run. */
@@ -56,5 +57,6 @@ struct scrape_walk {
     uint64_t duplicates; /* samples that the body has twice */
 };
 
-/* With a failure the body is not read: all series end, and the report says so. */
+/* With a failure the body is not read: all series end, and the report says so. With is_end neither
+ * is there a report. */
 void scrape_walk_run(struct scrape_walk *walk);

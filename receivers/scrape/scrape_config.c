@@ -5,6 +5,7 @@
 #include "receivers/scrape/scrape_duration.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
+#include "src/net/syntax/http_url.h"
 
 #include <string.h>
 
@@ -78,7 +79,77 @@ const struct config_field scrape_tls_fields[] = {
 };
 #undef OWNER
 
+const struct config_field scrape_file_sd_fields[] = {
+    CONFIG_TEXTS(struct scrape_file_sd_config, files, "files", NULL,
+                 "Paths that end in .json, .yml or .yaml; the last part may have a *. Required."),
+    CONFIG_TEXT(struct scrape_file_sd_config, refresh_interval, "refresh_interval", "",
+                "Time after which files are read again, should a change have been missed. Default "
+                "5m."),
+    CONFIG_END,
+};
+
+const struct config_field scrape_http_sd_fields[] = {
+    CONFIG_TEXT(struct scrape_http_sd_config, url, "url", "",
+                "Where the list is, as http://host:port/path. Required."),
+    CONFIG_TEXT(struct scrape_http_sd_config, refresh_interval, "refresh_interval", "",
+                "Time between requests, and for each. Default 1m."),
+    SCRAPE_HTTP_ROWS(struct scrape_http_sd_config, http),
+    CONFIG_END,
+};
+
 /* Rules */
+
+/* As Prometheus's pattern for paths: * only in the last part, and a known ending. */
+static bool is_targets_path(const char *path)
+{
+    static const char *const endings[] = {".json", ".yml", ".yaml", ".JSON", ".YML", ".YAML"};
+    const char *star = strchr(path, '*');
+    size_t size = strlen(path);
+    if (star != NULL && strchr(star, '/') != NULL)
+        return false;
+    for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+        size_t ending = strlen(endings[i]);
+        if (size >= ending && strcmp(path + size - ending, endings[i]) == 0)
+            return true;
+    }
+    return false;
+}
+
+bool scrape_file_sd_check(const void *section, struct error *error)
+{
+    const struct scrape_file_sd_config *config = section;
+    uint64_t interval_ns;
+    if (config->files.count == 0) {
+        error_set(error, "at least one path is needed");
+        return error_at(error, "files");
+    }
+    for (size_t i = 0; i < config->files.count; i++)
+        if (!is_targets_path(config->files.texts[i])) {
+            error_set(error,
+                      "\"%s\" is no path of such a file: it ends in .json, .yml or .yaml, and only "
+                      "its last part may have a *",
+                      config->files.texts[i]);
+            error_at_index(error, i);
+            return error_at(error, "files");
+        }
+    return scrape_duration_take("refresh_interval", config->refresh_interval, 0, &interval_ns,
+                                error);
+}
+
+bool scrape_http_sd_check(const void *section, struct error *error)
+{
+    const struct scrape_http_sd_config *config = section;
+    struct http_url url;
+    uint64_t interval_ns;
+    if (!http_url_parse(config->url, &url, error)) {
+        error_prefix(error, "the list of targets needs a URL, http://host:port/path");
+        return error_at(error, "url");
+    }
+    http_url_clear(&url);
+    return scrape_duration_take("refresh_interval", config->refresh_interval, 0, &interval_ns,
+                                error) &&
+           scrape_http_check(&config->http, error);
+}
 
 /* Free with mem_free. */
 static struct relabel_config *relabel_configs(const struct config_sections *sections)
@@ -145,7 +216,9 @@ static bool check_targets(const struct scrape_discovery_config *discovery, bool 
 
 static bool refuse(const char *key, struct error *error)
 {
-    error_set(error, "spanflame does not discover targets this way: list them in static_configs");
+    error_set(error, "spanflame does not discover targets this way: list them in static_configs, "
+                     "or let something else write them to files for file_sd_configs or serve them "
+                     "for http_sd_configs");
     error_unsupported(error);
     return error_at(error, key);
 }
@@ -159,10 +232,6 @@ bool scrape_discovery_check(const struct scrape_discovery_config *discovery, boo
     for (size_t i = 0; i < SCRAPE_SD_UNSUPPORTED; i++)
         if (discovery->unsupported[i] != NULL)
             return refuse(keys[i], error);
-    if (discovery->file_sd_configs != NULL)
-        return refuse("file_sd_configs", error);
-    if (discovery->http_sd_configs != NULL)
-        return refuse("http_sd_configs", error);
     return check_targets(discovery, has_rules, error);
 }
 

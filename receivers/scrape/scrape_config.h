@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/clock.h"
 #include "src/config/field.h"
 #include "src/prometheus/relabel.h"
 
@@ -147,19 +148,41 @@ enum { SCRAPE_UNSUPPORTED(SCRAPE_UNSUPPORTED_PLACE, , ) SCRAPE_SD_UNSUPPORTED };
     CONFIG_VALUE(owner, discovery.unsupported[SCRAPE_SD_##name], #name "_sd_configs",              \
                  "Of a discovery that spanflame does not have."),
 
+struct scrape_file_sd_config {
+    struct config_texts files; /* the last part of a path may have "*" */
+    const char *refresh_interval;
+};
+extern const struct config_field scrape_file_sd_fields[];
+bool scrape_file_sd_check(const void *section, struct error *error);
+
+struct scrape_http_sd_config {
+    const char *url;
+    const char *refresh_interval;
+    struct scrape_http_config http;
+};
+extern const struct config_field scrape_http_sd_fields[];
+bool scrape_http_sd_check(const void *section, struct error *error);
+
+#define SCRAPE_FILE_REFRESH_NS ((uint64_t)300 * NS_PER_S)
+#define SCRAPE_HTTP_REFRESH_NS ((uint64_t)60 * NS_PER_S)
+
 /* Where targets come from. */
 struct scrape_discovery_config {
-    struct config_sections static_configs; /* struct scrape_static_config */
-    const struct config_value *file_sd_configs;
-    const struct config_value *http_sd_configs;
+    struct config_sections static_configs;  /* struct scrape_static_config */
+    struct config_sections file_sd_configs; /* struct scrape_file_sd_config */
+    struct config_sections http_sd_configs; /* struct scrape_http_sd_config */
     const struct config_value *unsupported[SCRAPE_SD_UNSUPPORTED];
 };
 
 /* The rows of a struct scrape_discovery_config, a field of owner; without a comma at the end. */
 #define SCRAPE_DISCOVERY_ROWS(owner, discovery)                                                    \
     SCRAPE_UNSUPPORTED(SCRAPE_UNSUPPORTED_ROW, owner, discovery)                                   \
-    CONFIG_VALUE(owner, discovery.file_sd_configs, "file_sd_configs", "Not supported."),           \
-        CONFIG_VALUE(owner, discovery.http_sd_configs, "http_sd_configs", "Not supported."),       \
+    CONFIG_SECTIONS(owner, discovery.file_sd_configs, struct scrape_file_sd_config,                \
+                    "file_sd_configs", scrape_file_sd_fields, scrape_file_sd_check,                \
+                    "Targets in files of JSON or YAML."),                                          \
+        CONFIG_SECTIONS(owner, discovery.http_sd_configs, struct scrape_http_sd_config,            \
+                        "http_sd_configs", scrape_http_sd_fields, scrape_http_sd_check,            \
+                        "Targets that servers list, in JSON."),                                    \
         CONFIG_SECTIONS(owner, discovery.static_configs, struct scrape_static_config,              \
                         "static_configs", scrape_static_fields, NULL, "Targets.")
 
