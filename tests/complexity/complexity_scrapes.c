@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Expositions in both text formats: plain and hostile lines, escapes, names that never end. */
+/* Expositions in both text formats: plain and hostile lines, escapes, names that never end. Lists
+ * of targets. */
+#include "receivers/scrape/target_groups.h"
+#include "src/base/error.h"
 #include "src/prometheus/exposition_reader.h"
 #include "tests/complexity/message.h"
 #include "tests/complexity/work.h"
@@ -136,6 +139,76 @@ static const struct work_stage stages[] = {
     {.name = "openmetrics", .run = run_openmetrics, .per_byte_max = 45},
 };
 
+/* Lists of targets: JSON, and YAML that is JSON. */
+static struct slice targets(size_t n)
+{
+    return repeat("[{\"targets\":[\"a:1\"", ",\"node-17.example:9100\"", n, "]}]");
+}
+
+static struct slice groups(size_t n)
+{
+    return repeat("[{}", ",{\"targets\":[\"a\"],\"labels\":{\"zone\":\"eu\"}}", n, "]");
+}
+
+static struct slice empty_groups(size_t n)
+{
+    return repeat("[{}", ",{}", n, "]");
+}
+
+static struct slice one_label(size_t n)
+{
+    return repeat("[{\"labels\":{\"a\":\"\"", ",\"a\":\"\"", n, "}}]");
+}
+
+static struct slice a_long_target(size_t n)
+{
+    return repeat("[{\"targets\":[\"", "\\n\\u00e9", n, "\"]}]");
+}
+
+static struct slice open_lists(size_t n)
+{
+    return repeat("[{\"targets\":", "[", n, "");
+}
+
+static const struct work_shape list_shapes[] = {
+    {"targets", targets},
+    {"groups", groups},
+    {"empty groups", empty_groups},
+    {"one label", one_label},
+    {"a long target", a_long_target},
+    {"open lists", open_lists},
+};
+
+static void read_list(struct slice text, bool is_json)
+{
+    struct target_groups read;
+    struct error error;
+    const struct prometheus_label source = {.name = slice_of_text("__meta_filepath"),
+                                            .value = slice_of_text("/etc/targets.json")};
+    work_begin();
+    if (is_json)
+        target_groups_read_json(&read, text, &source, NULL, &error);
+    else
+        target_groups_read_yaml(&read, text, &source, NULL, &error);
+    work_end();
+    target_groups_free(&read);
+}
+
+static void run_json_list(struct slice text)
+{
+    read_list(text, true);
+}
+
+static void run_yaml_list(struct slice text)
+{
+    read_list(text, false);
+}
+
+static const struct work_stage list_stages[] = {
+    {.name = "targets in JSON", .run = run_json_list, .per_byte_max = 45},
+    {.name = "targets in YAML", .run = run_yaml_list, .per_byte_max = 45},
+};
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 int main(int argc, char **argv)
@@ -143,5 +216,7 @@ int main(int argc, char **argv)
     int failed = work_check(stages, COUNT(stages), shapes, COUNT(shapes), argc, argv);
     failed += work_check(&stages[0], 1, text_shapes, COUNT(text_shapes), argc, argv);
     failed += work_check(&stages[1], 1, openmetrics_shapes, COUNT(openmetrics_shapes), argc, argv);
+    failed +=
+        work_check(list_stages, COUNT(list_stages), list_shapes, COUNT(list_shapes), argc, argv);
     return failed > 0;
 }

@@ -3,18 +3,22 @@
 
 import gzip
 import http.server
+import json
+import os
 import pathlib
 import shutil
 import subprocess
 import tempfile
 import threading
 import unittest
+import urllib.request
 
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
 from support import case, process
+from support.metrics import Metrics
 from support.ports import free_port
 
 SCRAPED_WITHIN_S = 60
@@ -22,18 +26,25 @@ TEXT = "text/plain; version=0.0.4"
 OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
 
-def targets_config(back_end, jobs):
+def targets_config(back_end, jobs, telemetry=case.QUIET):
     return (
         "receivers:\n  prometheus:\n    config:\n      global: {scrape_interval: 1s}\n"
         f"      scrape_configs:\n{jobs}"
         f"exporters:\n  otlp_http:\n    endpoint: {back_end.url}\n    compression: none\n"
-        f"service:\n{case.QUIET}"
+        f"service:\n{telemetry}"
         "  pipelines:\n    metrics: {receivers: [prometheus], exporters: [otlp_http]}\n"
     )
 
 
 def job(name, port, more=""):
     return f"        - job_name: {name}\n          static_configs: [{{targets: ['127.0.0.1:{port}']}}]\n{more}"
+
+
+def telemetry_at(port):
+    return (
+        "  telemetry:\n    metrics:\n      readers:\n        - pull:\n            exporter:\n"
+        f"              prometheus: {{host: 127.0.0.1, port: {port}}}\n"
+    )
 
 
 class Target:
@@ -132,6 +143,198 @@ class Targets(case.Case):
         }
         self.assertEqual(trace_ids, {"0af7651916cd43dd8448eb211c80319c"})
 
+    def folder(self):
+        directory = pathlib.Path(tempfile.mkdtemp(prefix="spanflame-e2e-targets-"))
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        return directory
+
+    def resources(self, back_end):
+        """Of each point of `up`: the addresses (service.instance.id) and values."""
+        for received in back_end.requests:
+            for resource in ExportMetricsServiceRequest.FromString(received.payload).resource_metrics:
+                about = {pair.key: pair.value.string_value for pair in resource.resource.attributes}
+                for metric in resource.scope_metrics[0].metrics:
+                    for point in metric.gauge.data_points:
+                        if metric.name == "up":
+                            labels = {pair.key: pair.value.string_value for pair in point.attributes}
+                            yield about["service.instance.id"], labels, None if point.flags else point.as_double
+
+    def wait_for_up(self, back_end, port, value, **labels):
+        process.poll_until(
+            lambda: (f"127.0.0.1:{port}", labels, value) in self.resources(back_end),
+            SCRAPED_WITHIN_S,
+            f"up of {port} with {labels} is {value}",
+        )
+
+    def test_targets_in_files_come_and_go(self):
+        directory, port = self.folder(), free_port()
+        one, two = Target(self, "a 1\n"), Target(self, "b 1\n")
+        path = directory / "shops.json"
+
+        def write(text):
+            # As a careful writer does: a rename, so that nobody sees half a file.
+            (directory / "new").write_text(text)
+            os.replace(directory / "new", path)
+
+        def group(target, zone):
+            return {"targets": [f"127.0.0.1:{target.port}"], "labels": {"zone": zone, "__meta_team": "x"}}
+
+        write(json.dumps([group(one, "eu")]))
+        back_end = self.sink()
+        self.daemon(
+            targets_config(
+                back_end,
+                "        - job_name: shops\n"
+                f"          file_sd_configs: [{{files: ['{directory}/*.json', '{directory}/*.yml'], "
+                "refresh_interval: 1m}]\n"
+                "          relabel_configs:\n"
+                "            - {source_labels: [__meta_filepath], regex: '.*/(.*)', target_label: file}\n"
+                "            - {regex: __meta_(team), action: labelmap}\n",
+                telemetry_at(port),
+            )
+        )
+        self.wait_for_up(back_end, one.port, 1.0, zone="eu", file="shops.json", team="x")
+        write(json.dumps([group(one, "eu"), group(two, "us")]))
+        self.wait_for_up(back_end, two.port, 1.0, zone="us", file="shops.json", team="x")
+        # Nothing of a bad file counts, and what was there stays.
+        write('[{"targets": ["127.0.0.1:1"], "label": {}}]')
+        process.poll_until(
+            lambda: Metrics(port).sum("prometheus_sd_file_read_errors") >= 1,
+            SCRAPED_WITHIN_S,
+            "the bad file is counted",
+        )
+        self.assertEqual(Metrics(port).sum("spanflame_prometheus_targets"), 2)
+        (directory / "more.yml").write_text(f"- targets: ['127.0.0.1:{one.port}']\n  labels: {{zone: yaml}}\n")
+        self.wait_for_up(back_end, one.port, 1.0, zone="yaml", file="more.yml")
+        # The first target goes; its series end once, up too. The second one is scraped all the while.
+        write(json.dumps([group(two, "us")]))
+        self.wait_for_up(back_end, one.port, None, zone="eu", file="shops.json", team="x")
+        self.wait_for(back_end, "a", {"zone": "eu", "file": "shops.json", "team": "x"}, None)
+        os.remove(path)
+        self.wait_for_up(back_end, two.port, None, zone="us", file="shops.json", team="x")
+        process.poll_until(
+            lambda: Metrics(port).sum("spanflame_prometheus_targets") == 1,
+            SCRAPED_WITHIN_S,
+            "one target is left",
+        )
+        ended = [
+            point
+            for request in back_end.requests
+            for point in points_of(request)
+            if point[0] == "a" and point[1].get("zone") == "eu" and point[2] is None
+        ]
+        self.assertEqual(len(ended), 1)
+
+    def test_servers_list_targets(self):
+        port = free_port()
+        one, two = Target(self, "a 1\n"), Target(self, "b 1\n")
+
+        def listing(*targets):
+            return json.dumps([{"targets": [f"127.0.0.1:{target.port}"]} for target in targets])
+
+        lists = Target(self, listing(one), "application/json; charset=utf-8")
+        back_end = self.sink()
+        self.daemon(
+            targets_config(
+                back_end,
+                "        - job_name: shops\n"
+                f"          http_sd_configs: [{{url: 'http://127.0.0.1:{lists.port}/list', "
+                "refresh_interval: 1s, authorization: {credentials: secret}}]\n"
+                "          relabel_configs:\n"
+                "            - {source_labels: [__meta_url], regex: '.*/(.*)', target_label: from}\n",
+                telemetry_at(port),
+            )
+        )
+        self.wait_for_up(back_end, one.port, 1.0, **{"from": "list"})
+        path, headers = lists.heads[0]
+        self.assertEqual(path, "/list")
+        self.assertEqual(headers["x-prometheus-refresh-interval-seconds"], "1")
+        self.assertEqual(headers["accept"], "application/json")
+        self.assertEqual(headers["authorization"], "Bearer secret")
+        for body, content_type in ((None, "application/json"), (listing(two), TEXT), ("[{]", "application/json")):
+            failures = Metrics(port).sum("prometheus_sd_http_failures")
+            lists.content_type, lists.body = content_type, body
+            process.poll_until(
+                lambda: Metrics(port).sum("prometheus_sd_http_failures") > failures,
+                SCRAPED_WITHIN_S,
+                "the failure is counted",
+            )
+            self.assertEqual(Metrics(port).sum("spanflame_prometheus_targets"), 1)
+        lists.content_type, lists.body = "application/json", listing(two)
+        self.wait_for_up(back_end, two.port, 1.0, **{"from": "list"})
+        self.wait_for_up(back_end, one.port, None, **{"from": "list"})
+
+    def test_a_real_prometheus_finds_the_same_targets(self):
+        program = shutil.which("prometheus")
+        if program is None:
+            raise unittest.SkipTest("prometheus is not installed (Debian's package prometheus)")
+        directory, target = self.folder(), Target(self, "a 1\n")
+        address = f"127.0.0.1:{target.port}"
+        (directory / "a.yaml").write_text(
+            f"# a comment\n- targets: [{address}]\n  labels: {{zone: 1, on: true, none: null, __param_x: a b}}\n"
+            f"- labels: {{zone: second, __metrics_path__: /other, job: own}}\n  targets: ['{address}', '{address}']\n"
+            f"- {{targets: [{address}], labels: {{zone: slow, __scrape_interval__: 2s, __scrape_timeout__: 1s}}}}\n"
+            f"- {{targets: [{address}], labels: {{zone: dropped}}}}\n- {{targets: null}}\n- {{}}\n"
+        )
+        (directory / "b.json").write_text(
+            json.dumps(
+                [
+                    {"targets": [address], "labels": {"zone": "\u00e9 \U0001f600", "empty": ""}},
+                    {"targets": [], "labels": {"zone": "nobody"}},
+                ]
+            )
+        )
+        (directory / "c.json").write_text('[{"targets": "none"}]')
+        keys = (
+            f"          file_sd_configs: [{{files: ['{directory}/*.yaml', '{directory}/*.json']}}]\n"
+            "          relabel_configs:\n            - {source_labels: [zone], regex: dropped, action: drop}\n"
+            "            - {source_labels: [__meta_filepath], regex: '.*/(.*)', target_label: file, replacement: DOLLAR1}\n"
+        )
+        back_end = self.sink()
+        self.daemon(targets_config(back_end, "        - job_name: all\n" + keys.replace("DOLLAR", "$$")))
+        (directory / "prometheus.yml").write_text(
+            "global: {scrape_interval: 1s}\nscrape_configs:\n        - job_name: all\n" + keys.replace("DOLLAR", "$")
+        )
+        port = free_port()
+        server = subprocess.Popen(
+            [
+                program,
+                f"--config.file={directory / 'prometheus.yml'}",
+                f"--storage.tsdb.path={directory / 'data'}",
+                f"--web.listen-address=127.0.0.1:{port}",
+            ],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        self.addCleanup(lambda: (server.terminate(), server.wait(30)))
+
+        def theirs():
+            try:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/targets", timeout=10) as response:
+                    found = json.load(response)["data"]["activeTargets"]
+            except OSError:
+                return set()
+            return {
+                (frozenset((k, v) for k, v in one["labels"].items() if k not in ("job", "instance")), one["scrapeUrl"])
+                for one in found
+            }
+
+        def ours():
+            labels = {frozenset(labels.items()) for _, labels, _ in self.resources(back_end)}
+            return labels, {path for path, _ in target.heads}
+
+        process.poll_until(lambda: len(theirs()) == 4, SCRAPED_WITHIN_S, "Prometheus has its targets")
+        expected = theirs()
+        process.poll_until(
+            lambda: ours()[0] == {labels for labels, _ in expected},
+            SCRAPED_WITHIN_S,
+            f"the targets are {expected}",
+        )
+        self.assertEqual(
+            {url.removeprefix(f"http://{address}") for _, url in expected},
+            {path for path in ours()[1]},
+        )
+
     def test_a_real_prometheus_is_a_target(self):
         program = shutil.which("prometheus")
         if program is None:
@@ -171,6 +374,10 @@ class Targets(case.Case):
             ("          scrape_timeout: 2s\n", "scrape_timeout"),
             ("          relabel_configs: [{action: nonsense}]\n", "relabel_configs"),
             ("          oauth2: {client_id: a}\n", "oauth2"),
+            ("          file_sd_configs: [{files: [a.txt]}]\n", "file_sd_configs"),
+            ("          file_sd_configs: [{files: []}]\n", "files"),
+            ("          http_sd_configs: [{refresh_interval: 1s}]\n", "url"),
+            ("          http_sd_configs: [{url: 'ftp://a/b'}]\n", "url"),
         ):
             with self.subTest(words):
                 path = self.directory / "config.yaml"
