@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "receivers/prometheus/prometheus_receiver.h"
 #include "receivers/prometheus/scrape_job.h"
 #include "receivers/prometheus/scrape_walk.h"
 #include "receivers/scrape/scrape_http.h"
@@ -23,19 +24,8 @@
 
 #define NO_ROOM "the memory budget has no room for the response"
 
-struct prometheus_receiver_counters {
-    counter accepted[SIGNAL_KINDS];
-    counter refused[SIGNAL_KINDS];
-    counter scrapes;
-    counter failures;
-    counter targets;
-    counter duplicates;
-    counter file_errors;
-    counter http_failures;
-};
-
 #define OWNER struct prometheus_receiver_counters
-static const struct counter_row prometheus_receiver_counter_rows[] = {
+const struct counter_row prometheus_receiver_counter_rows[] = {
     COUNTER_BY_SIGNAL(OWNER, accepted, COUNTER_SUM, "otelcol_receiver_accepted_%s", SIGNAL_METRICS,
                       "transport", "http",
                       "Number of items successfully pushed into the pipeline."),
@@ -70,29 +60,15 @@ struct metrics_scrape {
     uint64_t offered; /* points */
 };
 
-struct prometheus_receiver {
-    struct component base;
-    /* One of each for each of scrape_configs. */
-    struct scrape_job **jobs;
-    struct target_job *targets;
-    struct scrape_http *https;
-    size_t jobs_count;
-    struct scrape_pool pool;
-    struct relabel_labels labels; /* of the walks */
-    struct codec_box *codecs;     /* of the walks */
-};
-
-extern const struct component_factory prometheus_receiver_factory;
-
 static struct prometheus_receiver *prometheus_receiver_of(struct component *base)
 {
-    assert(base->factory->instance_size == sizeof(struct prometheus_receiver));
+    assert(base->factory->start == prometheus_receiver_start);
     return (struct prometheus_receiver *)base;
 }
 
 static const struct prometheus_receiver_config *config_of(const struct prometheus_receiver *self)
 {
-    return self->base.config;
+    return self->config;
 }
 
 static struct metrics_scrape *scrape_of(struct scrape *scrape)
@@ -316,9 +292,12 @@ static bool make_job(struct prometheus_receiver *self, const struct scrape_job_c
     return true;
 }
 
-static bool prometheus_receiver_create(struct component *base, struct error *error)
+bool prometheus_receiver_open(struct component *base,
+                              const struct prometheus_receiver_config *receiver_config,
+                              struct error *error)
 {
     struct prometheus_receiver *self = prometheus_receiver_of(base);
+    self->config = receiver_config;
     struct prometheus_receiver_counters *counters = base->counters;
     const struct prometheus_config *config = &config_of(self)->prometheus;
     const struct scrape_job_config *jobs = config->scrape_configs.items;
@@ -349,17 +328,22 @@ static bool prometheus_receiver_create(struct component *base, struct error *err
     return scrape_pool_init(&self->pool, &settings, error) || error_at(error, "scrape_configs");
 }
 
-static bool prometheus_receiver_start(struct component *base, struct error *error)
+static bool prometheus_receiver_create(struct component *base, struct error *error)
+{
+    return prometheus_receiver_open(base, base->config, error);
+}
+
+bool prometheus_receiver_start(struct component *base, struct error *error)
 {
     return scrape_pool_start(pool_of(base), error);
 }
 
-static void prometheus_receiver_stop(struct component *base)
+void prometheus_receiver_stop(struct component *base)
 {
     scrape_pool_stop(pool_of(base));
 }
 
-static void prometheus_receiver_destroy(struct component *base)
+void prometheus_receiver_destroy(struct component *base)
 {
     struct prometheus_receiver *self = prometheus_receiver_of(base);
     scrape_pool_fini(&self->pool);

@@ -205,8 +205,8 @@ static void run_yaml_list(struct slice text)
 }
 
 static const struct work_stage list_stages[] = {
-    {.name = "targets in JSON", .run = run_json_list, .per_byte_max = 45},
-    {.name = "targets in YAML", .run = run_yaml_list, .per_byte_max = 45},
+    {.name = "targets in JSON", .run = run_json_list, .per_byte_max = 65},
+    {.name = "targets in YAML", .run = run_yaml_list, .per_byte_max = 65},
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import shutil
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -17,7 +18,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
     ExportMetricsServiceRequest,
 )
 
-from support import case, process
+from support import case, certificates, process
 from support.metrics import Metrics
 from support.ports import free_port
 
@@ -50,7 +51,7 @@ def telemetry_at(port):
 class Target:
     """Serves what `body` is at the moment; None: 503."""
 
-    def __init__(self, test, body, content_type=TEXT):
+    def __init__(self, test, body, content_type=TEXT, tls=None):
         self.body, self.content_type, self.heads = body, content_type, []
         target = self
 
@@ -75,6 +76,10 @@ class Target:
 
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.port = self.server.server_port
+        if tls:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*tls)
+            self.server.socket = context.wrap_socket(self.server.socket, server_side=True)
         thread = threading.Thread(target=self.server.serve_forever, args=(0.05,))
         thread.start()
         test.addCleanup(lambda: (self.server.shutdown(), thread.join(), self.server.server_close()))
@@ -365,6 +370,49 @@ class Targets(case.Case):
         }
         self.assertIn("prometheus_tsdb_compaction_duration_seconds", names)
         self.assertIn("go_gc_duration_seconds", names)
+
+    def start_simple(self, keys):
+        back_end = self.sink()
+        self.daemon(
+            f"receivers:\n  prometheus_simple: {{collection_interval: 1s, {keys}}}\n"
+            f"exporters:\n  otlp_http:\n    endpoint: {back_end.url}\n    compression: none\n"
+            f"service:\n{case.QUIET}"
+            "  pipelines:\n    metrics: {receivers: [prometheus_simple], exporters: [otlp_http]}\n"
+        )
+        return back_end
+
+    def job_of(self, back_end):
+        """service.name of what was received first."""
+        process.poll_until(lambda: back_end.requests, SCRAPED_WITHIN_S, "a request is at the back-end")
+        request = ExportMetricsServiceRequest.FromString(back_end.requests[0].payload)
+        attributes = request.resource_metrics[0].resource.attributes
+        return next(pair.value.string_value for pair in attributes if pair.key == "service.name")
+
+    def test_simple(self):
+        target = Target(self, "a 1\n")
+        back_end = self.start_simple(
+            f"endpoint: '127.0.0.1:{target.port}', metrics_path: /here, params: {{module: [a, b]}}, labels: {{zone: eu}}"
+        )
+        self.wait_for(back_end, "a", {"zone": "eu"}, 1.0)
+        self.wait_for_up(back_end, target.port, 1.0, zone="eu")
+        path, headers = target.heads[0]
+        self.assertEqual(path, "/here?module=a&module=b")
+        self.assertEqual(headers["x-prometheus-scrape-timeout-seconds"], "1")
+        self.assertEqual(headers["accept-encoding"], "identity")
+        self.assertEqual(self.job_of(back_end), f"prometheus_simple/127.0.0.1:{target.port}")
+
+    def test_simple_over_tls(self):
+        files = certificates.Certificates(self)
+        for keys in (
+            f"tls: {{ca_file: {files.path('ca.pem')}, server_name_override: localhost}}",
+            "tls: {insecure: false, insecure_skip_verify: true}",
+            "tls_enabled: true, tls_config: {insecure_skip_verify: true}",
+        ):
+            with self.subTest(keys):
+                target = Target(self, "a 1\n", tls=(files.path("server.pem"), files.path("server.key")))
+                back_end = self.start_simple(f"endpoint: '127.0.0.1:{target.port}', job_name: own, {keys}")
+                self.wait_for(back_end, "a", {}, 1.0)
+                self.assertEqual(self.job_of(back_end), "own")
 
     def test_mistakes_are_named(self):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="spanflame-e2e-targets-"))

@@ -752,7 +752,7 @@ MUTANTS = [
     Mutant("prometheus receiver: series that are gone end", "receivers/prometheus/scrape_walk.c",
            "        add_sample(state, stale_value(), walk->time_ms, NULL);\n", "", ("test_scrape_walk",)),
     Mutant("prometheus receiver: a broken body gives no samples", "receivers/prometheus/scrape_walk.c",
-           "    if (walk->failure[0] != '\\0') {\n        begin_after_failure", "    if (false) {\n        begin_after_failure",
+           "    if (walk->failure[0] != '\\0' || walk->is_end) {\n        begin_after_failure", "    if (false) {\n        begin_after_failure",
            ("test_scrape_walk",)),
     Mutant("prometheus receiver: sample_limit holds", "receivers/prometheus/scrape_walk.c",
            "++state->appended > limits->samples_max", "false", ("test_scrape_walk",)),

@@ -257,26 +257,31 @@ bool tls_config_check_file(const char *key, const char *path, struct error *erro
         CONFIG_SECTION(owner, field.tpm, struct tls_tpm_config, "tpm", tls_tpm_fields, NULL,       \
                        "Not supported.")
 
-const struct config_field tls_client_fields[] = {
-    CONFIG_BOOL(struct tls_client_config, insecure, "insecure", "false",
-                "Connect in cleartext. An https URL uses TLS all the same."),
-    CONFIG_BOOL(struct tls_client_config, insecure_skip_verify, "insecure_skip_verify", "false",
-                "Accept any certificate of the server."),
-    CONFIG_TEXT(struct tls_client_config, server_name_override, "server_name_override", NULL,
-                "Name that the server's certificate is checked for, instead of the URL's host."),
-    CONFIG_TEXT(struct tls_client_config, common.ca_file, "ca_file", NULL,
-                "File with the certificates of the authorities that are trusted; the system's when "
-                "unset."),
-    CONFIG_TEXT(struct tls_client_config, common.ca_pem, "ca_pem", NULL, "The same as PEM text."),
-    CONFIG_BOOL(struct tls_client_config, common.include_system_ca_certs_pool,
-                "include_system_ca_certs_pool", "false",
-                "Trust the system's authorities beside ca_file or ca_pem."),
-    TLS_ROWS(struct tls_client_config, common),
-    CONFIG_DURATION_OR_NEGATIVE(
-        struct tls_client_config, common.reload_interval_ns, "reload_interval", "0",
-        "How often certificate and key may be re-read. HTTP reads them for each connection."),
-    CONFIG_END,
-};
+/* standard: of insecure. */
+#define TLS_CLIENT_ROWS(standard)                                                                  \
+    CONFIG_BOOL(struct tls_client_config, insecure, "insecure", standard,                          \
+                "Connect in cleartext. An https URL uses TLS all the same."),                      \
+        CONFIG_BOOL(struct tls_client_config, insecure_skip_verify, "insecure_skip_verify",        \
+                    "false", "Accept any certificate of the server."),                             \
+        CONFIG_TEXT(                                                                               \
+            struct tls_client_config, server_name_override, "server_name_override", NULL,          \
+            "Name that the server's certificate is checked for, instead of the URL's host."),      \
+        CONFIG_TEXT(                                                                               \
+            struct tls_client_config, common.ca_file, "ca_file", NULL,                             \
+            "File with the certificates of the authorities that are trusted; the system's when "   \
+            "unset."),                                                                             \
+        CONFIG_TEXT(struct tls_client_config, common.ca_pem, "ca_pem", NULL,                       \
+                    "The same as PEM text."),                                                      \
+        CONFIG_BOOL(struct tls_client_config, common.include_system_ca_certs_pool,                 \
+                    "include_system_ca_certs_pool", "false",                                       \
+                    "Trust the system's authorities beside ca_file or ca_pem."),                   \
+        TLS_ROWS(struct tls_client_config, common),                                                \
+        CONFIG_DURATION_OR_NEGATIVE(                                                               \
+            struct tls_client_config, common.reload_interval_ns, "reload_interval", "0",           \
+            "How often certificate and key may be re-read. HTTP reads them for each connection.")
+
+const struct config_field tls_client_fields[] = {TLS_CLIENT_ROWS("false"), CONFIG_END};
+const struct config_field tls_client_cleartext_fields[] = {TLS_CLIENT_ROWS("true"), CONFIG_END};
 
 bool tls_client_check(const void *section, struct error *error)
 {

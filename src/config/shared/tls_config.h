@@ -39,6 +39,8 @@ struct tls_client_config {
 };
 
 extern const struct config_field tls_client_fields[];
+/* The same, but that insecure is true by default. */
+extern const struct config_field tls_client_cleartext_fields[];
 
 /* Rules across the fields; section is a struct tls_client_config. */
 bool tls_client_check(const void *section, struct error *error);
