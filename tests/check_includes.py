@@ -52,6 +52,7 @@ FLOORS = (
     ("receivers/otlp", "otlp: gRPC, HTTP, JSON"),
     ("receivers/pyroscope", "pyroscope: push and /ingest"),
     ("receivers/prometheus", "prometheus: scrapes targets"),
+    ("receivers/pprof", "pprof: scrapes profiles"),
     ("receivers/zipkin", "zipkin"),
     ("receivers/jaeger", "jaeger: gRPC, Thrift over HTTP and UDP"),
     ("connectors/shared", "what connectors share"),

@@ -289,7 +289,7 @@ struct scrape_target *scrape_target_create(const struct scrape_start *start, str
     struct scrape_target *target = mem_zalloc(sizeof(*target));
     atomic_init(&target->refs, 1);
     target->interval_ns = interval_ns;
-    target->timeout_ns = timeout_ns;
+    target->timeout_ns = timeout_ns + start->more_timeout_ns;
     target->url = make_url(start, work);
     keep_labels(target, work);
     target->job_name = scrape_target_label(target, "job");

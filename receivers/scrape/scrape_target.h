@@ -26,6 +26,7 @@ struct scrape_start {
     const struct config_value *params; /* of the URL; NULL: none */
     uint64_t interval_ns;
     uint64_t timeout_ns;
+    uint64_t more_timeout_ns; /* beyond the label __scrape_timeout__ */
     struct config_pair presets[SCRAPE_PRESETS_MAX];
     size_t presets_count;
     /* The labels whose values, joined, are the path of the URL; NULL: not used. */
