@@ -1,0 +1,3 @@
+module pprof-target
+
+go 1.20
