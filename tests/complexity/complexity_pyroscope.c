@@ -19,6 +19,7 @@
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/pprof/heap_profile.h"
+#include "src/profiles/pprof/pprof_delta.h"
 #include "src/profiles/pprof/pprof_reader.h"
 #include "src/profiles/pprof/pprof_to_otlp.h"
 #include "src/profiles/pprof/pprof_writer.h"
@@ -375,9 +376,35 @@ static void run_merge(struct slice profile)
     arena_clear(&arena);
 }
 
+/* Differences of a cumulative profile to itself. Its first type is made one of those that differ:
+ * "cpu" and "key" become its name and unit. */
+static void run_delta(struct slice profile)
+{
+    struct arena arena;
+    struct pprof pprof;
+    struct pprof_delta delta;
+    struct error error = {.text = ""};
+    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
+    pprof_delta_init(&delta, NULL);
+    work_begin();
+    for (int i = 0; i < 2 && pprof_read(&arena, profile, &pprof, &error); i++) {
+        pprof.strings[1] = slice_of_text("contentions");
+        pprof.strings[2] = slice_of_text("count");
+        pprof.sample_types[0] = (struct pprof_value_type){.type = 1, .unit = 2};
+        enum pprof_delta_result result = pprof_delta_take(&delta, &pprof, &arena);
+        assert(result == (i == 0 ? PPROF_DELTA_FIRST : PPROF_DELTA_TAKEN));
+    }
+    work_end();
+    if (error.text[0] != '\0')
+        printf("%s\n", error.text);
+    pprof_delta_fini(&delta);
+    arena_clear(&arena);
+}
+
 static const struct work_stage pprof_stages[] = {
     {.name = "pprof, merged", .run = run_merge, .per_byte_max = 85},
     {.name = "pprof, read, checked, to OTLP", .run = run_pprof, .per_byte_max = 85},
+    {.name = "pprof, read and differences taken, twice", .run = run_delta, .per_byte_max = 140},
 };
 
 static struct slice equal_lines(size_t n)

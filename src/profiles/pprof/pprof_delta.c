@@ -98,62 +98,69 @@ static struct columns find_columns(const struct pprof *pprof)
 }
 
 /* Hashes. A location is its address, which is the same in each profile of a process; without one,
- * its functions and lines. */
+ * its functions and lines. Each text is hashed once, however many samples have it. */
 
-static uint64_t hash_text(const struct pprof *pprof, uint32_t string, uint64_t seed)
+struct hashes {
+    uint64_t *strings;
+    uint64_t *locations;
+    uint64_t *samples;
+};
+
+static uint64_t mix(uint64_t hash, uint64_t more)
 {
-    struct slice text = pprof->strings[string];
-    return XXH3_64bits_withSeed(text.size > 0 ? (const void *)text.data : "", text.size, seed);
+    const uint64_t both[] = {hash, more};
+    return XXH3_64bits(both, sizeof(both));
 }
 
-static uint64_t hash_location(const struct pprof *pprof, const struct pprof_location *location)
+static uint64_t hash_location(const struct pprof *pprof, const struct pprof_location *location,
+                              const uint64_t *strings)
 {
     uint64_t hash = location->mapping;
     if (location->address != 0)
-        return XXH3_64bits_withSeed(&location->address, sizeof(location->address), hash);
+        return mix(hash, location->address);
     for (size_t i = 0; i < location->lines_count; i++) {
         const struct pprof_line *line = &location->lines[i];
         if (line->function != 0) {
             const struct pprof_function *function = &pprof->functions[line->function - 1];
-            hash = hash_text(pprof, function->name, hash);
-            hash = hash_text(pprof, function->filename, hash);
+            hash = mix(mix(hash, strings[function->name]), strings[function->filename]);
         }
-        hash = XXH3_64bits_withSeed(&line->line, sizeof(line->line), hash);
+        hash = mix(hash, (uint64_t)line->line);
     }
     return hash;
 }
 
-static uint64_t hash_sample(const struct pprof *pprof, const struct pprof_sample *sample,
-                            const uint64_t *locations)
+static uint64_t hash_sample(const struct pprof_sample *sample, const struct hashes *hashes)
 {
     uint64_t hash = sample->locations_count;
     for (size_t i = 0; i < sample->locations_count; i++) {
         uint32_t place = sample->locations[i];
-        uint64_t location = place != 0 ? locations[place - 1] : 0;
-        hash = XXH3_64bits_withSeed(&location, sizeof(location), hash);
+        hash = mix(hash, place != 0 ? hashes->locations[place - 1] : 0);
     }
     for (size_t i = 0; i < sample->labels_count; i++) {
         const struct pprof_label *label = &sample->labels[i];
-        hash = hash_text(pprof, label->key, hash);
-        hash = hash_text(pprof, label->text, hash);
-        hash = hash_text(pprof, label->unit, hash);
-        hash = XXH3_64bits_withSeed(&label->number, sizeof(label->number), hash);
+        hash = mix(mix(hash, hashes->strings[label->key]), hashes->strings[label->text]);
+        hash = mix(mix(hash, hashes->strings[label->unit]), (uint64_t)label->number);
     }
     return hash != 0 ? hash : 1;
 }
 
-/* The hash of each sample; NULL: no memory. */
-static uint64_t *hash_samples(const struct pprof *pprof, struct arena *arena)
+/* False: no memory. */
+static bool make_hashes(const struct pprof *pprof, struct arena *arena, struct hashes *hashes)
 {
-    uint64_t *locations = arena_try_alloc(arena, (pprof->locations_count + 1) * sizeof(*locations));
-    uint64_t *hashes = arena_try_alloc(arena, (pprof->samples_count + 1) * sizeof(*hashes));
-    if (locations == NULL || hashes == NULL)
-        return NULL;
+    hashes->strings = arena_try_alloc(arena, pprof->strings_count * sizeof(uint64_t));
+    hashes->locations = arena_try_alloc(arena, (pprof->locations_count + 1) * sizeof(uint64_t));
+    hashes->samples = arena_try_alloc(arena, (pprof->samples_count + 1) * sizeof(uint64_t));
+    if (hashes->strings == NULL || hashes->locations == NULL || hashes->samples == NULL)
+        return false;
+    for (size_t i = 0; i < pprof->strings_count; i++) {
+        struct slice text = pprof->strings[i];
+        hashes->strings[i] = XXH3_64bits(text.size > 0 ? (const void *)text.data : "", text.size);
+    }
     for (size_t i = 0; i < pprof->locations_count; i++)
-        locations[i] = hash_location(pprof, &pprof->locations[i]);
+        hashes->locations[i] = hash_location(pprof, &pprof->locations[i], hashes->strings);
     for (size_t i = 0; i < pprof->samples_count; i++)
-        hashes[i] = hash_sample(pprof, &pprof->samples[i], locations);
-    return hashes;
+        hashes->samples[i] = hash_sample(&pprof->samples[i], hashes);
+    return true;
 }
 
 /* Sums the values of the profile, by stack. */
@@ -239,8 +246,10 @@ enum pprof_delta_result pprof_delta_take(struct pprof_delta *delta, struct pprof
         .time_ns = pprof->time_ns,
         .has_profile = true,
     };
-    const uint64_t *hashes = hash_samples(pprof, arena);
-    if (hashes == NULL || pprof->samples_count > PPROF_DELTA_STACKS_MAX ||
+    struct hashes made;
+    bool is_hashed = make_hashes(pprof, arena, &made);
+    const uint64_t *hashes = made.samples;
+    if (!is_hashed || pprof->samples_count > PPROF_DELTA_STACKS_MAX ||
         !open_table(&next, pprof->samples_count)) {
         pprof_delta_fini(delta);
         return PPROF_DELTA_NO_MEMORY;
