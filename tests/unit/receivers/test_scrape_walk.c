@@ -32,6 +32,7 @@ static struct scrape_target *target;
 static struct scrape_walk walk;
 static char lines[LINES_BYTES]; /* of the last scrape: a line for each data point */
 static size_t lines_size;
+static bool is_end; /* of the next scrape */
 
 static int set_up(void **state)
 {
@@ -148,8 +149,9 @@ static void scrape(const char *body)
         .body = slice_of_text(body != NULL ? body : ""),
         .protocol = EXPOSITION_PROTOCOL_TEXT,
         .time_ms = TIME_MS,
+        .is_end = is_end,
     };
-    if (body == NULL)
+    if (body == NULL && !is_end)
         snprintf(walk.failure, sizeof(walk.failure), "connection refused");
     lines_size = 0;
     scrape_walk_run(&walk);
@@ -221,6 +223,22 @@ static void series_that_are_gone_end_once(void **state)
     assert_true(has("up env=test 0"));
     scrape(NULL);
     assert_null(strstr(lines, "ended"));
+}
+
+static void all_ends_with_the_target(void **state)
+{
+    (void)state;
+    open_target();
+    scrape("# TYPE a gauge\na{x=\"1\"} 1\nb 3 7000\n");
+    is_end = true;
+    scrape(NULL);
+    is_end = false;
+    assert_true(has("a env=test x=1 ended"));
+    assert_true(has("up env=test ended"));
+    assert_true(has("scrape_duration_seconds env=test ended"));
+    assert_true(has("scrape_series_added env=test ended"));
+    assert_null(strstr(lines, "b env"));
+    assert_string_equal(walk.failure, "");
 }
 
 static void a_broken_body_gives_no_samples(void **state)
@@ -334,10 +352,10 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(samples_of_a_family_become_points),       TEST(series_that_are_gone_end_once),
-        TEST(a_broken_body_gives_no_samples),          TEST(limits_fail_the_scrape),
-        TEST(labels_are_changed_by_rules_and_honored), TEST(memory_stays_as_it_is),
-        TEST(durations_are_those_of_prometheus),
+        TEST(all_ends_with_the_target),      TEST(samples_of_a_family_become_points),
+        TEST(series_that_are_gone_end_once), TEST(a_broken_body_gives_no_samples),
+        TEST(limits_fail_the_scrape),        TEST(labels_are_changed_by_rules_and_honored),
+        TEST(memory_stays_as_it_is),         TEST(durations_are_those_of_prometheus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
