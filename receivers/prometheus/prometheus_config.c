@@ -104,7 +104,9 @@ static const struct config_field config_fields[] = {
                    "Standards of scrape_configs."),
     CONFIG_SECTIONS(OWNER, scrape_configs, struct scrape_job_config, "scrape_configs", job_fields,
                     job_check, "What is scraped."),
-    CONFIG_TEXTS(OWNER, scrape_config_files, "scrape_config_files", NULL, "Not supported."),
+    CONFIG_TEXTS(OWNER, scrape_config_files, "scrape_config_files", NULL,
+                 "Files with more scrape_configs; the last part of a path may have a *. In them a "
+                 "dollar is written once."),
     CONFIG_TEXTS(OWNER, rule_files, "rule_files", NULL, "Not supported."),
     CONFIG_VALUE(OWNER, alerting, "alerting", "Not supported."),
     CONFIG_VALUE(OWNER, remote_write, "remote_write", "Not supported."),
@@ -116,6 +118,20 @@ static const struct config_field config_fields[] = {
     CONFIG_END,
 };
 #undef OWNER
+
+#define OWNER struct scrape_jobs_file
+static const struct config_field jobs_file_fields[] = {
+    CONFIG_SECTIONS(OWNER, scrape_configs, struct scrape_job_config, "scrape_configs", job_fields,
+                    job_check, "What is scraped."),
+    CONFIG_END,
+};
+#undef OWNER
+struct jobs_file_owner {
+    struct scrape_jobs_file file;
+};
+const struct config_field scrape_jobs_file_field =
+    CONFIG_SECTION(struct jobs_file_owner, file, struct scrape_jobs_file, "file", jobs_file_fields,
+                   NULL, "A file of scrape_config_files.");
 
 static const struct config_field api_server_fields[] = {
     CONFIG_BOOL(struct prometheus_api_server_config, enabled, "enabled", "false",
@@ -290,8 +306,6 @@ static bool check_unsupported(const struct prometheus_config *config, struct err
         {"remote_read", config->remote_read != NULL, "nothing is stored here"},
         {"alerting", config->alerting != NULL, "alert where the metrics are stored"},
         {"rule_files", config->rule_files.count > 0, "evaluate rules where metrics are stored"},
-        {"scrape_config_files", config->scrape_config_files.count > 0,
-         "list the jobs in scrape_configs"},
     };
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
         if (keys[i].is_set) {
@@ -299,29 +313,6 @@ static bool check_unsupported(const struct prometheus_config *config, struct err
             error_unsupported(error);
             return error_at(error, keys[i].key);
         }
-    return true;
-}
-
-static bool check_jobs(const struct prometheus_config *config, struct error *error)
-{
-    const struct scrape_job_config *jobs = config->scrape_configs.items;
-    for (size_t i = 0; i < config->scrape_configs.count; i++) {
-        struct scrape_settings settings;
-        bool is_valid = scrape_settings_of(&config->global.limits, &jobs[i], &settings, error) &&
-                        scrape_rules_check("relabel_configs", &jobs[i].relabel_configs,
-                                           settings.names, error) &&
-                        scrape_rules_check("metric_relabel_configs",
-                                           &jobs[i].metric_relabel_configs, settings.names, error);
-        for (size_t k = 0; is_valid && k < i; k++)
-            if (strcmp(jobs[k].job_name, jobs[i].job_name) == 0) {
-                error_set(error, "there are two jobs \"%s\"", jobs[i].job_name);
-                is_valid = error_at(error, "job_name");
-            }
-        if (is_valid)
-            continue;
-        error_at_index(error, i);
-        return error_at(error, "scrape_configs");
-    }
     return true;
 }
 
@@ -344,6 +335,5 @@ bool prometheus_receiver_check(const void *config, struct error *error)
         error_set(error, "no scrape_configs: there is nothing to scrape");
         return error_at(error, "config");
     }
-    return (check_unsupported(prometheus, error) && check_jobs(prometheus, error)) ||
-           error_at(error, "config");
+    return check_unsupported(prometheus, error) || error_at(error, "config");
 }

@@ -62,6 +62,12 @@ struct prometheus_config {
     struct config_texts rule_files;
 };
 
+/* A file of scrape_config_files, and the row by which it is decoded. */
+struct scrape_jobs_file {
+    struct config_sections scrape_configs; /* struct scrape_job_config */
+};
+extern const struct config_field scrape_jobs_file_field;
+
 struct prometheus_api_server_config {
     bool enabled;
     const struct config_value *server_config;
@@ -78,7 +84,8 @@ struct prometheus_receiver_config {
 
 extern const struct config_field prometheus_receiver_fields[];
 
-/* Rules across the fields; config is a struct prometheus_receiver_config. */
+/* Rules across the fields, but for those of scrape_job_list.h; config is a struct
+ * prometheus_receiver_config. */
 bool prometheus_receiver_check(const void *config, struct error *error);
 
 enum scrape_protocol {

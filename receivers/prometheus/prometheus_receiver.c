@@ -292,6 +292,18 @@ static bool make_job(struct prometheus_receiver *self, const struct scrape_job_c
     return true;
 }
 
+/* Of a job in a file the keys are not in the configuration. */
+static bool fail_at_job(const struct prometheus_receiver *self, size_t place, struct error *error)
+{
+    if (place < config_of(self)->prometheus.scrape_configs.count) {
+        error_at_index(error, place);
+        return error_at(error, "scrape_configs");
+    }
+    error->steps_count = 0;
+    error_prefix(error, "job %s", self->list.jobs[place]->job_name);
+    return error_at(error, "scrape_config_files");
+}
+
 bool prometheus_receiver_open(struct component *base,
                               const struct prometheus_receiver_config *receiver_config,
                               struct error *error)
@@ -300,18 +312,17 @@ bool prometheus_receiver_open(struct component *base,
     self->config = receiver_config;
     struct prometheus_receiver_counters *counters = base->counters;
     const struct prometheus_config *config = &config_of(self)->prometheus;
-    const struct scrape_job_config *jobs = config->scrape_configs.items;
-    size_t count = config->scrape_configs.count;
+    if (!scrape_job_list_read(&self->list, config, error))
+        return false;
+    size_t count = self->list.count;
     self->codecs = codec_box_create(base->budget);
     relabel_labels_init(&self->labels);
     self->jobs = (struct scrape_job **)mem_zalloc((count + 1) * sizeof(struct scrape_job *));
     self->targets = mem_zalloc((count + 1) * sizeof(*self->targets));
     self->https = mem_zalloc((count + 1) * sizeof(*self->https));
     for (size_t i = 0; i < count; i++)
-        if (!make_job(self, &jobs[i], error)) {
-            error_at_index(error, i);
-            return error_at(error, "scrape_configs");
-        }
+        if (!make_job(self, self->list.jobs[i], error))
+            return fail_at_job(self, i, error);
     const struct scrape_pool_settings settings = {
         .component = base,
         .ops = &ops,
@@ -330,7 +341,7 @@ bool prometheus_receiver_open(struct component *base,
 
 static bool prometheus_receiver_create(struct component *base, struct error *error)
 {
-    return prometheus_receiver_open(base, base->config, error);
+    return prometheus_receiver_open(base, base->config, error) || error_at(error, "config");
 }
 
 bool prometheus_receiver_start(struct component *base, struct error *error)
@@ -356,6 +367,18 @@ void prometheus_receiver_destroy(struct component *base)
     mem_free(self->https);
     relabel_labels_fini(&self->labels);
     codec_box_destroy(self->codecs);
+    scrape_job_list_free(&self->list);
+}
+
+static bool check(const void *section, struct error *error)
+{
+    const struct prometheus_receiver_config *config = section;
+    struct scrape_job_list jobs = {.count = 0};
+    if (!prometheus_receiver_check(config, error))
+        return false;
+    bool is_valid = scrape_job_list_read(&jobs, &config->prometheus, error);
+    scrape_job_list_free(&jobs);
+    return is_valid || error_at(error, "config");
 }
 
 const struct component_factory prometheus_receiver_factory = {
@@ -368,7 +391,7 @@ const struct component_factory prometheus_receiver_factory = {
     .fields = prometheus_receiver_fields,
     .counters_size = sizeof(struct prometheus_receiver_counters),
     .counters = prometheus_receiver_counter_rows,
-    .check = prometheus_receiver_check,
+    .check = check,
     .create = prometheus_receiver_create,
     .start = prometheus_receiver_start,
     .stop = prometheus_receiver_stop,

@@ -8,6 +8,7 @@
 
 #include "receivers/prometheus/prometheus_config.h"
 #include "receivers/prometheus/scrape_job.h"
+#include "receivers/prometheus/scrape_job_list.h"
 #include "receivers/scrape/scrape_http.h"
 #include "receivers/scrape/scrape_pool.h"
 #include "src/base/counter.h"
@@ -33,7 +34,8 @@ extern const struct counter_row prometheus_receiver_counter_rows[];
 struct prometheus_receiver {
     struct component base;
     const struct prometheus_receiver_config *config;
-    /* One of each for each of scrape_configs. */
+    struct scrape_job_list list;
+    /* One of each for each of them. */
     struct scrape_job **jobs;
     struct target_job *targets;
     struct scrape_http *https;

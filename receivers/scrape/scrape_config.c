@@ -3,10 +3,12 @@
 #include "receivers/scrape/scrape_config.h"
 
 #include "receivers/scrape/scrape_duration.h"
+#include "src/base/arena.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/net/syntax/http_url.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Tables */
@@ -281,4 +283,48 @@ bool scrape_duration_take(const char *key, const char *text, uint64_t fallback_n
     if (duration_ns != 0)
         *ret_ns = duration_ns;
     return true;
+}
+
+/* Directories */
+
+static const char *below(const char *directory, const char *path, struct arena *arena)
+{
+    if (path == NULL || path[0] == '\0' || path[0] == '/')
+        return path;
+    size_t room = strlen(directory) + 1 + strlen(path) + 1;
+    char *joined = arena_alloc(arena, room);
+    snprintf(joined, room, "%s/%s", directory, path);
+    return joined;
+}
+
+void scrape_http_set_directory(struct scrape_http_config *http, const char *directory,
+                               struct arena *arena)
+{
+    const char **const paths[] = {
+        &http->basic_auth.username_file,
+        &http->basic_auth.password_file,
+        &http->authorization.credentials_file,
+        &http->bearer_token_file,
+        &http->tls.ca_file,
+        &http->tls.cert_file,
+        &http->tls.key_file,
+    };
+    for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+        *paths[i] = below(directory, *paths[i], arena);
+}
+
+void scrape_discovery_set_directory(struct scrape_discovery_config *discovery,
+                                    const char *directory, struct arena *arena)
+{
+    struct scrape_file_sd_config *files = discovery->file_sd_configs.items;
+    struct scrape_http_sd_config *servers = discovery->http_sd_configs.items;
+    for (size_t i = 0; i < discovery->file_sd_configs.count; i++) {
+        size_t count = files[i].files.count;
+        const char **paths = (const char **)arena_alloc(arena, (count + 1) * sizeof(const char *));
+        for (size_t k = 0; k < count; k++)
+            paths[k] = below(directory, files[i].files.texts[k], arena);
+        files[i].files.texts = paths;
+    }
+    for (size_t i = 0; i < discovery->http_sd_configs.count; i++)
+        scrape_http_set_directory(&servers[i].http, directory, arena);
 }

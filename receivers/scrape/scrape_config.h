@@ -13,6 +13,7 @@
 #include "src/config/field.h"
 #include "src/prometheus/relabel.h"
 
+struct arena;
 struct error;
 
 struct scrape_static_config {
@@ -200,6 +201,12 @@ bool scrape_rules_check(const char *key, const struct config_sections *sections,
 bool scrape_rules_create(const char *key, const struct config_sections *sections,
                          enum relabel_names names, struct relabel_rules **ret_rules,
                          struct error *error);
+
+/* Relative paths of files become those below the directory; the texts are the arena's. */
+void scrape_http_set_directory(struct scrape_http_config *http, const char *directory,
+                               struct arena *arena);
+void scrape_discovery_set_directory(struct scrape_discovery_config *discovery,
+                                    const char *directory, struct arena *arena);
 
 /* Unset (""), or 0: fallback. False: error has the reason, at key. */
 bool scrape_duration_take(const char *key, const char *text, uint64_t fallback_ns, uint64_t *ret_ns,

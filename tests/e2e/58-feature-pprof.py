@@ -67,7 +67,7 @@ class Pprof(case.Case):
             "receivers:\n  pprof:\n    scrape_configs:\n      - job_name: shop\n        scrape_interval: 2s\n"
             f"{keys}"
             f"exporters:\n  otlp_http:\n    endpoint: {back_end.url}\n    compression: none\n"
-            "service:\n  telemetry:\n    metrics:\n      readers:\n        - pull:\n            exporter:\n"
+            "service:\n  lanes: 2\n  telemetry:\n    metrics:\n      readers:\n        - pull:\n            exporter:\n"
             f"              prometheus: {{host: 127.0.0.1, port: {port}}}\n"
             "  pipelines:\n    profiles: {receivers: [pprof], exporters: [otlp_http]}\n"
         )

@@ -43,7 +43,7 @@ def job(name, port, more=""):
 
 def telemetry_at(port):
     return (
-        "  telemetry:\n    metrics:\n      readers:\n        - pull:\n            exporter:\n"
+        "  lanes: 2\n  telemetry:\n    metrics:\n      readers:\n        - pull:\n            exporter:\n"
         f"              prometheus: {{host: 127.0.0.1, port: {port}}}\n"
     )
 
@@ -268,6 +268,37 @@ class Targets(case.Case):
         lists.content_type, lists.body = "application/json", listing(two)
         self.wait_for_up(back_end, two.port, 1.0, **{"from": "list"})
         self.wait_for_up(back_end, one.port, None, **{"from": "list"})
+
+    def test_jobs_in_files(self):
+        directory, target = self.folder(), Target(self, "a 1\n")
+        (directory / "targets.json").write_text(json.dumps([{"targets": [f"127.0.0.1:{target.port}"]}]))
+        (directory / "token").write_text("secret")
+        (directory / "jobs.yml").write_text(
+            "scrape_configs:\n  - job_name: other\n    file_sd_configs: [{files: [targets.json]}]\n"
+            "    authorization: {credentials_file: token}\n"
+            "    relabel_configs: [{source_labels: [job], regex: (.)(.*), target_label: first, replacement: $1}]\n"
+        )
+        back_end = self.sink()
+        config = targets_config(back_end, job("shop", target.port)).replace(
+            "      scrape_configs:", f"      scrape_config_files: ['{directory}/*.yml']\n      scrape_configs:"
+        )
+        self.daemon(config)
+        self.wait_for_up(back_end, target.port, 1.0)
+        self.wait_for_up(back_end, target.port, 1.0, first="o")
+        self.assertIn("Bearer secret", {headers.get("authorization") for _, headers in target.heads})
+        (directory / "more.yml").write_text("scrape_configs:\n  - job_name: shop\n")
+        path = directory / "config.yaml"
+        for text, words in (
+            ("scrape_configs:\n  - job_name: shop\n", 'two jobs "shop"'),
+            ("scrape_configs:\n  - job_name: a\n    scrape_intervall: 1s\n", "more.yml:3:5: scrape_configs::0::"),
+            ("scrape_configs: [{job_name: a, scrape_timeout: 2s}]\n", "timeout is longer"),
+        ):
+            with self.subTest(words):
+                (directory / "more.yml").write_text(text)
+                path.write_text(config)
+                checked = process.run("validate", "--config", str(path))
+                self.assertNotEqual(checked.returncode, 0)
+                self.assertIn(words, checked.stdout + checked.stderr)
 
     def test_a_real_prometheus_finds_the_same_targets(self):
         program = shutil.which("prometheus")
