@@ -226,6 +226,7 @@ static bool json_labels(struct builder *builder, struct json_scan *scan)
 {
     struct slice name;
     struct slice value;
+    builder->labels_count = 0; /* the last of equal keys counts, above too */
     if (json_scan_word(scan, "null"))
         return true;
     if (!json_take(scan, '{'))
@@ -379,7 +380,7 @@ static bool yaml_labels(struct yaml_reader *reader)
         return false;
     while (reader->event.type == YAML_SCALAR_EVENT) {
         struct slice name;
-        if (!copy(builder, yaml_scalar(reader), &name))
+        if (!copy(builder, yaml_text(reader), &name))
             return false;
         for (size_t i = 0; i < builder->labels_count; i++)
             if (slice_equal(builder->labels[i].name, name))

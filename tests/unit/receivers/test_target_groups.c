@@ -102,6 +102,8 @@ static void test_json_gives_groups(void **state)
                         "[a  x= __meta_from=here]");
     assert_string_equal(json("[{\"targets\":[\"\\u00e9\\ud83d\\ude00\\/\"]}]"),
                         "[\xc3\xa9\xf0\x9f\x98\x80/ __meta_from=here]");
+    assert_string_equal(json("[{\"labels\":{\"x\":\"1\"},\"labels\":{\"y\":\"2\"}}]"),
+                        "[ y=2 __meta_from=here]");
     /* The last of equal ones counts, and the source always. */
     assert_string_equal(json("[{\"targets\":[\"a\"],\"targets\":[\"b\"],"
                              "\"labels\":{\"x\":\"1\",\"x\":\"2\",\"__meta_from\":\"there\"}}]"),
@@ -157,6 +159,7 @@ static void test_yaml_mistakes_are_named(void **state)
     assert_contains(yaml("- labels: {x: 1, x: 2}"), "each label once");
     assert_contains(yaml("- labels: {x: []}"), "a string as the value");
     assert_contains(yaml("- labels: {'': a}"), "not a valid label name");
+    assert_contains(yaml("- labels: {~: a}"), "not a valid label name");
     assert_contains(yaml("- &a {}\n- *a\n"), "no anchors and aliases");
     assert_contains(yaml("- [\n"), "line");
     assert_contains(yaml("- {targets: [a"), "line");
