@@ -171,6 +171,8 @@ static bool convert(struct profile_scrape *scrape, struct pprof_upload *upload, 
     struct series series = {.count = 0};
     struct arena arena;
     arena_init_charged(&arena, DELTA_BYTES_MAX, budget);
+    if (upload->pprof.time_ns <= 0)
+        upload->pprof.time_ns = (int64_t)clock_wall_ns();
     bool is_made = make_series(scrape, &series, error) &&
                    take_differences(scrape, upload, &arena, error) &&
                    (series_to_otlp(&series, &upload->pprof, budget, &scrape->request) ||

@@ -103,7 +103,7 @@ struct scrape_http_config {
                     "Follow redirects."),                                                          \
         CONFIG_BOOL(owner, http.enable_http2, "enable_http2", "true", "Use HTTP/2 over TLS."),     \
         CONFIG_VALUE(owner, http.http_headers, "http_headers",                                     \
-                     "More headers: a map of {values: […], secrets: […]}."),                       \
+                     "More headers: a map of {values: […], secrets: […], files: […]}."),           \
         CONFIG_VALUE(owner, http.oauth2, "oauth2", "Not supported.")
 
 bool scrape_http_check(const struct scrape_http_config *http, struct error *error);

@@ -3,9 +3,13 @@
 #include "receivers/scrape/scrape_http.h"
 
 #include "src/base/error.h"
+#include "src/base/fileops.h"
+#include "src/base/secret.h"
 #include "src/net/client/http_client.h"
 
 #include <string.h>
+
+enum { HEADER_FILE_BYTES_MAX = 8192 };
 
 void scrape_http_add_header(struct scrape_http *http, const char *name, const char *value)
 {
@@ -13,33 +17,63 @@ void scrape_http_add_header(struct scrape_http *http, const char *name, const ch
         http->headers[http->headers_count++] = (struct config_pair){.key = name, .value = value};
 }
 
-/* {name: {values: [...], secrets: [...]}} */
-static bool add_configured_headers(struct scrape_http *http, struct error *error)
+/* The content of a file as the value of a header, read once. */
+static bool add_header_file(struct scrape_http *http, const char *name, const char *path,
+                            bool is_rehearsed, struct error *error)
+{
+    char *text;
+    size_t size;
+    if (is_rehearsed || http->texts_count == SCRAPE_HEADERS_MAX)
+        return true;
+    int failed = file_read_whole(path, HEADER_FILE_BYTES_MAX, &text, &size);
+    if (failed < 0)
+        return error_set(error, "cannot read %s: %s", path, strerror(-failed));
+    struct slice trimmed = slice_trim(slice_of(text, size));
+    memmove(text, trimmed.data, trimmed.size);
+    text[trimmed.size] = '\0';
+    http->texts[http->texts_count++] = text;
+    scrape_http_add_header(http, name, text);
+    return true;
+}
+
+static bool add_values(struct scrape_http *http, const char *name, const char *key,
+                       const struct config_value *values, bool is_rehearsed, struct error *error)
+{
+    bool is_files = strcmp(key, "files") == 0;
+    bool is_valid = values->type == CONFIG_VALUE_LIST &&
+                    (is_files || strcmp(key, "values") == 0 || strcmp(key, "secrets") == 0);
+    for (size_t i = 0; is_valid && i < values->count; i++)
+        is_valid = values->items[i].type == CONFIG_VALUE_TEXT;
+    if (!is_valid)
+        return error_set(error,
+                         "each header is a map of values, secrets and files, which are lists");
+    for (size_t i = 0; i < values->count; i++)
+        if (!is_files)
+            scrape_http_add_header(http, name, values->items[i].text);
+        else if (!add_header_file(http, name, values->items[i].text, is_rehearsed, error))
+            return false;
+    return true;
+}
+
+/* {name: {values: [...], secrets: [...], files: [...]}} */
+static bool add_configured_headers(struct scrape_http *http, bool is_rehearsed, struct error *error)
 {
     const struct config_value *map = http->config->http_headers;
     if (map == NULL || map->type == CONFIG_VALUE_NULL)
         return true;
-    bool is_valid = map->type == CONFIG_VALUE_MAP;
+    bool is_valid =
+        map->type == CONFIG_VALUE_MAP || error_set(error, "a map of headers is expected");
     for (size_t i = 0; is_valid && i < map->count; i++) {
         const struct config_value *header = &map->items[i];
-        is_valid = header->type == CONFIG_VALUE_MAP;
-        for (size_t k = 0; is_valid && k < header->count; k++) {
-            const struct config_value *values = &header->items[k];
-            is_valid =
-                values->type == CONFIG_VALUE_LIST &&
-                (strcmp(header->keys[k], "values") == 0 || strcmp(header->keys[k], "secrets") == 0);
-            for (size_t n = 0; is_valid && n < values->count; n++) {
-                is_valid = values->items[n].type == CONFIG_VALUE_TEXT;
-                if (is_valid)
-                    scrape_http_add_header(http, map->keys[i], values->items[n].text);
-            }
-        }
+        is_valid = header->type == CONFIG_VALUE_MAP ||
+                   error_set(error, "each header is a map of values, secrets and files");
+        for (size_t k = 0; is_valid && k < header->count; k++)
+            is_valid = add_values(http, map->keys[i], header->keys[k], &header->items[k],
+                                  is_rehearsed, error);
     }
-    if (is_valid && http->headers_count < SCRAPE_HEADERS_MAX)
-        return true;
-    error_set(error, is_valid ? "too many headers"
-                              : "each header is a map of values and secrets, which are lists");
-    return error_at(error, "http_headers");
+    if (is_valid && http->headers_count >= SCRAPE_HEADERS_MAX)
+        is_valid = error_set(error, "too many headers");
+    return is_valid || error_at(error, "http_headers");
 }
 
 static void take_tls(struct scrape_http *http)
@@ -67,7 +101,7 @@ bool scrape_http_open(struct scrape_http *http, const struct scrape_http_config 
 {
     *http = (struct scrape_http){.config = config};
     take_tls(http);
-    return add_configured_headers(http, error) &&
+    return add_configured_headers(http, is_rehearsed, error) &&
            scrape_login_open(&http->login, config, is_rehearsed, error) &&
            (is_rehearsed || tls_client_check_files(&http->tls, error));
 }
@@ -75,6 +109,9 @@ bool scrape_http_open(struct scrape_http *http, const struct scrape_http_config 
 void scrape_http_close(struct scrape_http *http)
 {
     scrape_login_close(&http->login);
+    for (size_t i = 0; i < http->texts_count; i++)
+        secret_free(http->texts[i]);
+    http->texts_count = 0;
 }
 
 void scrape_http_fill(struct scrape_http *http, struct http_client_settings *settings)

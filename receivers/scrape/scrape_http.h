@@ -21,6 +21,8 @@ struct scrape_http {
     struct tls_client_config tls;
     struct config_pair headers[SCRAPE_HEADERS_MAX];
     size_t headers_count;
+    char *texts[SCRAPE_HEADERS_MAX]; /* of headers whose values are in files */
+    size_t texts_count;
     struct scrape_login login;
 };
 

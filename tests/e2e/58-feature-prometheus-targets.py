@@ -275,7 +275,7 @@ class Targets(case.Case):
         (directory / "token").write_text("secret")
         (directory / "jobs.yml").write_text(
             "scrape_configs:\n  - job_name: other\n    file_sd_configs: [{files: [targets.json]}]\n"
-            "    authorization: {credentials_file: token}\n"
+            f"    authorization: {{credentials_file: token}}\n    http_headers: {{X-Own: {{files: [{directory}/token]}}}}\n"
             "    relabel_configs: [{source_labels: [job], regex: (.)(.*), target_label: first, replacement: $1}]\n"
         )
         back_end = self.sink()
@@ -286,6 +286,7 @@ class Targets(case.Case):
         self.wait_for_up(back_end, target.port, 1.0)
         self.wait_for_up(back_end, target.port, 1.0, first="o")
         self.assertIn("Bearer secret", {headers.get("authorization") for _, headers in target.heads})
+        self.assertIn("secret", {headers.get("x-own") for _, headers in target.heads})
         (directory / "more.yml").write_text("scrape_configs:\n  - job_name: shop\n")
         path = directory / "config.yaml"
         for text, words in (
