@@ -91,9 +91,9 @@ struct component_factory {
     /* Advice of `validate` and the start on a valid configuration, in a pipeline of that signal.
      * NULL, or false: none. */
     bool (*advise)(const void *config, enum signal_kind signal, struct error *advice);
-    /* Processors: makes what all instances of one id share, on every lane and in every pipeline;
-     * called once, before the first create, with the first component. NULL is failure. Nothing else
-     * is used by several lanes at once. */
+    /* Processors, connectors: makes what all instances of one id share, on every lane and in every
+     * pipeline; called once, before the first create, with the first component. NULL is failure.
+     * Nothing else is used by several lanes at once. */
     void *(*share)(const struct component *first, unsigned lanes, struct error *error);
     /* Frees it, after the last destroy. */
     void (*unshare)(void *shared);
@@ -163,6 +163,8 @@ struct service_view {
     /* Returns the extension of that id if service::extensions lists it, else NULL. */
     const struct config_component *(*extension)(const struct service_view *view, const char *id);
     void (*print_page)(const struct service_view *view, enum status_page page, FILE *out);
+    /* service.instance.id of the telemetry's resource; "": the configuration removes it. */
+    const char *instance_id;
     bool (*is_ready)(const struct service_view *view);
     uint64_t (*ready_since_wall_ns)(const struct service_view *view);
 };

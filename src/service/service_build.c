@@ -257,6 +257,15 @@ static const struct config_component *find_extension(const struct service_view *
     return NULL;
 }
 
+static const char *instance_id(const struct config *config)
+{
+    const struct config_pairs *resource = &config->service.resource;
+    for (size_t i = 0; i < resource->count; i++)
+        if (strcmp(resource->pairs[i].key, "service.instance.id") == 0)
+            return resource->pairs[i].value;
+    return "";
+}
+
 static bool is_ready(const struct service_view *view)
 {
     const struct service *service = (const struct service *)view;
@@ -350,6 +359,7 @@ static struct service *create(const struct config *config, struct lane *const *l
     service->view = (struct service_view){.is_rehearsal = is_rehearsal,
                                           .extension = find_extension,
                                           .print_page = print_page,
+                                          .instance_id = instance_id(config),
                                           .is_ready = is_ready,
                                           .ready_since_wall_ns = ready_since_wall_ns};
     service->config = config;
