@@ -56,6 +56,7 @@ FLOORS = (
     ("receivers/zipkin", "zipkin"),
     ("receivers/jaeger", "jaeger: gRPC, Thrift over HTTP and UDP"),
     ("connectors/shared", "what connectors share"),
+    ("connectors/span_metrics", "span_metrics"),
     ("connectors", "forward"),
     ("connectors/exceptions", "exceptions: counted and logged"),
     ("connectors/profile_metrics", "profile_metrics: what samples measure, as metrics"),

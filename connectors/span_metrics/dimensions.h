@@ -10,7 +10,6 @@
 #include "src/base/pattern.h"
 #include "src/base/slice.h"
 
-struct error;
 struct span_metrics_config;
 
 /* Matches of the globs of a list in one message that become labels; others are left out. */
@@ -61,7 +60,3 @@ bool dimensions_are_none(const struct dimensions *dimensions, enum dimension_lis
 /* Index of the name; names_count: it is none. */
 size_t dimensions_find(const struct dimensions *dimensions, struct slice name);
 struct text_hash text_hash_of(uint64_t seed, struct slice text);
-
-/* A glob as github.com/gobwas/glob reads it, dots being separators: * and ? (no dot), ** (any),
- * [abc], [!a-z], {one,two}, and \ before what is meant as it is. NULL: error has the reason. */
-struct pattern *glob_create(const char *glob, struct error *error);

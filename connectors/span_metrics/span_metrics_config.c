@@ -4,10 +4,11 @@
 
 #include <string.h>
 
-#include "connectors/span_metrics/dimensions.h"
+#include "connectors/span_metrics/glob.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
+#include "src/base/pattern.h"
 #include "src/config/duration.h"
 #include "src/otlp/metrics/exponential_histogram.h"
 

@@ -104,7 +104,8 @@ struct span_metrics {
     struct lane_task request_task;
     struct lane_task reply_task;
     struct series_store *handed;
-    bool is_wanted; /* lane 0 waits for it */
+    bool is_wanted;  /* lane 0 waits for it */
+    bool has_handed; /* the last one: the lane stops */
     /* Lane 0. */
     struct series_store *main; /* the same as store when there is one lane */
     struct series_export export;
@@ -343,6 +344,7 @@ static void hand_over(struct span_metrics *self)
     self->handed = self->store;
     self->store = create_store(self);
     self->aggregation.store = self->store;
+    self->has_handed = self->is_stopping;
     lane_post(first_of(self)->base.lane, &self->reply_task);
 }
 
@@ -352,6 +354,7 @@ static void on_request(struct lane_task *task)
         (struct span_metrics *)((char *)task - offsetof(struct span_metrics, request_task));
     self->is_wanted = true;
     hand_over(self);
+    stop_if_done(self);
 }
 
 /* On lane 0. A flush that is still under way goes on instead. */
@@ -587,16 +590,31 @@ static bool span_metrics_start(struct component *base, struct error *error)
     return true;
 }
 
+/* Gives all memory back. */
+static void release(struct span_metrics *self)
+{
+    nested_output_fini(&self->aggregation.others);
+    span_series_store_fini(self->store);
+    if (self->main == NULL)
+        return;
+    span_series_store_fini(self->main);
+    series_export_fini(&self->export);
+    delta_times_fini(&self->times);
+}
+
 /* Once the last request of spans is counted, a last flush sends what came since the one before. */
 static void stop_if_done(struct span_metrics *self)
 {
     bool is_first = lane_index(self->base.lane) == 0;
-    if (self->base.stopping == NULL || self->additions != NULL || self->stage != FLUSH_IDLE)
+    if (self->base.stopping == NULL || self->additions != NULL || self->stage != FLUSH_IDLE ||
+        (!is_first && !self->has_handed))
         return;
-    if (is_first && !self->has_flushed_last)
+    if (is_first && !self->has_flushed_last) {
         flush(self);
-    else if (self->deliveries == 0)
+    } else if (self->deliveries == 0) {
+        release(self);
         component_stopped(&self->base);
+    }
 }
 
 static void span_metrics_stop(struct component *base)

@@ -193,6 +193,7 @@ void span_series_store_fini(struct series_store *store)
     while (store->first != NULL)
         span_series_resource_free(store, store->first);
     hash_table_clear(&store->resources);
+    store->flushing = NULL;
 }
 
 static struct series_resource *first_evicted(const struct series_store *store)

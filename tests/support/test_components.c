@@ -62,6 +62,7 @@ extern const struct component_factory exceptions_connector_factory;
 extern const struct component_factory forward_connector_factory;
 extern const struct component_factory profile_metrics_connector_factory;
 extern const struct component_factory service_graph_connector_factory;
+extern const struct component_factory span_metrics_connector_factory;
 extern const struct component_factory memory_limiter_processor_factory;
 extern const struct component_factory profile_limits_processor_factory;
 extern const struct component_factory resource_detection_processor_factory;
@@ -390,6 +391,7 @@ const struct component_factory *const test_components[] = {
     &forward_connector_factory,
     &profile_metrics_connector_factory,
     &service_graph_connector_factory,
+    &span_metrics_connector_factory,
     &batch_processor_factory,
     &memory_limiter_processor_factory,
     &profile_limits_processor_factory,
