@@ -26,7 +26,9 @@ size_t dimensions_find(const struct dimensions *dimensions, struct slice name)
     size_t i = 0;
     if ((dimensions->name_sizes >> name.size % 64 & 1) == 0)
         return dimensions->names_count;
-    while (i < dimensions->names_count && !slice_equal(dimensions->names[i], name))
+    uint64_t tail = name_tail(name);
+    while (i < dimensions->names_count &&
+           (dimensions->tails[i] != tail || !slice_equal(dimensions->names[i], name)))
         i++;
     return i;
 }
@@ -36,6 +38,7 @@ static size_t intern(struct dimensions *dimensions, const char *name)
     struct slice text = slice_of_text(name);
     size_t index = dimensions_find(dimensions, text);
     if (index == dimensions->names_count) {
+        dimensions->tails[index] = name_tail(text);
         dimensions->names[dimensions->names_count++] = text;
         dimensions->name_sizes |= UINT64_C(1) << text.size % 64;
     }
@@ -82,6 +85,7 @@ struct dimensions *dimensions_create(const struct span_metrics_config *config)
     for (unsigned i = 0; i < DIMENSION_LISTS; i++)
         count += sections[i]->count;
     dimensions->names = mem_alloc(count * sizeof(dimensions->names[0]));
+    dimensions->tails = mem_alloc(count * sizeof(dimensions->tails[0]));
     dimensions->seed = (uint64_t)(random_uniform() * 0x1p53);
     for (unsigned i = 0; i < DIMENSION_LISTS; i++)
         compile(dimensions, &dimensions->lists[i], sections[i]);
@@ -102,6 +106,7 @@ void dimensions_destroy(struct dimensions *dimensions)
         mem_free((void *)set->globs);
     }
     mem_free(dimensions->names);
+    mem_free(dimensions->tails);
     mem_free(dimensions);
 }
 

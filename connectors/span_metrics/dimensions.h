@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "src/base/pattern.h"
 #include "src/base/slice.h"
@@ -45,6 +46,7 @@ struct dimension_set {
 struct dimensions {
     size_t names_count;
     struct slice *names; /* each once, of all lists */
+    uint64_t *tails;     /* of each name: name_tail */
     uint64_t name_sizes; /* bit (size % 64) for each name: what it lacks is none of them */
     bool has_globs;
     uint64_t seed; /* of all hashes */
@@ -57,6 +59,16 @@ struct dimensions *dimensions_create(const struct span_metrics_config *config);
 void dimensions_destroy(struct dimensions *dimensions);
 /* True: the list adds no labels. */
 bool dimensions_are_none(const struct dimensions *dimensions, enum dimension_list list);
+/* The last eight bytes, or all: what tells names apart soonest. */
+static inline uint64_t name_tail(struct slice name)
+{
+    uint64_t tail = 0;
+    if (name.size >= sizeof(tail))
+        memcpy(&tail, name.data + name.size - sizeof(tail), sizeof(tail));
+    else if (name.size > 0)
+        memcpy(&tail, name.data, name.size);
+    return tail;
+}
 /* Index of the name; names_count: it is none. */
 size_t dimensions_find(const struct dimensions *dimensions, struct slice name);
 struct text_hash text_hash_of(uint64_t seed, struct slice text);

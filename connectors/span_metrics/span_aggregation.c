@@ -38,6 +38,7 @@ enum {
     STATUS_CODE = 3,
     KEY_VALUE_KEY = 1,
     KEY_VALUE_VALUE = 2,
+    ANY_VALUE_STRING = 1,
 };
 
 enum {
@@ -119,6 +120,10 @@ static struct text_hash hash_value(const struct span_aggregation *aggregation, s
 {
     enum { TEXT_BYTES_MAX = 64 << 20 };
     uint64_t seed = aggregation->settings->dimensions->seed;
+    /* A string of less than 128 bytes and nothing else. */
+    if (encoded.size >= 2 && encoded.data[0] == (ANY_VALUE_STRING << 3 | WIRE_BYTES) &&
+        encoded.data[1] == encoded.size - 2 && encoded.data[1] < 0x80)
+        return text_hash_of(seed, slice_of(encoded.data + 2, encoded.size - 2));
     struct value value = value_read(encoded);
     struct slice text = encoded;
     struct arena arena;
