@@ -29,6 +29,8 @@ void series_export_fini(struct series_export *export)
 void series_export_begin(struct series_export *export, uint64_t wall_ns, uint64_t now_ns)
 {
     export->flush++;
+    if (export->store->settings->known != NULL)
+        span_series_known_begin(export->store->settings->known);
     export->wall_ns = wall_ns;
     export->now_ns = now_ns;
     export->store->flushing = export->store->first;
@@ -173,8 +175,11 @@ static void write_durations(struct series_export *export, struct series *series,
 static void settle(struct series_export *export, struct series_resource *resource, size_t count)
 {
     const struct export_settings *settings = export->settings;
+    struct series_known *known = export->store->settings->known;
     for (; count > 0; count--) {
         struct series *series = *export->at;
+        if (known != NULL && !series->is_overflow)
+            span_series_known_add(known, series->key);
         if (is_due(export, series) && settings->is_delta) {
             delta_times_set(export->times, series->key, export->wall_ns);
             span_series_remove(export->store, resource, export->set, export->at);
@@ -299,5 +304,7 @@ struct batch *series_export_next(struct series_export *export)
     if (writer->points > 0)
         return metric_writer_finish(writer);
     metric_writer_fini(writer);
+    if (!export->has_failed && store->settings->known != NULL)
+        span_series_known_end(store->settings->known);
     return NULL;
 }

@@ -491,7 +491,7 @@ static void count(struct span_aggregation *aggregation, enum series_set set)
     struct series_resource *resource = aggregation->resource;
     struct text_hash key = key_of(aggregation, set);
     struct series *series = span_series_find(resource, set, key);
-    if (series == NULL && span_series_has_room(store, resource, set))
+    if (series == NULL && span_series_has_room(store, resource, set, key))
         series = create(aggregation, set, key);
     if (series != NULL)
         series->seen_ns = aggregation->time.now_ns;

@@ -194,7 +194,7 @@ static void on_delivered(struct receipt *receipt, const struct outcome *outcome,
     struct span_metrics *self = delivery->owner;
     assert(receipt == &delivery->receipt);
     if (outcome->verdict != REFUSED || outcome->is_permanent) {
-        if (outcome->verdict == REFUSED)
+        if (outcome->verdict != ACCEPTED)
             self->export.refused_flush = delivery->flush;
         delivery_end(delivery);
         return;
@@ -530,6 +530,8 @@ static void *span_metrics_share(const struct component *first, unsigned lanes, s
         .budget = first->budget,
     };
     set_export(shared, first);
+    if (lanes > 1 && shared->series.series_max > 0 && !shared->export.is_delta)
+        shared->series.known = mem_zalloc(sizeof(struct series_known));
     shared->aggregation = (struct aggregation_settings){
         .dimensions = shared->dimensions,
         .key_attributes = &config->resource_metrics_key_attributes,
@@ -553,6 +555,7 @@ static void span_metrics_unshare(void *shared_arg)
     struct span_metrics_shared *shared = shared_arg;
     dimensions_destroy(shared->dimensions);
     mem_free(shared->bounds);
+    mem_free(shared->series.known);
     mem_free(shared);
 }
 
@@ -575,6 +578,7 @@ static bool span_metrics_create(struct component *base, struct error *error)
     if (lane_index(base->lane) != 0)
         return true;
     self->main = shared->lanes == 1 ? self->store : create_store(self);
+    self->main->is_main = true;
     delta_times_init(&self->times, (uint64_t)config->metric_timestamp_cache_size, base->budget);
     series_export_init(&self->export, &shared->export, self->main, &self->times, base->budget);
     return true;

@@ -292,11 +292,48 @@ struct series *span_series_find(struct series_resource *resource, enum series_se
     return series;
 }
 
-bool span_series_has_room(const struct series_store *store, const struct series_resource *resource,
-                          enum series_set set)
+/* The low bits choose the place in hash tables. */
+static _Atomic uint64_t *known_word(struct series_known *known, unsigned set, struct text_hash key)
 {
-    uint64_t most = store->settings->series_max;
-    return most == 0 || resource->sets[set].count < most;
+    return &known->sets[set][(key.high % KNOWN_BITS) / 64];
+}
+
+static bool is_known(struct series_known *known, struct text_hash key)
+{
+    unsigned set = atomic_load_explicit(&known->current, memory_order_acquire);
+    uint64_t word = atomic_load_explicit(known_word(known, set, key), memory_order_relaxed);
+    return (word >> key.high % 64 & 1) != 0;
+}
+
+void span_series_known_begin(struct series_known *known)
+{
+    unsigned set = !atomic_load_explicit(&known->current, memory_order_relaxed);
+    for (size_t i = 0; i < KNOWN_BITS / 64; i++)
+        atomic_store_explicit(&known->sets[set][i], 0, memory_order_relaxed);
+}
+
+void span_series_known_add(struct series_known *known, struct text_hash key)
+{
+    unsigned set = !atomic_load_explicit(&known->current, memory_order_relaxed);
+    atomic_fetch_or_explicit(known_word(known, set, key), UINT64_C(1) << key.high % 64,
+                             memory_order_relaxed);
+}
+
+void span_series_known_end(struct series_known *known)
+{
+    unsigned set = !atomic_load_explicit(&known->current, memory_order_relaxed);
+    atomic_store_explicit(&known->current, set, memory_order_release);
+}
+
+bool span_series_has_room(const struct series_store *store, const struct series_resource *resource,
+                          enum series_set set, struct text_hash key)
+{
+    const struct series_settings *settings = store->settings;
+    uint64_t most = settings->series_max;
+    uint64_t count = resource->sets[set].count;
+    return most == 0 || count < most ||
+           (!store->is_main && settings->known != NULL && count < 2 * most &&
+            is_known(settings->known, key));
 }
 
 static void append(struct series_store *store, struct series_list *list, struct series *series)
@@ -439,7 +476,7 @@ static void adopt(struct series_store *store, struct series_resource *resource, 
 {
     struct series_list *list = &resource->sets[set];
     struct series *into = series->is_overflow ? NULL : span_series_find(resource, set, series->key);
-    bool has_room = !series->is_overflow && span_series_has_room(store, resource, set);
+    bool has_room = !series->is_overflow && span_series_has_room(store, resource, set, series->key);
     if (into == NULL && has_room && hash_table_add(&list->table, series->key.low, series)) {
         append(store, list, series);
         return;

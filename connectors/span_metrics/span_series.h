@@ -33,6 +33,16 @@ enum { SERIES_LABELS_BYTES_MAX = 64 * 1024 };
 
 enum series_histogram { HISTOGRAM_NONE, HISTOGRAM_EXPLICIT, HISTOGRAM_EXPONENTIAL };
 
+/* With several lanes: the series that the main store had at the last flush, as bits at their keys,
+ * so that a lane that sees many new series takes known ones for themselves. Written by lane 0 while
+ * the other set is read by all lanes; sets that are too full let a few others pass. */
+enum { KNOWN_BITS = 1 << 20 };
+
+struct series_known {
+    _Atomic unsigned current;
+    _Atomic uint64_t sets[2][KNOWN_BITS / 64];
+};
+
 /* Shared by the stores of all lanes. */
 struct series_settings {
     enum series_histogram histogram;
@@ -44,7 +54,8 @@ struct series_settings {
     uint64_t series_max;  /* per resource and set; 0: no limit */
     uint64_t resources_max;
     uint64_t bytes_max;
-    _Atomic uint64_t bytes; /* of all stores */
+    struct series_known *known; /* NULL: there is one lane, or no limit */
+    _Atomic uint64_t bytes;     /* of all stores */
     struct budget *budget;
 };
 
@@ -108,6 +119,7 @@ struct series_store {
     uint64_t kept; /* resources that are not evicted */
     uint64_t evicted;
     uint64_t series;
+    bool is_main;                     /* the one that is flushed */
     struct series_resource *flushing; /* moves on when that resource is freed … */
     bool has_moved_on;                /* … which is noted here */
 };
@@ -144,9 +156,10 @@ struct series_labels {
     uint8_t status;
 };
 
-/* Whether there is room for another, by number. */
+/* Whether there is room for a new one with that key, by number: for one that is known to the main
+ * store twice as much. */
 bool span_series_has_room(const struct series_store *store, const struct series_resource *resource,
-                          enum series_set set);
+                          enum series_set set, struct text_hash key);
 /* The caller knows that there is none with that key. NULL: the labels are too long, or no memory.
  */
 struct series *span_series_add(struct series_store *store, struct series_resource *resource,
@@ -175,3 +188,8 @@ void span_series_exemplify(struct series_settings *settings, struct series *seri
  * for which the other has no memory at all are added to *lost. False: this one is empty. */
 bool span_series_store_merge(struct series_store *into, struct series_store *from, size_t most,
                              uint64_t *lost);
+
+/* Lane 0: what the main store has is noted anew, and then counts. */
+void span_series_known_begin(struct series_known *known);
+void span_series_known_add(struct series_known *known, struct text_hash key);
+void span_series_known_end(struct series_known *known);

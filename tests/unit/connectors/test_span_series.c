@@ -50,7 +50,7 @@ static bool add(struct series_store *store, struct series_resource *resource, ui
     const struct series_labels labels = {.service = slice_of_text("shop"),
                                          .name = slice_of_text("GET /")};
     struct series *series = span_series_find(resource, SERIES_CALLS, key_of(number));
-    if (series == NULL && span_series_has_room(store, resource, SERIES_CALLS))
+    if (series == NULL && span_series_has_room(store, resource, SERIES_CALLS, key_of(number)))
         series =
             span_series_add(store, resource, SERIES_CALLS, key_of(number), &labels, first_time);
     if (series == NULL)
@@ -104,9 +104,9 @@ static void what_is_beyond_the_limit_counts_as_overflow(void **state)
 
     /* One that goes makes room only below the limit, which the overflow series counts for. */
     span_series_remove(&store, resource, SERIES_CALLS, &resource->sets[SERIES_CALLS].first);
-    assert_false(span_series_has_room(&store, resource, SERIES_CALLS));
+    assert_false(span_series_has_room(&store, resource, SERIES_CALLS, key_of(99)));
     span_series_remove(&store, resource, SERIES_CALLS, &resource->sets[SERIES_CALLS].first);
-    assert_true(span_series_has_room(&store, resource, SERIES_CALLS));
+    assert_true(span_series_has_room(&store, resource, SERIES_CALLS, key_of(99)));
     span_series_store_fini(&store);
     assert_int_equal(settings.bytes, 0);
     assert_int_equal(budget_used(&budget), 0);
