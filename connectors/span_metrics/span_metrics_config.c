@@ -108,7 +108,7 @@ const struct config_field span_metrics_fields[] = {
                     "Forget a series that had no spans for so long; 0: never."),
     CONFIG_INT(OWNER, metric_timestamp_cache_size, "metric_timestamp_cache_size", "1000", INT64_MIN,
                INT64_MAX, "Delta series whose last time is kept, to be the next one's start."),
-    CONFIG_TEXT(OWNER, name_space, "namespace", "traces.span.metrics",
+    CONFIG_TEXT(OWNER, name_space, "namespace", SPAN_METRICS_NAMESPACE,
                 "Put in front of the metrics' names, with a dot."),
     CONFIG_SECTION(OWNER, exemplars, struct exemplars_config, "exemplars", exemplars_fields, NULL,
                    "Links from metrics to traces."),
@@ -121,7 +121,8 @@ const struct config_field span_metrics_fields[] = {
                "Series per resource and metric; what is beyond counts in one with the label "
                "otel.metric.overflow. 0: no limit."),
     CONFIG_BOOL(OWNER, add_resource_attributes, "add_resource_attributes", "false",
-                "Resource attributes go into the metrics in any case."),
+                "Keep resource attributes in the metrics although the feature gate "
+                "connector.spanmetrics.excludeResourceMetrics leaves them out."),
     CONFIG_BOOL(OWNER, enable_metrics_sampling_method, "enable_metrics_sampling_method", "false",
                 "Add the label sampling.method: extrapolated or counted."),
     CONFIG_CHOICE(OWNER, naming, "naming", "opentelemetry", namings,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of span_metrics, as in the Go collector's spanmetricsconnector, and two of our own
- * (naming, and the default of aggregation_cardinality_limit). Immutable, shared by all lanes. */
+/* The keys of span_metrics, as in the Go collector's spanmetricsconnector, and `naming`. Immutable,
+ * shared by all lanes. */
 #pragma once
 
 #include <stdbool.h>
@@ -70,7 +70,7 @@ struct span_metrics_config {
     int naming; /* enum naming */
 };
 
-enum { SPAN_METRICS_LIMIT_DEFAULT = 10000 };
+#define SPAN_METRICS_NAMESPACE "traces.span.metrics"
 
 extern const struct config_field span_metrics_fields[];
 

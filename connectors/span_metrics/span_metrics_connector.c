@@ -21,7 +21,7 @@
 #include "src/base/counter.h"
 #include "src/base/lane.h"
 #include "src/base/mem.h"
-#include "src/base/random.h"
+#include "src/config/feature_gates.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
@@ -445,11 +445,20 @@ static bool is_excluded(const struct span_metrics_config *config, const char *la
     return false;
 }
 
-static void set_names(struct span_metrics_shared *shared, const struct span_metrics_config *config)
+static bool has_gate(const struct component *component, enum feature_gate gate)
+{
+    return feature_gate_is_enabled(component->service != NULL ? component->service->gates : NULL,
+                                   gate);
+}
+
+static void set_names(struct span_metrics_shared *shared, const struct component *first)
 {
     static const char *const names[] = {"calls", "duration", "events"};
+    const struct span_metrics_config *config = first->config;
     bool is_tempo = config->naming == NAMING_TEMPO;
-    const char *name_space = is_tempo ? "traces_spanmetrics" : config->name_space;
+    bool is_legacy = has_gate(first, GATE_SPAN_METRICS_LEGACY_NAMES) &&
+                     strcmp(config->name_space, SPAN_METRICS_NAMESPACE) == 0;
+    const char *name_space = is_tempo ? "traces_spanmetrics" : is_legacy ? "" : config->name_space;
     const char *separator = is_tempo ? "_" : name_space[0] != '\0' ? "." : "";
     for (unsigned i = 0; i < 3; i++)
         snprintf(shared->names[i], sizeof(shared->names[i]), "%s%s%s", name_space, separator,
@@ -463,16 +472,21 @@ static void set_export(struct span_metrics_shared *shared, const struct componen
 {
     const struct span_metrics_config *config = first->config;
     bool is_tempo = config->naming == NAMING_TEMPO;
+    bool is_otel = has_gate(first, GATE_SPAN_METRICS_OTEL_STATUS);
+    bool has_instance = has_gate(first, GATE_SPAN_METRICS_INSTANCE) &&
+                        !is_excluded(config, "collector.instance.id");
     shared->export = (struct export_settings){
         .is_delta = span_metrics_is_delta(config),
         .has_events = config->events.enabled,
-        .has_resource = true,
+        .has_resource =
+            !has_gate(first, GATE_SPAN_METRICS_NO_RESOURCE) || config->add_resource_attributes,
         .has_service = !is_excluded(config, "service.name"),
         .has_name = !is_excluded(config, "span.name"),
         .has_kind = !is_excluded(config, "span.kind"),
-        .has_status = !is_excluded(config, "status.code"),
+        .has_status = !is_excluded(config, is_otel ? "otel.status_code" : "status.code"),
+        .has_otel_status = is_otel,
         .service_key = is_tempo ? "service" : "service.name",
-        .instance = is_excluded(config, "collector.instance.id") ? NULL : shared->instance,
+        .instance = has_instance ? shared->instance : NULL,
         .metrics_expiration_ns = config->metrics_expiration_ns,
         .series_expiration_ns = config->series_expiration_ns,
         /* Tempo's name has no unit, which Prometheus would append. */
@@ -480,7 +494,7 @@ static void set_export(struct span_metrics_shared *shared, const struct componen
                 : config->histogram.unit == UNIT_S ? "s"
                                                    : "ms",
     };
-    set_names(shared, config);
+    set_names(shared, first);
 }
 
 static size_t exemplars_max(const struct span_metrics_config *config)

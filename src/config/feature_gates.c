@@ -18,6 +18,15 @@ static const struct gate_row rows[FEATURE_GATES] = {
     [GATE_MERGE_APPEND] = {"confmap.enableMergeAppendOption", "Alpha", false,
                            "Appends lists of extensions, receivers and exporters when "
                            "configurations are merged, instead of replacing them."},
+    [GATE_SPAN_METRICS_NO_RESOURCE] =
+        {"connector.spanmetrics.excludeResourceMetrics", "Alpha", false,
+         "span_metrics leaves resource attributes out, unless add_resource_attributes is set."},
+    [GATE_SPAN_METRICS_INSTANCE] = {"connector.spanmetrics.includeCollectorInstanceID", "Beta",
+                                    true, "span_metrics adds the label collector.instance.id."},
+    [GATE_SPAN_METRICS_LEGACY_NAMES] = {"connector.spanmetrics.legacyMetricNames", "Alpha", false,
+                                        "span_metrics has no namespace by default."},
+    [GATE_SPAN_METRICS_SECONDS] = {"connector.spanmetrics.useSecondAsDefaultMetricsUnit", "Alpha",
+                                   false, "No effect here: say histogram: {unit: s}."},
     [GATE_QUEUE_BATCH] = {"pkg.exporterhelper.queueBatchEnabled", "Alpha", false,
                           "No effect here: a queue batches if sending_queue::batch is set."},
     [GATE_PROTO_POOLING] = {"pdata.useProtoPooling", "Alpha", false,
@@ -31,6 +40,9 @@ static const struct gate_row rows[FEATURE_GATES] = {
                                        "No effect here yet."},
     [GATE_PROFILES_SUPPORT] = {"service.profilesSupport", "Alpha", true,
                                "Allows pipelines of profiles; on here unless turned off."},
+    [GATE_SPAN_METRICS_OTEL_STATUS] =
+        {"spanmetrics.statusCodeConvention.useOtelPrefix", "Alpha", false,
+         "span_metrics has otel.status_code (OK, ERROR) instead of status.code."},
     [GATE_PIPELINE_TELEMETRY] = {"telemetry.newPipelineTelemetry", "Alpha", false,
                                  "No effect here yet."},
 };
@@ -84,7 +96,7 @@ bool feature_gates_parse(struct feature_gates *gates, const char *list, struct e
         } else if (gate < FEATURE_GATES) {
             gates->is_enabled[gate] = *element != '-';
         } else {
-            char ids[512] = "";
+            char ids[1024] = "";
             size_t length = 0;
             for (size_t i = 0; i < FEATURE_GATES; i++)
                 length += (size_t)snprintf(ids + length, sizeof(ids) - length, "%s%s",
@@ -107,12 +119,12 @@ bool feature_gates_print(const struct feature_gates *gates, const char *id, FILE
 {
     bool is_found = false;
     if (id == NULL)
-        fprintf(out, "%-40s%-10s%-8s%s\n", "ID", "Enabled", "Stage", "Description");
+        fprintf(out, "%-54s%-10s%-8s%s\n", "ID", "Enabled", "Stage", "Description");
     for (size_t i = 0; i < FEATURE_GATES; i++) {
         const char *enabled =
             feature_gate_is_enabled(gates, (enum feature_gate)i) ? "true" : "false";
         if (id == NULL)
-            fprintf(out, "%-40s%-10s%-8s%s\n", rows[i].id, enabled, rows[i].stage,
+            fprintf(out, "%-54s%-10s%-8s%s\n", rows[i].id, enabled, rows[i].stage,
                     rows[i].description);
         else if (strcmp(id, rows[i].id) == 0)
             fprintf(out, "Feature: %s\nEnabled: %s\nStage: %s\nDescription: %s\n", rows[i].id,

@@ -10,6 +10,10 @@
 
 enum feature_gate {
     GATE_MERGE_APPEND, /* confmap.enableMergeAppendOption: lists of components grow in merges */
+    GATE_SPAN_METRICS_NO_RESOURCE,
+    GATE_SPAN_METRICS_INSTANCE,
+    GATE_SPAN_METRICS_LEGACY_NAMES,
+    GATE_SPAN_METRICS_SECONDS,
     GATE_QUEUE_BATCH,
     GATE_PROTO_POOLING,
     GATE_RECEIVER_METRICS,
@@ -17,6 +21,7 @@ enum feature_gate {
     GATE_PARTIAL_RELOAD,
     GATE_PARTIAL_RELOAD_RECEIVERS,
     GATE_PROFILES_SUPPORT, /* on here; off makes profiles pipelines an error */
+    GATE_SPAN_METRICS_OTEL_STATUS,
     GATE_PIPELINE_TELEMETRY,
     FEATURE_GATES,
 };

@@ -24,6 +24,7 @@ struct config_component;
 struct config_field;
 struct counter_row;
 struct error;
+struct feature_gates;
 struct lane;
 struct ledger;
 struct receipt;
@@ -165,6 +166,7 @@ struct service_view {
     void (*print_page)(const struct service_view *view, enum status_page page, FILE *out);
     /* service.instance.id of the telemetry's resource; "": the configuration removes it. */
     const char *instance_id;
+    const struct feature_gates *gates;
     bool (*is_ready)(const struct service_view *view);
     uint64_t (*ready_since_wall_ns)(const struct service_view *view);
 };

@@ -360,6 +360,7 @@ static struct service *create(const struct config *config, struct lane *const *l
                                           .extension = find_extension,
                                           .print_page = print_page,
                                           .instance_id = instance_id(config),
+                                          .gates = &config->gates,
                                           .is_ready = is_ready,
                                           .ready_since_wall_ns = ready_since_wall_ns};
     service->config = config;
