@@ -464,7 +464,14 @@ static struct series *create(struct span_aggregation *aggregation, enum series_s
 {
     const struct aggregation_settings *settings = aggregation->settings;
     struct nested_output *others = &aggregation->others;
+    struct series *series = NULL;
     bool has_scope = false;
+    size_t bytes = 0;
+    for (size_t i = 0; i < aggregation->picked_count; i++)
+        bytes += aggregation->picked[i].key.size + aggregation->picked[i].value.size;
+    /* Nothing long is copied in vain, span after span. */
+    if (aggregation->is_full || bytes > SERIES_LABELS_BYTES_MAX)
+        return NULL;
     nested_output_cut(others, 0);
     for (size_t i = 0; i < settings->scopes->count && aggregation->scope_name.size > 0; i++)
         has_scope |= slice_equal_text(aggregation->scope_name, settings->scopes->texts[i]);
@@ -477,12 +484,13 @@ static struct series *create(struct span_aggregation *aggregation, enum series_s
             aggregation, "sampling.method",
             slice_of_text(aggregation->adjusted.is_extrapolated ? "extrapolated" : "counted"));
     put_picked(aggregation);
-    bool is_whole = others->refused_bytes == 0;
-    others->refused_bytes = 0;
     aggregation->labels.others = others->buffer != NULL ? buffer_slice(others->buffer) : nothing;
-    return is_whole ? span_series_add(aggregation->store, aggregation->resource, set, key,
-                                      &aggregation->labels, aggregation->time)
-                    : NULL;
+    if (others->refused_bytes == 0)
+        series = span_series_add(aggregation->store, aggregation->resource, set, key,
+                                 &aggregation->labels, aggregation->time);
+    aggregation->is_full = series == NULL && span_series_fit(&aggregation->labels);
+    others->refused_bytes = 0;
+    return series;
 }
 
 static void count(struct span_aggregation *aggregation, enum series_set set)
@@ -652,6 +660,7 @@ void span_aggregation_begin(struct span_aggregation *aggregation, struct slice r
                             struct series_time time)
 {
     aggregation->time = time;
+    aggregation->is_full = false;
     aggregation->request = wire_reader_of(request);
     aggregation->resource_spans = wire_reader_of(nothing);
     aggregation->scope_spans = wire_reader_of(nothing);

@@ -376,14 +376,19 @@ static struct series *create_series(struct series_store *store, enum series_set 
     return series;
 }
 
+bool span_series_fit(const struct series_labels *labels)
+{
+    return labels->service.size <= SERIES_LABELS_BYTES_MAX &&
+           labels->name.size <= SERIES_LABELS_BYTES_MAX &&
+           labels->others.size <= SERIES_LABELS_BYTES_MAX;
+}
+
 struct series *span_series_add(struct series_store *store, struct series_resource *resource,
                                enum series_set set, struct text_hash key,
                                const struct series_labels *labels, struct series_time time)
 {
     struct series_list *list = &resource->sets[set];
-    if (labels->service.size > SERIES_LABELS_BYTES_MAX ||
-        labels->name.size > SERIES_LABELS_BYTES_MAX ||
-        labels->others.size > SERIES_LABELS_BYTES_MAX)
+    if (!span_series_fit(labels))
         return NULL;
     struct series *series = create_series(store, set, key, labels, time, false);
     if (series == NULL)

@@ -156,6 +156,8 @@ struct series_labels {
     uint8_t status;
 };
 
+/* Whether they are short enough for a series. */
+bool span_series_fit(const struct series_labels *labels);
 /* Whether there is room for a new one with that key, by number: for one that is known to the main
  * store twice as much. */
 bool span_series_has_room(const struct series_store *store, const struct series_resource *resource,
