@@ -82,8 +82,9 @@ FLOORS = (
 ORDER = {folder: number for number, (folder, _) in enumerate(FLOORS)}
 # Components know the floors below them and nothing of each other.
 COMPONENTS = ("receivers", "processors", "exporters", "connectors", "extensions")
-SHARED = ("connectors/shared", "exporters/shared", "exporters/pyroscope", "processors/shared", "receivers/shared")
-SHARED = ("exporters/shared", "exporters/pyroscope", "processors/shared", "receivers/scrape", "receivers/shared")
+SHARED = (
+    "connectors/shared", "exporters/shared", "exporters/pyroscope", "processors/shared", "receivers/scrape", "receivers/shared"
+)
 INCLUDE = re.compile(r'^#\s*include\s+"([^"]+)"', re.M)
 OURS = re.compile(r"^(src|receivers|processors|exporters|connectors|extensions|tests)/")
 
