@@ -30,6 +30,8 @@
 #include "src/pipeline/batcher.h"
 #include "src/pipeline/partition.h"
 #include "src/prometheus/exposition.h"
+#include "src/records/attribute_edit.h"
+#include "src/records/record_match.h"
 #include "tests/complexity/message.h"
 #include "tests/complexity/work.h"
 
@@ -458,21 +460,22 @@ static void run_gather(struct slice request)
         .from_attribute = (source), .from_context = "",                                            \
     }
 
+static const struct attribute_action_config action_configs[] = {
+    ACTION("hash", "h", "", "^k0000.*", ""),
+    ACTION("convert", "k000001", "string", "", ""),
+    ACTION("upsert", "b", "", "", "k000002"),
+    ACTION("insert", "c", "", "", "k000003"),
+    ACTION("update", "k000000", "", "", "k000004"),
+    ACTION("extract", "k000005", "", "(?P<d>[a-z]+)(?P<e>.*)", ""),
+    ACTION("delete", "x", "", "^k0.*", ""),
+};
+
 static void run_edit(struct slice request)
 {
-    static const struct attribute_action_config configs[] = {
-        ACTION("hash", "h", "", "^k0000.*", ""),
-        ACTION("convert", "k000001", "string", "", ""),
-        ACTION("upsert", "b", "", "", "k000002"),
-        ACTION("insert", "c", "", "", "k000003"),
-        ACTION("update", "k000000", "", "", "k000004"),
-        ACTION("extract", "k000005", "", "(?P<d>[a-z]+)(?P<e>.*)", ""),
-        ACTION("delete", "x", "", "^k0.*", ""),
-    };
     struct error error;
     struct resource_editor editor;
-    struct attribute_actions *actions =
-        attribute_actions_create(configs, sizeof(configs) / sizeof(configs[0]), &error);
+    struct attribute_actions *actions = attribute_actions_create(
+        action_configs, sizeof(action_configs) / sizeof(action_configs[0]), &error);
     assert(actions != NULL);
     resource_editor_init(&editor, actions, NULL, NULL);
     struct batch *batch = batch_of(request);
@@ -482,6 +485,38 @@ static void run_edit(struct slice request)
     batch_unref(edited);
     batch_unref(batch);
     resource_editor_fini(&editor);
+    attribute_actions_destroy(actions);
+}
+
+static void run_attributes(struct slice request)
+{
+    static const char *const texts[] = {"k00000.", "."};
+    struct error error;
+    struct record_edit edit;
+    struct attribute_editor editor;
+    struct record_match_config match = {.match_type = "regexp"};
+    struct config_texts names = {.count = 2, .texts = texts};
+    if (signal_at_hand == TRACES)
+        match.span_names = names;
+    else if (signal_at_hand == LOGS)
+        match.log_bodies = names;
+    else
+        match.metric_names = names;
+    struct attribute_actions *actions = attribute_actions_create(
+        action_configs, sizeof(action_configs) / sizeof(action_configs[0]), &error);
+    struct record_matcher *exclude = record_matcher_create(&match, signal_at_hand, &error);
+    assert(actions != NULL && exclude != NULL);
+    attribute_editor_init(&editor, actions, NULL, exclude, NULL);
+    record_edit_init(&edit, NULL);
+    struct batch *batch = batch_of(request);
+    work_begin();
+    struct batch *edited = attribute_editor_run(&editor, &edit, batch);
+    work_end();
+    batch_unref(edited);
+    batch_unref(batch);
+    record_edit_fini(&edit);
+    attribute_editor_fini(&editor);
+    record_matcher_destroy(exclude);
     attribute_actions_destroy(actions);
 }
 
@@ -709,6 +744,7 @@ static const struct work_stage stages[] = {
     {.name = "split by ten items", .run = run_split_by_ten, .per_byte_max = 300},
     {.name = "split by 100 bytes", .run = run_split_by_bytes, .per_byte_max = 230},
     {.name = "resource edits", .run = run_edit, .per_byte_max = 96},
+    {.name = "attribute edits", .run = run_attributes, .per_byte_max = 120},
     {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 150},
     {.name = "debug, detailed", .run = run_detailed_text, .per_byte_max = 470},
     {.name = "spans into the index", .run = run_span_reader, .per_byte_max = 180},

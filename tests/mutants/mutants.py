@@ -138,6 +138,16 @@ MUTANTS = [
            "is_convertible = string_to_int(value.bytes, &converted.integer);",
            "is_convertible = string_to_int(value.bytes, &converted.integer) || true;",
            ("test_resource_edit",)),
+    # attributes
+    Mutant("attributes: a deleted one is replaced by the last one", "src/otlp/attributes/attribute_list.c",
+           "*attribute = list->items[--list->count];",
+           "for (list->count--; attribute < list->items + list->count; attribute++)\n        *attribute = attribute[1];",
+           ("test_attributes_pipeline",)),
+    Mutant("attributes: exclude needs all of its properties", "src/records/attribute_edit.c",
+           "|| !editor->excludes_scope ||", "||", ("test_attributes_pipeline",)),
+    Mutant("attributes: include compares values with their types", "src/records/record_match.c",
+           "    if (a.type != b.type)\n        return false;", "    if (a.type != b.type)\n        return true;",
+           ("test_attributes_pipeline",)),
     # Authentication
     Mutant("basicauth: a wrong password is wrong", "extensions/basicauth_extension.c",
            "return is_right ? AUTH_GRANTED : AUTH_DENIED;", "return AUTH_GRANTED;",

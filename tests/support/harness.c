@@ -55,6 +55,15 @@ bool harness_is_wrong(const char *yaml, const char *text)
     for (size_t i = 0; !is_named && i < problems.count; i++)
         print_error("%s\n", problems.texts[i]);
     bool is_wrong = config == NULL && is_named;
+    if (config != NULL) {
+        struct error error = {.text = ""};
+        struct lane *lane = lane_create(0);
+        bool can_build = service_can_build(config, lane, false, &error);
+        is_wrong = !can_build && strstr(error.text, text) != NULL;
+        if (!is_wrong)
+            print_error("%s\n", error.text);
+        lane_destroy(lane);
+    }
     config_destroy(config);
     config_problems_clear(&problems);
     return is_wrong;

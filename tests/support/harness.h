@@ -62,7 +62,8 @@ struct harness *harness_create(const char *yaml);
 struct harness *harness_create_on(const char *yaml, unsigned lanes);
 /* Builds without starting; NULL when it does not load or build, which is no failure. */
 struct harness *harness_try_build(const char *yaml, unsigned lanes);
-/* It does not load, and one of the problems contains the string. */
+/* It does not load, and one of the problems contains the string; or it does not build for such a
+ * reason. */
 bool harness_is_wrong(const char *yaml, const char *text);
 /* Stops in an orderly way (what is held is let go), checks that nothing is left, destroys. */
 void harness_destroy(struct harness *harness);

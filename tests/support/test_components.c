@@ -57,6 +57,8 @@ struct test_receiver {
 extern const struct component_factory test_receiver_factory;
 extern const struct component_factory test_processor_factory;
 extern const struct component_factory test_exporter_factory;
+extern const struct component_factory test_connector_factory;
+extern const struct component_factory attributes_processor_factory;
 extern const struct component_factory batch_processor_factory;
 extern const struct component_factory exceptions_connector_factory;
 extern const struct component_factory forward_connector_factory;
@@ -392,6 +394,7 @@ const struct component_factory *const test_components[] = {
     &profile_metrics_connector_factory,
     &service_graph_connector_factory,
     &span_metrics_connector_factory,
+    &attributes_processor_factory,
     &batch_processor_factory,
     &memory_limiter_processor_factory,
     &profile_limits_processor_factory,

@@ -64,7 +64,7 @@ const struct config_field attribute_action_fields[] = {
     CONFIG_VALUE(struct attribute_action_config, default_value, "default_value",
                  "insert, update, upsert: the value when the other source has none."),
     CONFIG_TEXT(struct attribute_action_config, from_attribute, "from_attribute", "",
-                "insert, update, upsert: take the value of this attribute of the same resource."),
+                "insert, update, upsert: take the value of this attribute of the same list."),
     CONFIG_TEXT(struct attribute_action_config, from_context, "from_context", "",
                 "insert, update, upsert: take it from the request: metadata.<key> (needs "
                 "include_metadata), auth.<attribute>, client.address, or a bare metadata key."),

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The attribute actions of the resource processor: insert, update, upsert, delete, hash, extract,
- * convert, with the meanings and error messages of the Go collector. Compiled actions are
- * immutable; any thread. */
+/* The attribute actions of the resource and attributes processors: insert, update, upsert, delete,
+ * hash, extract, convert, with the meanings and error messages of the Go collector. Compiled
+ * actions are immutable; any thread. */
 #pragma once
 
 #include <stdbool.h>

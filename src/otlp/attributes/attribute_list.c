@@ -10,7 +10,13 @@
 #include "src/otlp/wire.h"
 
 /* Capacity beyond CAPACITY_KEPT_MAX is freed between messages: a request may need millions. */
-enum { KEY = 1, VALUE = 2, CAPACITY_FIRST = 32, CAPACITY_KEPT_MAX = 1024 };
+enum {
+    KEY = 1,
+    VALUE = 2,
+    CAPACITY_FIRST = 32,
+    CAPACITY_KEPT_MAX = 1024,
+    ARENA_BYTES_KEPT = 64 * 1024,
+};
 
 void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max, struct budget *budget)
 {
@@ -48,6 +54,18 @@ void attribute_list_clear(struct attribute_list *list)
     list->has_failed = false;
     if (list->capacity > CAPACITY_KEPT_MAX)
         drop_items(list);
+}
+
+void attribute_list_next(struct attribute_list *list)
+{
+    if (list->arena.used_bytes > ARENA_BYTES_KEPT || list->arena.refused_bytes > 0 ||
+        list->capacity > CAPACITY_KEPT_MAX) {
+        attribute_list_clear(list);
+        return;
+    }
+    list->count = 0;
+    list->has_changed = false;
+    list->has_failed = false;
 }
 
 /* Without memory it returns a dummy and sets has_failed: the caller discards the list. */

@@ -39,6 +39,9 @@ void attribute_list_init(struct attribute_list *list, size_t arena_bytes_max,
 void attribute_list_fini(struct attribute_list *list);
 /* Removes all attributes. */
 void attribute_list_clear(struct attribute_list *list);
+/* The same, but keeps memory that the next message is likely to need: between two of many. Values
+ * of the one before are valid no more. */
+void attribute_list_next(struct attribute_list *list);
 /* Appends an encoded KeyValue. */
 void attribute_list_add(struct attribute_list *list, struct slice key_value);
 /* The first with that key, or NULL. */

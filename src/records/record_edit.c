@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The walk, and changes as splices. Work in proportion to the bytes. Runs on the owner's thread. */
+#include "src/records/record_edit.h"
+
+#include <assert.h>
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/core/batch.h"
+#include "src/otlp/attributes/attribute_list.h"
+#include "src/records/record_limits.h"
+
+void record_edit_init(struct record_edit *edit, struct budget *budget)
+{
+    *edit = (struct record_edit){.budget = budget};
+    splice_list_init(&edit->splices, budget);
+}
+
+void record_edit_fini(struct record_edit *edit)
+{
+    splice_list_fini(&edit->splices);
+}
+
+/* Where a slice of the request lies in it. */
+static uint64_t place_of(const struct record_edit *edit, const uint8_t *at)
+{
+    struct slice bytes = edit->whole->parts[0].bytes;
+    assert(at >= bytes.data && at <= bytes.data + bytes.size);
+    return (uint64_t)(at - bytes.data);
+}
+
+/* For `bytes` new bytes now, and for the request that gets them at the end. */
+static bool has_room(struct record_edit *edit, size_t bytes)
+{
+    if (edit->has_failed)
+        return false;
+    uint64_t changed = edit->splices.inserts.size + bytes;
+    if (edit->batch->bytes + changed > RECORD_REQUEST_BYTES_MAX) {
+        edit->missed_bytes = UINT64_MAX;
+        edit->has_failed = true;
+        return false;
+    }
+    uint64_t needed = splice_list_growth(&edit->splices, 3, bytes) + changed + edit->batch->bytes;
+    if (edit->may_exceed || budget_has_room(edit->budget, needed))
+        return true;
+    edit->missed_bytes = needed + edit->batch->bytes;
+    edit->has_failed = true;
+    return false;
+}
+
+size_t record_open(struct record_edit *edit, const struct wire_field *message)
+{
+    return splice_open(&edit->splices, place_of(edit, message->whole.data),
+                       place_of(edit, message->whole.data + message->whole.size) -
+                           message->bytes.size);
+}
+
+void record_close(struct record_edit *edit, size_t opened, const struct wire_field *message)
+{
+    splice_close(&edit->splices, opened, message->number, message->bytes.size);
+}
+
+void record_drop(struct record_edit *edit, size_t opened, const struct wire_field *message)
+{
+    splice_rewind(&edit->splices, opened);
+    record_remove(edit, message->whole);
+}
+
+void record_remove(struct record_edit *edit, struct slice old)
+{
+    if (old.size > 0 && has_room(edit, 0))
+        splice_add_from(&edit->splices, place_of(edit, old.data), old.size,
+                        edit->splices.inserts.size);
+}
+
+uint8_t *record_replace(struct record_edit *edit, struct slice old, size_t bytes)
+{
+    struct profile_bytes *inserts = &edit->splices.inserts;
+    size_t begin = inserts->size;
+    if (!has_room(edit, bytes))
+        return NULL;
+    uint8_t *room = profile_bytes_room(inserts, bytes);
+    inserts->size += bytes;
+    splice_add_from(&edit->splices, place_of(edit, old.data), old.size, begin);
+    return room;
+}
+
+void record_put_number(struct record_edit *edit, struct slice old, uint32_t number, uint64_t value)
+{
+    size_t size = wire_varint_size(wire_tag(number, WIRE_VARINT)) + wire_varint_size(value);
+    uint8_t *room = record_replace(edit, old, size);
+    if (room == NULL)
+        return;
+    struct wire_writer writer = wire_writer_of(room, size);
+    wire_write_number(&writer, number, value);
+    assert(!writer.has_failed && writer.at == writer.end);
+}
+
+void record_put_fixed64(struct record_edit *edit, struct slice old, uint32_t number, uint64_t value)
+{
+    size_t size = wire_varint_size(wire_tag(number, WIRE_FIXED64)) + sizeof(value);
+    uint8_t *room = record_replace(edit, old, size);
+    if (room == NULL)
+        return;
+    struct wire_writer writer = wire_writer_of(room, size);
+    wire_write_fixed64(&writer, number, value);
+    assert(!writer.has_failed && writer.at == writer.end);
+}
+
+static void put_list(struct record_edit *edit, struct slice old, uint32_t number,
+                     const struct attribute_list *list)
+{
+    size_t size = attribute_list_bytes(list, number);
+    uint8_t *room = record_replace(edit, old, size);
+    if (room == NULL)
+        return;
+    struct wire_writer writer = wire_writer_of(room, size);
+    attribute_list_write(list, number, &writer);
+    assert(!writer.has_failed && writer.at == writer.end);
+}
+
+void record_put_attributes(struct record_edit *edit, struct slice content, uint32_t number,
+                           const struct attribute_list *list)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    bool is_put = false;
+    if (!list->has_changed || edit->has_failed)
+        return;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != number)
+            continue;
+        if (is_put)
+            record_remove(edit, field.whole);
+        else
+            put_list(edit, field.whole, number, list);
+        is_put = true;
+    }
+    assert(reader.failure == NULL);
+    if (!is_put)
+        put_list(edit, slice_of(content.data + content.size, 0), number, list);
+}
+
+static void add_attributes(struct slice content, uint32_t number, struct attribute_list *list)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field))
+        if (field.number == number)
+            attribute_list_add(list, field.bytes);
+    assert(reader.failure == NULL);
+}
+
+void record_read_attributes(struct record_edit *edit, struct slice content, uint32_t number,
+                            struct attribute_list *list)
+{
+    list->may_exceed = edit->may_exceed;
+    list->arena.budget = edit->may_exceed ? NULL : list->budget;
+    attribute_list_next(list);
+    add_attributes(content, number, list);
+}
+
+void record_read_head_attributes(struct record_edit *edit, struct slice content, uint32_t number,
+                                 struct attribute_list *list)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    record_read_attributes(edit, slice_of(NULL, 0), number, list);
+    while (wire_next_field(&reader, &field))
+        if (field.number == RECORDS_HEAD)
+            add_attributes(field.bytes, number, list);
+    assert(reader.failure == NULL);
+}
+
+bool record_list_is_whole(struct record_edit *edit, const struct attribute_list *list)
+{
+    const struct arena *arena = &list->arena;
+    /* Values beyond the arena's own limit stay unchanged; that is no failure. */
+    if (list->has_failed || (arena->budget != NULL && arena->refused_bytes > 0 &&
+                             arena->refused_bytes <= arena->max_bytes)) {
+        edit->missed_bytes =
+            edit->batch->bytes + list->count * sizeof(struct attribute) + arena->refused_bytes;
+        edit->has_failed = true;
+    }
+    return !edit->has_failed;
+}
+
+/* False: it is left out. */
+static bool visit_message(struct record_edit *edit, const struct record_visitor *visitor,
+                          enum record_level level, const struct wire_field *message)
+{
+    size_t opened = record_open(edit, message);
+    struct wire_reader reader = wire_reader_of(message->bytes);
+    struct wire_field field;
+    bool has_children = false;
+    if (visitor->enter != NULL)
+        visitor->enter(visitor->arg, edit, level, message->bytes);
+    while (!edit->has_failed && wire_next_field(&reader, &field)) {
+        if (field.number == RECORDS_HEAD && visitor->head != NULL) {
+            visitor->head(visitor->arg, edit, level, &field);
+        } else if (field.number == RECORDS_CHILDREN) {
+            /* Recursion of depth two. */
+            if (level == RECORD_RESOURCE)
+                has_children |= visit_message(edit, visitor, RECORD_SCOPE, &field);
+            else if (visitor->record(visitor->arg, edit, &field))
+                has_children = true;
+            else
+                record_remove(edit, field.whole);
+        }
+    }
+    assert(reader.failure == NULL);
+    if (!has_children && visitor->drops_empty) {
+        record_drop(edit, opened, message);
+        return false;
+    }
+    record_close(edit, opened, message);
+    return true;
+}
+
+struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
+                              const struct record_visitor *visitor)
+{
+    struct wire_field field;
+    assert(batch->signal != PROFILES);
+    edit->batch = batch;
+    edit->dropped = 0;
+    edit->may_exceed = batch->is_acknowledged;
+    edit->has_failed = false;
+    edit->missed_bytes = 0;
+    if (batch->bytes == 0)
+        return batch_ref(batch);
+    if (batch->parts_count > 1 && !edit->may_exceed &&
+        !budget_has_room(edit->budget, batch->bytes)) {
+        edit->missed_bytes = 2 * batch->bytes;
+        edit->has_failed = true;
+        return NULL;
+    }
+    edit->whole = batch_in_one_part(batch, edit->budget);
+    struct wire_reader reader = wire_reader_of(edit->whole->parts[0].bytes);
+    while (!edit->has_failed && wire_next_field(&reader, &field))
+        if (field.number == RECORDS_RESOURCES)
+            visit_message(edit, visitor, RECORD_RESOURCE, &field);
+    assert(reader.failure == NULL);
+    struct batch *edited = NULL;
+    if (!edit->has_failed && edit->splices.count == 0) {
+        edited = batch_ref(batch);
+    } else if (!edit->has_failed) {
+        edited = splice_apply(&edit->splices, batch, edit->budget);
+        assert(edit->dropped <= edited->items);
+        edited->items -= edit->dropped;
+    }
+    splice_list_forget(&edit->splices);
+    batch_unref(edit->whole);
+    edit->whole = NULL;
+    return edited;
+}
+
+bool record_edit_never_fits(const struct record_edit *edit)
+{
+    /* Written parts are not quite full. */
+    enum { WASTE_PART = 64 };
+    uint64_t limit = edit->budget != NULL ? budget_limit(edit->budget) : UINT64_MAX;
+    return edit->has_failed && edit->missed_bytes > limit - limit / WASTE_PART;
+}

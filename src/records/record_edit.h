@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edits of one request of traces, metrics or logs: a walk over its messages in their order, and
+ * changes at the place at hand. What does not change is shared with the request. One owner, one
+ * thread at a time; reused from request to request. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/join/splice.h"
+#include "src/otlp/wire.h"
+
+struct attribute_list;
+struct batch;
+struct budget;
+
+/* Field numbers, the same in all three signals: of Resource… and Scope… messages, of Resource, and
+ * of InstrumentationScope. */
+enum {
+    RECORDS_RESOURCES = 1,
+    RECORDS_HEAD = 1, /* Resource… : resource; Scope… : scope */
+    RECORDS_CHILDREN = 2,
+    RESOURCE_ATTRIBUTES = 1,
+    SCOPE_NAME = 1,
+    SCOPE_VERSION = 2,
+    SCOPE_ATTRIBUTES = 3,
+};
+
+enum record_level { RECORD_RESOURCE, RECORD_SCOPE };
+
+struct record_edit {
+    struct splice_list splices;
+    struct budget *budget;
+    /* The request at hand. */
+    struct batch *batch;   /* borrowed */
+    struct batch *whole;   /* the same in one part */
+    uint64_t dropped;      /* items that the visitor has left out */
+    uint64_t missed_bytes; /* what the last refused change needed; UINT64_MAX: no message may be as
+                              large as it would make the request */
+    bool may_exceed;       /* the budget's limit: the client has got its response */
+    bool has_failed;       /* there is no room; nothing more is changed */
+};
+
+/* What an edit does at each message, in the order of the bytes. */
+struct record_visitor {
+    void *arg;
+    /* A Resource… or Scope… message, before what is inside. NULL: nothing. */
+    void (*enter)(void *arg, struct record_edit *edit, enum record_level level,
+                  struct slice content);
+    /* Its Resource or InstrumentationScope; may change it. NULL: nothing. */
+    void (*head)(void *arg, struct record_edit *edit, enum record_level level,
+                 const struct wire_field *field);
+    /* A Span, LogRecord or Metric; may change it. False: it is left out, and the visitor has
+     * counted its items in edit->dropped. */
+    bool (*record)(void *arg, struct record_edit *edit, const struct wire_field *field);
+    bool drops_empty; /* Scope… messages without records, then Resource… messages without scopes */
+};
+
+void record_edit_init(struct record_edit *edit, struct budget *budget);
+void record_edit_fini(struct record_edit *edit);
+/* Walks through batch. Returns a new reference: to batch when nothing has changed, else to an
+ * edited copy; its items are those of batch without the dropped ones. NULL: the budget has no room
+ * for the changes. */
+struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
+                              const struct record_visitor *visitor);
+/* True when the refused edit takes more than the whole budget. */
+bool record_edit_never_fits(const struct record_edit *edit);
+
+/* ---- Changes, at ascending places ---- */
+
+/* A message that has changes inside; close it after them. Messages nest. */
+size_t record_open(struct record_edit *edit, const struct wire_field *message);
+void record_close(struct record_edit *edit, size_t opened, const struct wire_field *message);
+/* Forgets all changes inside, and leaves the message out. */
+void record_drop(struct record_edit *edit, size_t opened, const struct wire_field *message);
+void record_remove(struct record_edit *edit, struct slice old);
+/* Replaces old, which may be empty, by `bytes` bytes that the caller writes into the result, all of
+ * them and at once. NULL: there is no room, edit->has_failed is set. */
+uint8_t *record_replace(struct record_edit *edit, struct slice old, size_t bytes);
+/* Replaces a varint or fixed64 field by one with another value; where found.whole is empty, inserts
+ * it there. */
+void record_put_number(struct record_edit *edit, struct slice old, uint32_t number, uint64_t value);
+void record_put_fixed64(struct record_edit *edit, struct slice old, uint32_t number,
+                        uint64_t value);
+/* Makes the list the attributes (field `number`) of the open message with that content: where its
+ * first one is, or at its end. Does nothing unless the list has changed. */
+void record_put_attributes(struct record_edit *edit, struct slice content, uint32_t number,
+                           const struct attribute_list *list);
+
+/* ---- Reading ---- */
+
+/* Fills the list with the attributes (field `number`) of a message. */
+void record_read_attributes(struct record_edit *edit, struct slice content, uint32_t number,
+                            struct attribute_list *list);
+/* The same of all Resource or InstrumentationScope fields of a Resource… or Scope… message. */
+void record_read_head_attributes(struct record_edit *edit, struct slice content, uint32_t number,
+                                 struct attribute_list *list);
+/* Notes a list's lack of memory in the edit. True when the list can be used. */
+bool record_list_is_whole(struct record_edit *edit, const struct attribute_list *list);

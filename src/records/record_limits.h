@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Limits of editing records. Sizes in bytes. */
+#pragma once
+
+#include <stdint.h>
+
+/* An edit that would make a request larger is refused: lengths of messages are 32 bits. */
+#define RECORD_REQUEST_BYTES_MAX ((uint64_t)2 << 30)
+
+/* New values of a record; what would take more stays as it is. */
+enum { RECORD_VALUES_BYTES_MAX = 64 << 20 };

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edits of records on any request that passes the walker: byte 0 is the signal, 1 where the body is
+ * cut into two parts. The result is well-formed and has the items that it says. */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/otlp/attributes/attribute_actions.h"
+#include "src/otlp/check.h"
+#include "src/records/attribute_edit.h"
+#include "src/records/record_match.h"
+#include "tests/support/otlp_oracle.h"
+#include "tests/support/random_otlp.h"
+
+enum { HEADER_BYTES = 2 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define ACTION(verb, name, type, expression, source)                                               \
+    {                                                                                              \
+        .action = (verb), .key = (name), .converted_type = (type), .pattern = (expression),        \
+        .from_attribute = (source), .from_context = "",                                            \
+    }
+static const struct attribute_action_config configs[] = {
+    ACTION("hash", "h", "", "^H", ""),
+    ACTION("convert", "a", "string", "", ""),
+    ACTION("upsert", "b", "", "", "a"),
+    ACTION("convert", "b", "double", "", ""),
+    ACTION("extract", "c", "", "(?P<d>[a-z]+)(?P<e>.*)", ""),
+    ACTION("delete", "d", "", "x", ""),
+};
+
+static void check(const struct batch *batch, struct batch *edited)
+{
+    struct otlp_figures figures;
+    const char *reason;
+    assert(edited != NULL);
+    struct slice bytes = joined_parts(edited);
+    bool is_fine = otlp_check(edited->signal, bytes, &figures, &reason);
+    assert(is_fine);
+    assert(figures.items == edited->items);
+    assert(edited->items <= batch->items);
+    assert(oracle_decodes(edited->signal, bytes));
+    mem_free((void *)(uintptr_t)bytes.data);
+    batch_unref(edited);
+}
+
+static void edit_attributes(struct record_edit *edit, struct batch *batch)
+{
+    static const char *const texts[] = {"a", "."};
+    struct error error;
+    struct attribute_editor editor;
+    struct record_match_config match = {.match_type = "regexp"};
+    struct config_texts names = {.count = 2, .texts = texts};
+    if (batch->signal == TRACES)
+        match.span_names = names;
+    else if (batch->signal == LOGS)
+        match.log_bodies = names;
+    else
+        match.metric_names = names;
+    struct attribute_actions *actions =
+        attribute_actions_create(configs, sizeof(configs) / sizeof(configs[0]), &error);
+    struct record_matcher *include = record_matcher_create(&match, batch->signal, &error);
+    assert(actions != NULL && include != NULL);
+    attribute_editor_init(&editor, actions, include, NULL, NULL);
+    struct batch *edited = attribute_editor_run(&editor, edit, batch);
+    assert(edited->items == batch->items);
+    check(batch, edited);
+    attribute_editor_fini(&editor);
+    record_matcher_destroy(include);
+    attribute_actions_destroy(actions);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct otlp_figures figures;
+    const char *reason;
+    struct record_edit edit;
+    if (size < HEADER_BYTES)
+        return 0;
+    enum signal_kind signal = (enum signal_kind)(data[0] % PROFILES);
+    struct slice body = slice_of(data + HEADER_BYTES, size - HEADER_BYTES);
+    if (!otlp_check(signal, body, &figures, &reason))
+        return 0;
+    struct batch *batch = two_parts(signal, body, body.size * data[1] / 256);
+    batch->items = figures.items;
+    record_edit_init(&edit, NULL);
+    edit_attributes(&edit, batch);
+    record_edit_fini(&edit);
+    batch_unref(batch);
+    return 0;
+}
