@@ -83,7 +83,7 @@ static void pass_on(struct record_stage *self, struct batch *batch, size_t place
         self->done(self, self->editors[place]);
     uint64_t lost_items = batch->items - edited->items;
     counter_add(&counters->outgoing[batch->signal], edited->items);
-    if (lost_items == 0) {
+    if (lost_items == 0 && (edited->bytes > 0 || batch->bytes == 0)) {
         component_consume(self->base.next, edited, receipt);
         batch_unref(edited);
         return;
@@ -91,6 +91,7 @@ static void pass_on(struct record_stage *self, struct batch *batch, size_t place
     struct batch *lost = batch_create_like(batch, 1);
     lost->items = lost_items;
     if (edited->items == 0) {
+        /* Nothing is left. */
         count_lost(self, lost, &outcome_accepted);
         receipt_resolve(receipt, &outcome_accepted);
         batch_unref(lost);

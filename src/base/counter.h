@@ -34,6 +34,8 @@ struct counter_row {
                           struct */
     const char *label; /* one fixed label, "transport", or NULL */
     const char *label_value;
+    const char *second_label; /* the same, beside the first */
+    const char *second_value;
     unsigned per_signal;    /* a mask: the cell is an array by signal, and these have a series */
     const uint64_t *bounds; /* histogram: ascending, bounds_count of them */
     size_t bounds_count;

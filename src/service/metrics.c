@@ -148,6 +148,8 @@ void metrics_add_counters(struct metrics *metrics, const struct counter_row *row
             continue;
         if (row->label != NULL)
             own = with_label(&own, row->label, row->label_value);
+        if (row->second_label != NULL)
+            own = with_label(&own, row->second_label, row->second_value);
         if (row->type == COUNTER_HISTOGRAM) {
             const struct histogram *histogram = cell;
             uint64_t total = 0;

@@ -32,6 +32,7 @@
 #include "src/prometheus/exposition.h"
 #include "src/records/attribute_edit.h"
 #include "src/records/record_match.h"
+#include "src/records/record_sampler.h"
 #include "tests/complexity/message.h"
 #include "tests/complexity/work.h"
 
@@ -520,6 +521,34 @@ static void run_attributes(struct slice request)
     attribute_actions_destroy(actions);
 }
 
+static void run_sampler(struct slice request)
+{
+    const struct record_sampler_settings settings = {
+        .percentage = 50,
+        .precision = 4,
+        .uses_trace_id = true,
+        .from_attribute = slice_of_text("k000003"),
+        .priority = slice_of_text("k000001"),
+    };
+    struct record_edit edit;
+    struct record_sampler sampler;
+    if (signal_at_hand == METRICS) {
+        work_begin();
+        work_end();
+        return;
+    }
+    record_sampler_init(&sampler, &settings, NULL);
+    record_edit_init(&edit, NULL);
+    struct batch *batch = batch_of(request);
+    work_begin();
+    struct batch *edited = record_sampler_run(&sampler, &edit, batch);
+    work_end();
+    batch_unref(edited);
+    batch_unref(batch);
+    record_edit_fini(&edit);
+    record_sampler_fini(&sampler);
+}
+
 static void print(struct slice request, bool is_detailed)
 {
     struct text text;
@@ -745,6 +774,7 @@ static const struct work_stage stages[] = {
     {.name = "split by 100 bytes", .run = run_split_by_bytes, .per_byte_max = 230},
     {.name = "resource edits", .run = run_edit, .per_byte_max = 96},
     {.name = "attribute edits", .run = run_attributes, .per_byte_max = 120},
+    {.name = "sampling", .run = run_sampler, .per_byte_max = 320},
     {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 150},
     {.name = "debug, detailed", .run = run_detailed_text, .per_byte_max = 470},
     {.name = "spans into the index", .run = run_span_reader, .per_byte_max = 180},

@@ -12,6 +12,7 @@
 #include "src/otlp/check.h"
 #include "src/records/attribute_edit.h"
 #include "src/records/record_match.h"
+#include "src/records/record_sampler.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/random_otlp.h"
 
@@ -74,6 +75,24 @@ static void edit_attributes(struct record_edit *edit, struct batch *batch)
     attribute_actions_destroy(actions);
 }
 
+static void sample(struct record_edit *edit, struct batch *batch)
+{
+    for (enum sampling_mode mode = SAMPLING_HASH_SEED; mode <= SAMPLING_PROPORTIONAL; mode++) {
+        const struct record_sampler_settings settings = {
+            .percentage = 75,
+            .mode = mode,
+            .precision = 4,
+            .uses_trace_id = true,
+            .from_attribute = slice_of_text("a"),
+            .priority = slice_of_text("b"),
+        };
+        struct record_sampler sampler;
+        record_sampler_init(&sampler, &settings, NULL);
+        check(batch, record_sampler_run(&sampler, edit, batch));
+        record_sampler_fini(&sampler);
+    }
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct otlp_figures figures;
@@ -89,6 +108,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     batch->items = figures.items;
     record_edit_init(&edit, NULL);
     edit_attributes(&edit, batch);
+    if (signal != METRICS)
+        sample(&edit, batch);
     record_edit_fini(&edit);
     batch_unref(batch);
     return 0;

@@ -45,6 +45,7 @@ static const struct {
     {EXPORTER, "otlp_http", "endpoint: \"http://127.0.0.1:9\""},
     {EXPORTER, "zipkin", "endpoint: \"http://127.0.0.1:9\""},
     {PROCESSOR, "memory_limiter", "check_interval: 1s, limit_mib: 100"},
+    {PROCESSOR, "attributes", "actions: [{key: a, value: b, action: upsert}]"},
     {PROCESSOR, "profile_limits", "max_samples: 9, rename: [{pattern: a, replacement: b}]"},
     {PROCESSOR, "resource", "attributes: [{key: a, value: b, action: upsert}]"},
     {EXTENSION, "health_check", "endpoint: \"127.0.0.1:0\""},

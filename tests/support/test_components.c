@@ -66,6 +66,7 @@ extern const struct component_factory profile_metrics_connector_factory;
 extern const struct component_factory service_graph_connector_factory;
 extern const struct component_factory span_metrics_connector_factory;
 extern const struct component_factory memory_limiter_processor_factory;
+extern const struct component_factory probabilistic_sampler_processor_factory;
 extern const struct component_factory profile_limits_processor_factory;
 extern const struct component_factory resource_detection_processor_factory;
 extern const struct component_factory resource_processor_factory;
@@ -397,6 +398,7 @@ const struct component_factory *const test_components[] = {
     &attributes_processor_factory,
     &batch_processor_factory,
     &memory_limiter_processor_factory,
+    &probabilistic_sampler_processor_factory,
     &profile_limits_processor_factory,
     &resource_detection_processor_factory,
     &resource_processor_factory,
