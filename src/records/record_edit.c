@@ -107,8 +107,8 @@ void record_put_fixed64(struct record_edit *edit, struct slice old, uint32_t num
     assert(!writer.has_failed && writer.at == writer.end);
 }
 
-static void put_list(struct record_edit *edit, struct slice old, uint32_t number,
-                     const struct attribute_list *list)
+void record_replace_attributes(struct record_edit *edit, struct slice old, uint32_t number,
+                               const struct attribute_list *list)
 {
     size_t size = attribute_list_bytes(list, number);
     uint8_t *room = record_replace(edit, old, size);
@@ -133,12 +133,12 @@ void record_put_attributes(struct record_edit *edit, struct slice content, uint3
         if (is_put)
             record_remove(edit, field.whole);
         else
-            put_list(edit, field.whole, number, list);
+            record_replace_attributes(edit, field.whole, number, list);
         is_put = true;
     }
     assert(reader.failure == NULL);
     if (!is_put)
-        put_list(edit, slice_of(content.data + content.size, 0), number, list);
+        record_replace_attributes(edit, slice_of(content.data + content.size, 0), number, list);
 }
 
 static void add_attributes(struct slice content, uint32_t number, struct attribute_list *list)

@@ -83,6 +83,9 @@ uint8_t *record_replace(struct record_edit *edit, struct slice old, size_t bytes
 void record_put_number(struct record_edit *edit, struct slice old, uint32_t number, uint64_t value);
 void record_put_fixed64(struct record_edit *edit, struct slice old, uint32_t number,
                         uint64_t value);
+/* Replaces old by the list's attributes as field `number`. */
+void record_replace_attributes(struct record_edit *edit, struct slice old, uint32_t number,
+                               const struct attribute_list *list);
 /* Makes the list the attributes (field `number`) of the open message with that content: where its
  * first one is, or at its end. Does nothing unless the list has changed. */
 void record_put_attributes(struct record_edit *edit, struct slice content, uint32_t number,

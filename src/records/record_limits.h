@@ -7,5 +7,8 @@
 /* An edit that would make a request larger is refused: lengths of messages are 32 bits. */
 #define RECORD_REQUEST_BYTES_MAX ((uint64_t)2 << 30)
 
+/* Of the names of masked parts of a log record's body; longer ones are cut. */
+enum { REDACTED_PATH_BYTES_MAX = 1024 };
+
 /* New values of a record; what would take more stays as it is. */
 enum { RECORD_VALUES_BYTES_MAX = 64 << 20 };

@@ -33,6 +33,8 @@
 #include "src/records/attribute_edit.h"
 #include "src/records/record_match.h"
 #include "src/records/record_sampler.h"
+#include "src/records/redact_text.h"
+#include "src/records/redaction.h"
 #include "tests/complexity/message.h"
 #include "tests/complexity/work.h"
 
@@ -549,6 +551,36 @@ static void run_sampler(struct slice request)
     record_sampler_fini(&sampler);
 }
 
+/* Removes every second attribute, masks some, and says so. */
+static void run_redaction(struct slice request)
+{
+    static const char *const patterns[] = {"[02468]$"};
+    static const char *const values[] = {"v", "[0-9]"};
+    const struct redaction_settings settings = {
+        .redacts_all_types = true,
+        .ignored_key_patterns = {.count = 1, .texts = patterns},
+        .blocked_values = {.count = 2, .texts = values},
+        .has_counts = true,
+        .has_keys = true,
+    };
+    struct error error;
+    struct record_edit edit;
+    struct redaction redaction;
+    struct redaction_rules *rules = redaction_rules_create(&settings, &error);
+    assert(rules != NULL);
+    redaction_init(&redaction, rules, NULL);
+    record_edit_init(&edit, NULL);
+    struct batch *batch = batch_of(request);
+    work_begin();
+    struct batch *edited = redaction_run(&redaction, &edit, batch);
+    work_end();
+    batch_unref(edited);
+    batch_unref(batch);
+    record_edit_fini(&edit);
+    redaction_fini(&redaction);
+    redaction_rules_destroy(rules);
+}
+
 static void print(struct slice request, bool is_detailed)
 {
     struct text text;
@@ -775,6 +807,7 @@ static const struct work_stage stages[] = {
     {.name = "resource edits", .run = run_edit, .per_byte_max = 96},
     {.name = "attribute edits", .run = run_attributes, .per_byte_max = 120},
     {.name = "sampling", .run = run_sampler, .per_byte_max = 320},
+    {.name = "redaction", .run = run_redaction, .per_byte_max = 400},
     {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 150},
     {.name = "debug, detailed", .run = run_detailed_text, .per_byte_max = 470},
     {.name = "spans into the index", .run = run_span_reader, .per_byte_max = 180},

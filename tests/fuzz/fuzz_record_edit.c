@@ -13,6 +13,8 @@
 #include "src/records/attribute_edit.h"
 #include "src/records/record_match.h"
 #include "src/records/record_sampler.h"
+#include "src/records/redact_text.h"
+#include "src/records/redaction.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/random_otlp.h"
 
@@ -93,6 +95,31 @@ static void sample(struct record_edit *edit, struct batch *batch)
     }
 }
 
+static void redact(struct record_edit *edit, struct batch *batch, bool allows_all)
+{
+    static const char *const keys[] = {"a", "b"};
+    static const char *const patterns[] = {"^k", "c$"};
+    static const char *const values[] = {"a*", "[0-9]", "x"};
+    const struct redaction_settings settings = {
+        .allows_all_keys = allows_all,
+        .redacts_all_types = true,
+        .allowed_keys = {.count = 2, .texts = keys},
+        .ignored_keys = {.count = 1, .texts = keys},
+        .blocked_key_patterns = {.count = 2, .texts = patterns},
+        .blocked_values = {.count = 3, .texts = values},
+        .has_counts = true,
+        .has_keys = true,
+    };
+    struct error error;
+    struct redaction redaction;
+    struct redaction_rules *rules = redaction_rules_create(&settings, &error);
+    assert(rules != NULL);
+    redaction_init(&redaction, rules, NULL);
+    check(batch, redaction_run(&redaction, edit, batch));
+    redaction_fini(&redaction);
+    redaction_rules_destroy(rules);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct otlp_figures figures;
@@ -108,6 +135,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     batch->items = figures.items;
     record_edit_init(&edit, NULL);
     edit_attributes(&edit, batch);
+    redact(&edit, batch, false);
+    redact(&edit, batch, true);
     if (signal != METRICS)
         sample(&edit, batch);
     record_edit_fini(&edit);

@@ -68,6 +68,7 @@ extern const struct component_factory span_metrics_connector_factory;
 extern const struct component_factory memory_limiter_processor_factory;
 extern const struct component_factory probabilistic_sampler_processor_factory;
 extern const struct component_factory profile_limits_processor_factory;
+extern const struct component_factory redaction_processor_factory;
 extern const struct component_factory resource_detection_processor_factory;
 extern const struct component_factory resource_processor_factory;
 extern const struct component_factory trace_profile_join_processor_factory;
@@ -400,6 +401,7 @@ const struct component_factory *const test_components[] = {
     &memory_limiter_processor_factory,
     &probabilistic_sampler_processor_factory,
     &profile_limits_processor_factory,
+    &redaction_processor_factory,
     &resource_detection_processor_factory,
     &resource_processor_factory,
     &trace_profile_join_processor_factory,

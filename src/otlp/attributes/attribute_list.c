@@ -174,6 +174,20 @@ void attribute_list_remove_matching(struct attribute_list *list, const struct pa
     list->count = kept;
 }
 
+void attribute_list_remove_doomed(struct attribute_list *list)
+{
+    size_t before = list->count;
+    /* What comes into a gap from the end has its turn when those before it have had theirs: after
+     * this loop, the last gap first. */
+    for (size_t i = 0; i < list->count; i++)
+        if (list->items[i].is_doomed)
+            list->items[i] = list->items[--list->count];
+    for (size_t i = list->count; i-- > 0;)
+        if (list->items[i].is_doomed)
+            list->items[i] = list->items[--list->count];
+    list->has_changed |= list->count < before;
+}
+
 /* Fields of a changed KeyValue that are neither key nor value are kept. */
 static size_t other_bytes(const struct attribute *attribute, struct wire_writer *writer)
 {

@@ -19,6 +19,7 @@ struct attribute {
     struct slice value; /* encoded AnyValue */
     struct slice whole; /* the original KeyValue; no data when it is new */
     bool has_new_value;
+    bool is_doomed; /* for attribute_list_remove_doomed */
 };
 
 struct attribute_list {
@@ -55,6 +56,9 @@ void attribute_list_put(struct attribute_list *list, struct slice key, struct sl
 void attribute_list_remove(struct attribute_list *list, struct slice key);
 /* The others keep their order. */
 void attribute_list_remove_matching(struct attribute_list *list, const struct pattern *pattern);
+
+/* Removes the doomed ones, as if one after the other by attribute_list_remove, in linear time. */
+void attribute_list_remove_doomed(struct attribute_list *list);
 
 /* The size, and the bytes, as repeated field `number`. */
 size_t attribute_list_bytes(const struct attribute_list *list, unsigned number);

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* redaction: removes attributes that are not allowed, and masks what must not leave. Without
+ * allowed keys it removes every attribute. Runs on its pipeline's lane and on the lane's helper. */
+#include <assert.h>
+#include <string.h>
+#include <strings.h>
+
+#include "processors/shared/record_stage.h"
+#include "src/base/error.h"
+#include "src/config/field.h"
+#include "src/records/redact_text.h"
+#include "src/records/redaction.h"
+
+#define REDACTION_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS)
+
+struct sanitizer_config {
+    bool enabled;
+    struct config_texts attributes;
+};
+
+struct url_sanitizer_config {
+    bool enabled;
+    bool sanitize_span_name;
+    struct config_texts attributes;
+};
+
+enum { DATABASES = 7 };
+
+struct db_sanitizer_config {
+    bool sanitize_span_name;
+    struct sanitizer_config databases[DATABASES];
+};
+
+struct redaction_config {
+    bool allow_all_keys;
+    bool redact_all_types;
+    struct config_texts allowed_keys;
+    struct config_texts blocked_key_patterns;
+    struct config_texts ignored_keys;
+    struct config_texts ignored_key_patterns;
+    struct config_texts blocked_values;
+    struct config_texts allowed_values;
+    const char *hash_function;
+    const char *hmac_key;
+    const char *summary;
+    struct url_sanitizer_config url_sanitizer;
+    struct db_sanitizer_config db_sanitizer;
+};
+
+#define MISSING "Not supported: only false is accepted."
+
+static const struct config_field sanitizer_fields[] = {
+    CONFIG_BOOL(struct sanitizer_config, enabled, "enabled", "false", MISSING),
+    CONFIG_TEXTS(struct sanitizer_config, attributes, "attributes", NULL, "Without effect."),
+    CONFIG_END,
+};
+
+static const struct config_field url_sanitizer_fields[] = {
+    CONFIG_BOOL(struct url_sanitizer_config, enabled, "enabled", "false", MISSING),
+    CONFIG_TEXTS(struct url_sanitizer_config, attributes, "attributes", NULL, "Without effect."),
+    CONFIG_BOOL(struct url_sanitizer_config, sanitize_span_name, "sanitize_span_name", "true",
+                "Without effect."),
+    CONFIG_END,
+};
+
+static const char *const databases[DATABASES] = {"sql",   "redis",      "valkey", "memcached",
+                                                 "mongo", "opensearch", "es"};
+#define DATABASE(place, name)                                                                      \
+    CONFIG_SECTION(struct db_sanitizer_config, databases[place], struct sanitizer_config, name,    \
+                   sanitizer_fields, NULL, "Not supported.")
+static const struct config_field db_sanitizer_fields[] = {
+    DATABASE(0, "sql"),
+    DATABASE(1, "redis"),
+    DATABASE(2, "valkey"),
+    DATABASE(3, "memcached"),
+    DATABASE(4, "mongo"),
+    DATABASE(5, "opensearch"),
+    DATABASE(6, "es"),
+    CONFIG_BOOL(struct db_sanitizer_config, sanitize_span_name, "sanitize_span_name", "true",
+                "Without effect."),
+    CONFIG_END,
+};
+
+#define OWNER struct redaction_config
+static const struct config_field redaction_fields[] = {
+    CONFIG_BOOL(OWNER, allow_all_keys, "allow_all_keys", "false",
+                "Keep attributes whatever their key is; allowed_keys has no effect."),
+    CONFIG_TEXTS(OWNER, allowed_keys, "allowed_keys", NULL,
+                 "Keys of the attributes that are kept; all others are removed."),
+    CONFIG_TEXTS(OWNER, blocked_key_patterns, "blocked_key_patterns", NULL,
+                 "Regular expressions (RE2): values of matching keys are masked as a whole."),
+    CONFIG_TEXTS(OWNER, ignored_keys, "ignored_keys", NULL,
+                 "Keys of the attributes that stay as they are."),
+    CONFIG_TEXTS(OWNER, ignored_key_patterns, "ignored_key_patterns", NULL,
+                 "Regular expressions (RE2): attributes with matching keys stay as they are."),
+    CONFIG_TEXTS(OWNER, blocked_values, "blocked_values", NULL,
+                 "Regular expressions (RE2), applied in order: what matches in a value is masked."),
+    CONFIG_TEXTS(OWNER, allowed_values, "allowed_values", NULL,
+                 "Regular expressions (RE2): values that match are not masked."),
+    CONFIG_BOOL(OWNER, redact_all_types, "redact_all_types", "false",
+                "Check values of attributes that are no strings, too; masked ones become strings."),
+    CONFIG_TEXT(
+        OWNER, hash_function, "hash_function", "",
+        "What masks: nothing (\"****\"), sha1, sha3, md5, hmac-sha256 or hmac-sha512 (lower-"
+        "case hex)."),
+    CONFIG_SECRET(OWNER, hmac_key, "hmac_key",
+                  "The key of hmac-sha256 (at least 32 bytes) and hmac-sha512 (at least 64)."),
+    CONFIG_TEXT(OWNER, summary, "summary", "",
+                "debug: attributes redaction.* say which keys were changed and how many; info: how "
+                "many; anything else: none."),
+    CONFIG_SECTION(OWNER, url_sanitizer, struct url_sanitizer_config, "url_sanitizer",
+                   url_sanitizer_fields, NULL, "Not supported."),
+    CONFIG_SECTION(OWNER, db_sanitizer, struct db_sanitizer_config, "db_sanitizer",
+                   db_sanitizer_fields, NULL, "Not supported."),
+    CONFIG_END,
+};
+
+static const struct counter_row redaction_counters[] = {
+    RECORD_STAGE_ROWS(REDACTION_SIGNALS),
+    COUNTER_END,
+};
+
+struct redaction_processor {
+    struct record_stage stage;
+    struct redaction_rules *rules;
+    bool has_redactions;
+    struct redaction redactions[RECORD_STAGE_EDITORS];
+};
+
+extern const struct component_factory redaction_processor_factory;
+
+static struct redaction_processor *redaction_processor_of(struct component *component)
+{
+    assert(component->factory == &redaction_processor_factory);
+    return (struct redaction_processor *)component;
+}
+
+/* REDACTION_HASHES: there is no such function. */
+static enum redaction_hash hash_of(const char *name)
+{
+    static const char *const names[REDACTION_HASHES] = {"",    "sha1",        "sha3",
+                                                        "md5", "hmac-sha256", "hmac-sha512"};
+    enum redaction_hash hash = REDACT_STARS;
+    while (hash < REDACTION_HASHES && strcasecmp(names[hash], name) != 0)
+        hash++;
+    return hash;
+}
+
+static bool check_sanitizers(const struct redaction_config *config, struct error *error)
+{
+    if (config->url_sanitizer.enabled)
+        return error_set(error, "url_sanitizer is not supported: use blocked_values with regular "
+                                "expressions for the parts of URLs to mask") ||
+               error_unsupported(error) || error_at(error, "enabled") ||
+               error_at(error, "url_sanitizer");
+    for (size_t i = 0; i < DATABASES; i++)
+        if (config->db_sanitizer.databases[i].enabled)
+            return error_set(error, "db_sanitizer is not supported: use blocked_key_patterns or "
+                                    "blocked_values to mask statements, or remove them with the "
+                                    "attributes processor") ||
+                   error_unsupported(error) || error_at(error, "enabled") ||
+                   error_at(error, databases[i]) || error_at(error, "db_sanitizer");
+    return true;
+}
+
+static bool redaction_check(const void *section, struct error *error)
+{
+    enum { KEY_BYTES_MIN = 32 };
+    const struct redaction_config *config = section;
+    enum redaction_hash hash = hash_of(config->hash_function);
+    if (hash == REDACTION_HASHES)
+        return error_set(error,
+                         "unknown HashFunction %s, allowed functions are sha1, sha3, md5, "
+                         "hmac-sha256 and hmac-sha512",
+                         config->hash_function) ||
+               error_at(error, "hash_function");
+    if (hash == REDACT_HMAC_SHA256 || hash == REDACT_HMAC_SHA512) {
+        const char *name = hash == REDACT_HMAC_SHA256 ? "hmac-sha256" : "hmac-sha512";
+        size_t least = hash == REDACT_HMAC_SHA256 ? KEY_BYTES_MIN : 2 * KEY_BYTES_MIN;
+        size_t size = strlen(config->hmac_key);
+        if (size == 0)
+            return error_set(error, "hmac_key must not be empty when hash_function is \"%s\"",
+                             name) ||
+                   error_at(error, "hmac_key");
+        if (size < least)
+            return error_set(error,
+                             "hmac_key must be at least %zu bytes long for \"%s\", got %zu bytes",
+                             least, name, size) ||
+                   error_at(error, "hmac_key");
+    }
+    return check_sanitizers(config, error);
+}
+
+static struct batch *run(void *editor, struct record_edit *edit, struct batch *batch)
+{
+    return redaction_run(editor, edit, batch);
+}
+
+static bool redaction_create(struct component *component, struct error *error)
+{
+    struct redaction_processor *self = redaction_processor_of(component);
+    const struct redaction_config *config = component->config;
+    bool is_debug = strcmp(config->summary, "debug") == 0;
+    const struct redaction_settings settings = {
+        .allows_all_keys = config->allow_all_keys,
+        .redacts_all_types = config->redact_all_types,
+        .allowed_keys = config->allowed_keys,
+        .ignored_keys = config->ignored_keys,
+        .ignored_key_patterns = config->ignored_key_patterns,
+        .blocked_key_patterns = config->blocked_key_patterns,
+        .blocked_values = config->blocked_values,
+        .allowed_values = config->allowed_values,
+        .hash = hash_of(config->hash_function),
+        .hmac_key = slice_of_text(config->hmac_key),
+        .has_counts = is_debug || strcmp(config->summary, "info") == 0,
+        .has_keys = is_debug,
+    };
+    self->rules = redaction_rules_create(&settings, error);
+    if (self->rules == NULL)
+        return false;
+    for (size_t i = 0; i < RECORD_STAGE_EDITORS; i++)
+        redaction_init(&self->redactions[i], self->rules, component->budget);
+    self->has_redactions = true;
+    record_stage_init(&self->stage, run, &self->redactions[0], &self->redactions[1]);
+    return true;
+}
+
+static void redaction_destroy(struct component *component)
+{
+    struct redaction_processor *self = redaction_processor_of(component);
+    record_stage_destroy(component);
+    for (size_t i = 0; self->has_redactions && i < RECORD_STAGE_EDITORS; i++)
+        redaction_fini(&self->redactions[i]);
+    redaction_rules_destroy(self->rules);
+}
+
+const struct component_factory redaction_processor_factory = {
+    .type = "redaction",
+    .kind = PROCESSOR,
+    .stability = "beta",
+    .signals = REDACTION_SIGNALS,
+    .instance_size = sizeof(struct redaction_processor),
+    .config_size = sizeof(struct redaction_config),
+    .fields = redaction_fields,
+    .counters_size = sizeof(struct record_stage_counters),
+    .counters = redaction_counters,
+    .check = redaction_check,
+    .create = redaction_create,
+    .consume = record_stage_consume,
+    .stop = record_stage_stop,
+    .destroy = redaction_destroy,
+};

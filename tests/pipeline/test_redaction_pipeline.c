@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The redaction processor, from YAML to JSON: which attributes go, which values are masked and how,
+ * what of a body, and the summary. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "tests/support/record_case.h"
+
+#define K64                "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"
+#define TEXT(key, value)   "{\"key\":\"" key "\",\"value\":{\"stringValue\":\"" value "\"}}"
+#define NUMBER(key, value) "{\"key\":\"" key "\",\"value\":{\"intValue\":\"" value "\"}}"
+#define MAP(entries)       "{\"kvlistValue\":{\"values\":[" entries "]}}"
+#define LIST(values)       "{\"arrayValue\":{\"values\":[" values "]}}"
+#define LOG(rest)                                                                                  \
+    "{\"resourceLogs\":[{\"resource\":{},\"scopeLogs\":[{\"scope\":{},\"logRecords\":[{" rest      \
+    "}]}]}]}"
+#define IN_LOG(attributes) LOG("\"body\":{},\"attributes\":[" attributes "]")
+
+/* By default nothing may stay, wherever attributes are. */
+static void every_attribute_goes_unless_it_is_allowed(void **state)
+{
+    (void)state;
+#define TRACE(r, s, a, e)                                                                          \
+    "{\"resourceSpans\":[{\"resource\":{" r "},\"scopeSpans\":[{\"scope\":{\"name\":\"s\"" s       \
+    "},\"spans\":[{\"name\":\"n\"" a ",\"events\":[{\"name\":\"e\"" e "},{}],\"links\":[{"         \
+    "\"attributes\":[" TEXT("link", "1") "]}],\"status\":{}}]}]}]}"
+#define GONE(key) ",\"attributes\":[" TEXT(key, "1") "," TEXT("b", "2") "]"
+    record_compare("redaction", "{}", TRACES,
+                   TRACE("\"attributes\":[" TEXT("r", "1") "]", GONE("s"), GONE("a"), GONE("e")),
+                   TRACE("", "", "", ""));
+#define KEPT ",\"attributes\":[" TEXT("b", "2") "]"
+    record_compare("redaction", "{allowed_keys: [b]}", TRACES,
+                   TRACE("\"attributes\":[" TEXT("r", "1") "]", GONE("s"), GONE("a"), GONE("e")),
+                   TRACE("", KEPT, KEPT, KEPT));
+    record_compare(
+        "redaction", "{}", METRICS,
+        "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[" TEXT(
+            "a", "1") "]},\"scopeMetrics\":[{\"scope\":{},\"metrics\":[{\"name\":\"m\",\"sum\":{"
+                      "\"dataPoints\":[{"
+                      "\"attributes\":[" TEXT(
+                          "a", "1") "],\"asInt\":\"1\"}]}},{\"name\":\"h\",\"histogram\":{"
+                                    "\"dataPoints\":[{\"attributes\":[" TEXT(
+                                        "a", "1") "],\"count\":\"1\"}]}}]}]}]}",
+        "{\"resourceMetrics\":[{\"resource\":{},\"scopeMetrics\":[{\"scope\":{},\"metrics\":[{"
+        "\"name\":\"m\",\"sum\":{\"dataPoints\":[{\"asInt\":\"1\"}]}},{\"name\":\"h\","
+        "\"histogram\":{\"dataPoints\":[{\"count\":\"1\"}]}}]}]}]}");
+}
+
+/* As in Go's map: the last one moves into each gap, in turn. */
+static void removed_attributes_are_replaced_from_the_end(void **state)
+{
+    (void)state;
+    record_compare("redaction", "{allowed_keys: [b, d, g]}", LOGS,
+                   IN_LOG(TEXT("a", "") "," TEXT("b", "") "," TEXT("c", "") "," TEXT(
+                       "d", "") "," TEXT("e", "") "," TEXT("f", "") "," TEXT("g", "")),
+                   IN_LOG(TEXT("g", "") "," TEXT("b", "") "," TEXT("d", "")));
+    record_compare("redaction", "{allowed_keys: [b, c]}", LOGS,
+                   IN_LOG(TEXT("a", "") "," TEXT("b", "") "," TEXT("c", "") "," TEXT("x", "")),
+                   IN_LOG(TEXT("c", "") "," TEXT("b", "")));
+}
+
+static void values_are_masked(void **state)
+{
+    static const struct {
+        const char *section;
+        const char *before;
+        const char *after;
+    } rows[] = {
+        {"blocked_values: [\"4[0-9]{3}\"]", TEXT("a", "x 4111 y 4222"), TEXT("a", "x **** y ****")},
+        {"blocked_values: [\"4[0-9]{3}\", \"x\"]", TEXT("a", "x4111"), TEXT("a", "********")},
+        {"blocked_values: [x]", TEXT("a", "none"), TEXT("a", "none")},
+        {"blocked_values: [\"1\"]", NUMBER("a", "11"), NUMBER("a", "11")},
+        {"blocked_values: [\"1\"], redact_all_types: true", NUMBER("a", "11"),
+         TEXT("a", "********")},
+        {"blocked_values: [\"4\"], allowed_values: [\"^ok\"]",
+         TEXT("a", "ok 4") "," TEXT("b", "no 4"), TEXT("a", "ok 4") "," TEXT("b", "no ****")},
+        {"blocked_key_patterns: [\"^pass\"]", TEXT("password", "a\\nb") "," TEXT("a", "b"),
+         TEXT("password", "****\\n****") "," TEXT("a", "b")},
+        {"blocked_key_patterns: [\"^pass\"]", NUMBER("password", "5"), TEXT("password", "****")},
+        {"blocked_values: [\".\"], ignored_keys: [a], ignored_key_patterns: [\"^ig\"]",
+         TEXT("a", "x") "," TEXT("ignored", "x") "," TEXT("b", "x"),
+         TEXT("a", "x") "," TEXT("ignored", "x") "," TEXT("b", "****")},
+        {"blocked_values: [\"abc\"], hash_function: sha1", TEXT("a", "x abc"),
+         TEXT("a", "x a9993e364706816aba3e25717850c26c9cd0d89d")},
+        {"blocked_values: [\"abc\"], hash_function: SHA3", TEXT("a", "abc"),
+         TEXT("a", "3a985da74fe225b2045c172d6bd390bd855f086e3e9d525b46bfe24511431532")},
+        {"blocked_values: [\"abc\"], hash_function: md5", TEXT("a", "abc"),
+         TEXT("a", "900150983cd24fb0d6963f7d28e17f72")},
+        {"blocked_values: [\"abc\"], hash_function: hmac-sha256, hmac_key: " K64, TEXT("a", "abc"),
+         TEXT("a", "ae0c0e4a2340cf50185eb46aaa8723f4769153661612e212fb0d1fa3170c6202")},
+        {"blocked_values: [\"abc\"], hash_function: hmac-sha512, hmac_key: " K64, TEXT("a", "abc"),
+         TEXT("a", "22be598dd2e4425a27eaf71925dc97ec2feb2274e363300211c16d741451004d"
+                   "6888b3234fefe88410b1d50e645f6661ec931978fa3399d9c7fdf0aa905b9ac3")},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char section[512];
+        char input[1024];
+        char expected[1024];
+        snprintf(section, sizeof(section), "{allow_all_keys: true, %s}", rows[i].section);
+        snprintf(input, sizeof(input), IN_LOG("%s"), rows[i].before);
+        snprintf(expected, sizeof(expected), IN_LOG("%s"), rows[i].after);
+        record_compare("redaction", section, LOGS, input, expected);
+    }
+    /* Go's rule: an empty match right after another is none. */
+    record_compare("redaction", "{allow_all_keys: true, blocked_values: [\"x*\"]}", LOGS,
+                   LOG("\"body\":{\"stringValue\":\"axb\"}"),
+                   LOG("\"body\":{\"stringValue\":\"****a****b****\"}"));
+}
+
+static void a_summary_says_what_was_done(void **state)
+{
+    static const struct {
+        const char *summary;
+        const char *after;
+    } rows[] = {
+        {"silent", ""},
+        {"info", "," NUMBER("redaction.redacted.count", "2") "," NUMBER(
+                     "redaction.masked.count",
+                     "2") "," NUMBER("redaction.allowed.count",
+                                     "1") "," NUMBER("redaction.ignored.count", "1")},
+        {"debug",
+         "," TEXT("redaction.redacted.keys", "x,y") "," NUMBER(
+             "redaction.redacted.count",
+             "2") "," TEXT("redaction.masked.keys",
+                           "m,p") "," NUMBER("redaction.masked.count",
+                                             "2") "," TEXT("redaction.allowed.keys",
+                                                           "a") "," NUMBER("redaction.allowed."
+                                                                           "count",
+                                                                           "1") "," NUMBER("redacti"
+                                                                                           "on."
+                                                                                           "ignored"
+                                                                                           ".count",
+                                                                                           "1")},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char section[512];
+        char expected[2048];
+        snprintf(section, sizeof(section),
+                 "{allowed_keys: [a, m, p], ignored_keys: [i], blocked_values: [\"4\"], "
+                 "allowed_values: [ok], blocked_key_patterns: [p], summary: %s}",
+                 rows[i].summary);
+        snprintf(expected, sizeof(expected),
+                 IN_LOG(TEXT("i", "4") "," TEXT("p", "****") "," TEXT("a", "ok4") "," TEXT(
+                     "m", "x****") "%s"),
+                 rows[i].after);
+        record_compare("redaction", section, LOGS,
+                       IN_LOG(TEXT("i", "4") "," TEXT("y", "1") "," TEXT("a", "ok4") "," TEXT(
+                           "x", "") "," TEXT("m", "x4") "," TEXT("p", "1")),
+                       expected);
+    }
+    /* An earlier one is added to. */
+    record_compare("redaction", "{allowed_keys: [m], blocked_values: [\"4\"], summary: debug}",
+                   LOGS,
+                   IN_LOG(TEXT("m", "4") "," TEXT("redaction.masked.keys",
+                                                  "z,b") "," NUMBER("redaction.masked.count", "2")),
+                   IN_LOG(TEXT("m", "****") "," TEXT("redaction.masked.keys", "b,m,z") "," NUMBER(
+                       "redaction.masked.count", "3")));
+}
+
+static void bodies_are_redacted_in_depth(void **state)
+{
+    static const struct {
+        const char *section;
+        const char *before;
+        const char *after;
+        const char *summary;
+    } rows[] = {
+        {"blocked_values: [\"4+\"]", "{\"stringValue\":\"a 44\"}", "{\"stringValue\":\"a ****\"}",
+         TEXT("redaction.body.masked.keys", "body") "," NUMBER("redaction.body.masked.count", "1")},
+        {"blocked_values: [\"4+\"]", "{\"intValue\":\"44\"}", "{\"stringValue\":\"****\"}",
+         TEXT("redaction.body.masked.keys", "body") "," NUMBER("redaction.body.masked.count", "1")},
+        {"blocked_values: [\"4+\"], allowed_values: [a]", "{\"stringValue\":\"a 44\"}",
+         "{\"stringValue\":\"a 44\"}", ""},
+        {"blocked_values: [\"4+\"], blocked_key_patterns: [p]",
+         MAP(TEXT("k", "x4") "," TEXT("p", "1") ",{\"key\":\"l\",\"value\":" LIST(
+             "{\"stringValue\":\"4\"}," MAP(NUMBER("n", "4") "," TEXT("fine", "y"))) "}"),
+         MAP(TEXT("k", "x****") "," TEXT("p", "****") ",{\"key\":\"l\",\"value\":" LIST(
+             "{\"stringValue\":\"****\"}," MAP(TEXT("n", "****") "," TEXT("fine", "y"))) "}"),
+         TEXT("redaction.body.masked.keys",
+              "k,l.[0],l.[1].n,p") "," NUMBER("redaction.body.masked.count", "4")},
+        {"blocked_values: [x], ignored_keys: [i]", LIST(MAP(TEXT("i", "x") "," TEXT("b", "x"))),
+         LIST(MAP(TEXT("i", "x") "," TEXT("b", "****"))),
+         TEXT("redaction.body.masked.keys", "[0].b") "," NUMBER(
+             "redaction.body.masked.count", "1") "," NUMBER("redaction.body.ignored.count", "1")},
+        {"blocked_values: [\"^$\"]", "{}", "{\"stringValue\":\"****\"}",
+         TEXT("redaction.body.masked.keys", "body") "," NUMBER("redaction.body.masked.count", "1")},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (int is_late = 0; is_late < 2; is_late++) {
+            /* The body may come before the attributes or after them. */
+            char section[512];
+            char input[2048];
+            char expected[2048];
+            const char *comma = rows[i].summary[0] != '\0' ? "," : "";
+            snprintf(section, sizeof(section), "{allow_all_keys: true, summary: debug, %s}",
+                     rows[i].section);
+            snprintf(input, sizeof(input),
+                     is_late ? LOG("\"attributes\":[" TEXT("k", "v") "],\"body\":%s")
+                             : LOG("\"body\":%s,\"attributes\":[" TEXT("k", "v") "]"),
+                     rows[i].before);
+            snprintf(expected, sizeof(expected),
+                     LOG("\"body\":%s,\"attributes\":[" TEXT("k", "v") "%s%s]"), rows[i].after,
+                     comma, rows[i].summary);
+            record_compare("redaction", section, LOGS, input, expected);
+        }
+    record_compare(
+        "redaction", "{allowed_keys: [a, m]}", LOGS,
+        LOG("\"body\":" MAP(TEXT("a", "1") "," TEXT(
+            "gone", "2") ",{\"key\":\"m\","
+                         "\"value\":" MAP(TEXT("gone", "3") "," TEXT("a", "4")) "}")),
+        LOG("\"body\":" MAP(TEXT("a", "1") ",{\"key\":\"m\",\"value\":" MAP(TEXT("a", "4")) "}")));
+}
+
+static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
+{
+    static const struct {
+        const char *section;
+        const char *expected;
+    } rows[] = {
+        {"{blocked_values: [a, (]}", "blocked_values::1: error creating a redaction processor: "
+                                     "failed to process block list: error compiling regex"},
+        {"{allowed_values: [(]}", "allowed_values::0: error creating a redaction processor: failed "
+                                  "to process allow list"},
+        {"{ignored_key_patterns: [(]}", "failed to process ignore keys list"},
+        {"{blocked_key_patterns: [(]}", "failed to process block keys list"},
+        {"{hash_function: sha2}",
+         "hash_function: unknown HashFunction sha2, allowed functions are sha1, sha3, md5, "
+         "hmac-sha256 and hmac-sha512"},
+        {"{hash_function: hmac-sha256}",
+         "hmac_key: hmac_key must not be empty when hash_function is \"hmac-sha256\""},
+        {"{hash_function: hmac-sha512, hmac_key: kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk}",
+         "hmac_key must be at least 64 bytes long for \"hmac-sha512\", got 32 bytes"},
+        {"{url_sanitizer: {enabled: true}}", "url_sanitizer::enabled: url_sanitizer is not"},
+        {"{db_sanitizer: {redis: {enabled: true}}}",
+         "db_sanitizer::redis::enabled: db_sanitizer is not supported"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        record_refused("redaction", rows[i].section, LOGS, rows[i].expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_attribute_goes_unless_it_is_allowed),
+        cmocka_unit_test(removed_attributes_are_replaced_from_the_end),
+        cmocka_unit_test(values_are_masked),
+        cmocka_unit_test(a_summary_says_what_was_done),
+        cmocka_unit_test(bodies_are_redacted_in_depth),
+        cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
