@@ -217,25 +217,40 @@ static bool visit_message(struct record_edit *edit, const struct record_visitor 
     return true;
 }
 
-struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
-                              const struct record_visitor *visitor)
+bool record_edit_begin(struct record_edit *edit, struct batch *batch)
 {
-    struct wire_field field;
     assert(batch->signal != PROFILES);
     edit->batch = batch;
     edit->dropped = 0;
     edit->may_exceed = batch->is_acknowledged;
     edit->has_failed = false;
     edit->missed_bytes = 0;
-    if (batch->bytes == 0)
-        return batch_ref(batch);
     if (batch->parts_count > 1 && !edit->may_exceed &&
         !budget_has_room(edit->budget, batch->bytes)) {
         edit->missed_bytes = 2 * batch->bytes;
         edit->has_failed = true;
-        return NULL;
+        return false;
     }
-    edit->whole = batch_in_one_part(batch, edit->budget);
+    if (batch->bytes > 0)
+        edit->whole = batch_in_one_part(batch, edit->budget);
+    return true;
+}
+
+void record_edit_end(struct record_edit *edit)
+{
+    splice_list_forget(&edit->splices);
+    batch_unref(edit->whole);
+    edit->whole = NULL;
+}
+
+struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
+                              const struct record_visitor *visitor)
+{
+    struct wire_field field;
+    if (!record_edit_begin(edit, batch))
+        return NULL;
+    if (batch->bytes == 0)
+        return batch_ref(batch);
     struct wire_reader reader = wire_reader_of(edit->whole->parts[0].bytes);
     while (!edit->has_failed && wire_next_field(&reader, &field))
         if (field.number == RECORDS_RESOURCES)
@@ -249,9 +264,7 @@ struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
         assert(edit->dropped <= edited->items);
         edited->items -= edit->dropped;
     }
-    splice_list_forget(&edit->splices);
-    batch_unref(edit->whole);
-    edit->whole = NULL;
+    record_edit_end(edit);
     return edited;
 }
 

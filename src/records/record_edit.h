@@ -64,6 +64,10 @@ void record_edit_fini(struct record_edit *edit);
  * for the changes. */
 struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
                               const struct record_visitor *visitor);
+/* For edits that write all of the request anew: begin gives `whole` (unless the batch is empty),
+ * end takes it back. False: the budget has no room. */
+bool record_edit_begin(struct record_edit *edit, struct batch *batch);
+void record_edit_end(struct record_edit *edit);
 /* True when the refused edit takes more than the whole budget. */
 bool record_edit_never_fits(const struct record_edit *edit);
 

@@ -31,6 +31,7 @@
 #include "src/pipeline/partition.h"
 #include "src/prometheus/exposition.h"
 #include "src/records/attribute_edit.h"
+#include "src/records/group_by_attributes.h"
 #include "src/records/record_match.h"
 #include "src/records/record_sampler.h"
 #include "src/records/redact_text.h"
@@ -581,6 +582,24 @@ static void run_redaction(struct slice request)
     redaction_rules_destroy(rules);
 }
 
+static void run_grouping(struct slice request)
+{
+    const struct slice keys[] = {slice_of_text("k000001"), slice_of_text("k000003")};
+    struct record_edit edit;
+    struct attribute_grouper grouper;
+    attribute_grouper_init(&grouper, keys, 2, NULL);
+    record_edit_init(&edit, NULL);
+    struct batch *batch = batch_of(request);
+    work_begin();
+    struct batch *edited = attribute_grouper_run(&grouper, &edit, batch);
+    work_end();
+    work_produced(edited->bytes);
+    batch_unref(edited);
+    batch_unref(batch);
+    record_edit_fini(&edit);
+    attribute_grouper_fini(&grouper);
+}
+
 static void print(struct slice request, bool is_detailed)
 {
     struct text text;
@@ -808,6 +827,7 @@ static const struct work_stage stages[] = {
     {.name = "attribute edits", .run = run_attributes, .per_byte_max = 120},
     {.name = "sampling", .run = run_sampler, .per_byte_max = 320},
     {.name = "redaction", .run = run_redaction, .per_byte_max = 400},
+    {.name = "grouping by attributes", .run = run_grouping, .per_byte_max = 600},
     {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 150},
     {.name = "debug, detailed", .run = run_detailed_text, .per_byte_max = 470},
     {.name = "spans into the index", .run = run_span_reader, .per_byte_max = 180},

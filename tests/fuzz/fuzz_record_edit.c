@@ -11,6 +11,7 @@
 #include "src/otlp/attributes/attribute_actions.h"
 #include "src/otlp/check.h"
 #include "src/records/attribute_edit.h"
+#include "src/records/group_by_attributes.h"
 #include "src/records/record_match.h"
 #include "src/records/record_sampler.h"
 #include "src/records/redact_text.h"
@@ -120,6 +121,18 @@ static void redact(struct record_edit *edit, struct batch *batch, bool allows_al
     redaction_rules_destroy(rules);
 }
 
+static void group(struct record_edit *edit, struct batch *batch)
+{
+    const struct slice keys[] = {slice_of_text("a"), slice_of_text("b")};
+    struct attribute_grouper grouper;
+    attribute_grouper_init(&grouper, keys, 2, NULL);
+    struct batch *edited = attribute_grouper_run(&grouper, edit, batch);
+    /* Of several kinds of data in one metric the last counts. */
+    assert(batch->signal == METRICS || edited->items == batch->items);
+    check(batch, edited);
+    attribute_grouper_fini(&grouper);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct otlp_figures figures;
@@ -137,6 +150,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     edit_attributes(&edit, batch);
     redact(&edit, batch, false);
     redact(&edit, batch, true);
+    group(&edit, batch);
     if (signal != METRICS)
         sample(&edit, batch);
     record_edit_fini(&edit);

@@ -180,6 +180,13 @@ MUTANTS = [
     Mutant("redaction: events are redacted, too", "src/records/redaction.c",
            "if (field.number == SPAN_EVENTS)", "if (field.number == SPAN_EVENTS && list->count > 0)",
            ("test_redaction_pipeline",)),
+    # groupbyattrs
+    Mutant("groupbyattrs: the order of attributes does not matter", "src/records/identity.c",
+           "    if (count > 1)\n        qsort", "    if (count > SIZE_MAX - 1)\n        qsort",
+           ("test_groupbyattrs_pipeline",)),
+    Mutant("groupbyattrs: the resource keeps its own value for the next record", "src/records/group_by_attributes.c",
+           "            *own = before[i];", "            own->has_new_value = before[i].has_new_value;",
+           ("test_groupbyattrs_pipeline",)),
     # Authentication
     Mutant("basicauth: a wrong password is wrong", "extensions/basicauth_extension.c",
            "return is_right ? AUTH_GRANTED : AUTH_DENIED;", "return AUTH_GRANTED;",
