@@ -116,7 +116,7 @@ static const char *const clouds[] = {
     "ec2",
     "ecs",
     "eks",
-    "elasticbeanstalk",
+    "elastic_beanstalk", /* its section is elasticbeanstalk */
     "gcp",
     "heroku",
     "hetzner",

@@ -157,6 +157,7 @@ static void what_cannot_be_done_stops_the_start(void **state)
         "processors: {resource_detection: {detectors: []}}\n" DIRECT DETECTION,
         "processors: {resource_detection: {detectors: [env, consul]}}\n" DIRECT DETECTION,
         "processors: {resource_detection: {detectors: [none]}}\n" DIRECT DETECTION,
+        "processors: {resource_detection: {detectors: [elasticbeanstalk]}}\n" DIRECT DETECTION,
         "processors: {resource_detection: {system: {hostname_sources: [os, x]}}}\n" DIRECT
             DETECTION,
     };
