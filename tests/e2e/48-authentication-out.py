@@ -11,6 +11,7 @@ import tempfile
 import urllib.parse
 
 import grpc
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from support import case, certificates, client, otlp, process, profiles
 from support.grpc_sink import GrpcSink
@@ -34,7 +35,7 @@ SETTER = """
     - {action: upsert, key: X-Scope-OrgID, from_context: X-Scope-OrgID, default_value: nobody}
     - {action: insert, key: X-Own, value: mine}
     - {action: update, key: X-Own, value: changed}
-    - {action: delete, key: X-Gone}
+    - {action: delete, key: X-Gone, value: none}
 """
 
 
@@ -65,6 +66,11 @@ def post(port, *tenants):
         return response.status, response.read().decode(errors="replace")
     finally:
         connection.close()
+
+
+def spans_in(payload):
+    groups = ExportTraceServiceRequest.FromString(payload).resource_spans
+    return sum(len(scope.spans) for group in groups for scope in group.scope_spans)
 
 
 class HeadersSetter(case.Case):
@@ -111,7 +117,7 @@ class HeadersSetter(case.Case):
                 for tenant in ("one", "two", "one"):
                     self.assertEqual(post(self.http, tenant)[0], 200)
                 requests = back_end.wait(
-                    lambda all: sum(len(one.payload) for one in all) == 3 * len(SPANS)
+                    lambda all: sum(spans_in(one.payload) for one in all) == 3 * spans_in(SPANS)
                 )
                 self.assertEqual({one.headers["x-scope-orgid"] for one in requests}, found)
 
