@@ -121,6 +121,22 @@ class HeadersSetter(case.Case):
                 )
                 self.assertEqual({one.headers["x-scope-orgid"] for one in requests}, found)
 
+    def test_who_has_logged_in_is_passed_on(self):
+        back_end = self.sink()
+        text = config(
+            port := free_port(),
+            "  basicauth: {htpasswd: {inline: 'ann:secret'}}\n  headers_setter: {headers: [{action: "
+            "upsert, key: X-User, from_attribute: username}]}\n",
+            "basicauth, headers_setter",
+            f"otlphttp: {{endpoint: '{back_end.url}', {DIRECT}, auth: "
+            "{authenticator: headers_setter}}",
+        ).replace(", include_metadata: true", ", auth: {authenticator: basicauth}")
+        self.daemon(text)
+        login = "Basic " + base64.b64encode(b"ann:secret").decode()
+        headers = {"Content-Type": client.PROTOBUF, "Authorization": login}
+        self.assertEqual(client.request(port, "POST", "/v1/traces", SPANS, headers).status, 200)
+        self.assertEqual(back_end.requests[0].headers["x-user"], "ann")
+
     def test_grpc_calls_have_them_in_cleartext_too(self):
         back_end = GrpcSink(free_port())
         self.addCleanup(back_end.close)
