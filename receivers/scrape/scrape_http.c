@@ -2,6 +2,7 @@
 /* Client settings of what is scraped. Runs on the lane of the receiver. */
 #include "receivers/scrape/scrape_http.h"
 
+#include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/fileops.h"
 #include "src/base/secret.h"
@@ -9,7 +10,7 @@
 
 #include <string.h>
 
-enum { HEADER_FILE_BYTES_MAX = 8192 };
+enum { HEADER_FILE_BYTES_MAX = 8192, BODY_BYTES_FIRST = 16 * 1024 };
 
 void scrape_http_add_header(struct scrape_http *http, const char *name, const char *value)
 {
@@ -130,4 +131,25 @@ void scrape_http_fill(struct scrape_http *http, struct http_client_settings *set
         .is_get = true,
         .forbids_redirects = !http->config->follow_redirects,
     };
+}
+
+bool scrape_body_append(struct buffer **body, struct budget *budget, struct slice bytes)
+{
+    size_t size = *body != NULL ? (*body)->size : 0;
+    size_t needed = size + bytes.size;
+    if (*body == NULL) {
+        *body = buffer_try_create(budget,
+                                  needed > BODY_BYTES_FIRST ? needed : (size_t)BODY_BYTES_FIRST);
+        if (*body == NULL)
+            return false;
+    } else if (needed > (*body)->capacity) {
+        size_t capacity = (*body)->capacity * 2;
+        struct buffer *grown = buffer_try_grow(*body, capacity > needed ? capacity : needed);
+        if (grown == NULL)
+            return false;
+        *body = grown;
+    }
+    memcpy((*body)->data + size, bytes.data, bytes.size);
+    (*body)->size = needed;
+    return true;
 }

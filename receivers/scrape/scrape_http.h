@@ -9,8 +9,11 @@
 
 #include "receivers/scrape/scrape_config.h"
 #include "receivers/scrape/scrape_login.h"
+#include "src/base/slice.h"
 #include "src/config/shared/tls_config.h"
 
+struct budget;
+struct buffer;
 struct error;
 struct http_client_settings;
 
@@ -36,3 +39,7 @@ void scrape_http_add_header(struct scrape_http *http, const char *name, const ch
 /* Sets everything but lane, url, timeout_ns; headers, if more of them are needed, are the
  * caller's to replace. Borrows http. */
 void scrape_http_fill(struct scrape_http *http, struct http_client_settings *settings);
+
+/* Appends bytes to the body of a response, which grows; *body is NULL at first. False: the budget
+ * has no room; the body is as it was. */
+bool scrape_body_append(struct buffer **body, struct budget *budget, struct slice bytes);

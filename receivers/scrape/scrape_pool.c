@@ -16,7 +16,6 @@
 #include "src/core/component.h"
 #include "src/net/client/http_client.h"
 
-enum { BODY_BYTES_FIRST = 16 * 1024 };
 #define TURN_NS ((uint64_t)1 * NS_PER_MS) /* between parts of a list */
 
 /* Scrapes */
@@ -265,23 +264,9 @@ static bool take_body(struct slice bytes, void *arg)
         scrape->is_too_large = true;
         return false;
     }
-    if (scrape->body == NULL)
-        scrape->body = buffer_try_create(scrape->pool->settings.component->budget,
-                                         bytes.size > BODY_BYTES_FIRST ? bytes.size
-                                                                       : (size_t)BODY_BYTES_FIRST);
-    else if (size + bytes.size > scrape->body->capacity) {
-        size_t capacity = scrape->body->capacity * 2;
-        struct buffer *grown = buffer_try_grow(
-            scrape->body, capacity > size + bytes.size ? capacity : size + bytes.size);
-        scrape->has_no_room = grown == NULL;
-        scrape->body = grown != NULL ? grown : scrape->body;
-    }
-    scrape->has_no_room |= scrape->body == NULL;
-    if (scrape->has_no_room)
-        return false;
-    memcpy(scrape->body->data + size, bytes.data, bytes.size);
-    scrape->body->size = size + bytes.size;
-    return true;
+    scrape->has_no_room =
+        !scrape_body_append(&scrape->body, scrape->pool->settings.component->budget, bytes);
+    return !scrape->has_no_room;
 }
 
 static void on_response(const struct http_result *result, void *arg)

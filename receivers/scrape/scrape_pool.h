@@ -28,7 +28,7 @@ struct target_discovery;
 
 enum {
     SCRAPE_TIMEOUT_TEXT_BYTES_MAX = 32,
-    SCRAPE_SYNC_TARGETS_MAX = 256,   /* in one turn */
+    SCRAPE_SYNC_TARGETS_MAX = 256,  /* in one turn */
     SCRAPE_CLIENT_BYTES = 8 * 1024, /* charged for a scrape beside its struct */
 };
 /* Until scrapes that the budget refused are tried again. */

@@ -27,10 +27,7 @@
 #include "src/net/syntax/http_url.h"
 #include "src/net/syntax/media_type.h"
 
-enum {
-    INTERVAL_TEXT_BYTES_MAX = 32,
-    BODY_BYTES_FIRST = 16 * 1024,
-};
+enum { INTERVAL_TEXT_BYTES_MAX = 32 };
 
 /* What was last read of one file or server. */
 struct reading {
@@ -440,23 +437,9 @@ static bool take_body(struct slice bytes, void *arg)
     source->is_too_large = size + bytes.size > TARGET_GROUPS_BYTES_MAX;
     if (source->is_too_large)
         return false;
-    if (source->body == NULL)
-        source->body = buffer_try_create(source->discovery->settings.budget,
-                                         bytes.size > BODY_BYTES_FIRST ? bytes.size
-                                                                       : (size_t)BODY_BYTES_FIRST);
-    if (source->body != NULL && size + bytes.size > source->body->capacity) {
-        size_t capacity = source->body->capacity * 2;
-        struct buffer *grown = buffer_try_grow(
-            source->body, capacity > size + bytes.size ? capacity : size + bytes.size);
-        source->has_no_room = grown == NULL;
-        source->body = grown != NULL ? grown : source->body;
-    }
-    source->has_no_room |= source->body == NULL;
-    if (source->has_no_room)
-        return false;
-    memcpy(source->body->data + size, bytes.data, bytes.size);
-    source->body->size = size + bytes.size;
-    return true;
+    source->has_no_room =
+        !scrape_body_append(&source->body, source->discovery->settings.budget, bytes);
+    return !source->has_no_room;
 }
 
 /* application/json, without parameters but charset=utf-8. */
