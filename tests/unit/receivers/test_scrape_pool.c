@@ -294,6 +294,7 @@ static int set_up(void **state)
     held = NULL;
     marks_ends = true;
     file_errors = 0;
+    http_failures = 0;
     files = (struct scrape_file_sd_config){.files = {.count = 1, .texts = paths},
                                            .refresh_interval = "1m"};
     statics = (struct scrape_static_config){.targets = {.count = 0}};
@@ -516,6 +517,53 @@ static void test_a_stop_marks_no_ends(void **state)
     assert_int_equal(count(CLOSED, "a") + count(CLOSED, "b"), 2);
 }
 
+#define LIST(type, body)                                                                           \
+    {                                                                                              \
+        .response = "HTTP/1.1 200 OK\r\nContent-Type: " type "\r\nConnection: close\r\n\r\n" body, \
+        .closes = true                                                                             \
+    }
+#define ONE(name) "[{\"targets\":[\"127.0.0.1:1\"],\"labels\":{\"name\":\"" name "\"}}]"
+
+/* One request a minute: each is the next step. */
+static void test_a_server_lists_targets(void **state)
+{
+    static const struct backend_step steps[] = {
+        LIST("application/json", ONE("a")),
+        {.response = "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"},
+        LIST("text/plain", ONE("b")),
+        LIST("application/json; charset=latin1", ONE("b")),
+        LIST("application/json", "[{\"targets\":"),
+        {.response =
+             "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 900\r\n\r\n[",
+         .closes = true},
+        LIST("Application/JSON; charset=\"UTF-8\"", ONE("b")),
+    };
+    static struct scrape_http_sd_config server;
+    (void)state;
+    scripted_backend_destroy(backend);
+    backend = scripted_backend_create(lanes[0], steps, sizeof(steps) / sizeof(steps[0]));
+    server = (struct scrape_http_sd_config){
+        .url = scripted_backend_url(backend), .refresh_interval = "1m", .http = http_config};
+    discovery.file_sd_configs.count = 0;
+    discovery.http_sd_configs = (struct config_sections){.count = 1, .items = &server};
+    begin(1);
+    for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+        for (unsigned k = 0; k < TURNS_MAX && scripted_backend_requests(backend) <= i; k++)
+            lane_turn(lanes[0]);
+        pass(REFRESH_NS / 2);
+        assert_int_equal(scripted_backend_requests(backend), i + 1);
+        bool is_good = i == 0 || i + 1 == sizeof(steps) / sizeof(steps[0]);
+        assert_int_equal(counter_read(&http_failures), is_good && i > 0 ? i - 1 : i);
+        assert_int_equal(count(OPENED, i > 0 && is_good ? "b" : "a"), 1);
+        assert_int_equal(count(CLOSED, "a"), is_good && i > 0);
+        pass(REFRESH_NS / 2);
+    }
+    assert_non_null(
+        strstr(scripted_backend_head(backend), "X-Prometheus-Refresh-Interval-Seconds: 60\r\n"));
+    assert_non_null(strstr(scripted_backend_head(backend), "Accept: application/json\r\n"));
+    end();
+}
+
 static void test_lanes_share_the_targets(void **state)
 {
     (void)state;
@@ -612,6 +660,7 @@ int main(void)
         TEST(test_a_target_that_comes_back_goes_on),
         TEST(test_a_bad_file_keeps_its_targets),
         TEST(test_a_stop_marks_no_ends),
+        TEST(test_a_server_lists_targets),
         TEST(test_lanes_share_the_targets),
         TEST(test_equal_targets_are_scraped_once),
         TEST(test_too_many_targets_are_known),
