@@ -224,7 +224,7 @@ static void end_of_offer(struct receipt *receipt, const struct outcome *outcome,
                 scrape->items);
     if (!is_accepted)
         log_warn(&self->base.logger, "a scraped profile was refused and is lost",
-                 log_text("target", scrape->scrape.target->url),
+                 log_text("target", scrape->scrape.target->shown),
                  log_text("error", outcome->message), log_int("samples", (int64_t)scrape->items));
     scrape_ended(&scrape->scrape);
 }
@@ -254,7 +254,7 @@ static void finish(struct profile_scrape *scrape)
         log_error(&self->base.logger, "fetch profile failed",
                   log_text("job", self->targets[scrape->scrape.target->job].name),
                   log_text("profile", kind_of(scrape)->name),
-                  log_text("target", scrape->scrape.target->url),
+                  log_text("target", scrape->scrape.target->shown),
                   log_text("error", scrape->failure));
     }
     if (scrape->failure[0] == '\0' && scrape->request != NULL && scrape->request->size > 0) {

@@ -99,7 +99,7 @@ static void end_of_offer(struct receipt *receipt, const struct outcome *outcome,
                 scrape->offered);
     if (!is_accepted)
         log_warn(&self->base.logger, "a scrape's metrics were refused and are lost",
-                 log_text("target", scrape->scrape.target->url),
+                 log_text("target", scrape->scrape.target->shown),
                  log_text("error", outcome->message),
                  log_int("data_points", (int64_t)scrape->offered));
     scrape_ended(&scrape->scrape);
@@ -118,7 +118,8 @@ static void on_walked(struct helper_work *work)
         counter_add(&counters->failures, 1);
         log_warn(&self->base.logger, "Failed to scrape Prometheus endpoint",
                  log_text("job", walk->job->config->job_name),
-                 log_text("target", scrape->scrape.target->url), log_text("error", walk->failure));
+                 log_text("target", scrape->scrape.target->shown),
+                 log_text("error", walk->failure));
     }
     if (walk->request == NULL || walk->points == 0) {
         buffer_unref(walk->request);

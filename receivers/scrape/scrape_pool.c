@@ -322,7 +322,7 @@ static void look_at(struct scrape_pool *pool, struct scrape_target *target)
             come_back(scrape);
     } else if (!add_scrape(pool, target, &error)) {
         log_error(&pool->settings.component->logger, "a target is not scraped",
-                  log_text("target", target->url), log_text("error", error.text));
+                  log_text("target", target->shown), log_text("error", error.text));
     }
 }
 

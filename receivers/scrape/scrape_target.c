@@ -7,6 +7,7 @@
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/base/utf8.h"
+#include "src/net/syntax/http_url.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -252,10 +253,22 @@ static bool check_values(const struct relabel_labels *labels, struct error *erro
     return true;
 }
 
+/* Takes the URL, if a client can be made for it. */
+static bool take_url(struct scrape_target *target, char *url, struct error *error)
+{
+    struct http_url parsed;
+    target->url = url;
+    if (!http_url_parse(url, &parsed, error))
+        return false;
+    target->shown = mem_copy_text(parsed.shown);
+    http_url_clear(&parsed);
+    return true;
+}
+
 /* Charges the target's bytes. False: the budget has no room. */
 static bool charge(struct scrape_target *target, struct budget *budget, struct error *error)
 {
-    target->bytes = sizeof(*target) + strlen(target->url) + 1;
+    target->bytes = sizeof(*target) + strlen(target->url) + 1 + strlen(target->shown) + 1;
     for (size_t i = 0; i < target->labels_count; i++)
         target->bytes +=
             sizeof(target->labels[i]) + target->labels[i].name.size + target->labels[i].value.size;
@@ -290,12 +303,12 @@ struct scrape_target *scrape_target_create(const struct scrape_start *start, str
     atomic_init(&target->refs, 1);
     target->interval_ns = interval_ns;
     target->timeout_ns = timeout_ns + start->more_timeout_ns;
-    target->url = make_url(start, work);
+    bool has_url = take_url(target, make_url(start, work), error);
     keep_labels(target, work);
     target->job_name = scrape_target_label(target, "job");
     target->instance = scrape_target_label(target, "instance");
     target->hash = hash_target(target);
-    if (charge(target, budget, error))
+    if (has_url && charge(target, budget, error))
         return target;
     scrape_target_unref(target);
     return NULL;
@@ -315,5 +328,6 @@ void scrape_target_unref(struct scrape_target *target)
         budget_return(target->budget, target->bytes);
     mem_free(target->labels);
     mem_free(target->url);
+    mem_free(target->shown);
     mem_free(target);
 }

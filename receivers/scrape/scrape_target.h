@@ -54,6 +54,7 @@ struct scrape_target {
     struct slice job_name; /* its labels job and instance */
     struct slice instance;
     char *url;
+    char *shown; /* the URL without its secrets, for messages */
     uint64_t interval_ns;
     uint64_t timeout_ns;
     uint64_t hash; /* of labels, URL and times */

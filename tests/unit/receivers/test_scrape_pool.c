@@ -476,6 +476,21 @@ static void test_a_target_that_comes_back_goes_on(void **state)
     end();
 }
 
+static void test_messages_show_no_secrets(void **state)
+{
+    (void)state;
+    write_file("[{\"targets\": [\"user:secret@127.0.0.1:1\", \"127.0.0.1:1\\r\\nX: y\"],"
+               "\"labels\": {\"__param_token\": \"secret\"}}]");
+    begin(1);
+    pass(INTERVAL_NS);
+    /* The second one would have been a header. */
+    assert_int_equal(counter_read(&receivers[0].targets), 1);
+    const struct scrape_target *target = receivers[0].pool.first->target;
+    assert_string_equal(target->url, "http://user:secret@127.0.0.1:1/m?token=secret");
+    assert_string_equal(target->shown, "http://127.0.0.1:1/m");
+    end();
+}
+
 static void test_a_bad_file_keeps_its_targets(void **state)
 {
     (void)state;
@@ -658,6 +673,7 @@ int main(void)
         TEST(test_the_end_of_a_target_is_marked_once_and_late),
         TEST(test_without_ends_to_mark_a_target_goes_at_once),
         TEST(test_a_target_that_comes_back_goes_on),
+        TEST(test_messages_show_no_secrets),
         TEST(test_a_bad_file_keeps_its_targets),
         TEST(test_a_stop_marks_no_ends),
         TEST(test_a_server_lists_targets),
