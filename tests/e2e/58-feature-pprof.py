@@ -188,6 +188,33 @@ class Pprof(case.Case):
             lambda: Metrics(port).sum("spanflame_pprof_targets") == 2, SCRAPED_WITHIN_S, "the first program is gone"
         )
 
+    def test_series_come_through_pyroscope(self):
+        """The exporter pyroscope pushes them to the receiver pyroscope."""
+        program, port, back_end = Program(self), free_port(), self.sink()
+        program.work(objects=100)
+        self.daemon(
+            "receivers:\n  pprof:\n    scrape_configs:\n      - job_name: shop\n        scrape_interval: 2s\n"
+            f"        static_configs: [{{targets: ['127.0.0.1:{program.port}'], labels: {{zone: eu}}}}]\n"
+            f"  pyroscope:\n    endpoint: 127.0.0.1:{port}\n"
+            f"exporters:\n  pyroscope:\n    endpoint: http://127.0.0.1:{port}\n"
+            f"  otlp_http:\n    endpoint: {back_end.url}\n    compression: none\n"
+            f"service:\n{case.QUIET}  pipelines:\n"
+            "    profiles: {receivers: [pprof], exporters: [pyroscope]}\n"
+            "    profiles/2: {receivers: [pyroscope], exporters: [otlp_http]}\n"
+        )
+
+        def found():
+            return {own["pyroscope.label.__name__"]: (labels, own) for labels, _, own in self.series(back_end)}
+
+        process.poll_until(
+            lambda: {"memory", "goroutine"} <= found().keys(), SCRAPED_WITHIN_S, "two profiles come through"
+        )
+        labels, own = found()["memory"]
+        self.assertEqual(labels["service.name"], "shop")
+        self.assertEqual(labels["zone"], "eu")
+        self.assertEqual(own["pyroscope.label.__delta__"], "false")
+        self.assertNotIn("pyroscope.label.__delta__", found()["goroutine"][1])
+
     def test_failures_are_counted(self):
         program = Program(self)
         back_end, port = self.start(
