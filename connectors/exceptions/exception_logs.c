@@ -26,7 +26,6 @@ enum {
     RECORD_TRACE_ID = 9,
     RECORD_SPAN_ID = 10,
     SEVERITY_ERROR = 17,
-    SPAN_ATTRIBUTES = 9,
     ATTRIBUTE_KEY = 1,
     ATTRIBUTE_VALUE = 2,
     TEXT_VALUE = 1,
@@ -182,7 +181,7 @@ static void put_record(struct exception_logs *logs, const struct exception *exce
                        struct own_attributes *own)
 {
     struct nested_output *output = &logs->output;
-    struct wire_reader fields = wire_reader_of(exception->span);
+    struct wire_reader fields = wire_reader_of(exception->attributes);
     struct wire_field field;
     struct nested_message record = nested_put_begin(output, LOG_RECORDS, RECORD_LENGTH_BYTES);
     if (exception->time_ns > 0)
@@ -190,8 +189,6 @@ static void put_record(struct exception_logs *logs, const struct exception *exce
     nested_put_number(output, RECORD_SEVERITY_NUMBER, SEVERITY_ERROR);
     nested_put_bytes(output, RECORD_SEVERITY_TEXT, slice_of_text("ERROR"));
     while (wire_next_field(&fields, &field)) {
-        if (field.number != SPAN_ATTRIBUTES)
-            continue;
         struct own_attribute *instead = replacement(own, field.bytes);
         if (instead != NULL)
             put_own(output, instead);

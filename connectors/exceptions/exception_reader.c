@@ -97,7 +97,6 @@ static bool read_fields(struct slice span, struct exception *exception)
     struct wire_field code;
     uint64_t status_code = 0;
     bool has_exception = false;
-    exception->span = span;
     exception->kind = kind_name(0);
     while (wire_next_field(&reader, &field)) {
         switch (field.number) {
@@ -148,6 +147,43 @@ static void read_event(struct exception_reader *reader, struct slice event,
     assert(fields.failure == NULL);
 }
 
+/* Reads the attributes and puts them together, so that each exception needs not look for them.
+ * False: no memory. */
+static bool read_attributes(struct exception_reader *reader, struct slice span,
+                            struct slice *ret_attributes)
+{
+    struct wire_reader fields = wire_reader_of(span);
+    struct wire_field field;
+    struct slice run = {.data = NULL};
+    size_t size = 0;
+    reader->span.has = 0;
+    while (wire_next_field(&fields, &field)) {
+        if (field.number != SPAN_ATTRIBUTES)
+            continue;
+        wanted_values_read(&reader->keys->wanted, field.bytes, &reader->span);
+        if (size == 0)
+            run.data = field.whole.data;
+        if (run.data + run.size == field.whole.data)
+            run.size += field.whole.size;
+        size += field.whole.size;
+    }
+    *ret_attributes = run;
+    if (run.size == size)
+        return true;
+    uint8_t *room = arena_try_alloc(&reader->scattered, size);
+    if (room == NULL)
+        return false;
+    *ret_attributes = slice_of(room, size);
+    fields = wire_reader_of(span);
+    while (wire_next_field(&fields, &field)) {
+        if (field.number != SPAN_ATTRIBUTES)
+            continue;
+        memcpy(room, field.whole.data, field.whole.size);
+        room += field.whole.size;
+    }
+    return true;
+}
+
 static void read_span(struct exception_reader *reader, struct slice span)
 {
     struct exception exception = {
@@ -159,18 +195,19 @@ static void read_span(struct exception_reader *reader, struct slice span)
     struct wire_field field;
     if (!read_fields(span, &exception))
         return;
+    if (!read_attributes(reader, span, &exception.attributes)) {
+        reader->unread++;
+        return;
+    }
     struct wire_reader fields = wire_reader_of(span);
-    reader->span.has = 0;
-    while (wire_next_field(&fields, &field))
-        if (field.number == SPAN_ATTRIBUTES)
-            wanted_values_read(&reader->keys->wanted, field.bytes, &reader->span);
-    fields = wire_reader_of(span);
     while (wire_next_field(&fields, &field)) {
         if (field.number != SPAN_EVENTS || !is_exception(field.bytes))
             continue;
         read_event(reader, field.bytes, &exception);
         reader->take(reader->arg, &exception);
     }
+    if (reader->scattered.used_bytes > 0)
+        arena_clear(&reader->scattered);
 }
 
 static void open_resource(void *arg)
@@ -225,6 +262,7 @@ void exception_reader_init(struct exception_reader *reader, const struct excepti
 {
     *reader = (struct exception_reader){.keys = keys};
     arena_init_charged(&reader->copies, SIZE_MAX / 2, budget);
+    arena_init_charged(&reader->scattered, SIZE_MAX / 2, budget);
 }
 
 uint64_t exception_reader_read(struct exception_reader *reader, const struct batch *batch)
@@ -239,5 +277,7 @@ uint64_t exception_reader_read(struct exception_reader *reader, const struct bat
         .copies = &reader->copies,
     };
     assert(reader->take != NULL);
-    return span_walk(&walker, batch);
+    reader->unread = 0;
+    uint64_t left_out = span_walk(&walker, batch);
+    return left_out + reader->unread;
 }

@@ -34,8 +34,8 @@ bool exception_keys_add(struct exception_keys *keys, const char *name, const cha
 
 /* An event and what is around it. Borrows all of it from the batch. */
 struct exception {
-    struct slice service; /* empty if it is no string */
-    struct slice span;    /* encoded */
+    struct slice service;    /* empty if it is no string */
+    struct slice attributes; /* of the span: encoded fields of type KeyValue, one after the other */
     struct slice span_name;
     const char *kind;      /* "SPAN_KIND_SERVER"; "" for numbers of a later version */
     const char *status;    /* "STATUS_CODE_ERROR" */
@@ -62,6 +62,8 @@ struct exception_reader {
     void (*take)(void *arg, const struct exception *exception);
     void *arg;
     struct arena copies;
+    struct arena scattered; /* attributes of the span at hand, if they were between other fields */
+    uint64_t unread;
     struct wanted_values resource;
     struct wanted_values span;
     struct wanted_values event;
@@ -70,6 +72,6 @@ struct exception_reader {
 
 void exception_reader_init(struct exception_reader *reader, const struct exception_keys *keys,
                            struct budget *budget);
-/* The bytes have passed otlp_check. Returns how often a resource or a scope was left out for want
- * of memory. */
+/* The bytes have passed otlp_check. Returns how often a resource, scope or span was left out for
+ * want of memory. */
 uint64_t exception_reader_read(struct exception_reader *reader, const struct batch *batch);

@@ -101,8 +101,20 @@ static size_t room_of(struct slice name, size_t value_size)
     return HEADERS_BYTES_MAX + name.size + value_size;
 }
 
+void exception_bench_init(struct exception_bench *bench, struct budget *budget)
+{
+    *bench = (struct exception_bench){.point = {.bytes = 0}};
+    arena_init_charged(&bench->texts, SIZE_MAX / 2, budget);
+}
+
+void exception_bench_fini(struct exception_bench *bench)
+{
+    scratch_fini(&bench->point, bench->texts.budget);
+    arena_clear(&bench->texts);
+}
+
 bool exception_point_make(const struct exception_store *store, const struct exception_keys *keys,
-                          const struct exception *exception, struct arena *arena,
+                          const struct exception *exception, struct exception_bench *bench,
                           struct exception_point *ret_point)
 {
     const struct slice fixed[][2] = {
@@ -116,6 +128,8 @@ bool exception_point_make(const struct exception_store *store, const struct exce
     struct slice texts[WANTED_NAMES_MAX];
     bool is_text[WANTED_NAMES_MAX];
     size_t size = 0;
+    if (bench->texts.used_bytes > 0)
+        arena_clear(&bench->texts);
     for (size_t i = 0; i < FIXED; i++)
         size += room_of(fixed[i][0], fixed[i][1].size);
     for (size_t i = 0; i < keys->dimensions_count; i++) {
@@ -125,7 +139,7 @@ bool exception_point_make(const struct exception_store *store, const struct exce
         if (found == EXCEPTION_ABSENT) {
             texts[i].data = NULL;
         } else if (found == EXCEPTION_ENCODED) {
-            if (!value_to_string(arena, values[i], &texts[i]))
+            if (!value_to_string(&bench->texts, values[i], &texts[i]))
                 return false;
             if (texts[i].data == NULL)
                 texts[i].data = (const uint8_t *)"";
@@ -135,7 +149,7 @@ bool exception_point_make(const struct exception_store *store, const struct exce
         texts[i] = cut(texts[i]);
         size += room_of(keys->dimensions[i].name, texts[i].size + values[i].size);
     }
-    uint8_t *room = arena_try_alloc(arena, 2 * size);
+    uint8_t *room = scratch_room(&bench->point, store->budget, 2 * size);
     if (room == NULL)
         return false;
     struct point_parts parts = {.key = room, .attributes = wire_writer_of(room + size, size)};

@@ -10,7 +10,9 @@
 
 #include "connectors/exceptions/exception_reader.h"
 #include "connectors/shared/metric_flush.h"
+#include "src/base/arena.h"
 #include "src/base/hash_table.h"
+#include "src/base/scratch.h"
 #include "src/base/slice.h"
 
 struct batch;
@@ -50,9 +52,18 @@ void exception_store_init(struct exception_store *store, uint64_t series_max, bo
 /* Forgets everything and frees all memory; it can be used again. */
 void exception_store_clear(struct exception_store *store);
 
-/* Makes the point of an exception, in the arena. Any thread, without the lock. False: no memory. */
+/* Where points are made; one user at a time. */
+struct exception_bench {
+    struct scratch point;
+    struct arena texts; /* of values that are no strings */
+};
+void exception_bench_init(struct exception_bench *bench, struct budget *budget);
+void exception_bench_fini(struct exception_bench *bench);
+
+/* Makes the point of an exception, which is valid until the next one. Any thread, without the lock.
+ * False: no memory. */
 bool exception_point_make(const struct exception_store *store, const struct exception_keys *keys,
-                          const struct exception *exception, struct arena *arena,
+                          const struct exception *exception, struct exception_bench *bench,
                           struct exception_point *ret_point);
 /* Counts it. False: no memory. */
 bool exception_store_add(struct exception_store *store, const struct exception_point *point);

@@ -5,8 +5,9 @@
  * Metrics: the instances of all lanes count in one store under a lock, which is taken once for each
  * exception. Lane 0 sends all counts on, once a second while requests of traces come in.
  *
- * Logs: each request becomes log records, whose outcome is that of the request. Those of large
- * requests are written by the lane's helper. */
+ * Logs: each request becomes log records, whose outcome is that of the request.
+ *
+ * Large requests are read by the lane's helper. */
 #include <assert.h>
 #include <stdatomic.h>
 
@@ -99,23 +100,24 @@ struct exceptions_shared {
 struct exceptions {
     struct component base;
     bool is_stopping;
-    /* Of metrics. */
-    struct exception_reader reader;
-    struct arena texts;
-    uint64_t uncounted; /* of the request at hand */
+    unsigned helped; /* requests that are with the helper */
+    /* Of metrics, on lane 0. */
     struct timer flush_timer;
-    struct metric_flush flush; /* of lane 0 */
+    struct metric_flush flush;
     size_t flush_at;
-    /* Of logs: requests that are with the helper. */
-    unsigned helped;
 };
 
-/* A request whose records are made, or on their way. Has a reference to the batch. */
-struct logs_request {
+/* A request that is read, or whose log records are on their way. Has a reference to the batch. */
+struct exceptions_request {
     struct helper_work work; /* first */
     struct exceptions *owner;
     struct batch *batch;
     struct receipt *outer;
+    /* Metrics. */
+    struct exception_reader reader;
+    struct exception_bench bench;
+    uint64_t uncounted;
+    /* Logs. */
     struct exception_logs logs;
     struct receipt receipt;
 };
@@ -231,35 +233,36 @@ static void on_flush_time(struct timer *timer, void *arg)
 
 static void count_exception(void *arg, const struct exception *exception)
 {
-    struct exceptions *self = arg;
-    struct exceptions_shared *shared = shared_of(self);
+    struct exceptions_request *request = arg;
+    struct exceptions_shared *shared = shared_of(request->owner);
     struct exception_point point;
     bool is_counted =
-        exception_point_make(&shared->store, &shared->keys, exception, &self->texts, &point);
+        exception_point_make(&shared->store, &shared->keys, exception, &request->bench, &point);
     if (is_counted) {
         pthread_mutex_lock(&shared->lock);
         is_counted = exception_store_add(&shared->store, &point);
         pthread_mutex_unlock(&shared->lock);
     }
-    self->uncounted += !is_counted;
-    arena_clear(&self->texts);
+    request->uncounted += !is_counted;
 }
 
-static void consume_for_metrics(struct exceptions *self, struct batch *batch,
-                                struct receipt *receipt)
+/* May run on the helper's thread. */
+static void count_exceptions(struct exceptions_request *request)
 {
-    struct exceptions_counters *counters = self->base.counters;
-    self->uncounted = 0;
-    uint64_t unread = exception_reader_read(&self->reader, batch);
-    counter_add(&counters->uncounted, self->uncounted + unread);
-    atomic_store(&shared_of(self)->has_requests, true);
-    counter_add(&counters->consumed[TRACES], batch->items);
-    receipt_resolve(receipt, &outcome_accepted);
+    struct exceptions_shared *shared = shared_of(request->owner);
+    struct budget *budget = request->owner->base.budget;
+    exception_reader_init(&request->reader, &shared->keys, budget);
+    exception_bench_init(&request->bench, budget);
+    request->reader.take = count_exception;
+    request->reader.arg = request;
+    request->uncounted += exception_reader_read(&request->reader, request->batch);
+    exception_bench_fini(&request->bench);
+    atomic_store(&shared->has_requests, true);
 }
 
-/* Logs */
+/* Requests */
 
-static void end_logs(struct logs_request *request, const struct outcome *outcome)
+static void end_request(struct exceptions_request *request, const struct outcome *outcome)
 {
     struct exceptions_counters *counters = request->owner->base.counters;
     if (outcome->verdict == ACCEPTED)
@@ -274,7 +277,7 @@ static void end_logs(struct logs_request *request, const struct outcome *outcome
  * if they do not take them, the client may send the spans again. */
 static void on_answered(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
-    struct logs_request *request = arg;
+    struct exceptions_request *request = arg;
     struct outcome joined = *outcome;
     assert(receipt == &request->receipt);
     if (outcome->verdict == ACCEPTED)
@@ -286,10 +289,10 @@ static void on_answered(struct receipt *receipt, const struct outcome *outcome, 
     joined.delivered_items = 0;
     joined.owed = 0;
     joined.is_kept = false;
-    end_logs(request, &joined);
+    end_request(request, &joined);
 }
 
-static void give_logs(struct logs_request *request)
+static void give_logs(struct exceptions_request *request)
 {
     struct exceptions *self = request->owner;
     struct exceptions_counters *counters = self->base.counters;
@@ -297,12 +300,12 @@ static void give_logs(struct logs_request *request)
     if (logs->has_failed) {
         struct outcome outcome = outcome_busy("the memory budget has no room for log records");
         outcome.reason = LOSS_MEMORY;
-        end_logs(request, &outcome);
+        end_request(request, &outcome);
         return;
     }
     counter_add(&counters->unlogged, logs->dropped);
     if (logs->batches_count == 0) {
-        end_logs(request, &outcome_accepted);
+        end_request(request, &outcome_accepted);
         return;
     }
     receipt_init(&request->receipt, on_answered, request);
@@ -319,39 +322,39 @@ static void give_logs(struct logs_request *request)
     mem_free((void *)batches);
 }
 
-static void make_logs(struct helper_work *work)
+static void read_request(struct helper_work *work)
 {
-    struct logs_request *request = (struct logs_request *)work;
+    struct exceptions_request *request = (struct exceptions_request *)work;
     struct exceptions *self = request->owner;
-    exception_logs_make(&request->logs, &shared_of(self)->keys, request->batch, self->base.budget);
+    if (self->base.output == METRICS)
+        count_exceptions(request);
+    else
+        exception_logs_make(&request->logs, &shared_of(self)->keys, request->batch,
+                            self->base.budget);
 }
 
-static void on_made(struct helper_work *work)
+static void conclude(struct exceptions_request *request)
 {
-    struct logs_request *request = (struct logs_request *)work;
+    struct exceptions_counters *counters = request->owner->base.counters;
+    if (request->owner->base.output == LOGS) {
+        give_logs(request);
+        return;
+    }
+    counter_add(&counters->uncounted, request->uncounted);
+    end_request(request, &outcome_accepted);
+}
+
+static void finish(struct exceptions *self);
+
+static void on_read(struct helper_work *work)
+{
+    struct exceptions_request *request = (struct exceptions_request *)work;
     struct exceptions *self = request->owner;
-    give_logs(request);
+    conclude(request);
     assert(self->helped > 0);
     self->helped--;
     if (self->is_stopping && self->helped == 0)
-        component_stopped(&self->base);
-}
-
-static void consume_for_logs(struct exceptions *self, struct batch *batch, struct receipt *receipt)
-{
-    struct logs_request *request = mem_zalloc(sizeof(*request));
-    request->work = (struct helper_work){.run = make_logs, .done = on_made};
-    request->owner = self;
-    request->batch = batch_ref(batch);
-    request->outer = receipt;
-    if (batch->bytes >= HELPED_BYTES_MIN) {
-        assert(!self->is_stopping);
-        self->helped++;
-        lane_help(self->base.lane, &request->work);
-        return;
-    }
-    make_logs(&request->work);
-    give_logs(request);
+        finish(self);
 }
 
 /* Life */
@@ -366,10 +369,6 @@ static bool exceptions_create(struct component *component, struct error *error)
 {
     struct exceptions *self = exceptions_of(component);
     (void)error;
-    exception_reader_init(&self->reader, &shared_of(self)->keys, component->budget);
-    self->reader.take = count_exception;
-    self->reader.arg = self;
-    arena_init_charged(&self->texts, SIZE_MAX / 2, component->budget);
     timer_init(&self->flush_timer, on_flush_time, self);
     metric_flush_init(&self->flush, component, write_piece, on_idle);
     return true;
@@ -396,24 +395,40 @@ static void exceptions_consume(struct component *component, struct batch *batch,
         receipt_resolve(receipt, &outcome);
         return;
     }
-    if (component->output == METRICS)
-        consume_for_metrics(self, batch, receipt);
-    else
-        consume_for_logs(self, batch, receipt);
+    struct exceptions_request *request = mem_zalloc(sizeof(*request));
+    request->work = (struct helper_work){.run = read_request, .done = on_read};
+    request->owner = self;
+    request->batch = batch_ref(batch);
+    request->outer = receipt;
+    if (batch->bytes >= HELPED_BYTES_MIN) {
+        assert(!self->is_stopping);
+        self->helped++;
+        lane_help(component->lane, &request->work);
+        return;
+    }
+    read_request(&request->work);
+    conclude(request);
 }
 
-/* The last counts go on before the pipelines downstream stop. */
+/* Nothing comes any more, and nothing is with the helper. The last counts go on before the
+ * pipelines downstream stop; those of other lanes' helpers may be too late for that. */
+static void finish(struct exceptions *self)
+{
+    if (is_flusher(self) && atomic_load(&shared_of(self)->has_requests))
+        metric_flush_ask(&self->flush);
+    else if (is_flusher(self))
+        metric_flush_finish(&self->flush);
+    else
+        component_stopped(&self->base);
+}
+
 static void exceptions_stop(struct component *component)
 {
     struct exceptions *self = exceptions_of(component);
     lane_timer_stop(component->lane, &self->flush_timer);
     self->is_stopping = true;
-    if (is_flusher(self) && atomic_load(&shared_of(self)->has_requests))
-        metric_flush_ask(&self->flush);
-    else if (is_flusher(self))
-        metric_flush_finish(&self->flush);
-    else if (self->helped == 0)
-        component_stopped(component);
+    if (self->helped == 0)
+        finish(self);
 }
 
 const struct component_factory exceptions_connector_factory = {

@@ -10,7 +10,6 @@
 #include <cmocka.h>
 
 #include "connectors/exceptions/exception_series.h"
-#include "src/base/arena.h"
 #include "src/base/budget.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -25,7 +24,7 @@ struct fixture {
     struct budget budget;
     struct exception_store store;
     struct exception_keys keys;
-    struct arena arena;
+    struct exception_bench bench;
     struct wanted_values resource;
     struct wanted_values span;
     struct wanted_values event;
@@ -41,13 +40,13 @@ static struct fixture *fixture_create(uint64_t series_max, bool has_exemplars)
     exception_keys_init(&fixture.keys);
     assert_true(exception_keys_add(&fixture.keys, "exception.type", NULL));
     assert_true(exception_keys_add(&fixture.keys, "zone", "none"));
-    arena_init_charged(&fixture.arena, SIZE_MAX / 2, &fixture.budget);
+    exception_bench_init(&fixture.bench, &fixture.budget);
     return &fixture;
 }
 
 static void fixture_destroy(struct fixture *f)
 {
-    arena_clear(&f->arena);
+    exception_bench_fini(&f->bench);
     exception_store_clear(&f->store);
     assert_int_equal(budget_used(&f->budget), 0);
     budget_fini(&f->budget);
@@ -83,9 +82,8 @@ static void set(struct wanted_values *values, const struct fixture *f, size_t di
 static bool count(struct fixture *f, const struct exception *exception)
 {
     struct exception_point point;
-    bool is_counted = exception_point_make(&f->store, &f->keys, exception, &f->arena, &point) &&
+    bool is_counted = exception_point_make(&f->store, &f->keys, exception, &f->bench, &point) &&
                       exception_store_add(&f->store, &point);
-    arena_clear(&f->arena);
     return is_counted;
 }
 
