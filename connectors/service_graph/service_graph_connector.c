@@ -3,9 +3,10 @@
  * consumer, and counts and times the requests between services. The halves of an edge may arrive on
  * different lanes, so all instances share one store under a lock, which is held for a run of at
  * most GRAPH_RUN_MAX spans or while a piece of the series is written. Each lane reads the spans of
- * its requests without the lock. The timers run on lane 0: it ends edges that waited too long,
- * forgets old series and gives all series to the pipelines downstream, in pieces of one request
- * each, one a turn, one flush at a time. One instance per lane, on its lane. */
+ * its requests without the lock, and its helper those of large ones. The timers run on lane 0: it
+ * ends edges that waited too long, forgets old series and gives all series to the pipelines
+ * downstream, in pieces of one request each, one a turn, one flush at a time. One instance per
+ * lane, on its lane. */
 #include <assert.h>
 
 #include <pthread.h>
@@ -19,6 +20,7 @@
 #include "src/base/counter.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "src/config/duration.h"
@@ -118,7 +120,7 @@ struct service_graph_counters {
 static const struct counter_row service_graph_counters[] = {
     COUNTER_BY_SIGNAL(struct service_graph_counters, consumed, COUNTER_SUM,
                       "spanflame_connector_consumed_%s", SIGNAL_TRACES, NULL, NULL,
-                      "Items passed to the connector, refused ones included."),
+                      "Items passed to the connector, without refused ones."),
     COUNTER(struct service_graph_counters, dropped_spans, COUNTER_SUM,
             "otelcol_connector_servicegraph_dropped_spans",
             "Number of spans dropped when trying to add edges"),
@@ -143,17 +145,36 @@ struct service_graph_shared {
     /* Under the lock. */
     pthread_mutex_t lock;
     struct graph_store store;
-    bool has_news;  /* something was counted since the last flush began */
-    bool is_waking; /* wake is on its way to lane 0 */
+    bool has_news;    /* something was counted since the last flush began */
+    unsigned helped;  /* requests that are with helpers */
+    bool is_stopping; /* lane 0 is: it waits for them */
+    bool is_waking;   /* wake is on its way to lane 0 */
     struct lane_task wake;
     struct service_graph *flusher; /* of lane 0; constant once it is created */
 };
 
+/* The reading of a request. */
+struct graph_reading {
+    struct service_graph *owner;
+    struct graph_reader reader;
+    struct graph_figures figures;
+    uint64_t unread;
+    uint64_t now_ns;
+};
+
+/* A large request, which the lane's helper reads. Has a reference to the batch. */
+struct graph_request {
+    struct helper_work work; /* first */
+    struct batch *batch;
+    struct receipt *receipt;
+    struct graph_reading reading;
+};
+
 struct service_graph {
     struct component base;
-    struct graph_reader reader;
-    struct graph_figures figures; /* of the request at hand */
-    uint64_t now_ns;
+    struct graph_reading reading; /* of small requests */
+    unsigned helped;              /* requests that are with the helper */
+    bool is_stopping;
     /* Of lane 0. */
     struct timer flush_timer;
     struct timer expire_timer;
@@ -163,7 +184,6 @@ struct service_graph {
     struct metric_flush flush;
     size_t flush_at;
     size_t clean_at;
-    bool is_stopping;
 };
 
 extern const struct component_factory service_graph_connector_factory;
@@ -363,19 +383,19 @@ static enum metric_piece write_piece(struct component *component, uint64_t wall_
 }
 
 /* While it stops: frees what is charged to the budget. If another lane has just asked for a flush,
- * that one ends here again. */
+ * or has a request with its helper, that one ends here again. */
 static void on_idle(struct component *component)
 {
     struct service_graph *self = service_graph_of(component);
     struct service_graph_shared *shared = shared_of(self);
-    if (!self->is_stopping)
+    if (!self->is_stopping || self->helped > 0)
         return;
     pthread_mutex_lock(&shared->lock);
-    bool is_waking = shared->is_waking;
-    if (!is_waking)
+    bool is_over = !shared->is_waking && shared->helped == 0;
+    if (is_over)
         graph_store_clear(&shared->store);
     pthread_mutex_unlock(&shared->lock);
-    if (!is_waking)
+    if (is_over)
         component_stopped(component);
 }
 
@@ -485,12 +505,90 @@ static void on_clean_time(struct timer *timer, void *arg)
 
 static void take_halves(void *arg, const struct graph_half *halves, size_t count)
 {
-    struct service_graph *self = arg;
-    struct service_graph_shared *shared = shared_of(self);
+    struct graph_reading *reading = arg;
+    struct service_graph_shared *shared = shared_of(reading->owner);
     pthread_mutex_lock(&shared->lock);
-    graph_store_add(&shared->store, halves, count, self->now_ns, &self->figures);
+    graph_store_add(&shared->store, halves, count, reading->now_ns, &reading->figures);
     shared->has_news = true;
     pthread_mutex_unlock(&shared->lock);
+}
+
+static void reading_init(struct graph_reading *reading, struct service_graph *self)
+{
+    struct service_graph_shared *shared = shared_of(self);
+    reading->owner = self;
+    graph_reader_init(&reading->reader, &shared->keys, &shared->store, self->base.budget);
+    reading->reader.take = take_halves;
+    reading->reader.arg = reading;
+}
+
+/* May run on the helper's thread. */
+static void read_batch(struct graph_reading *reading, const struct batch *batch)
+{
+    reading->figures = (struct graph_figures){.edges = 0};
+    reading->now_ns = clock_now_ns();
+    reading->unread = graph_reader_read(&reading->reader, batch);
+}
+
+static void conclude(const struct graph_reading *reading, const struct batch *batch,
+                     struct receipt *receipt)
+{
+    struct service_graph *self = reading->owner;
+    const struct service_graph_config *config = self->base.config;
+    struct service_graph_counters *counters = self->base.counters;
+    counter_add(&counters->consumed[TRACES], batch->items);
+    counter_add(&counters->total_edges, reading->figures.edges);
+    counter_add(&counters->expired_edges, reading->figures.expired);
+    counter_add(&counters->dropped_spans, reading->figures.dropped + reading->unread);
+    if (config->metrics_flush_interval_ns == 0)
+        flush_now(self);
+    receipt_resolve(receipt, &outcome_accepted);
+}
+
+static void read_request(struct helper_work *work)
+{
+    struct graph_request *request = (struct graph_request *)work;
+    read_batch(&request->reading, request->batch);
+}
+
+static void finish(struct service_graph *self);
+
+static void on_read(struct helper_work *work)
+{
+    struct graph_request *request = (struct graph_request *)work;
+    struct service_graph *self = request->reading.owner;
+    struct service_graph_shared *shared = shared_of(self);
+    conclude(&request->reading, request->batch, request->receipt);
+    batch_unref(request->batch);
+    mem_free(request);
+    pthread_mutex_lock(&shared->lock);
+    assert(shared->helped > 0);
+    shared->helped--;
+    bool wakes = shared->is_stopping && !shared->is_waking && shared->flusher != self;
+    shared->is_waking |= wakes;
+    pthread_mutex_unlock(&shared->lock);
+    if (wakes)
+        lane_post(shared->flusher->base.lane, &shared->wake);
+    assert(self->helped > 0);
+    self->helped--;
+    if (self->is_stopping && self->helped == 0)
+        finish(self);
+}
+
+static void give_to_helper(struct service_graph *self, struct batch *batch, struct receipt *receipt)
+{
+    struct service_graph_shared *shared = shared_of(self);
+    struct graph_request *request = mem_zalloc(sizeof(*request));
+    assert(!self->is_stopping);
+    request->work = (struct helper_work){.run = read_request, .done = on_read};
+    request->batch = batch_ref(batch);
+    request->receipt = receipt;
+    reading_init(&request->reading, self);
+    self->helped++;
+    pthread_mutex_lock(&shared->lock);
+    shared->helped++;
+    pthread_mutex_unlock(&shared->lock);
+    lane_help(self->base.lane, &request->work);
 }
 
 static bool service_graph_create(struct component *component, struct error *error)
@@ -498,9 +596,7 @@ static bool service_graph_create(struct component *component, struct error *erro
     struct service_graph *self = service_graph_of(component);
     struct service_graph_shared *shared = shared_of(self);
     (void)error;
-    graph_reader_init(&self->reader, &shared->keys, &shared->store, component->budget);
-    self->reader.take = take_halves;
-    self->reader.arg = self;
+    reading_init(&self->reading, self);
     timer_init(&self->flush_timer, on_flush_time, self);
     timer_init(&self->expire_timer, on_expire_time, self);
     timer_init(&self->clean_timer, on_clean_time, self);
@@ -537,10 +633,7 @@ static void service_graph_consume(struct component *component, struct batch *bat
                                   struct receipt *receipt)
 {
     struct service_graph *self = service_graph_of(component);
-    const struct service_graph_config *config = component->config;
-    struct service_graph_counters *counters = component->counters;
     assert(batch->signal == TRACES);
-    counter_add(&counters->consumed[TRACES], batch->items);
     /* An acknowledged batch is read in any case, as far as there is memory. */
     if (batch->parts_count > 1 && !batch->is_acknowledged &&
         !budget_has_room(component->budget, batch->bytes)) {
@@ -549,40 +642,45 @@ static void service_graph_consume(struct component *component, struct batch *bat
         receipt_resolve(receipt, &outcome);
         return;
     }
-    self->figures = (struct graph_figures){.edges = 0};
-    self->now_ns = clock_now_ns();
-    uint64_t unread = graph_reader_read(&self->reader, batch);
-    counter_add(&counters->total_edges, self->figures.edges);
-    counter_add(&counters->expired_edges, self->figures.expired);
-    counter_add(&counters->dropped_spans, self->figures.dropped + unread);
-    if (config->metrics_flush_interval_ns == 0)
-        flush_now(self);
-    receipt_resolve(receipt, &outcome_accepted);
+    if (batch->bytes >= HELPED_BYTES_MIN) {
+        give_to_helper(self, batch, receipt);
+        return;
+    }
+    read_batch(&self->reading, batch);
+    conclude(&self->reading, batch, receipt);
 }
 
-/* The last values go on before the pipelines downstream stop. No lane brings anything any more. */
+/* Nothing comes any more, and nothing is with the helper. The last values go on before the
+ * pipelines downstream stop. */
+static void finish(struct service_graph *self)
+{
+    struct service_graph_shared *shared = shared_of(self);
+    if (shared->flusher != self) {
+        component_stopped(&self->base);
+        return;
+    }
+    pthread_mutex_lock(&shared->lock);
+    shared->is_stopping = true;
+    bool has_news = shared->has_news;
+    pthread_mutex_unlock(&shared->lock);
+    if (has_news)
+        metric_flush_ask(&self->flush);
+    else
+        metric_flush_finish(&self->flush);
+}
+
 static void service_graph_stop(struct component *component)
 {
     struct service_graph *self = service_graph_of(component);
-    struct service_graph_shared *shared = shared_of(self);
     struct lane *lane = component->lane;
     lane_timer_stop(lane, &self->flush_timer);
     lane_timer_stop(lane, &self->expire_timer);
     lane_timer_stop(lane, &self->clean_timer);
     lane_defer_cancel(lane, &self->expire_job);
     lane_defer_cancel(lane, &self->clean_job);
-    if (shared->flusher != self) {
-        component_stopped(component);
-        return;
-    }
-    pthread_mutex_lock(&shared->lock);
-    bool has_news = shared->has_news;
-    pthread_mutex_unlock(&shared->lock);
     self->is_stopping = true;
-    if (has_news)
-        metric_flush_ask(&self->flush);
-    else
-        metric_flush_finish(&self->flush);
+    if (self->helped == 0)
+        finish(self);
 }
 
 static const char *const service_graph_aliases[] = {"servicegraph", NULL};

@@ -348,6 +348,45 @@ static void a_stop_sends_what_is_new(void **state)
     harness_destroy(h);
 }
 
+/* A client span with an attribute of more than a megabyte, and one of the server without. */
+static void large_requests_go_through_the_helper(void **state)
+{
+    (void)state;
+    enum { TEXT_BYTES = 1100 * 1024 };
+    struct harness *h = harness_create_on(WITH(ONCE), 2);
+    struct test_exporter *a = holder(h);
+    uint8_t *room = mem_zalloc(TEXT_BYTES + 256);
+    uint8_t *text = mem_zalloc(TEXT_BYTES);
+    memset(text, 'x', TEXT_BYTES);
+    static const uint8_t resource[] = "\x0a\x15\x0a\x13\x0a\x0cservice.name\x12\x03\x0a\x01"
+                                      "a";
+    static const uint8_t span[] = "\x0a\x10\x07\0\0\0\0\0\0\0\x08\0\0\0\0\0\0\0"
+                                  "\x12\x08\x01\0\0\0\0\0\0\0\x30\x03";
+    size_t inner = sizeof(span) - 1 + wire_field_size(5, TEXT_BYTES); /* its name */
+    struct wire_writer out = wire_writer_of(room, TEXT_BYTES + 256);
+    wire_write_header(&out, 1,
+                      sizeof(resource) - 1 + wire_field_size(2, wire_field_size(2, inner)));
+    wire_write_raw(&out, slice_of(resource, sizeof(resource) - 1));
+    wire_write_header(&out, 2, wire_field_size(2, inner));
+    wire_write_header(&out, 2, inner);
+    wire_write_raw(&out, slice_of(span, sizeof(span) - 1));
+    wire_write_bytes(&out, 5, slice_of(text, TEXT_BYTES));
+    assert_false(out.has_failed);
+    struct test_request *request = harness_offer_bytes(h, 1, TRACES, wire_written(&out), 1);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    send_span(h, 0, SERVER, 1, "b", 0);
+    assert_int_equal(sum(a, TOTAL, "a").value, 1);
+    let_go(h, a);
+    /* And at the stop. */
+    request = harness_put_bytes(h, 1, TRACES, wire_written(&out), 1);
+    harness_stop(h);
+    harness_turn(h);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    mem_free(text);
+    mem_free(room);
+    harness_destroy(h);
+}
+
 static void times_can_lie_in_the_past(void **state)
 {
     (void)state;
@@ -469,6 +508,7 @@ int main(void)
         cmocka_unit_test(more_edges_than_max_items_are_dropped),
         cmocka_unit_test(old_series_end),
         cmocka_unit_test(a_stop_sends_what_is_new),
+        cmocka_unit_test(large_requests_go_through_the_helper),
         cmocka_unit_test(times_can_lie_in_the_past),
         cmocka_unit_test(a_full_budget_delays_metrics),
         cmocka_unit_test(refused_metrics_come_again),
