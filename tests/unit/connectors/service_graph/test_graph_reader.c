@@ -401,7 +401,8 @@ static void too_many_names_are_refused(void **state)
     graph_keys_init(&keys);
     for (unsigned i = 0; i < WANTED_NAMES_MAX; i++) {
         snprintf(names[i], sizeof(names[i]), "name %u", i);
-        assert_int_equal(graph_keys_add(&keys, &keys.dimensions, names[i]), i < WANTED_NAMES_MAX - 1);
+        assert_int_equal(graph_keys_add(&keys, &keys.dimensions, names[i]),
+                         i < WANTED_NAMES_MAX - 1);
     }
     assert_true(graph_keys_add(&keys, &keys.peers, names[3]));
     assert_true(graph_keys_add(&keys, &keys.databases, "service.name"));
