@@ -281,10 +281,12 @@ static bool service_graph_check(const void *section, struct error *error)
     if (read_bounds(config, bounds, error) == 0 && error->text[0] != '\0')
         return error_at(error, "latency_histogram_buckets");
     if (!has_buckets(config) && size < 0)
-        return error_set(error, "`exponential_histogram_max_size` can not be negative");
+        return error_set(error, "`exponential_histogram_max_size` can not be negative") ||
+               error_at(error, "exponential_histogram_max_size");
     if (has_buckets(config) && size > 0)
         return error_set(error, "use either `latency_histogram_buckets` or "
-                                "`exponential_histogram_max_size`");
+                                "`exponential_histogram_max_size`") ||
+               error_at(error, "exponential_histogram_max_size");
     return read_keys(config, &keys, error);
 }
 
