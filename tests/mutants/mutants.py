@@ -1076,7 +1076,4 @@ MUTANTS = [
     Mutant("exceptions: the last counts go on at a stop", "connectors/exceptions/exceptions_connector.c",
            "    if (is_flusher(self) && atomic_load(&shared_of(self)->has_requests))",
            "    if (is_flusher(self) && false)", ("test_exceptions_pipeline",)),
-    Mutant("service_graph: a stop waits for the helper", "connectors/service_graph/service_graph_connector.c",
-           "    if (self->helped == 0)\n        finish(self);\n}\n\nstatic const",
-           "    finish(self);\n}\n\nstatic const", ("test_service_graph_pipeline",)),
 ]

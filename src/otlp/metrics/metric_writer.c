@@ -106,7 +106,11 @@ static void close_scope(struct metric_writer *writer)
 static void close_resource(struct metric_writer *writer)
 {
     close_scope(writer);
+    if (writer->resource.begin == 0)
+        return;
     close_message(writer, &writer->resource);
+    if (writer->closed_size == 0)
+        writer->closed_size = metric_writer_size(writer);
 }
 
 struct batch *metric_writer_finish(struct metric_writer *writer)
@@ -126,18 +130,27 @@ struct batch *metric_writer_finish(struct metric_writer *writer)
     return batch;
 }
 
-struct metric_writer_mark metric_writer_mark(const struct metric_writer *writer)
+/* The open metric ends, since its bytes may move when it does. */
+struct metric_writer_mark metric_writer_mark(struct metric_writer *writer)
 {
+    close_metric(writer);
+    writer->closed_size = 0;
     return (struct metric_writer_mark){*writer, metric_writer_size(writer)};
 }
 
 void metric_writer_undo(struct metric_writer *writer, const struct metric_writer_mark *mark)
 {
     struct nested_output output = writer->output;
+    size_t closed = mark->writer.resource.begin > 0 ? writer->closed_size : 0;
     output.refused_bytes = 0;
-    nested_output_cut(&output, mark->size);
+    nested_output_cut(&output, closed > 0 ? closed : mark->size);
     *writer = mark->writer;
     writer->output = output;
+    /* It ended since, and its bytes may have moved: it stays so. */
+    if (closed > 0) {
+        writer->scope.begin = 0;
+        writer->resource.begin = 0;
+    }
 }
 
 bool metric_writer_is_whole(struct metric_writer *writer)

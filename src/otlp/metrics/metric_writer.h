@@ -40,6 +40,7 @@ struct metric_writer {
     struct nested_message data; /* the Gauge, Sum or the like */
     enum metric_kind kind;      /* of data */
     uint64_t points;
+    size_t closed_size; /* of output when a resource ended for the first time since a mark; or 0 */
 };
 
 /* budget may be NULL: not charged. */
@@ -60,7 +61,9 @@ struct metric_writer_mark {
     struct metric_writer writer;
     size_t size;
 };
-struct metric_writer_mark metric_writer_mark(const struct metric_writer *writer);
+/* Ends the open metric. */
+struct metric_writer_mark metric_writer_mark(struct metric_writer *writer);
+/* A resource that was open at the mark and has ended since stays ended. */
 void metric_writer_undo(struct metric_writer *writer, const struct metric_writer_mark *mark);
 /* False: bytes were refused since the last mark or the beginning. True: nothing more is needed to
  * finish the request. */

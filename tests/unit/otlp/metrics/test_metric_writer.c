@@ -201,6 +201,48 @@ static void requests_have_what_was_put(void **state)
     budget_fini(&budget);
 }
 
+static void what_ended_since_a_mark_stays_whole(void **state)
+{
+    struct metric_writer writer;
+    struct batch_part whole;
+    (void)state;
+    /* So long that the lengths of what is open take more bytes than usual, or fewer. */
+    for (size_t points = 1; points < 20000; points *= 7) {
+        metric_writer_init(&writer, NULL);
+        for (unsigned i = 0; i < 3; i++) {
+            metric_writer_begin_resource(&writer, slice_of(NULL, 0));
+            metric_writer_begin_scope(&writer, TEXT("s"), slice_of(NULL, 0));
+            metric_writer_begin_metric(
+                &writer, &(struct metric_head){.name = TEXT("g"), .kind = METRIC_GAUGE});
+            for (size_t k = 0; k < points; k++)
+                metric_writer_put_double(&writer, &(struct point_head){.time_ns = 1}, 1);
+            struct metric_writer_mark mark = metric_writer_mark(&writer);
+            for (unsigned k = 0; k < i; k++) {
+                metric_writer_begin_resource(&writer, slice_of(NULL, 0));
+                metric_writer_begin_scope(&writer, TEXT("t"), slice_of(NULL, 0));
+                metric_writer_begin_metric(
+                    &writer, &(struct metric_head){.name = TEXT("g"), .kind = METRIC_GAUGE});
+                metric_writer_put_double(&writer, &(struct point_head){.time_ns = 1}, 1);
+            }
+            metric_writer_undo(&writer, &mark);
+        }
+        struct batch *batch = metric_writer_finish(&writer);
+        assert_non_null(batch);
+        assert_int_equal(batch->items, 3 * points);
+        assert_true(batch_join(batch, NULL, &whole));
+        request *read =
+            opentelemetry__proto__collector__metrics__v1__export_metrics_service_request__unpack(
+                NULL, whole.bytes.size, whole.bytes.data);
+        assert_non_null(read);
+        assert_int_equal(read->n_resource_metrics, 3);
+        opentelemetry__proto__collector__metrics__v1__export_metrics_service_request__free_unpacked(
+            read, NULL);
+        buffer_unref(whole.owner);
+        batch_unref(batch);
+        metric_writer_fini(&writer);
+    }
+}
+
 static void what_was_refused_can_be_taken_back(void **state)
 {
     struct metric_writer writer;
@@ -287,6 +329,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_have_what_was_put),
+        cmocka_unit_test(what_ended_since_a_mark_stays_whole),
         cmocka_unit_test(what_was_refused_can_be_taken_back),
         cmocka_unit_test(nothing_put_is_an_empty_batch),
         cmocka_unit_test(a_refusal_loses_one_request_and_charges_nothing),
