@@ -73,6 +73,7 @@ FLOORS = (
     ("exporters/zipkin", "zipkin"),
     ("exporters/otlp_http", "otlp_http"),
     ("exporters/otlp_grpc", "otlp_grpc"),
+    ("exporters/file", "file"),
     ("exporters", "debug, nop"),
     ("extensions", "health_check, zpages, pprof, authenticators, file_storage"),
     ("src/cli/arguments", "verbs and flags of commands that have verbs"),

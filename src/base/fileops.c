@@ -45,6 +45,18 @@ static ssize_t real_pwritev(int fd, const struct iovec *parts, int count, off_t 
     return put >= 0 ? put : -errno;
 }
 
+static ssize_t real_writev(int fd, const struct iovec *parts, int count)
+{
+    ssize_t put = writev(fd, parts, count);
+    return put >= 0 ? put : -errno;
+}
+
+static int real_truncate(int fd, off_t size)
+{
+    assert(size >= 0);
+    return ftruncate(fd, size) == 0 ? 0 : -errno;
+}
+
 static int real_fdatasync(int fd)
 {
     assert(fd >= 0);
@@ -108,6 +120,8 @@ static const struct fileops real_ops = {
     .read = real_read,
     .pread = real_pread,
     .pwritev = real_pwritev,
+    .writev = real_writev,
+    .truncate = real_truncate,
     .fdatasync = real_fdatasync,
     .fsync = real_fsync,
     .fallocate = real_fallocate,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of file operations that configuration, secrets and the journal go through, so that
- * tests can substitute a failing or simulated disk. Returns what the system calls return, errors as
- * negative errno. Any thread. */
+/* The table of file operations that configuration, secrets, the journal and components with files
+ * go through, so that tests can substitute a failing or simulated disk. Returns what the system
+ * calls return, errors as negative errno. Any thread. */
 #pragma once
 
 #include <stddef.h>
@@ -17,6 +17,8 @@ struct fileops {
     ssize_t (*read)(int fd, void *data, size_t size);
     ssize_t (*pread)(int fd, void *data, size_t size, off_t offset);
     ssize_t (*pwritev)(int fd, const struct iovec *parts, int count, off_t offset);
+    ssize_t (*writev)(int fd, const struct iovec *parts, int count);
+    int (*truncate)(int fd, off_t size);
     int (*fdatasync)(int fd);
     int (*fsync)(int fd);
     int (*fallocate)(int fd, off_t offset, off_t size);

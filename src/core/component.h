@@ -92,9 +92,9 @@ struct component_factory {
     /* Advice of `validate` and the start on a valid configuration, in a pipeline of that signal.
      * NULL, or false: none. */
     bool (*advise)(const void *config, enum signal_kind signal, struct error *advice);
-    /* Processors, connectors: makes what all instances of one id share, on every lane and in every
-     * pipeline; called once, before the first create, with the first component. NULL is failure.
-     * Nothing else is used by several lanes at once. */
+    /* Processors, connectors, exporters: makes what all instances of one id share, on every lane,
+     * in every pipeline and for every signal; called once, before the first create, with the first
+     * component. NULL is failure. Nothing else is used by several lanes at once. */
     void *(*share)(const struct component *first, unsigned lanes, struct error *error);
     /* Frees it, after the last destroy. */
     void (*unshare)(void *shared);

@@ -100,7 +100,8 @@ static bool build_exporter(struct service *service, struct service_lane *part,
     set_signal(exporter, signal, NULL);
     exporter->exporters = 1;
     part->exporters[slot] = exporter;
-    if (!prepare(from, exporter, error))
+    bool has_shared = from->factory->share == NULL || share_among(service, from, exporter, error);
+    if (!has_shared || !prepare(from, exporter, error))
         return error_prefix(error, "failed to create \"%s\" exporter for data type \"%s\"",
                             from->id, signal_name(signal));
     if (part == &service->lanes[0])

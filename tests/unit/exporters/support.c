@@ -94,6 +94,11 @@ void exporter_open(struct exporter_fixture *fixture, struct lane *lane,
         if (fixture->config->components[i].factory == factory)
             component->config = fixture->config->components[i].config;
     fixture->component = component;
+    if (factory->share != NULL) {
+        component->shared = factory->share(component, 1, &error);
+        if (component->shared == NULL)
+            fail_msg("%s", error.text);
+    }
     if (factory->create != NULL && !factory->create(component, &error))
         fail_msg("%s", error.text);
     if (factory->start != NULL && !factory->start(component, &error))
@@ -165,6 +170,8 @@ void exporter_close(struct exporter_fixture *fixture)
     assert_int_equal(budget_used(&fixture->budget), 0);
     if (component->factory->destroy != NULL)
         component->factory->destroy(component);
+    if (component->factory->unshare != NULL)
+        component->factory->unshare(component->shared);
     mem_free(component->counters);
     mem_free(component);
     budget_fini(&fixture->budget);
