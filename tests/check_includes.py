@@ -17,6 +17,7 @@ BEGIN, END = "<!-- floors: begin -->\n", "<!-- floors: end -->\n"
 # From the ground up.
 FLOORS = (
     ("src/base", "memory, bytes, time, the event loop, logs, counters"),
+    ("src/follow", "files that grow: patterns, what was read of each, their lines"),
     ("src/core", "what flows: batches, receipts, the ledger; the contract of components"),
     ("src/journal", "requests on disk until they are delivered"),
     ("src/codec", "gzip, zlib, deflate, zstd, snappy, lz4"),
@@ -51,6 +52,7 @@ FLOORS = (
     ("receivers/scrape", "what receivers that scrape share: targets and how they are asked"),
     ("receivers", "nop"),
     ("receivers/otlp", "otlp: gRPC, HTTP, JSON"),
+    ("receivers/otlp_json_file", "otlp_json_file"),
     ("receivers/pyroscope", "pyroscope: push and /ingest"),
     ("receivers/prometheus", "prometheus: scrapes targets"),
     ("receivers/pprof", "pprof: scrapes profiles"),

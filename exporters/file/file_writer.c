@@ -22,6 +22,7 @@
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/fileops.h"
 #include "src/base/hash_table.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
@@ -269,7 +270,7 @@ static struct output_file *open_group(struct file_writer *writer, struct slice n
             return group->file;
         }
     file_path_directory(path, directory);
-    *ret_failed = output_make_directory(directory, file_directory_mode(config));
+    *ret_failed = file_make_directories(directory, file_directory_mode(config));
     if (*ret_failed != 0) {
         error_set(error, "cannot make the directory %s: %s", directory, strerror(-*ret_failed));
         return NULL;
@@ -466,7 +467,7 @@ bool file_writer_start(struct file_writer *writer, struct error *error)
     } else {
         file_path_directory(config->path, directory);
         failed = config->creates_directory
-                     ? output_make_directory(directory, file_directory_mode(config))
+                     ? file_make_directories(directory, file_directory_mode(config))
                      : 0;
         if (failed != 0)
             return error_set(error, "cannot make the directory %s: %s", directory,

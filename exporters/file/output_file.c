@@ -44,29 +44,6 @@ static int failed_to(struct error *error, const char *what, const char *path, in
     return failed;
 }
 
-int output_make_directory(const char *path, unsigned mode)
-{
-    char part[FILE_PATH_BYTES_MAX];
-    struct stat info;
-    size_t size = strlen(path);
-    if (size >= sizeof(part))
-        return -ENAMETOOLONG;
-    if (fileops()->stat(path, &info) == 0)
-        return S_ISDIR(info.st_mode) ? 0 : -ENOTDIR;
-    int failed = 0;
-    for (size_t i = 1; i <= size && (failed == 0 || failed == -EEXIST); i++) {
-        if (path[i] != '/' && path[i] != '\0')
-            continue;
-        memcpy(part, path, i);
-        part[i] = '\0';
-        failed = fileops()->mkdir(part, mode);
-        /* Also of a read-only file system: what is there already needs no permission. */
-        if (failed != 0 && fileops()->stat(part, &info) == 0)
-            failed = S_ISDIR(info.st_mode) ? 0 : -ENOTDIR;
-    }
-    return failed;
-}
-
 /* ---- opening ---- */
 
 static int64_t ns_of(struct timespec time)
@@ -219,7 +196,7 @@ static int begin_new(struct output_file *file, struct error *error)
     char backup[FILE_PATH_BYTES_MAX] = "";
     struct stat old;
     file_path_directory(file->path, directory);
-    int failed = output_make_directory(directory, DIRECTORY_MODE);
+    int failed = file_make_directories(directory, DIRECTORY_MODE);
     if (failed != 0)
         return failed_to(error, "make the directory", directory, failed);
     failed = fileops()->stat(file->path, &old);

@@ -47,5 +47,3 @@ const char *output_file_path(const struct output_file *file);
  * any file may be), and nothing of it is in the file. */
 size_t output_file_write(struct output_file *file, const struct output_record *records,
                          size_t count, struct error *error, int *ret_failed);
-/* Makes the directory and its parents. Returns 0 or a negative errno. */
-int output_make_directory(const char *path, unsigned mode);

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
@@ -144,6 +145,29 @@ void fileops_replace(const struct fileops *ops)
 {
     assert(ops == NULL || (ops->open != NULL && ops->read != NULL));
     current = ops != NULL ? ops : &real_ops;
+}
+
+int file_make_directories(const char *path, mode_t mode)
+{
+    char part[PATH_MAX];
+    struct stat info;
+    size_t size = strlen(path);
+    if (size >= sizeof(part))
+        return -ENAMETOOLONG;
+    if (current->stat(path, &info) == 0)
+        return S_ISDIR(info.st_mode) ? 0 : -ENOTDIR;
+    int failed = 0;
+    for (size_t i = 1; i <= size && (failed == 0 || failed == -EEXIST); i++) {
+        if (path[i] != '/' && path[i] != '\0')
+            continue;
+        memcpy(part, path, i);
+        part[i] = '\0';
+        failed = current->mkdir(part, mode);
+        /* Also of a read-only file system: what is there already needs no permission. */
+        if (failed != 0 && current->stat(part, &info) == 0)
+            failed = S_ISDIR(info.st_mode) ? 0 : -ENOTDIR;
+    }
+    return failed;
 }
 
 int file_read_whole(const char *path, size_t max_size, char **ret_text, size_t *ret_size)

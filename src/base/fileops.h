@@ -35,6 +35,9 @@ const struct fileops *fileops(void);
 /* Tests only; NULL restores the real ones. Before lanes run. */
 void fileops_replace(const struct fileops *ops);
 
+/* Makes the directory and those above it, with that mode less the umask. Returns 0, also if it is
+ * there, or a negative errno. */
+int file_make_directories(const char *path, mode_t mode);
 /* Reads a whole regular file and terminates it; *ret_size does not count the terminator. Errors:
  * -EFBIG above max_size, -EISDIR, -EINVAL for other non-regular files, else the system's. Free with
  * mem_free. */

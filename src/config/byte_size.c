@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 static const struct {
     const char *name;
@@ -29,7 +30,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-bool text_to_bytes(const char *text, uint64_t *ret_bytes)
+static bool read_size(const char *text, bool has_any_case, uint64_t *ret_bytes)
 {
     uint64_t whole = 0;
     uint64_t part = 0;  /* the digits behind the point */
@@ -51,13 +52,24 @@ bool text_to_bytes(const char *text, uint64_t *ret_bytes)
         text++;
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         uint64_t unit = units[i].bytes;
-        if (strcmp(units[i].name, text) != 0)
+        if (strcmp(units[i].name, text) != 0 &&
+            (!has_any_case || strcasecmp(units[i].name, text) != 0))
             continue;
         uint64_t fraction = (uint64_t)((double)part * (double)unit / (double)parts);
         return !__builtin_mul_overflow(whole, unit, &whole) &&
                !__builtin_add_overflow(whole, fraction, ret_bytes);
     }
     return false;
+}
+
+bool text_to_bytes(const char *text, uint64_t *ret_bytes)
+{
+    return read_size(text, false, ret_bytes);
+}
+
+bool text_to_bytes_in_any_case(const char *text, uint64_t *ret_bytes)
+{
+    return read_size(text, true, ret_bytes);
 }
 
 struct bytes_text bytes_to_text(uint64_t bytes)

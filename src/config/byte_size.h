@@ -7,6 +7,8 @@
 
 /* Units: B, KiB to TiB, and kB (or KB) to TB, which are powers of ten. False: not a size. */
 bool text_to_bytes(const char *text, uint64_t *ret_bytes);
+/* The same with units in any case, as receivers of files have them. */
+bool text_to_bytes_in_any_case(const char *text, uint64_t *ret_bytes);
 
 enum { BYTES_TEXT_MAX = 32 };
 struct bytes_text {

@@ -223,8 +223,10 @@ static void decode_bytes(const struct site *site, const struct config_field *fie
     uint64_t bytes = 0;
     uint64_t *field_bytes = target;
     bool is_number = node->kind == NODE_INT && node->integer >= 0;
-    bool is_size = is_number || node->kind == NODE_NULL ||
-                   (node->kind == NODE_TEXT && text_to_bytes(node->text, &bytes));
+    bool is_size =
+        is_number || node->kind == NODE_NULL ||
+        (node->kind == NODE_TEXT &&
+         (field->is_level ? text_to_bytes_in_any_case : text_to_bytes)(node->text, &bytes));
     assert(field->min >= 0 && field->min <= field->max);
     if (is_number)
         bytes = (uint64_t)node->integer;

@@ -27,6 +27,8 @@ static const struct gate_row rows[FEATURE_GATES] = {
                                         "span_metrics has no namespace by default."},
     [GATE_SPAN_METRICS_SECONDS] = {"connector.spanmetrics.useSecondAsDefaultMetricsUnit", "Alpha",
                                    false, "No effect here: say histogram: {unit: s}."},
+    [GATE_FILE_DELETION] = {"filelog.allowFileDeletion", "Alpha", false,
+                            "Allows delete_after_read of receivers that read files."},
     [GATE_QUEUE_BATCH] = {"pkg.exporterhelper.queueBatchEnabled", "Alpha", false,
                           "No effect here: a queue batches if sending_queue::batch is set."},
     [GATE_PROTO_POOLING] = {"pdata.useProtoPooling", "Alpha", false,
@@ -59,6 +61,14 @@ bool feature_gate_is_enabled(const struct feature_gates *gates, enum feature_gat
 {
     assert(gate < FEATURE_GATES);
     return gates != NULL ? gates->is_enabled[gate] : rows[gate].is_enabled;
+}
+
+bool feature_gates_have(const struct feature_gates *gates, const char *id)
+{
+    for (size_t i = 0; i < FEATURE_GATES; i++)
+        if (strcmp(rows[i].id, id) == 0)
+            return feature_gate_is_enabled(gates, (enum feature_gate)i);
+    return false;
 }
 
 /* Appends the formatted text, after "; " if there is text already. */

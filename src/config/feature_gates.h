@@ -14,6 +14,7 @@ enum feature_gate {
     GATE_SPAN_METRICS_INSTANCE,
     GATE_SPAN_METRICS_LEGACY_NAMES,
     GATE_SPAN_METRICS_SECONDS,
+    GATE_FILE_DELETION, /* delete_after_read of receivers of files */
     GATE_QUEUE_BATCH,
     GATE_PROTO_POOLING,
     GATE_RECEIVER_METRICS,
@@ -33,6 +34,8 @@ struct feature_gates {
 struct feature_gates feature_gates_default(void);
 /* gates may be NULL: the defaults. */
 bool feature_gate_is_enabled(const struct feature_gates *gates, enum feature_gate gate);
+/* The same by id; false: there is no such gate. */
+bool feature_gates_have(const struct feature_gates *gates, const char *id);
 /* Applies the value of one --feature-gates flag: "id,+id,-id". All errors at once, "; " between. */
 bool feature_gates_parse(struct feature_gates *gates, const char *list, struct error *error);
 /* The `featuregate` command: the table, or one gate. False: no gate has that id. */

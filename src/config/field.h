@@ -112,7 +112,7 @@ struct config_field {
     /* The value is decoded and checked but has no effect; a warning says so, as with IGNORED. */
     bool has_no_effect;
     /* CHOICE: case does not matter, and the index as a number, and null for the first choice, are
-     * accepted. */
+     * accepted. BYTES: case of units does not matter. */
     bool is_level;
     /* TEXT, CHOICE: "" in quotes is an error, while null leaves the field unset. */
     bool refuses_empty;
@@ -165,6 +165,12 @@ struct config_field {
     CONFIG_DURATION(owner, field, name, standard, INT64_MIN, INT64_MAX, text)
 #define CONFIG_BYTES(owner, field, name, standard, lowest, highest, text)                          \
     CONFIG_RANGED(owner, field, uint64_t, CONFIG_TYPE_BYTES, name, standard, lowest, highest, text)
+/* Units in any case. */
+#define CONFIG_BYTES_ANY_CASE(owner, field, name, standard, lowest, highest, text)                 \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, uint64_t, CONFIG_TYPE_BYTES, name, standard, text),               \
+            CONFIG_RANGE(lowest, highest), .is_level = true                                        \
+    }
 #define CONFIG_TEXT(owner, field, name, standard, text)                                            \
     CONFIG_PLAIN(owner, field, const char *, CONFIG_TYPE_TEXT, name, standard, text)
 #define CONFIG_TEXT_WARNED(owner, field, name, standard, warning, text)                            \

@@ -168,6 +168,8 @@ struct service_view {
     const char *instance_id;
     const struct feature_gates *gates;
     bool (*is_ready)(const struct service_view *view);
+    /* Whether the feature gate of that id is on. */
+    bool (*has_gate)(const struct service_view *view, const char *id);
     uint64_t (*ready_since_wall_ns)(const struct service_view *view);
 };
 

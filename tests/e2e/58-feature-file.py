@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files of telemetry: what the file exporter writes."""
+"""Files of telemetry: what the file exporter writes, and what otlp_json_file reads."""
 
 import base64
+import gzip
 import json
 import pathlib
 import re
@@ -14,7 +15,7 @@ import threading
 from google.protobuf import json_format
 
 from support import case, client, otlp, process
-from support.metrics import assert_conserved
+from support.metrics import Metrics, assert_conserved
 from support.ports import free_port
 
 DEV_FULL = "/dev/full"  # each write fails: no space left on device
@@ -209,6 +210,212 @@ class Exporter(Files):
         request = otlp.logs(1)
         otlp.add_attributes(request.resource_logs[0].resource.attributes, {"tenant": tenant})
         return request
+
+
+class Receiver(Files):
+    """From files to a back-end."""
+
+    def config(
+        self,
+        receiver="    start_at: beginning\n",
+        service=case.QUIET,
+        exporter=case.DIRECT,
+        extensions="",
+    ):
+        self.back_end = getattr(self, "back_end", None) or self.sink()
+        return (
+            f"receivers:\n  otlp_json_file:\n    include: [{self.folder}/*.json]\n"
+            f"    include_file_name: false\n{receiver}"
+            f"exporters:\n  otlphttp:\n    endpoint: {self.back_end.url}\n"
+            f"    compression: none\n{case.NO_RETRY}{exporter}"
+            f"{extensions}service:\n{service}{pipelines('otlp_json_file', 'otlphttp')}"
+        )
+
+    def line_of(self, name, request):
+        """As the official classes print it, with ids as OTLP/JSON has them."""
+        text = json_format.MessageToJson(request, indent=None)
+        return re.sub(
+            r'"(traceId|spanId|parentSpanId)": ?"([^"]+)"',
+            lambda found: f'"{found[1]}":"{base64.b64decode(found[2]).hex()}"',
+            text,
+        )
+
+    def put(self, name, *requests, path=None):
+        with open(path or self.path, "a", encoding="utf-8") as file:
+            for request in requests:
+                file.write(self.line_of(name, request) + "\n")
+
+    def received(self, count):
+        requests = self.back_end.wait_for_requests(count)
+        return [
+            otlp.decode(request.path.rsplit("/", 1)[1], request.payload) for request in requests
+        ]
+
+    def test_lines_of_all_signals_go_to_their_pipelines(self):
+        sent = [(name, otlp.sample(name, 3)) for name in case.SIGNALS]
+        for name, request in sent:
+            self.put(name, request)
+        self.daemon(self.config())
+        self.back_end.wait_for_requests(3)
+        found = {
+            request.path.rsplit("/", 1)[1]: request.payload for request in self.back_end.requests
+        }
+        for name, request in sent:
+            self.assertEqual(otlp.decode(name, found[name]), request)
+
+    def test_what_the_exporter_writes_is_read_again(self):
+        """Rotated files too, while they are written."""
+        http = free_port()
+        writer = self.daemon(
+            "receivers:\n  otlp:\n    protocols:\n"
+            f"      http:\n        endpoint: 127.0.0.1:{http}\n"
+            f"exporters:\n  file:\n    path: {self.path}\n    rotation:\n      max_megabytes: 1\n"
+            f"service:\n{case.QUIET}{pipelines('otlp', 'file')}"
+        )
+        self.daemon(self.config("    start_at: beginning\n    fingerprint_size: 4KiB\n"))
+        sent = []
+        for _ in range(12):
+            request = otlp.traces(spans=3, text_bytes=100_000)
+            sent.append(with_what_is_always_written("traces", request))
+            self.assertEqual(client.post(http, "traces", request.SerializeToString()).status, 200)
+        self.assertGreater(len(list(self.folder.iterdir())), 3)
+        received = self.received(len(sent))
+        key = type(sent[0]).SerializeToString
+        self.assertEqual(sorted(map(key, received)), sorted(map(key, sent)))
+        self.assertEqual(writer.stop(), 0)
+
+    def test_files_are_renamed_truncated_and_deleted_meanwhile(self):
+        self.daemon(self.config())
+        requests = [otlp.traces(1) for _ in range(5)]
+        self.put("traces", requests[0])
+        self.received(1)
+        self.path.rename(self.folder / "old.txt")  # not of the pattern any more
+        self.put("traces", requests[1], path=self.folder / "old.txt")
+        self.put("traces", requests[2])
+        self.received(3)
+        with open(self.path, "w", encoding="utf-8"):
+            pass
+        self.put("traces", requests[3])
+        self.received(4)
+        self.path.unlink()
+        self.put("traces", requests[4])
+        received = self.received(5)
+        key = type(requests[0]).SerializeToString
+        self.assertEqual(sorted(map(key, received)), sorted(map(key, requests)))
+
+    def test_records_get_the_name_of_their_file(self):
+        self.put("traces", otlp.traces(2))
+        self.put("logs", otlp.logs(1))
+        config = self.config("    start_at: beginning\n    include_file_path: true\n")
+        self.daemon(config.replace("include_file_name: false", "include_file_name: true"))
+        expected = {"log.file.name": "out.json", "log.file.path": str(self.path)}
+        expected = {key: ("string_value", value) for key, value in expected.items()}
+        self.received(2)
+        for request in self.back_end.requests:
+            signal_name = request.path.rsplit("/", 1)[1]
+            (group,) = getattr(otlp.decode(signal_name, request.payload), otlp.RESOURCES[signal_name])
+            (scope,) = group.scope_spans if signal_name == "traces" else group.scope_logs
+            for record in scope.spans if signal_name == "traces" else scope.log_records:
+                found = dict(otlp.attributes_of(record.attributes))
+                self.assertEqual({key: found.get(key) for key in expected}, expected)
+
+    def test_wrong_lines_are_counted_named_and_passed_over(self):
+        metrics = free_port()
+        good = otlp.traces(1)
+        with open(self.path, "w", encoding="utf-8") as file:
+            file.write("no JSON\n")
+        self.put("traces", good)
+        with open(self.path, "a", encoding="utf-8") as file:
+            file.write('{"resourceSpans":[{"scopeSpans":7}]}\n')
+        self.put("traces", good)
+        server = self.daemon(
+            self.config(service=case.metrics_service(metrics))
+        )
+        self.assertEqual(self.received(2), [good, good])
+        for line in (1, 3):
+            server.wait_for_line(rf'left out.*"path": "{self.path}", "line": {line}, "error"')
+        self.assertEqual(Metrics(metrics).sum("spanflame_otlp_json_file_wrong_lines"), 2)
+        process.poll_until(
+            lambda: Metrics(metrics).sum("otelcol_receiver_accepted_spans", transport="file") == 2,
+            process.READY_WITHIN_S,
+            "two spans counted",
+        )
+        assert_conserved(self, metrics, "traces")
+
+    def test_what_a_pipeline_refuses_is_offered_again(self):
+        """The queue has room for one request, which waits for the back-end."""
+        self.back_end = self.sink()
+        self.back_end.hold()
+        queue = (
+            "    sending_queue:\n      queue_size: 1\n      num_consumers: 1\n"
+            "      wait_for_result: false\n"
+        )
+        requests = [otlp.traces(1) for _ in range(20)]
+        self.put("traces", *requests)
+        metrics = free_port()
+        server = self.daemon(
+            self.config(exporter=queue, service=case.metrics_service(metrics))
+        )
+        server.wait_for_line("a pipeline refuses what was read from a file")
+        self.back_end.release()
+        self.assertEqual(self.received(20), requests)
+        process.poll_until(
+            lambda: Metrics(metrics).conservation("traces") == (20, 20, 0, 0, 0),
+            process.READY_WITHIN_S,
+            "20 spans delivered, none refused",
+        )
+
+    def test_a_restart_reads_on_with_storage(self):
+        storage = self.folder / "storage"
+        storage.mkdir()
+        config = self.config(
+            "    start_at: beginning\n    storage: file_storage\n",
+            service="  extensions: [file_storage]\n" + case.QUIET,
+            extensions=f"extensions:\n  file_storage:\n    directory: {storage}\n",
+        )
+        first, second, third = (otlp.traces(1) for _ in range(3))
+        server = self.daemon(config)
+        self.put("traces", first)
+        self.received(1)
+        self.assertEqual(server.stop(), 0)
+        self.put("traces", second)
+        server = self.daemon(config)
+        self.assertEqual(self.received(2), [first, second])
+        server.signal(signal.SIGHUP)
+        process.poll_until(
+            lambda: server.log().count(process.READY) == 2, process.READY_WITHIN_S, "a reload"
+        )
+        self.put("traces", third)
+        self.assertEqual(self.received(3), [first, second, third])
+        self.assertTrue((storage / "receiver_otlp_json_file_.offsets").exists())
+
+    def test_deletion_needs_its_feature_gate(self):
+        receiver = "    start_at: beginning\n    delete_after_read: true\n"
+        server = self.server(self.config(receiver))
+        self.assertEqual(server.wait(), 1)
+        self.assertIn("requires feature gate 'filelog.allowFileDeletion'", server.log())
+        self.put("traces", otlp.traces(1))
+        self.daemon(self.config(receiver), arguments=["--feature-gates=filelog.allowFileDeletion"])
+        self.received(1)
+        process.poll_until(lambda: not self.path.exists(), process.READY_WITHIN_S, "deleted")
+
+    def test_compressed_files_are_replayed(self):
+        request = otlp.logs(2)
+        line = self.line_of("logs", request) + "\n"
+        with gzip.open(self.folder / "old.json", "wb") as file:
+            file.write(line.encode() * 3)
+        options = "    compression: auto\n    replay_file: true\n    poll_interval: 1s\n"
+        self.daemon(self.config("    start_at: beginning\n" + options))
+        self.assertEqual(self.received(6)[:6], [request] * 6)
+
+    def test_many_lanes_read_every_line_once(self):
+        for i in range(10):
+            self.put("traces", *(otlp.traces(1) for _ in range(5)), path=self.folder / f"{i}.json")
+        service = case.QUIET.replace("  telemetry", "  lanes: 3\n  telemetry")
+        self.daemon(self.config("    start_at: beginning\n    fingerprint_size: 4KiB\n", service=service))
+        received = self.received(50)
+        ids = {request.resource_spans[0].scope_spans[0].spans[0].span_id for request in received}
+        self.assertEqual(len(ids), 50)
 
 
 if __name__ == "__main__":

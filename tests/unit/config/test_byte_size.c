@@ -52,6 +52,17 @@ static void other_strings_are_no_sizes(void **state)
     }
 }
 
+static void units_may_be_in_any_case(void **state)
+{
+    uint64_t bytes = 0;
+    (void)state;
+    assert_true(text_to_bytes_in_any_case("64mib", &bytes));
+    assert_int_equal(bytes, 64 << 20);
+    assert_true(text_to_bytes_in_any_case("2kb", &bytes));
+    assert_int_equal(bytes, 2000);
+    assert_false(text_to_bytes_in_any_case("64m", &bytes));
+}
+
 static void bytes_are_printed_in_the_largest_whole_unit(void **state)
 {
     static const struct {
@@ -76,6 +87,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(strings_become_sizes_in_bytes),
         cmocka_unit_test(other_strings_are_no_sizes),
+        cmocka_unit_test(units_may_be_in_any_case),
         cmocka_unit_test(bytes_are_printed_in_the_largest_whole_unit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
