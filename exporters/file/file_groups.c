@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
@@ -98,6 +99,25 @@ static struct resource *make_room(struct file_groups *groups, size_t resources)
                : NULL;
 }
 
+/* What belongs to all resources, in one piece. */
+static bool copy_dictionary(struct file_groups *groups, struct slice request, size_t bytes)
+{
+    struct wire_reader reader = wire_reader_of(request);
+    struct wire_field field;
+    if (bytes == 0)
+        return true;
+    groups->dictionary = buffer_try_create(groups->budget, bytes);
+    if (groups->dictionary == NULL)
+        return false;
+    while (wire_next_field(&reader, &field))
+        if (!is_resource(&field)) {
+            memcpy(groups->dictionary->data + groups->dictionary->size, field.whole.data,
+                   field.whole.size);
+            groups->dictionary->size += field.whole.size;
+        }
+    return true;
+}
+
 bool file_groups_make(struct file_groups *groups, const struct batch *batch, const char *attribute,
                       struct budget *budget)
 {
@@ -108,11 +128,15 @@ bool file_groups_make(struct file_groups *groups, const struct batch *batch, con
         return false;
     groups->owner = whole.owner;
     size_t resources_max = 0;
+    size_t dictionary_bytes = 0;
     struct wire_reader reader = wire_reader_of(whole.bytes);
-    while (wire_next_field(&reader, &field))
+    while (wire_next_field(&reader, &field)) {
         resources_max += is_resource(&field);
+        dictionary_bytes += is_resource(&field) || batch->signal != PROFILES ? 0 : field.whole.size;
+    }
     struct resource *resources = make_room(groups, resources_max);
-    if (resources == NULL) {
+    if (resources == NULL || !copy_dictionary(groups, whole.bytes, dictionary_bytes)) {
+        mem_free(resources);
         file_groups_free(groups);
         return false;
     }
@@ -142,12 +166,10 @@ bool file_groups_make(struct file_groups *groups, const struct batch *batch, con
         batch_append(group->batch, whole.owner, resources[i].whole);
         group->items += items_of(batch->signal, resources[i].whole);
     }
-    /* What belongs to all resources: the dictionary of profiles. */
     for (size_t i = 0; i < groups->count; i++) {
-        reader = wire_reader_of(whole.bytes);
-        while (batch->signal == PROFILES && wire_next_field(&reader, &field))
-            if (!is_resource(&field))
-                batch_append(groups->list[i].batch, whole.owner, field.whole);
+        if (groups->dictionary != NULL)
+            batch_append(groups->list[i].batch, groups->dictionary,
+                         buffer_slice(groups->dictionary));
         groups->list[i].batch->items = groups->list[i].items;
     }
     mem_free(resources);
@@ -160,6 +182,7 @@ void file_groups_free(struct file_groups *groups)
         batch_unref(groups->list[i].batch);
     mem_free(groups->list);
     buffer_unref(groups->owner);
+    buffer_unref(groups->dictionary);
     if (groups->charged > 0)
         budget_return(groups->budget, groups->charged);
     *groups = (struct file_groups){0};

@@ -21,7 +21,8 @@ struct file_group {
 struct file_groups {
     struct file_group *list; /* in the order of their names */
     size_t count;
-    uint64_t ungrouped_items; /* of resources without a string there */
+    uint64_t ungrouped_items;  /* of resources without a string there */
+    struct buffer *dictionary; /* of profiles: in each group's batch; NULL: none */
     struct buffer *owner;
     struct budget *budget;
     uint64_t charged;

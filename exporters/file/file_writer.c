@@ -35,6 +35,7 @@ enum {
     PENDING_BYTES_MAX = 4 << 20,
     SIZE_BYTES = 4, /* before a message */
     ZSTD_LEVEL = 3,
+    DICTIONARIES_BYTES_MAX = 64 << 20, /* that one request of profiles writes, one for each group */
 };
 
 /* A message in its form for the file. */
@@ -344,6 +345,16 @@ static void write_grouped(struct file_writer *writer, struct file_job *job)
     if (!file_groups_make(&groups, job->batch, writer->config->group_by.resource_attribute,
                           writer->budget)) {
         refuse_for_memory(job);
+        finish(job);
+        return;
+    }
+    size_t dictionary = groups.dictionary != NULL ? groups.dictionary->size : 0;
+    if (groups.count * (uint64_t)dictionary > DICTIONARIES_BYTES_MAX) {
+        refuse_failed(job,
+                      "the dictionary of the profiles would be written once for each of too many "
+                      "groups; send fewer resources at a time",
+                      -EFBIG);
+        file_groups_free(&groups);
         finish(job);
         return;
     }

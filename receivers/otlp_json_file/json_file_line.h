@@ -37,7 +37,7 @@ enum json_line_result {
 /* Calls give(batch, arg), which takes the reference, for each request that has items (profiles:
  * profiles). signals: a mask of those that are wanted. replaces_bytes: bytes that are no UTF-8
  * become U+FFFD. */
-enum json_line_result json_line_read(struct slice line, unsigned signals, bool replaces_bytes,
+enum json_line_result json_line_read(struct slice text, unsigned signals, bool replaces_bytes,
                                      const struct json_file_attributes *attributes,
                                      struct budget *budget,
                                      void (*give)(struct batch *batch, void *arg), void *arg,

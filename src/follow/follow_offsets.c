@@ -136,6 +136,7 @@ static bool read_hex(const char **at, char end, uint8_t *data, size_t room, size
     return *ret_size > 0;
 }
 
+/* NULL: no memory, if *at stays where it is; else the text is wrong. */
 static struct followed_file *read_file(const char **at, size_t fingerprint_size,
                                        struct budget *budget)
 {
@@ -161,18 +162,11 @@ static struct followed_file *read_file(const char **at, size_t fingerprint_size,
     return NULL;
 }
 
-bool follow_offsets_load(const char *path, size_t fingerprint_size, struct budget *budget,
-                         void (*each)(struct followed_file *file, void *arg), void *arg,
-                         struct error *error)
+bool follow_offsets_read(const char *path, const char *text, size_t size, size_t fingerprint_size,
+                         struct budget *budget, void (*each)(struct followed_file *file, void *arg),
+                         void *arg, struct error *error)
 {
-    char *text;
-    size_t size;
     char sum[SUM_BYTES + 1];
-    int failed = file_read_whole(path, FOLLOW_OFFSETS_BYTES_MAX, &text, &size);
-    if (failed == -ENOENT)
-        return true;
-    if (failed != 0)
-        return error_set(error, "cannot read %s: %s", path, strerror(-failed));
     const char *at = text + sizeof(HEAD) - 1;
     bool is_whole =
         size >= sizeof(HEAD) - 1 + SUM_BYTES && strncmp(text, HEAD, sizeof(HEAD) - 1) == 0;
@@ -180,17 +174,34 @@ bool follow_offsets_load(const char *path, size_t fingerprint_size, struct budge
     snprintf(sum, sizeof(sum), SUM_FORM, XXH3_64bits(text, (size_t)(end - text)));
     is_whole = is_whole && strcmp(end, sum) == 0;
     bool has_memory = true;
-    while (is_whole && at < end) {
+    while (is_whole && has_memory && at < end) {
+        const char *begin = at;
         struct followed_file *file = read_file(&at, fingerprint_size, budget);
-        has_memory = file != NULL;
-        if (file == NULL)
-            break;
-        each(file, arg);
+        if (file != NULL)
+            each(file, arg);
+        has_memory = file != NULL || at != begin;
+        is_whole = file != NULL || at == begin;
     }
-    mem_free(text);
     if (!is_whole)
         return error_set(error, "%s is damaged: delete it, and files are read as start_at says",
                          path);
     return has_memory ||
            error_set(error, "%s does not fit into the memory budget (service::budget_mib)", path);
+}
+
+bool follow_offsets_load(const char *path, size_t fingerprint_size, struct budget *budget,
+                         void (*each)(struct followed_file *file, void *arg), void *arg,
+                         struct error *error)
+{
+    char *text;
+    size_t size;
+    int failed = file_read_whole(path, FOLLOW_OFFSETS_BYTES_MAX, &text, &size);
+    if (failed == -ENOENT)
+        return true;
+    if (failed != 0)
+        return error_set(error, "cannot read %s: %s", path, strerror(-failed));
+    bool is_read =
+        follow_offsets_read(path, text, size, fingerprint_size, budget, each, arg, error);
+    mem_free(text);
+    return is_read;
 }

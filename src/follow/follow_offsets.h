@@ -17,6 +17,10 @@ enum { FOLLOW_OFFSETS_BYTES_MAX = 256 << 20 };
 /* Replaces the file. is_synced: flush it to the disk first. */
 bool follow_offsets_save(const char *path, struct followed_file *const *files, size_t count,
                          bool is_synced, struct error *error);
+/* Reads what such a file has: text is terminated. path is for errors. As follow_offsets_load. */
+bool follow_offsets_read(const char *path, const char *text, size_t size, size_t fingerprint_size,
+                         struct budget *budget, void (*each)(struct followed_file *file, void *arg),
+                         void *arg, struct error *error);
 /* Calls each(file, arg) for every file, which takes it. True without any if there is no such file
  * yet. False: error says why; files that were given before stay given. */
 bool follow_offsets_load(const char *path, size_t fingerprint_size, struct budget *budget,

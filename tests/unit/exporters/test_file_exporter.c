@@ -292,6 +292,34 @@ static void groups_of_profiles_keep_their_dictionary(void **state)
     tear_down(&fixture);
 }
 
+/* Each group repeats the dictionary: a small request must not fill the disk. */
+static void dictionaries_are_not_written_without_bound(void **state)
+{
+    enum { GROUPS = 100, STRING_BYTES = 1 << 20 };
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, "*", "group_by: {enabled: true, resource_attribute: g}", PROFILES);
+    uint8_t *request = mem_alloc(GROUPS * 32 + STRING_BYTES + 16);
+    size_t size = 0;
+    for (int i = 0; i < GROUPS; i++) {
+        char value[16];
+        snprintf(value, sizeof(value), "%03d", i);
+        memcpy(request + size, "\x0a\x0e\x0a\x0c\x0a\x0a\x0a\x01g\x12\x05\x0a\x03", 13);
+        memcpy(request + size + 13, value, 3);
+        size += 16;
+    }
+    /* ProfilesDictionary { string_table: "xxx…" }, with lengths of four bytes */
+    memcpy(request + size, "\x12\x84\x80\x40\x2a\x80\x80\x40", 8);
+    memset(request + size + 8, 'x', STRING_BYTES);
+    size += 8 + STRING_BYTES;
+    exporter_export(&fixture.exporter, slice_of(request, size), 0);
+    assert_int_equal(fixture.exporter.outcome.verdict, REFUSED);
+    assert_true(outcome_is_too_large(&fixture.exporter.outcome));
+    assert_non_null(strstr(fixture.exporter.message, "dictionary"));
+    mem_free(request);
+    tear_down(&fixture);
+}
+
 /* ---- failures ---- */
 
 static struct fileops full;
@@ -503,6 +531,7 @@ int main(void)
         cmocka_unit_test(few_files_are_open_at_once),
         cmocka_unit_test(a_group_that_fails_is_lost_alone),
         cmocka_unit_test(groups_of_profiles_keep_their_dictionary),
+        cmocka_unit_test(dictionaries_are_not_written_without_bound),
         cmocka_unit_test(what_is_not_written_is_not_delivered),
         cmocka_unit_test(a_full_budget_refuses_for_now),
         cmocka_unit_test(every_allocation_may_fail),
