@@ -181,7 +181,8 @@ static void open_receiver(struct fixture *fixture, const char *options)
     receiver->outlets[LOGS] = &outlets[LOGS];
     for (size_t i = 0; i < fixture->config->components_count; i++)
         if (fixture->config->components[i].factory == &otlp_json_file_receiver_factory)
-            fixture->section = *(const struct json_file_config *)fixture->config->components[i].config;
+            fixture->section =
+                *(const struct json_file_config *)fixture->config->components[i].config;
     receiver->config = &fixture->section;
     if (fixture->has_storage) {
         fixture->section.storage = "file_storage";
