@@ -114,6 +114,13 @@ static void on_help(struct helper_work *work)
     helped->edited = self->run(self->editors[1], &self->edits[1], helped->batch);
 }
 
+static void finish(struct record_stage *self)
+{
+    if (self->stopped != NULL)
+        self->stopped(self);
+    component_stopped(&self->base);
+}
+
 static void on_helped(struct helper_work *work)
 {
     struct helped_edit *helped = (struct helped_edit *)work;
@@ -124,7 +131,7 @@ static void on_helped(struct helper_work *work)
     assert(self->helped > 0);
     self->helped--;
     if (self->is_stopping && self->helped == 0)
-        component_stopped(&self->base);
+        finish(self);
 }
 
 void record_stage_consume(struct component *component, struct batch *batch, struct receipt *receipt)
@@ -152,7 +159,7 @@ void record_stage_stop(struct component *component)
     struct record_stage *self = (struct record_stage *)component;
     self->is_stopping = true;
     if (self->helped == 0)
-        component_stopped(component);
+        finish(self);
 }
 
 void record_stage_destroy(struct component *component)

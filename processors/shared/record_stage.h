@@ -40,6 +40,8 @@ struct record_stage {
     bool has_edits;
     record_stage_fn run;
     record_stage_done_fn done; /* NULL: nothing */
+    /* After the last request, before the stage has stopped. NULL: nothing. */
+    void (*stopped)(struct record_stage *stage);
     void *editors[RECORD_STAGE_EDITORS];
     struct record_edit edits[RECORD_STAGE_EDITORS];
     unsigned helped; /* requests that are with the helper */

@@ -49,7 +49,9 @@ struct component {
     enum signal_kind signal;              /* of what consume takes */
     enum signal_kind output;              /* connectors: of what goes to the outlet */
     unsigned exporters;                   /* destinations of an item that consume takes */
-    struct component *first;     /* the same component's instance on lane 0, maybe itself */
+    /* The same component's instance on lane 0, maybe itself (of processors: in the same pipeline);
+     * from start on. */
+    struct component *first;
     struct component *next_lane; /* the same component's instance on the next lane, or NULL */
     const struct service_view *service; /* NULL in some tests */
     void *shared;   /* what share made for all instances of this id; NULL: nothing */

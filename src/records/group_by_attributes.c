@@ -127,6 +127,10 @@ static uint32_t intern(struct grouping *grouping, size_t begin, bool *ret_is_new
         fail(grouping, identity->block.bytes + identity->arena.refused_bytes);
         return 0;
     }
+    if (identity->size > UINT32_MAX) {
+        fail(grouping, UINT64_MAX / 2);
+        return 0;
+    }
     struct slice content = identity_from(identity, begin);
     uint32_t index = content_table_find(&grouper->table, identity->block.memory, content, &hash);
     if (index != 0) {

@@ -11,7 +11,9 @@
 #include "src/otlp/otlp_limits.h"
 #include "src/otlp/value.h"
 #include "src/otlp/wire.h"
-#include "src/records/record_limits.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 enum { BLOCK_FIRST = 1024, BLOCK_KEPT_MAX = 64 * 1024, SORTED_BYTES_MAX = INT32_MAX };
 
@@ -53,6 +55,13 @@ struct slice identity_from(const struct identity *identity, size_t begin)
 {
     assert(begin <= identity->size);
     return slice_of((const uint8_t *)identity->block.memory + begin, identity->size - begin);
+}
+
+struct identity_digest identity_digest(const struct identity *identity, size_t begin, uint64_t seed)
+{
+    struct slice bytes = identity_from(identity, begin);
+    XXH128_hash_t hash = XXH3_128bits_withSeed(bytes.data, bytes.size, seed);
+    return (struct identity_digest){{hash.low64, hash.high64}};
 }
 
 void identity_put_raw(struct identity *identity, const void *bytes, size_t size)

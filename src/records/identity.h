@@ -30,6 +30,14 @@ void identity_clear(struct identity *identity);
 void identity_cut(struct identity *identity, size_t size);
 struct slice identity_from(const struct identity *identity, size_t begin);
 
+/* Two of the same bytes are equal, others are not, within 2^-64. The seed is a secret of the
+ * process, so that clients cannot choose what collides. */
+struct identity_digest {
+    uint64_t words[2];
+};
+struct identity_digest identity_digest(const struct identity *identity, size_t begin,
+                                       uint64_t seed);
+
 void identity_put_raw(struct identity *identity, const void *bytes, size_t size);
 void identity_put_number(struct identity *identity, uint64_t number);
 /* With its length. */

@@ -66,6 +66,11 @@ void record_drop(struct record_edit *edit, size_t opened, const struct wire_fiel
     record_remove(edit, message->whole);
 }
 
+void record_forget(struct record_edit *edit, size_t opened)
+{
+    splice_rewind(&edit->splices, opened);
+}
+
 void record_remove(struct record_edit *edit, struct slice old)
 {
     if (old.size > 0 && has_room(edit, 0))
@@ -105,6 +110,49 @@ void record_put_fixed64(struct record_edit *edit, struct slice old, uint32_t num
     struct wire_writer writer = wire_writer_of(room, size);
     wire_write_fixed64(&writer, number, value);
     assert(!writer.has_failed && writer.at == writer.end);
+}
+
+static void put_value(struct record_edit *edit, struct slice old, const struct record_value *value)
+{
+    if (value->kind == RECORD_GONE) {
+        record_remove(edit, old);
+    } else if (value->kind == RECORD_FIXED64) {
+        record_put_fixed64(edit, old, value->number, value->bits);
+    } else if (value->kind == RECORD_VARINT) {
+        record_put_number(edit, old, value->number, value->bits);
+    } else {
+        size_t size = wire_field_size(value->number, value->bytes.size);
+        uint8_t *room = record_replace(edit, old, size);
+        if (room == NULL)
+            return;
+        struct wire_writer writer = wire_writer_of(room, size);
+        wire_write_bytes(&writer, value->number, value->bytes);
+        assert(!writer.has_failed && writer.at == writer.end);
+    }
+}
+
+void record_put_values(struct record_edit *edit, struct slice content,
+                       const struct record_value *values, size_t count)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    uint32_t put = 0; /* bits of the values */
+    assert(count <= RECORD_VALUES_MAX);
+    while (!edit->has_failed && wire_next_field(&reader, &field)) {
+        size_t i = 0;
+        while (i < count && values[i].number != field.number)
+            i++;
+        if (i == count)
+            continue;
+        if ((put >> i & 1) != 0)
+            record_remove(edit, field.whole);
+        else
+            put_value(edit, field.whole, &values[i]);
+        put |= UINT32_C(1) << i;
+    }
+    for (size_t i = 0; i < count; i++)
+        if ((put >> i & 1) == 0)
+            put_value(edit, slice_of(content.data + content.size, 0), &values[i]);
 }
 
 void record_replace_attributes(struct record_edit *edit, struct slice old, uint32_t number,
@@ -243,12 +291,13 @@ void record_edit_end(struct record_edit *edit)
     edit->whole = NULL;
 }
 
-struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
-                              const struct record_visitor *visitor)
+static struct batch *run(struct record_edit *edit, struct batch *batch,
+                         const struct record_visitor *visitor, bool may_exceed)
 {
     struct wire_field field;
     if (!record_edit_begin(edit, batch))
         return NULL;
+    edit->may_exceed |= may_exceed;
     if (batch->bytes == 0)
         return batch_ref(batch);
     struct wire_reader reader = wire_reader_of(edit->whole->parts[0].bytes);
@@ -266,6 +315,23 @@ struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
     }
     record_edit_end(edit);
     return edited;
+}
+
+struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
+                              const struct record_visitor *visitor)
+{
+    return run(edit, batch, visitor, false);
+}
+
+struct batch *record_edit_run_on(struct record_edit *edit, struct batch *batch,
+                                 const struct record_visitor *visitor, uint64_t bytes)
+{
+    if (!batch->is_acknowledged && !budget_has_room(edit->budget, bytes)) {
+        edit->missed_bytes = bytes + batch->bytes;
+        edit->has_failed = true;
+        return NULL;
+    }
+    return run(edit, batch, visitor, true);
 }
 
 bool record_edit_never_fits(const struct record_edit *edit)

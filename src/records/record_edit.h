@@ -64,6 +64,10 @@ void record_edit_fini(struct record_edit *edit);
  * for the changes. */
 struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
                               const struct record_visitor *visitor);
+/* The same for visitors that remember what they have seen: it is refused before the visitor is
+ * called, unless that many bytes have room, or not at all. */
+struct batch *record_edit_run_on(struct record_edit *edit, struct batch *batch,
+                                 const struct record_visitor *visitor, uint64_t bytes);
 /* For edits that write all of the request anew: begin gives `whole` (unless the batch is empty),
  * end takes it back. False: the budget has no room. */
 bool record_edit_begin(struct record_edit *edit, struct batch *batch);
@@ -78,6 +82,8 @@ size_t record_open(struct record_edit *edit, const struct wire_field *message);
 void record_close(struct record_edit *edit, size_t opened, const struct wire_field *message);
 /* Forgets all changes inside, and leaves the message out. */
 void record_drop(struct record_edit *edit, size_t opened, const struct wire_field *message);
+/* Forgets all changes inside. */
+void record_forget(struct record_edit *edit, size_t opened);
 void record_remove(struct record_edit *edit, struct slice old);
 /* Replaces old, which may be empty, by `bytes` bytes that the caller writes into the result, all of
  * them and at once. NULL: there is no room, edit->has_failed is set. */
@@ -90,6 +96,24 @@ void record_put_fixed64(struct record_edit *edit, struct slice old, uint32_t num
 /* Replaces old by the list's attributes as field `number`. */
 void record_replace_attributes(struct record_edit *edit, struct slice old, uint32_t number,
                                const struct attribute_list *list);
+/* A new value of a field of a message. */
+enum record_value_kind {
+    RECORD_GONE,
+    RECORD_FIXED64,
+    RECORD_VARINT,
+    RECORD_BYTES,
+};
+struct record_value {
+    uint32_t number;
+    enum record_value_kind kind;
+    uint64_t bits;      /* FIXED64, VARINT */
+    struct slice bytes; /* BYTES */
+};
+/* Gives the fields of the open message with that content their new values, where they are or at its
+ * end; at most RECORD_VALUES_MAX. Numbers occur once. */
+enum { RECORD_VALUES_MAX = 32 };
+void record_put_values(struct record_edit *edit, struct slice content,
+                       const struct record_value *values, size_t count);
 /* Makes the list the attributes (field `number`) of the open message with that content: where its
  * first one is, or at its end. Does nothing unless the list has changed. */
 void record_put_attributes(struct record_edit *edit, struct slice content, uint32_t number,

@@ -341,6 +341,10 @@ static bool build(struct service *service, struct lane *const *lanes, struct err
                                 part->exporters[slot]);
             }
         }
+        for (size_t i = 0; i < service->config->pipelines_count; i++)
+            for (size_t j = 0; j < service->config->pipelines[i].processors_count; j++)
+                link_over_lanes(first->processors[i][j], before->processors[i][j],
+                                part->processors[i][j]);
     }
     assert(service->extensions == NULL);
     const struct config *config = service->config;

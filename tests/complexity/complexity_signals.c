@@ -31,6 +31,7 @@
 #include "src/pipeline/partition.h"
 #include "src/prometheus/exposition.h"
 #include "src/records/attribute_edit.h"
+#include "src/records/cumulative_to_delta.h"
 #include "src/records/group_by_attributes.h"
 #include "src/records/record_match.h"
 #include "src/records/record_sampler.h"
@@ -600,6 +601,32 @@ static void run_grouping(struct slice request)
     attribute_grouper_fini(&grouper);
 }
 
+static void run_deltas(struct slice request)
+{
+    static const struct delta_match all;
+    const struct delta_settings settings = {
+        .initial = DELTA_INITIAL_KEEP, .include = &all, .exclude = &all};
+    struct record_edit edit;
+    struct delta_editor editor;
+    if (signal_at_hand != METRICS) {
+        work_begin();
+        work_end();
+        return;
+    }
+    struct stream_table *table = delta_table_create(NULL);
+    delta_editor_init(&editor, &settings, table);
+    record_edit_init(&edit, NULL);
+    struct batch *batch = batch_of(request);
+    work_begin();
+    batch_unref(delta_editor_run(&editor, &edit, batch));
+    batch_unref(delta_editor_run(&editor, &edit, batch));
+    work_end();
+    batch_unref(batch);
+    record_edit_fini(&edit);
+    delta_editor_fini(&editor);
+    stream_table_destroy(table);
+}
+
 static void print(struct slice request, bool is_detailed)
 {
     struct text text;
@@ -828,6 +855,7 @@ static const struct work_stage stages[] = {
     {.name = "sampling", .run = run_sampler, .per_byte_max = 320},
     {.name = "redaction", .run = run_redaction, .per_byte_max = 400},
     {.name = "grouping by attributes", .run = run_grouping, .per_byte_max = 600},
+    {.name = "deltas", .run = run_deltas, .per_byte_max = 600},
     {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 150},
     {.name = "debug, detailed", .run = run_detailed_text, .per_byte_max = 470},
     {.name = "spans into the index", .run = run_span_reader, .per_byte_max = 180},

@@ -11,6 +11,7 @@
 #include "src/otlp/attributes/attribute_actions.h"
 #include "src/otlp/check.h"
 #include "src/records/attribute_edit.h"
+#include "src/records/cumulative_to_delta.h"
 #include "src/records/group_by_attributes.h"
 #include "src/records/record_match.h"
 #include "src/records/record_sampler.h"
@@ -133,6 +134,21 @@ static void group(struct record_edit *edit, struct batch *batch)
     attribute_grouper_fini(&grouper);
 }
 
+/* Twice, so that streams go on. */
+static void make_deltas(struct record_edit *edit, struct batch *batch)
+{
+    static const struct delta_match all;
+    const struct delta_settings settings = {
+        .initial = DELTA_INITIAL_KEEP, .include = &all, .exclude = &all};
+    struct delta_editor editor;
+    struct stream_table *table = delta_table_create(NULL);
+    delta_editor_init(&editor, &settings, table);
+    for (int i = 0; i < 2; i++)
+        check(batch, delta_editor_run(&editor, edit, batch));
+    delta_editor_fini(&editor);
+    stream_table_destroy(table);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct otlp_figures figures;
@@ -153,6 +169,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     group(&edit, batch);
     if (signal != METRICS)
         sample(&edit, batch);
+    else
+        make_deltas(&edit, batch);
     record_edit_fini(&edit);
     batch_unref(batch);
     return 0;

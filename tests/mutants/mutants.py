@@ -187,6 +187,16 @@ MUTANTS = [
     Mutant("groupbyattrs: the resource keeps its own value for the next record", "src/records/group_by_attributes.c",
            "            *own = before[i];", "            own->has_new_value = before[i].has_new_value;",
            ("test_groupbyattrs_pipeline",)),
+    # cumulativetodelta
+    Mutant("cumulativetodelta: a reset is no delta", "src/records/cumulative_to_delta.c",
+           "bool is_reset = values->integer < old->integer;", "bool is_reset = values->integer < 0;",
+           ("test_cumulativetodelta_pipeline",)),
+    Mutant("cumulativetodelta: pipelines have their own streams", "src/records/metric_stream.c",
+           "identity_put_number(identity, stream->owner);", "identity_put_number(identity, 0);",
+           ("test_cumulativetodelta_pipeline",)),
+    Mutant("cumulativetodelta: streams that are not stale stay", "src/records/cumulative_to_delta.c",
+           "->time_ns < *(const uint64_t *)arg;", "->time_ns != *(const uint64_t *)arg;",
+           ("test_cumulativetodelta_pipeline",)),
     # Authentication
     Mutant("basicauth: a wrong password is wrong", "extensions/basicauth_extension.c",
            "return is_right ? AUTH_GRANTED : AUTH_DENIED;", "return AUTH_GRANTED;",

@@ -71,14 +71,14 @@ struct batch *record_batch(enum signal_kind signal, const char *json, bool is_cu
     return batch;
 }
 
-static struct test_request *offer(struct harness *harness, enum signal_kind signal,
+static struct test_request *offer(struct harness *harness, unsigned lane, enum signal_kind signal,
                                   const char *json, bool is_cut)
 {
     struct test_request *request = mem_zalloc(sizeof(*request));
     struct batch *batch = record_batch(signal, json, is_cut);
     assert_true(harness->requests_count < HARNESS_REQUESTS_MAX);
     harness->requests[harness->requests_count++] = request;
-    test_receiver_offer(harness_receiver(harness, "test", 0), batch, request);
+    test_receiver_offer(harness_receiver(harness, "test", lane), batch, request);
     batch_unref(batch);
     harness_turn(harness);
     return request;
@@ -86,7 +86,13 @@ static struct test_request *offer(struct harness *harness, enum signal_kind sign
 
 struct test_request *record_send(struct harness *harness, enum signal_kind signal, const char *json)
 {
-    return offer(harness, signal, json, false);
+    return offer(harness, 0, signal, json, false);
+}
+
+struct test_request *record_send_on(struct harness *harness, unsigned lane, enum signal_kind signal,
+                                    const char *json)
+{
+    return offer(harness, lane, signal, json, false);
 }
 
 char *record_output(struct harness *harness, enum signal_kind signal)
@@ -121,7 +127,7 @@ void record_compare(const char *name, const char *section, enum signal_kind sign
 {
     for (int is_cut = 0; is_cut < 2; is_cut++) {
         struct harness *harness = record_harness(name, section, signal);
-        const struct test_request *request = offer(harness, signal, json, is_cut != 0);
+        const struct test_request *request = offer(harness, 0, signal, json, is_cut != 0);
         char *found = record_output(harness, signal);
         if (strcmp(found, expected) != 0) {
             print_error("%s of\n", section);

@@ -20,6 +20,9 @@ struct batch *record_batch(enum signal_kind signal, const char *json, bool is_cu
 /* Sends the request, which is resolved then or later. */
 struct test_request *record_send(struct harness *harness, enum signal_kind signal,
                                  const char *json);
+/* The same to that lane. */
+struct test_request *record_send_on(struct harness *harness, unsigned lane, enum signal_kind signal,
+                                    const char *json);
 /* All that the exporter holds, as JSON, one line each; it accepts that. Freed with free(). */
 char *record_output(struct harness *harness, enum signal_kind signal);
 /* Sends json, once in one part and once in two, and compares what comes out; "": nothing. */

@@ -65,6 +65,7 @@ extern const struct component_factory forward_connector_factory;
 extern const struct component_factory profile_metrics_connector_factory;
 extern const struct component_factory service_graph_connector_factory;
 extern const struct component_factory span_metrics_connector_factory;
+extern const struct component_factory cumulativetodelta_processor_factory;
 extern const struct component_factory groupbyattrs_processor_factory;
 extern const struct component_factory memory_limiter_processor_factory;
 extern const struct component_factory probabilistic_sampler_processor_factory;
@@ -399,6 +400,7 @@ const struct component_factory *const test_components[] = {
     &span_metrics_connector_factory,
     &attributes_processor_factory,
     &batch_processor_factory,
+    &cumulativetodelta_processor_factory,
     &groupbyattrs_processor_factory,
     &memory_limiter_processor_factory,
     &probabilistic_sampler_processor_factory,
