@@ -32,6 +32,7 @@
 #include "src/prometheus/exposition.h"
 #include "src/records/attribute_edit.h"
 #include "src/records/cumulative_to_delta.h"
+#include "src/records/delta_to_cumulative.h"
 #include "src/records/group_by_attributes.h"
 #include "src/records/record_match.h"
 #include "src/records/record_sampler.h"
@@ -627,6 +628,29 @@ static void run_deltas(struct slice request)
     stream_table_destroy(table);
 }
 
+static void run_sums(struct slice request)
+{
+    struct record_edit edit;
+    struct sum_editor editor;
+    if (signal_at_hand != METRICS) {
+        work_begin();
+        work_end();
+        return;
+    }
+    struct stream_table *table = sum_table_create(UINT64_MAX, NULL);
+    sum_editor_init(&editor, table);
+    record_edit_init(&edit, NULL);
+    struct batch *batch = batch_of(request);
+    work_begin();
+    batch_unref(sum_editor_run(&editor, &edit, batch));
+    batch_unref(sum_editor_run(&editor, &edit, batch));
+    work_end();
+    batch_unref(batch);
+    record_edit_fini(&edit);
+    sum_editor_fini(&editor);
+    stream_table_destroy(table);
+}
+
 static void print(struct slice request, bool is_detailed)
 {
     struct text text;
@@ -856,6 +880,7 @@ static const struct work_stage stages[] = {
     {.name = "redaction", .run = run_redaction, .per_byte_max = 400},
     {.name = "grouping by attributes", .run = run_grouping, .per_byte_max = 600},
     {.name = "deltas", .run = run_deltas, .per_byte_max = 600},
+    {.name = "sums of deltas", .run = run_sums, .per_byte_max = 600},
     {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 150},
     {.name = "debug, detailed", .run = run_detailed_text, .per_byte_max = 470},
     {.name = "spans into the index", .run = run_span_reader, .per_byte_max = 180},

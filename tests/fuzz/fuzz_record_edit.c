@@ -12,6 +12,7 @@
 #include "src/otlp/check.h"
 #include "src/records/attribute_edit.h"
 #include "src/records/cumulative_to_delta.h"
+#include "src/records/delta_to_cumulative.h"
 #include "src/records/group_by_attributes.h"
 #include "src/records/record_match.h"
 #include "src/records/record_sampler.h"
@@ -149,6 +150,17 @@ static void make_deltas(struct record_edit *edit, struct batch *batch)
     stream_table_destroy(table);
 }
 
+static void add_up(struct record_edit *edit, struct batch *batch)
+{
+    struct sum_editor editor;
+    struct stream_table *table = sum_table_create(4, NULL);
+    sum_editor_init(&editor, table);
+    for (int i = 0; i < 2; i++)
+        check(batch, sum_editor_run(&editor, edit, batch));
+    sum_editor_fini(&editor);
+    stream_table_destroy(table);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct otlp_figures figures;
@@ -171,6 +183,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         sample(&edit, batch);
     else
         make_deltas(&edit, batch);
+    if (signal == METRICS)
+        add_up(&edit, batch);
     record_edit_fini(&edit);
     batch_unref(batch);
     return 0;

@@ -197,6 +197,16 @@ MUTANTS = [
     Mutant("cumulativetodelta: streams that are not stale stay", "src/records/cumulative_to_delta.c",
            "->time_ns < *(const uint64_t *)arg;", "->time_ns != *(const uint64_t *)arg;",
            ("test_cumulativetodelta_pipeline",)),
+    # deltatocumulative
+    Mutant("deltatocumulative: points come in order", "src/records/delta_to_cumulative.c",
+           "values->time_ns <= stream->values.time_ns", "values->time_ns < stream->values.time_ns",
+           ("test_deltatocumulative_pipeline",)),
+    Mutant("deltatocumulative: there are few buckets", "src/records/exponential_sum.c",
+           "for (; upper - lower > BUCKETS_MAX; scale--)", "for (; upper - lower > 1000 * BUCKETS_MAX; scale--)",
+           ("test_deltatocumulative_pipeline",)),
+    Mutant("deltatocumulative: max_streams holds", "src/records/stream_table.c",
+           "if (count < table->streams_max)", "if (count <= table->streams_max)",
+           ("test_deltatocumulative_pipeline",)),
     # Authentication
     Mutant("basicauth: a wrong password is wrong", "extensions/basicauth_extension.c",
            "return is_right ? AUTH_GRANTED : AUTH_DENIED;", "return AUTH_GRANTED;",

@@ -66,6 +66,7 @@ extern const struct component_factory profile_metrics_connector_factory;
 extern const struct component_factory service_graph_connector_factory;
 extern const struct component_factory span_metrics_connector_factory;
 extern const struct component_factory cumulativetodelta_processor_factory;
+extern const struct component_factory deltatocumulative_processor_factory;
 extern const struct component_factory groupbyattrs_processor_factory;
 extern const struct component_factory memory_limiter_processor_factory;
 extern const struct component_factory probabilistic_sampler_processor_factory;
@@ -401,6 +402,7 @@ const struct component_factory *const test_components[] = {
     &attributes_processor_factory,
     &batch_processor_factory,
     &cumulativetodelta_processor_factory,
+    &deltatocumulative_processor_factory,
     &groupbyattrs_processor_factory,
     &memory_limiter_processor_factory,
     &probabilistic_sampler_processor_factory,

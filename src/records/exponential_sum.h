@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Adds exponential histograms: scales, zero buckets and offsets may differ
+ * (opentelemetry.io/docs/specs/otel/metrics/data-model/#exponentialhistogram). The result has about
+ * 160 buckets on each side at most; its scale falls as it must. Pure functions; any thread. */
+#pragma once
+
+#include <stdbool.h>
+
+struct arena;
+struct metric_values;
+
+/* Adds `more`, which changes, to sum, whose arrays are in the arena or replaced by ones there.
+ * False: the arena has no room, and sum is undefined. */
+bool exponential_add(struct arena *arena, struct metric_values *sum, struct metric_values *more);
