@@ -67,6 +67,20 @@ struct component {
     struct logger logger;
 };
 
+/* A sum that a component has beside its counters. */
+struct component_counter {
+    const char *name;
+    const char *help;
+};
+struct component_label {
+    const char *key;
+    const char *value;
+};
+/* labels are sorted by key. */
+typedef void (*component_counter_fn)(const struct component_counter *row,
+                                     const struct component_label *labels, size_t count,
+                                     uint64_t value, void *arg);
+
 struct component_factory {
     const char *type; /* "batch": what the user writes */
     /* NULL-ended; deprecated names that still work, with a warning. NULL: none. */
@@ -88,6 +102,9 @@ struct component_factory {
     const struct config_field *fields; /* NULL: no keys at all */
     size_t counters_size;
     const struct counter_row *counters; /* NULL: none */
+    /* Calls add for counters whose labels come from the configuration. On any thread, once all
+     * components are made. NULL: none. */
+    void (*each_counter)(const struct component *self, component_counter_fn add, void *arg);
     /* Rules across the fields; runs even when the component is unused. Part of configuration
      * checking. */
     bool (*check)(const void *config, struct error *error);

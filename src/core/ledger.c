@@ -86,6 +86,24 @@ void ledger_defer(struct ledger *ledger, enum signal_kind signal, uint64_t items
     leave(&ledger->signals[signal], items);
 }
 
+void ledger_hand_over(struct ledger *ledger, enum signal_kind signal, uint64_t items)
+{
+    assert(signal < SIGNAL_KINDS);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
+    leave(&ledger->signals[signal], items);
+    counter_add(&ledger->signals[signal].handed_over, items);
+}
+
+void ledger_take_over(struct ledger *ledger, enum signal_kind signal, uint64_t items)
+{
+    assert(signal < SIGNAL_KINDS);
+    if (atomic_load_explicit(&ledger->is_closed, memory_order_relaxed))
+        return;
+    counter_add(&ledger->signals[signal].in_flight, items);
+    counter_add(&ledger->signals[signal].taken_over, items);
+}
+
 void ledger_store(struct ledger *ledger, enum signal_kind signal, uint64_t items)
 {
     assert(signal < SIGNAL_KINDS);

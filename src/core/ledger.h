@@ -34,13 +34,24 @@ struct ledger_signal {
     _Atomic uint64_t dropped[LOSS_REASONS];  /* the client had got its OK */
     _Atomic uint64_t deferred;
     _Atomic uint64_t in_flight; /* kept by what holds items, not derived from the others */
-    _Atomic uint64_t stored;    /* of in_flight: what the journal has, too, and would give again */
+    /* Items that went over to the ledgers of other lanes, and that came from them. */
+    _Atomic uint64_t handed_over;
+    _Atomic uint64_t taken_over;
+    _Atomic uint64_t stored; /* of in_flight: what the journal has, too, and would give again */
 };
 
 struct ledger {
     struct ledger_signal signals[SIGNAL_KINDS];
     _Atomic int is_closed; /* after ledger_abandon: nothing more is counted */
 };
+
+/* In flight, with what is on its way to another lane; negative where more came from others than
+ * this lane has left. Only the sum over the lanes says something. */
+static inline int64_t ledger_in_flight(const struct ledger_signal *row)
+{
+    return (int64_t)(atomic_load(&row->in_flight) + atomic_load(&row->handed_over) -
+                     atomic_load(&row->taken_over));
+}
 
 const char *loss_reason_name(enum loss_reason reason);
 
@@ -59,6 +70,9 @@ void ledger_drop(struct ledger *ledger, const struct batch *batch, enum loss_rea
                  unsigned exporters);
 /* One destination gets them later, from the journal. */
 void ledger_defer(struct ledger *ledger, enum signal_kind signal, uint64_t items);
+/* Items go over to another lane's ledger: out of this one, and then into that one. */
+void ledger_hand_over(struct ledger *ledger, enum signal_kind signal, uint64_t items);
+void ledger_take_over(struct ledger *ledger, enum signal_kind signal, uint64_t items);
 /* The journal has them, too, until ledger_release. */
 void ledger_store(struct ledger *ledger, enum signal_kind signal, uint64_t items);
 void ledger_release(struct ledger *ledger, enum signal_kind signal, uint64_t items);

@@ -97,7 +97,7 @@ static void print_service(const struct service *service, FILE *out)
             figures[1] += counter_read(&row->delivered);
             figures[2] += sum(row->rejected, LOSS_REASONS);
             figures[3] += sum(row->dropped, LOSS_REASONS);
-            figures[4] += counter_read(&row->in_flight);
+            figures[4] += (uint64_t)ledger_in_flight(row);
         }
         fprintf(out, "<tr><th>%s</th>", signal_name((enum signal_kind)signal));
         for (size_t i = 0; i < 5; i++)

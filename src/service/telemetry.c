@@ -64,7 +64,7 @@ static void add_ledger(const struct ledger *ledger, struct metrics *metrics)
         const struct ledger_signal *row = &ledger->signals[s];
         const char *signal = signal_name((enum signal_kind)s);
         const struct metric_labels labels = {.pairs = {{"signal", signal}}};
-        if (counter_read(&row->received) == 0)
+        if (counter_read(&row->received) == 0 && counter_read(&row->taken_over) == 0)
             continue;
         metrics_add(metrics, "spanflame_items_received", COUNTER_SUM,
                     "Items that entered a pipeline, once for each of its exporters.", &labels,
@@ -74,7 +74,7 @@ static void add_ledger(const struct ledger *ledger, struct metrics *metrics)
                     (double)counter_read(&row->delivered));
         metrics_add(metrics, "spanflame_items_in_flight", COUNTER_GAUGE,
                     "Items that are not delivered, rejected or dropped yet.", &labels,
-                    (double)counter_read(&row->in_flight));
+                    (double)ledger_in_flight(row));
         if (counter_read(&row->deferred) > 0)
             metrics_add(metrics, "spanflame_items_deferred", COUNTER_SUM,
                         "Items that an exporter gets later, from the journal. They are received "
@@ -87,6 +87,37 @@ static void add_ledger(const struct ledger *ledger, struct metrics *metrics)
     }
 }
 
+struct instance_page {
+    struct metrics *metrics;
+    const struct component *component;
+};
+
+/* The label of the component takes its place among the others. */
+static void add_labelled(const struct component_counter *row, const struct component_label *labels,
+                         size_t count, uint64_t value, void *arg)
+{
+    const struct instance_page *page = arg;
+    const char *kind = component_kind_name(page->component->factory->kind);
+    struct metric_labels all = {0};
+    size_t size = 0;
+    assert(count < METRIC_LABELS_MAX);
+    bool has_own = false;
+    for (size_t i = 0; i < count; i++) {
+        if (!has_own && strcmp(kind, labels[i].key) < 0) {
+            all.pairs[size].key = kind;
+            all.pairs[size++].value = page->component->id;
+            has_own = true;
+        }
+        all.pairs[size].key = labels[i].key;
+        all.pairs[size++].value = labels[i].value;
+    }
+    if (!has_own) {
+        all.pairs[size].key = kind;
+        all.pairs[size].value = page->component->id;
+    }
+    metrics_add(page->metrics, row->name, COUNTER_SUM, row->help, &all, (double)value);
+}
+
 static void add_instance(struct metrics *metrics, const struct component *component, int signal)
 {
     assert(signal < SIGNAL_KINDS);
@@ -96,6 +127,9 @@ static void add_instance(struct metrics *metrics, const struct component *compon
         .pairs = {{component_kind_name(component->factory->kind), component->id}}};
     metrics_add_counters(metrics, component->factory->counters, component->counters, &labels,
                          signal);
+    struct instance_page page = {.metrics = metrics, .component = component};
+    if (component->factory->each_counter != NULL)
+        component->factory->each_counter(component, add_labelled, &page);
 }
 
 /* What does not run: pipelines, and components as a whole or in one pipeline. */

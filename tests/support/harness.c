@@ -147,7 +147,7 @@ struct harness_totals harness_totals(const struct harness *harness, enum signal_
         const struct ledger_signal *row = &harness->service->lanes[i].ledger.signals[signal];
         totals.received += atomic_load(&row->received);
         totals.delivered += atomic_load(&row->delivered);
-        totals.in_flight += atomic_load(&row->in_flight);
+        totals.in_flight += (uint64_t)ledger_in_flight(row);
         totals.deferred += atomic_load(&row->deferred);
         for (int reason = 0; reason < LOSS_REASONS; reason++) {
             totals.rejected += atomic_load(&row->rejected[reason]);

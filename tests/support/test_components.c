@@ -74,6 +74,7 @@ extern const struct component_factory profile_limits_processor_factory;
 extern const struct component_factory redaction_processor_factory;
 extern const struct component_factory resource_detection_processor_factory;
 extern const struct component_factory resource_processor_factory;
+extern const struct component_factory tail_sampling_processor_factory;
 extern const struct component_factory trace_profile_join_processor_factory;
 
 static struct test_receiver *test_receiver_of(struct component *component)
@@ -410,6 +411,7 @@ const struct component_factory *const test_components[] = {
     &redaction_processor_factory,
     &resource_detection_processor_factory,
     &resource_processor_factory,
+    &tail_sampling_processor_factory,
     &trace_profile_join_processor_factory,
     &test_file_storage_factory,
     NULL,

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading spans and resources for policies. Most attributes are unwanted: where the key comes
+ * first, as every SDK writes it, its length rules most of them out. Of several attributes with the
+ * same key the first counts, as in the Go collector. Pure functions; any thread. */
+#include "processors/tail_sampling/tail_span.h"
+
+#include <assert.h>
+#include <endian.h>
+
+#include "processors/tail_sampling/tail_trace_state.h"
+#include "src/base/pattern.h"
+#include "src/otlp/value.h"
+#include "src/otlp/wire.h"
+
+enum span_field {
+    SPAN_TRACE_ID = 1,
+    SPAN_ID = 2,
+    SPAN_TRACE_STATE = 3,
+    SPAN_PARENT_ID = 4,
+    SPAN_START = 7,
+    SPAN_END = 8,
+    SPAN_ATTRIBUTES = 9,
+    SPAN_STATUS = 15,
+    SPAN_FLAGS = 16,
+    STATUS_CODE_FIELD = 3,
+    RESOURCE_ATTRIBUTES = 1,
+    ATTRIBUTE_KEY = 1,
+    ATTRIBUTE_VALUE = 2,
+};
+
+enum {
+    TAG_TRACE_ID = SPAN_TRACE_ID << 3 | WIRE_BYTES,
+    TAG_ID = SPAN_ID << 3 | WIRE_BYTES,
+    TAG_START = SPAN_START << 3 | WIRE_FIXED64,
+    TAG_END = SPAN_END << 3 | WIRE_FIXED64,
+    TAG_ATTRIBUTES = SPAN_ATTRIBUTES << 3 | WIRE_BYTES,
+    TAG_KEY = ATTRIBUTE_KEY << 3 | WIRE_BYTES,
+    TAG_VALUE = ATTRIBUTE_VALUE << 3 | WIRE_BYTES,
+    SPAN_ID_BYTES = 8,
+    EMPTY_FIELD_BYTES = 2,
+    FLAG_SAMPLED = 1,
+};
+
+/* Fields that the Go collector writes also when they are empty. */
+enum { HAS_TRACE_ID = 1, HAS_ID = 2, HAS_PARENT = 4, HAS_STATUS = 8, HAS_ALL = 15 };
+
+struct span_rest {
+    unsigned has;
+    uint64_t status;
+    uint64_t flags;
+    struct slice trace_state;
+};
+
+static void set_bit(uint64_t *bits, unsigned bit)
+{
+    bits[bit / 64] |= (uint64_t)1 << bit % 64;
+}
+
+static bool string_matches(const struct tail_leaf *leaf, struct slice string)
+{
+    for (size_t i = 0; i < leaf->values_count; i++)
+        if (slice_equal(leaf->values[i], string))
+            return true;
+    for (size_t i = 0; i < leaf->patterns_count; i++)
+        if (pattern_matches(leaf->patterns[i], string))
+            return true;
+    return false;
+}
+
+/* Values of another type count as 0, false or "". */
+static bool value_matches(const struct tail_leaf *leaf, const struct value *value, bool is_of_span)
+{
+    struct slice string = value->type == VALUE_STRING ? value->bytes : (struct slice){0};
+    int64_t integer = value->type == VALUE_INT ? value->integer : 0;
+    bool boolean = value->type == VALUE_BOOL && value->boolean;
+    switch (leaf->kind) {
+    case TAIL_NUMERIC:
+        return integer >= leaf->min && integer <= leaf->max;
+    case TAIL_BOOLEAN:
+        return boolean == leaf->boolean;
+    case TAIL_STRING:
+        return !(is_of_span && string.size == 0) && string_matches(leaf, string);
+    case TAIL_ALWAYS:
+    case TAIL_LATENCY:
+    case TAIL_PROBABILISTIC:
+    case TAIL_STATUS:
+    case TAIL_RATE:
+    case TAIL_BYTES:
+    case TAIL_SPAN_COUNT:
+    case TAIL_TRACE_STATE:
+    case TAIL_TRACE_FLAGS:
+    default:
+        assert(false);
+        return false;
+    }
+}
+
+static void __attribute__((noinline))
+read_attribute(const struct tail_policies *policies, struct slice attribute, bool is_of_span,
+               uint64_t *seen, uint64_t *bits)
+{
+    struct wire_reader reader = wire_reader_of(attribute);
+    struct wire_field field;
+    struct slice key = {0};
+    struct slice encoded = {0};
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == ATTRIBUTE_KEY)
+            key = field.bytes;
+        else if (field.number == ATTRIBUTE_VALUE)
+            encoded = field.bytes;
+    }
+    assert(reader.failure == NULL);
+    if ((policies->key_lengths >> key.size % 64 & 1) == 0)
+        return;
+    size_t place = 0;
+    while (place < policies->keys_count && !slice_equal(policies->keys[place].name, key))
+        place++;
+    if (place == policies->keys_count || (seen[place / 64] >> place % 64 & 1) != 0)
+        return;
+    set_bit(seen, (unsigned)place);
+    const struct tail_key *found = &policies->keys[place];
+    struct value value = value_read(encoded);
+    for (size_t i = 0; i < found->leaves_count; i++) {
+        const struct tail_leaf *leaf = &policies->leaves[found->leaves[i]];
+        if ((bits[leaf->bit / 64] >> leaf->bit % 64 & 1) == 0 &&
+            value_matches(leaf, &value, is_of_span))
+            set_bit(bits, leaf->bit);
+    }
+}
+
+/* Whether it has the usual layout, key and value in fields of less than 128 bytes and nothing else,
+ * and no wanted key has its key's length. */
+static inline bool is_unwanted(const struct tail_policies *policies, struct slice attribute)
+{
+    enum { HEADERS_BYTES = 4 };
+    const uint8_t *at = attribute.data;
+    if (attribute.size < HEADERS_BYTES || at[0] != TAG_KEY)
+        return false;
+    size_t left = attribute.size - HEADERS_BYTES;
+    size_t key = at[1];
+    if (key >= 0x80 || key > left || (policies->key_lengths >> key % 64 & 1) != 0)
+        return false;
+    return at[2 + key] == TAG_VALUE && at[3 + key] < 0x80 && at[3 + key] == left - key;
+}
+
+/* Reads consecutive attributes with lengths of one or two bytes. Returns where something else
+ * begins. */
+static const uint8_t *read_attributes(const struct tail_policies *policies, const uint8_t *at,
+                                      const uint8_t *end, uint64_t *seen, uint64_t *bits)
+{
+    enum { HEADER_BYTES_MAX = 3 };
+    while (end - at >= HEADER_BYTES_MAX && *at == TAG_ATTRIBUTES) {
+        const uint8_t *content = at + 2;
+        size_t size = at[1];
+        if (size >= 0x80) {
+            size = (size & 0x7f) | (size_t)*content << 7;
+            if (*content++ >= 0x80)
+                break;
+        }
+        if (size > (size_t)(end - content))
+            break;
+        at = content + size;
+        if (policies->keys_count > 0 && !is_unwanted(policies, slice_of(content, size)))
+            read_attribute(policies, slice_of(content, size), true, seen, bits);
+    }
+    return at;
+}
+
+static bool is_zero(struct slice bytes)
+{
+    for (size_t i = 0; i < bytes.size; i++)
+        if (bytes.data[i] != 0)
+            return false;
+    return true;
+}
+
+static void read_field(const struct tail_policies *policies, const struct wire_field *field,
+                       struct tail_span *span, struct span_rest *rest, uint64_t *seen,
+                       uint64_t *bits)
+{
+    struct wire_reader status;
+    struct wire_field code;
+    switch ((enum span_field)field->number) {
+    case SPAN_TRACE_ID: /* or STATUS's, which is read below */
+        rest->has |= HAS_TRACE_ID;
+        memset(span->trace_id, 0, sizeof(span->trace_id));
+        if (field->bytes.size == TAIL_TRACE_ID_BYTES)
+            memcpy(span->trace_id, field->bytes.data, TAIL_TRACE_ID_BYTES);
+        break;
+    case SPAN_ID:
+        rest->has |= HAS_ID;
+        break;
+    case SPAN_PARENT_ID:
+        rest->has |= HAS_PARENT;
+        span->is_root = is_zero(field->bytes);
+        break;
+    case SPAN_TRACE_STATE:
+        rest->trace_state = field->bytes;
+        break;
+    case SPAN_START:
+        span->start_ns = field->number_value;
+        break;
+    case SPAN_END:
+        span->end_ns = field->number_value;
+        break;
+    case SPAN_ATTRIBUTES:
+        read_attribute(policies, field->bytes, true, seen, bits);
+        break;
+    case SPAN_STATUS:
+        rest->has |= HAS_STATUS;
+        status = wire_reader_of(field->bytes);
+        while (wire_next_field(&status, &code))
+            if (code.number == STATUS_CODE_FIELD)
+                rest->status = code.number_value;
+        assert(status.failure == NULL);
+        break;
+    case SPAN_FLAGS:
+        rest->flags = field->number_value;
+        break;
+    default:
+        break;
+    }
+}
+
+/* The bits that do not come from attributes. */
+static void judge(const struct tail_policies *policies, const struct span_rest *rest,
+                  uint64_t *bits)
+{
+    struct trace_state state;
+    bool is_read = false;
+    bool has_state = false;
+    for (size_t i = 0; i < policies->span_leaves_count; i++) {
+        const struct tail_leaf *leaf = &policies->leaves[policies->span_leaves[i]];
+        if ((bits[leaf->bit / 64] >> leaf->bit % 64 & 1) != 0)
+            continue;
+        bool matches;
+        if (leaf->kind == TAIL_STATUS) {
+            matches = rest->status < 8 && (leaf->statuses >> rest->status & 1) != 0;
+        } else if (leaf->kind == TAIL_TRACE_FLAGS) {
+            matches = (rest->flags & FLAG_SAMPLED) != 0;
+        } else {
+            if (!is_read)
+                has_state =
+                    rest->trace_state.size > 0 && trace_state_read(rest->trace_state, &state);
+            is_read = true;
+            matches = has_state && string_matches(leaf, trace_state_value(&state, leaf->key));
+        }
+        if (matches)
+            set_bit(bits, leaf->bit);
+    }
+}
+
+static uint64_t read_number(const uint8_t *data)
+{
+    uint64_t number;
+    memcpy(&number, data, sizeof(number));
+    return le64toh(number);
+}
+
+void tail_span_read(const struct tail_policies *policies, struct slice content,
+                    struct tail_span *ret_span, uint64_t *bits)
+{
+    enum { ID = 2 + TAIL_TRACE_ID_BYTES, IDS_BYTES = ID + 2 + SPAN_ID_BYTES };
+    enum { FIXED64_BYTES = 1 + 8 };
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    struct span_rest rest = {.has = 0};
+    uint64_t seen[TAIL_KEY_WORDS];
+    for (size_t i = 0; i <= policies->keys_count / 64 && i < TAIL_KEY_WORDS; i++)
+        seen[i] = 0;
+    ret_span->is_root = true;
+    ret_span->start_ns = 0;
+    ret_span->end_ns = 0;
+    /* Nearly always both ids come first. */
+    const uint8_t *ids = reader.at;
+    if (reader.end - ids >= IDS_BYTES && ids[0] == TAG_TRACE_ID && ids[1] == TAIL_TRACE_ID_BYTES &&
+        ids[ID] == TAG_ID && ids[ID + 1] == SPAN_ID_BYTES) {
+        memcpy(ret_span->trace_id, ids + 2, TAIL_TRACE_ID_BYTES);
+        rest.has = HAS_TRACE_ID | HAS_ID;
+        reader.at = ids + IDS_BYTES;
+    } else {
+        memset(ret_span->trace_id, 0, sizeof(ret_span->trace_id));
+    }
+    while (reader.at < reader.end && reader.failure == NULL) {
+        /* Times and attributes, which the generic reader would be slow with; then any others. */
+        const uint8_t *at = reader.at;
+        if (*at == TAG_ATTRIBUTES) {
+            reader.at = read_attributes(policies, at, reader.end, seen, bits);
+        } else if (*at == TAG_START && reader.end - at >= FIXED64_BYTES) {
+            ret_span->start_ns = read_number(at + 1);
+            reader.at = at + FIXED64_BYTES;
+        } else if (*at == TAG_END && reader.end - at >= FIXED64_BYTES) {
+            ret_span->end_ns = read_number(at + 1);
+            reader.at = at + FIXED64_BYTES;
+        }
+        if (reader.at == at && wire_next_field(&reader, &field))
+            read_field(policies, &field, ret_span, &rest, seen, bits);
+    }
+    assert(reader.failure == NULL);
+    unsigned missing = (unsigned)__builtin_popcount(HAS_ALL & ~rest.has);
+    ret_span->bytes = content.size + (uint64_t)EMPTY_FIELD_BYTES * missing;
+    if (policies->span_leaves_count > 0)
+        judge(policies, &rest, bits);
+}
+
+void tail_span_read_id(struct slice content, uint8_t ret_id[TAIL_TRACE_ID_BYTES])
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    const uint8_t *at = content.data;
+    enum { FIELD_BYTES = 2 + TAIL_TRACE_ID_BYTES, NEXT_ID = FIELD_BYTES };
+    /* Whoever writes the id first, and then the span's, does not write it again. */
+    if (content.size > FIELD_BYTES && at[0] == TAG_TRACE_ID && at[1] == TAIL_TRACE_ID_BYTES &&
+        at[NEXT_ID] == TAG_ID) {
+        memcpy(ret_id, at + 2, TAIL_TRACE_ID_BYTES);
+        return;
+    }
+    memset(ret_id, 0, TAIL_TRACE_ID_BYTES);
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != SPAN_TRACE_ID)
+            continue;
+        memset(ret_id, 0, TAIL_TRACE_ID_BYTES);
+        if (field.bytes.size == TAIL_TRACE_ID_BYTES)
+            memcpy(ret_id, field.bytes.data, TAIL_TRACE_ID_BYTES);
+    }
+    assert(reader.failure == NULL);
+}
+
+void tail_resource_begin(struct tail_resource *resource)
+{
+    *resource = (struct tail_resource){.seen = {0}};
+}
+
+void tail_resource_read(const struct tail_policies *policies, struct tail_resource *resource,
+                        struct slice content, uint64_t *bits)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    while (policies->keys_count > 0 && wire_next_field(&reader, &field))
+        if (field.number == RESOURCE_ATTRIBUTES)
+            read_attribute(policies, field.bytes, false, resource->seen, bits);
+    assert(reader.failure == NULL);
+}

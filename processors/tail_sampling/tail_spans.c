@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slabs are counted buffers, so that a message that goes on refers to their bytes. A fragment is a
+ * head and pieces: a word with the size of the bytes that follow, or, marked, of the shared bytes
+ * whose place follows. Runs on its lane. */
+#include "processors/tail_sampling/tail_spans.h"
+
+#include <assert.h>
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+
+enum {
+    SLAB_BYTES = 64 * 1024 - sizeof(struct buffer), /* allocates 64 KiB */
+    SLABS_FIRST = 16,
+    PIECE_BYTES = sizeof(uint32_t),
+    SHARED_BYTES = sizeof(uint32_t) + sizeof(struct tail_place),
+};
+#define SHARED_MARK (UINT32_C(1) << 31)
+
+struct head {
+    struct tail_place next;
+    uint32_t body_bytes;
+    uint32_t items;
+};
+
+void tail_slabs_init(struct tail_slabs *slabs, struct budget *budget, bool has_requests)
+{
+    *slabs = (struct tail_slabs){.budget = budget, .has_requests = has_requests, .count = 1};
+}
+
+void tail_slabs_fini(struct tail_slabs *slabs)
+{
+    tail_slabs_rest(slabs);
+    for (uint32_t i = 1; i < slabs->count; i++)
+        assert(slabs->items[i].buffer == NULL);
+    if (slabs->capacity == 0)
+        return;
+    budget_return(slabs->budget, slabs->capacity * sizeof(slabs->items[0]));
+    mem_free(slabs->items);
+    *slabs = (struct tail_slabs){.budget = slabs->budget};
+}
+
+size_t tail_slabs_fragment_bytes(const struct tail_slabs *slabs)
+{
+    return sizeof(struct head) + PIECE_BYTES +
+           (slabs->has_requests ? sizeof(struct tail_request *) : 0);
+}
+
+static void release(struct tail_slabs *slabs, uint32_t place)
+{
+    struct tail_slab *slab = &slabs->items[place];
+    assert(slab->uses > 0);
+    if (--slab->uses > 0)
+        return;
+    buffer_unref(slab->buffer);
+    slab->buffer = NULL;
+    slab->next_free = slabs->free;
+    slabs->free = place;
+}
+
+void tail_slabs_rest(struct tail_slabs *slabs)
+{
+    if (slabs->current == 0 || slabs->items[slabs->current].uses > 1)
+        return;
+    release(slabs, slabs->current);
+    slabs->current = 0;
+}
+
+static uint32_t add_slab(struct tail_slabs *slabs, size_t bytes)
+{
+    uint32_t place = slabs->free;
+    if (place != 0) {
+        slabs->free = slabs->items[place].next_free;
+    } else {
+        if (slabs->count >= slabs->capacity) {
+            uint32_t before = slabs->capacity;
+            slabs->capacity = before > 0 ? 2 * before : SLABS_FIRST;
+            budget_take(slabs->budget, (slabs->capacity - before) * sizeof(slabs->items[0]));
+            slabs->items = mem_resize(slabs->items, slabs->capacity * sizeof(slabs->items[0]));
+        }
+        place = slabs->count++;
+    }
+    slabs->items[place] =
+        (struct tail_slab){.buffer = buffer_create(slabs->budget, bytes), .uses = 1};
+    return place;
+}
+
+/* Room for so many bytes, for one more use. */
+static struct tail_place make_room(struct tail_slabs *slabs, size_t bytes)
+{
+    struct buffer *buffer = slabs->current != 0 ? slabs->items[slabs->current].buffer : NULL;
+    uint32_t place = slabs->current;
+    assert(bytes < UINT32_MAX);
+    if (buffer == NULL || bytes > buffer->capacity - buffer->size) {
+        if (bytes > SLAB_BYTES / 4) {
+            /* One of its own, which does not end the current one. */
+            place = add_slab(slabs, bytes);
+            buffer = slabs->items[place].buffer;
+            buffer->size = bytes;
+            return (struct tail_place){.slab = place, .offset = 0};
+        }
+        if (slabs->current != 0)
+            release(slabs, slabs->current);
+        place = slabs->current = add_slab(slabs, SLAB_BYTES);
+        buffer = slabs->items[place].buffer;
+    }
+    slabs->items[place].uses++;
+    uint32_t offset = (uint32_t)buffer->size;
+    buffer->size += bytes;
+    return (struct tail_place){.slab = place, .offset = offset};
+}
+
+static uint8_t *bytes_at(const struct tail_slabs *slabs, struct tail_place place)
+{
+    assert(place.slab > 0 && place.slab < slabs->count);
+    return slabs->items[place.slab].buffer->data + place.offset;
+}
+
+struct tail_place tail_slabs_share(struct tail_slabs *slabs, struct slice bytes)
+{
+    struct tail_place place = make_room(slabs, bytes.size);
+    memcpy(bytes_at(slabs, place), bytes.data, bytes.size);
+    return place;
+}
+
+void tail_slabs_unshare(struct tail_slabs *slabs, struct tail_place place)
+{
+    release(slabs, place.slab);
+}
+
+static struct head read_head(const struct tail_slabs *slabs, struct tail_place place)
+{
+    struct head head;
+    memcpy(&head, bytes_at(slabs, place), sizeof(head));
+    return head;
+}
+
+static void write_head(struct tail_slabs *slabs, struct tail_place place, const struct head *head)
+{
+    memcpy(bytes_at(slabs, place), head, sizeof(*head));
+}
+
+void tail_spans_add(struct tail_slabs *slabs, struct tail_spans *spans,
+                    const struct tail_piece *pieces, size_t count, uint32_t items,
+                    struct tail_request *request)
+{
+    /* Copied pieces that follow one another become one. */
+    size_t body = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (pieces[i].shared.slab != 0)
+            body += SHARED_BYTES;
+        else
+            body +=
+                pieces[i].bytes.size + (i == 0 || pieces[i - 1].shared.slab != 0 ? PIECE_BYTES : 0);
+    }
+    size_t request_bytes = slabs->has_requests ? sizeof(struct tail_request *) : 0;
+    struct tail_place place = make_room(slabs, sizeof(struct head) + request_bytes + body);
+    struct head head = {.next = place, .body_bytes = (uint32_t)body, .items = items};
+    if (!tail_spans_are_none(spans)) {
+        struct head last = read_head(slabs, spans->last);
+        head.next = last.next;
+        last.next = place;
+        write_head(slabs, spans->last, &last);
+    }
+    spans->last = place;
+    write_head(slabs, place, &head);
+    uint8_t *at = bytes_at(slabs, place) + sizeof(head);
+    memcpy(at, &request, request_bytes);
+    at += request_bytes;
+    for (size_t i = 0; i < count; i++) {
+        uint32_t word = (uint32_t)pieces[i].bytes.size;
+        if (pieces[i].shared.slab != 0) {
+            word |= SHARED_MARK;
+            memcpy(at, &word, sizeof(word));
+            memcpy(at + sizeof(word), &pieces[i].shared, sizeof(pieces[i].shared));
+            at += SHARED_BYTES;
+            slabs->items[pieces[i].shared.slab].uses++;
+            continue;
+        }
+        if (i == 0 || pieces[i - 1].shared.slab != 0) {
+            word = 0;
+            for (size_t k = i; k < count && pieces[k].shared.slab == 0; k++)
+                word += (uint32_t)pieces[k].bytes.size;
+            memcpy(at, &word, sizeof(word));
+            at += sizeof(word);
+        }
+        memcpy(at, pieces[i].bytes.data, pieces[i].bytes.size);
+        at += pieces[i].bytes.size;
+    }
+    assert(at == bytes_at(slabs, place) + sizeof(head) + request_bytes + body);
+}
+
+/* The next piece of a body. */
+static bool next_piece(struct slice *body, struct tail_piece *ret_piece)
+{
+    uint32_t word;
+    if (body->size == 0)
+        return false;
+    memcpy(&word, body->data, sizeof(word));
+    size_t used = PIECE_BYTES;
+    size_t size = word & ~SHARED_MARK;
+    *ret_piece = (struct tail_piece){.bytes = slice_of(NULL, size)};
+    if ((word & SHARED_MARK) != 0) {
+        memcpy(&ret_piece->shared, body->data + sizeof(word), sizeof(ret_piece->shared));
+        used = SHARED_BYTES;
+    } else {
+        ret_piece->bytes.data = body->data + sizeof(word);
+        used += size;
+    }
+    assert(used <= body->size);
+    *body = slice_of(body->data + used, body->size - used);
+    return true;
+}
+
+static struct tail_fragment fragment_at(const struct tail_slabs *slabs, struct tail_place place,
+                                        struct tail_place *ret_next)
+{
+    struct head head = read_head(slabs, place);
+    const uint8_t *at = bytes_at(slabs, place) + sizeof(head);
+    struct tail_fragment fragment = {.slab = place.slab, .items = head.items};
+    if (slabs->has_requests) {
+        memcpy(&fragment.request, at, sizeof(struct tail_request *));
+        at += sizeof(struct tail_request *);
+    }
+    fragment.body = slice_of(at, head.body_bytes);
+    *ret_next = head.next;
+    return fragment;
+}
+
+void tail_spans_each(const struct tail_slabs *slabs, const struct tail_spans *spans,
+                     void (*fn)(const struct tail_slabs *slabs,
+                                const struct tail_fragment *fragment, void *arg),
+                     void *arg)
+{
+    if (tail_spans_are_none(spans))
+        return;
+    struct tail_place at = read_head(slabs, spans->last).next;
+    for (bool is_last = false; !is_last;) {
+        is_last = at.slab == spans->last.slab && at.offset == spans->last.offset;
+        struct tail_place next;
+        struct tail_fragment fragment = fragment_at(slabs, at, &next);
+        struct slice body = fragment.body;
+        struct tail_piece piece;
+        while (next_piece(&body, &piece))
+            fragment.bytes += piece.bytes.size;
+        fn(slabs, &fragment, arg);
+        at = next;
+    }
+}
+
+void tail_fragment_append(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
+                          struct batch *batch)
+{
+    struct slice body = fragment->body;
+    struct tail_piece piece;
+    while (next_piece(&body, &piece)) {
+        uint32_t slab = piece.shared.slab != 0 ? piece.shared.slab : fragment->slab;
+        struct buffer *owner = slabs->items[slab].buffer;
+        if (piece.shared.slab != 0)
+            piece.bytes.data = owner->data + piece.shared.offset;
+        batch_append(batch, owner, piece.bytes);
+    }
+}
+
+void tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans)
+{
+    if (tail_spans_are_none(spans))
+        return;
+    struct tail_place last = spans->last;
+    struct tail_place at = read_head(slabs, last).next;
+    for (bool is_last = false; !is_last;) {
+        is_last = at.slab == last.slab && at.offset == last.offset;
+        struct tail_place next;
+        struct slice body = fragment_at(slabs, at, &next).body;
+        struct tail_piece piece;
+        while (next_piece(&body, &piece))
+            if (piece.shared.slab != 0)
+                release(slabs, piece.shared.slab);
+        release(slabs, at.slab);
+        at = next;
+    }
+    spans->last = (struct tail_place){.slab = 0};
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Encoded spans that wait for a decision, copied once into slabs of memory as the pieces of the
+ * message that will go on: a fragment is what one Resource… message of a request has of a trace.
+ * Bytes that many fragments have in common, as a large Resource, are stored once. A slab is freed
+ * with its last fragment. Charged to the budget, beyond its limit if need be. Runs on its lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/slice.h"
+
+struct batch;
+struct budget;
+struct buffer;
+struct tail_request;
+
+struct tail_place {
+    uint32_t slab; /* 0: nowhere */
+    uint32_t offset;
+};
+
+/* The fragments of a trace, in order of arrival. */
+struct tail_spans {
+    struct tail_place last; /* whose successor is the first */
+};
+
+struct tail_slab {
+    struct buffer *buffer; /* NULL: free */
+    uint32_t uses;         /* by fragments, also of its bytes alone; and as the current one */
+    uint32_t next_free;
+};
+
+struct tail_slabs {
+    struct budget *budget;
+    bool has_requests; /* fragments know their request */
+    uint32_t count;    /* of slabs, the first of which is not used */
+    uint32_t capacity;
+    uint32_t free;
+    uint32_t current;
+    struct tail_slab *items;
+};
+
+/* What is written into a fragment: bytes, copied or shared. */
+struct tail_piece {
+    struct slice bytes;
+    struct tail_place shared; /* slab 0: copy the bytes */
+};
+
+struct tail_fragment {
+    struct slice body; /* encoded pieces */
+    uint64_t bytes;    /* of the message */
+    uint32_t slab;
+    uint32_t items;
+    struct tail_request *request; /* NULL without has_requests */
+};
+
+void tail_slabs_init(struct tail_slabs *slabs, struct budget *budget, bool has_requests);
+/* Nothing may be stored. */
+void tail_slabs_fini(struct tail_slabs *slabs);
+/* Bytes of a fragment beside those of the message. */
+size_t tail_slabs_fragment_bytes(const struct tail_slabs *slabs);
+
+/* Stores bytes that fragments share, until tail_slabs_unshare and the last of them. */
+struct tail_place tail_slabs_share(struct tail_slabs *slabs, struct slice bytes);
+void tail_slabs_unshare(struct tail_slabs *slabs, struct tail_place place);
+/* Appends a fragment of these pieces, which are copied but for the shared ones. */
+void tail_spans_add(struct tail_slabs *slabs, struct tail_spans *spans,
+                    const struct tail_piece *pieces, size_t count, uint32_t items,
+                    struct tail_request *request);
+
+static inline bool tail_spans_are_none(const struct tail_spans *spans)
+{
+    return spans->last.slab == 0;
+}
+/* Calls fn for each fragment, in order. */
+void tail_spans_each(const struct tail_slabs *slabs, const struct tail_spans *spans,
+                     void (*fn)(const struct tail_slabs *slabs,
+                                const struct tail_fragment *fragment, void *arg),
+                     void *arg);
+/* Appends the bytes of a fragment, not its items, to a batch, which takes references. */
+void tail_fragment_append(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
+                          struct batch *batch);
+/* Frees all fragments. */
+void tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans);
+/* Lets go of memory that nothing uses. */
+void tail_slabs_rest(struct tail_slabs *slabs);

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Takes requests apart by trace, or by the lane that owns it: the spans of each become a message of
+ * their own, with copies of the Resource and scopes, schema URLs and unknown fields included. A
+ * large request is read in steps. The bytes have passed otlp_check. Runs on its lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "processors/tail_sampling/tail_policies.h"
+#include "processors/tail_sampling/tail_spans.h"
+#include "src/base/scratch.h"
+#include "src/otlp/wire.h"
+
+struct budget;
+struct tail_split;
+
+/* Spans of one Resource… message that are read before their groups are handed over. */
+enum { TAIL_STEP_SPANS_MAX = 16384 };
+
+/* The spans that one Resource… message has of a trace. */
+struct tail_group {
+    uint8_t id[TAIL_TRACE_ID_BYTES];
+    uint32_t first_span;
+    uint32_t last_span;
+    uint32_t spans;
+    bool has_root;
+    void *trace;     /* of whoever takes the groups */
+    uint64_t min_ns; /* of tail_policies_time; set by begin */
+    uint64_t max_ns;
+};
+
+/* What becomes of the groups. */
+struct tail_taker {
+    /* A new group: may set its trace, and begin its times and bits. */
+    void (*begin)(struct tail_group *group, uint64_t *bits, void *arg);
+    /* The group is complete. */
+    void (*take)(struct tail_split *split, struct tail_group *group, uint64_t *bits, void *arg);
+    void *arg;
+};
+
+/* How far a request has been read. */
+struct tail_walk {
+    struct wire_reader resources;
+    struct wire_reader scopes;
+    struct wire_reader spans;
+    struct slice whole; /* the Resource… message with its tag */
+    bool is_in_resource;
+    bool is_in_scope;
+};
+
+/* One for small requests, which are read in one go, and one for each large one under way. */
+struct tail_split {
+    struct budget *budget;
+    const struct tail_policies *policies;
+    unsigned lanes; /* more than 1: by the lane that owns the trace, whose number is the id */
+    struct tail_slabs *slabs;
+    struct tail_walk walk;
+    /* Of the Resource… message at hand. */
+    struct slice others;      /* all its fields but the scopes */
+    uint64_t resource_bytes;  /* of the Resource as the Go collector counts it */
+    struct tail_place shared; /* others, once it is stored for all groups */
+    bool is_whole;            /* nothing of it was handed over yet */
+    struct scratch gathered;  /* others that lie in several pieces */
+    size_t gathered_bytes;
+    struct scratch spans; /* struct span_entry */
+    uint32_t spans_count;
+    struct scratch scopes; /* struct scope_entry */
+    uint32_t scopes_count;
+    struct scratch groups;     /* struct tail_group */
+    struct scratch group_bits; /* policies->words for each */
+    uint32_t groups_count;
+    struct scratch places; /* struct place_entry: groups by id */
+    uint32_t places_count; /* a power of two */
+    uint32_t stamp;        /* of places that are in use */
+    uint64_t resource_bits[TAIL_WORDS_MAX];
+    struct scratch pieces; /* of the group that is written */
+    struct scratch headers;
+};
+
+void tail_split_init(struct tail_split *split, const struct tail_policies *policies,
+                     struct tail_slabs *slabs, unsigned lanes, struct budget *budget);
+void tail_split_fini(struct tail_split *split);
+/* The lane that owns a trace. */
+unsigned tail_split_owner(const uint8_t id[TAIL_TRACE_ID_BYTES], unsigned lanes);
+
+/* Begins with a request, whose bytes it borrows until it is read. */
+void tail_split_begin(struct tail_split *split, struct slice request);
+/* Reads on, about TAIL_STEP_SPANS_MAX spans, and hands over all groups of what it has read. True:
+ * the request is read. */
+bool tail_split_step(struct tail_split *split, const struct tail_taker *taker);
+
+/* For take: the size of the group's message as the Go collector counts it, without its header. */
+uint64_t tail_group_bytes(const struct tail_split *split, const struct tail_group *group);
+/* For take: stores its message. */
+void tail_group_store(struct tail_split *split, const struct tail_group *group,
+                      struct tail_spans *spans, struct tail_request *request);
+/* For take: the same as pieces to copy, valid until the next call. */
+const struct tail_piece *tail_group_pieces(struct tail_split *split, const struct tail_group *group,
+                                           bool may_share, size_t *ret_count, uint64_t *ret_bytes);

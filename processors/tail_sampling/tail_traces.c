@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A table of traces with linear hashing (Litwin, 1980). Runs on its lane. */
+#include "processors/tail_sampling/tail_traces.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "src/base/budget.h"
+#include "src/base/mem.h"
+
+enum { CHUNK_ENTRIES = 256, CHUNKS_FIRST = 16 };
+
+static size_t bytes_of(size_t words)
+{
+    return sizeof(struct tail_trace) + words * sizeof(uint64_t);
+}
+
+size_t tail_traces_entry_bytes(size_t words)
+{
+    return bytes_of(words) + sizeof(tail_number);
+}
+
+bool tail_traces_init(struct tail_traces *traces, size_t words, uint64_t entries_max,
+                      struct budget *budget)
+{
+    assert(words > 0);
+    *traces = (struct tail_traces){.budget = budget, .words = words};
+    traces->trace_bytes = bytes_of(words);
+    traces->entries_max = entries_max < UINT32_MAX / 2 ? (uint32_t)entries_max : UINT32_MAX / 2;
+    traces->unused = 1;
+    traces->buckets_count = 1;
+    traces->buckets_low = 1;
+    traces->buckets = mem_try_map(((size_t)traces->entries_max + 1) * sizeof(traces->buckets[0]));
+    return traces->buckets != NULL;
+}
+
+void tail_traces_fini(struct tail_traces *traces)
+{
+    if (traces->buckets == NULL)
+        return;
+    for (size_t i = 0; i < traces->chunks_count; i++)
+        mem_free(traces->chunks[i]);
+    budget_return(traces->budget,
+                  traces->chunks_count * CHUNK_ENTRIES * tail_traces_entry_bytes(traces->words));
+    mem_free((void *)traces->chunks);
+    mem_unmap(traces->buckets, ((size_t)traces->entries_max + 1) * sizeof(traces->buckets[0]));
+    traces->buckets = NULL;
+}
+
+struct tail_trace *tail_traces_at(const struct tail_traces *traces, tail_number number)
+{
+    assert(number > 0 && number < traces->unused);
+    uint8_t *chunk = traces->chunks[(number - 1) / CHUNK_ENTRIES];
+    return (struct tail_trace *)(void *)(chunk +
+                                         (number - 1) % CHUNK_ENTRIES * traces->trace_bytes);
+}
+
+/* Ids are random, or not: a client chooses them. */
+static uint64_t hash_of(const uint8_t *id)
+{
+    uint64_t halves[2];
+    memcpy(halves, id, sizeof(halves));
+    uint64_t hash = halves[0] ^ halves[1] * UINT64_C(0x9e3779b97f4a7c15);
+    hash ^= hash >> 32;
+    hash *= UINT64_C(0xd6e8feb86659fd93);
+    hash ^= hash >> 32;
+    hash *= UINT64_C(0xd6e8feb86659fd93);
+    return hash ^ hash >> 32;
+}
+
+static uint32_t bucket_of(const struct tail_traces *traces, uint64_t hash)
+{
+    uint32_t bucket = (uint32_t)hash & (2 * traces->buckets_low - 1);
+    return bucket < traces->buckets_count ? bucket : bucket - traces->buckets_low;
+}
+
+struct tail_trace *tail_traces_find(const struct tail_traces *traces,
+                                    const uint8_t id[TAIL_TRACE_ID_BYTES])
+{
+    tail_number number = traces->buckets[bucket_of(traces, hash_of(id))];
+    while (number != 0) {
+        struct tail_trace *trace = tail_traces_at(traces, number);
+        if (memcmp(trace->id, id, TAIL_TRACE_ID_BYTES) == 0)
+            return trace;
+        number = trace->chain;
+    }
+    return NULL;
+}
+
+/* Adds a bucket, with what belongs there of the one that it is cut from. */
+static void cut_bucket(struct tail_traces *traces)
+{
+    if (traces->buckets_count > traces->entries_max)
+        return;
+    uint32_t added = traces->buckets_count++;
+    tail_number *from = &traces->buckets[added - traces->buckets_low];
+    while (*from != 0) {
+        struct tail_trace *trace = tail_traces_at(traces, *from);
+        if (bucket_of(traces, hash_of(trace->id)) != added) {
+            from = &trace->chain;
+            continue;
+        }
+        *from = trace->chain;
+        trace->chain = traces->buckets[added];
+        traces->buckets[added] = trace->number;
+    }
+    if (traces->buckets_count == 2 * traces->buckets_low)
+        traces->buckets_low *= 2;
+}
+
+static void add_chunk(struct tail_traces *traces)
+{
+    size_t bytes = CHUNK_ENTRIES * tail_traces_entry_bytes(traces->words);
+    budget_take(traces->budget, bytes);
+    if (traces->chunks_count == traces->chunks_capacity) {
+        traces->chunks_capacity =
+            traces->chunks_capacity > 0 ? 2 * traces->chunks_capacity : CHUNKS_FIRST;
+        traces->chunks = (uint8_t **)mem_resize((void *)traces->chunks,
+                                                traces->chunks_capacity * sizeof(uint8_t *));
+    }
+    traces->chunks[traces->chunks_count++] = mem_alloc(CHUNK_ENTRIES * traces->trace_bytes);
+}
+
+struct tail_trace *tail_traces_add(struct tail_traces *traces,
+                                   const uint8_t id[TAIL_TRACE_ID_BYTES])
+{
+    tail_number number = traces->free;
+    assert(traces->count < traces->entries_max);
+    if (number != 0) {
+        traces->free = tail_traces_at(traces, number)->chain;
+    } else {
+        number = traces->unused++;
+        if ((number - 1) / CHUNK_ENTRIES == traces->chunks_count)
+            add_chunk(traces);
+    }
+    struct tail_trace *trace = tail_traces_at(traces, number);
+    memset(trace, 0, traces->trace_bytes);
+    memcpy(trace->id, id, TAIL_TRACE_ID_BYTES);
+    trace->number = number;
+    traces->count++;
+    if (traces->count > traces->buckets_count)
+        cut_bucket(traces);
+    tail_number *bucket = &traces->buckets[bucket_of(traces, hash_of(id))];
+    trace->chain = *bucket;
+    *bucket = number;
+    trace->older = traces->newest;
+    if (traces->newest != 0)
+        tail_traces_at(traces, traces->newest)->newer = number;
+    else
+        traces->oldest = number;
+    traces->newest = number;
+    return trace;
+}
+
+void tail_traces_remove(struct tail_traces *traces, struct tail_trace *trace)
+{
+    assert(trace->spans.last.slab == 0);
+    assert(trace->previous == 0 && trace->next == 0);
+    tail_number *at = &traces->buckets[bucket_of(traces, hash_of(trace->id))];
+    while (*at != trace->number)
+        at = &tail_traces_at(traces, *at)->chain;
+    *at = trace->chain;
+    if (trace->older != 0)
+        tail_traces_at(traces, trace->older)->newer = trace->newer;
+    else
+        traces->oldest = trace->newer;
+    if (trace->newer != 0)
+        tail_traces_at(traces, trace->newer)->older = trace->older;
+    else
+        traces->newest = trace->older;
+    trace->chain = traces->free;
+    traces->free = trace->number;
+    trace->number = 0;
+    traces->count--;
+}
+
+void tail_list_push(struct tail_traces *traces, struct tail_list *list, struct tail_trace *trace)
+{
+    assert(trace->previous == 0 && trace->next == 0);
+    trace->previous = list->last;
+    if (list->last != 0)
+        tail_traces_at(traces, list->last)->next = trace->number;
+    else
+        list->first = trace->number;
+    list->last = trace->number;
+    list->count++;
+}
+
+void tail_list_take(struct tail_traces *traces, struct tail_list *list, struct tail_trace *trace)
+{
+    assert(list->count > 0);
+    if (trace->previous != 0)
+        tail_traces_at(traces, trace->previous)->next = trace->next;
+    else
+        list->first = trace->next;
+    if (trace->next != 0)
+        tail_traces_at(traces, trace->next)->previous = trace->previous;
+    else
+        list->last = trace->previous;
+    trace->previous = 0;
+    trace->next = 0;
+    list->count--;
+}
+
+void tail_list_join(struct tail_traces *traces, struct tail_list *list, struct tail_list *from)
+{
+    if (from->count == 0)
+        return;
+    if (list->last != 0) {
+        tail_traces_at(traces, list->last)->next = from->first;
+        tail_traces_at(traces, from->first)->previous = list->last;
+    } else {
+        list->first = from->first;
+    }
+    list->last = from->last;
+    list->count += from->count;
+    *from = (struct tail_list){.first = 0};
+}

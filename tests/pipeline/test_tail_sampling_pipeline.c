@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tail_sampling in a pipeline on the fake clock: what waits how long, what goes on, and what is
+ * counted. Policies one by one are in tests/unit/processors. */
+#include "tests/support/trace_sketch.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "tests/support/harness.h"
+
+#define TAIL(options, policies)                                                                    \
+    "processors: {tail_sampling: {" options "policies: [" policies "]}}\n"                         \
+    "exporters: {test: {sending_queue: {enabled: false}}}\n"                                       \
+    "service: {pipelines: {traces: {receivers: [test], processors: [tail_sampling], exporters: "   \
+    "[test]}}}\n"
+#define ALWAYS "{name: all, type: always_sample}"
+#define ERRORS "{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}"
+#define SLOW   "{name: slow, type: latency, latency: {threshold_ms: 100}}"
+#define NEVER  "{name: none, type: probabilistic, probabilistic: {sampling_percentage: 0}}"
+#define BUSY   "{name: busy, type: rate_limiting, rate_limiting: {spans_per_second: 2}}"
+
+enum { ERROR_STATUS = 2 };
+
+static struct harness *start(const char *yaml)
+{
+    struct harness *h = harness_create(yaml);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->result = RESULT_HOLD;
+    exporter->has_own_items = true;
+    return h;
+}
+
+static void assert_held(struct harness *h, const char *expected)
+{
+    char *held = trace_held(harness_exporter(h, "test"));
+    assert_string_equal(held, expected);
+    free(held);
+}
+
+/* The value of the first series on the metrics page whose name and labels contain the text, or -1.
+ */
+static long metric(struct harness *h, const char *text)
+{
+    char *page = harness_metrics(h);
+    long value = -1;
+    for (char *line = strtok(page, "\n"); line != NULL && value < 0; line = strtok(NULL, "\n"))
+        if (line[0] != '#' && strstr(line, text) != NULL)
+            value = strtol(strrchr(line, ' ') + 1, NULL, 10);
+    free(page);
+    return value;
+}
+
+#define METRIC "otelcol_processor_tail_sampling_"
+
+static void send_one(struct harness *h, struct trace_span span)
+{
+    trace_offer(h, 0, NULL, &span, 1);
+}
+
+static void a_trace_is_decided_when_its_wait_is_over(void **state)
+{
+    (void)state;
+    struct harness *h = start(TAIL("decision_wait: 3s, ", BUSY));
+    harness_advance(h, 500 * MS);
+    send_one(h, (struct trace_span){.trace = 1, .span = 1});
+    harness_advance(h, 2 * S);
+    send_one(h, (struct trace_span){.trace = 1, .span = 2, .parent = 1});
+    send_one(h, (struct trace_span){.trace = 2, .span = 3});
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 3);
+    assert_int_equal(metric(h, METRIC "new_trace_id_received"), 2);
+    harness_advance(h, 1499 * MS);
+    assert_held(h, "");
+    harness_advance(h, MS); /* 4 s: the tick that begins 3 s after that of its first span */
+    assert_held(h, "1:1/1:2");
+    harness_advance(h, 1999 * MS);
+    assert_held(h, "1:1/1:2");
+    harness_advance(h, MS);
+    assert_held(h, "1:1/1:2|2:3");
+    assert_int_equal(metric(h, METRIC "count_traces_sampled{decision=\"sampled\",policy=\"busy\""),
+                     2);
+    assert_int_equal(metric(h, METRIC "global_count_traces_sampled{decision=\"sampled\""), 2);
+    assert_int_equal(metric(h, METRIC "sampling_traces_on_memory"), 2);
+    harness_destroy(h);
+}
+
+static void fractions_of_seconds_do_not_count(void **state)
+{
+    static const char *const waits[] = {"decision_wait: 10ms, ", "decision_wait: 1900ms, ",
+                                        "decision_wait: -5s, "};
+    (void)state;
+    for (size_t i = 0; i < sizeof(waits) / sizeof(waits[0]); i++) {
+        char yaml[1024];
+        snprintf(yaml, sizeof(yaml), TAIL("%s", BUSY), waits[i]);
+        struct harness *h = start(yaml);
+        send_one(h, (struct trace_span){.trace = 1, .span = 1});
+        harness_advance(h, 1999 * MS);
+        assert_held(h, "");
+        harness_advance(h, MS);
+        assert_held(h, "1:1");
+        harness_destroy(h);
+    }
+}
+
+static void a_request_is_taken_apart_by_trace(void **state)
+{
+    static const struct trace_resource resource = {.attributes = {"service.name=shop"},
+                                                   .schema = "https://example.org/1"};
+    static const struct trace_span spans[] = {
+        {.trace = 1, .span = 1, .scope = "a"}, {.trace = 2, .span = 2, .scope = "a"},
+        {.trace = 1, .span = 3, .scope = "a"}, {.trace = 2, .span = 4, .scope = "b"},
+        {.trace = 3, .span = 5, .scope = "c"}, {.trace = 1, .span = 6, .scope = "c"},
+    };
+    static const size_t parts[3][3] = {{0, 2, 5}, {1, 3}, {4}};
+    static const size_t sizes[3] = {3, 2, 1};
+    (void)state;
+    struct harness *h = start(TAIL("decision_wait: 1s, ", BUSY ", " ALWAYS));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    trace_offer(h, 0, &resource, spans, sizeof(spans) / sizeof(spans[0]));
+    assert_held(h, "1:1 1:3 1:6|2:2 2:4|3:5");
+    for (size_t i = 0; i < 3; i++) {
+        /* As if each trace had been sent alone, schema URLs included. */
+        struct trace_span own[3];
+        for (size_t k = 0; k < sizes[i]; k++)
+            own[k] = spans[parts[i][k]];
+        struct slice expected = trace_sketch(&resource, own, sizes[i]);
+        const struct batch *batch = exporter->held[i].batch;
+        uint8_t *bytes = mem_alloc(batch->bytes);
+        size_t used = 0;
+        for (size_t k = 0; k < batch->parts_count; k++) {
+            memcpy(bytes + used, batch->parts[k].bytes.data, batch->parts[k].bytes.size);
+            used += batch->parts[k].bytes.size;
+        }
+        /* The sketch pads its lengths. */
+        assert_true(used <= expected.size);
+        assert_true(used + 8 >= expected.size);
+        mem_free(bytes);
+        mem_free((void *)(uintptr_t)expected.data);
+    }
+    harness_destroy(h);
+}
+
+static void what_cannot_change_is_not_waited_for(void **state)
+{
+    (void)state;
+    struct harness *h = start(TAIL("decision_wait: 5s, ", ERRORS ", " BUSY));
+    send_one(h, (struct trace_span){.trace = 1, .span = 1});
+    assert_held(h, "");
+    send_one(h, (struct trace_span){.trace = 1, .span = 2, .status = ERROR_STATUS});
+    assert_held(h, "1:1/1:2");
+    send_one(h, (struct trace_span){.trace = 1, .span = 3});
+    assert_held(h, "1:1/1:2|1:3");
+    assert_int_equal(metric(h, METRIC "global_count_traces_sampled{decision=\"sampled\""), -1);
+    harness_advance(h, 6 * S);
+    assert_int_equal(metric(h, METRIC "global_count_traces_sampled{decision=\"sampled\""), 1);
+    assert_int_equal(
+        metric(h, METRIC "count_traces_sampled{decision=\"sampled\",policy=\"errors\""), 1);
+    /* 3 spans are more than the others may have. */
+    assert_int_equal(metric(h, METRIC "count_traces_sampled{decision=\"sampled\",policy=\"busy\""),
+                     1);
+    harness_destroy(h);
+}
+
+static void what_will_not_be_sampled_takes_no_memory(void **state)
+{
+    (void)state;
+    struct harness *h = start(TAIL("decision_wait: 5s, ", NEVER));
+    struct test_request *request =
+        trace_offer(h, 0, NULL, &(struct trace_span){.trace = 1, .span = 1}, 1);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 0);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_UNWANTED], 1);
+    harness_advance(h, 6 * S);
+    assert_held(h, "");
+    assert_int_equal(metric(h, METRIC "global_count_traces_sampled{decision=\"not_sampled\""), 1);
+    harness_destroy(h);
+}
+
+static void a_policy_that_may_drop_makes_all_wait(void **state)
+{
+    (void)state;
+    struct harness *h =
+        start(TAIL("decision_wait: 1s, ",
+                   ALWAYS ", {name: noise, type: drop, drop: {drop_sub_policy: [{name: n, type: "
+                          "boolean_attribute, boolean_attribute: {key: noise, value: true}}]}}"));
+    send_one(h, (struct trace_span){.trace = 1, .span = 1});
+    send_one(h, (struct trace_span){.trace = 2, .span = 2});
+    assert_held(h, "");
+    send_one(h, (struct trace_span){.trace = 2, .span = 3, .attributes = {"noise=?true"}});
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_UNWANTED], 2);
+    harness_advance(h, 2 * S);
+    assert_held(h, "1:1");
+    assert_int_equal(metric(h, METRIC "global_count_traces_sampled{decision=\"dropped\""), 1);
+    assert_int_equal(metric(h, METRIC "count_traces_sampled{decision=\"dropped\",policy=\"noise\""),
+                     1);
+    assert_int_equal(metric(h, METRIC "count_traces_sampled{decision=\"sampled\",policy=\"all\""),
+                     1);
+    harness_destroy(h);
+}
+
+static void the_root_shortens_the_wait(void **state)
+{
+    (void)state;
+    struct harness *h =
+        start(TAIL("decision_wait: 10s, decision_wait_after_root_received: 2900ms, ", BUSY));
+    send_one(h, (struct trace_span){.trace = 1, .span = 2, .parent = 1});
+    harness_advance(h, 3500 * MS);
+    send_one(h, (struct trace_span){.trace = 1, .span = 1});
+    harness_advance(h, 2499 * MS);
+    assert_held(h, "");
+    harness_advance(h, MS); /* 6 s: the tick 2 s later */
+    assert_held(h, "1:2/1:1");
+    /* A root that comes when less is left changes nothing. */
+    send_one(h, (struct trace_span){.trace = 2, .span = 2, .parent = 1});
+    harness_advance(h, 9500 * MS);
+    send_one(h, (struct trace_span){.trace = 2, .span = 1});
+    harness_advance(h, 1500 * MS);
+    assert_held(h, "1:2/1:1|2:2/2:1");
+    harness_destroy(h);
+}
+
+static void beyond_num_traces_the_oldest_is_decided(void **state)
+{
+    (void)state;
+    struct harness *h = start(TAIL("decision_wait: 5s, num_traces: 2, ", BUSY));
+    send_one(h, (struct trace_span){.trace = 1, .span = 1});
+    send_one(h, (struct trace_span){.trace = 2, .span = 2});
+    assert_held(h, "");
+    send_one(h, (struct trace_span){.trace = 3, .span = 3});
+    assert_held(h, "1:1");
+    assert_int_equal(metric(h, "early_decisions{processor=\"tail_sampling\",reason=\"num_traces\""),
+                     1);
+    /* It is new again. */
+    send_one(h, (struct trace_span){.trace = 1, .span = 4});
+    assert_held(h, "1:1|2:2");
+    assert_int_equal(metric(h, METRIC "new_trace_id_received"), 4);
+    assert_int_equal(metric(h, METRIC "sampling_traces_on_memory"), 2);
+    harness_advance(h, 6 * S);
+    assert_held(h, "1:1|1:4|2:2|3:3");
+    harness_destroy(h);
+}
+
+static void senders_wait_where_they_are_to_be_blocked(void **state)
+{
+    (void)state;
+    struct harness *h =
+        start(TAIL("decision_wait: 1s, num_traces: 2, block_on_overflow: true, ", BUSY));
+    send_one(h, (struct trace_span){.trace = 1, .span = 1});
+    send_one(h, (struct trace_span){.trace = 2, .span = 2});
+    struct test_request *third =
+        trace_offer(h, 0, NULL, &(struct trace_span){.trace = 3, .span = 3}, 1);
+    struct test_request *fourth =
+        trace_offer(h, 0, NULL, &(struct trace_span){.trace = 1, .span = 4}, 1);
+    assert_false(third->is_resolved);
+    assert_false(fourth->is_resolved);
+    harness_advance(h, 2 * S);
+    assert_true(third->is_resolved);
+    assert_true(fourth->is_resolved);
+    assert_held(h, "1:1|2:2"); /* 3 took the place of 1 */
+    harness_advance(h, 2 * S);
+    assert_held(h, "1:1|1:4|2:2|3:3");
+    /* Decided traces leave for new ones. */
+    for (uint64_t i = 0; i < 10; i++) {
+        send_one(h, (struct trace_span){.trace = 10 + i, .span = 1});
+        harness_advance(h, 2 * S);
+    }
+    assert_int_equal(metric(h, METRIC "sampling_traces_on_memory"), 2);
+    harness_destroy(h);
+}
+
+static void late_spans_follow_the_decision(void **state)
+{
+    (void)state;
+    struct harness *h = start(TAIL("decision_wait: 1s, ", BUSY));
+    static const struct trace_span many[] = {{.trace = 2, .span = 1},
+                                             {.trace = 2, .span = 2},
+                                             {.trace = 2, .span = 3},
+                                             {.trace = 2, .span = 4},
+                                             {.trace = 2, .span = 5}};
+    send_one(h, (struct trace_span){.trace = 1, .span = 1});
+    trace_offer(h, 0, NULL, many, 5);
+    harness_advance(h, 2 * S);
+    assert_held(h, "1:1");
+    send_one(h, (struct trace_span){.trace = 1, .span = 2});
+    send_one(h, (struct trace_span){.trace = 2, .span = 6});
+    assert_held(h, "1:1|1:2");
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_UNWANTED], 6);
+    harness_advance(h, 12 * S);
+    send_one(h, (struct trace_span){.trace = 1, .span = 3});
+    assert_int_equal(
+        metric(h, METRIC "sampling_late_span_age_bucket{processor=\"tail_sampling\",le=\"0\""), 2);
+    assert_int_equal(
+        metric(h, METRIC "sampling_late_span_age_bucket{processor=\"tail_sampling\",le=\"25\""), 3);
+    harness_destroy(h);
+}
+
+static void caches_remember_decisions(void **state)
+{
+    (void)state;
+    struct harness *h = start(TAIL("decision_wait: 1s, num_traces: 10, decision_cache: "
+                                   "{sampled_cache_size: 2, non_sampled_cache_size: 2}, ",
+                                   ERRORS));
+    for (uint64_t i = 1; i <= 4; i++)
+        send_one(
+            h, (struct trace_span){.trace = i, .span = i, .status = i % 2 == 0 ? ERROR_STATUS : 0});
+    harness_advance(h, 2 * S);
+    assert_held(h, "2:2|4:4");
+    assert_int_equal(metric(h, METRIC "sampling_traces_on_memory"), 0);
+    send_one(h, (struct trace_span){.trace = 2, .span = 5});
+    send_one(h, (struct trace_span){.trace = 1, .span = 6, .status = ERROR_STATUS});
+    assert_held(h, "2:2|2:5|4:4");
+    assert_int_equal(
+        metric(h, METRIC "early_releases_from_cache_decision{processor=\"tail_sampling\",sampled="
+                         "\"true\""),
+        1);
+    assert_int_equal(
+        metric(h, METRIC "early_releases_from_cache_decision{processor=\"tail_sampling\",sampled="
+                         "\"false\""),
+        1);
+    /* The least recently used is forgotten. */
+    send_one(h, (struct trace_span){.trace = 6, .span = 7, .status = ERROR_STATUS});
+    harness_advance(h, 2 * S);
+    send_one(h, (struct trace_span){.trace = 4, .span = 8});
+    send_one(h, (struct trace_span){.trace = 2, .span = 9});
+    assert_held(h, "2:2|2:5|2:9|4:4|6:7");
+    harness_destroy(h);
+}
+
+static void large_traces_are_dropped(void **state)
+{
+    (void)state;
+    struct harness *h = start(TAIL("decision_wait: 1s, maximum_trace_size_bytes: 200, ", ALWAYS));
+    send_one(h, (struct trace_span){.trace = 1, .span = 1});
+    send_one(h, (struct trace_span){.trace = 2, .span = 2});
+    assert_held(h, ""); /* it may become too large */
+    for (uint64_t i = 0; i < 3; i++)
+        send_one(h, (struct trace_span){.trace = 1, .span = 3 + i});
+    assert_int_equal(metric(h, METRIC "traces_dropped_too_large"), 1);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_UNWANTED], 4);
+    harness_advance(h, 2 * S);
+    assert_held(h, "2:2");
+    for (uint64_t i = 0; i < 3; i++)
+        send_one(h, (struct trace_span){.trace = 2, .span = 13 + i});
+    assert_held(h, "2:13|2:14|2:15|2:2");
+    assert_int_equal(metric(h, METRIC "traces_dropped_too_large"), 1);
+    harness_destroy(h);
+}
+
+static void what_waits_is_decided_on_a_stop(void **state)
+{
+    (void)state;
+    struct harness *h = start(TAIL("", BUSY));
+    for (uint64_t i = 0; i < 40; i++)
+        send_one(h, (struct trace_span){.trace = 1 + i % 4, .span = 1 + i});
+    harness_exporter(h, "test")->result = RESULT_OK;
+    harness_stop(h);
+    harness_advance(h, S);
+    assert_true(h->has_stopped);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_UNWANTED], 40);
+    harness_destroy(h);
+    h = start(TAIL("", BUSY));
+    send_one(h, (struct trace_span){.trace = 1, .span = 1});
+    harness_exporter(h, "test")->result = RESULT_OK;
+    harness_stop(h);
+    harness_advance(h, S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 1);
+    harness_destroy(h);
+}
+
+static void what_waits_is_dropped_on_a_stop_if_wanted(void **state)
+{
+    (void)state;
+    struct harness *h = start(TAIL("drop_pending_traces_on_shutdown: true, ", ALWAYS));
+    send_one(h, (struct trace_span){.trace = 1, .span = 1});
+    assert_held(h, "");
+    harness_stop(h);
+    harness_advance(h, S);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_SHUTDOWN], 1);
+    harness_destroy(h);
+}
+
+static void with_span_ingest_each_part_is_judged_alone(void **state)
+{
+    (void)state;
+    struct harness *h = start(TAIL("decision_wait: 1s, sampling_strategy: span-ingest, ",
+                                   SLOW ", {name: count, type: span_count, span_count: "
+                                        "{min_spans: 4}}"));
+    send_one(h, (struct trace_span){.trace = 1, .span = 1, .start_ms = 1, .end_ms = 2});
+    send_one(h, (struct trace_span){.trace = 1, .span = 2, .start_ms = 199, .end_ms = 200});
+    assert_held(h, "");
+    send_one(h, (struct trace_span){.trace = 1, .span = 3, .start_ms = 1, .end_ms = 101});
+    assert_held(h, "1:1/1:2/1:3");
+    send_one(h, (struct trace_span){.trace = 1, .span = 4, .start_ms = 1, .end_ms = 2});
+    assert_held(h, "1:1/1:2/1:3|1:4");
+    for (uint64_t i = 0; i < 4; i++)
+        send_one(h, (struct trace_span){.trace = 2, .span = i, .start_ms = 1, .end_ms = 1});
+    assert_held(h, "1:1/1:2/1:3|1:4|2:0/2:1/2:2/2:3");
+    send_one(h, (struct trace_span){.trace = 3, .span = 1, .start_ms = 1, .end_ms = 2});
+    harness_advance(h, 2 * S);
+    assert_int_equal(metric(h, METRIC "global_count_traces_sampled{decision=\"not_sampled\""), 1);
+    assert_int_equal(metric(h, METRIC "sampling_traces_on_memory"), 2);
+    harness_destroy(h);
+}
+
+static void refused_messages_are_offered_again(void **state)
+{
+    (void)state;
+    struct harness *h = start(TAIL("decision_wait: 1s, ", BUSY));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    exporter->result = RESULT_BUSY;
+    for (uint64_t i = 0; i < 2; i++)
+        send_one(h, (struct trace_span){.trace = 1 + i, .span = 1});
+    harness_advance(h, 2 * S);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 2);
+    exporter->result = RESULT_OK;
+    harness_advance(h, 10 * S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 2);
+    harness_destroy(h);
+}
+
+static void spans_of_a_trace_meet_on_one_lane(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create_on(
+        TAIL("decision_wait: 1s, ", "{name: n, type: span_count, span_count: {min_spans: 3, "
+                                    "max_spans: 5}}"),
+        3);
+    for (unsigned lane = 0; lane < 3; lane++) {
+        harness_exporter_on(h, "test", lane, TRACES)->result = RESULT_HOLD;
+        harness_exporter_on(h, "test", lane, TRACES)->has_own_items = true;
+    }
+    for (uint64_t trace = 1; trace <= 20; trace++)
+        for (unsigned lane = 0; lane < 3; lane++) {
+            struct trace_span span = {.trace = trace, .span = 1 + lane};
+            struct test_request *request = trace_offer(h, lane, NULL, &span, 1);
+            assert_int_equal(request->outcome.verdict, ACCEPTED);
+        }
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 60);
+    harness_advance(h, 2 * S);
+    size_t count = 0;
+    for (unsigned lane = 0; lane < 3; lane++) {
+        const struct test_exporter *exporter = harness_exporter_on(h, "test", lane, TRACES);
+        assert_true(exporter->held_count > 0);
+        count += exporter->held_count;
+        for (size_t i = 0; i < exporter->held_count; i++)
+            assert_int_equal(exporter->held[i].batch->items, 3);
+    }
+    assert_int_equal(count, 20);
+    assert_int_equal(metric(h, METRIC "new_trace_id_received"), 20);
+    harness_destroy(h);
+}
+
+static void limits_by_rate_are_those_of_all_lanes(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create_on(TAIL("decision_wait: 1s, ", BUSY), 3);
+    for (unsigned lane = 0; lane < 3; lane++)
+        harness_exporter_on(h, "test", lane, TRACES)->has_own_items = true;
+    for (uint64_t trace = 1; trace <= 30; trace++) {
+        struct trace_span span = {.trace = trace, .span = 1};
+        trace_offer(h, (unsigned)(trace % 3), NULL, &span, 1);
+    }
+    harness_advance(h, 2 * S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 4); /* the burst */
+    harness_destroy(h);
+}
+
+static void wrong_configurations_are_refused(void **state)
+{
+    static const struct {
+        const char *yaml;
+        const char *text;
+    } rows[] = {
+        {TAIL("", "{name: '', type: always_sample}"), "policy name cannot be empty"},
+        {TAIL("", ALWAYS ", " ALWAYS), "duplicate policy name \"all\""},
+        {TAIL("", "{name: a, type: sometimes}"), "unknown sampling policy type \"sometimes\""},
+        {TAIL("", "{name: a, type: status_code}"), "expected at least one status code"},
+        {TAIL("", "{name: a, type: status_code, status_code: {status_codes: [BAD]}}"),
+         "unknown status code \"BAD\""},
+        {TAIL("", "{name: a, type: numeric_attribute, numeric_attribute: {key: k}}"),
+         "min_value and max_value are both 0"},
+        {TAIL("", "{name: a, type: string_attribute, string_attribute: {key: k, values: ['('], "
+                  "enabled_regex_matching: true}}"),
+         "invalid regex `(`"},
+        {TAIL("", "{name: a, type: ottl_condition}"), "expected at least one OTTL condition"},
+        {TAIL("", "{name: a, type: ottl_condition, ottl_condition: {span: ['true']}}"),
+         "ottl_condition are not supported"},
+        {TAIL("", "{name: a, type: and, and: {and_sub_policy: [{name: b, type: composite}]}}"),
+         "unknown sampling policy type \"composite\""},
+        {TAIL("", "{name: a, type: not, not: {not_sub_policy: {name: b, type: and}}}"),
+         "unknown sampling policy type \"and\""},
+        {TAIL("", "{name: a, type: composite, composite: {composite_sub_policy: [{name: b, type: "
+                  "not}]}}"),
+         "unknown sampling policy type \"not\""},
+        {TAIL("sampling_strategy: span-ingest, ", BUSY), "policy \"busy\" is stateful"},
+        {TAIL("sampling_strategy: sometimes, ", BUSY), "sampling_strategy"},
+        {TAIL("tail_storage: file_storage, ", BUSY), "tail_storage"},
+        {TAIL("decision_wait: 25h, ", BUSY), "decision_wait"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_true(harness_is_wrong(rows[i].yaml, rows[i].text));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_trace_is_decided_when_its_wait_is_over),
+        cmocka_unit_test(fractions_of_seconds_do_not_count),
+        cmocka_unit_test(a_request_is_taken_apart_by_trace),
+        cmocka_unit_test(what_cannot_change_is_not_waited_for),
+        cmocka_unit_test(what_will_not_be_sampled_takes_no_memory),
+        cmocka_unit_test(a_policy_that_may_drop_makes_all_wait),
+        cmocka_unit_test(the_root_shortens_the_wait),
+        cmocka_unit_test(beyond_num_traces_the_oldest_is_decided),
+        cmocka_unit_test(senders_wait_where_they_are_to_be_blocked),
+        cmocka_unit_test(late_spans_follow_the_decision),
+        cmocka_unit_test(caches_remember_decisions),
+        cmocka_unit_test(large_traces_are_dropped),
+        cmocka_unit_test(what_waits_is_decided_on_a_stop),
+        cmocka_unit_test(what_waits_is_dropped_on_a_stop_if_wanted),
+        cmocka_unit_test(with_span_ingest_each_part_is_judged_alone),
+        cmocka_unit_test(refused_messages_are_offered_again),
+        cmocka_unit_test(spans_of_a_trace_meet_on_one_lane),
+        cmocka_unit_test(limits_by_rate_are_those_of_all_lanes),
+        cmocka_unit_test(wrong_configurations_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
