@@ -18,9 +18,9 @@ enum {
     LOG_BYTES = 6,
     LOG_KEY_BITS = 47,
     SHARD_SIZE_MAX = 1 << 23,
-    MOVES_MAX = 64,    /* entries of full buckets that one insertion moves */
-    CHANCES_MAX = 64,  /* entries that were used and go on, for one that is forgotten */
-    INDEX_PERCENT = 95 /* of its slots are in use when the cache is full */
+    MOVES_MAX = 64,     /* entries of full buckets that one insertion moves */
+    CHANCES_MAX = 4096, /* entries that were used and go on, for one that is forgotten */
+    INDEX_PERCENT = 95  /* of its slots are in use when the cache is full */
 };
 #define LOG_KEY_MASK ((UINT64_C(1) << LOG_KEY_BITS) - 1)
 /* Exact: a hole. Else: the entry was used since it got to the end. */

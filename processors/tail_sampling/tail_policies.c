@@ -55,7 +55,7 @@ static uint64_t threshold_of(double ratio)
             product++;
         shift += (int)drop;
     }
-    assert(shift < 0);
+    assert(shift <= 0);
     return -shift >= 2 * WORD_BITS ? 0 : (uint64_t)(product >> -shift);
 }
 

@@ -686,6 +686,7 @@ static void take_part(struct intake *intake, struct tail_split *split,
     struct tail_result result =
         tail_policies_decide_part(self->policies, &facts, &now, self->policy_counters);
     histogram_record(&counters->latency_ms, BOUNDS(latency_bounds), 0);
+    trace->decided_ns = clock_now_ns();
     if (result.decision != TAIL_DROPPED)
         tail_group_store(split, group, &trace->spans, request_keep(intake->request));
     else
@@ -725,7 +726,8 @@ static void drop_large(struct intake *intake, const struct tail_group *group,
     drop_spans(self, &trace->spans, LOSS_UNWANTED);
     leave_list(self, trace);
     trace->decision = TAIL_NOT_SAMPLED;
-    trace->decided_ns = 0;
+    if (self->config->strategy == TAIL_TRACE_COMPLETE)
+        trace->decided_ns = 0;
     remember(self, trace);
     settle(self, trace);
 }

@@ -46,6 +46,7 @@ enum { HAS_TRACE_ID = 1, HAS_ID = 2, HAS_PARENT = 4, HAS_STATUS = 8, HAS_ALL = 1
 
 struct span_rest {
     unsigned has;
+    unsigned zeros; /* bytes of ids of zeros, which it writes without them */
     uint64_t status;
     uint64_t flags;
     struct slice trace_state;
@@ -181,18 +182,24 @@ static void read_field(const struct tail_policies *policies, const struct wire_f
     struct wire_reader status;
     struct wire_field code;
     switch ((enum span_field)field->number) {
-    case SPAN_TRACE_ID: /* or STATUS's, which is read below */
+    case SPAN_TRACE_ID:
         rest->has |= HAS_TRACE_ID;
         memset(span->trace_id, 0, sizeof(span->trace_id));
         if (field->bytes.size == TAIL_TRACE_ID_BYTES)
             memcpy(span->trace_id, field->bytes.data, TAIL_TRACE_ID_BYTES);
+        if (is_zero(field->bytes))
+            rest->zeros += (unsigned)field->bytes.size;
         break;
     case SPAN_ID:
         rest->has |= HAS_ID;
+        if (is_zero(field->bytes))
+            rest->zeros += (unsigned)field->bytes.size;
         break;
     case SPAN_PARENT_ID:
         rest->has |= HAS_PARENT;
         span->is_root = is_zero(field->bytes);
+        if (span->is_root)
+            rest->zeros += (unsigned)field->bytes.size;
         break;
     case SPAN_TRACE_STATE:
         rest->trace_state = field->bytes;
@@ -278,6 +285,10 @@ void tail_span_read(const struct tail_policies *policies, struct slice content,
         memcpy(ret_span->trace_id, ids + 2, TAIL_TRACE_ID_BYTES);
         rest.has = HAS_TRACE_ID | HAS_ID;
         reader.at = ids + IDS_BYTES;
+        if (is_zero(slice_of(ids + 2, TAIL_TRACE_ID_BYTES)))
+            rest.zeros = TAIL_TRACE_ID_BYTES;
+        if (is_zero(slice_of(ids + ID + 2, SPAN_ID_BYTES)))
+            rest.zeros += SPAN_ID_BYTES;
     } else {
         memset(ret_span->trace_id, 0, sizeof(ret_span->trace_id));
     }
@@ -298,7 +309,7 @@ void tail_span_read(const struct tail_policies *policies, struct slice content,
     }
     assert(reader.failure == NULL);
     unsigned missing = (unsigned)__builtin_popcount(HAS_ALL & ~rest.has);
-    ret_span->bytes = content.size + (uint64_t)EMPTY_FIELD_BYTES * missing;
+    ret_span->bytes = content.size + (uint64_t)EMPTY_FIELD_BYTES * missing - rest.zeros;
     if (policies->span_leaves_count > 0)
         judge(policies, &rest, bits);
 }
