@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Spans leave tail_sampling: as messages to the next stage, or dropped. Runs on the instance's
+ * lane. */
+#include "processors/tail_sampling/tail_instance.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "src/base/budget.h"
+#include "src/base/clock.h"
+#include "src/base/mem.h"
+#include "src/base/ring.h"
+#include "src/core/batch.h"
+#include "src/core/ledger.h"
+#include "src/core/receipt.h"
+
+/* A message on its way to the next stage. */
+struct tail_output {
+    struct downstream_batch offered;
+    size_t requests_count;
+    struct tail_request *requests[]; /* one for each fragment, with a journal */
+};
+
+void tail_request_done(struct tail_request *request, const struct outcome *outcome)
+{
+    if (request == NULL)
+        return;
+    struct receipt *receipt = request->receipt;
+    assert(request->refs > 0);
+    if (--request->refs == 0)
+        mem_free(request);
+    receipt_resolve(receipt, outcome);
+}
+
+/* A fragment of it is kept. */
+struct tail_request *tail_request_keep(struct tail_request *request)
+{
+    if (request == NULL)
+        return NULL;
+    receipt_expect(request->receipt, 1);
+    request->refs++;
+    return request;
+}
+
+static unsigned exporters_of(const struct tail *self, const struct tail_request *request)
+{
+    unsigned skipped = request != NULL ? request->skipped : 0;
+    assert(skipped < self->base.exporters);
+    return self->base.exporters - skipped;
+}
+
+void tail_lose(struct tail *self, uint64_t items, const struct tail_request *request,
+               enum loss_reason reason)
+{
+    ledger_lose(self->base.ledger, TRACES, items * exporters_of(self, request), reason, false);
+}
+
+struct drop {
+    struct tail *self;
+    enum loss_reason reason;
+};
+
+static void drop_fragment(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
+                          void *arg)
+{
+    const struct drop *drop = arg;
+    assert(slabs == &drop->self->slabs);
+    tail_lose(drop->self, fragment->items, fragment->request, drop->reason);
+    tail_request_done(fragment->request, &outcome_accepted);
+}
+
+void tail_drop_spans(struct tail *self, struct tail_spans *spans, enum loss_reason reason)
+{
+    struct drop drop = {.self = self, .reason = reason};
+    tail_spans_each(&self->slabs, spans, drop_fragment, &drop);
+    tail_spans_clear(&self->slabs, spans);
+}
+
+void tail_on_output_end(struct downstream_batch *offered, const struct outcome *outcome)
+{
+    struct tail_output *output = (struct tail_output *)offered;
+    struct tail *self = tail_of(offered->owner->component);
+    size_t bytes = sizeof(*output) + output->requests_count * sizeof(output->requests[0]) +
+                   sizeof(*offered->batch);
+    assert(outcome->verdict != REFUSED);
+    for (size_t i = 0; i < output->requests_count; i++)
+        tail_request_done(output->requests[i], outcome);
+    batch_unref(offered->batch);
+    mem_free(output);
+    budget_return(self->base.budget, bytes);
+}
+
+static void offer(struct tail *self, struct tail_output *output)
+{
+    if (ring_depth(self->outputs) > 0 || downstream_is_blocked(&self->downstream))
+        ring_push(self->outputs, output);
+    else
+        downstream_offer(&self->downstream, &output->offered);
+}
+
+/* What fragments of a trace have in common, so that they go on together. */
+struct gather {
+    uint32_t skips;
+    bool is_first; /* no fragment has been seen: skips is set by it */
+    bool has_more; /* some have other skips */
+    uint32_t done_count;
+    uint32_t done[32]; /* skips that went on already */
+    size_t fragments;
+    struct batch *batch;
+    struct tail_output *output;
+    bool is_joint;
+    uint32_t skipped;
+};
+
+static bool is_done(const struct gather *gather, uint32_t skips)
+{
+    for (uint32_t i = 0; i < gather->done_count; i++)
+        if (gather->done[i] == skips)
+            return true;
+    return false;
+}
+
+static void count_fragment(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
+                           void *arg)
+{
+    struct gather *gather = arg;
+    const struct tail_request *request = fragment->request;
+    uint32_t skips = request != NULL ? request->skips : 0;
+    assert(slabs != NULL);
+    if (is_done(gather, skips))
+        return;
+    if (gather->is_first) {
+        gather->is_first = false;
+        gather->skips = skips;
+        gather->skipped = request != NULL ? request->skipped : 0;
+    }
+    if (skips != gather->skips) {
+        gather->has_more = true;
+        return;
+    }
+    gather->fragments++;
+    gather->is_joint |= request != NULL && request->is_joint;
+}
+
+static void gather_fragment(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
+                            void *arg)
+{
+    struct gather *gather = arg;
+    struct tail_output *output = gather->output;
+    if ((fragment->request != NULL ? fragment->request->skips : 0) != gather->skips)
+        return;
+    tail_fragment_append(slabs, fragment, gather->batch);
+    gather->batch->items += fragment->items;
+    if (fragment->request != NULL)
+        output->requests[output->requests_count++] = fragment->request;
+}
+
+/* Lets spans go on, as one message for each set of destinations; with a journal some may get a
+ * request again that others have. */
+void tail_release(struct tail *self, struct tail_spans *spans)
+{
+    struct gather gather = {.done_count = 0};
+    do {
+        gather.is_first = true;
+        gather.has_more = false;
+        gather.is_joint = false;
+        gather.fragments = 0;
+        tail_spans_each(&self->slabs, spans, count_fragment, &gather);
+        if (gather.fragments == 0)
+            break;
+        size_t requests = self->base.is_journaled ? gather.fragments : 0;
+        size_t bytes = sizeof(struct tail_output) + requests * sizeof(struct tail_request *);
+        budget_take(self->base.budget, bytes + sizeof(struct batch));
+        gather.output = mem_zalloc(bytes);
+        gather.batch = batch_create(TRACES, gather.fragments);
+        gather.batch->is_acknowledged = true;
+        gather.batch->is_joint = gather.is_joint;
+        gather.batch->skips = gather.skips;
+        gather.batch->skipped = gather.skipped;
+        tail_spans_each(&self->slabs, spans, gather_fragment, &gather);
+        gather.output->offered.batch = gather.batch;
+        offer(self, gather.output);
+        gather.done[gather.done_count++] = gather.skips;
+    } while (gather.has_more && gather.done_count < 32);
+    tail_spans_clear(&self->slabs, spans);
+}
+
+void tail_release_due(struct tail *self)
+{
+    while (!downstream_is_blocked(&self->downstream)) {
+        struct tail_output *output = ring_pop(self->outputs);
+        if (output != NULL)
+            downstream_offer(&self->downstream, &output->offered);
+        else if (self->ready.first != 0)
+            tail_release_ready(self, tail_traces_at(&self->traces, self->ready.first));
+        else
+            break;
+    }
+}
