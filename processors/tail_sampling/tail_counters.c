@@ -105,6 +105,12 @@ void tail_each_counter(const struct component *component, component_counter_fn a
     static const struct component_counter traces = {
         TAIL_METRIC "count_traces_sampled",
         "Count of traces that were sampled or not per sampling policy"};
+    static const struct component_counter spans = {
+        TAIL_METRIC "count_spans_sampled",
+        "Count of spans that were sampled or not per sampling policy"};
+    static const struct component_counter bytes = {
+        TAIL_METRIC "count_bytes_sampled",
+        "Count of bytes that were sampled or not per sampling policy"};
     static const struct component_counter global = {
         TAIL_METRIC "global_count_traces_sampled",
         "Global count of traces that were sampled or not by at least one policy"};
@@ -124,8 +130,13 @@ void tail_each_counter(const struct component *component, component_counter_fn a
             const struct component_label labels[] = {{"decision", decisions[k].decision},
                                                      {"policy", policy},
                                                      {"sampled", decisions[k].sampled}};
-            if (counter_read(&own->traces[k]) > 0)
-                add(&traces, labels, 3, counter_read(&own->traces[k]), arg);
+            if (counter_read(&own->traces[k]) == 0)
+                continue;
+            add(&traces, labels, 3, counter_read(&own->traces[k]), arg);
+            if (self->counts_spans)
+                add(&spans, labels, 3, counter_read(&own->spans[k]), arg);
+            if (self->counts_bytes)
+                add(&bytes, labels, 3, counter_read(&own->bytes[k]), arg);
         }
         const struct component_label label = {"policy", policy};
         add(&executions, &label, 1, counter_read(&own->executions), arg);

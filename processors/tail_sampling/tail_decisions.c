@@ -40,15 +40,16 @@ void tail_settle(struct tail *self, struct tail_trace *trace)
         forget(self, trace);
 }
 
-void tail_finish(struct tail *self, struct tail_trace *trace, enum tail_decision decision,
-                 const struct tail_policy *policy)
+void tail_finish(struct tail *self, struct tail_trace *trace, const struct tail_result *result)
 {
-    assert(decision != TAIL_UNDECIDED);
-    trace->decision = decision;
-    trace->policy = policy != NULL ? (uint16_t)(policy - self->policies->items + 1) : 0;
+    assert(result->decision != TAIL_UNDECIDED);
+    trace->decision = result->decision;
+    trace->policy =
+        result->policy != NULL ? (uint16_t)(result->policy - self->policies->items + 1) : 0;
+    trace->composite = result->composite;
     trace->decided_ns = clock_now_ns();
     tail_remember(self, trace);
-    if (decision != TAIL_SAMPLED)
+    if (result->decision != TAIL_SAMPLED)
         tail_drop_spans(self, &trace->spans, LOSS_UNWANTED);
     if (tail_spans_are_none(&trace->spans)) {
         tail_settle(self, trace);
@@ -62,7 +63,11 @@ void tail_release_ready(struct tail *self, struct tail_trace *trace)
 {
     assert(trace->state == TAIL_READY);
     tail_list_take(&self->traces, &self->ready, trace);
-    tail_release(self, &trace->spans);
+    const struct tail_mark mark = {
+        .policy = trace->policy > 0 ? self->policies->items[trace->policy - 1].name : NULL,
+        .composite = trace->composite,
+    };
+    tail_release(self, &trace->spans, &mark);
     tail_settle(self, trace);
 }
 
@@ -97,7 +102,7 @@ void tail_decide(struct tail *self, struct tail_trace *trace)
     assert(trace->outlook != TAIL_WILL_NOT_SAMPLE || result.decision != TAIL_SAMPLED);
     if (self->config->strategy == TAIL_SPAN_INGEST)
         trace->is_evicted = true;
-    tail_finish(self, trace, result.decision, result.policy);
+    tail_finish(self, trace, &result);
 }
 
 /* --- ticks --- */

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "processors/tail_sampling/decision_cache.h"
+#include "processors/tail_sampling/tail_mark.h"
 #include "processors/tail_sampling/tail_policies.h"
 #include "processors/tail_sampling/tail_sampling_config.h"
 #include "processors/tail_sampling/tail_spans.h"
@@ -58,6 +59,9 @@ struct tail {
     struct tail **peers;      /* the instances of all lanes */
     _Atomic unsigned handing; /* of the first lane's: handovers under way, and what makes more */
     bool is_stopping;
+    bool records_policy; /* feature gates */
+    bool counts_spans;
+    bool counts_bytes;
     bool may_release_early; /* spans of traces that will be sampled need not wait */
     uint64_t traces_max;    /* this lane's part of num_traces */
     struct tail_slabs slabs;
@@ -107,8 +111,9 @@ void tail_lose(struct tail *self, uint64_t items, const struct tail_request *req
                enum loss_reason reason);
 void tail_drop_spans(struct tail *self, struct tail_spans *spans, enum loss_reason reason);
 /* Lets spans go on, as one message for each set of destinations; with a journal some may get a
- * request again that others have. */
-void tail_release(struct tail *self, struct tail_spans *spans);
+ * request again that others have. mark: who sampled them, or NULL; it is written only if
+ * records_policy. */
+void tail_release(struct tail *self, struct tail_spans *spans, const struct tail_mark *mark);
 /* The slot of struct downstream_retry. */
 void tail_on_output_end(struct downstream_batch *offered, const struct outcome *outcome);
 /* Offers messages that wait, then traces that are ready. */
@@ -124,8 +129,7 @@ void tail_remember(struct tail *self, const struct tail_trace *trace);
 /* Its spans are gone: with a cache, or on an overflow, the trace is forgotten. */
 void tail_settle(struct tail *self, struct tail_trace *trace);
 /* Notes the decision about a trace that is in no list. */
-void tail_finish(struct tail *self, struct tail_trace *trace, enum tail_decision decision,
-                 const struct tail_policy *policy);
+void tail_finish(struct tail *self, struct tail_trace *trace, const struct tail_result *result);
 /* Asks the policies about a trace that is in no list. */
 void tail_decide(struct tail *self, struct tail_trace *trace);
 /* Lets a ready trace go. */

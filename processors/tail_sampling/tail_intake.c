@@ -93,7 +93,7 @@ static void take_waiting(struct intake *intake, struct tail_split *split,
     }
     tail_group_store(split, group, &trace->spans, tail_request_keep(intake->request));
     if (trace->outlook == TAIL_WILL_SAMPLE)
-        tail_release(self, &trace->spans);
+        tail_release(self, &trace->spans, NULL);
 }
 
 /* With span-ingest: asks about these spans alone. */
@@ -117,7 +117,7 @@ static void take_part(struct intake *intake, struct tail_split *split,
         return;
     counter_add(&counters->decisions[result.decision - 1], 1);
     tail_leave_list(self, trace);
-    tail_finish(self, trace, result.decision, result.policy);
+    tail_finish(self, trace, &result);
 }
 
 static void take_late(struct intake *intake, struct tail_split *split,
@@ -132,7 +132,7 @@ static void take_late(struct intake *intake, struct tail_split *split,
     }
     tail_group_store(split, group, &trace->spans, tail_request_keep(intake->request));
     if (trace->state == TAIL_DECIDED)
-        tail_release(self, &trace->spans);
+        tail_release(self, &trace->spans, NULL);
 }
 
 /* The trace is dropped for its size, with these spans, without asking the policies. */
@@ -163,7 +163,11 @@ static bool take_remembered(struct intake *intake, struct tail_split *split,
     if (self->caches[true] != NULL && decision_cache_get(self->caches[true], key, &policy)) {
         struct tail_spans spans = {.last = {.slab = 0}};
         tail_group_store(split, group, &spans, tail_request_keep(intake->request));
-        tail_release(self, &spans);
+        const struct tail_mark mark = {
+            .policy = policy > 0 ? self->policies->items[policy - 1].name : NULL,
+            .is_cached = true,
+        };
+        tail_release(self, &spans, &mark);
         counter_add(&counters->early_releases[true], group->spans);
         return true;
     }

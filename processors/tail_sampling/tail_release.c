@@ -157,7 +157,7 @@ static void gather_fragment(const struct tail_slabs *slabs, const struct tail_fr
 
 /* Lets spans go on, as one message for each set of destinations; with a journal some may get a
  * request again that others have. */
-void tail_release(struct tail *self, struct tail_spans *spans)
+void tail_release(struct tail *self, struct tail_spans *spans, const struct tail_mark *mark)
 {
     struct gather gather = {.done_count = 0};
     do {
@@ -179,6 +179,10 @@ void tail_release(struct tail *self, struct tail_spans *spans)
         gather.batch->skipped = gather.skipped;
         tail_spans_each(&self->slabs, spans, gather_fragment, &gather);
         gather.output->offered.batch = gather.batch;
+        if (mark != NULL && self->records_policy) {
+            gather.output->offered.batch = tail_mark_write(gather.batch, mark, self->base.budget);
+            batch_unref(gather.batch);
+        }
         offer(self, gather.output);
         gather.done[gather.done_count++] = gather.skips;
     } while (gather.has_more && gather.done_count < 32);

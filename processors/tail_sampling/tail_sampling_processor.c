@@ -16,6 +16,7 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/base/ring.h"
+#include "src/config/feature_gates.h"
 
 enum {
     TURN_TRACES_MAX = 8192,   /* decided in one turn of the lane */
@@ -163,9 +164,15 @@ static bool tail_create(struct component *component, struct error *error)
     uint64_t wait_ticks = config->decision_wait_ns / NS_PER_S;
     self->wait_ticks = wait_ticks > 0 ? wait_ticks : 1;
     self->lists = mem_zalloc((self->wait_ticks + 1) * sizeof(self->lists[0]));
-    /* The Go collector would drop what is too large, or waits on a stop, at its time. */
+    const struct service_view *view = component->service;
+    const struct feature_gates *gates = view != NULL ? view->gates : NULL;
+    self->records_policy = feature_gate_is_enabled(gates, GATE_TAIL_RECORD_POLICY);
+    self->counts_spans = feature_gate_is_enabled(gates, GATE_TAIL_COUNT_SPANS);
+    self->counts_bytes = feature_gate_is_enabled(gates, GATE_TAIL_COUNT_BYTES);
+    /* The first policy that samples a trace is known at its time only; and the Go collector would
+     * drop what is too large, or waits on a stop. */
     self->may_release_early = config->strategy == TAIL_TRACE_COMPLETE &&
-                              config->maximum_trace_size_bytes == 0 &&
+                              config->maximum_trace_size_bytes == 0 && !self->records_policy &&
                               !config->drop_pending_traces_on_shutdown;
     timer_init(&self->timer, on_tick, self);
     self->job = (struct lane_job){.fn = on_job, .arg = self};
@@ -183,15 +190,15 @@ static bool create_caches(struct tail *self, struct error *error)
         uint64_t size = (sizes[i] + self->lanes - 1) / self->lanes;
         if (size == 0)
             continue;
-        self->caches[i] = decision_cache_create(size, false, self->base.budget);
+        self->caches[i] = decision_cache_create(size, self->records_policy, self->base.budget);
         if (self->caches[i] == NULL)
-            return error_set(error,
-                             "the memory budget has no room for %" PRIu64
-                             " decisions, which take %" PRIu64
-                             " bytes: make %s smaller or raise service::budget_mib",
-                             sizes[i], decision_cache_bytes(size, false) * self->lanes,
-                             i == 0 ? "decision_cache::non_sampled_cache_size"
-                                    : "decision_cache::sampled_cache_size");
+            return error_set(
+                error,
+                "the memory budget has no room for %" PRIu64 " decisions, which take %" PRIu64
+                " bytes: make %s smaller or raise service::budget_mib",
+                sizes[i], decision_cache_bytes(size, self->records_policy) * self->lanes,
+                i == 0 ? "decision_cache::non_sampled_cache_size"
+                       : "decision_cache::sampled_cache_size");
     }
     return true;
 }

@@ -26,7 +26,10 @@ struct tail_trace {
     uint8_t id[TAIL_TRACE_ID_BYTES];
     uint64_t arrival_ns;
     uint64_t bytes; /* as the Go collector counts them */
-    uint64_t min_ns;
+    union {
+        uint64_t min_ns;       /* while it waits */
+        const char *composite; /* then: the sub-policy of a composite that sampled it, or NULL */
+    };
     union {
         uint64_t max_ns;     /* while it waits */
         uint64_t decided_ns; /* then; 0: dropped for its size */

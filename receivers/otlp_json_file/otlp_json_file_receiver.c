@@ -8,6 +8,7 @@
 #include "receivers/otlp_json_file/json_file_reader.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
+#include "src/config/feature_gates.h"
 #include "src/core/component.h"
 
 #define OWNER struct json_file_counters
@@ -48,7 +49,7 @@ static bool json_file_create(struct component *self, struct error *error)
     struct json_file_receiver *receiver = receiver_of(self);
     const struct json_file_config *config = self->config;
     if (config->delete_after_read && self->service != NULL &&
-        !self->service->has_gate(self->service, gate))
+        !feature_gate_is_enabled(self->service->gates, GATE_FILE_DELETION))
         return error_set(error,
                          "'delete_after_read' requires feature gate '%s': start with "
                          "--feature-gates %s, or remove the key",

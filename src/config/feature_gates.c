@@ -33,6 +33,15 @@ static const struct gate_row rows[FEATURE_GATES] = {
                           "No effect here: a queue batches if sending_queue::batch is set."},
     [GATE_PROTO_POOLING] = {"pdata.useProtoPooling", "Alpha", false,
                             "No effect here: messages are not decoded into objects."},
+    [GATE_TAIL_COUNT_BYTES] = {"processor.tailsamplingprocessor.metricstatcountbytessampled",
+                               "Alpha", false,
+                               "tail_sampling counts the bytes that each policy samples."},
+    [GATE_TAIL_COUNT_SPANS] = {"processor.tailsamplingprocessor.metricstatcountspanssampled",
+                               "Alpha", false,
+                               "tail_sampling counts the spans that each policy samples."},
+    [GATE_TAIL_RECORD_POLICY] = {"processor.tailsamplingprocessor.recordpolicy", "Alpha", false,
+                                 "tail_sampling writes the policy that sampled a trace into the "
+                                 "attributes of its scopes."},
     [GATE_RECEIVER_METRICS] = {"receiverhelper.newReceiverMetrics", "Alpha", false,
                                "No effect here yet."},
     [GATE_ALLOW_NO_PIPELINES] = {"service.AllowNoPipelines", "Alpha", false,
@@ -61,14 +70,6 @@ bool feature_gate_is_enabled(const struct feature_gates *gates, enum feature_gat
 {
     assert(gate < FEATURE_GATES);
     return gates != NULL ? gates->is_enabled[gate] : rows[gate].is_enabled;
-}
-
-bool feature_gates_have(const struct feature_gates *gates, const char *id)
-{
-    for (size_t i = 0; i < FEATURE_GATES; i++)
-        if (strcmp(rows[i].id, id) == 0)
-            return feature_gate_is_enabled(gates, (enum feature_gate)i);
-    return false;
 }
 
 /* Appends the formatted text, after "; " if there is text already. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The Go collector's feature gates. All gates of its core are known, so that existing start
- * commands work; few have an effect here. Set once from --feature-gates, then read only. */
+/* The Go collector's feature gates. All gates of its core, and those of contrib that have an
+ * effect, are known, so that existing start commands work; few have an effect here. Set once from
+ * --feature-gates, then read only. */
 #pragma once
 
 #include <stdbool.h>
@@ -17,6 +18,9 @@ enum feature_gate {
     GATE_FILE_DELETION, /* delete_after_read of receivers of files */
     GATE_QUEUE_BATCH,
     GATE_PROTO_POOLING,
+    GATE_TAIL_COUNT_BYTES, /* of contrib's tailsamplingprocessor, as the next two */
+    GATE_TAIL_COUNT_SPANS,
+    GATE_TAIL_RECORD_POLICY,
     GATE_RECEIVER_METRICS,
     GATE_ALLOW_NO_PIPELINES,
     GATE_PARTIAL_RELOAD,
@@ -34,8 +38,6 @@ struct feature_gates {
 struct feature_gates feature_gates_default(void);
 /* gates may be NULL: the defaults. */
 bool feature_gate_is_enabled(const struct feature_gates *gates, enum feature_gate gate);
-/* The same by id; false: there is no such gate. */
-bool feature_gates_have(const struct feature_gates *gates, const char *id);
 /* Applies the value of one --feature-gates flag: "id,+id,-id". All errors at once, "; " between. */
 bool feature_gates_parse(struct feature_gates *gates, const char *list, struct error *error);
 /* The `featuregate` command: the table, or one gate. False: no gate has that id. */

@@ -185,10 +185,8 @@ struct service_view {
     void (*print_page)(const struct service_view *view, enum status_page page, FILE *out);
     /* service.instance.id of the telemetry's resource; "": the configuration removes it. */
     const char *instance_id;
-    const struct feature_gates *gates;
+    const struct feature_gates *gates; /* NULL, in some tests: the defaults */
     bool (*is_ready)(const struct service_view *view);
-    /* Whether the feature gate of that id is on. */
-    bool (*has_gate)(const struct service_view *view, const char *id);
     uint64_t (*ready_since_wall_ns)(const struct service_view *view);
 };
 

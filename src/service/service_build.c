@@ -13,6 +13,7 @@
 #include "src/base/machine.h"
 #include "src/base/mem.h"
 #include "src/config/component_set.h"
+#include "src/config/feature_gates.h"
 #include "src/config/shared/file_storage_config.h"
 #include "src/core/batch.h"
 #include "src/pipeline/pipeline.h"
@@ -273,11 +274,6 @@ static bool is_ready(const struct service_view *view)
     return atomic_load(&service->state) == SERVICE_READY;
 }
 
-static bool has_gate(const struct service_view *view, const char *id)
-{
-    return feature_gates_have(&((const struct service *)view)->config->gates, id);
-}
-
 static uint64_t ready_since_wall_ns(const struct service_view *view)
 {
     const struct service *service = (const struct service *)view;
@@ -372,7 +368,6 @@ static struct service *create(const struct config *config, struct lane *const *l
                                           .instance_id = instance_id(config),
                                           .gates = &config->gates,
                                           .is_ready = is_ready,
-                                          .has_gate = has_gate,
                                           .ready_since_wall_ns = ready_since_wall_ns};
     service->config = config;
     service->lanes_count = lanes_count;

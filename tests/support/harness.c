@@ -8,6 +8,7 @@
 #include "src/base/mem.h"
 #include "src/base/random.h"
 #include "src/config/config.h"
+#include "src/config/feature_gates.h"
 #include "src/core/batch.h"
 #include "src/core/client_info.h"
 #include "src/service/service.h"
@@ -29,6 +30,18 @@ static const char base_yaml[] = "yaml:\n"
                                 "receivers: {test: {}}\n"
                                 "service: {telemetry: {metrics: {level: none}}}\n";
 
+static struct feature_gates gates;
+static bool has_gates;
+
+void harness_set_gates(const char *list)
+{
+    struct error error;
+    gates = feature_gates_default();
+    has_gates = list != NULL;
+    if (has_gates)
+        assert_true(feature_gates_parse(&gates, list, &error));
+}
+
 static struct config *load(const char *yaml, struct config_problems *problems)
 {
     size_t size = strlen(yaml) + sizeof("yaml:\n");
@@ -39,6 +52,7 @@ static struct config *load(const char *yaml, struct config_problems *problems)
             .locations = (const char *const[]){base_yaml, location},
             .locations_count = 2,
             .factories = test_components,
+            .gates = has_gates ? &gates : NULL,
         },
         problems);
     mem_free(location);

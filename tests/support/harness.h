@@ -56,6 +56,8 @@ struct harness_totals {
     uint64_t by_reason[LOSS_REASONS]; /* rejected and dropped */
 };
 
+/* --feature-gates of services that are built from now on; NULL: the defaults. */
+void harness_set_gates(const char *list);
 /* Builds and starts; the configuration needs no receivers: section and no telemetry. Fails the test
  * with the problems when it does not load. */
 struct harness *harness_create(const char *yaml);
