@@ -67,6 +67,7 @@ FLOORS = (
     ("processors/shared", "what processors share"),
     ("processors", "attributes, batch, memory_limiter, profile_limits, resource"),
     ("processors/resource_detection", "resource_detection"),
+    ("processors/tail_sampling", "tail_sampling"),
     ("processors/trace_profile_join", "trace_profile_join"),
     ("exporters/shared", "what exporters share"),
     ("exporters/pyroscope", "pyroscope: push, ingest and OTLP"),

@@ -3,9 +3,7 @@
  * (tail_policies.h). Main thread. */
 #include "processors/tail_sampling/tail_sampling_config.h"
 
-#include "processors/tail_sampling/tail_policies.h"
 #include "src/base/clock.h"
-#include "src/base/error.h"
 
 static const struct config_field latency_fields[] = {
     CONFIG_INT(struct tail_latency_config, threshold_ms, "threshold_ms", "0", INT64_MIN, INT64_MAX,
@@ -245,17 +243,3 @@ const struct config_field tail_sampling_fields[] = {
                  "0", 0, INT64_MAX, "Drop traces with more bytes than this. 0: no limit."),
     CONFIG_END,
 };
-
-bool tail_sampling_check(const void *section, struct error *error)
-{
-    const struct tail_sampling_config *config = section;
-    if (config->tail_storage[0] != '\0') {
-        error_set(error, "storage extensions of tail_sampling are not supported: remove it; with a "
-                         "sending_queue that has storage, traces that wait survive in its journal");
-        error_at(error, "tail_storage");
-        return error_unsupported(error);
-    }
-    struct tail_policies *policies = tail_policies_create(config, error);
-    tail_policies_destroy(policies);
-    return policies != NULL;
-}

@@ -8,8 +8,6 @@
 
 #include "src/config/field.h"
 
-struct error;
-
 enum tail_strategy { TAIL_TRACE_COMPLETE, TAIL_SPAN_INGEST };
 
 /* The settings of each kind of policy that does not contain others. */
@@ -137,4 +135,3 @@ struct tail_sampling_config {
 enum { TAIL_CACHE_SIZE_MAX = 1000000000 };
 
 extern const struct config_field tail_sampling_fields[];
-bool tail_sampling_check(const void *section, struct error *error);

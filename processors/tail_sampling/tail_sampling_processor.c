@@ -151,6 +151,20 @@ static void on_room(struct component *component)
 
 /* --- slots --- */
 
+static bool tail_check(const void *section, struct error *error)
+{
+    const struct tail_sampling_config *config = section;
+    if (config->tail_storage[0] != '\0') {
+        error_set(error, "storage extensions of tail_sampling are not supported: remove it; with a "
+                         "sending_queue that has storage, traces that wait survive in its journal");
+        error_at(error, "tail_storage");
+        return error_unsupported(error);
+    }
+    struct tail_policies *policies = tail_policies_create(config, error);
+    tail_policies_destroy(policies);
+    return policies != NULL;
+}
+
 static bool tail_create(struct component *component, struct error *error)
 {
     struct tail *self = tail_of(component);
@@ -287,7 +301,7 @@ const struct component_factory tail_sampling_processor_factory = {
     .counters_size = sizeof(struct tail_counters),
     .counters = tail_counter_rows,
     .each_counter = tail_each_counter,
-    .check = tail_sampling_check,
+    .check = tail_check,
     .create = tail_create,
     .start = tail_start,
     .consume = tail_consume,
