@@ -1037,6 +1037,10 @@ static int be_killed(const struct setting *setting)
     return raise(SIGKILL);
 }
 
+#define WAITING_TRACES                                                                             \
+    "tail_sampling: {decision_wait: 1h, policies: [{name: n, type: span_count, span_count: "       \
+    "{min_spans: 1000}}]}"
+
 static void a_kill_keeps_what_was_acknowledged(void **state)
 {
     (void)state;
@@ -1045,12 +1049,64 @@ static void a_kill_keeps_what_was_acknowledged(void **state)
         {.exporters = "test: {" STORES "}",
          .processors = "batch: {timeout: 1h, send_batch_size: 30}",
          .through = "batch"},
+        {.exporters = "test: {" STORES "}",
+         .processors = WAITING_TRACES,
+         .through = "tail_sampling"},
+        {.exporters = "test: {" STORES "}",
+         .processors = WAITING_TRACES,
+         .through = "tail_sampling",
+         .lanes = 2},
     };
     for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
         in_child(be_killed, &settings[i], SIGKILL);
         struct harness *h = start(&plain);
         await_items(h, harness_exporter(h, "test"), REQUESTS);
         check_items(harness_exporter(h, "test"), 0, REQUESTS);
+        stop(h);
+        check_nothing_is_left(&plain, "test");
+    }
+}
+
+static bool has_finished_all(void *arg)
+{
+    return journal_backlog(arg, 0) == 0;
+}
+
+/* Whether traces are sampled or not, their requests are finished once they are decided; before that
+ * a restart gives them to the policies again. */
+static void traces_are_finished_when_they_are_decided(void **state)
+{
+    static const struct {
+        const char *processors;
+        uint64_t delivered;
+    } rows[] = {
+        {"tail_sampling: {decision_wait: 1s, policies: [{name: n, type: span_count, span_count: "
+         "{min_spans: 20, max_spans: 1000}}]}",
+         REQUESTS},
+        {"tail_sampling: {decision_wait: 1s, policies: [{name: n, type: span_count, span_count: "
+         "{min_spans: 2000}}]}",
+         0},
+        /* Nothing that may come changes that. */
+        {"tail_sampling: {decision_wait: 1h, policies: [{name: n, type: always_sample}]}",
+         REQUESTS},
+    };
+    (void)state;
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+        unsigned lanes = 1 + (unsigned)(i & 1);
+        const struct setting setting = {.exporters = "test: {" AT_ONCE "}",
+                                        .processors = rows[i / 2].processors,
+                                        .through = "tail_sampling",
+                                        .lanes = lanes};
+        struct harness *h = start(&setting);
+        for (unsigned k = 0; k < REQUESTS; k++)
+            harness_offer(h, (struct harness_offer){.items = 1, .lane = k % lanes});
+        await_results(h);
+        harness_await_long(h, has_finished_all, harness_journal(h, 0), "all are finished",
+                           100 * MS);
+        uint64_t delivered = 0;
+        for (unsigned lane = 0; lane < lanes; lane++)
+            delivered += harness_exporter_on(h, "test", lane, TRACES)->delivered_items;
+        assert_int_equal(delivered, rows[i / 2].delivered);
         stop(h);
         check_nothing_is_left(&plain, "test");
     }
@@ -1080,11 +1136,6 @@ static void a_part_that_is_refused_takes_no_other_along(void **state)
     await_items(h, exporter, 20);
     check_items(exporter, 10, 20);
     stop(h);
-}
-
-static bool has_finished_all(void *arg)
-{
-    return journal_backlog(arg, 0) == 0;
 }
 
 static int be_killed_while_one_retries(const struct setting *setting)
@@ -1572,6 +1623,7 @@ int main(void)
         TEST(a_stop_before_a_dead_back_end_keeps_everything),
         TEST(a_forced_stop_keeps_what_is_under_way),
         TEST(a_kill_keeps_what_was_acknowledged),
+        TEST(traces_are_finished_when_they_are_decided),
         TEST(a_part_that_is_refused_takes_no_other_along),
         TEST(clients_come_back_without_their_credentials),
         TEST(one_that_is_gone_holds_nothing_that_comes),
