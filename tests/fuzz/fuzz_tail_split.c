@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Taking any request of traces that passes the walker apart by trace: byte 0 says whether by lane
+ * instead, 1 which groups are not stored. The messages are well-formed, hold all spans, and each
+ * has one trace; reading them again sets the same bits. */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "processors/tail_sampling/tail_span.h"
+#include "processors/tail_sampling/tail_split.h"
+#include "src/base/budget.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/otlp/check.h"
+#include "tests/support/otlp_oracle.h"
+#include "tests/support/random_otlp.h"
+#include "tests/support/tail_fixture.h"
+
+enum { HEADER_BYTES = 2, LANES = 3 };
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct taken {
+    struct tail_policies *policies;
+    struct tail_slabs *slabs;
+    uint64_t items;
+    uint64_t bytes;
+    unsigned left_out; /* one of so many groups; 0: none */
+    unsigned groups;
+    bool is_again; /* messages are read again */
+    uint8_t id[TAIL_TRACE_ID_BYTES];
+    uint64_t bits[TAIL_WORDS_MAX];
+};
+
+static void begin(struct tail_group *group, uint64_t *bits, void *arg)
+{
+    (void)group;
+    (void)bits;
+    (void)arg;
+}
+
+static void append(const struct tail_slabs *slabs, const struct tail_fragment *fragment, void *arg)
+{
+    struct batch *batch = arg;
+    tail_fragment_append(slabs, fragment, batch);
+    batch->items += fragment->items;
+}
+
+/* The one group of a message that is read again. */
+static void take_again(struct tail_split *split, struct tail_group *group, uint64_t *bits,
+                       void *arg)
+{
+    struct taken *taken = arg;
+    assert(memcmp(group->id, taken->id, sizeof(taken->id)) == 0);
+    for (size_t i = 0; i < taken->policies->words; i++)
+        assert(bits[i] == taken->bits[i]);
+    taken->bytes = tail_group_bytes(split, group);
+    taken->items += group->spans;
+}
+
+static void take(struct tail_split *split, struct tail_group *group, uint64_t *bits, void *arg)
+{
+    struct taken *taken = arg;
+    taken->items += group->spans;
+    taken->groups++;
+    if (taken->left_out > 0 && taken->groups % taken->left_out == 0)
+        return;
+    struct tail_spans spans = {.last = {.slab = 0}};
+    tail_group_store(split, group, &spans, NULL);
+    struct batch *batch = batch_create(TRACES, 1);
+    tail_spans_each(taken->slabs, &spans, append, batch);
+    tail_spans_clear(taken->slabs, &spans);
+    struct slice bytes = joined_parts(batch);
+    struct otlp_figures figures;
+    const char *reason;
+    bool is_fine = otlp_check(TRACES, bytes, &figures, &reason);
+    assert(is_fine);
+    assert(figures.items == group->spans && batch->items == group->spans);
+    assert(oracle_decodes(TRACES, bytes));
+    if (split->lanes == 1) {
+        struct taken again = {.policies = taken->policies, .is_again = true};
+        memcpy(again.id, group->id, sizeof(again.id));
+        memcpy(again.bits, bits, taken->policies->words * sizeof(bits[0]));
+        const struct tail_taker taker = {.begin = begin, .take = take_again, .arg = &again};
+        struct tail_slabs slabs;
+        struct tail_split second;
+        struct budget budget;
+        budget_init(&budget, UINT64_MAX);
+        tail_slabs_init(&slabs, &budget, false);
+        tail_split_init(&second, taken->policies, &slabs, 1, &budget);
+        tail_split_begin(&second, bytes);
+        while (!tail_split_step(&second, &taker))
+            ;
+        assert(again.items == group->spans);
+        assert(again.bytes == tail_group_bytes(split, group));
+        tail_split_fini(&second);
+        tail_slabs_fini(&slabs);
+        assert(budget_used(&budget) == 0);
+        budget_fini(&budget);
+    }
+    mem_free((void *)(uintptr_t)bytes.data);
+    batch_unref(batch);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct otlp_figures figures;
+    const char *reason;
+    struct error error;
+    if (size < HEADER_BYTES)
+        return 0;
+    struct slice body = slice_of(data + HEADER_BYTES, size - HEADER_BYTES);
+    if (!otlp_check(TRACES, body, &figures, &reason))
+        return 0;
+    struct budget budget;
+    struct tail_slabs slabs;
+    struct tail_split split;
+    budget_init(&budget, UINT64_MAX);
+    struct tail_policies *policies = tail_policies_create(tail_fixture_config(), &error);
+    struct taken taken = {.policies = policies, .slabs = &slabs, .left_out = data[1]};
+    const struct tail_taker taker = {.begin = begin, .take = take, .arg = &taken};
+    tail_slabs_init(&slabs, &budget, false);
+    tail_split_init(&split, policies, &slabs, (data[0] & 1) != 0 ? LANES : 1, &budget);
+    tail_split_begin(&split, body);
+    while (!tail_split_step(&split, &taker))
+        ;
+    assert(taken.items == figures.items);
+    tail_split_fini(&split);
+    tail_slabs_fini(&slabs);
+    tail_policies_destroy(policies);
+    assert(budget_used(&budget) == 0);
+    budget_fini(&budget);
+    return 0;
+}
