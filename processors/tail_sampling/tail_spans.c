@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slabs are counted buffers, so that a message that goes on refers to their bytes. A fragment is a
  * head and pieces: a word with the size of the bytes that follow, or, marked, of the shared bytes
- * whose place follows. Runs on its lane. */
+ * whose place follows. Where nothing is shared there is one piece, and no word. Runs on its lane.
+ */
 #include "processors/tail_sampling/tail_spans.h"
 
 #include <assert.h>
@@ -17,7 +18,8 @@ enum {
     PIECE_BYTES = sizeof(uint32_t),
     SHARED_BYTES = sizeof(uint32_t) + sizeof(struct tail_place),
 };
-#define SHARED_MARK (UINT32_C(1) << 31)
+#define SHARED_MARK (UINT32_C(1) << 31) /* of a piece */
+#define PLAIN_MARK  (UINT32_C(1) << 31) /* of a body: it is the bytes of one piece */
 
 struct head {
     struct tail_place next;
@@ -40,12 +42,6 @@ void tail_slabs_fini(struct tail_slabs *slabs)
     budget_return(slabs->budget, slabs->capacity * sizeof(slabs->items[0]));
     mem_free(slabs->items);
     *slabs = (struct tail_slabs){.budget = slabs->budget};
-}
-
-size_t tail_slabs_fragment_bytes(const struct tail_slabs *slabs)
-{
-    return sizeof(struct head) + PIECE_BYTES +
-           (slabs->has_requests ? sizeof(struct tail_request *) : 0);
 }
 
 static void release(struct tail_slabs *slabs, uint32_t place)
@@ -148,16 +144,21 @@ void tail_spans_add(struct tail_slabs *slabs, struct tail_spans *spans,
 {
     /* Copied pieces that follow one another become one. */
     size_t body = 0;
+    bool is_plain = true;
+    for (size_t i = 0; i < count; i++)
+        is_plain &= pieces[i].shared.slab == 0;
     for (size_t i = 0; i < count; i++) {
+        bool is_first = i == 0 || pieces[i - 1].shared.slab != 0;
         if (pieces[i].shared.slab != 0)
             body += SHARED_BYTES;
         else
-            body +=
-                pieces[i].bytes.size + (i == 0 || pieces[i - 1].shared.slab != 0 ? PIECE_BYTES : 0);
+            body += pieces[i].bytes.size + (is_first && !is_plain ? PIECE_BYTES : 0);
     }
     size_t request_bytes = slabs->has_requests ? sizeof(struct tail_request *) : 0;
     struct tail_place place = make_room(slabs, sizeof(struct head) + request_bytes + body);
-    struct head head = {.next = place, .body_bytes = (uint32_t)body, .items = items};
+    assert(body < PLAIN_MARK);
+    struct head head = {
+        .next = place, .body_bytes = (uint32_t)body | (is_plain ? PLAIN_MARK : 0), .items = items};
     if (!tail_spans_are_none(spans)) {
         struct head last = read_head(slabs, spans->last);
         head.next = last.next;
@@ -179,7 +180,7 @@ void tail_spans_add(struct tail_slabs *slabs, struct tail_spans *spans,
             slabs->items[pieces[i].shared.slab].uses++;
             continue;
         }
-        if (i == 0 || pieces[i - 1].shared.slab != 0) {
+        if (!is_plain && (i == 0 || pieces[i - 1].shared.slab != 0)) {
             word = 0;
             for (size_t k = i; k < count && pieces[k].shared.slab == 0; k++)
                 word += (uint32_t)pieces[k].bytes.size;
@@ -193,11 +194,16 @@ void tail_spans_add(struct tail_slabs *slabs, struct tail_spans *spans,
 }
 
 /* The next piece of a body. */
-static bool next_piece(struct slice *body, struct tail_piece *ret_piece)
+static bool next_piece(struct slice *body, bool is_plain, struct tail_piece *ret_piece)
 {
     uint32_t word;
     if (body->size == 0)
         return false;
+    if (is_plain) {
+        *ret_piece = (struct tail_piece){.bytes = *body};
+        body->size = 0;
+        return true;
+    }
     memcpy(&word, body->data, sizeof(word));
     size_t used = PIECE_BYTES;
     size_t size = word & ~SHARED_MARK;
@@ -224,7 +230,8 @@ static struct tail_fragment fragment_at(const struct tail_slabs *slabs, struct t
         memcpy(&fragment.request, at, sizeof(struct tail_request *));
         at += sizeof(struct tail_request *);
     }
-    fragment.body = slice_of(at, head.body_bytes);
+    fragment.is_plain = (head.body_bytes & PLAIN_MARK) != 0;
+    fragment.body = slice_of(at, head.body_bytes & ~PLAIN_MARK);
     *ret_next = head.next;
     return fragment;
 }
@@ -241,10 +248,6 @@ void tail_spans_each(const struct tail_slabs *slabs, const struct tail_spans *sp
         is_last = at.slab == spans->last.slab && at.offset == spans->last.offset;
         struct tail_place next;
         struct tail_fragment fragment = fragment_at(slabs, at, &next);
-        struct slice body = fragment.body;
-        struct tail_piece piece;
-        while (next_piece(&body, &piece))
-            fragment.bytes += piece.bytes.size;
         fn(slabs, &fragment, arg);
         at = next;
     }
@@ -255,7 +258,7 @@ void tail_fragment_append(const struct tail_slabs *slabs, const struct tail_frag
 {
     struct slice body = fragment->body;
     struct tail_piece piece;
-    while (next_piece(&body, &piece)) {
+    while (next_piece(&body, fragment->is_plain, &piece)) {
         uint32_t slab = piece.shared.slab != 0 ? piece.shared.slab : fragment->slab;
         struct buffer *owner = slabs->items[slab].buffer;
         if (piece.shared.slab != 0)
@@ -273,9 +276,10 @@ void tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans)
     for (bool is_last = false; !is_last;) {
         is_last = at.slab == last.slab && at.offset == last.offset;
         struct tail_place next;
-        struct slice body = fragment_at(slabs, at, &next).body;
+        const struct tail_fragment fragment = fragment_at(slabs, at, &next);
+        struct slice body = fragment.body;
         struct tail_piece piece;
-        while (next_piece(&body, &piece))
+        while (next_piece(&body, fragment.is_plain, &piece))
             if (piece.shared.slab != 0)
                 release(slabs, piece.shared.slab);
         release(slabs, at.slab);

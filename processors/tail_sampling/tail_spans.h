@@ -50,7 +50,7 @@ struct tail_piece {
 
 struct tail_fragment {
     struct slice body; /* encoded pieces */
-    uint64_t bytes;    /* of the message */
+    bool is_plain;     /* or the bytes of one */
     uint32_t slab;
     uint32_t items;
     struct tail_request *request; /* NULL without has_requests */
@@ -59,8 +59,6 @@ struct tail_fragment {
 void tail_slabs_init(struct tail_slabs *slabs, struct budget *budget, bool has_requests);
 /* Nothing may be stored. */
 void tail_slabs_fini(struct tail_slabs *slabs);
-/* Bytes of a fragment beside those of the message. */
-size_t tail_slabs_fragment_bytes(const struct tail_slabs *slabs);
 
 /* Stores bytes that fragments share, until tail_slabs_unshare and the last of them. */
 struct tail_place tail_slabs_share(struct tail_slabs *slabs, struct slice bytes);

@@ -14,6 +14,8 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "tests/support/harness.h"
+#include "tests/support/pumps.h"
+#include "tests/support/telemetry_bytes.h"
 
 #define TAIL(options, policies)                                                                    \
     "processors: {tail_sampling: {" options "policies: [" policies "]}}\n"                         \
@@ -471,6 +473,211 @@ static void limits_by_rate_are_those_of_all_lanes(void **state)
     harness_destroy(h);
 }
 
+/* Traces that wait fill the budget: the oldest are decided, and none is lost unseen. */
+static void when_memory_is_short_the_oldest_are_decided(void **state)
+{
+    enum { REQUESTS = 3000, TEXT = 1000 };
+    char text[TEXT + 1];
+    (void)state;
+    memset(text, 'x', TEXT);
+    text[0] = 'k';
+    text[1] = '=';
+    text[TEXT] = '\0';
+    struct harness *h = start("processors: {tail_sampling: {decision_wait: 1h, policies: [" BUSY
+                              ", {name: some, type: probabilistic, probabilistic: "
+                              "{sampling_percentage: 0}}]}}\n"
+                              "exporters: {test: {sending_queue: {enabled: false}}}\n"
+                              "service: {budget_mib: 1, pipelines: {traces: {receivers: [test], "
+                              "processors: [tail_sampling], exporters: [test]}}}\n");
+    harness_exporter(h, "test")->result = RESULT_OK;
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        struct trace_span span = {.trace = 1 + i, .span = 1, .attributes = {text}};
+        struct test_request *request = trace_offer(h, 0, NULL, &span, 1);
+        assert_int_equal(request->outcome.verdict, ACCEPTED);
+        assert_true(harness_budget_used(h) <= 1 << 20);
+    }
+    struct harness_totals totals = harness_totals(h, TRACES);
+    long early = metric(h, "early_decisions{processor=\"tail_sampling\",reason=\"memory\"");
+    assert_true(early > REQUESTS / 2);
+    assert_int_equal(totals.delivered + totals.dropped, early);
+    assert_int_equal(totals.by_reason[LOSS_UNWANTED], totals.dropped);
+    assert_true(totals.in_flight > 300);
+    harness_destroy(h);
+}
+
+/* When the next stage takes nothing, either, there is no room: senders are asked to come back. */
+static void without_any_room_senders_are_refused(void **state)
+{
+    enum { REQUESTS = 3000, TEXT = 1000 };
+    char text[TEXT + 1];
+    size_t refused = 0;
+    (void)state;
+    memset(text, 'x', TEXT);
+    text[1] = '=';
+    text[TEXT] = '\0';
+    struct harness *h =
+        start("processors: {tail_sampling: {decision_wait: 1s, policies: [" ALWAYS "]}}\n"
+              "exporters: {test: {sending_queue: {enabled: false}}}\n"
+              "service: {budget_mib: 1, pipelines: {traces: {receivers: [test], "
+              "processors: [tail_sampling], exporters: [test]}}}\n");
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        struct trace_span span = {.trace = 1 + i, .span = 1, .attributes = {text}};
+        struct test_request *request = trace_offer(h, 0, NULL, &span, 1);
+        refused += request == NULL || request->outcome.verdict == REFUSED;
+        assert_true(harness_budget_used(h) <= (1 << 20) + (1 << 16));
+    }
+    assert_true(refused > REQUESTS / 2);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, REQUESTS - refused);
+    harness_destroy(h);
+}
+
+/* What a trace takes beside its bytes. */
+static void a_trace_takes_little_memory(void **state)
+{
+    enum { TRACES_COUNT = 100000, REQUEST = 1000 };
+    static struct trace_span spans[REQUEST];
+    (void)state;
+    struct harness *h =
+        start(TAIL("num_traces: 1000000, ", ERRORS ", " SLOW ", {name: a, type: string_attribute, "
+                                                   "string_attribute: {key: k, values: [v]}}"));
+    uint64_t before = harness_budget_used(h);
+    uint64_t bytes = 0;
+    for (uint64_t i = 0; i < TRACES_COUNT; i += REQUEST) {
+        for (uint64_t k = 0; k < REQUEST; k++)
+            spans[k] = (struct trace_span){.trace = i + k, .span = 1};
+        trace_offer(h, 0, NULL, spans, REQUEST);
+        /* Of each its own Resource… and scope messages. */
+        struct slice alone = trace_sketch(NULL, spans, 1);
+        bytes += REQUEST * alone.size;
+        mem_free((void *)(uintptr_t)alone.data);
+    }
+    uint64_t taken = harness_budget_used(h) - before;
+    if (taken > bytes + (uint64_t)128 * TRACES_COUNT)
+        fail_msg("%zu bytes for each trace", (size_t)((taken - bytes) / TRACES_COUNT));
+    harness_destroy(h);
+}
+
+static void large_requests_are_taken_in_turns(void **state)
+{
+    enum { SPANS = 40000 };
+    static struct trace_span spans[SPANS];
+    (void)state;
+    for (unsigned lanes = 1; lanes <= 2; lanes++) {
+        struct harness *h = harness_create_on(
+            TAIL("decision_wait: 1s, ", "{name: n, type: span_count, span_count: {min_spans: "
+                                        "39999, max_spans: 50000}}"),
+            lanes);
+        for (unsigned lane = 0; lane < lanes; lane++)
+            harness_exporter_on(h, "test", lane, TRACES)->has_own_items = true;
+        for (uint64_t i = 0; i < SPANS; i++)
+            spans[i] = (struct trace_span){.trace = 1, .span = i + 1};
+        struct test_request *request = trace_offer(h, 0, NULL, spans, SPANS);
+        assert_int_equal(request->outcome.verdict, ACCEPTED);
+        harness_advance(h, 3 * S);
+        assert_int_equal(harness_totals(h, TRACES).delivered, SPANS);
+        harness_destroy(h);
+    }
+}
+
+/* A stop while spans go from lane to lane. */
+static void a_stop_waits_for_spans_between_lanes(void **state)
+{
+    enum { REQUESTS = 100 };
+    (void)state;
+    struct harness *h = harness_create_on(TAIL("", "{name: n, type: span_count, span_count: "
+                                                   "{min_spans: 2, max_spans: 3}}"),
+                                          3);
+    for (unsigned lane = 0; lane < 3; lane++)
+        harness_exporter_on(h, "test", lane, TRACES)->has_own_items = true;
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        struct trace_span span = {.trace = i / 2, .span = i + 1};
+        struct slice bytes = trace_sketch(NULL, &span, 1);
+        harness_put_bytes(h, (unsigned)(i % 3), TRACES, bytes, 1);
+        mem_free((void *)(uintptr_t)bytes.data);
+    }
+    harness_stop(h);
+    harness_advance(h, S);
+    assert_true(h->has_stopped);
+    assert_int_equal(harness_totals(h, TRACES).delivered, REQUESTS);
+    harness_destroy(h);
+}
+
+static void gates_count_and_record_policies(void **state)
+{
+    (void)state;
+    harness_set_gates("processor.tailsamplingprocessor.recordpolicy,processor."
+                      "tailsamplingprocessor.metricstatcountspanssampled,processor."
+                      "tailsamplingprocessor.metricstatcountbytessampled");
+    struct harness *h = start(
+        TAIL("decision_wait: 1s, decision_cache: {sampled_cache_size: 5}, ", SLOW ", " ERRORS));
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    send_one(h, (struct trace_span){.trace = 1, .span = 1, .status = ERROR_STATUS});
+    send_one(h, (struct trace_span){.trace = 1, .span = 2});
+    assert_held(h, ""); /* another policy may yet be the first */
+    harness_advance(h, 2 * S);
+    assert_held(h, "1:1/1:2");
+    send_one(h, (struct trace_span){.trace = 1, .span = 3});
+    assert_held(h, "1:1/1:2|1:3");
+    static const char *const marks[2][2] = {{"tailsampling.policy", "errors"},
+                                            {"tailsampling.cached_decision", "errors"}};
+    for (size_t i = 0; i < 2; i++) {
+        struct slice bytes = exporter->held[i].batch->parts[0].bytes;
+        for (size_t k = 0; k < 2; k++)
+            assert_non_null(memmem(bytes.data, bytes.size, marks[i][k], strlen(marks[i][k])));
+    }
+    assert_int_equal(metric(h, METRIC "count_spans_sampled{decision=\"sampled\",policy=\"errors\""),
+                     2);
+    assert_true(metric(h, METRIC "count_bytes_sampled{decision=\"sampled\",policy=\"errors\"") >
+                100);
+    harness_set_gates(NULL);
+    harness_destroy(h);
+    h = start(TAIL("decision_wait: 1s, ", ERRORS));
+    send_one(h, (struct trace_span){.trace = 1, .span = 1, .status = ERROR_STATUS});
+    assert_int_equal(metric(h, METRIC "count_spans_sampled"), -1);
+    harness_destroy(h);
+}
+
+enum { ROUNDS = 400, BURST = 20, THREAD_TRACES = 50 };
+
+static void offer_round(struct component *receiver, unsigned lane, size_t round,
+                        struct test_request *request)
+{
+    struct trace_span spans[3];
+    for (size_t i = 0; i < 3; i++)
+        spans[i] = (struct trace_span){
+            .trace = (round + i * 17) % THREAD_TRACES, .span = 1 + lane, .status = round % 9 == 0};
+    struct slice bytes = trace_sketch(NULL, spans, 3);
+    struct batch *batch = plain_request(receiver->budget, TRACES, bytes, 3);
+    test_receiver_offer(receiver, batch, request);
+    batch_unref(batch);
+    mem_free((void *)(uintptr_t)bytes.data);
+}
+
+/* Where the thread sanitizer looks on. */
+static void lanes_may_be_threads(void **state)
+{
+    static const char *const yamls[] = {
+        TAIL("decision_wait: 1s, num_traces: 20, ", BUSY ", " ERRORS),
+        TAIL("decision_wait: 1s, num_traces: 20, decision_cache: {sampled_cache_size: 10, "
+             "non_sampled_cache_size: 10}, ",
+             BUSY ", " NEVER),
+    };
+    static const struct pump_plan plan = {
+        .rounds = ROUNDS, .burst = BURST, .round_requests = 1, .offer = offer_round};
+    (void)state;
+    for (size_t i = 0; i < sizeof(yamls) / sizeof(yamls[0]); i++) {
+        struct harness *h = harness_create_on(yamls[i], PUMPS);
+        for (unsigned lane = 0; lane < PUMPS; lane++)
+            harness_exporter_on(h, "test", lane, TRACES)->has_own_items = true;
+        pumps_run(h, &plan);
+        struct harness_totals totals = harness_totals(h, TRACES);
+        assert_int_equal(totals.received, (uint64_t)PUMPS * ROUNDS * 3);
+        assert_int_equal(totals.in_flight, 0);
+        harness_discard(h);
+    }
+}
+
 static void wrong_configurations_are_refused(void **state)
 {
     static const struct {
@@ -529,6 +736,13 @@ int main(void)
         cmocka_unit_test(refused_messages_are_offered_again),
         cmocka_unit_test(spans_of_a_trace_meet_on_one_lane),
         cmocka_unit_test(limits_by_rate_are_those_of_all_lanes),
+        cmocka_unit_test(when_memory_is_short_the_oldest_are_decided),
+        cmocka_unit_test(without_any_room_senders_are_refused),
+        cmocka_unit_test(a_trace_takes_little_memory),
+        cmocka_unit_test(large_requests_are_taken_in_turns),
+        cmocka_unit_test(a_stop_waits_for_spans_between_lanes),
+        cmocka_unit_test(gates_count_and_record_policies),
+        cmocka_unit_test(lanes_may_be_threads),
         cmocka_unit_test(wrong_configurations_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
