@@ -32,6 +32,8 @@ FLOORS = (
     ("src/otlp/json", "OTLP/JSON both ways"),
     ("src/otlp/attributes", "edits of attributes"),
     ("src/otlp/metrics", "metrics and their data points, read one at a time"),
+    ("src/ottl", "OTTL: statements over encoded OTLP"),
+    ("src/ottl/functions", "OTTL's editors and converters"),
     ("src/prometheus", "names, expositions and relabeling as Prometheus has them"),
     ("src/thrift", "Thrift's binary protocol"),
     ("src/zipkin", "what Zipkin's clients send"),

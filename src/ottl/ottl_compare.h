@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What OTTL's operators do with two values of any types (contrib, pkg/ottl, LANGUAGE.md,
+ * "Comparison Rules" and "Math Expressions"). One thread. */
+#pragma once
+
+#include "src/ottl/ottl_value.h"
+
+enum ottl_comparison { OTTL_EQ, OTTL_NE, OTTL_LT, OTTL_LE, OTTL_GE, OTTL_GT };
+/* Compares any two values; those that do not compare are unequal, and neither less nor greater. The
+ * contents of maps and lists are read as needed; what does not fit in memory compares as unequal.
+ */
+bool ottl_compare(const struct ottl_value *left, enum ottl_comparison op,
+                  const struct ottl_value *right);
+
+enum ottl_arithmetic { OTTL_ADD, OTTL_SUBTRACT, OTTL_MULTIPLY, OTTL_DIVIDE };
+/* NULL, or the reason why these values have no result: static text in Go's words. */
+const char *ottl_calculate(const struct ottl_value *left, enum ottl_arithmetic op,
+                           const struct ottl_value *right, struct ottl_value *ret);
+const char *ottl_negate(const struct ottl_value *value, struct ottl_value *ret);

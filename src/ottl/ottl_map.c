@@ -1,0 +1,567 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Entries are read from the wire when a map is, their values when they are asked for. Arrays grow
+ * by moving to twice the room, so that n entries cost O(n) memory. Runs on the owner's thread. */
+#include "src/ottl/ottl_map.h"
+
+#include <assert.h>
+
+#include "src/otlp/wire.h"
+
+enum {
+    CAPACITY_FIRST = 8,
+    KEY = 1,
+    VALUE = 2,
+    ITEMS = 1,      /* of ArrayValue and KeyValueList */
+    DEPTH_MAX = 64, /* of values that statements put into each other */
+};
+
+/* AnyValue's fields. */
+enum { TEXT = 1, BOOLEAN, INTEGER, REAL, ARRAY, KEY_VALUES, RAW_BYTES, TEXT_INDEX };
+
+void ottl_container_touch(struct ottl_container *container)
+{
+    for (; container != NULL && !container->has_changed; container = container->parent)
+        container->has_changed = true;
+}
+
+struct ottl_map *ottl_map_create(struct ottl_memory *memory)
+{
+    struct ottl_map *map = ottl_memory_room(memory, sizeof(*map));
+    if (map != NULL)
+        *map = (struct ottl_map){.base.memory = memory};
+    return map;
+}
+
+struct ottl_list *ottl_list_create(struct ottl_memory *memory)
+{
+    struct ottl_list *list = ottl_memory_room(memory, sizeof(*list));
+    if (list != NULL)
+        *list = (struct ottl_list){.base.memory = memory};
+    return list;
+}
+
+/* Moves an array to twice the room. */
+static void *grown(struct ottl_memory *memory, const void *items, uint32_t count,
+                   uint32_t *capacity, size_t item_bytes)
+{
+    uint32_t more = *capacity > 0 ? 2 * *capacity : CAPACITY_FIRST;
+    void *moved = more > *capacity ? ottl_memory_room(memory, more * item_bytes) : NULL;
+    if (moved == NULL)
+        return NULL;
+    if (count > 0)
+        memcpy(moved, items, count * item_bytes);
+    *capacity = more;
+    return moved;
+}
+
+static struct ottl_entry *add_entry(struct ottl_map *map)
+{
+    if (map->count == map->capacity) {
+        struct ottl_entry *moved = grown(map->base.memory, map->entries, map->count, &map->capacity,
+                                         sizeof(*map->entries));
+        if (moved == NULL)
+            return NULL;
+        map->entries = moved;
+        map->moves++;
+    }
+    return &map->entries[map->count++];
+}
+
+static struct ottl_value *add_item(struct ottl_list *list)
+{
+    if (list->count == list->capacity) {
+        struct ottl_value *moved = grown(list->base.memory, list->items, list->count,
+                                         &list->capacity, sizeof(*list->items));
+        if (moved == NULL)
+            return NULL;
+        list->items = moved;
+    }
+    return &list->items[list->count++];
+}
+
+/* Reads key and value of a KeyValue. Of a value that comes twice the last that is not empty counts,
+ * as after merging. */
+static void read_key_value(struct slice whole, struct slice content, struct ottl_entry *entry)
+{
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    struct slice key = {.data = content.data};
+    struct slice value = {.data = content.data};
+    while (wire_next_field(&reader, &field)) {
+        if (field.type != WIRE_BYTES)
+            continue;
+        if (field.number == KEY)
+            key = field.bytes;
+        else if (field.number == VALUE && field.bytes.size > 0)
+            value = field.bytes;
+    }
+    entry->key = key;
+    entry->value = ottl_bytes_of(OTTL_ENCODED, value);
+    entry->whole = whole;
+}
+
+bool ottl_map_load(struct ottl_map *map, struct slice message, uint32_t number)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != number || field.type != WIRE_BYTES)
+            continue;
+        struct ottl_entry *entry = add_entry(map);
+        if (entry == NULL)
+            return false;
+        read_key_value(field.whole, field.bytes, entry);
+    }
+    return true;
+}
+
+static bool load_list(struct ottl_list *list, struct slice message)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != ITEMS || field.type != WIRE_BYTES)
+            continue;
+        struct ottl_value *item = add_item(list);
+        if (item == NULL)
+            return false;
+        *item = ottl_bytes_of(OTTL_ENCODED, field.bytes);
+    }
+    return true;
+}
+
+static bool decode_container(struct ottl_memory *memory, struct ottl_container *parent,
+                             const struct wire_field *field, struct ottl_value *ret)
+{
+    struct ottl_container *made;
+    if (field->number == KEY_VALUES) {
+        struct ottl_map *map = ottl_map_create(memory);
+        if (map == NULL || !ottl_map_load(map, field->bytes, ITEMS))
+            return false;
+        *ret = ottl_map_value(map);
+        made = &map->base;
+    } else {
+        struct ottl_list *list = ottl_list_create(memory);
+        if (list == NULL || !load_list(list, field->bytes))
+            return false;
+        *ret = ottl_list_value(list, OTTL_FORM_PDATA);
+        made = &list->base;
+    }
+    made->parent = parent;
+    made->encoded = field->bytes;
+    return true;
+}
+
+bool ottl_value_decode(struct ottl_memory *memory, struct ottl_container *parent,
+                       struct slice encoded, struct ottl_value *ret)
+{
+    struct wire_reader reader = wire_reader_of(encoded);
+    struct wire_field field;
+    struct wire_field container = {.number = 0};
+    struct ottl_value value = ottl_nil();
+    while (wire_next_field(&reader, &field)) {
+        switch (field.number) {
+        case TEXT:
+            value = ottl_string(field.bytes);
+            break;
+        case BOOLEAN:
+            value = ottl_bool(field.number_value != 0);
+            break;
+        case INTEGER:
+            value = ottl_int((int64_t)field.number_value);
+            break;
+        case REAL:
+            value.type = OTTL_DOUBLE;
+            memcpy(&value.real, &field.number_value, sizeof(value.real));
+            break;
+        case ARRAY:
+        case KEY_VALUES:
+            container = field;
+            value.type = field.number == ARRAY ? OTTL_LIST : OTTL_MAP;
+            break;
+        case RAW_BYTES:
+            value = ottl_bytes_of(OTTL_BYTES, field.bytes);
+            if (field.bytes.size == 0)
+                value.bytes = NULL; /* Go gives a nil slice */
+            break;
+        case TEXT_INDEX:
+            value = ottl_nil();
+            break;
+        default:
+            break;
+        }
+    }
+    if (value.type == OTTL_LIST || value.type == OTTL_MAP)
+        return decode_container(memory, parent, &container, ret);
+    *ret = value;
+    return true;
+}
+
+bool ottl_map_read(struct ottl_map *map, struct ottl_entry *entry, struct ottl_value *ret)
+{
+    if (entry->value.type == OTTL_ENCODED &&
+        !ottl_value_decode(map->base.memory, &map->base, ottl_slice(&entry->value), &entry->value))
+        return false;
+    *ret = entry->value;
+    return true;
+}
+
+bool ottl_list_read(struct ottl_list *list, uint32_t index, struct ottl_value *ret)
+{
+    assert(index < list->count);
+    struct ottl_value *item = &list->items[index];
+    if (item->type == OTTL_ENCODED &&
+        !ottl_value_decode(list->base.memory, &list->base, ottl_slice(item), item))
+        return false;
+    *ret = *item;
+    return true;
+}
+
+struct ottl_entry *ottl_map_find(const struct ottl_map *map, struct slice key)
+{
+    for (uint32_t i = 0; i < map->count; i++)
+        if (slice_equal(map->entries[i].key, key))
+            return &map->entries[i];
+    return NULL;
+}
+
+bool ottl_value_is_storable(const struct ottl_value *value)
+{
+    return value->type <= OTTL_BYTES || value->type == OTTL_MAP || value->type == OTTL_LIST ||
+           value->type == OTTL_ENCODED;
+}
+
+static bool copy_bytes(struct ottl_memory *memory, struct slice *bytes)
+{
+    if (!memory->copies_text || bytes->size == 0)
+        return true;
+    uint8_t *room = ottl_memory_room(memory, bytes->size);
+    if (room == NULL)
+        return false;
+    memcpy(room, bytes->data, bytes->size);
+    bytes->data = room;
+    return true;
+}
+
+static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent,
+                       const struct ottl_value *from, struct ottl_value *ret, unsigned depth);
+
+/* Recursion is bounded by DEPTH_MAX. */
+static bool copy_map(struct ottl_map *target, const struct ottl_map *source, unsigned depth)
+{
+    for (uint32_t i = 0; i < source->count; i++) {
+        struct ottl_entry copy = {.key = source->entries[i].key};
+        if (!copy_bytes(target->base.memory, &copy.key) ||
+            !copy_value(target->base.memory, &target->base, &source->entries[i].value, &copy.value,
+                        depth))
+            return false;
+        struct ottl_entry *entry = add_entry(target);
+        if (entry == NULL)
+            return false;
+        *entry = copy;
+    }
+    return true;
+}
+
+/* Recursion is bounded by DEPTH_MAX. */
+static bool copy_list(struct ottl_list *target, const struct ottl_list *source, unsigned depth)
+{
+    for (uint32_t i = 0; i < source->count; i++) {
+        struct ottl_value copy;
+        if (!copy_value(target->base.memory, &target->base, &source->items[i], &copy, depth))
+            return false;
+        struct ottl_value *item = add_item(target);
+        if (item == NULL)
+            return false;
+        *item = copy;
+    }
+    return true;
+}
+
+/* Recursion is bounded by DEPTH_MAX. */
+static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent,
+                       const struct ottl_value *from, struct ottl_value *ret, unsigned depth)
+{
+    *ret = *from;
+    if (from->type == OTTL_STRING || from->type == OTTL_BYTES || from->type == OTTL_ENCODED) {
+        struct slice bytes = ottl_slice(from);
+        if (!copy_bytes(memory, &bytes))
+            return false;
+        ret->bytes = bytes.data;
+        return true;
+    }
+    if (from->type != OTTL_MAP && from->type != OTTL_LIST)
+        return true;
+    if (depth == 0)
+        return false;
+    ret->form = OTTL_FORM_PDATA;
+    if (from->type == OTTL_MAP) {
+        struct ottl_map *map = ottl_map_create(memory);
+        if (map == NULL || !copy_map(map, from->map, depth - 1))
+            return false;
+        map->base.parent = parent;
+        map->base.has_changed = true;
+        ret->map = map;
+        return true;
+    }
+    struct ottl_list *list = ottl_list_create(memory);
+    if (list == NULL || !copy_list(list, from->list, depth - 1))
+        return false;
+    list->base.parent = parent;
+    list->base.has_changed = true;
+    ret->list = list;
+    return true;
+}
+
+bool ottl_map_set(struct ottl_map *map, struct ottl_entry *entry, const struct ottl_value *value)
+{
+    assert(entry >= map->entries && entry < map->entries + map->count);
+    assert(ottl_value_is_storable(value));
+    struct ottl_value copy;
+    if (!copy_value(map->base.memory, &map->base, value, &copy, DEPTH_MAX))
+        return false;
+    entry->value = copy;
+    entry->whole = slice_of(NULL, 0);
+    ottl_container_touch(&map->base);
+    return true;
+}
+
+struct ottl_entry *ottl_map_append(struct ottl_map *map, struct slice key)
+{
+    if (!copy_bytes(map->base.memory, &key))
+        return NULL;
+    struct ottl_entry *entry = add_entry(map);
+    if (entry == NULL)
+        return NULL;
+    *entry = (struct ottl_entry){.key = key, .value = ottl_nil()};
+    ottl_container_touch(&map->base);
+    return entry;
+}
+
+bool ottl_map_put(struct ottl_map *map, struct slice key, const struct ottl_value *value)
+{
+    struct ottl_entry *entry = ottl_map_find(map, key);
+    if (entry == NULL)
+        entry = ottl_map_append(map, key);
+    return entry != NULL && ottl_map_set(map, entry, value);
+}
+
+void ottl_map_remove(struct ottl_map *map, struct ottl_entry *entry)
+{
+    assert(entry >= map->entries && entry < map->entries + map->count);
+    *entry = map->entries[--map->count];
+    map->moves++;
+    ottl_container_touch(&map->base);
+}
+
+void ottl_map_keep(struct ottl_map *map, bool (*keeps)(void *arg, struct ottl_entry *entry),
+                   void *arg)
+{
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < map->count; i++)
+        if (keeps(arg, &map->entries[i]))
+            map->entries[kept++] = map->entries[i];
+    if (kept == map->count)
+        return;
+    map->count = kept;
+    map->moves++;
+    ottl_container_touch(&map->base);
+}
+
+void ottl_map_clear(struct ottl_map *map)
+{
+    if (map->count == 0)
+        return;
+    map->count = 0;
+    map->moves++;
+    ottl_container_touch(&map->base);
+}
+
+bool ottl_map_copy(struct ottl_map *target, struct ottl_map *source)
+{
+    if (target == source)
+        return true;
+    /* source may be inside target: what it holds stays in memory. */
+    struct ottl_map fresh = {.base.memory = target->base.memory};
+    if (!copy_map(&fresh, source, DEPTH_MAX))
+        return false;
+    target->entries = fresh.entries;
+    target->count = fresh.count;
+    target->capacity = fresh.capacity;
+    target->moves++;
+    for (uint32_t i = 0; i < target->count; i++) {
+        struct ottl_value *value = &target->entries[i].value;
+        if (value->type == OTTL_MAP)
+            value->map->base.parent = &target->base;
+        else if (value->type == OTTL_LIST)
+            value->list->base.parent = &target->base;
+    }
+    ottl_container_touch(&target->base);
+    return true;
+}
+
+bool ottl_list_append(struct ottl_list *list, const struct ottl_value *value)
+{
+    struct ottl_value copy;
+    if (!copy_value(list->base.memory, &list->base, value, &copy, DEPTH_MAX))
+        return false;
+    struct ottl_value *item = add_item(list);
+    if (item == NULL)
+        return false;
+    *item = copy;
+    ottl_container_touch(&list->base);
+    return true;
+}
+
+bool ottl_list_set(struct ottl_list *list, uint32_t index, const struct ottl_value *value)
+{
+    assert(index < list->count);
+    struct ottl_value copy;
+    if (!copy_value(list->base.memory, &list->base, value, &copy, DEPTH_MAX))
+        return false;
+    list->items[index] = copy;
+    ottl_container_touch(&list->base);
+    return true;
+}
+
+void ottl_list_clear(struct ottl_list *list)
+{
+    list->count = 0;
+    ottl_container_touch(&list->base);
+}
+
+/* Recursion is bounded by the depth of values: DEPTH_MAX for those that statements made. */
+static size_t container_size(struct ottl_container *container, const struct ottl_value *value)
+{
+    if (!container->has_changed && container->encoded.data != NULL)
+        return container->encoded.size;
+    size_t size = 0;
+    if (value->type == OTTL_MAP) {
+        const struct ottl_map *map = value->map;
+        for (uint32_t i = 0; i < map->count; i++) {
+            const struct ottl_entry *entry = &map->entries[i];
+            size += wire_field_size(
+                ITEMS, wire_field_size(KEY, entry->key.size) +
+                           wire_field_size(VALUE, ottl_value_encoded_size(&entry->value)));
+        }
+    } else {
+        const struct ottl_list *list = value->list;
+        for (uint32_t i = 0; i < list->count; i++)
+            size += wire_field_size(ITEMS, ottl_value_encoded_size(&list->items[i]));
+    }
+    container->encoded_bytes = (uint32_t)size;
+    return size;
+}
+
+static struct ottl_container *container_of(const struct ottl_value *value)
+{
+    return value->type == OTTL_MAP ? &value->map->base : &value->list->base;
+}
+
+size_t ottl_value_encoded_size(const struct ottl_value *value)
+{
+    switch (value->type) {
+    case OTTL_BOOL:
+        return 2;
+    case OTTL_INT:
+        return 1 + wire_varint_size((uint64_t)value->integer);
+    case OTTL_DOUBLE:
+        return 1 + sizeof(double);
+    case OTTL_STRING:
+    case OTTL_BYTES:
+        return wire_field_size(TEXT, value->size);
+    case OTTL_ENCODED:
+        return value->size;
+    case OTTL_MAP:
+    case OTTL_LIST:
+        return wire_field_size(ARRAY, container_size(container_of(value), value));
+    default:
+        return 0;
+    }
+}
+
+static uint8_t *put_varint(uint8_t *at, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+static uint8_t *put_bytes(uint8_t *at, struct slice bytes)
+{
+    if (bytes.size > 0)
+        memcpy(at, bytes.data, bytes.size);
+    return at + bytes.size;
+}
+
+static uint8_t *put_header(uint8_t *at, uint32_t number, size_t bytes)
+{
+    return put_varint(put_varint(at, wire_tag(number, WIRE_BYTES)), bytes);
+}
+
+/* What ottl_value_encoded_size said, without measuring again. */
+static size_t known_size(const struct ottl_value *value)
+{
+    if (value->type != OTTL_MAP && value->type != OTTL_LIST)
+        return ottl_value_encoded_size(value);
+    const struct ottl_container *container = container_of(value);
+    return wire_field_size(ARRAY, !container->has_changed && container->encoded.data != NULL
+                                      ? container->encoded.size
+                                      : container->encoded_bytes);
+}
+
+/* Recursion is bounded by the depth of values. */
+static uint8_t *put_container(const struct ottl_value *value, uint8_t *at)
+{
+    const struct ottl_container *container = container_of(value);
+    uint32_t number = value->type == OTTL_MAP ? KEY_VALUES : ARRAY;
+    if (!container->has_changed && container->encoded.data != NULL)
+        return put_bytes(put_header(at, number, container->encoded.size), container->encoded);
+    at = put_header(at, number, container->encoded_bytes);
+    if (value->type == OTTL_MAP) {
+        const struct ottl_map *map = value->map;
+        for (uint32_t i = 0; i < map->count; i++) {
+            const struct ottl_entry *entry = &map->entries[i];
+            size_t size = known_size(&entry->value);
+            at = put_header(at, ITEMS,
+                            wire_field_size(KEY, entry->key.size) + wire_field_size(VALUE, size));
+            at = put_bytes(put_header(at, KEY, entry->key.size), entry->key);
+            at = ottl_value_encode(&entry->value, put_header(at, VALUE, size));
+        }
+        return at;
+    }
+    for (uint32_t i = 0; i < value->list->count; i++) {
+        const struct ottl_value *item = &value->list->items[i];
+        at = ottl_value_encode(item, put_header(at, ITEMS, known_size(item)));
+    }
+    return at;
+}
+
+uint8_t *ottl_value_encode(const struct ottl_value *value, uint8_t *at)
+{
+    switch (value->type) {
+    case OTTL_BOOL:
+        *at++ = (uint8_t)wire_tag(BOOLEAN, WIRE_VARINT);
+        *at++ = value->boolean;
+        return at;
+    case OTTL_INT:
+        *at++ = (uint8_t)wire_tag(INTEGER, WIRE_VARINT);
+        return put_varint(at, (uint64_t)value->integer);
+    case OTTL_DOUBLE:
+        *at++ = (uint8_t)wire_tag(REAL, WIRE_FIXED64);
+        memcpy(at, &value->real, sizeof(value->real));
+        return at + sizeof(value->real);
+    case OTTL_STRING:
+        return put_bytes(put_header(at, TEXT, value->size), ottl_slice(value));
+    case OTTL_BYTES:
+        return put_bytes(put_header(at, RAW_BYTES, value->size), ottl_slice(value));
+    case OTTL_ENCODED:
+        return put_bytes(at, ottl_slice(value));
+    case OTTL_MAP:
+    case OTTL_LIST:
+        return put_container(value, at);
+    default:
+        return at;
+    }
+}

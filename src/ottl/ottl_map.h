@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Maps and lists of OTTL, with the rules of Go's pcommon.Map and Slice: keys may occur twice and
+ * lookups find the first; removal moves the last entry into the gap. They are read from the wire
+ * one level at a time, when asked, and remember whether they have changed. Each belongs to one
+ * parent, a record or nobody; putting one into another copies it. One thread; valid until the
+ * record's memory is reset. Functions that take memory return false (NULL) when it is refused. */
+#pragma once
+
+#include "src/ottl/ottl_memory.h"
+#include "src/ottl/ottl_value.h"
+
+/* First member of maps and lists. */
+struct ottl_container {
+    struct ottl_memory *memory;    /* of its entries and of what is put into it */
+    struct ottl_container *parent; /* NULL: a record, or none */
+    struct slice encoded;   /* the ArrayValue or KeyValueList it was read from; no data: none */
+    uint32_t encoded_bytes; /* of ottl_value_encoded_size */
+    bool has_changed;       /* it, or something in it */
+};
+
+struct ottl_entry {
+    struct slice key;
+    struct ottl_value value; /* ENCODED until ottl_map_read */
+    struct slice whole;      /* the KeyValue it was read from; no data when it is new */
+};
+
+struct ottl_map {
+    struct ottl_container base;
+    struct ottl_entry *entries;
+    uint32_t count;
+    uint32_t capacity;
+    /* Counts removals and replacements: places of entries that were noted before are void. */
+    uint32_t moves;
+};
+
+struct ottl_list {
+    struct ottl_container base;
+    struct ottl_value *items; /* ENCODED until ottl_list_read */
+    uint32_t count;
+    uint32_t capacity;
+};
+
+/* Empty ones; NULL: refused. */
+struct ottl_map *ottl_map_create(struct ottl_memory *memory) __attribute__((warn_unused_result));
+struct ottl_list *ottl_list_create(struct ottl_memory *memory) __attribute__((warn_unused_result));
+
+/* Appends the KeyValues that are field `number` of an encoded message. Nothing counts as changed.
+ */
+bool ottl_map_load(struct ottl_map *map, struct slice message, uint32_t number)
+    __attribute__((warn_unused_result));
+
+/* Decodes an AnyValue. Maps and lists are read one level deep, into memory, as children of parent.
+ */
+bool ottl_value_decode(struct ottl_memory *memory, struct ottl_container *parent,
+                       struct slice encoded, struct ottl_value *ret)
+    __attribute__((warn_unused_result));
+/* The bytes that the value takes as the content of an AnyValue; and writes them. NIL is the empty
+ * value. Only what set accepts: no times, ids, messages. */
+size_t ottl_value_encoded_size(const struct ottl_value *value);
+uint8_t *ottl_value_encode(const struct ottl_value *value, uint8_t *at);
+
+/* The first with that key, or NULL. */
+struct ottl_entry *ottl_map_find(const struct ottl_map *map, struct slice key);
+/* The entry's value, decoded in place. */
+bool ottl_map_read(struct ottl_map *map, struct ottl_entry *entry, struct ottl_value *ret)
+    __attribute__((warn_unused_result));
+bool ottl_list_read(struct ottl_list *list, uint32_t index, struct ottl_value *ret)
+    __attribute__((warn_unused_result));
+
+/* Replaces the entry's value by a copy of value, which ottl_value_is_storable: callers ask first.
+ */
+bool ottl_map_set(struct ottl_map *map, struct ottl_entry *entry, const struct ottl_value *value)
+    __attribute__((warn_unused_result));
+/* Sets the first with that key, or appends one. Bytes are copied if the map's memory copies_text.
+ */
+bool ottl_map_put(struct ottl_map *map, struct slice key, const struct ottl_value *value)
+    __attribute__((warn_unused_result));
+/* Appends without looking for the key. */
+struct ottl_entry *ottl_map_append(struct ottl_map *map, struct slice key)
+    __attribute__((warn_unused_result));
+/* The last entry takes its place. */
+void ottl_map_remove(struct ottl_map *map, struct ottl_entry *entry);
+/* Keeps the entries for which keeps returns true, in their order. */
+void ottl_map_keep(struct ottl_map *map, bool (*keeps)(void *arg, struct ottl_entry *entry),
+                   void *arg);
+void ottl_map_clear(struct ottl_map *map);
+/* Makes target a copy of source, which may be target. */
+bool ottl_map_copy(struct ottl_map *target, struct ottl_map *source)
+    __attribute__((warn_unused_result));
+
+bool ottl_list_append(struct ottl_list *list, const struct ottl_value *value)
+    __attribute__((warn_unused_result));
+bool ottl_list_set(struct ottl_list *list, uint32_t index, const struct ottl_value *value)
+    __attribute__((warn_unused_result));
+void ottl_list_clear(struct ottl_list *list);
+
+/* Whether pcommon.Value holds such values: nil, bool, int, double, string, bytes, map, list of
+ * such. */
+bool ottl_value_is_storable(const struct ottl_value *value);
+/* After a change to a container's content other than by these functions. */
+void ottl_container_touch(struct ottl_container *container);

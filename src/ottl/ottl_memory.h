@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where the values of one record live: a bump allocator that keeps its blocks from record to
+ * record, so that in the long run no record allocates. One owner, one thread at a time. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct budget;
+struct ottl_block;
+
+struct ottl_memory {
+    uint8_t *at; /* of the current block */
+    uint8_t *end;
+    struct ottl_block *current; /* the blocks before it are full; those behind it are free */
+    struct ottl_block *first;
+    size_t held_bytes; /* by all blocks */
+    size_t max_bytes;
+    struct budget *budget; /* the blocks are charged to it; NULL: not charged */
+    bool copies_text;      /* it outlives the values that are put here: their bytes are copied */
+    size_t refused_bytes;  /* the last request that was refused; 0: none since the last reset */
+};
+
+void ottl_memory_init(struct ottl_memory *memory, size_t max_bytes, struct budget *budget);
+void ottl_memory_fini(struct ottl_memory *memory);
+/* Forgets every allocation. Keeps the first block only if the others are large. */
+void ottl_memory_reset(struct ottl_memory *memory);
+/* ottl_memory_room with another block. */
+void *ottl_memory_grow(struct ottl_memory *memory, size_t bytes)
+    __attribute__((warn_unused_result));
+
+/* Aligned for every value, not zeroed. NULL: above max_bytes, or the budget refuses. */
+static inline __attribute__((warn_unused_result)) void *ottl_memory_room(struct ottl_memory *memory,
+                                                                         size_t bytes)
+{
+    size_t whole = (bytes + 15) & ~(size_t)15;
+    if (whole > (size_t)(memory->end - memory->at) || whole < bytes)
+        return ottl_memory_grow(memory, bytes);
+    void *room = memory->at;
+    memory->at += whole;
+    return room;
+}
