@@ -108,8 +108,6 @@ static bool equal(const struct ottl_value *left, const struct ottl_value *right,
         return equal_maps(left->map, right->map, depth - 1);
     case OTTL_LIST:
         return equal_lists(left, right, depth - 1);
-    case OTTL_LAMBDA:
-        return left->lambda == right->lambda;
     case OTTL_MESSAGE:
         return left->form == right->form && slice_equal(ottl_slice(left), ottl_slice(right));
     default:

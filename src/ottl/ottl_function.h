@@ -39,8 +39,7 @@ enum ottl_parameter_type {
     OTTL_INT_LITERAL,
     OTTL_DOUBLE_LITERAL,
     OTTL_BOOL_LITERAL,
-    OTTL_FUNCTION_NAME,  /* FunctionGetter: the name of a converter (ottl_apply) */
-    OTTL_LAMBDA_LITERAL, /* LambdaExpression (ottl_apply) */
+    OTTL_FUNCTION_NAME, /* FunctionGetter: the name of a converter (ottl_apply) */
 };
 
 struct ottl_parameter {
@@ -67,10 +66,12 @@ struct ottl_function {
     bool (*evaluate)(struct ottl_call *call, struct ottl_value *ret);
     /* Checks what is constant and makes what calls need: compiled patterns. NULL: nothing. Runs
      * when the configuration is read. error is one line without the function's name. */
-    bool (*prepare)(struct ottl_preparation *preparation, void **ret_state, struct error *error);
+    bool (*prepare)(const struct ottl_preparation *preparation, void **ret_state,
+                    struct error *error);
     void (*release)(void *state); /* frees what prepare made, which may be NULL */
     unsigned users;               /* enum ottl_users */
     ottl_contexts contexts;
+    bool is_volatile; /* its result may differ though its arguments do not: clock, chance */
 };
 
 /* The arguments of one call in a statement, by the parameters' order. */
@@ -117,7 +118,7 @@ bool ottl_get_item_string(struct ottl_call *call, unsigned parameter, unsigned i
                           struct slice *ret);
 bool ottl_get_item_string_like(struct ottl_call *call, unsigned parameter, unsigned item,
                                struct slice *ret, bool *ret_has);
-/* Calls the function or lambda that is the argument with values. */
+/* Calls the function that is the argument with values. */
 bool ottl_apply(struct ottl_call *call, unsigned parameter, const struct ottl_value *values,
                 unsigned count, struct ottl_value *ret);
 

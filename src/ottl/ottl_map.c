@@ -62,7 +62,6 @@ static struct ottl_entry *add_entry(struct ottl_map *map)
         if (moved == NULL)
             return NULL;
         map->entries = moved;
-        map->moves++;
     }
     return &map->entries[map->count++];
 }
@@ -98,6 +97,7 @@ static void read_key_value(struct slice whole, struct slice content, struct ottl
     entry->key = key;
     entry->value = ottl_bytes_of(OTTL_ENCODED, value);
     entry->whole = whole;
+    entry->is_new = false;
 }
 
 bool ottl_map_load(struct ottl_map *map, struct slice message, uint32_t number)
@@ -250,7 +250,7 @@ static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent
 static bool copy_map(struct ottl_map *target, const struct ottl_map *source, unsigned depth)
 {
     for (uint32_t i = 0; i < source->count; i++) {
-        struct ottl_entry copy = {.key = source->entries[i].key};
+        struct ottl_entry copy = {.key = source->entries[i].key, .is_new = true};
         if (!copy_bytes(target->base.memory, &copy.key) ||
             !copy_value(target->base.memory, &target->base, &source->entries[i].value, &copy.value,
                         depth))
@@ -313,6 +313,12 @@ static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent
     return true;
 }
 
+bool ottl_value_copy(struct ottl_memory *memory, struct ottl_container *parent,
+                     const struct ottl_value *value, struct ottl_value *ret)
+{
+    return copy_value(memory, parent, value, ret, DEPTH_MAX);
+}
+
 bool ottl_map_set(struct ottl_map *map, struct ottl_entry *entry, const struct ottl_value *value)
 {
     assert(entry >= map->entries && entry < map->entries + map->count);
@@ -321,7 +327,7 @@ bool ottl_map_set(struct ottl_map *map, struct ottl_entry *entry, const struct o
     if (!copy_value(map->base.memory, &map->base, value, &copy, DEPTH_MAX))
         return false;
     entry->value = copy;
-    entry->whole = slice_of(NULL, 0);
+    entry->is_new = true;
     ottl_container_touch(&map->base);
     return true;
 }
@@ -333,7 +339,7 @@ struct ottl_entry *ottl_map_append(struct ottl_map *map, struct slice key)
     struct ottl_entry *entry = add_entry(map);
     if (entry == NULL)
         return NULL;
-    *entry = (struct ottl_entry){.key = key, .value = ottl_nil()};
+    *entry = (struct ottl_entry){.key = key, .value = ottl_nil(), .is_new = true};
     ottl_container_touch(&map->base);
     return entry;
 }

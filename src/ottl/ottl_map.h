@@ -21,7 +21,8 @@ struct ottl_container {
 struct ottl_entry {
     struct slice key;
     struct ottl_value value; /* ENCODED until ottl_map_read */
-    struct slice whole;      /* the KeyValue it was read from; no data when it is new */
+    struct slice whole;      /* the field it was read from; no data when it was not */
+    bool is_new;             /* its value is not that of the field */
 };
 
 struct ottl_map {
@@ -29,7 +30,7 @@ struct ottl_map {
     struct ottl_entry *entries;
     uint32_t count;
     uint32_t capacity;
-    /* Counts removals and replacements: places of entries that were noted before are void. */
+    /* Counts what moves entries to other places: removals, and copies of whole maps. */
     uint32_t moves;
 };
 
@@ -53,6 +54,10 @@ bool ottl_map_load(struct ottl_map *map, struct slice message, uint32_t number)
  */
 bool ottl_value_decode(struct ottl_memory *memory, struct ottl_container *parent,
                        struct slice encoded, struct ottl_value *ret)
+    __attribute__((warn_unused_result));
+/* A deep copy, as a child of parent. Bytes are copied if memory copies_text. */
+bool ottl_value_copy(struct ottl_memory *memory, struct ottl_container *parent,
+                     const struct ottl_value *value, struct ottl_value *ret)
     __attribute__((warn_unused_result));
 /* The bytes that the value takes as the content of an AnyValue; and writes them. NIL is the empty
  * value. Only what set accepts: no times, ids, messages. */

@@ -22,7 +22,6 @@ const char *ottl_type_name(const struct ottl_value *value)
         [OTTL_TRACE_ID] = "pcommon.TraceID",
         [OTTL_SPAN_ID] = "pcommon.SpanID",
         [OTTL_PROFILE_ID] = "pprofile.ProfileID",
-        [OTTL_LAMBDA] = "*ottl.LambdaExpression",
         [OTTL_MESSAGE] = "a message",
         [OTTL_ENCODED] = "pcommon.Value",
     };

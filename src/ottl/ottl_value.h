@@ -10,7 +10,6 @@
 
 #include "src/base/slice.h"
 
-struct ottl_lambda;
 struct ottl_list;
 struct ottl_map;
 struct ottl_memory;
@@ -29,7 +28,6 @@ enum ottl_type {
     OTTL_TRACE_ID,   /* 16 bytes */
     OTTL_SPAN_ID,    /* 8 bytes */
     OTTL_PROFILE_ID, /* 16 bytes */
-    OTTL_LAMBDA,
     OTTL_MESSAGE, /* span.events, span.links, span.status, metric.data_points …: encoded fields that
                      can only be set, compared and counted */
     OTTL_ENCODED, /* inside maps and lists only: an AnyValue that nobody has read yet */
@@ -58,7 +56,6 @@ struct ottl_value {
         const uint8_t *bytes; /* STRING, BYTES, MESSAGE, ENCODED, ids */
         struct ottl_map *map;
         struct ottl_list *list;
-        const struct ottl_lambda *lambda;
     };
 };
 

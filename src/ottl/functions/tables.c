@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The functions of all files. Constants. */
+#include "src/ottl/functions/tables.h"
+
+#include <stddef.h>
+
+const struct ottl_function *const ottl_function_tables[] = {
+    ottl_map_functions, ottl_string_functions, ottl_type_functions, ottl_span_functions, NULL,
+};

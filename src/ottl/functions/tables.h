@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tables of this folder's files, each ended by a row without a name. Constants. */
+#pragma once
+
+#include "src/ottl/ottl_function.h"
+
+extern const struct ottl_function ottl_map_functions[];
+extern const struct ottl_function ottl_string_functions[];
+extern const struct ottl_function ottl_type_functions[];
+extern const struct ottl_function ottl_span_functions[];

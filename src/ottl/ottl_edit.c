@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edits are noted as statements find them and sorted at the end, since a Resource may change after
+ * its spans have. Two walks over the sorted messages then compute their growth, the inner ones
+ * first, and write. Runs on the owner's thread. */
+#include "src/ottl/ottl_edit.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "src/core/batch.h"
+#include "src/otlp/batch_writer.h"
+#include "src/otlp/rope.h"
+
+enum { MESSAGE_DEPTH_MAX = 16, KEPT_BYTES_MAX = 256 * 1024 };
+
+void ottl_edits_init(struct ottl_edits *edits, struct budget *budget)
+{
+    *edits = (struct ottl_edits){.budget = budget};
+}
+
+void ottl_edits_fini(struct ottl_edits *edits)
+{
+    scratch_fini(&edits->edits, edits->budget);
+    scratch_fini(&edits->messages, edits->budget);
+    scratch_fini(&edits->bytes, edits->budget);
+}
+
+void ottl_edits_clear(struct ottl_edits *edits)
+{
+    if (edits->edits.bytes + edits->messages.bytes + edits->bytes.bytes > KEPT_BYTES_MAX)
+        ottl_edits_fini(edits);
+    edits->count = 0;
+    edits->messages_count = 0;
+    edits->used_bytes = 0;
+    edits->is_unsorted = false;
+    edits->are_messages_unsorted = false;
+    edits->has_failed = false;
+}
+
+uint8_t *ottl_edits_room(struct ottl_edits *edits, size_t bytes)
+{
+    uint8_t *room = scratch_room(&edits->bytes, edits->budget, edits->used_bytes + bytes);
+    if (room == NULL) {
+        edits->has_failed = true;
+        return NULL;
+    }
+    room += edits->used_bytes;
+    edits->used_bytes += bytes;
+    return room;
+}
+
+void ottl_edits_add(struct ottl_edits *edits, uint64_t at, uint64_t removed, size_t insert_bytes)
+{
+    struct ottl_edit *list =
+        scratch_room(&edits->edits, edits->budget, (edits->count + 1) * sizeof(*list));
+    if (list == NULL) {
+        edits->has_failed = true;
+        return;
+    }
+    assert(insert_bytes <= edits->used_bytes);
+    size_t insert = edits->used_bytes - insert_bytes;
+    list[edits->count++] = (struct ottl_edit){
+        .at = at, .removed = removed, .insert = insert, .insert_bytes = insert_bytes};
+}
+
+void ottl_edits_remove(struct ottl_edits *edits, uint64_t at, uint64_t bytes)
+{
+    const struct ottl_edit *list = edits->edits.memory;
+    if (edits->count > 0 && at < list[edits->count - 1].at)
+        edits->is_unsorted = true;
+    ottl_edits_add(edits, at, bytes, 0);
+}
+
+void ottl_edits_add_message(struct ottl_edits *edits, uint64_t header_at, uint64_t content_at,
+                            uint64_t content_bytes, uint32_t number)
+{
+    struct ottl_edited_message *list =
+        scratch_room(&edits->messages, edits->budget, (edits->messages_count + 1) * sizeof(*list));
+    if (list == NULL) {
+        edits->has_failed = true;
+        return;
+    }
+    edits->are_messages_unsorted =
+        edits->are_messages_unsorted ||
+        (edits->messages_count > 0 && header_at < list[edits->messages_count - 1].header_at);
+    list[edits->messages_count++] = (struct ottl_edited_message){.header_at = header_at,
+                                                                 .content_at = content_at,
+                                                                 .content_bytes = content_bytes,
+                                                                 .number = number};
+}
+
+void ottl_edits_cut(struct ottl_edits *edits, size_t count, size_t messages_count)
+{
+    assert(count <= edits->count && messages_count <= edits->messages_count);
+    edits->count = count;
+    edits->messages_count = messages_count;
+}
+
+/* Edits at one place keep their order, since that is the order of what they insert. */
+static int compare_edits(const void *left, const void *right)
+{
+    const struct ottl_edit *a = left;
+    const struct ottl_edit *b = right;
+    if (a->at != b->at)
+        return a->at < b->at ? -1 : 1;
+    if (a->removed > 0 || b->removed > 0) /* what removes comes last: it moves on */
+        return (a->removed > 0) - (b->removed > 0);
+    return (a->insert > b->insert) - (a->insert < b->insert);
+}
+
+void ottl_edits_settle(struct ottl_edits *edits, size_t count)
+{
+    struct ottl_edit *list = edits->edits.memory;
+    for (size_t i = count + 1; i < edits->count; i++) {
+        struct ottl_edit edit = list[i];
+        size_t to = i;
+        for (; to > count && compare_edits(&list[to - 1], &edit) > 0; to--)
+            list[to] = list[to - 1];
+        list[to] = edit;
+    }
+    if (count > 0 && edits->count > count)
+        edits->is_unsorted =
+            edits->is_unsorted || compare_edits(&list[count - 1], &list[count]) > 0;
+}
+
+static int compare_messages(const void *left, const void *right)
+{
+    const struct ottl_edited_message *a = left;
+    const struct ottl_edited_message *b = right;
+    return (a->header_at > b->header_at) - (a->header_at < b->header_at);
+}
+
+static size_t header_bytes(uint32_t number, uint64_t content_bytes)
+{
+    return wire_varint_size(wire_tag(number, WIRE_BYTES)) + wire_varint_size(content_bytes);
+}
+
+static int64_t edit_growth(const struct ottl_edit *edit)
+{
+    return (int64_t)edit->insert_bytes - (int64_t)edit->removed;
+}
+
+/* Closes the messages that end before `at`: each tells its growth to the one around it. */
+static size_t close_messages(struct ottl_edited_message *messages, const size_t *open, size_t depth,
+                             uint64_t at, int64_t *total)
+{
+    while (depth > 0) {
+        struct ottl_edited_message *message = &messages[open[depth - 1]];
+        if (message->content_at + message->content_bytes > at)
+            break;
+        uint64_t content = message->content_bytes + (uint64_t)message->growth;
+        int64_t growth = message->growth + (int64_t)header_bytes(message->number, content) -
+                         (int64_t)(message->content_at - message->header_at);
+        depth--;
+        *(depth > 0 ? &messages[open[depth - 1]].growth : total) += growth;
+    }
+    return depth;
+}
+
+/* An edit at a message's end belongs to it, as one inserts there; the owner of an edit is the
+ * innermost open message that has not ended before it. */
+static int64_t measure(struct ottl_edits *edits)
+{
+    struct ottl_edited_message *messages = edits->messages.memory;
+    const struct ottl_edit *list = edits->edits.memory;
+    size_t open[MESSAGE_DEPTH_MAX];
+    size_t depth = 0;
+    size_t next = 0;
+    int64_t total = 0;
+    for (size_t i = 0; i < edits->count; i++) {
+        for (; next < edits->messages_count && messages[next].content_at <= list[i].at; next++) {
+            depth = close_messages(messages, open, depth, messages[next].header_at, &total);
+            assert(depth < MESSAGE_DEPTH_MAX);
+            open[depth++] = next;
+        }
+        /* Insertions at the very end stay inside. */
+        depth = close_messages(messages, open, depth,
+                               list[i].removed > 0 || list[i].at == 0 ? list[i].at : list[i].at - 1,
+                               &total);
+        *(depth > 0 ? &messages[open[depth - 1]].growth : &total) += edit_growth(&list[i]);
+    }
+    for (; next < edits->messages_count; next++) {
+        depth = close_messages(messages, open, depth, messages[next].header_at, &total);
+        assert(depth < MESSAGE_DEPTH_MAX);
+        open[depth++] = next;
+    }
+    close_messages(messages, open, depth, UINT64_MAX, &total);
+    return total;
+}
+
+static void borrow_up_to(struct batch_writer *writer, struct rope *rope, uint64_t at)
+{
+    assert(at >= rope->at);
+    uint64_t bytes = at - rope->at;
+    batch_writer_borrow(writer, *rope, bytes);
+    rope_skip(rope, bytes);
+}
+
+struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch)
+{
+    struct ottl_edited_message *messages = edits->messages.memory;
+    struct ottl_edit *list = edits->edits.memory;
+    const uint8_t *bytes = edits->bytes.memory;
+    if (edits->has_failed)
+        return NULL;
+    if (edits->is_unsorted)
+        qsort(list, edits->count, sizeof(*list), compare_edits);
+    if (edits->are_messages_unsorted)
+        qsort(messages, edits->messages_count, sizeof(*messages), compare_messages);
+    int64_t growth = measure(edits);
+    struct batch *edited = batch_create_like(batch, batch->parts_count + 4);
+    struct batch_writer writer;
+    struct rope rope = rope_of(batch);
+    batch_writer_init(&writer, edited, edits->budget);
+    size_t next = 0;
+    for (size_t i = 0; i < edits->count || next < edits->messages_count;) {
+        if (next < edits->messages_count &&
+            (i == edits->count || messages[next].header_at < list[i].at)) {
+            const struct ottl_edited_message *message = &messages[next++];
+            borrow_up_to(&writer, &rope, message->header_at);
+            rope_skip(&rope, message->content_at - message->header_at);
+            batch_writer_header(&writer, message->number,
+                                message->content_bytes + (uint64_t)message->growth);
+            continue;
+        }
+        const struct ottl_edit *edit = &list[i++];
+        borrow_up_to(&writer, &rope, edit->at);
+        rope_skip(&rope, edit->removed);
+        if (edit->insert_bytes > 0)
+            batch_writer_copy(&writer, slice_of(bytes + edit->insert, edit->insert_bytes));
+    }
+    borrow_up_to(&writer, &rope, batch->bytes);
+    batch_writer_fini(&writer);
+    edited->items = batch->items;
+    assert((int64_t)edited->bytes == (int64_t)batch->bytes + growth);
+    return edited;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Edits of a batch: bytes removed and inserted at any places, in any order, and the lengths of the
+ * messages around them. Bytes that do not change are shared. One owner, one thread at a time;
+ * reused from batch to batch. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "src/base/scratch.h"
+
+struct batch;
+struct budget;
+
+/* Bytes inserted before the byte at `at`, and `removed` bytes taken away from there. Edits do not
+ * overlap. What only inserts stands at the beginning of a message's content or behind a field that
+ * is no edited message itself: so it is clear which message grows. */
+struct ottl_edit {
+    uint64_t at;
+    uint64_t removed;
+    size_t insert; /* where the new bytes are in ottl_edits.bytes */
+    size_t insert_bytes;
+};
+
+/* A message with changes inside: its length is written anew. */
+struct ottl_edited_message {
+    uint64_t header_at; /* its tag */
+    uint64_t content_at;
+    uint64_t content_bytes;
+    int64_t growth; /* of the content */
+    uint32_t number;
+};
+
+struct ottl_edits {
+    struct budget *budget;
+    struct scratch edits;
+    size_t count;
+    struct scratch messages;
+    size_t messages_count;
+    struct scratch bytes;
+    size_t used_bytes;
+    bool is_unsorted; /* edits */
+    bool are_messages_unsorted;
+    bool has_failed; /* sticky: the budget refused memory */
+};
+
+void ottl_edits_init(struct ottl_edits *edits, struct budget *budget);
+void ottl_edits_fini(struct ottl_edits *edits);
+void ottl_edits_clear(struct ottl_edits *edits);
+/* Room for `bytes` that the next edit inserts; the caller fills all of it at once. NULL: refused.
+ */
+uint8_t *ottl_edits_room(struct ottl_edits *edits, size_t bytes);
+/* Replaces `removed` bytes by the insert_bytes last asked for with ottl_edits_room. */
+void ottl_edits_add(struct ottl_edits *edits, uint64_t at, uint64_t removed, size_t insert_bytes);
+/* Takes a whole message away. */
+void ottl_edits_remove(struct ottl_edits *edits, uint64_t at, uint64_t bytes);
+/* The bytes between tag and content will say the new length. Once for each message around an edit,
+ * in any order. */
+void ottl_edits_add_message(struct ottl_edits *edits, uint64_t header_at, uint64_t content_at,
+                            uint64_t content_bytes, uint32_t number);
+/* The edits since there were so many are of one message: sorts them. */
+void ottl_edits_settle(struct ottl_edits *edits, size_t count);
+/* Forgets the edits and messages since there were so many: of what is removed whole. */
+void ottl_edits_cut(struct ottl_edits *edits, size_t count, size_t messages_count);
+/* The changed batch, with the items of the old one. NULL: the budget refused. New bytes are charged
+ * beyond its limit if need be. */
+struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch);

@@ -1,0 +1,479 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One pass over a message notes its fields and, if statements name any, its attributes with their
+ * slots. Runs on the owner's thread. */
+#include "src/ottl/ottl_record.h"
+
+#include <assert.h>
+
+#include "src/otlp/wire.h"
+#include "src/ottl/ottl_edit.h"
+#include "src/ottl/ottl_limits.h"
+
+enum { KEY = 1, VALUE = 2, HEADER_BYTES_MAX = 10, SCHEMA_URL_FIELD = 3 };
+
+void ottl_record_init(struct ottl_record *record, const struct ottl_context_type *type,
+                      const struct ottl_keys *keys, struct budget *budget)
+{
+    *record = (struct ottl_record){.type = type, .keys = keys};
+    ottl_memory_init(&record->memory, OTTL_RECORD_BYTES_MAX, budget);
+}
+
+void ottl_record_fini(struct ottl_record *record)
+{
+    ottl_memory_fini(&record->memory);
+}
+
+void ottl_record_open(struct ottl_record *record)
+{
+    ottl_memory_reset(&record->memory);
+    record->bytes = slice_of(NULL, 0);
+    record->exists = false;
+    record->is_joined = false;
+    record->is_scanned = false;
+    record->present = 0;
+    record->repeated = 0;
+    record->changed = 0;
+    record->attributes = (struct ottl_map){.base.memory = &record->memory};
+    record->has_attributes = false;
+    record->loaded = 0;
+    record->attributes_begin = record->attributes_end = 0;
+    record->slots = NULL;
+    record->indexed = 0;
+    record->indexed_moves = 0;
+    record->generation++;
+}
+
+void ottl_record_borrow(struct ottl_record *record, struct slice bytes, uint64_t at)
+{
+    record->bytes = bytes;
+    record->at = at;
+    record->exists = true;
+}
+
+uint32_t ottl_key_hash(struct slice key)
+{
+    uint64_t first = 0;
+    uint64_t last = 0;
+    if (key.size >= 8) {
+        memcpy(&first, key.data, 8);
+        memcpy(&last, key.data + key.size - 8, 8);
+    } else if (key.size >= 4) {
+        uint32_t half;
+        memcpy(&half, key.data, 4);
+        first = half;
+        memcpy(&half, key.data + key.size - 4, 4);
+        last = half;
+    } else if (key.size > 0) {
+        first = key.data[0] | (uint64_t)key.data[key.size / 2] << 8 |
+                (uint64_t)key.data[key.size - 1] << 16;
+    }
+    uint64_t mixed = (first ^ key.size * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
+    mixed = (mixed ^ mixed >> 32 ^ last) * 0xc4ceb9fe1a85ec53u;
+    return (uint32_t)(mixed >> 32);
+}
+
+int32_t ottl_keys_find(const struct ottl_keys *keys, struct slice key)
+{
+    if (keys->count == 0)
+        return -1;
+    for (uint32_t at = ottl_key_hash(key);; at++) {
+        int32_t slot = keys->table[at & keys->mask];
+        if (slot < 0 || slice_equal(keys->keys[slot], key))
+            return slot;
+    }
+}
+
+bool ottl_record_scan(struct ottl_record *record)
+{
+    struct wire_reader reader = wire_reader_of(record->bytes);
+    struct wire_field field;
+    const uint32_t attributes = record->type->attributes;
+    uint32_t begin = UINT32_MAX;
+    assert(record->bytes.size <= UINT32_MAX);
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == attributes && field.type == WIRE_BYTES) {
+            uint32_t at = (uint32_t)(field.whole.data - record->bytes.data);
+            begin = at < begin ? at : begin;
+            record->attributes_end = at + (uint32_t)field.whole.size;
+            continue;
+        }
+        if (field.number == 0 || field.number >= OTTL_RECORD_FIELDS)
+            continue;
+        uint32_t bit = 1u << field.number;
+        record->repeated |= record->present & bit;
+        record->present |= bit;
+        record->fields[field.number] = (struct ottl_field){.whole = field.whole,
+                                                           .bytes = field.bytes,
+                                                           .number = field.number_value,
+                                                           .wire = (uint8_t)field.type};
+    }
+    assert(reader.failure == NULL);
+    record->attributes_begin = begin != UINT32_MAX ? begin : 0;
+    record->is_scanned = true;
+    return true;
+}
+
+/* Notes the entries that the index does not know yet, the first of each key. */
+static void index_entries(struct ottl_record *record)
+{
+    struct ottl_map *map = &record->attributes;
+    if (record->indexed_moves != map->moves) {
+        for (uint32_t i = 0; i < record->keys->count; i++)
+            record->slots[i] = -1;
+        record->indexed = 0;
+        record->indexed_moves = map->moves;
+    }
+    for (uint32_t i = record->indexed; i < map->count; i++) {
+        int32_t slot = ottl_keys_find(record->keys, map->entries[i].key);
+        if (slot >= 0 && record->slots[slot] < 0)
+            record->slots[slot] = (int32_t)i;
+    }
+    record->indexed = map->count;
+}
+
+bool ottl_record_load(struct ottl_record *record)
+{
+    if (record->has_attributes)
+        return true;
+    if (!record->is_scanned && !ottl_record_scan(record))
+        return false;
+    uint32_t count = record->keys != NULL ? record->keys->count : 0;
+    struct slice region = slice_of(record->bytes.data + record->attributes_begin,
+                                   record->attributes_end - record->attributes_begin);
+    record->slots = ottl_memory_room(&record->memory, (count + 1) * sizeof(*record->slots));
+    if (record->slots == NULL ||
+        (region.size > 0 && !ottl_map_load(&record->attributes, region, record->type->attributes)))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        record->slots[i] = -1;
+    record->indexed_moves = record->attributes.moves;
+    if (count > 0)
+        index_entries(record);
+    record->loaded = record->attributes.count;
+    record->has_attributes = true;
+    return true;
+}
+
+struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot)
+{
+    struct ottl_map *map = &record->attributes;
+    assert(record->has_attributes && slot < record->keys->count);
+    if (record->indexed != map->count || record->indexed_moves != map->moves)
+        index_entries(record);
+    int32_t place = record->slots[slot];
+    return place >= 0 ? &map->entries[place] : NULL;
+}
+
+void ottl_record_set_number(struct ottl_record *record, unsigned field, unsigned wire,
+                            uint64_t number)
+{
+    struct ottl_field *found = &record->fields[field];
+    assert(record->is_scanned && field < OTTL_RECORD_FIELDS);
+    if ((record->present >> field & 1) == 0)
+        *found = (struct ottl_field){.wire = (uint8_t)wire};
+    if (found->number == number)
+        return;
+    found->number = number;
+    record->present |= 1u << field;
+    record->changed |= 1u << field;
+    record->generation++;
+}
+
+bool ottl_record_set_bytes(struct ottl_record *record, unsigned field, struct slice bytes)
+{
+    struct ottl_field *found = &record->fields[field];
+    assert(record->is_scanned && field < OTTL_RECORD_FIELDS);
+    if ((record->present >> field & 1) == 0)
+        *found = (struct ottl_field){.wire = WIRE_BYTES};
+    if (slice_equal(found->bytes, bytes))
+        return true;
+    if (record->memory.copies_text && bytes.size > 0) {
+        uint8_t *room = ottl_memory_room(&record->memory, bytes.size);
+        if (room == NULL)
+            return false;
+        memcpy(room, bytes.data, bytes.size);
+        bytes.data = room;
+    }
+    found->bytes = bytes;
+    record->present |= 1u << field;
+    record->changed |= 1u << field;
+    record->generation++;
+    return true;
+}
+
+bool ottl_record_has_changed(const struct ottl_record *record)
+{
+    return record->changed != 0 || record->attributes.base.has_changed;
+}
+
+static uint8_t *put_varint(uint8_t *at, uint64_t value)
+{
+    for (; value >= 0x80; value >>= 7)
+        *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+static uint8_t *put_header(uint8_t *at, uint32_t number, size_t bytes)
+{
+    return put_varint(put_varint(at, wire_tag(number, WIRE_BYTES)), bytes);
+}
+
+static size_t key_value_size(const struct ottl_entry *entry, size_t *ret_value)
+{
+    *ret_value = ottl_value_encoded_size(&entry->value);
+    return wire_field_size(KEY, entry->key.size) + wire_field_size(VALUE, *ret_value);
+}
+
+static uint8_t *put_key_value(const struct ottl_entry *entry, uint32_t number, size_t size,
+                              size_t value_size, uint8_t *at)
+{
+    at = put_header(put_header(at, number, size), KEY, entry->key.size);
+    if (entry->key.size > 0)
+        memcpy(at, entry->key.data, entry->key.size);
+    at = put_header(at + entry->key.size, VALUE, value_size);
+    return ottl_value_encode(&entry->value, at);
+}
+
+static bool entry_has_changed(const struct ottl_entry *entry)
+{
+    return entry->is_new || (entry->value.type == OTTL_MAP && entry->value.map->base.has_changed) ||
+           (entry->value.type == OTTL_LIST && entry->value.list->base.has_changed);
+}
+
+static size_t entry_size(const struct ottl_entry *entry, uint32_t number)
+{
+    size_t value;
+    return entry_has_changed(entry) ? wire_field_size(number, key_value_size(entry, &value))
+                                    : entry->whole.size;
+}
+
+/* The entries from..to one behind the other. */
+static bool write_entries(const struct ottl_record *record, uint32_t from, uint32_t to,
+                          struct ottl_edits *edits, size_t *ret_bytes)
+{
+    const struct ottl_entry *entries = record->attributes.entries;
+    const uint32_t number = record->type->attributes;
+    size_t bytes = 0;
+    for (uint32_t i = from; i < to; i++)
+        bytes += entry_size(&entries[i], number);
+    *ret_bytes = bytes;
+    uint8_t *at = bytes > 0 ? ottl_edits_room(edits, bytes) : NULL;
+    if (bytes > 0 && at == NULL)
+        return false;
+    for (uint32_t i = from; i < to; i++) {
+        size_t value;
+        if (entry_has_changed(&entries[i])) {
+            size_t size = key_value_size(&entries[i], &value);
+            at = put_key_value(&entries[i], number, size, value, at);
+        } else {
+            memcpy(at, entries[i].whole.data, entries[i].whole.size);
+            at += entries[i].whole.size;
+        }
+    }
+    return true;
+}
+
+/* New entries follow the last that was there, or begin the message. */
+static uint64_t place_of_new(const struct ottl_record *record)
+{
+    return record->at + record->attributes_end;
+}
+
+/* Changed entries in their places, new ones behind. */
+static bool edit_attributes(const struct ottl_record *record, struct ottl_edits *edits)
+{
+    const struct ottl_map *map = &record->attributes;
+    size_t bytes;
+    for (uint32_t i = 0; i < record->loaded; i++) {
+        const struct ottl_entry *entry = &map->entries[i];
+        if (!entry_has_changed(entry))
+            continue;
+        if (!write_entries(record, i, i + 1, edits, &bytes))
+            return false;
+        ottl_edits_add(edits, record->at + (uint64_t)(entry->whole.data - record->bytes.data),
+                       entry->whole.size, bytes);
+    }
+    if (map->count == record->loaded)
+        return true;
+    if (!write_entries(record, record->loaded, map->count, edits, &bytes))
+        return false;
+    ottl_edits_add(edits, place_of_new(record), 0, bytes);
+    return true;
+}
+
+/* All of them anew, where the first was: some are gone or have moved. */
+static bool rewrite_attributes(const struct ottl_record *record, struct ottl_edits *edits)
+{
+    struct slice region = slice_of(record->bytes.data + record->attributes_begin,
+                                   record->attributes_end - record->attributes_begin);
+    struct wire_reader reader = wire_reader_of(region);
+    struct wire_field field;
+    size_t bytes;
+    if (!write_entries(record, 0, record->attributes.count, edits, &bytes))
+        return false;
+    if (region.size == 0) {
+        if (bytes > 0)
+            ottl_edits_add(edits, record->at, 0, bytes);
+        return true;
+    }
+    const uint8_t *begin = NULL;
+    const uint8_t *end = NULL;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != record->type->attributes)
+            continue;
+        if (field.whole.data != end) {
+            if (begin != NULL) {
+                ottl_edits_add(edits, record->at + (uint64_t)(begin - record->bytes.data),
+                               (uint64_t)(end - begin), bytes);
+                bytes = 0;
+            }
+            begin = field.whole.data;
+        }
+        end = field.whole.data + field.whole.size;
+    }
+    assert(begin != NULL);
+    ottl_edits_add(edits, record->at + (uint64_t)(begin - record->bytes.data),
+                   (uint64_t)(end - begin), bytes);
+    return true;
+}
+
+/* A scalar field: zero and empty are left out, unless an earlier one of the same number would show.
+ */
+static bool write_field(const struct ottl_field *field, unsigned number, bool is_explicit,
+                        struct ottl_edits *edits, size_t *ret_bytes)
+{
+    uint8_t room[HEADER_BYTES_MAX + WIRE_VARINT_BYTES_MAX];
+    uint8_t *at = room;
+    bool is_empty = field->wire == WIRE_BYTES ? field->bytes.size == 0 : field->number == 0;
+    size_t tail = 0;
+    *ret_bytes = 0;
+    if (is_empty && !is_explicit)
+        return true;
+    at = put_varint(at, wire_tag(number, field->wire));
+    if (field->wire == WIRE_BYTES) {
+        at = put_varint(at, field->bytes.size);
+        tail = field->bytes.size;
+    } else if (field->wire == WIRE_VARINT) {
+        at = put_varint(at, field->number);
+    } else {
+        size_t size = field->wire == WIRE_FIXED64 ? 8 : 4;
+        memcpy(at, &field->number, size);
+        at += size;
+    }
+    size_t head = (size_t)(at - room);
+    uint8_t *out = ottl_edits_room(edits, head + tail);
+    if (out == NULL)
+        return false;
+    memcpy(out, room, head);
+    if (tail > 0)
+        memcpy(out + head, field->bytes.data, tail);
+    *ret_bytes = head + tail;
+    return true;
+}
+
+static bool edit_fields(const struct ottl_record *record, struct ottl_edits *edits)
+{
+    for (uint32_t left = record->changed & ~1u; left != 0; left &= left - 1) {
+        unsigned number = (unsigned)__builtin_ctz(left);
+        const struct ottl_field *field = &record->fields[number];
+        size_t bytes;
+        if (!write_field(field, number, record->repeated >> number & 1, edits, &bytes))
+            return false;
+        if (field->whole.data != NULL)
+            ottl_edits_add(edits, record->at + (uint64_t)(field->whole.data - record->bytes.data),
+                           field->whole.size, bytes);
+        else if (bytes > 0)
+            ottl_edits_add(edits, record->at, 0, bytes);
+    }
+    return true;
+}
+
+/* The schema URL, in the message around. */
+static bool edit_schema_url(const struct ottl_record *record, struct ottl_edits *edits)
+{
+    const struct ottl_field *field = &record->fields[OTTL_SCHEMA_URL];
+    size_t bytes;
+    if ((record->changed >> OTTL_SCHEMA_URL & 1) == 0)
+        return true;
+    if (!write_field(field, SCHEMA_URL_FIELD, false, edits, &bytes))
+        return false;
+    if (field->whole.data != NULL)
+        ottl_edits_add(edits, record->schema_at, field->whole.size, bytes);
+    else if (bytes > 0)
+        ottl_edits_add(edits, record->holder_at, 0, bytes);
+    return true;
+}
+
+/* The fields of a joined message that are neither attributes nor changed, as they came. */
+static bool copy_unchanged(const struct ottl_record *record, struct ottl_edits *edits)
+{
+    struct wire_reader reader = wire_reader_of(record->bytes);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        bool is_known = field.number < OTTL_RECORD_FIELDS;
+        if (field.number == record->type->attributes ||
+            (is_known && (record->changed >> field.number & 1) != 0))
+            continue;
+        uint8_t *room = ottl_edits_room(edits, field.whole.size);
+        if (room == NULL)
+            return false;
+        memcpy(room, field.whole.data, field.whole.size);
+    }
+    return true;
+}
+
+/* A Resource or scope that was missing, or came in several fields: all of it. */
+static bool write_message(const struct ottl_record *record, struct ottl_edits *edits)
+{
+    size_t used = edits->used_bytes;
+    size_t bytes;
+    if (record->exists && !copy_unchanged(record, edits))
+        return false;
+    for (uint32_t left = record->changed & ~1u; left != 0; left &= left - 1) {
+        unsigned number = (unsigned)__builtin_ctz(left);
+        if (!write_field(&record->fields[number], number, false, edits, &bytes))
+            return false;
+    }
+    if (!write_entries(record, 0, record->attributes.count, edits, &bytes))
+        return false;
+    size_t content = edits->used_bytes - used;
+    size_t whole = wire_field_size(record->number, content);
+    if (ottl_edits_room(edits, whole - content) == NULL)
+        return false;
+    uint8_t *at = (uint8_t *)edits->bytes.memory + used;
+    memmove(at + whole - content, at, content);
+    put_header(at, record->number, content);
+    ottl_edits_add(edits, record->holder_at, 0, whole);
+    return true;
+}
+
+bool ottl_record_is_rewritten(const struct ottl_record *record)
+{
+    return (record->changed & ~1u) != 0 || record->attributes.base.has_changed;
+}
+
+static bool edit_message(struct ottl_record *record, struct ottl_edits *edits)
+{
+    if (!edit_schema_url(record, edits))
+        return false;
+    if (!ottl_record_is_rewritten(record))
+        return true;
+    if (!record->exists || record->is_joined)
+        return ottl_record_load(record) && write_message(record, edits);
+    if (!edit_fields(record, edits))
+        return false;
+    if (!record->attributes.base.has_changed)
+        return true;
+    return record->attributes.moves > 0 ? rewrite_attributes(record, edits)
+                                        : edit_attributes(record, edits);
+}
+
+bool ottl_record_finish(struct ottl_record *record, struct ottl_edits *edits)
+{
+    size_t count = edits->count;
+    if (!edit_message(record, edits) || edits->has_failed)
+        return false;
+    ottl_edits_settle(edits, count);
+    return true;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The message of one context while statements run: where its fields are, what they have become, and
+ * its attributes as a map. Nothing is decoded before it is asked for. One owner, one thread at a
+ * time; reused from message to message. */
+#pragma once
+
+#include "src/ottl/ottl_context.h"
+#include "src/ottl/ottl_map.h"
+
+struct ottl_edits;
+struct ottl_keys;
+
+/* Field numbers, and the schema URL beside the message. */
+enum { OTTL_RECORD_FIELDS = 24, OTTL_SCHEMA_URL = 0 };
+
+struct ottl_field {
+    struct slice whole; /* in the message; no data: absent */
+    struct slice bytes; /* its content now */
+    uint64_t number;    /* the same of varints and fixed ones */
+    uint8_t wire;       /* enum wire_type */
+};
+
+struct ottl_record {
+    const struct ottl_context_type *type;
+    const struct ottl_keys *keys; /* of the attributes that statements name */
+    struct ottl_memory memory;
+    struct slice bytes; /* of the message, in one piece */
+    uint64_t at;        /* in the batch */
+    bool exists;        /* Resources and scopes may be missing */
+    bool is_joined;     /* it came in several fields, and `at` means nothing */
+    uint32_t number;    /* of the field around it */
+    /* The message around a Resource or scope, which has its schema URL. */
+    uint64_t holder_at; /* its content */
+    uint64_t schema_at; /* the schema URL's field, if it has one */
+    bool is_scanned;
+    uint32_t present;  /* by field number */
+    uint32_t repeated; /* fields that come twice, of which the last counts */
+    uint32_t changed;
+    struct ottl_field fields[OTTL_RECORD_FIELDS];
+    struct ottl_map attributes;
+    bool has_attributes;       /* they are in the map */
+    uint32_t loaded;           /* how many were in the message */
+    uint32_t attributes_begin; /* of the first and behind the last, in the message */
+    uint32_t attributes_end;
+    int32_t *slots; /* by slot: the entry, or -1 */
+    uint32_t indexed;
+    uint32_t indexed_moves;
+    uint64_t generation; /* counts messages and changes, for what is remembered of a record */
+};
+
+/* Keys by slot, and a hash table over them; of one context in one plan. Constant. */
+struct ottl_keys {
+    struct slice *keys;
+    uint32_t count;
+    uint32_t mask;  /* of the table */
+    int32_t *table; /* slot or -1 */
+};
+
+void ottl_record_init(struct ottl_record *record, const struct ottl_context_type *type,
+                      const struct ottl_keys *keys, struct budget *budget);
+void ottl_record_fini(struct ottl_record *record);
+/* Forgets the last message; there is none until _borrow. */
+void ottl_record_open(struct ottl_record *record);
+/* The content of the next one, in one piece, and its place in the batch. */
+void ottl_record_borrow(struct ottl_record *record, struct slice bytes, uint64_t at);
+/* Finds the fields. False: memory is refused. */
+bool ottl_record_scan(struct ottl_record *record) __attribute__((warn_unused_result));
+/* Reads all attributes into the map. */
+bool ottl_record_load(struct ottl_record *record) __attribute__((warn_unused_result));
+/* The entry of a key that has a slot, or NULL. The attributes are loaded. */
+struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot);
+/* Sets a scalar field: zero and empty remove it, as on the wire. */
+void ottl_record_set_number(struct ottl_record *record, unsigned field, unsigned wire,
+                            uint64_t number);
+/* The bytes are copied if the record's memory copies_text. */
+bool ottl_record_set_bytes(struct ottl_record *record, unsigned field, struct slice bytes)
+    __attribute__((warn_unused_result));
+bool ottl_record_has_changed(const struct ottl_record *record);
+/* Whether the message itself has, not the schema URL alone. */
+bool ottl_record_is_rewritten(const struct ottl_record *record);
+/* Notes the edits of what has changed; the caller adds the messages around them. A joined message
+ * is written anew, and the caller removes its fields. False: memory is refused. */
+bool ottl_record_finish(struct ottl_record *record, struct ottl_edits *edits);
+
+uint32_t ottl_key_hash(struct slice key);
+/* The slot, or -1. */
+int32_t ottl_keys_find(const struct ottl_keys *keys, struct slice key);

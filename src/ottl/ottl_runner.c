@@ -1,0 +1,540 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walks a batch from Resources to records, runs what the plan has for each context, and notes what
+ * changes. Runs on the lane, or on its helper. */
+#include "src/ottl/ottl_runner.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/otlp/rope.h"
+
+/* Resource…: 1 resource, 2 scope_…, 3 schema_url; Scope…: 1 scope, 2 items, 3 schema_url. */
+enum { HEAD = 1, CHILDREN = 2, SCHEMA_URL = 3, REQUEST = 1 };
+
+enum decision { KEEP, DROP, ABORT };
+
+/* A message in a batch: where it is, and what had been noted before it. */
+struct place {
+    uint64_t header_at;
+    uint64_t content_at;
+    uint64_t content_bytes;
+    uint32_t number;
+    size_t edits;
+    size_t messages;
+};
+
+void ottl_runner_init(struct ottl_runner *runner, const struct ottl_plan *plan,
+                      struct budget *budget)
+{
+    assert(plan->is_finished);
+    static const enum ottl_context items[SIGNAL_KINDS] = {[TRACES] = OTTL_SPAN,
+                                                          [METRICS] = OTTL_METRIC,
+                                                          [LOGS] = OTTL_LOG,
+                                                          [PROFILES] = OTTL_PROFILE};
+    *runner = (struct ottl_runner){.plan = plan, .budget = budget, .item = items[plan->signal]};
+    ottl_edits_init(&runner->edits, budget);
+    runner->run.remembered = mem_zalloc((plan->memos + 1) * sizeof(*runner->run.remembered));
+    unsigned innermost = 0;
+    for (unsigned i = 0; i < OTTL_CONTEXTS; i++) {
+        const struct ottl_context_type *type = ottl_context_type((enum ottl_context)i);
+        if (type == NULL)
+            continue;
+        ottl_record_init(&runner->records[i], type, &plan->keys[i], budget);
+        runner->run.records[i] = &runner->records[i];
+        if ((plan->contexts & OTTL_CONTEXT_BIT(i)) != 0)
+            innermost = i;
+    }
+    /* What inner records put into outer ones must outlive them. */
+    for (unsigned i = 0; i < innermost; i++)
+        runner->records[i].memory.copies_text = true;
+}
+
+void ottl_runner_fini(struct ottl_runner *runner)
+{
+    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
+        ottl_record_fini(&runner->records[i]);
+    ottl_edits_fini(&runner->edits);
+    mem_free(runner->run.remembered);
+}
+
+static enum decision fail(struct ottl_runner *runner, const struct ottl_sequence *sequence,
+                          const char *text, const char *what)
+{
+    struct ottl_run *run = &runner->run;
+    char whole[OTTL_ERROR_BYTES_MAX];
+    if (!run->is_out_of_memory && sequence->error_mode != OTTL_PROPAGATE) {
+        if (sequence->error_mode == OTTL_IGNORE && runner->on_failure != NULL)
+            runner->on_failure(runner->arg, text, run->error);
+        return KEEP;
+    }
+    snprintf(whole, sizeof(whole), "failed to %s: %.200s, %.250s", what, text, run->error);
+    memcpy(run->error, whole, sizeof(whole));
+    runner->is_aborted = true;
+    return ABORT;
+}
+
+/* Whether any condition holds. Those that fail are passed over. */
+static enum decision evaluate_conditions(struct ottl_runner *runner,
+                                         const struct ottl_sequence *sequence, bool *ret)
+{
+    *ret = false;
+    for (size_t i = 0; i < sequence->conditions_count; i++) {
+        const struct ottl_condition *condition = &sequence->conditions[i];
+        int result = condition->test->test(condition->test, &runner->run);
+        if (result == OTTL_FAILED &&
+            fail(runner, sequence, condition->text, "eval condition") == ABORT)
+            return ABORT;
+        if (result != OTTL_TRUE)
+            continue;
+        *ret = true;
+        return KEEP;
+    }
+    return KEEP;
+}
+
+static enum decision run_statements(struct ottl_runner *runner,
+                                    const struct ottl_sequence *sequence)
+{
+    struct ottl_run *run = &runner->run;
+    for (size_t i = 0; i < sequence->statements_count; i++) {
+        const struct ottl_compiled_statement *statement = &sequence->statements[i];
+        struct ottl_value ignored;
+        int result =
+            statement->where != NULL ? statement->where->test(statement->where, run) : OTTL_TRUE;
+        if (result == OTTL_TRUE && !ottl_invoke(&statement->editor, run, &ignored))
+            result = OTTL_FAILED;
+        if (result == OTTL_FAILED &&
+            fail(runner, sequence, statement->text, "execute statement") == ABORT)
+            return ABORT;
+    }
+    return KEEP;
+}
+
+static enum decision run_context(struct ottl_runner *runner, enum ottl_context context)
+{
+    struct ottl_run *run = &runner->run;
+    run->memory = &runner->records[context].memory;
+    for (const struct ottl_sequence *sequence = runner->plan->sequences[context]; sequence != NULL;
+         sequence = sequence->next) {
+        bool holds;
+        run->cache = NULL;
+        enum decision decision = evaluate_conditions(runner, sequence, &holds);
+        if (decision != KEEP)
+            return decision;
+        if (sequence->statements_count == 0 && holds)
+            return DROP;
+        if (sequence->statements_count > 0 && (holds || sequence->conditions_count == 0) &&
+            run_statements(runner, sequence) == ABORT)
+            return ABORT;
+    }
+    return KEEP;
+}
+
+static enum decision abort_without_memory(struct ottl_runner *runner)
+{
+    ottl_run_no_memory(&runner->run);
+    runner->is_aborted = true;
+    return ABORT;
+}
+
+static bool has_context(const struct ottl_runner *runner, unsigned contexts)
+{
+    return (runner->plan->contexts & contexts) != 0;
+}
+
+static bool reads(const struct ottl_runner *runner, enum ottl_context context)
+{
+    return ((runner->plan->used | runner->plan->contexts) & OTTL_CONTEXT_BIT(context)) != 0;
+}
+
+static struct place place_of(const struct ottl_runner *runner, const struct rope_field *field)
+{
+    return (struct place){.header_at = field->begin.at,
+                          .content_at = field->content.at,
+                          .content_bytes = field->content_bytes,
+                          .number = field->number,
+                          .edits = runner->edits.count,
+                          .messages = runner->edits.messages_count};
+}
+
+static void begin_message(struct ottl_runner *runner, const struct place *place)
+{
+    ottl_edits_add_message(&runner->edits, place->header_at, place->content_at,
+                           place->content_bytes, place->number);
+}
+
+/* Takes the message back if nothing has changed in it. */
+static enum decision end_message(struct ottl_runner *runner, const struct place *place)
+{
+    if (runner->edits.has_failed)
+        return abort_without_memory(runner);
+    if (runner->edits.count == place->edits)
+        ottl_edits_cut(&runner->edits, place->edits, place->messages);
+    return KEEP;
+}
+
+static enum decision remove_message(struct ottl_runner *runner, const struct place *place)
+{
+    ottl_edits_cut(&runner->edits, place->edits, place->messages);
+    ottl_edits_remove(&runner->edits, place->header_at,
+                      place->content_at + place->content_bytes - place->header_at);
+    return runner->edits.has_failed ? abort_without_memory(runner) : DROP;
+}
+
+/* The content of a field, in one piece: copied into the record's memory if it lies in several
+ * parts. */
+static bool borrow_field(struct ottl_record *record, const struct rope_field *field)
+{
+    size_t bytes = (size_t)field->content_bytes;
+    struct slice content = rope_contiguous(&field->content, bytes);
+    if (content.size < bytes) {
+        uint8_t *room = ottl_memory_room(&record->memory, bytes);
+        if (room == NULL)
+            return false;
+        rope_copy(field->content, bytes, room);
+        content = slice_of(room, bytes);
+    }
+    ottl_record_borrow(record, content, field->content.at);
+    return true;
+}
+
+/* Joins the contents of a Resource or scope that came in several fields, which are one message. */
+static bool join_heads(struct ottl_record *record, struct rope rope, uint64_t end, size_t bytes)
+{
+    struct rope_field field;
+    uint8_t *room = ottl_memory_room(&record->memory, bytes);
+    size_t used = 0;
+    if (room == NULL)
+        return false;
+    while (rope_read_field(&rope, end, &field)) {
+        if (field.number != HEAD)
+            continue;
+        rope_copy(field.content, field.content_bytes, room + used);
+        used += (size_t)field.content_bytes;
+    }
+    assert(used == bytes);
+    ottl_record_borrow(record, slice_of(room, used), 0);
+    record->is_joined = true;
+    return true;
+}
+
+/* Opens the record of a Resource or scope: finds it, and the schema URL, in the message around. */
+static bool open_head(struct ottl_record *record, const struct rope_field *holder)
+{
+    struct rope rope = holder->content;
+    const uint64_t end = holder->content.at + holder->content_bytes;
+    struct rope_field field;
+    struct rope_field head = {.number = 0};
+    unsigned heads = 0;
+    size_t bytes = 0;
+    ottl_record_open(record);
+    record->number = HEAD;
+    record->holder_at = holder->content.at;
+    while (rope_read_field(&rope, end, &field)) {
+        if (field.number == HEAD) {
+            head = field;
+            heads++;
+            bytes += (size_t)field.content_bytes;
+        } else if (field.number == SCHEMA_URL) {
+            struct slice url = rope_contiguous(&field.content, field.content_bytes);
+            if (url.size < field.content_bytes) {
+                uint8_t *room = ottl_memory_room(&record->memory, (size_t)field.content_bytes);
+                if (room == NULL)
+                    return false;
+                rope_copy(field.content, field.content_bytes, room);
+                url = slice_of(room, (size_t)field.content_bytes);
+            }
+            /* Only the size of `whole` counts: its place is schema_at. */
+            record->fields[OTTL_SCHEMA_URL] = (struct ottl_field){
+                .whole = slice_of(url.data, (size_t)field.size), .bytes = url, .wire = WIRE_BYTES};
+            record->schema_at = field.begin.at;
+            record->present |= 1u << OTTL_SCHEMA_URL;
+        }
+    }
+    if (heads > 1)
+        return join_heads(record, holder->content, end, bytes);
+    return heads == 0 || borrow_field(record, &head);
+}
+
+/* Notes what has become of a Resource or scope. */
+static enum decision finish_head(struct ottl_runner *runner, struct ottl_record *record,
+                                 const struct rope_field *holder)
+{
+    struct rope rope = holder->content;
+    const uint64_t end = holder->content.at + holder->content_bytes;
+    struct rope_field field;
+    if (!ottl_record_has_changed(record))
+        return KEEP;
+    bool is_rewritten = ottl_record_is_rewritten(record);
+    while (record->exists && is_rewritten && rope_read_field(&rope, end, &field)) {
+        if (field.number != HEAD)
+            continue;
+        if (record->is_joined)
+            ottl_edits_remove(&runner->edits, field.begin.at, field.size);
+        else
+            ottl_edits_add_message(&runner->edits, field.begin.at, field.content.at,
+                                   field.content_bytes, HEAD);
+    }
+    return ottl_record_finish(record, &runner->edits) ? KEEP : abort_without_memory(runner);
+}
+
+/* Items of a Scope… message, or of a Resource… message. */
+static uint64_t count_items(const struct rope_field *holder, unsigned levels)
+{
+    struct rope rope = holder->content;
+    struct rope_field field;
+    uint64_t items = 0;
+    while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field))
+        if (field.number == CHILDREN)
+            items += levels > 1 ? count_items(&field, levels - 1) : 1;
+    return items;
+}
+
+/* The events of a span. */
+static enum decision walk_events(struct ottl_runner *runner, struct ottl_record *span)
+{
+    enum { EVENTS = 11 };
+    struct ottl_record *event = &runner->records[OTTL_SPAN_EVENT];
+    struct wire_reader reader = wire_reader_of(span->bytes);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != EVENTS)
+            continue;
+        uint64_t at = span->at + (uint64_t)(field.bytes.data - span->bytes.data);
+        struct place place = {.header_at = at - (field.whole.size - field.bytes.size),
+                              .content_at = at,
+                              .content_bytes = field.bytes.size,
+                              .number = EVENTS,
+                              .edits = runner->edits.count,
+                              .messages = runner->edits.messages_count};
+        ottl_record_open(event);
+        ottl_record_borrow(event, field.bytes, at);
+        enum decision decision = run_context(runner, OTTL_SPAN_EVENT);
+        if (decision == DROP)
+            decision = remove_message(runner, &place);
+        else if (decision == KEEP && ottl_record_has_changed(event)) {
+            begin_message(runner, &place);
+            if (!ottl_record_finish(event, &runner->edits))
+                return abort_without_memory(runner);
+        }
+        if (decision == ABORT)
+            return ABORT;
+    }
+    return KEEP;
+}
+
+/* The item whose record is open. */
+static enum decision run_item(struct ottl_runner *runner, const struct place *place)
+{
+    struct ottl_record *record = &runner->records[runner->item];
+    if (has_context(runner, OTTL_CONTEXT_BIT(runner->item))) {
+        enum decision decision = run_context(runner, runner->item);
+        if (decision != KEEP)
+            return decision;
+    }
+    bool has_events = has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT));
+    if (!has_events && !ottl_record_has_changed(record))
+        return KEEP;
+    begin_message(runner, place);
+    if (has_events && walk_events(runner, record) == ABORT)
+        return ABORT;
+    if (ottl_record_has_changed(record) && !ottl_record_finish(record, &runner->edits))
+        return abort_without_memory(runner);
+    return end_message(runner, place);
+}
+
+/* Dropped items that follow one another are one edit. */
+struct gap {
+    uint64_t at;
+    uint64_t bytes;
+};
+
+static void close_gap(struct ottl_runner *runner, struct gap *gap)
+{
+    if (gap->bytes > 0)
+        ottl_edits_remove(&runner->edits, gap->at, gap->bytes);
+    gap->bytes = 0;
+}
+
+/* Runs one item; counts those that stay. */
+static enum decision walk_item(struct ottl_runner *runner, const struct place *place,
+                               struct gap *gap, uint64_t *kept)
+{
+    enum decision decision = run_item(runner, place);
+    if (decision == DROP) {
+        uint64_t bytes = place->content_at + place->content_bytes - place->header_at;
+        if (gap->bytes == 0 || gap->at + gap->bytes != place->header_at) {
+            close_gap(runner, gap);
+            gap->at = place->header_at;
+        }
+        gap->bytes += bytes;
+        runner->dropped++;
+        return KEEP;
+    }
+    ++*kept;
+    return decision;
+}
+
+/* The items of a Scope… message that lies in one part, the usual one. */
+static enum decision walk_contiguous(struct ottl_runner *runner, struct slice content, uint64_t at,
+                                     struct gap *gap, uint64_t *kept)
+{
+    struct ottl_record *record = &runner->records[runner->item];
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != CHILDREN)
+            continue;
+        uint64_t content_at = at + (uint64_t)(field.bytes.data - content.data);
+        const struct place place = {.header_at = content_at - (field.whole.size - field.bytes.size),
+                                    .content_at = content_at,
+                                    .content_bytes = field.bytes.size,
+                                    .number = CHILDREN,
+                                    .edits = runner->edits.count,
+                                    .messages = runner->edits.messages_count};
+        if (gap->bytes > 0 && gap->at + gap->bytes != place.header_at)
+            close_gap(runner, gap);
+        ottl_record_open(record);
+        ottl_record_borrow(record, field.bytes, content_at);
+        if (walk_item(runner, &place, gap, kept) == ABORT)
+            return ABORT;
+    }
+    close_gap(runner, gap);
+    return KEEP;
+}
+
+static enum decision walk_items(struct ottl_runner *runner, const struct rope_field *holder,
+                                uint64_t *kept)
+{
+    struct gap gap = {.bytes = 0};
+    struct slice content = rope_contiguous(&holder->content, holder->content_bytes);
+    if (content.size == holder->content_bytes)
+        return walk_contiguous(runner, content, holder->content.at, &gap, kept);
+    struct rope rope = holder->content;
+    struct rope_field field;
+    while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field)) {
+        if (field.number != CHILDREN)
+            continue;
+        struct ottl_record *record = &runner->records[runner->item];
+        ottl_record_open(record);
+        if (!borrow_field(record, &field))
+            return abort_without_memory(runner);
+        if (gap.bytes > 0 && gap.at + gap.bytes != field.begin.at)
+            close_gap(runner, &gap);
+        const struct place place = place_of(runner, &field);
+        if (walk_item(runner, &place, &gap, kept) == ABORT)
+            return ABORT;
+    }
+    close_gap(runner, &gap);
+    return KEEP;
+}
+
+static enum decision walk_scope(struct ottl_runner *runner, const struct rope_field *holder)
+{
+    const unsigned inner = ~(OTTL_CONTEXT_BIT(OTTL_RESOURCE) | OTTL_CONTEXT_BIT(OTTL_SCOPE));
+    struct ottl_record *scope = &runner->records[OTTL_SCOPE];
+    const struct place place = place_of(runner, holder);
+    const uint64_t dropped = runner->dropped;
+    uint64_t kept = 0;
+    begin_message(runner, &place);
+    if (reads(runner, OTTL_SCOPE) && !open_head(scope, holder))
+        return abort_without_memory(runner);
+    if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_SCOPE))) {
+        enum decision decision = run_context(runner, OTTL_SCOPE);
+        if (decision == DROP)
+            runner->dropped += count_items(holder, 1);
+        if (decision != KEEP)
+            return decision == DROP ? remove_message(runner, &place) : decision;
+    }
+    if (has_context(runner, inner)) {
+        if (walk_items(runner, holder, &kept) == ABORT)
+            return ABORT;
+        if (kept == 0 && (runner->prunes || runner->dropped > dropped))
+            return remove_message(runner, &place);
+    } else if (runner->prunes && count_items(holder, 1) == 0) {
+        return remove_message(runner, &place);
+    }
+    if (reads(runner, OTTL_SCOPE) && finish_head(runner, scope, holder) == ABORT)
+        return ABORT;
+    return end_message(runner, &place);
+}
+
+static enum decision walk_resource(struct ottl_runner *runner, const struct rope_field *holder)
+{
+    const unsigned inner = ~OTTL_CONTEXT_BIT(OTTL_RESOURCE);
+    struct ottl_record *resource = &runner->records[OTTL_RESOURCE];
+    struct rope rope = holder->content;
+    struct rope_field field;
+    const struct place place = place_of(runner, holder);
+    bool has_scopes = false;
+    begin_message(runner, &place);
+    if (reads(runner, OTTL_RESOURCE) && !open_head(resource, holder))
+        return abort_without_memory(runner);
+    if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_RESOURCE))) {
+        enum decision decision = run_context(runner, OTTL_RESOURCE);
+        if (decision == DROP)
+            runner->dropped += count_items(holder, 2);
+        if (decision != KEEP)
+            return decision == DROP ? remove_message(runner, &place) : decision;
+    }
+    while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field)) {
+        if (field.number != CHILDREN)
+            continue;
+        enum decision decision = has_context(runner, inner) ? walk_scope(runner, &field) : KEEP;
+        if (decision == ABORT)
+            return ABORT;
+        has_scopes = has_scopes || decision == KEEP;
+    }
+    if (!has_scopes && runner->prunes)
+        return remove_message(runner, &place);
+    if (reads(runner, OTTL_RESOURCE) && finish_head(runner, resource, holder) == ABORT)
+        return ABORT;
+    return end_message(runner, &place);
+}
+
+static struct ottl_result aborted(const struct ottl_runner *runner)
+{
+    return (struct ottl_result){.verdict =
+                                    runner->run.is_out_of_memory ? OTTL_NO_MEMORY : OTTL_REFUSED,
+                                .error = runner->run.error};
+}
+
+struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *batch)
+{
+    struct rope rope = rope_of(batch);
+    struct rope_field field;
+    bool has_resources = false;
+    assert(batch->signal == runner->plan->signal);
+    ottl_edits_clear(&runner->edits);
+    runner->run.client = batch->client;
+    runner->run.is_out_of_memory = false;
+    runner->is_aborted = false;
+    runner->dropped = 0;
+    while (rope_read_field(&rope, batch->bytes, &field)) {
+        if (field.number != REQUEST)
+            continue;
+        enum decision decision = walk_resource(runner, &field);
+        if (decision == ABORT)
+            return aborted(runner);
+        has_resources = has_resources || decision == KEEP;
+    }
+    struct ottl_result result = {.verdict = OTTL_PASSED, .dropped = runner->dropped};
+    if (!has_resources && runner->prunes) {
+        result.verdict = OTTL_EMPTIED;
+        return result;
+    }
+    if (runner->edits.count == 0) {
+        result.batch = batch_ref(batch);
+        return result;
+    }
+    result.batch = ottl_edits_apply(&runner->edits, batch);
+    if (result.batch == NULL) {
+        abort_without_memory(runner);
+        return aborted(runner);
+    }
+    assert(runner->dropped <= batch->items);
+    result.batch->items = batch->items - runner->dropped;
+    return result;
+}
