@@ -66,7 +66,9 @@ static void visit_function(struct inference *inference, struct slice name)
 {
     const struct ottl_function *function = ottl_function_find(name);
     unsigned capable = 0;
-    for (unsigned i = 0; function != NULL && i < OTTL_CONTEXTS; i++)
+    if (function == NULL)
+        return; /* compiling finds the mistake */
+    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
         if (ottl_plan_has_function(inference->plan, (enum ottl_context)i, function))
             capable |= OTTL_CONTEXT_BIT(i);
     require(inference, capable, name);
@@ -82,7 +84,8 @@ static void visit_enum(struct inference *inference, struct slice name)
             if (slice_equal_text(name, row->name))
                 capable |= OTTL_CONTEXT_BIT(i);
     }
-    require(inference, capable, name);
+    if (capable != 0)
+        require(inference, capable, name);
 }
 
 static void visit(struct inference *inference, const struct ottl_tree *tree)

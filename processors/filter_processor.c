@@ -1,0 +1,377 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* filter: drops spans, events, log records, scopes and resources for which an OTTL condition holds
+ * (contrib 0.155, processor/filterprocessor). Conditions are given by context below traces: and
+ * logs:, or as a list, trace_conditions: and log_conditions:. */
+#include <assert.h>
+#include <strings.h>
+
+#include "processors/shared/statement_stage.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/config/field.h"
+
+/* The conditions of one signal below its own key, by context. */
+struct filter_traces_config {
+    struct config_texts resource;
+    struct config_texts span;
+    struct config_texts spanevent;
+};
+
+struct filter_logs_config {
+    struct config_texts resource;
+    struct config_texts log_record;
+    const struct config_value *include;
+    const struct config_value *exclude;
+};
+
+struct filter_config {
+    const char *error_mode;
+    struct filter_traces_config traces;
+    struct filter_logs_config logs;
+    const struct config_value *metrics;
+    const struct config_value *profiles;
+    const struct config_value *spans;
+    const struct config_value *trace_conditions;
+    const struct config_value *log_conditions;
+    const struct config_value *metric_conditions;
+    const struct config_value *profile_conditions;
+};
+
+static const struct config_field filter_traces_fields[] = {
+    CONFIG_TEXTS(struct filter_traces_config, resource, "resource", NULL,
+                 "Conditions on resources, paths without prefix. Any that holds drops the "
+                 "resource with all its spans."),
+    CONFIG_TEXTS(struct filter_traces_config, span, "span", NULL,
+                 "Conditions on spans: any that holds drops the span."),
+    CONFIG_TEXTS(struct filter_traces_config, spanevent, "spanevent", NULL,
+                 "Conditions on events of spans: any that holds drops the event."),
+    CONFIG_END,
+};
+
+static const struct config_field filter_logs_fields[] = {
+    CONFIG_TEXTS(struct filter_logs_config, resource, "resource", NULL,
+                 "Conditions on resources, paths without prefix. Any that holds drops the "
+                 "resource with all its records."),
+    CONFIG_TEXTS(struct filter_logs_config, log_record, "log_record", NULL,
+                 "Conditions on log records: any that holds drops the record."),
+    CONFIG_VALUE(struct filter_logs_config, include, "include",
+                 "Not supported, deprecated in the Go collector: use log_conditions."),
+    CONFIG_VALUE(struct filter_logs_config, exclude, "exclude",
+                 "Not supported, deprecated in the Go collector: use log_conditions."),
+    CONFIG_END,
+};
+
+static const struct config_field filter_fields[] = {
+    CONFIG_TEXT(struct filter_config, error_mode, "error_mode", "ignore",
+                "What a condition that fails does: ignore (it does not hold; logged), silent (the "
+                "same, not logged), propagate (the request is refused)."),
+    CONFIG_SECTION(struct filter_config, traces, struct filter_traces_config, "traces",
+                   filter_traces_fields, NULL, "Conditions by context, for traces."),
+    CONFIG_SECTION(struct filter_config, logs, struct filter_logs_config, "logs",
+                   filter_logs_fields, NULL, "Conditions by context, for logs."),
+    CONFIG_VALUE(struct filter_config, metrics, "metrics", "Not supported yet."),
+    CONFIG_VALUE(struct filter_config, profiles, "profiles", "Not supported yet."),
+    CONFIG_VALUE(struct filter_config, spans, "spans",
+                 "Not supported, deprecated in the Go collector: use trace_conditions."),
+    CONFIG_VALUE(struct filter_config, trace_conditions, "trace_conditions",
+                 "For traces: conditions whose paths begin with their context "
+                 "(span.attributes[\"a\"] == \"b\"), or groups {context, conditions, error_mode}."),
+    CONFIG_VALUE(struct filter_config, log_conditions, "log_conditions", "The same for logs."),
+    CONFIG_VALUE(struct filter_config, metric_conditions, "metric_conditions",
+                 "Not supported yet."),
+    CONFIG_VALUE(struct filter_config, profile_conditions, "profile_conditions",
+                 "Not supported yet."),
+    CONFIG_END,
+};
+
+enum { FILTER_SIGNALS = SIGNAL_TRACES | SIGNAL_LOGS };
+
+static bool read_error_mode(const char *text, enum ottl_error_mode *ret, struct error *error)
+{
+    static const char *const names[] = {"ignore", "silent", "propagate"};
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        *ret = (enum ottl_error_mode)i;
+        if (strcasecmp(text, names[i]) == 0)
+            return true;
+    }
+    return error_set(error, "unknown error mode \"%s\"; expected ignore, silent or propagate",
+                     text) ||
+           error_at(error, "error_mode");
+}
+
+/* Conditions below traces: or logs:. */
+static bool add_texts(struct ottl_plan *plan, const struct config_texts *texts,
+                      enum ottl_context context, enum ottl_error_mode mode, const char *key,
+                      struct error *error)
+{
+    const struct ottl_group group = {.context = context,
+                                     .paths = OTTL_PATHS_BARE,
+                                     .error_mode = mode,
+                                     .conditions = texts->texts,
+                                     .conditions_count = texts->count};
+    return texts->texts == NULL || ottl_plan_add(plan, &group, true, error) || error_at(error, key);
+}
+
+static bool expect_text(const struct config_value *value, const char *what, struct error *error)
+{
+    return value->type == CONFIG_VALUE_TEXT ||
+           error_set(error, "found something else; expected %s, a string", what);
+}
+
+/* A condition of which the paths say the context. */
+static bool add_condition(struct ottl_plan *plan, const struct config_value *value,
+                          enum ottl_error_mode mode, struct error *error)
+{
+    if (!expect_text(value, "a condition", error))
+        return false;
+    const struct ottl_group group = {.context = OTTL_CONTEXTS,
+                                     .paths = OTTL_PATHS_FULL,
+                                     .error_mode = mode,
+                                     .conditions = &value->text,
+                                     .conditions_count = 1};
+    if (ottl_plan_add(plan, &group, true, error))
+        return true;
+    error->steps_count = 0; /* the list has this one alone */
+    return false;
+}
+
+/* Conditions of a group, or those without one. Each says its own context unless the group does. */
+static bool add_conditions(struct ottl_plan *plan, const struct config_value *list,
+                           enum ottl_context context, enum ottl_error_mode mode,
+                           struct error *error)
+{
+    for (size_t i = 0; i < list->count; i++) {
+        const struct config_value *value = &list->items[i];
+        const struct ottl_group group = {.context = context,
+                                         .paths = OTTL_PATHS_OF_CONTEXT,
+                                         .error_mode = mode,
+                                         .conditions = &value->text,
+                                         .conditions_count = 1};
+        if (context == OTTL_CONTEXTS) {
+            if (!add_condition(plan, value, mode, error))
+                return error_at_index(error, i);
+            continue;
+        }
+        if (!expect_text(value, "a condition", error))
+            return error_at_index(error, i);
+        if (!ottl_plan_add(plan, &group, true, error)) {
+            error->steps_count = 0;
+            return error_at_index(error, i);
+        }
+    }
+    return true;
+}
+
+static bool read_context(const struct ottl_plan *plan, const struct config_value *value,
+                         enum ottl_context *ret, struct error *error)
+{
+    char lower[32] = "";
+    if (!expect_text(value, "a context", error))
+        return error_at(error, "context");
+    if (value->text[0] == '\0')
+        return true;
+    for (size_t i = 0; i + 1 < sizeof(lower) && value->text[i] != '\0'; i++)
+        lower[i] = (char)(value->text[i] | (value->text[i] >= 'A' && value->text[i] <= 'Z') << 5);
+    *ret = ottl_context_find(slice_of_text(lower));
+    if (*ret == OTTL_CONTEXTS || (ottl_contexts_of(plan->signal) & OTTL_CONTEXT_BIT(*ret)) == 0 ||
+        strcmp(lower, "instrumentation_scope") == 0)
+        return error_set(error, "unknown context \"%s\" for %s", value->text,
+                         signal_name(plan->signal)) ||
+               error_at(error, "context");
+    return true;
+}
+
+/* {context, conditions, error_mode} */
+static bool add_group(struct ottl_plan *plan, const struct config_value *map,
+                      enum ottl_error_mode mode, struct error *error)
+{
+    enum ottl_context context = OTTL_CONTEXTS;
+    const struct config_value *conditions = NULL;
+    for (size_t i = 0; i < map->count; i++) {
+        const struct config_value *value = &map->items[i];
+        if (value->type == CONFIG_VALUE_NULL)
+            continue;
+        if (strcmp(map->keys[i], "context") == 0) {
+            if (!read_context(plan, value, &context, error))
+                return false;
+        } else if (strcmp(map->keys[i], "error_mode") == 0) {
+            if (!expect_text(value, "an error mode", error) ||
+                (value->text[0] != '\0' && !read_error_mode(value->text, &mode, error)))
+                return error->steps_count > 0 ? false : error_at(error, "error_mode");
+        } else if (strcmp(map->keys[i], "conditions") == 0) {
+            conditions = value;
+        } else {
+            return error_set(error,
+                             "unknown key \"%s\"; expected context, conditions or error_mode",
+                             map->keys[i]);
+        }
+    }
+    if (conditions == NULL)
+        return true;
+    if (conditions->type != CONFIG_VALUE_LIST)
+        return error_set(error, "expected a list of conditions") || error_at(error, "conditions");
+    return add_conditions(plan, conditions, context, mode, error) || error_at(error, "conditions");
+}
+
+/* trace_conditions and the like: conditions, or groups, not both. */
+static bool add_list(struct ottl_plan *plan, const struct config_value *list,
+                     enum ottl_error_mode mode, struct error *error)
+{
+    if (list->type != CONFIG_VALUE_LIST)
+        return error_set(error, "expected a list of conditions, or of {context, conditions}");
+    for (size_t i = 0; i < list->count; i++) {
+        const struct config_value *value = &list->items[i];
+        if (value->type == CONFIG_VALUE_NULL)
+            return error_set(error, "condition cannot be empty") || error_at_index(error, i);
+        if ((value->type == CONFIG_VALUE_MAP) != (list->items[0].type == CONFIG_VALUE_MAP))
+            return error_set(error, "conditions and groups {context, conditions} cannot be mixed "
+                                    "in one list") ||
+                   error_at_index(error, i);
+        bool is_fine = value->type == CONFIG_VALUE_MAP ? add_group(plan, value, mode, error)
+                                                       : add_condition(plan, value, mode, error);
+        if (!is_fine)
+            return error_at_index(error, i);
+    }
+    return true;
+}
+
+static bool add_traces(struct ottl_plan *plan, const struct filter_config *config,
+                       enum ottl_error_mode mode, struct error *error)
+{
+    const struct filter_traces_config *traces = &config->traces;
+    if (config->trace_conditions != NULL && config->trace_conditions->type != CONFIG_VALUE_NULL) {
+        if (traces->resource.texts != NULL || traces->span.texts != NULL ||
+            traces->spanevent.texts != NULL)
+            return error_set(error, "cannot be used together with traces: resource, span or "
+                                    "spanevent; move those conditions here") ||
+                   error_at(error, "trace_conditions");
+        return add_list(plan, config->trace_conditions, mode, error) ||
+               error_at(error, "trace_conditions");
+    }
+    return (add_texts(plan, &traces->resource, OTTL_RESOURCE, mode, "resource", error) &&
+            add_texts(plan, &traces->span, OTTL_SPAN, mode, "span", error) &&
+            add_texts(plan, &traces->spanevent, OTTL_SPAN_EVENT, mode, "spanevent", error)) ||
+           error_at(error, "traces");
+}
+
+static bool add_logs(struct ottl_plan *plan, const struct filter_config *config,
+                     enum ottl_error_mode mode, struct error *error)
+{
+    const struct filter_logs_config *logs = &config->logs;
+    if (config->log_conditions != NULL && config->log_conditions->type != CONFIG_VALUE_NULL) {
+        if (logs->resource.texts != NULL || logs->log_record.texts != NULL)
+            return error_set(error, "cannot be used together with logs: resource or log_record; "
+                                    "move those conditions here") ||
+                   error_at(error, "log_conditions");
+        return add_list(plan, config->log_conditions, mode, error) ||
+               error_at(error, "log_conditions");
+    }
+    return (add_texts(plan, &logs->resource, OTTL_RESOURCE, mode, "resource", error) &&
+            add_texts(plan, &logs->log_record, OTTL_LOG, mode, "log_record", error)) ||
+           error_at(error, "logs");
+}
+
+static bool is_given(const struct config_value *value)
+{
+    return value != NULL && value->type != CONFIG_VALUE_NULL;
+}
+
+/* The plan of a signal, finished; NULL: error has the mistake. */
+static struct ottl_plan *make_plan(const struct filter_config *config, enum signal_kind signal,
+                                   struct error *error)
+{
+    enum ottl_error_mode mode;
+    struct ottl_plan *plan = ottl_plan_create(signal, OTTL_FOR_FILTER);
+    if (!read_error_mode(config->error_mode, &mode, error) ||
+        !(signal == TRACES ? add_traces(plan, config, mode, error)
+                           : add_logs(plan, config, mode, error))) {
+        ottl_plan_destroy(plan);
+        return NULL;
+    }
+    ottl_plan_finish(plan);
+    return plan;
+}
+
+static bool refuse_unsupported(const struct filter_config *config, struct error *error)
+{
+    const struct {
+        const struct config_value *value;
+        const char *key;
+        const char *advice;
+    } keys[] = {
+        {config->spans, "spans", "write its rules as trace_conditions"},
+        {config->metrics, "metrics", "filter metrics elsewhere"},
+        {config->metric_conditions, "metric_conditions", "filter metrics elsewhere"},
+        {config->profiles, "profiles", "use profile_limits, or filter profiles elsewhere"},
+        {config->profile_conditions, "profile_conditions",
+         "use profile_limits, or filter profiles elsewhere"},
+    };
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (is_given(keys[i].value)) {
+            error_set(error, "not supported here; %s", keys[i].advice);
+            error_unsupported(error);
+            return error_at(error, keys[i].key);
+        }
+    if (!is_given(config->logs.include) && !is_given(config->logs.exclude))
+        return true;
+    error_set(error, "not supported here; write its rules as log_conditions");
+    error_unsupported(error);
+    error_at(error, is_given(config->logs.include) ? "include" : "exclude");
+    return error_at(error, "logs");
+}
+
+static bool filter_check(const void *section, struct error *error)
+{
+    const struct filter_config *config = section;
+    static const enum signal_kind signals[] = {TRACES, LOGS};
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        struct ottl_plan *plan = make_plan(config, signals[i], error);
+        if (plan == NULL)
+            return false;
+        ottl_plan_destroy(plan);
+    }
+    return refuse_unsupported(config, error);
+}
+
+extern const struct component_factory filter_processor_factory;
+
+static bool filter_create(struct component *component, struct error *error)
+{
+    assert(component->factory == &filter_processor_factory);
+    struct ottl_plan *plan = make_plan(component->config, component->signal, error);
+    if (plan == NULL)
+        return false;
+    statement_stage_init((struct statement_stage *)component, plan, plan->contexts != 0,
+                         "failed to eval condition");
+    return true;
+}
+
+static const struct counter_row filter_rows[] = {
+    STATEMENT_STAGE_COUNTERS(FILTER_SIGNALS),
+    {.name = "otelcol_processor_filter_spans_filtered",
+     .help = "Number of spans dropped by the filter processor",
+     .type = COUNTER_SUM,
+     .offset = offsetof(struct statement_stage_counters, filtered[TRACES])},
+    {.name = "otelcol_processor_filter_logs_filtered",
+     .help = "Number of logs dropped by the filter processor",
+     .type = COUNTER_SUM,
+     .offset = offsetof(struct statement_stage_counters, filtered[LOGS])},
+    COUNTER_END,
+};
+
+const struct component_factory filter_processor_factory = {
+    .type = "filter",
+    .kind = PROCESSOR,
+    .stability = "alpha",
+    .signals = FILTER_SIGNALS,
+    .instance_size = sizeof(struct statement_stage),
+    .config_size = sizeof(struct filter_config),
+    .fields = filter_fields,
+    .counters_size = sizeof(struct statement_stage_counters),
+    .counters = filter_rows,
+    .check = filter_check,
+    .create = filter_create,
+    .consume = statement_stage_consume,
+    .stop = statement_stage_stop,
+    .destroy = statement_stage_destroy,
+};
