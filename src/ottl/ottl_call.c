@@ -8,6 +8,7 @@
 #include "src/base/clock.h"
 #include "src/base/hex.h"
 #include "src/otlp/json/value_string.h"
+#include "src/otlp/wire.h"
 #include "src/ottl/ottl_node.h"
 #include "src/ottl/ottl_time.h"
 
@@ -149,22 +150,56 @@ static bool keep_text(struct ottl_call *call, const void *text, size_t size, str
     return true;
 }
 
-/* Maps and lists as JSON: encoded again, since the writer reads the wire. */
+/* Maps and lists as JSON: as the one attribute, without a name, of a message, since that is what
+ * the writer takes. */
 static bool container_text(struct ottl_call *call, const struct ottl_value *value,
                            struct slice *ret)
 {
+    enum { ATTRIBUTES = 1, VALUE = 2, BEFORE = 4, AROUND = 5 }; /* {"":…} */
     size_t size = ottl_value_encoded_size(value);
-    uint8_t *room = ottl_alloc(call, size);
+    size_t content = wire_field_size(VALUE, size);
+    size_t whole = wire_field_size(ATTRIBUTES, content);
+    uint8_t *room = ottl_alloc(call, whole);
     if (room == NULL)
         return false;
-    ottl_value_encode(value, room);
+    struct wire_writer writer = wire_writer_of(room, whole);
+    wire_write_header(&writer, ATTRIBUTES, content);
+    wire_write_header(&writer, VALUE, size);
+    ottl_value_encode(value, writer.at);
     struct arena arena;
     struct slice text;
     arena_init(&arena, TEXT_BYTES_MAX);
-    bool is_done = value_to_string(&arena, slice_of(room, size), &text) &&
-                   keep_text(call, text.data, text.size, ret);
+    bool is_done = attributes_to_json(&arena, slice_of(room, whole), ATTRIBUTES, &text) &&
+                   keep_text(call, text.data + BEFORE, text.size - AROUND, ret);
     arena_clear(&arena);
     return is_done || ottl_no_memory(call);
+}
+
+/* As goccy/go-json writes it: an exponent has two digits. */
+static size_t double_text(double real, char text[DOUBLE_STRING_BYTES_MAX])
+{
+    size_t size = double_to_string(real, text);
+    if (size > 3 && text[size - 3] == 'e') {
+        text[size] = text[size - 1];
+        text[size - 1] = '0';
+        size++;
+    }
+    return size;
+}
+
+/* Ids as the arrays of bytes that they are in Go. */
+static bool id_text(struct ottl_call *call, const struct ottl_value *value, struct slice *ret)
+{
+    enum { DIGITS_MAX = 4 };
+    char *room = ottl_alloc(call, (size_t)value->size * DIGITS_MAX + 2);
+    size_t used = 0;
+    if (room == NULL)
+        return false;
+    for (uint32_t i = 0; i < value->size; i++)
+        used += (size_t)sprintf(room + used, "%c%u", i == 0 ? '[' : ',', value->bytes[i]);
+    room[used++] = ']';
+    *ret = slice_of(room, used);
+    return true;
 }
 
 bool ottl_to_string_like(struct ottl_call *call, const struct ottl_value *value, struct slice *ret,
@@ -190,7 +225,7 @@ bool ottl_to_string_like(struct ottl_call *call, const struct ottl_value *value,
                          (size_t)snprintf(text, sizeof(text), "%lld", (long long)value->integer),
                          ret);
     case OTTL_DOUBLE:
-        return keep_text(call, text, double_to_string(value->real, text), ret);
+        return keep_text(call, text, double_text(value->real, text), ret);
     case OTTL_BYTES:
         room = ottl_alloc(call, 2 * (size_t)value->size);
         if (room == NULL)
@@ -200,13 +235,7 @@ bool ottl_to_string_like(struct ottl_call *call, const struct ottl_value *value,
     case OTTL_TRACE_ID:
     case OTTL_SPAN_ID:
     case OTTL_PROFILE_ID:
-        room = ottl_alloc(call, 2 * (size_t)value->size + 2);
-        if (room == NULL)
-            return false;
-        hex_write(value->bytes, value->size, room + 1);
-        room[0] = room[1 + 2 * value->size] = '"';
-        *ret = slice_of(room, 2 * (size_t)value->size + 2);
-        return true;
+        return id_text(call, value, ret);
     case OTTL_TIME:
         return keep_text(call, text, ottl_time_to_json(value, text, sizeof(text)), ret);
     case OTTL_MAP:

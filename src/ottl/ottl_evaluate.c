@@ -228,6 +228,26 @@ static bool storable_list(struct ottl_run *run, const struct ottl_value *value,
     return true;
 }
 
+/* Of the value's type. */
+static bool make_empty(struct ottl_memory *memory, struct ottl_container *parent,
+                       struct ottl_value *value)
+{
+    if (value->type == OTTL_MAP) {
+        struct ottl_map *map = ottl_map_create(memory);
+        if (map == NULL)
+            return false;
+        map->base.parent = parent;
+        *value = ottl_map_value(map);
+        return true;
+    }
+    struct ottl_list *list = ottl_list_create(memory);
+    if (list == NULL)
+        return false;
+    list->base.parent = parent;
+    *value = ottl_list_value(list, OTTL_FORM_PDATA);
+    return true;
+}
+
 bool ottl_assign(struct ottl_run *run, struct ottl_container *owner, struct ottl_value *target,
                  const struct ottl_value *value)
 {
@@ -240,8 +260,19 @@ bool ottl_assign(struct ottl_run *run, struct ottl_container *owner, struct ottl
                              ottl_type_name(value), pdata_name(target));
     if (value->type == OTTL_LIST && !storable_list(run, value, &stored, &fits))
         return false;
-    if (!ottl_value_copy(owner->memory, owner, &stored, target))
+    /* What holds the target is copied without it: Go makes it empty first. */
+    for (const struct ottl_container *outer = owner; outer != NULL; outer = outer->parent)
+        if ((stored.type == OTTL_MAP && outer == &stored.map->base) ||
+            (stored.type == OTTL_LIST && outer == &stored.list->base)) {
+            struct ottl_value empty = stored;
+            if (!make_empty(owner->memory, owner, &empty))
+                return ottl_run_no_memory(run);
+            *target = empty;
+        }
+    struct ottl_value copy;
+    if (!ottl_value_copy(owner->memory, owner, &stored, &copy))
         return ottl_run_no_memory(run);
+    *target = copy;
     ottl_container_touch(owner);
     return fits || ottl_run_fail(run, "unsupported type for set operation in a list");
 }

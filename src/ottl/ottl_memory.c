@@ -67,7 +67,7 @@ void ottl_memory_reset(struct ottl_memory *memory)
 
 void *ottl_memory_grow(struct ottl_memory *memory, size_t bytes)
 {
-    const size_t whole = (bytes + 15) & ~(size_t)15;
+    const size_t whole = (bytes + (bytes == 0) + 15) & ~(size_t)15;
     struct ottl_block *next = memory->current != NULL ? memory->current->next : NULL;
     if (next == NULL || next->bytes < whole) {
         size_t size = memory->current != NULL ? 2 * memory->current->bytes : BLOCK_BYTES_FIRST;

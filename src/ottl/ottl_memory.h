@@ -34,7 +34,7 @@ void *ottl_memory_grow(struct ottl_memory *memory, size_t bytes)
 static inline __attribute__((warn_unused_result)) void *ottl_memory_room(struct ottl_memory *memory,
                                                                          size_t bytes)
 {
-    size_t whole = (bytes + 15) & ~(size_t)15;
+    size_t whole = (bytes + (bytes == 0) + 15) & ~(size_t)15;
     if (whole > (size_t)(memory->end - memory->at) || whole < bytes)
         return ottl_memory_grow(memory, bytes);
     void *room = memory->at;

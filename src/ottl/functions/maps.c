@@ -169,8 +169,14 @@ static bool merge_maps(struct ottl_call *call, struct ottl_value *ret)
         bool is_there = ottl_map_find(target, key) != NULL;
         if (is_there ? strategy == INSERT : strategy == UPDATE)
             continue;
-        if (!ottl_map_read(source, &source->entries[i], &value) ||
-            !ottl_map_put(target, key, &value))
+        if (source == target && strategy == UPDATE)
+            continue;
+        /* Go empties the entry before it copies, which may be the same one. */
+        if (source == target)
+            value = ottl_nil();
+        else if (!ottl_map_read(source, &source->entries[i], &value))
+            return ottl_no_memory(call);
+        if (!ottl_map_put(target, key, &value))
             return ottl_no_memory(call);
     }
     return true;
