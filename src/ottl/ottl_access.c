@@ -134,6 +134,13 @@ bool ottl_set_fixed32(struct ottl_run *run, const struct ottl_path *path,
     return set_number(run, path, WIRE_FIXED32, (uint64_t)value->integer);
 }
 
+bool ottl_set_fixed32_cut(struct ottl_run *run, const struct ottl_path *path,
+                          const struct ottl_value *value)
+{
+    return ottl_expect(run, value, OTTL_INT, "int64") &&
+           set_number(run, path, WIRE_FIXED32, (uint32_t)value->integer);
+}
+
 bool ottl_get_enumeration(struct ottl_run *run, const struct ottl_path *path,
                           struct ottl_value *ret)
 {

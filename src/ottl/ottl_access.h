@@ -20,6 +20,9 @@ OTTL_ACCESSOR(text);
 OTTL_ACCESSOR(uint32);
 /* fixed32, of which set takes what fits. */
 OTTL_ACCESSOR(fixed32);
+/* The same, of which set cuts what does not fit. */
+bool ottl_set_fixed32_cut(struct ottl_run *run, const struct ottl_path *path,
+                          const struct ottl_value *value);
 /* An enumeration: int32. */
 OTTL_ACCESSOR(enumeration);
 /* fixed64 nanoseconds since 1970, as int and as time. */

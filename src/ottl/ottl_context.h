@@ -45,6 +45,7 @@ struct ottl_context_type {
     const struct ottl_path_row *rows; /* ended by a row without a name; "cache" belongs to all */
     const struct ottl_enum *enums;    /* ended by a row without a name; NULL: none */
     uint8_t attributes;               /* the field that repeats KeyValues; 0: none */
+    uint8_t body;                     /* the field that is an AnyValue; 0: none */
 };
 
 /* NULL: not built in. */

@@ -3,6 +3,7 @@
 #include "src/ottl/ottl_context.h"
 
 #include "src/ottl/ottl_access.h"
+#include "src/ottl/ottl_context_logs.h"
 #include "src/ottl/ottl_context_traces.h"
 
 static const char *const names[OTTL_CONTEXTS] = {
@@ -50,6 +51,7 @@ const struct ottl_context_type *ottl_context_type(enum ottl_context context)
     static const struct ottl_context_type *const types[OTTL_CONTEXTS] = {
         [OTTL_RESOURCE] = &resource_type,
         [OTTL_SCOPE] = &scope_type,
+        [OTTL_LOG] = &ottl_log_type,
         [OTTL_SPAN] = &ottl_span_type,
         [OTTL_SPAN_EVENT] = &ottl_span_event_type,
     };

@@ -355,6 +355,15 @@ static bool step_into(struct ottl_run *run, struct ottl_container **owner,
     return ottl_run_fail(run, "type %s does not support string indexing", pdata_name(&value));
 }
 
+bool ottl_assign_at(struct ottl_run *run, struct ottl_container *owner, struct ottl_value *target,
+                    const struct ottl_key *keys, uint32_t count, const struct ottl_value *value)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!step_into(run, &owner, &target, &keys[i]))
+            return false;
+    return ottl_assign(run, owner, target, value);
+}
+
 bool ottl_map_assign(struct ottl_run *run, struct ottl_map *map, const struct ottl_path *path,
                      const struct ottl_value *value)
 {
@@ -364,14 +373,10 @@ bool ottl_map_assign(struct ottl_run *run, struct ottl_map *map, const struct ot
         return false;
     if (entry == NULL && (entry = ottl_map_append(map, key)) == NULL)
         return ottl_run_no_memory(run);
-    struct ottl_container *owner = &map->base;
-    struct ottl_value *target = &entry->value;
-    for (uint32_t i = 1; i < path->keys_count; i++)
-        if (!step_into(run, &owner, &target, &path->keys[i]))
-            return false;
     if (path->keys_count == 1 && value->type != OTTL_NIL)
         entry->is_new = true;
-    return ottl_assign(run, owner, target, value);
+    return ottl_assign_at(run, &map->base, &entry->value, path->keys + 1, path->keys_count - 1,
+                          value);
 }
 
 /* Of converters: a missing key is an error. */

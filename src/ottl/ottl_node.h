@@ -146,6 +146,9 @@ bool ottl_map_select(struct ottl_run *run, struct ottl_map *map, const struct ot
 /* Sets what a path's keys select of a map. */
 bool ottl_map_assign(struct ottl_run *run, struct ottl_map *map, const struct ottl_path *path,
                      const struct ottl_value *value);
+/* Sets what keys select of a value, *target, which is part of `owner`. */
+bool ottl_assign_at(struct ottl_run *run, struct ottl_container *owner, struct ottl_value *target,
+                    const struct ottl_key *keys, uint32_t count, const struct ottl_value *value);
 /* Replaces a value as pcommon.Value takes it; *target is part of `owner`. nil changes nothing. */
 bool ottl_assign(struct ottl_run *run, struct ottl_container *owner, struct ottl_value *target,
                  const struct ottl_value *value);

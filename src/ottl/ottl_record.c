@@ -35,6 +35,8 @@ void ottl_record_open(struct ottl_record *record)
     record->changed = 0;
     record->attributes = (struct ottl_map){.base.memory = &record->memory};
     record->has_attributes = false;
+    record->body = (struct ottl_list){.base.memory = &record->memory};
+    record->has_body = false;
     record->loaded = 0;
     record->attributes_begin = record->attributes_end = 0;
     record->slots = NULL;
@@ -154,6 +156,23 @@ bool ottl_record_load(struct ottl_record *record)
     return true;
 }
 
+bool ottl_record_load_body(struct ottl_record *record)
+{
+    const unsigned field = record->type->body;
+    struct ottl_value value = ottl_bytes_of(OTTL_ENCODED, slice_of(NULL, 0));
+    if (record->has_body)
+        return true;
+    if (!record->is_scanned && !ottl_record_scan(record))
+        return false;
+    if ((record->present >> field & 1) != 0)
+        value = ottl_bytes_of(OTTL_ENCODED, record->fields[field].bytes);
+    if (!ottl_list_append(&record->body, &value))
+        return false;
+    record->body.base.has_changed = false;
+    record->has_body = true;
+    return true;
+}
+
 struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot)
 {
     struct ottl_map *map = &record->attributes;
@@ -203,7 +222,8 @@ bool ottl_record_set_bytes(struct ottl_record *record, unsigned field, struct sl
 
 bool ottl_record_has_changed(const struct ottl_record *record)
 {
-    return record->changed != 0 || record->attributes.base.has_changed;
+    return record->changed != 0 || record->attributes.base.has_changed ||
+           record->body.base.has_changed;
 }
 
 static uint8_t *put_varint(uint8_t *at, uint64_t value)
@@ -450,11 +470,27 @@ static bool write_message(const struct ottl_record *record, struct ottl_edits *e
 
 bool ottl_record_is_rewritten(const struct ottl_record *record)
 {
-    return (record->changed & ~1u) != 0 || record->attributes.base.has_changed;
+    return (record->changed & ~1u) != 0 || record->attributes.base.has_changed ||
+           record->body.base.has_changed;
+}
+
+/* Makes a body that has changed a field that has. */
+static bool encode_body(struct ottl_record *record)
+{
+    if (!record->body.base.has_changed)
+        return true;
+    size_t size = ottl_value_encoded_size(&record->body.items[0]);
+    uint8_t *room = ottl_memory_room(&record->memory, size);
+    if (room == NULL)
+        return false;
+    ottl_value_encode(&record->body.items[0], room);
+    return ottl_record_set_bytes(record, record->type->body, slice_of(room, size));
 }
 
 static bool edit_message(struct ottl_record *record, struct ottl_edits *edits)
 {
+    if (!encode_body(record))
+        return false;
     if (!edit_schema_url(record, edits))
         return false;
     if (!ottl_record_is_rewritten(record))

@@ -42,7 +42,9 @@ struct ottl_record {
     uint32_t loaded;           /* how many were in the message */
     uint32_t attributes_begin; /* of the first and behind the last, in the message */
     uint32_t attributes_end;
-    int32_t *slots; /* by slot: the entry, or -1 */
+    struct ottl_list body; /* its one item is the field that is an AnyValue */
+    bool has_body;         /* it is there */
+    int32_t *slots;        /* by slot: the entry, or -1 */
     uint32_t indexed;
     uint32_t indexed_moves;
     uint64_t generation; /* counts messages and changes, for what is remembered of a record */
@@ -69,6 +71,8 @@ bool ottl_record_scan(struct ottl_record *record) __attribute__((warn_unused_res
 bool ottl_record_load(struct ottl_record *record) __attribute__((warn_unused_result));
 /* The entry of a key that has a slot, or NULL. The attributes are loaded. */
 struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot);
+/* Puts the field that is an AnyValue into the record's body. */
+bool ottl_record_load_body(struct ottl_record *record) __attribute__((warn_unused_result));
 /* Sets a scalar field: zero and empty remove it, as on the wire. */
 void ottl_record_set_number(struct ottl_record *record, unsigned field, unsigned wire,
                             uint64_t number);
