@@ -3,8 +3,8 @@
  * (contrib 0.155, processor/filterprocessor). Conditions are given by context below traces: and
  * logs:, or as a list, trace_conditions: and log_conditions:. */
 #include <assert.h>
-#include <strings.h>
 
+#include "processors/shared/statement_groups.h"
 #include "processors/shared/statement_stage.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -86,19 +86,6 @@ static const struct config_field filter_fields[] = {
 
 enum { FILTER_SIGNALS = SIGNAL_TRACES | SIGNAL_LOGS };
 
-static bool read_error_mode(const char *text, enum ottl_error_mode *ret, struct error *error)
-{
-    static const char *const names[] = {"ignore", "silent", "propagate"};
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        *ret = (enum ottl_error_mode)i;
-        if (strcasecmp(text, names[i]) == 0)
-            return true;
-    }
-    return error_set(error, "unknown error mode \"%s\"; expected ignore, silent or propagate",
-                     text) ||
-           error_at(error, "error_mode");
-}
-
 /* Conditions below traces: or logs:. */
 static bool add_texts(struct ottl_plan *plan, const struct config_texts *texts,
                       enum ottl_context context, enum ottl_error_mode mode, const char *key,
@@ -112,105 +99,50 @@ static bool add_texts(struct ottl_plan *plan, const struct config_texts *texts,
     return texts->texts == NULL || ottl_plan_add(plan, &group, true, error) || error_at(error, key);
 }
 
-static bool expect_text(const struct config_value *value, const char *what, struct error *error)
-{
-    return value->type == CONFIG_VALUE_TEXT ||
-           error_set(error, "found something else; expected %s, a string", what);
-}
-
-/* A condition of which the paths say the context. */
-static bool add_condition(struct ottl_plan *plan, const struct config_value *value,
-                          enum ottl_error_mode mode, struct error *error)
-{
-    if (!expect_text(value, "a condition", error))
-        return false;
-    const struct ottl_group group = {.context = OTTL_CONTEXTS,
-                                     .paths = OTTL_PATHS_FULL,
-                                     .error_mode = mode,
-                                     .conditions = &value->text,
-                                     .conditions_count = 1};
-    if (ottl_plan_add(plan, &group, true, error))
-        return true;
-    error->steps_count = 0; /* the list has this one alone */
-    return false;
-}
-
-/* Conditions of a group, or those without one. Each says its own context unless the group does. */
-static bool add_conditions(struct ottl_plan *plan, const struct config_value *list,
+/* Conditions of a group, or one alone. Without a context each says its own, which may differ. */
+static bool add_conditions(struct ottl_plan *plan, const char *const *texts, size_t count,
                            enum ottl_context context, enum ottl_error_mode mode,
                            struct error *error)
 {
-    for (size_t i = 0; i < list->count; i++) {
-        const struct config_value *value = &list->items[i];
+    for (size_t i = 0; i < count; i++) {
         const struct ottl_group group = {.context = context,
-                                         .paths = OTTL_PATHS_OF_CONTEXT,
+                                         .paths = context == OTTL_CONTEXTS ? OTTL_PATHS_FULL
+                                                                           : OTTL_PATHS_OF_CONTEXT,
                                          .error_mode = mode,
-                                         .conditions = &value->text,
+                                         .conditions = &texts[i],
                                          .conditions_count = 1};
-        if (context == OTTL_CONTEXTS) {
-            if (!add_condition(plan, value, mode, error))
-                return error_at_index(error, i);
-            continue;
-        }
-        if (!expect_text(value, "a condition", error))
-            return error_at_index(error, i);
         if (!ottl_plan_add(plan, &group, true, error)) {
-            error->steps_count = 0;
+            error->steps_count = 0; /* the index in a list of one */
             return error_at_index(error, i);
         }
     }
     return true;
 }
 
-static bool read_context(const struct ottl_plan *plan, const struct config_value *value,
-                         enum ottl_context *ret, struct error *error)
-{
-    char lower[32] = "";
-    if (!expect_text(value, "a context", error))
-        return error_at(error, "context");
-    if (value->text[0] == '\0')
-        return true;
-    for (size_t i = 0; i + 1 < sizeof(lower) && value->text[i] != '\0'; i++)
-        lower[i] = (char)(value->text[i] | (value->text[i] >= 'A' && value->text[i] <= 'Z') << 5);
-    *ret = ottl_context_find(slice_of_text(lower));
-    if (*ret == OTTL_CONTEXTS || (ottl_contexts_of(plan->signal) & OTTL_CONTEXT_BIT(*ret)) == 0 ||
-        strcmp(lower, "instrumentation_scope") == 0)
-        return error_set(error, "unknown context \"%s\" for %s", value->text,
-                         signal_name(plan->signal)) ||
-               error_at(error, "context");
-    return true;
-}
-
-/* {context, conditions, error_mode} */
 static bool add_group(struct ottl_plan *plan, const struct config_value *map,
                       enum ottl_error_mode mode, struct error *error)
 {
-    enum ottl_context context = OTTL_CONTEXTS;
-    const struct config_value *conditions = NULL;
-    for (size_t i = 0; i < map->count; i++) {
-        const struct config_value *value = &map->items[i];
-        if (value->type == CONFIG_VALUE_NULL)
-            continue;
-        if (strcmp(map->keys[i], "context") == 0) {
-            if (!read_context(plan, value, &context, error))
-                return false;
-        } else if (strcmp(map->keys[i], "error_mode") == 0) {
-            if (!expect_text(value, "an error mode", error) ||
-                (value->text[0] != '\0' && !read_error_mode(value->text, &mode, error)))
-                return error->steps_count > 0 ? false : error_at(error, "error_mode");
-        } else if (strcmp(map->keys[i], "conditions") == 0) {
-            conditions = value;
-        } else {
-            return error_set(error,
-                             "unknown key \"%s\"; expected context, conditions or error_mode",
-                             map->keys[i]);
-        }
-    }
-    if (conditions == NULL)
+    struct statement_group group;
+    if (!statement_group_read(map, plan->signal, false, mode, &group, error))
+        return false;
+    const char **texts = statement_texts(group.conditions, error);
+    bool is_fine =
+        texts != NULL &&
+        add_conditions(plan, texts, group.conditions != NULL ? group.conditions->count : 0,
+                       group.context, group.error_mode, error);
+    mem_free(texts);
+    return is_fine || error_at(error, "conditions");
+}
+
+static bool add_condition(struct ottl_plan *plan, const struct config_value *value,
+                          enum ottl_error_mode mode, struct error *error)
+{
+    if (value->type != CONFIG_VALUE_TEXT)
+        return error_set(error, "expected a condition, a string");
+    if (add_conditions(plan, &value->text, 1, OTTL_CONTEXTS, mode, error))
         return true;
-    if (conditions->type != CONFIG_VALUE_LIST)
-        return error_set(error, "expected a list of conditions") || error_at(error, "conditions");
-    return add_conditions(plan, conditions, context, mode, error) || error_at(error, "conditions");
+    error->steps_count = 0;
+    return false;
 }
 
 /* trace_conditions and the like: conditions, or groups, not both. */
@@ -282,7 +214,7 @@ static struct ottl_plan *make_plan(const struct filter_config *config, enum sign
 {
     enum ottl_error_mode mode;
     struct ottl_plan *plan = ottl_plan_create(signal, OTTL_FOR_FILTER);
-    if (!read_error_mode(config->error_mode, &mode, error) ||
+    if (!statement_error_mode_read(config->error_mode, &mode, error) ||
         !(signal == TRACES ? add_traces(plan, config, mode, error)
                            : add_logs(plan, config, mode, error))) {
         ottl_plan_destroy(plan);
@@ -341,7 +273,7 @@ static bool filter_create(struct component *component, struct error *error)
     struct ottl_plan *plan = make_plan(component->config, component->signal, error);
     if (plan == NULL)
         return false;
-    statement_stage_init((struct statement_stage *)component, plan, plan->contexts != 0,
+    statement_stage_init((struct statement_stage *)component, &plan, 1, plan->contexts != 0,
                          "failed to eval condition");
     return true;
 }

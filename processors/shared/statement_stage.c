@@ -35,19 +35,44 @@ static void log_failure(void *arg, const char *text, const char *error)
              log_text("statement", text));
 }
 
-void statement_stage_init(struct statement_stage *self, struct ottl_plan *plan, bool prunes,
-                          const char *failure_message)
+static struct ottl_runner *make_runners(struct statement_stage *self, bool prunes)
 {
-    struct ottl_runner *runners[] = {&self->runner, &self->helper_runner};
-    self->plan = plan;
-    self->failure_message = failure_message;
-    for (size_t i = 0; i < sizeof(runners) / sizeof(runners[0]); i++) {
-        ottl_runner_init(runners[i], plan, self->base.budget);
-        runners[i]->prunes = prunes;
-        runners[i]->on_failure = log_failure;
-        runners[i]->arg = self;
+    struct ottl_runner *runners = mem_alloc((self->plans_count + 1) * sizeof(*runners));
+    for (size_t i = 0; i < self->plans_count; i++) {
+        ottl_runner_init(&runners[i], self->plans[i], self->base.budget);
+        runners[i].prunes = prunes;
+        runners[i].on_failure = log_failure;
+        runners[i].arg = self;
     }
-    self->has_runners = true;
+    return runners;
+}
+
+void statement_stage_init(struct statement_stage *self, struct ottl_plan *const *plans,
+                          size_t count, bool prunes, const char *failure_message)
+{
+    self->plans = mem_alloc((count + 1) * sizeof(struct ottl_plan *));
+    for (size_t i = 0; i < count; i++)
+        self->plans[i] = plans[i];
+    self->plans_count = count;
+    self->failure_message = failure_message;
+    self->runners = make_runners(self, prunes);
+    self->helper_runners = make_runners(self, prunes);
+}
+
+/* Runs all plans, each on what the one before has left. */
+static struct ottl_result run_plans(const struct statement_stage *self, struct ottl_runner *runners,
+                                    struct batch *batch)
+{
+    struct ottl_result result = {.verdict = OTTL_PASSED, .batch = batch_ref(batch)};
+    uint64_t dropped = 0;
+    for (size_t i = 0; i < self->plans_count && result.verdict == OTTL_PASSED; i++) {
+        struct batch *before = result.batch;
+        result = ottl_runner_run(&runners[i], before);
+        dropped += result.dropped;
+        batch_unref(before);
+    }
+    result.dropped = dropped;
+    return result;
 }
 
 static void book_dropped(const struct component *owner, struct batch *dropped,
@@ -127,7 +152,7 @@ static void pass_on(struct statement_stage *self, struct batch *batch,
 static void on_help(struct helper_work *work)
 {
     struct helped_run *helped = (struct helped_run *)work;
-    helped->result = ottl_runner_run(&helped->self->helper_runner, helped->batch);
+    helped->result = run_plans(helped->self, helped->self->helper_runners, helped->batch);
 }
 
 static void on_helped(struct helper_work *work)
@@ -160,7 +185,7 @@ void statement_stage_consume(struct component *component, struct batch *batch,
         lane_help(component->lane, &helped->work);
         return;
     }
-    struct ottl_result result = ottl_runner_run(&self->runner, batch);
+    struct ottl_result result = run_plans(self, self->runners, batch);
     pass_on(self, batch, &result, receipt);
 }
 
@@ -176,9 +201,12 @@ void statement_stage_destroy(struct component *component)
 {
     struct statement_stage *self = (struct statement_stage *)component;
     assert(self->helped == 0);
-    if (self->has_runners) {
-        ottl_runner_fini(&self->runner);
-        ottl_runner_fini(&self->helper_runner);
+    for (size_t i = 0; i < self->plans_count; i++) {
+        ottl_runner_fini(&self->runners[i]);
+        ottl_runner_fini(&self->helper_runners[i]);
+        ottl_plan_destroy(self->plans[i]);
     }
-    ottl_plan_destroy(self->plan);
+    mem_free(self->runners);
+    mem_free(self->helper_runners);
+    mem_free(self->plans);
 }

@@ -25,19 +25,19 @@ struct statement_stage_counters {
 /* First member of the instance. */
 struct statement_stage {
     struct component base;
-    bool has_runners;
-    struct ottl_plan *plan; /* owned */
-    struct ottl_runner runner;
-    struct ottl_runner helper_runner; /* for the lane's helper */
-    const char *failure_message;      /* of the log, for what error_mode ignore passes over */
-    unsigned helped;                  /* requests that are with the helper */
+    struct ottl_plan **plans; /* run one after the other; owned */
+    size_t plans_count;
+    struct ottl_runner *runners;        /* one for each plan */
+    struct ottl_runner *helper_runners; /* the same, for the lane's helper */
+    const char *failure_message;        /* of the log, for what error_mode ignore passes over */
+    unsigned helped;                    /* requests that are with the helper */
     bool is_stopping;
 };
 
-/* Called by create, with a finished plan, which it takes over. prunes: messages without items are
+/* Called by create, with finished plans, which it takes over. prunes: messages without items are
  * removed. */
-void statement_stage_init(struct statement_stage *self, struct ottl_plan *plan, bool prunes,
-                          const char *failure_message);
+void statement_stage_init(struct statement_stage *self, struct ottl_plan *const *plans,
+                          size_t count, bool prunes, const char *failure_message);
 /* Slots of the factory. */
 void statement_stage_consume(struct component *component, struct batch *batch,
                              struct receipt *receipt);

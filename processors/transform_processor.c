@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transform: edits telemetry by OTTL statements (contrib 0.155, processor/transformprocessor). Each
+ * signal has a list: statements whose paths begin with their context, or groups {context,
+ * conditions, statements, error_mode} that run one after the other over the whole request. */
+#include <assert.h>
+
+#include "processors/shared/statement_groups.h"
+#include "processors/shared/statement_stage.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+
+struct transform_config {
+    const char *error_mode;
+    const struct config_value *trace_statements;
+    const struct config_value *log_statements;
+    const struct config_value *metric_statements;
+    const struct config_value *profile_statements;
+    bool flatten_data;
+};
+
+static const struct config_field transform_fields[] = {
+    CONFIG_TEXT(struct transform_config, error_mode, "error_mode", "ignore",
+                "What a statement that fails does: ignore (it is skipped; logged), silent (the "
+                "same, not logged), propagate (the request is refused)."),
+    CONFIG_VALUE(struct transform_config, trace_statements, "trace_statements",
+                 "For traces: statements whose paths begin with their context "
+                 "(set(span.name, \"a\")), or groups {context, conditions, statements, "
+                 "error_mode}."),
+    CONFIG_VALUE(struct transform_config, log_statements, "log_statements", "The same for logs."),
+    CONFIG_VALUE(struct transform_config, metric_statements, "metric_statements",
+                 "Not supported yet."),
+    CONFIG_VALUE(struct transform_config, profile_statements, "profile_statements",
+                 "Not supported yet."),
+    CONFIG_BOOL(struct transform_config, flatten_data, "flatten_data", "false",
+                "Needs the feature gate transform.flatten.logs, which is not supported."),
+    CONFIG_END,
+};
+
+enum { TRANSFORM_SIGNALS = SIGNAL_TRACES | SIGNAL_LOGS };
+
+/* Plans of one signal, in order. */
+struct plans {
+    struct ottl_plan **items;
+    size_t count;
+    unsigned outermost; /* of the last plan's groups; contexts are ordered from the outside */
+    unsigned innermost;
+    unsigned written; /* contexts that they change */
+};
+
+static void destroy_plans(struct plans *plans)
+{
+    for (size_t i = 0; i < plans->count; i++)
+        ottl_plan_destroy(plans->items[i]);
+    mem_free(plans->items);
+}
+
+/* Contexts around one: those before it in the enum that its paths reach. */
+static unsigned around(unsigned context)
+{
+    return ottl_context_type((enum ottl_context)context)->reaches & (OTTL_CONTEXT_BIT(context) - 1);
+}
+
+/* Whether a group may run in the same pass as the groups before it: record by record instead of
+ * group by group. It may unless one of them changes what surrounds their records, which another
+ * would see. */
+static bool may_join(const struct plans *plans, unsigned context, unsigned written)
+{
+    return plans->count > 0 && context >= plans->innermost &&
+           ((plans->written | written) & around(plans->outermost)) == 0;
+}
+
+/* Compiles a group by itself: finds the mistakes, its context, and what it changes. */
+static bool probe(enum signal_kind signal, const struct ottl_group *group, bool is_list,
+                  unsigned *ret_context, unsigned *ret_written, struct error *error)
+{
+    struct ottl_plan *plan = ottl_plan_create(signal, OTTL_FOR_TRANSFORM);
+    bool is_fine = ottl_plan_add(plan, group, is_list, error);
+    if (is_fine) {
+        *ret_context = (unsigned)__builtin_ctz(plan->contexts);
+        *ret_written = plan->written;
+    }
+    ottl_plan_destroy(plan);
+    return is_fine;
+}
+
+static bool add(struct plans *plans, enum signal_kind signal, const struct ottl_group *group,
+                bool is_list, struct error *error)
+{
+    unsigned context, written;
+    if (!probe(signal, group, is_list, &context, &written, error))
+        return false;
+    if (!may_join(plans, context, written)) {
+        plans->items = mem_resize(plans->items, (plans->count + 1) * sizeof(struct ottl_plan *));
+        plans->items[plans->count++] = ottl_plan_create(signal, OTTL_FOR_TRANSFORM);
+        plans->outermost = context;
+        plans->written = 0;
+    }
+    plans->innermost = context;
+    plans->written |= written;
+    return ottl_plan_add(plans->items[plans->count - 1], group, is_list, error);
+}
+
+static bool add_group(struct plans *plans, enum signal_kind signal, const struct config_value *map,
+                      enum ottl_error_mode mode, struct error *error)
+{
+    struct statement_group read;
+    if (!statement_group_read(map, signal, true, mode, &read, error))
+        return false;
+    const char **conditions = statement_texts(read.conditions, error);
+    if (conditions == NULL)
+        return error_at(error, "conditions");
+    const char **statements = statement_texts(read.statements, error);
+    const struct ottl_group group = {
+        .context = read.context,
+        .paths = read.context == OTTL_CONTEXTS ? OTTL_PATHS_FULL : OTTL_PATHS_OF_CONTEXT,
+        .error_mode = read.error_mode,
+        .conditions = conditions,
+        .conditions_count = read.conditions != NULL ? read.conditions->count : 0,
+        .statements = statements,
+        .statements_count = read.statements != NULL ? read.statements->count : 0,
+    };
+    bool is_fine = statements != NULL ? true : error_at(error, "statements");
+    if (is_fine && group.statements_count == 0 && read.context == OTTL_CONTEXTS)
+        is_fine = error_set(error, "a group without statements needs a context");
+    else if (is_fine && group.statements_count > 0)
+        is_fine = add(plans, signal, &group, false, error);
+    mem_free(conditions);
+    mem_free(statements);
+    return is_fine;
+}
+
+/* Statements before groups are refused, after groups they are one more group, as in Go. */
+static bool add_list(struct plans *plans, enum signal_kind signal, const struct config_value *list,
+                     enum ottl_error_mode mode, struct error *error)
+{
+    if (list->type != CONFIG_VALUE_LIST)
+        return error_set(error, "expected a list of statements, or of {context, statements}");
+    size_t texts_count = 0;
+    const char **texts = mem_alloc((list->count + 1) * sizeof(*texts));
+    size_t first = 0;
+    bool is_fine = true;
+    for (size_t i = 0; i < list->count && is_fine; i++) {
+        const struct config_value *value = &list->items[i];
+        if (value->type == CONFIG_VALUE_TEXT) {
+            first = texts_count == 0 ? i : first;
+            texts[texts_count++] = value->text;
+            continue;
+        }
+        if (value->type != CONFIG_VALUE_MAP)
+            is_fine = error_set(error, "expected a statement, or a group {context, statements}");
+        else if (texts_count > 0)
+            is_fine = error_set(error, "a group behind statements; write all as groups, or none");
+        else
+            is_fine = add_group(plans, signal, value, mode, error);
+        if (!is_fine)
+            error_at_index(error, i);
+    }
+    const struct ottl_group group = {.context = OTTL_CONTEXTS,
+                                     .paths = OTTL_PATHS_FULL,
+                                     .error_mode = mode,
+                                     .statements = texts,
+                                     .statements_count = texts_count};
+    if (is_fine && texts_count > 0 && !add(plans, signal, &group, true, error)) {
+        /* The texts are neighbours in the list. */
+        if (error->steps_count > 0)
+            error->steps[0].index += first;
+        is_fine = false;
+    }
+    mem_free(texts);
+    return is_fine;
+}
+
+static bool is_given(const struct config_value *value)
+{
+    return value != NULL && value->type != CONFIG_VALUE_NULL;
+}
+
+static bool make_plans(const struct transform_config *config, enum signal_kind signal,
+                       struct plans *ret, struct error *error)
+{
+    const struct config_value *list =
+        signal == TRACES ? config->trace_statements : config->log_statements;
+    enum ottl_error_mode mode;
+    *ret = (struct plans){.count = 0};
+    if (!statement_error_mode_read(config->error_mode, &mode, error))
+        return false;
+    if (is_given(list) && !add_list(ret, signal, list, mode, error)) {
+        destroy_plans(ret);
+        return error_at(error, signal == TRACES ? "trace_statements" : "log_statements");
+    }
+    for (size_t i = 0; i < ret->count; i++)
+        ottl_plan_finish(ret->items[i]);
+    return true;
+}
+
+static bool transform_check(const void *section, struct error *error)
+{
+    const struct transform_config *config = section;
+    static const enum signal_kind signals[] = {TRACES, LOGS};
+    for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        struct plans plans;
+        if (!make_plans(config, signals[i], &plans, error))
+            return false;
+        destroy_plans(&plans);
+    }
+    if (config->flatten_data)
+        return error_set(error, "'flatten_data' requires the 'transform.flatten.logs' feature "
+                                "gate, which is not supported here") ||
+               error_at(error, "flatten_data");
+    if (!is_given(config->metric_statements) && !is_given(config->profile_statements))
+        return true;
+    error_set(error, "not supported here; edit these elsewhere");
+    error_unsupported(error);
+    return error_at(error, is_given(config->metric_statements) ? "metric_statements"
+                                                               : "profile_statements");
+}
+
+extern const struct component_factory transform_processor_factory;
+
+static bool transform_create(struct component *component, struct error *error)
+{
+    struct plans plans;
+    assert(component->factory == &transform_processor_factory);
+    if (!make_plans(component->config, component->signal, &plans, error))
+        return false;
+    statement_stage_init((struct statement_stage *)component, plans.items, plans.count, false,
+                         "failed to execute statement");
+    mem_free(plans.items);
+    return true;
+}
+
+static const struct counter_row transform_rows[] = {
+    STATEMENT_STAGE_COUNTERS(TRANSFORM_SIGNALS),
+    COUNTER_END,
+};
+
+const struct component_factory transform_processor_factory = {
+    .type = "transform",
+    .kind = PROCESSOR,
+    .stability = "beta",
+    .signals = TRANSFORM_SIGNALS,
+    .instance_size = sizeof(struct statement_stage),
+    .config_size = sizeof(struct transform_config),
+    .fields = transform_fields,
+    .counters_size = sizeof(struct statement_stage_counters),
+    .counters = transform_rows,
+    .check = transform_check,
+    .create = transform_create,
+    .consume = statement_stage_consume,
+    .stop = statement_stage_stop,
+    .destroy = statement_stage_destroy,
+};
