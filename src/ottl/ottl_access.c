@@ -45,7 +45,7 @@ bool ottl_put_bytes(struct ottl_run *run, struct ottl_record *record, unsigned f
 bool ottl_get_attributes(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
 {
     struct ottl_record *record = run->records[path->context];
-    if (!record->has_attributes && !ottl_record_load(record))
+    if (path->slot >= 0 ? !ottl_record_load_slots(record) : !ottl_record_load(record))
         return ottl_run_no_memory(run);
     if (path->keys_count > 0)
         return ottl_map_select(run, &record->attributes, path, ret);

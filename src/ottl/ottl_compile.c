@@ -281,6 +281,7 @@ static bool compile_path(struct compiler *compiler, const struct ottl_tree *tree
     ret->text = slice_of_text(text);
     if (row != &cache_row) {
         compiler->uses |= OTTL_CONTEXT_BIT(context);
+        compiler->plan->keys[context].fields |= 1u << row->field;
         if (row->field == type->attributes && type->attributes != 0 && ret->keys_count > 0 &&
             ret->keys[0].is_text)
             ret->slot = slot_of(compiler, context, ret->keys[0].text);
@@ -610,8 +611,10 @@ static bool compile_call(struct compiler *compiler, const struct ottl_tree *tree
             return ottl_problem_set(compiler->problem, tree->at, "%s lacks the argument %s",
                                     function->name, function->parameters[i].name);
     compiler->is_volatile = compiler->is_volatile || function->is_volatile;
-    if (function->contexts != 0) /* it looks at the record itself */
+    if (function->contexts != 0) { /* it looks at the record itself */
         compiler->uses |= OTTL_CONTEXT_BIT(compiler->context);
+        compiler->plan->keys[compiler->context].fields = UINT32_MAX;
+    }
     *ret = (struct ottl_invocation){.function = function, .arguments = arguments};
     return prepare_function(compiler, function, arguments, tree->at, &ret->state) &&
            compile_keys(compiler, tree->keys, &ret->keys, &ret->keys_count);

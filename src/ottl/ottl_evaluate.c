@@ -371,7 +371,11 @@ bool ottl_map_assign(struct ottl_run *run, struct ottl_map *map, const struct ot
     struct ottl_entry *entry;
     if (!find_entry(run, map, path, &key, &entry))
         return false;
-    if (entry == NULL && (entry = ottl_map_append(map, key)) == NULL)
+    if (entry == NULL)
+        entry = path->slot >= 0
+                    ? ottl_record_append(run->records[path->context], (uint32_t)path->slot)
+                    : ottl_map_append(map, key);
+    if (entry == NULL)
         return ottl_run_no_memory(run);
     if (path->keys_count == 1 && value->type != OTTL_NIL)
         entry->is_new = true;
@@ -485,7 +489,7 @@ int ottl_test_attribute(const struct ottl_test *test, struct ottl_run *run)
 {
     const struct ottl_path *path = &test->compare.left->path;
     struct ottl_record *record = run->records[path->context];
-    if (!record->has_attributes && !ottl_record_load(record)) {
+    if (!record->has_slots && !ottl_record_load_slots(record)) {
         ottl_run_no_memory(run);
         return OTTL_FAILED;
     }

@@ -8,7 +8,7 @@
 #include "src/otlp/wire.h"
 
 enum {
-    CAPACITY_FIRST = 8,
+    CAPACITY_FIRST = 16,
     KEY = 1,
     VALUE = 2,
     ITEMS = 1,      /* of ArrayValue and KeyValueList */
@@ -78,26 +78,39 @@ static struct ottl_value *add_item(struct ottl_list *list)
     return &list->items[list->count++];
 }
 
-/* Reads key and value of a KeyValue. Of a value that comes twice the last that is not empty counts,
- * as after merging. */
-static void read_key_value(struct slice whole, struct slice content, struct ottl_entry *entry)
+/* Of a value that comes twice the last that is not empty counts, as after merging. */
+static void read_fields(struct slice content, struct slice *ret_key, struct slice *ret_value)
 {
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
-    struct slice key = {.data = content.data};
-    struct slice value = {.data = content.data};
+    *ret_key = *ret_value = slice_of(content.data, 0);
     while (wire_next_field(&reader, &field)) {
         if (field.type != WIRE_BYTES)
             continue;
         if (field.number == KEY)
-            key = field.bytes;
+            *ret_key = field.bytes;
         else if (field.number == VALUE && field.bytes.size > 0)
-            value = field.bytes;
+            *ret_value = field.bytes;
     }
-    entry->key = key;
+}
+
+void ottl_entry_read(struct ottl_entry *entry, struct slice whole, struct slice content)
+{
+    struct slice value;
+    if (!ottl_entry_is_plain(content, &entry->key, &value))
+        read_fields(content, &entry->key, &value);
     entry->value = ottl_bytes_of(OTTL_ENCODED, value);
     entry->whole = whole;
     entry->is_new = false;
+}
+
+bool ottl_map_add_read(struct ottl_map *map, const struct ottl_entry *entry)
+{
+    struct ottl_entry *added = add_entry(map);
+    if (added == NULL)
+        return false;
+    *added = *entry;
+    return true;
 }
 
 bool ottl_map_load(struct ottl_map *map, struct slice message, uint32_t number)
@@ -110,7 +123,7 @@ bool ottl_map_load(struct ottl_map *map, struct slice message, uint32_t number)
         struct ottl_entry *entry = add_entry(map);
         if (entry == NULL)
             return false;
-        read_key_value(field.whole, field.bytes, entry);
+        ottl_entry_read(entry, field.whole, field.bytes);
     }
     return true;
 }

@@ -50,6 +50,30 @@ struct ottl_list *ottl_list_create(struct ottl_memory *memory) __attribute__((wa
 bool ottl_map_load(struct ottl_map *map, struct slice message, uint32_t number)
     __attribute__((warn_unused_result));
 
+/* Whether a KeyValue has the usual form: key and value once, in this order, both with a short
+ * length. */
+static inline bool ottl_entry_is_plain(struct slice content, struct slice *ret_key,
+                                       struct slice *ret_value)
+{
+    enum { KEY_TAG = 1 << 3 | 2, VALUE_TAG = 2 << 3 | 2, HEADERS = 4, SHORT = 0x80 };
+    const uint8_t *data = content.data;
+    if (content.size < HEADERS || data[0] != KEY_TAG || data[1] >= SHORT ||
+        (size_t)data[1] + HEADERS > content.size)
+        return false;
+    const uint8_t *value = data + 2 + data[1];
+    if (value[0] != VALUE_TAG || value[1] >= SHORT ||
+        (size_t)data[1] + value[1] + HEADERS != content.size)
+        return false;
+    *ret_key = slice_of(data + 2, data[1]);
+    *ret_value = slice_of(value + 2, value[1]);
+    return true;
+}
+/* Reads key and value of a KeyValue, `content`, that is the field `whole`. */
+void ottl_entry_read(struct ottl_entry *entry, struct slice whole, struct slice content);
+/* Appends an entry that was read. Nothing counts as changed. */
+bool ottl_map_add_read(struct ottl_map *map, const struct ottl_entry *entry)
+    __attribute__((warn_unused_result));
+
 /* Decodes an AnyValue. Maps and lists are read one level deep, into memory, as children of parent.
  */
 bool ottl_value_decode(struct ottl_memory *memory, struct ottl_container *parent,

@@ -172,6 +172,7 @@ static void build_table(struct ottl_keys *keys)
         keys->table[i] = -1;
     for (uint32_t i = 0; i < keys->count; i++) {
         uint32_t at = ottl_key_hash(keys->keys[i]);
+        keys->sizes |= (uint64_t)1 << (keys->keys[i].size & 63);
         while (keys->table[at & keys->mask] >= 0)
             at++;
         keys->table[at & keys->mask] = (int32_t)i;

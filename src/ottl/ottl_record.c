@@ -35,6 +35,7 @@ void ottl_record_open(struct ottl_record *record)
     record->changed = 0;
     record->attributes = (struct ottl_map){.base.memory = &record->memory};
     record->has_attributes = false;
+    record->has_slots = false;
     record->body = (struct ottl_list){.base.memory = &record->memory};
     record->has_body = false;
     record->loaded = 0;
@@ -85,34 +86,110 @@ int32_t ottl_keys_find(const struct ottl_keys *keys, struct slice key)
     }
 }
 
-bool ottl_record_scan(struct ottl_record *record)
+/* Notes a field that is no attribute. */
+static void note_field(struct ottl_record *record, const struct wire_field *field)
+{
+    if (field->number == 0 || field->number >= OTTL_RECORD_FIELDS ||
+        (record->keys->fields >> field->number & 1) == 0)
+        return;
+    uint32_t bit = 1u << field->number;
+    record->repeated |= record->present & bit;
+    record->present |= bit;
+    record->fields[field->number] = (struct ottl_field){.whole = field->whole,
+                                                        .bytes = field->bytes,
+                                                        .number = field->number_value,
+                                                        .wire = (uint8_t)field->type};
+}
+
+/* Makes the attribute an entry if its key has a slot that is free: the first of a key counts. */
+static inline bool note_slot(struct ottl_record *record, struct slice whole, struct slice content)
+{
+    struct ottl_entry entry;
+    struct slice value;
+    bool is_plain = ottl_entry_is_plain(content, &entry.key, &value);
+    if (is_plain && !ottl_keys_may_have(record->keys, entry.key))
+        return true;
+    ottl_entry_read(&entry, whole, content);
+    int32_t slot = ottl_keys_find(record->keys, entry.key);
+    if (slot < 0 || record->slots[slot] >= 0)
+        return true;
+    record->slots[slot] = (int32_t)record->attributes.count;
+    return ottl_map_add_read(&record->attributes, &entry);
+}
+
+/* The size of a field whose tag has one byte and whose number or length has one; 0: others. */
+static inline size_t plain_field_size(const uint8_t *at, size_t left)
+{
+    enum { FIXED64_SIZE = 9, HEADER = 2, SHORT = 0x80 };
+    if (left < HEADER || at[0] >= SHORT || at[0] < 8)
+        return 0;
+    unsigned type = at[0] & 7;
+    size_t size = type == WIRE_FIXED64  ? FIXED64_SIZE
+                  : at[1] >= SHORT      ? 0
+                  : type == WIRE_BYTES  ? HEADER + (size_t)at[1]
+                  : type == WIRE_VARINT ? HEADER
+                                        : 0;
+    return size <= left ? size : 0;
+}
+
+/* One pass over the message. What statements do not name is stepped over with as little work as can
+ * be. */
+static inline bool scan(struct ottl_record *record, bool wants_slots)
 {
     struct wire_reader reader = wire_reader_of(record->bytes);
     struct wire_field field;
-    const uint32_t attributes = record->type->attributes;
+    const uint8_t *const base = record->bytes.data;
+    const uint32_t number = record->type->attributes;
+    const uint32_t wants = record->keys->fields;
     uint32_t begin = UINT32_MAX;
+    uint32_t end = 0;
     assert(record->bytes.size <= UINT32_MAX);
-    while (wire_next_field(&reader, &field)) {
-        if (field.number == attributes && field.type == WIRE_BYTES) {
-            uint32_t at = (uint32_t)(field.whole.data - record->bytes.data);
-            begin = at < begin ? at : begin;
-            record->attributes_end = at + (uint32_t)field.whole.size;
+    for (;;) {
+        const uint8_t *at = reader.at;
+        size_t size = plain_field_size(at, (size_t)(reader.end - at));
+        uint32_t found = size > 0 ? at[0] >> 3 : 0;
+        if (size == 0 || (found != number && (wants >> found & 1) != 0)) {
+            if (!wire_next_field(&reader, &field))
+                break;
+            if (field.number != number) {
+                note_field(record, &field);
+                continue;
+            }
+            size = field.whole.size;
+        } else if (found != number) {
+            reader.at = at + size;
             continue;
+        } else {
+            reader.at = at + size;
+            field.bytes = slice_of(at + 2, size - 2);
         }
-        if (field.number == 0 || field.number >= OTTL_RECORD_FIELDS)
-            continue;
-        uint32_t bit = 1u << field.number;
-        record->repeated |= record->present & bit;
-        record->present |= bit;
-        record->fields[field.number] = (struct ottl_field){.whole = field.whole,
-                                                           .bytes = field.bytes,
-                                                           .number = field.number_value,
-                                                           .wire = (uint8_t)field.type};
+        begin = begin == UINT32_MAX ? (uint32_t)(at - base) : begin;
+        end = (uint32_t)(reader.at - base);
+        if (wants_slots && !note_slot(record, slice_of(at, size), field.bytes))
+            return false;
     }
     assert(reader.failure == NULL);
     record->attributes_begin = begin != UINT32_MAX ? begin : 0;
+    record->attributes_end = end;
     record->is_scanned = true;
     return true;
+}
+
+static bool make_slots(struct ottl_record *record)
+{
+    const uint32_t count = record->keys->count;
+    record->slots = ottl_memory_room(&record->memory, (count + 1) * sizeof(*record->slots));
+    if (record->slots != NULL)
+        memset(record->slots, 0xff, count * sizeof(*record->slots));
+    return record->slots != NULL;
+}
+
+bool ottl_record_scan(struct ottl_record *record)
+{
+    if (!record->is_sparse || record->keys->count == 0)
+        return scan(record, false);
+    record->has_slots = make_slots(record) && scan(record, true);
+    return record->has_slots;
 }
 
 /* Notes the entries that the index does not know yet, the first of each key. */
@@ -120,12 +197,13 @@ static void index_entries(struct ottl_record *record)
 {
     struct ottl_map *map = &record->attributes;
     if (record->indexed_moves != map->moves) {
-        for (uint32_t i = 0; i < record->keys->count; i++)
-            record->slots[i] = -1;
+        memset(record->slots, 0xff, record->keys->count * sizeof(*record->slots));
         record->indexed = 0;
         record->indexed_moves = map->moves;
     }
     for (uint32_t i = record->indexed; i < map->count; i++) {
+        if (!ottl_keys_may_have(record->keys, map->entries[i].key))
+            continue;
         int32_t slot = ottl_keys_find(record->keys, map->entries[i].key);
         if (slot >= 0 && record->slots[slot] < 0)
             record->slots[slot] = (int32_t)i;
@@ -137,23 +215,30 @@ bool ottl_record_load(struct ottl_record *record)
 {
     if (record->has_attributes)
         return true;
-    if (!record->is_scanned && !ottl_record_scan(record))
+    if (!record->is_scanned && !scan(record, false))
         return false;
-    uint32_t count = record->keys != NULL ? record->keys->count : 0;
     struct slice region = slice_of(record->bytes.data + record->attributes_begin,
                                    record->attributes_end - record->attributes_begin);
-    record->slots = ottl_memory_room(&record->memory, (count + 1) * sizeof(*record->slots));
-    if (record->slots == NULL ||
+    record->attributes.count = 0; /* what had slots was only read */
+    if (!make_slots(record) ||
         (region.size > 0 && !ottl_map_load(&record->attributes, region, record->type->attributes)))
         return false;
-    for (uint32_t i = 0; i < count; i++)
-        record->slots[i] = -1;
+    record->indexed = 0;
     record->indexed_moves = record->attributes.moves;
-    if (count > 0)
+    if (record->keys->count > 0)
         index_entries(record);
     record->loaded = record->attributes.count;
-    record->has_attributes = true;
+    record->has_attributes = record->has_slots = true;
     return true;
+}
+
+bool ottl_record_load_slots(struct ottl_record *record)
+{
+    if (record->has_slots)
+        return true;
+    if (record->is_sparse && !record->is_scanned)
+        return ottl_record_scan(record);
+    return ottl_record_load(record);
 }
 
 bool ottl_record_load_body(struct ottl_record *record)
@@ -173,11 +258,24 @@ bool ottl_record_load_body(struct ottl_record *record)
     return true;
 }
 
+struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot)
+{
+    struct ottl_map *map = &record->attributes;
+    assert(record->has_attributes && record->indexed == map->count && record->slots[slot] < 0);
+    struct ottl_entry *entry = ottl_map_append(map, record->keys->keys[slot]);
+    if (entry == NULL)
+        return NULL;
+    record->slots[slot] = (int32_t)record->indexed;
+    record->indexed = map->count;
+    return entry;
+}
+
 struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot)
 {
     struct ottl_map *map = &record->attributes;
-    assert(record->has_attributes && slot < record->keys->count);
-    if (record->indexed != map->count || record->indexed_moves != map->moves)
+    assert(record->has_slots && slot < record->keys->count);
+    if (record->has_attributes &&
+        (record->indexed != map->count || record->indexed_moves != map->moves))
         index_entries(record);
     int32_t place = record->slots[slot];
     return place >= 0 ? &map->entries[place] : NULL;
@@ -239,15 +337,11 @@ static uint8_t *put_header(uint8_t *at, uint32_t number, size_t bytes)
     return put_varint(put_varint(at, wire_tag(number, WIRE_BYTES)), bytes);
 }
 
-static size_t key_value_size(const struct ottl_entry *entry, size_t *ret_value)
+/* value_size is what ottl_value_encoded_size said. */
+static uint8_t *put_key_value(const struct ottl_entry *entry, uint32_t number, size_t value_size,
+                              uint8_t *at)
 {
-    *ret_value = ottl_value_encoded_size(&entry->value);
-    return wire_field_size(KEY, entry->key.size) + wire_field_size(VALUE, *ret_value);
-}
-
-static uint8_t *put_key_value(const struct ottl_entry *entry, uint32_t number, size_t size,
-                              size_t value_size, uint8_t *at)
-{
+    size_t size = wire_field_size(KEY, entry->key.size) + wire_field_size(VALUE, value_size);
     at = put_header(put_header(at, number, size), KEY, entry->key.size);
     if (entry->key.size > 0)
         memcpy(at, entry->key.data, entry->key.size);
@@ -261,35 +355,28 @@ static bool entry_has_changed(const struct ottl_entry *entry)
            (entry->value.type == OTTL_LIST && entry->value.list->base.has_changed);
 }
 
-static size_t entry_size(const struct ottl_entry *entry, uint32_t number)
-{
-    size_t value;
-    return entry_has_changed(entry) ? wire_field_size(number, key_value_size(entry, &value))
-                                    : entry->whole.size;
-}
-
 /* The entries from..to one behind the other. */
 static bool write_entries(const struct ottl_record *record, uint32_t from, uint32_t to,
                           struct ottl_edits *edits, size_t *ret_bytes)
 {
     const struct ottl_entry *entries = record->attributes.entries;
     const uint32_t number = record->type->attributes;
-    size_t bytes = 0;
-    for (uint32_t i = from; i < to; i++)
-        bytes += entry_size(&entries[i], number);
-    *ret_bytes = bytes;
-    uint8_t *at = bytes > 0 ? ottl_edits_room(edits, bytes) : NULL;
-    if (bytes > 0 && at == NULL)
-        return false;
+    *ret_bytes = 0;
     for (uint32_t i = from; i < to; i++) {
-        size_t value;
-        if (entry_has_changed(&entries[i])) {
-            size_t size = key_value_size(&entries[i], &value);
-            at = put_key_value(&entries[i], number, size, value, at);
-        } else {
-            memcpy(at, entries[i].whole.data, entries[i].whole.size);
-            at += entries[i].whole.size;
-        }
+        const struct ottl_entry *entry = &entries[i];
+        bool has_changed = entry_has_changed(entry);
+        size_t value = has_changed ? ottl_value_encoded_size(&entry->value) : 0;
+        size_t bytes = has_changed ? wire_field_size(number, wire_field_size(KEY, entry->key.size) +
+                                                                 wire_field_size(VALUE, value))
+                                   : entry->whole.size;
+        uint8_t *at = ottl_edits_room(edits, bytes);
+        if (at == NULL)
+            return false;
+        if (has_changed)
+            put_key_value(entry, number, value, at);
+        else
+            memcpy(at, entry->whole.data, bytes);
+        *ret_bytes += bytes;
     }
     return true;
 }

@@ -38,8 +38,10 @@ struct ottl_record {
     uint32_t changed;
     struct ottl_field fields[OTTL_RECORD_FIELDS];
     struct ottl_map attributes;
-    bool has_attributes;       /* they are in the map */
-    uint32_t loaded;           /* how many were in the message */
+    bool is_sparse;      /* statements only read: the scan keeps the attributes that have slots */
+    bool has_slots;      /* the map has those, or all */
+    bool has_attributes; /* it has all */
+    uint32_t loaded;     /* how many were in the message */
     uint32_t attributes_begin; /* of the first and behind the last, in the message */
     uint32_t attributes_end;
     struct ottl_list body; /* its one item is the field that is an AnyValue */
@@ -50,12 +52,15 @@ struct ottl_record {
     uint64_t generation; /* counts messages and changes, for what is remembered of a record */
 };
 
-/* Keys by slot, and a hash table over them; of one context in one plan. Constant. */
+/* What one plan wants of a context's messages: fields, and attributes by slot, with a hash table
+ * over their keys. Constant. */
 struct ottl_keys {
     struct slice *keys;
     uint32_t count;
-    uint32_t mask;  /* of the table */
-    int32_t *table; /* slot or -1 */
+    uint32_t mask;   /* of the table */
+    int32_t *table;  /* slot or -1 */
+    uint32_t fields; /* that statements name, by number */
+    uint64_t sizes;  /* of keys, modulo 64: most attributes have none of them */
 };
 
 void ottl_record_init(struct ottl_record *record, const struct ottl_context_type *type,
@@ -69,8 +74,12 @@ void ottl_record_borrow(struct ottl_record *record, struct slice bytes, uint64_t
 bool ottl_record_scan(struct ottl_record *record) __attribute__((warn_unused_result));
 /* Reads all attributes into the map. */
 bool ottl_record_load(struct ottl_record *record) __attribute__((warn_unused_result));
-/* The entry of a key that has a slot, or NULL. The attributes are loaded. */
+/* Finds the fields, and reads the attributes that have slots. */
+bool ottl_record_load_slots(struct ottl_record *record) __attribute__((warn_unused_result));
+/* The entry of a key that has a slot, or NULL; after ottl_record_load_slots or _load. */
 struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot);
+/* Appends an attribute whose slot is free, with nil. NULL: no memory. All attributes are loaded. */
+struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot);
 /* Puts the field that is an AnyValue into the record's body. */
 bool ottl_record_load_body(struct ottl_record *record) __attribute__((warn_unused_result));
 /* Sets a scalar field: zero and empty remove it, as on the wire. */
@@ -89,3 +98,7 @@ bool ottl_record_finish(struct ottl_record *record, struct ottl_edits *edits);
 uint32_t ottl_key_hash(struct slice key);
 /* The slot, or -1. */
 int32_t ottl_keys_find(const struct ottl_keys *keys, struct slice key);
+static inline bool ottl_keys_may_have(const struct ottl_keys *keys, struct slice key)
+{
+    return (keys->sizes >> (key.size & 63) & 1) != 0;
+}
