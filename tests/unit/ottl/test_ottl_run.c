@@ -1,0 +1,680 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conditions and statements over requests in OTLP/JSON. Expected is what contrib 0.155 (pkg/ottl,
+ * filterprocessor, transformprocessor) makes of them. */
+#include "src/ottl/ottl_runner.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/otlp/check.h"
+#include "src/otlp/json/json_read.h"
+#include "src/otlp/json/json_write.h"
+#include "src/otlp/schema.h"
+#include "tests/support/random_otlp.h"
+
+enum { STATEMENTS_MAX = 6, TEXT_MAX = 4096, CUT_PLACES = 3 };
+
+/* A span with something of everything; %s are its attributes. */
+#define SPAN                                                                                       \
+    "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"r\",\"value\":{\"stringValue\"" \
+    ":\"R\"}}]},\"scopeSpans\":[{\"scope\":{\"name\":\"S\"},\"spans\":[{\"traceId\":"              \
+    "\"0102030405060708090a0b0c0d0e0f10\",\"spanId\":\"0102030405060708\",\"name\":\"N\","         \
+    "\"kind\":2,\"startTimeUnixNano\":\"1000000000\",\"endTimeUnixNano\":\"3500000000\","          \
+    "\"attributes\":[%s],\"events\":[{\"timeUnixNano\":\"5\",\"name\":\"E\"}],\"status\":{"        \
+    "\"message\":\"M\",\"code\":1}}]}]}]}"
+
+#define A      "{\"key\":\"a\",\"value\":{\"stringValue\":\"x\"}}"
+#define B      "{\"key\":\"b\",\"value\":{\"intValue\":\"2\"}}"
+#define C      "{\"key\":\"c\",\"value\":{\"doubleValue\":2}}"
+#define T(key) "{\"key\":\"" key "\",\"value\":{\"boolValue\":true}}"
+#define LIST                                                                                       \
+    "{\"key\":\"l\",\"value\":{\"arrayValue\":{\"values\":[{\"stringValue\":\"x\"},{\"intValue\":" \
+    "\"7\"}]}}}"
+#define MAP(text) "{\"key\":\"m\",\"value\":{\"kvlistValue\":{\"values\":[" text "]}}}"
+#define EMPTY     "{\"key\":\"e\",\"value\":{}}"
+
+struct failures {
+    unsigned count;
+    char last[OTTL_ERROR_BYTES_MAX];
+};
+
+static void on_failure(void *arg, const char *text, const char *error)
+{
+    struct failures *failures = arg;
+    (void)text;
+    failures->count++;
+    snprintf(failures->last, sizeof(failures->last), "%s", error);
+}
+
+/* The request, in one part (cut 0) or cut into two. */
+static struct batch *batch_of(enum signal_kind signal, const char *json, size_t cut)
+{
+    char reason[JSON_REASON_BYTES_MAX];
+    struct buffer *encoded;
+    struct otlp_figures figures;
+    const char *failure;
+    struct batch *batch;
+    if (json_read(otlp_request(signal), slice_of_text(json), NULL, &encoded, reason) != JSON_READ)
+        fail_msg("%s: %s", json, reason);
+    assert_true(otlp_check(signal, buffer_slice(encoded), &figures, &failure));
+    if (cut > 0) {
+        batch = two_parts(signal, buffer_slice(encoded), encoded->size * cut / (CUT_PLACES + 1));
+    } else {
+        batch = batch_create(signal, 1);
+        batch_append(batch, encoded, buffer_slice(encoded));
+    }
+    batch->items = figures.items;
+    buffer_unref(encoded);
+    return batch;
+}
+
+static void json_of(const struct batch *batch, char text[TEXT_MAX])
+{
+    struct buffer *json = json_write_batch(batch, NULL);
+    assert_non_null(json);
+    assert_true(json->size < TEXT_MAX);
+    memcpy(text, json->data, json->size);
+    text[json->size] = '\0';
+    buffer_unref(json);
+}
+
+static struct ottl_plan *plan_of(enum signal_kind signal, enum ottl_context context,
+                                 const char *const *texts, bool are_statements,
+                                 enum ottl_error_mode mode)
+{
+    struct ottl_plan *plan =
+        ottl_plan_create(signal, are_statements ? OTTL_FOR_TRANSFORM : OTTL_FOR_FILTER);
+    struct ottl_group group = {.context = context,
+                               .paths = context == OTTL_CONTEXTS ? OTTL_PATHS_FULL
+                                                                 : OTTL_PATHS_OF_CONTEXT,
+                               .error_mode = mode};
+    struct error error;
+    size_t count = 0;
+    while (count < STATEMENTS_MAX && texts[count] != NULL)
+        count++;
+    *(are_statements ? &group.statements : &group.conditions) = texts;
+    *(are_statements ? &group.statements_count : &group.conditions_count) = count;
+    if (!ottl_plan_add(plan, &group, true, &error))
+        fail_msg("%s: %s", texts[0], error.text);
+    ottl_plan_finish(plan);
+    return plan;
+}
+
+/* What statements make of a request, whole and cut, and how often they fail. */
+static void expect_run(enum signal_kind signal, enum ottl_context context,
+                       const char *const *statements, const char *before, const char *after,
+                       unsigned failures_expected)
+{
+    for (size_t cut = 0; cut <= CUT_PLACES; cut++) {
+        struct ottl_plan *plan = plan_of(signal, context, statements, true, OTTL_IGNORE);
+        struct batch *batch = batch_of(signal, before, cut);
+        struct batch *expected = batch_of(signal, after, 0);
+        struct failures failures = {.count = 0};
+        struct ottl_runner runner;
+        char found[TEXT_MAX], wanted[TEXT_MAX];
+        ottl_runner_init(&runner, plan, NULL);
+        runner.on_failure = on_failure;
+        runner.arg = &failures;
+        /* Twice: nothing is left over from the first. */
+        for (unsigned i = 0; i < 2; i++) {
+            failures.count = 0;
+            struct ottl_result result = ottl_runner_run(&runner, batch);
+            assert_int_equal(result.verdict, OTTL_PASSED);
+            json_of(result.batch, found);
+            json_of(expected, wanted);
+            assert_string_equal(found, wanted);
+            assert_int_equal(result.batch->items, batch->items);
+            if (strcmp(before, after) == 0)
+                assert_ptr_equal(result.batch, batch);
+            batch_unref(result.batch);
+        }
+        if (failures.count != failures_expected)
+            fail_msg("%u failures of %s, the last: %s", failures.count, statements[0],
+                     failures.last);
+        ottl_runner_fini(&runner);
+        ottl_plan_destroy(plan);
+        batch_unref(batch);
+        batch_unref(expected);
+    }
+}
+
+static void expect_attributes(const char *statement, const char *before, const char *after,
+                              unsigned failures)
+{
+    const char *const statements[STATEMENTS_MAX] = {statement};
+    char from[TEXT_MAX], to[TEXT_MAX];
+    snprintf(from, sizeof(from), SPAN, before);
+    snprintf(to, sizeof(to), SPAN, after);
+    expect_run(TRACES, OTTL_SPAN, statements, from, to, failures);
+}
+
+/* The condition holds for the span, or fails, or neither. */
+static void expect_condition(const char *condition, const char *attributes, bool holds, bool fails)
+{
+    char json[TEXT_MAX];
+    const char *const conditions[STATEMENTS_MAX] = {condition};
+    snprintf(json, sizeof(json), SPAN, attributes);
+    for (size_t cut = 0; cut <= CUT_PLACES; cut++) {
+        struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, conditions, false, OTTL_PROPAGATE);
+        struct batch *batch = batch_of(TRACES, json, cut);
+        struct ottl_runner runner;
+        ottl_runner_init(&runner, plan, NULL);
+        runner.prunes = true;
+        struct ottl_result result = ottl_runner_run(&runner, batch);
+        enum ottl_verdict expected = fails ? OTTL_REFUSED : holds ? OTTL_EMPTIED : OTTL_PASSED;
+        if (result.verdict != expected)
+            fail_msg("%s: verdict %d, %s", condition, result.verdict, runner.run.error);
+        assert_int_equal(result.dropped, holds);
+        if (result.batch != NULL)
+            assert_ptr_equal(result.batch, batch);
+        batch_unref(result.batch);
+        ottl_runner_fini(&runner);
+        ottl_plan_destroy(plan);
+        batch_unref(batch);
+    }
+}
+
+static void test_comparisons(void **state)
+{
+    (void)state;
+    static const char *const hold[] = {
+        "attributes[\"a\"] == \"x\"",
+        "\"x\" == attributes[\"a\"]",
+        "attributes[\"a\"] < \"y\"",
+        "\"w\" < attributes[\"a\"]",
+        "attributes[\"b\"] == 2",
+        "attributes[\"b\"] == 2.0",
+        "attributes[\"c\"] == attributes[\"b\"]",
+        "attributes[\"b\"] != \"2\"",
+        "attributes[\"z\"] == nil",
+        "nil == attributes[\"e\"]",
+        "attributes[\"z\"] <= nil and nil >= nil",
+        "not (attributes[\"a\"] == nil)",
+        "attributes[\"z\"] != \"x\"",
+        "attributes[\"l\"] == [\"x\", 7]",
+        "attributes[\"l\"][1] == 7",
+        "attributes[\"m\"][\"a\"] == \"x\"",
+        "attributes[\"m\"][\"z\"] == nil",
+        "attributes[\"m\"] == {\"a\": \"x\"}",
+        "attributes[\"l\"] != {\"a\": \"x\"}",
+        "1/0 == 1 or true",
+        "attributes[\"b\"] + 1.5 == 3.5",
+        "attributes[\"b\"] * -3 == -6 and 7 / attributes[\"b\"] == 3",
+        "9223372036854775807 + attributes[\"b\"] < 0",
+        "end_time - start_time == end_time - start_time and end_time > start_time",
+        "end_time_unix_nano - start_time_unix_nano == 2500000000",
+        "name == \"N\" and kind == SPAN_KIND_SERVER and kind.string == \"Server\"",
+        "kind.deprecated_string == \"SPAN_KIND_SERVER\"",
+        "status.code == STATUS_CODE_OK and status.message == \"M\"",
+        "trace_id.string == \"0102030405060708090a0b0c0d0e0f10\" and span_id == span_id",
+        "trace_id != span_id and trace_id != 0x0102030405060708090a0b0c0d0e0f10",
+        "parent_span_id.string == \"0000000000000000\" and IsRootSpan()",
+        "resource.attributes[\"r\"] == \"R\" and scope.name == \"S\"",
+        "instrumentation_scope.name == \"S\"",
+        "IsMatch(name, \"^N$\") and not IsMatch(attributes[\"z\"], \".*\")",
+        "IsMatch(attributes[\"b\"], \"2\") and IsMatch(attributes[\"m\"], \"\\\"a\\\":\")",
+        "IsString(attributes[\"a\"]) and IsInt(attributes[\"b\"]) and IsDouble(attributes[\"c\"])",
+        "IsMap(attributes[\"m\"]) and not IsBool(attributes[\"a\"])",
+        "Concat([name, nil, attributes[\"b\"], true], \"-\") == \"N-<nil>-2-true\"",
+        "Int(\"12\") == 12 and Int(\"x\") == nil and Double(\"1.5\") == 1.5 and Bool(1) == true",
+        "String(attributes[\"c\"]) == \"2\" and String(attributes[\"e\"]) == nil",
+        "attributes[attributes[\"k\"]] == \"x\"",
+    };
+    static const char *const fail[] = {
+        "attributes[\"a\"] + 1 == 2",    "attributes[\"b\"] / 0 == 2",
+        "attributes[\"l\"][2] == 7",     "attributes[\"l\"][\"x\"] == 7",
+        "attributes[\"a\"][\"x\"] == 7", "attributes[attributes[\"b\"]] == nil",
+        "-attributes[\"a\"] == 1",       "IsMatch(name, attributes[\"b\"])",
+        "Int(attributes[\"m\"]) == 1",   "Concat([name], \"\") and Int(attributes[\"b\"])",
+    };
+    const char *attributes =
+        A "," B "," C "," EMPTY "," LIST "," MAP(A) ",{\"key\":\"k\",\"value\":{\"stringValue\":"
+                                                    "\"a\"}},{\"key\":\"a\",\"value\":{"
+                                                    "\"stringValue\":\"second\"}}";
+    for (size_t i = 0; i < sizeof(hold) / sizeof(hold[0]); i++) {
+        char negated[TEXT_MAX];
+        expect_condition(hold[i], attributes, true, false);
+        snprintf(negated, sizeof(negated), "not (%s)", hold[i]);
+        expect_condition(negated, attributes, false, false);
+    }
+    for (size_t i = 0; i < sizeof(fail) / sizeof(fail[0]); i++)
+        expect_condition(fail[i], attributes, false, true);
+}
+
+static void test_set(void **state)
+{
+    (void)state;
+    expect_attributes("set(attributes[\"b\"], 2)", A, A "," B, 0);
+    expect_attributes("set(attributes[\"b\"], 2)", "", B, 0);
+    expect_attributes("set(attributes[\"b\"], 2)",
+                      A ","
+                        "{\"key\":\"b\",\"value\":{\"stringValue\":\"long enough\"}}"
+                        "," C,
+                      A "," B "," C, 0);
+    expect_attributes("set(attributes[\"c\"], Double(attributes[\"b\"]))", B, B "," C, 0);
+    expect_attributes("set(attributes[\"b\"], nil)", A, A, 0);
+    expect_attributes("set(attributes[\"b\"], attributes[\"z\"])", A, A, 0);
+    expect_attributes("set(attributes[\"m\"][\"a\"], \"x\")", "", MAP(A), 0);
+    expect_attributes("set(attributes[\"m\"][\"b\"], 2)", MAP(A), MAP(A "," B), 0);
+    expect_attributes("set(attributes[\"m\"], {\"a\": attributes[\"a\"]})", A, A "," MAP(A), 0);
+    expect_attributes("set(attributes[\"l\"], [attributes[\"a\"], 7])", A, A "," LIST, 0);
+    expect_attributes("set(attributes[\"l\"][1], 7)",
+                      "{\"key\":\"l\",\"value\":{\"arrayValue\":{\"values\":[{\"stringValue\":"
+                      "\"x\"},{\"boolValue\":true}]}}}",
+                      LIST, 0);
+    expect_attributes("set(attributes, {\"b\": 2})", A "," C, B, 0);
+    expect_attributes("set(attributes[\"t\"], true) where name == \"N\"", A, A "," T("t"), 0);
+    expect_attributes("set(attributes[\"t\"], true) where name == \"n\"", A, A, 0);
+    /* Values that attributes do not hold leave an empty one. */
+    expect_attributes("set(attributes[\"e\"], trace_id)", A, A "," EMPTY, 1);
+    expect_attributes("set(attributes[\"a\"][\"b\"], 1)", A, A, 1);
+    expect_attributes("set(attributes[\"m\"], attributes)", A,
+                      A "," MAP(A ","
+                                  "{\"key\":\"m\",\"value\":{\"kvlistValue\":{}}}"),
+                      0);
+}
+
+static void test_editors(void **state)
+{
+    (void)state;
+    /* The last attribute moves into the gap. */
+    expect_attributes("delete_key(attributes, \"a\")", A "," B "," C, C "," B, 0);
+    expect_attributes("delete_key(attributes, \"c\")", A "," B "," C, A "," B, 0);
+    expect_attributes("delete_key(attributes, \"z\")", A "," B, A "," B, 0);
+    expect_attributes("delete_key(attributes, \"a\")", A, "", 0);
+    expect_attributes("delete_key(attributes[\"m\"], \"a\")", MAP(A "," B), MAP(B), 0);
+    expect_attributes("delete_key(attributes[\"z\"], \"a\")", A, A, 1);
+    expect_attributes("keep_keys(attributes, [\"c\", \"a\"])", A "," B "," C, A "," C, 0);
+    expect_attributes("keep_matching_keys(attributes, \"[ac]\")", A "," B "," C, A "," C, 0);
+    expect_attributes("delete_matching_keys(attributes, \"^[ac]$\")", A "," B "," C, B, 0);
+    expect_attributes("merge_maps(attributes, {\"a\": 1, \"b\": 2}, \"insert\")", A, A "," B, 0);
+    expect_attributes("merge_maps(attributes, {\"a\": \"x\", \"b\": 2}, \"update\")",
+                      "{\"key\":\"a\",\"value\":{\"intValue\":\"5\"}}", A, 0);
+    expect_attributes("merge_maps(attributes, attributes[\"m\"], \"upsert\")",
+                      MAP(B) ","
+                             "{\"key\":\"b\",\"value\":{}}",
+                      MAP(B) "," B, 0);
+}
+
+#define FIELDS(name, kind, start, status)                                                          \
+    "{\"resourceSpans\":[{\"resource\":{},\"scopeSpans\":[{\"scope\":{},\"spans\":[{\"name\":"     \
+    "\"" name "\",\"kind\":" kind ",\"startTimeUnixNano\":\"" start "\",\"status\":" status        \
+    "}]}]}]}"
+
+static void test_fields(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *statements[STATEMENTS_MAX];
+        const char *before;
+        const char *after;
+        unsigned failures;
+    } rows[] = {
+        {{"set(name, \"longer than before\")"},
+         FIELDS("N", "2", "1", "{}"),
+         FIELDS("longer than before", "2", "1", "{}"),
+         0},
+        {{"set(name, \"\")"}, FIELDS("N", "2", "1", "{}"), FIELDS("", "2", "1", "{}"), 0},
+        {{"set(kind, SPAN_KIND_CLIENT)", "set(start_time_unix_nano, 0)"},
+         FIELDS("N", "2", "1", "{}"),
+         FIELDS("N", "3", "0", "{}"),
+         0},
+        {{"set(kind.string, \"Consumer\")", "set(start_time, end_time)"},
+         FIELDS("N", "2", "1", "{}"),
+         FIELDS("N", "5", "0", "{}"),
+         0},
+        {{"set(kind.string, \"nothing\")", "set(name, 1)"},
+         FIELDS("N", "2", "1", "{}"),
+         FIELDS("N", "2", "1", "{}"),
+         2},
+        {{"set(status.code, STATUS_CODE_ERROR)", "set(status.message, name)"},
+         FIELDS("N", "2", "1", "{}"),
+         FIELDS("N", "2", "1", "{\"message\":\"N\",\"code\":2}"),
+         0},
+        {{"set(cache[\"n\"], name)", "set(name, \"M\")", "set(status.message, cache[\"n\"])"},
+         FIELDS("N", "2", "1", "{}"),
+         FIELDS("M", "2", "1", "{\"message\":\"N\"}"),
+         0},
+        {{"set(name, \"M\") where cache[\"n\"] != nil"},
+         FIELDS("N", "2", "1", "{}"),
+         FIELDS("N", "2", "1", "{}"),
+         0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        expect_run(TRACES, OTTL_SPAN, rows[i].statements, rows[i].before, rows[i].after,
+                   rows[i].failures);
+}
+
+#define TWO_SPANS(resource, scope, first, second)                                                  \
+    "{\"resourceSpans\":[{" resource "\"scopeSpans\":[{" scope "\"spans\":[{\"name\":\"" first     \
+    "\"},{\"name\":\"" second "\"}]}]}]}"
+#define RESOURCE(attributes) "\"resource\":{\"attributes\":[" attributes "]},"
+
+/* What inner records change around them is seen by the records that follow. */
+static void test_outer_records(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *statements[STATEMENTS_MAX];
+        const char *before;
+        const char *after;
+    } rows[] = {
+        {{"set(resource.attributes[\"a\"], \"x\") where span.name == \"1\"",
+          "set(span.name, resource.attributes[\"a\"]) where span.name == \"2\""},
+         TWO_SPANS("", "", "1", "2"),
+         TWO_SPANS(RESOURCE(A), "", "1", "x")},
+        {{"set(resource.attributes[\"a\"], Concat([resource.attributes[\"a\"], span.name], \"\"))"},
+         TWO_SPANS(RESOURCE(A), "\"scope\":{\"name\":\"S\"},", "1", "2"),
+         TWO_SPANS(RESOURCE("{\"key\":\"a\",\"value\":{\"stringValue\":\"x12\"}}"),
+                   "\"scope\":{\"name\":\"S\"},", "1", "2")},
+        {{"set(scope.name, span.name)", "set(scope.schema_url, \"u\")",
+          "set(resource.schema_url, \"v\")", "set(span.name, \"s\")"},
+         TWO_SPANS("", "", "1", "2"),
+         TWO_SPANS("\"schemaUrl\":\"v\",", "\"scope\":{\"name\":\"2\"},\"schemaUrl\":\"u\",", "s",
+                   "s")},
+        {{"delete_key(resource.attributes, \"a\")", "set(span.name, \"\")"},
+         TWO_SPANS(RESOURCE(A "," B), "", "1", "2"),
+         TWO_SPANS(RESOURCE(B), "", "", "")},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        expect_run(TRACES, OTTL_CONTEXTS, rows[i].statements, rows[i].before, rows[i].after, 0);
+}
+
+static void test_events(void **state)
+{
+    (void)state;
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(spanevent.attributes[\"a\"], span.name)",
+        "set(span.attributes[\"b\"], 2)",
+        "set(span.name, Concat([span.name, spanevent.name], \"\"))",
+    };
+    expect_run(TRACES, OTTL_CONTEXTS, statements,
+               "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"x\",\"events\":[{"
+               "\"name\":\"1\"},{\"name\":\"2\"}]}]}]}]}",
+               "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"x12\",\"attributes\":["
+               "{\"key\":\"b\",\"value\":{\"intValue\":\"2\"}}],\"events\":[{\"name\":\"1\","
+               "\"attributes\":[{\"key\":\"a\",\"value\":{\"stringValue\":\"x\"}}]},{\"name\":"
+               "\"2\",\"attributes\":[{\"key\":\"a\",\"value\":{\"stringValue\":\"x1\"}}]}]}]}]}]}",
+               0);
+}
+
+#define LOG(body, attributes)                                                                      \
+    "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{\"severityNumber\":9,\"body\":" body     \
+    ",\"attributes\":[" attributes "]}]}]}]}"
+
+static void test_logs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *statements[STATEMENTS_MAX];
+        const char *before;
+        const char *after;
+        unsigned failures;
+    } rows[] = {
+        {{"set(attributes[\"a\"], body)"},
+         LOG("{\"stringValue\":\"x\"}", ""),
+         LOG("{\"stringValue\":\"x\"}", A),
+         0},
+        {{"set(body, attributes[\"a\"])", "set(severity_text, \"T\") where severity_number == "
+                                          "SEVERITY_NUMBER_INFO2"},
+         LOG("{\"intValue\":\"1\"}", A),
+         LOG("{\"stringValue\":\"x\"}", A),
+         0},
+        {{"set(body[\"b\"], 2)"},
+         LOG("{\"kvlistValue\":{\"values\":[" A "]}}", ""),
+         LOG("{\"kvlistValue\":{\"values\":[" A "," B "]}}", ""),
+         0},
+        {{"set(body[\"b\"], 2)"},
+         LOG("{\"stringValue\":\"x\"}", ""),
+         LOG("{\"stringValue\":\"x\"}", ""),
+         1},
+        {{"set(attributes[\"a\"], body.string)"},
+         LOG("{\"arrayValue\":{\"values\":[{\"intValue\":\"1\"}]}}", ""),
+         LOG("{\"arrayValue\":{\"values\":[{\"intValue\":\"1\"}]}}",
+             "{\"key\":\"a\",\"value\":{\"stringValue\":\"[1]\"}}"),
+         0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        expect_run(LOGS, OTTL_LOG, rows[i].statements, rows[i].before, rows[i].after,
+                   rows[i].failures);
+}
+
+/* Drops what conditions of each context say, and what is empty then. */
+static void test_drop(void **state)
+{
+    (void)state;
+    static const struct {
+        enum ottl_context context;
+        const char *condition;
+        const char *after; /* NULL: nothing is left */
+        uint64_t dropped;
+    } rows[] = {
+        {OTTL_SPAN, "name == \"1\"",
+         "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" A "]},\"scopeSpans\":[{\"spans\":[{"
+         "\"name\":\"2\"}]},{\"spans\":[{\"name\":\"3\"}]}]}]}",
+         1},
+        {OTTL_SPAN, "name != \"3\"",
+         "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" A "]},\"scopeSpans\":[{\"spans\":[{"
+         "\"name\":\"3\"}]}]}]}",
+         2},
+        {OTTL_SPAN, "resource.attributes[\"a\"] == \"x\"", NULL, 3},
+        {OTTL_RESOURCE, "attributes[\"a\"] == \"x\"", NULL, 3},
+        {OTTL_SCOPE, "name == \"none\"",
+         "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" A "]},\"scopeSpans\":[{\"spans\":[{"
+         "\"name\":\"1\"},{\"name\":\"2\"}]},{\"spans\":[{\"name\":\"3\"}]}]}]}",
+         0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *const conditions[STATEMENTS_MAX] = {rows[i].condition};
+        struct ottl_plan *plan =
+            plan_of(TRACES, rows[i].context, conditions, false, OTTL_PROPAGATE);
+        struct batch *batch =
+            batch_of(TRACES,
+                     "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" A
+                     "]},\"scopeSpans\":[{\"spans\":["
+                     "{\"name\":\"1\"},{\"name\":\"2\"}]},{\"spans\":[{\"name\":\"3\"}]}]}]}",
+                     i % (CUT_PLACES + 1));
+        struct ottl_runner runner;
+        char found[TEXT_MAX], wanted[TEXT_MAX];
+        ottl_runner_init(&runner, plan, NULL);
+        runner.prunes = true;
+        struct ottl_result result = ottl_runner_run(&runner, batch);
+        assert_int_equal(result.verdict, rows[i].after == NULL ? OTTL_EMPTIED : OTTL_PASSED);
+        assert_int_equal(result.dropped, rows[i].dropped);
+        if (rows[i].after != NULL) {
+            struct batch *expected = batch_of(TRACES, rows[i].after, 0);
+            json_of(result.batch, found);
+            json_of(expected, wanted);
+            assert_string_equal(found, wanted);
+            assert_int_equal(result.batch->items, expected->items);
+            batch_unref(expected);
+        }
+        batch_unref(result.batch);
+        ottl_runner_fini(&runner);
+        ottl_plan_destroy(plan);
+        batch_unref(batch);
+    }
+}
+
+static void expect_mistake(enum ottl_context context, const char *statement, const char *expected)
+{
+    struct ottl_plan *plan = ottl_plan_create(TRACES, OTTL_FOR_TRANSFORM);
+    struct error error;
+    const struct ottl_group group = {.context = context,
+                                     .paths = context == OTTL_CONTEXTS ? OTTL_PATHS_FULL
+                                                                       : OTTL_PATHS_OF_CONTEXT,
+                                     .statements = &statement,
+                                     .statements_count = 1};
+    if (ottl_plan_add(plan, &group, true, &error))
+        fail_msg("%s: accepted", statement);
+    assert_string_equal(error.text, expected);
+    ottl_plan_destroy(plan);
+}
+
+static void test_mistakes(void **state)
+{
+    (void)state;
+    expect_mistake(OTTL_SPAN, "set(nam, 1)",
+                   "column 5: a span has no path \"nam\" (did you mean \"name\"?)");
+    expect_mistake(OTTL_SPAN, "set(status.cod, 1)",
+                   "column 5: a span has no path \"status.cod\" (did you mean \"status.code\"?)");
+    expect_mistake(OTTL_SPAN, "set(name[\"a\"], 1)",
+                   "column 9: \"name\" is no map or list; it cannot be indexed");
+    expect_mistake(OTTL_SPAN, "set(attributes[\"a\"].b, 1)",
+                   "column 5: only the last part of a path may be indexed");
+    expect_mistake(OTTL_SPAN, "set(\"a\", 1)", "column 5: the argument Target must be a path");
+    expect_mistake(OTTL_SPAN, "set(name)", "column 1: set takes 2 arguments, found 1");
+    expect_mistake(OTTL_SPAN, "set(name, valu=1)",
+                   "column 11: set has no parameter \"valu\" (did you mean \"Value\"?)");
+    expect_mistake(OTTL_SPAN, "set(target=name, 1)",
+                   "column 18: an argument without a name behind one with a name");
+    expect_mistake(OTTL_SPAN, "st(name, 1)",
+                   "column 1: undefined function \"st\" (did you mean \"set\"?)");
+    expect_mistake(OTTL_SPAN, "set(kind, SPAN_KIND_SERVR)",
+                   "column 11: a span has no enum symbol \"SPAN_KIND_SERVR\" (did you mean "
+                   "\"SPAN_KIND_SERVER\"?)");
+    expect_mistake(OTTL_SPAN, "delete_key(attributes, 1)",
+                   "column 24: the argument Key must be a string: expected string");
+    expect_mistake(OTTL_SPAN, "keep_keys(attributes, \"a\")",
+                   "column 23: the argument Keys must be a list, each item a string");
+    expect_mistake(OTTL_SPAN, "keep_keys(attributes, [1])",
+                   "column 24: the argument Keys must be a list, each item a string: expected "
+                   "string");
+    expect_mistake(OTTL_SPAN, "set(name, Bool(\"yes\"))",
+                   "column 16: the argument Target must be a value that becomes a bool: "
+                   "strconv.ParseBool: invalid syntax");
+    expect_mistake(OTTL_SPAN, "merge_maps(attributes, attributes, \"x\")",
+                   "column 1: merge_maps: invalid value for strategy, \"x\", must be 'insert', "
+                   "'update' or 'upsert'");
+    expect_mistake(OTTL_SPAN, "delete_matching_keys(attributes, \"(\")",
+                   "column 1: delete_matching_keys: the pattern is not valid: invalid pattern "
+                   "\"(\": missing ): (");
+    expect_mistake(
+        OTTL_SPAN, "set(resource.cache[\"a\"], 1)",
+        "column 5: the cache is that of the span the statement is for; write span.cache");
+    expect_mistake(OTTL_SPAN_EVENT, "set(name, \"a\") where IsRootSpan()",
+                   "column 22: the function \"IsRootSpan\" is not for the context spanevent");
+    expect_mistake(OTTL_SPAN, "set(name, (a) => a)",
+                   "column 11: lambdas need the feature gate ottl.functions.enableLambda, which is "
+                   "off; no function takes one yet");
+    expect_mistake(OTTL_CONTEXTS, "set(name, \"a\")",
+                   "no path says which context this is for: begin one with the context's name, as "
+                   "in span.attributes[\"a\"], or give the context with {context: …}");
+    expect_mistake(OTTL_CONTEXTS, "set(spam.name, \"a\")",
+                   "\"spam\" is no context; a path begins with one, as in span.attributes[\"a\"]");
+    expect_mistake(OTTL_CONTEXTS, "set(span.name, name)",
+                   "column 16: the path \"name\" does not begin with a context; expected one of: "
+                   "resource., scope., span.");
+    expect_mistake(OTTL_CONTEXTS, "set(span.name, log.body)",
+                   "\"log\" is no context of this list");
+}
+
+/* The innermost context that a path names, or one inside that has what the statement needs. */
+static void test_inference(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *statement;
+        enum ottl_context context;
+    } rows[] = {
+        {"set(resource.attributes[\"a\"], 1)", OTTL_RESOURCE},
+        {"set(scope.name, resource.schema_url)", OTTL_SCOPE},
+        {"set(resource.attributes[\"a\"], span.name)", OTTL_SPAN},
+        {"set(span.name, spanevent.name)", OTTL_SPAN_EVENT},
+        {"set(resource.attributes[\"a\"], 1) where IsRootSpan()", OTTL_SPAN},
+        {"set(resource.attributes[\"a\"], SPAN_KIND_SERVER)", OTTL_SPAN_EVENT},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *const statements[STATEMENTS_MAX] = {rows[i].statement};
+        struct ottl_plan *plan = plan_of(TRACES, OTTL_CONTEXTS, statements, true, OTTL_IGNORE);
+        assert_int_equal(plan->contexts, OTTL_CONTEXT_BIT(rows[i].context));
+        ottl_plan_destroy(plan);
+    }
+}
+
+/* Every allocation that may fail does: the batch is refused as a whole, and nothing is lost. */
+static void test_memory(void **state)
+{
+    (void)state;
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(attributes[\"m\"], {\"a\": attributes, \"l\": [name, 1]})",
+        "set(resource.attributes[\"n\"], attributes[\"m\"])",
+        "delete_key(attributes, \"a\")",
+        "set(name, Concat([name, name], \"-\"))",
+    };
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_IGNORE);
+    char json[TEXT_MAX];
+    snprintf(json, sizeof(json), SPAN, A "," B "," LIST "," MAP(A));
+    struct batch *batch = batch_of(TRACES, json, 1);
+    struct budget budget;
+    bool has_passed = false;
+    budget_init(&budget, 1 << 20);
+    for (uint64_t nth = 1; !has_passed; nth++) {
+        struct ottl_runner runner;
+        ottl_runner_init(&runner, plan, &budget);
+        mem_refuse_nth(nth);
+        struct ottl_result result = ottl_runner_run(&runner, batch);
+        mem_refuse_nth(0);
+        has_passed = result.verdict == OTTL_PASSED;
+        assert_true(has_passed || result.verdict == OTTL_NO_MEMORY);
+        assert_true(has_passed == (result.batch != NULL));
+        batch_unref(result.batch);
+        ottl_runner_fini(&runner);
+        assert_int_equal(budget_used(&budget), 0);
+        assert_true(nth < 100);
+    }
+    batch_unref(batch);
+    ottl_plan_destroy(plan);
+    budget_fini(&budget);
+}
+
+/* A record that grows without end meets its limit. */
+static void test_limit(void **state)
+{
+    (void)state;
+    enum { DOUBLINGS = 40 };
+    const char *statements[DOUBLINGS];
+    struct ottl_plan *plan = ottl_plan_create(TRACES, OTTL_FOR_TRANSFORM);
+    for (size_t i = 0; i < DOUBLINGS; i++)
+        statements[i] = "set(name, Concat([name, name], \"\"))";
+    const struct ottl_group group = {.context = OTTL_SPAN,
+                                     .paths = OTTL_PATHS_OF_CONTEXT,
+                                     .error_mode = OTTL_SILENT,
+                                     .statements = statements,
+                                     .statements_count = DOUBLINGS};
+    struct error error;
+    struct ottl_runner runner;
+    char json[TEXT_MAX];
+    assert_true(ottl_plan_add(plan, &group, true, &error));
+    ottl_plan_finish(plan);
+    snprintf(json, sizeof(json), SPAN, "");
+    struct batch *batch = batch_of(TRACES, json, 0);
+    ottl_runner_init(&runner, plan, NULL);
+    assert_int_equal(ottl_runner_run(&runner, batch).verdict, OTTL_NO_MEMORY);
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+    batch_unref(batch);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_comparisons),   cmocka_unit_test(test_set),
+        cmocka_unit_test(test_editors),       cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_outer_records), cmocka_unit_test(test_events),
+        cmocka_unit_test(test_logs),          cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_inference),
+        cmocka_unit_test(test_memory),        cmocka_unit_test(test_limit),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
