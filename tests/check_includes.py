@@ -67,7 +67,7 @@ FLOORS = (
     ("connectors/profile_metrics", "profile_metrics: what samples measure, as metrics"),
     ("connectors/service_graph", "service_graph: requests between services, counted and timed"),
     ("processors/shared", "what processors share"),
-    ("processors", "attributes, batch, memory_limiter, profile_limits, resource"),
+    ("processors", "attributes, batch, filter, memory_limiter, profile_limits, resource, transform"),
     ("processors/resource_detection", "resource_detection"),
     ("processors/tail_sampling", "tail_sampling"),
     ("processors/trace_profile_join", "trace_profile_join"),
