@@ -124,6 +124,9 @@ static void refuse(const struct ottl_result *result, struct receipt *receipt)
     if (result->verdict == OTTL_NO_MEMORY) {
         outcome = outcome_busy("the memory budget has no room to run the statements");
         outcome.reason = LOSS_MEMORY;
+        if (result->never_fits)
+            outcome = outcome_too_large("what the statements make takes more than the whole memory "
+                                        "budget (service::budget_mib); send less at a time");
     } else {
         /* As the Go collector's: an error that is not permanent. */
         outcome = outcome_busy(result->error);

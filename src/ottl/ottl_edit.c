@@ -11,7 +11,7 @@
 #include "src/otlp/batch_writer.h"
 #include "src/otlp/rope.h"
 
-enum { MESSAGE_DEPTH_MAX = 16, KEPT_BYTES_MAX = 256 * 1024 };
+enum { MESSAGE_DEPTH_MAX = 16 };
 
 void ottl_edits_init(struct ottl_edits *edits, struct budget *budget)
 {
@@ -27,8 +27,7 @@ void ottl_edits_fini(struct ottl_edits *edits)
 
 void ottl_edits_clear(struct ottl_edits *edits)
 {
-    if (edits->edits.bytes + edits->messages.bytes + edits->bytes.bytes > KEPT_BYTES_MAX)
-        ottl_edits_fini(edits);
+    ottl_edits_fini(edits);
     edits->count = 0;
     edits->messages_count = 0;
     edits->used_bytes = 0;
@@ -196,7 +195,7 @@ static void borrow_up_to(struct batch_writer *writer, struct rope *rope, uint64_
     rope_skip(rope, bytes);
 }
 
-struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch)
+struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch, struct budget *budget)
 {
     struct ottl_edited_message *messages = edits->messages.memory;
     struct ottl_edit *list = edits->edits.memory;
@@ -211,7 +210,7 @@ struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch)
     struct batch *edited = batch_create_like(batch, batch->parts_count + 4);
     struct batch_writer writer;
     struct rope rope = rope_of(batch);
-    batch_writer_init(&writer, edited, edits->budget);
+    batch_writer_init(&writer, edited, budget);
     size_t next = 0;
     for (size_t i = 0; i < edits->count || next < edits->messages_count;) {
         if (next < edits->messages_count &&

@@ -47,6 +47,7 @@ struct ottl_edits {
 
 void ottl_edits_init(struct ottl_edits *edits, struct budget *budget);
 void ottl_edits_fini(struct ottl_edits *edits);
+/* Forgets all edits and frees their memory, which is charged to the budget. */
 void ottl_edits_clear(struct ottl_edits *edits);
 /* Room for `bytes` that the next edit inserts; the caller fills all of it at once. NULL: refused.
  */
@@ -65,4 +66,5 @@ void ottl_edits_settle(struct ottl_edits *edits, size_t count);
 void ottl_edits_cut(struct ottl_edits *edits, size_t count, size_t messages_count);
 /* The changed batch, with the items of the old one. NULL: the budget refused. New bytes are charged
  * beyond its limit if need be. */
-struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch);
+struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch,
+                               struct budget *budget);

@@ -17,8 +17,13 @@ bool ottl_run_fail(struct ottl_run *run, const char *format, ...)
 
 bool ottl_run_no_memory(struct ottl_run *run)
 {
-    run->is_out_of_memory = true;
-    return ottl_run_fail(run, "the record needs more memory than statements may use");
+    bool has_met_limit = false;
+    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
+        has_met_limit =
+            has_met_limit || (run->records[i] != NULL && run->records[i]->memory.has_met_limit);
+    run->is_out_of_memory = !has_met_limit;
+    return ottl_run_fail(
+        run, has_met_limit ? "the record becomes larger than statements may make it" : "no memory");
 }
 
 bool ottl_node_constant(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)

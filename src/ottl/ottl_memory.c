@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks double in size; after a reset they are filled again in the same order. Runs on the owner's
- * thread. */
+/* Blocks double in size; after a reset they are filled again in the same order. The first is small,
+ * not charged, and stays. Runs on the owner's thread. */
 #include "src/ottl/ottl_memory.h"
 
 #include <assert.h>
@@ -13,6 +13,7 @@ enum { BLOCK_BYTES_FIRST = 4096, BLOCK_BYTES_MAX = 1024 * 1024, KEPT_BYTES_MAX =
 struct ottl_block {
     struct ottl_block *next;
     size_t bytes; /* of data */
+    bool is_charged;
     _Alignas(16) uint8_t data[];
 };
 
@@ -27,7 +28,7 @@ static void free_behind(struct ottl_memory *memory, struct ottl_block *last)
     struct ottl_block *block = last != NULL ? last->next : memory->first;
     while (block != NULL) {
         struct ottl_block *next = block->next;
-        if (memory->budget != NULL)
+        if (block->is_charged)
             budget_return(memory->budget, block->bytes);
         memory->held_bytes -= block->bytes;
         mem_free(block);
@@ -57,8 +58,19 @@ void ottl_memory_fini(struct ottl_memory *memory)
 void ottl_memory_reset(struct ottl_memory *memory)
 {
     memory->refused_bytes = 0;
+    memory->has_met_limit = false;
     if (memory->held_bytes > KEPT_BYTES_MAX)
-        free_behind(memory, memory->first->bytes <= KEPT_BYTES_MAX ? memory->first : NULL);
+        ottl_memory_rest(memory);
+    memory->current = NULL;
+    memory->at = memory->end = NULL;
+    if (memory->first != NULL)
+        enter(memory, memory->first);
+}
+
+void ottl_memory_rest(struct ottl_memory *memory)
+{
+    if (memory->first != NULL)
+        free_behind(memory, memory->first->is_charged ? NULL : memory->first);
     memory->current = NULL;
     memory->at = memory->end = NULL;
     if (memory->first != NULL)
@@ -76,17 +88,21 @@ void *ottl_memory_grow(struct ottl_memory *memory, size_t bytes)
         if (whole < bytes || size > memory->max_bytes - memory->held_bytes)
             size = whole; /* the last bytes of the limit */
         struct ottl_block *block = NULL;
+        bool is_charged =
+            memory->budget != NULL && (memory->first != NULL || size > BLOCK_BYTES_FIRST);
         if (whole >= bytes && size <= memory->max_bytes - memory->held_bytes &&
-            (memory->budget == NULL || budget_try_take(memory->budget, size))) {
+            (!is_charged || budget_try_take(memory->budget, size))) {
             block = mem_try_alloc(sizeof(*block) + size);
-            if (block == NULL && memory->budget != NULL)
+            if (block == NULL && is_charged)
                 budget_return(memory->budget, size);
         }
         if (block == NULL) {
             memory->refused_bytes = bytes > 0 ? bytes : 1;
+            memory->has_met_limit = whole < bytes || size > memory->max_bytes - memory->held_bytes;
             return NULL;
         }
         block->bytes = size;
+        block->is_charged = is_charged;
         block->next = next;
         if (memory->current != NULL)
             memory->current->next = block;

@@ -17,15 +17,18 @@ struct ottl_memory {
     struct ottl_block *first;
     size_t held_bytes; /* by all blocks */
     size_t max_bytes;
-    struct budget *budget; /* the blocks are charged to it; NULL: not charged */
+    struct budget *budget; /* all but a small block are charged to it; NULL: not charged */
     bool copies_text;      /* it outlives the values that are put here: their bytes are copied */
     size_t refused_bytes;  /* the last request that was refused; 0: none since the last reset */
+    bool has_met_limit;    /* by max_bytes, not by the budget */
 };
 
 void ottl_memory_init(struct ottl_memory *memory, size_t max_bytes, struct budget *budget);
 void ottl_memory_fini(struct ottl_memory *memory);
-/* Forgets every allocation. Keeps the first block only if the others are large. */
+/* Forgets every allocation. Keeps the blocks unless they are large. */
 void ottl_memory_reset(struct ottl_memory *memory);
+/* The same; frees what is charged to the budget. */
+void ottl_memory_rest(struct ottl_memory *memory);
 /* ottl_memory_room with another block. */
 void *ottl_memory_grow(struct ottl_memory *memory, size_t bytes)
     __attribute__((warn_unused_result));

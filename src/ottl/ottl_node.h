@@ -108,13 +108,15 @@ struct ottl_run {
     struct ottl_map *cache; /* NULL: nobody has asked for it yet */
     struct ottl_remembered *remembered;
     const struct client_info *client;
-    bool is_out_of_memory; /* the error is that of refused memory */
+    bool is_out_of_memory; /* the budget has refused memory */
     char error[OTTL_ERROR_BYTES_MAX];
 };
 
 /* Sets the run's error. Returns false. */
 bool ottl_run_fail(struct ottl_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+/* Memory was refused: by the record's limit, which is a failure like others, or by the budget,
+ * which ends the batch. Returns false. */
 bool ottl_run_no_memory(struct ottl_run *run);
 
 /* Evaluators, for nodes and tests that the compiler makes. */

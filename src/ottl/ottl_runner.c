@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/rope.h"
@@ -135,7 +137,8 @@ static enum decision run_context(struct ottl_runner *runner, enum ottl_context c
 
 static enum decision abort_without_memory(struct ottl_runner *runner)
 {
-    ottl_run_no_memory(&runner->run);
+    ottl_run_fail(&runner->run, "no memory");
+    runner->run.is_out_of_memory = true;
     runner->is_aborted = true;
     return ABORT;
 }
@@ -495,30 +498,36 @@ static enum decision walk_resource(struct ottl_runner *runner, const struct rope
     return end_message(runner, &place);
 }
 
-static struct ottl_result aborted(const struct ottl_runner *runner)
+/* Whether what has been noted and what was refused is more than the budget has when it is empty. */
+static bool never_fits(const struct ottl_runner *runner, const struct batch *batch)
 {
-    return (struct ottl_result){.verdict =
+    uint64_t bytes = 2 * (uint64_t)runner->edits.used_bytes;
+    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
+        bytes += runner->records[i].memory.held_bytes + runner->records[i].memory.refused_bytes;
+    if (batch->parts_count > 0)
+        bytes += buffer_charge(batch->parts[0].owner);
+    return runner->budget != NULL && bytes > budget_limit(runner->budget);
+}
+
+static struct ottl_result aborted(const struct ottl_runner *runner, const struct batch *batch)
+{
+    return (struct ottl_result){.never_fits = never_fits(runner, batch),
+                                .verdict =
                                     runner->run.is_out_of_memory ? OTTL_NO_MEMORY : OTTL_REFUSED,
                                 .error = runner->run.error};
 }
 
-struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *batch)
+static struct ottl_result walk(struct ottl_runner *runner, struct batch *batch)
 {
     struct rope rope = rope_of(batch);
     struct rope_field field;
     bool has_resources = false;
-    assert(batch->signal == runner->plan->signal);
-    ottl_edits_clear(&runner->edits);
-    runner->run.client = batch->client;
-    runner->run.is_out_of_memory = false;
-    runner->is_aborted = false;
-    runner->dropped = 0;
     while (rope_read_field(&rope, batch->bytes, &field)) {
         if (field.number != REQUEST)
             continue;
         enum decision decision = walk_resource(runner, &field);
         if (decision == ABORT)
-            return aborted(runner);
+            return aborted(runner, batch);
         has_resources = has_resources || decision == KEEP;
     }
     struct ottl_result result = {.verdict = OTTL_PASSED, .dropped = runner->dropped};
@@ -530,12 +539,32 @@ struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *bat
         result.batch = batch_ref(batch);
         return result;
     }
-    result.batch = ottl_edits_apply(&runner->edits, batch);
+    result.batch = ottl_edits_apply(&runner->edits, batch, runner->budget);
     if (result.batch == NULL) {
         abort_without_memory(runner);
-        return aborted(runner);
+        return aborted(runner, batch);
     }
     assert(runner->dropped <= batch->items);
     result.batch->items = batch->items - runner->dropped;
+    return result;
+}
+
+struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *batch)
+{
+    assert(batch->signal == runner->plan->signal);
+    runner->run.client = batch->client;
+    runner->run.is_out_of_memory = false;
+    runner->is_aborted = false;
+    runner->dropped = 0;
+    struct budget *budget = batch->is_acknowledged ? NULL : runner->budget;
+    runner->edits.budget = budget;
+    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
+        runner->records[i].memory.budget = budget;
+    struct ottl_result result = walk(runner, batch);
+    /* Between batches nothing is charged. */
+    ottl_edits_clear(&runner->edits);
+    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
+        if (runner->run.records[i] != NULL)
+            ottl_memory_rest(&runner->records[i].memory);
     return result;
 }

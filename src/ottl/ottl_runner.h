@@ -26,13 +26,14 @@ enum ottl_verdict {
     OTTL_PASSED,    /* batch is the result; maybe the one that was given */
     OTTL_EMPTIED,   /* nothing is left */
     OTTL_REFUSED,   /* error_mode propagate: error has the reason */
-    OTTL_NO_MEMORY, /* of the budget, or of one record */
+    OTTL_NO_MEMORY, /* the budget has no room */
 };
 
 struct ottl_result {
     enum ottl_verdict verdict;
     struct batch *batch; /* PASSED: a reference */
     uint64_t dropped;    /* items */
+    bool never_fits;     /* NO_MEMORY: more than the whole budget is needed */
     const char *error;   /* of the runner */
 };
 
@@ -40,4 +41,5 @@ struct ottl_result {
 void ottl_runner_init(struct ottl_runner *runner, const struct ottl_plan *plan,
                       struct budget *budget);
 void ottl_runner_fini(struct ottl_runner *runner);
+/* A batch whose client has got its OK may exceed the budget: it cannot be refused any more. */
 struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *batch);

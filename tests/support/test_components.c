@@ -72,6 +72,8 @@ extern const struct component_factory memory_limiter_processor_factory;
 extern const struct component_factory probabilistic_sampler_processor_factory;
 extern const struct component_factory profile_limits_processor_factory;
 extern const struct component_factory redaction_processor_factory;
+extern const struct component_factory filter_processor_factory;
+extern const struct component_factory transform_processor_factory;
 extern const struct component_factory resource_detection_processor_factory;
 extern const struct component_factory resource_processor_factory;
 extern const struct component_factory tail_sampling_processor_factory;
@@ -409,6 +411,8 @@ const struct component_factory *const test_components[] = {
     &probabilistic_sampler_processor_factory,
     &profile_limits_processor_factory,
     &redaction_processor_factory,
+    &filter_processor_factory,
+    &transform_processor_factory,
     &resource_detection_processor_factory,
     &resource_processor_factory,
     &tail_sampling_processor_factory,

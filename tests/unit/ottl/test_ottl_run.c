@@ -575,8 +575,7 @@ static void test_mistakes(void **state)
     expect_mistake(OTTL_CONTEXTS, "set(span.name, name)",
                    "column 16: the path \"name\" does not begin with a context; expected one of: "
                    "resource., scope., span.");
-    expect_mistake(OTTL_CONTEXTS, "set(span.name, log.body)",
-                   "\"log\" is no context of this list");
+    expect_mistake(OTTL_CONTEXTS, "set(span.name, log.body)", "\"log\" is no context of this list");
 }
 
 /* The innermost context that a path names, or one inside that has what the statement needs. */
@@ -628,6 +627,7 @@ static void test_memory(void **state)
         has_passed = result.verdict == OTTL_PASSED;
         assert_true(has_passed || result.verdict == OTTL_NO_MEMORY);
         assert_true(has_passed == (result.batch != NULL));
+        assert_false(result.never_fits);
         batch_unref(result.batch);
         ottl_runner_fini(&runner);
         assert_int_equal(budget_used(&budget), 0);
@@ -638,7 +638,7 @@ static void test_memory(void **state)
     budget_fini(&budget);
 }
 
-/* A record that grows without end meets its limit. */
+/* A record that grows without end meets its limit: the statements that go beyond it fail. */
 static void test_limit(void **state)
 {
     (void)state;
@@ -649,7 +649,7 @@ static void test_limit(void **state)
         statements[i] = "set(name, Concat([name, name], \"\"))";
     const struct ottl_group group = {.context = OTTL_SPAN,
                                      .paths = OTTL_PATHS_OF_CONTEXT,
-                                     .error_mode = OTTL_SILENT,
+                                     .error_mode = OTTL_IGNORE,
                                      .statements = statements,
                                      .statements_count = DOUBLINGS};
     struct error error;
@@ -660,7 +660,15 @@ static void test_limit(void **state)
     snprintf(json, sizeof(json), SPAN, "");
     struct batch *batch = batch_of(TRACES, json, 0);
     ottl_runner_init(&runner, plan, NULL);
-    assert_int_equal(ottl_runner_run(&runner, batch).verdict, OTTL_NO_MEMORY);
+    struct failures failures = {.count = 0};
+    runner.on_failure = on_failure;
+    runner.arg = &failures;
+    struct ottl_result result = ottl_runner_run(&runner, batch);
+    assert_int_equal(result.verdict, OTTL_PASSED);
+    assert_true(result.batch->bytes < OTTL_RECORD_BYTES_MAX);
+    assert_true(failures.count > 0);
+    assert_string_equal(failures.last, "the record becomes larger than statements may make it");
+    batch_unref(result.batch);
     ottl_runner_fini(&runner);
     ottl_plan_destroy(plan);
     batch_unref(batch);

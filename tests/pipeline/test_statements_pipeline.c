@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* filter and transform in a pipeline, from YAML to bytes and ledger: what filter drops is a drop
+ * once the rest is accepted, and nothing at all while the rest is refused. */
+#include "tests/support/harness.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/base/buffer.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/otlp/json/json_read.h"
+#include "src/otlp/json/json_write.h"
+#include "src/otlp/schema.h"
+
+#define PIPELINE(name)                                                                             \
+    "exporters: {test: {sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}\n"   \
+    "service: {pipelines: {traces: {receivers: [test], processors: [" name                         \
+    "], exporters: [test]}}}\n"
+
+#define SPANS(first, second)                                                                       \
+    "{\"resourceSpans\":[{\"resource\":{},\"scopeSpans\":[{\"scope\":{},\"spans\":[{\"name\":"     \
+    "\"" first "\",\"status\":{}},{\"name\":\"" second "\",\"status\":{}}]}]}]}"
+
+enum { TEXT_MAX = 2048 };
+
+static struct buffer *encode(const char *json)
+{
+    char reason[JSON_REASON_BYTES_MAX];
+    struct buffer *encoded = NULL;
+    if (json_read(otlp_request(TRACES), slice_of_text(json), NULL, &encoded, reason) != JSON_READ)
+        fail_msg("%s", reason);
+    return encoded;
+}
+
+static struct test_request *offer(struct harness *h, const char *json)
+{
+    struct buffer *encoded = encode(json);
+    struct test_request *request = harness_offer_bytes(h, 0, TRACES, buffer_slice(encoded), 2);
+    buffer_unref(encoded);
+    return request;
+}
+
+static void expect_json(const struct batch *batch, const char *expected)
+{
+    struct buffer *json = json_write_batch(batch, NULL);
+    char text[TEXT_MAX];
+    assert_non_null(json);
+    assert_true(json->size < sizeof(text));
+    memcpy(text, json->data, json->size);
+    text[json->size] = '\0';
+    assert_string_equal(text, expected);
+    buffer_unref(json);
+}
+
+static struct test_exporter *holding_exporter(struct harness *h)
+{
+    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, TRACES);
+    exporter->result = RESULT_HOLD;
+    exporter->has_own_items = true;
+    return exporter;
+}
+
+static void what_filter_drops_is_dropped_in_the_ledger_once_the_rest_is_accepted(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {filter: {trace_conditions: ['span.name == \"a\"']}}\n" PIPELINE("filter"));
+    struct test_exporter *exporter = holding_exporter(h);
+    struct test_request *request = offer(h, SPANS("a", "b"));
+    assert_int_equal(exporter->held_count, 1);
+    assert_int_equal(exporter->held[0].batch->items, 1);
+    expect_json(exporter->held[0].batch,
+                "{\"resourceSpans\":[{\"resource\":{},\"scopeSpans\":[{\"scope\":{},\"spans\":[{"
+                "\"name\":\"b\",\"status\":{}}]}]}]}");
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    test_exporter_release(exporter, RESULT_OK);
+    harness_turn(h);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.received, 2);
+    assert_int_equal(totals.delivered, 1);
+    assert_int_equal(totals.by_reason[LOSS_UNWANTED], 1);
+    char *metrics = harness_metrics(h);
+    assert_non_null(strstr(metrics, "otelcol_processor_filter_spans_filtered"));
+    free(metrics);
+    harness_destroy(h);
+}
+
+static void a_request_that_is_dropped_whole_is_accepted(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {filter: {traces: {span: ['name != \"\"']}}}\n" PIPELINE("filter"));
+    struct test_request *request = offer(h, SPANS("a", "b"));
+    assert_true(request->is_resolved);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.received, 2);
+    assert_int_equal(totals.delivered, 0);
+    assert_int_equal(totals.dropped, 2);
+    harness_destroy(h);
+}
+
+static void a_request_that_fails_is_rejected_with_what_was_dropped(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {filter: {traces: {span: ['name == \"a\"']}}}\n" PIPELINE("filter"));
+    harness_exporter_on(h, "test", 0, TRACES)->result = RESULT_BUSY;
+    struct test_request *request = offer(h, SPANS("a", "b"));
+    assert_true(request->is_resolved);
+    assert_int_not_equal(request->outcome.verdict, ACCEPTED);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    /* What filter drops is rejected with the rest: the client may send it again. */
+    assert_int_equal(totals.rejected, 2);
+    assert_int_equal(totals.by_reason[LOSS_UNWANTED], 1);
+    harness_destroy(h);
+}
+
+static void what_no_statement_changes_goes_on_as_it_came(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("processors: {transform: {trace_statements: ['set(span.name, \"c\") where "
+                       "span.name == \"z\"']}}\n" PIPELINE("transform"));
+    struct test_exporter *exporter = holding_exporter(h);
+    struct buffer *encoded = encode(SPANS("a", "b"));
+    harness_offer_bytes(h, 0, TRACES, buffer_slice(encoded), 2);
+    assert_int_equal(exporter->held_count, 1);
+    assert_int_equal(exporter->held[0].batch->parts_count, 1);
+    assert_true(slice_equal(exporter->held[0].batch->parts[0].bytes, buffer_slice(encoded)));
+    buffer_unref(encoded);
+    test_exporter_release(exporter, RESULT_OK);
+    harness_turn(h);
+    harness_destroy(h);
+}
+
+/* Groups run one after the other over the whole request: what the second of these reads of the
+ * resource was written by the last span of the first. */
+static void groups_run_in_order(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("processors: {transform: {trace_statements: [{context: span, statements: "
+                       "['set(resource.attributes[\"n\"], name)']},{context: span, statements: "
+                       "['set(name, resource.attributes[\"n\"])']},{context: resource, statements: "
+                       "['delete_key(attributes, \"n\")']}]}}\n" PIPELINE("transform"));
+    struct test_exporter *exporter = holding_exporter(h);
+    offer(h, SPANS("a", "b"));
+    assert_int_equal(exporter->held_count, 1);
+    expect_json(exporter->held[0].batch,
+                "{\"resourceSpans\":[{\"resource\":{},\"scopeSpans\":[{\"scope\":{},\"spans\":[{"
+                "\"name\":\"b\",\"status\":{}},{\"name\":\"b\",\"status\":{}}]}]}]}");
+    test_exporter_release(exporter, RESULT_OK);
+    harness_turn(h);
+    harness_destroy(h);
+}
+
+static void a_group_runs_only_where_a_condition_of_it_holds(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {transform: {trace_statements: [{context: span, conditions: ['name == \"x\"', "
+        "'name == \"b\"'], statements: ['set(name, \"c\")']}]}}\n" PIPELINE("transform"));
+    struct test_exporter *exporter = holding_exporter(h);
+    offer(h, SPANS("a", "b"));
+    expect_json(exporter->held[0].batch,
+                "{\"resourceSpans\":[{\"resource\":{},\"scopeSpans\":[{\"scope\":{},\"spans\":[{"
+                "\"name\":\"a\",\"status\":{}},{\"name\":\"c\",\"status\":{}}]}]}]}");
+    test_exporter_release(exporter, RESULT_OK);
+    harness_turn(h);
+    harness_destroy(h);
+}
+
+static void errors_refuse_the_request_if_they_propagate(void **state)
+{
+    static const char *const modes[] = {"ignore", "silent", "PROPAGATE"};
+    (void)state;
+    for (size_t i = 0; i < 3; i++) {
+        char yaml[TEXT_MAX];
+        snprintf(yaml, sizeof(yaml),
+                 "processors: {transform: {error_mode: %s, trace_statements: ['set(span.name, "
+                 "1)']}}\n" PIPELINE("transform"),
+                 modes[i]);
+        struct harness *h = harness_create(yaml);
+        struct test_exporter *exporter = holding_exporter(h);
+        struct test_request *request = offer(h, SPANS("a", "b"));
+        assert_int_equal(exporter->held_count, i < 2);
+        if (i < 2)
+            test_exporter_release(exporter, RESULT_OK);
+        harness_turn(h);
+        assert_true(request->is_resolved);
+        assert_int_equal(request->outcome.verdict, i < 2 ? ACCEPTED : REFUSED);
+        assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_INVALID], i < 2 ? 0 : 2);
+        harness_destroy(h);
+    }
+}
+
+/* The lane's helper does it. */
+static void a_large_request_is_edited_as_a_small_one(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {transform: {trace_statements: ['set(span.name, \"c\")']}}\n" PIPELINE(
+            "transform"));
+    struct test_exporter *exporter = holding_exporter(h);
+    size_t size = HELPED_BYTES_MIN;
+    char *json = mem_alloc(size + TEXT_MAX);
+    char *at = json + sprintf(json, "{\"resourceSpans\":[{\"schemaUrl\":\"");
+    memset(at, 'u', size);
+    sprintf(at + size, "\",\"scopeSpans\":[{\"spans\":[{\"name\":\"a\"},{\"name\":\"b\"}]}]}]}");
+    struct test_request *request = offer(h, json);
+    mem_free(json);
+    assert_false(request->is_resolved);
+    assert_int_equal(exporter->held_count, 1);
+    assert_int_equal(exporter->held[0].batch->items, 2);
+    assert_true(exporter->held[0].batch->parts_count > 1);
+    test_exporter_release(exporter, RESULT_OK);
+    harness_turn(h);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    harness_destroy(h);
+}
+
+static void wrong_settings_are_reported(void **state)
+{
+    static const char *const rows[][3] = {
+        {"filter", "{error_mode: x}", "error_mode: unknown error mode \"x\""},
+        {"filter", "{traces: {span: [name]}}", "traces::span::0: column 5: the text ends here"},
+        {"filter", "{traces: {spanevent: ['name == \"a\"', 'x == 1']}}",
+         "traces::spanevent::1: column 1: a spanevent has no path \"x\""},
+        {"filter", "{trace_conditions: ['span.name == \"a\"', {context: span}]}",
+         "trace_conditions::1: conditions and groups {context, conditions} cannot be mixed"},
+        {"filter", "{trace_conditions: [{context: log, conditions: ['true']}]}",
+         "trace_conditions::0::context: unknown context \"log\" for traces"},
+        {"filter", "{trace_conditions: [{context: span, conditions: ['true', 'nam == 1']}]}",
+         "trace_conditions::0::conditions::1: column 1: a span has no path \"nam\""},
+        {"filter", "{trace_conditions: [{context: span, condition: ['true']}]}",
+         "trace_conditions::0: unknown key \"condition\""},
+        {"filter", "{trace_conditions: ['span.name == \"a\"', 'span.nam == \"a\"']}",
+         "trace_conditions::1: column 1: a span has no path \"nam\""},
+        {"filter", "{trace_conditions: ['span.name == \"a\"'], traces: {span: ['true']}}",
+         "trace_conditions: cannot be used together with traces"},
+        {"filter", "{spans: {include: {match_type: strict}}}", "spans: not supported here"},
+        {"filter", "{logs: {include: {match_type: strict}}}", "logs::include: not supported here"},
+        {"filter", "{metric_conditions: ['true']}", "metric_conditions: not supported here"},
+        {"transform", "{trace_statements: ['set(span.name, \"a\")', {context: span}]}",
+         "trace_statements::1: a group behind statements"},
+        {"transform", "{trace_statements: [{context: span, statements: ['set(name, 1']}]}",
+         "trace_statements::0::statements::0: column 12: the text ends here"},
+        {"transform",
+         "{trace_statements: [{context: span, conditions: ['x == 1'], statements: ['set(name, "
+         "\"\")']}]}",
+         "trace_statements::0::conditions::0: column 1: a span has no path \"x\""},
+        {"transform",
+         "{trace_statements: [{context: span, statements: ['set(name, \"\")']}, 'set(span.nam, "
+         "1)']}",
+         "trace_statements::1: column 5: a span has no path \"nam\""},
+        {"transform", "{flatten_data: true}", "flatten_data: 'flatten_data' requires"},
+        {"transform", "{profile_statements: ['x']}", "profile_statements: not supported here"},
+        {"transform", "{log_statements: ['set(log.body, 1)', 'set(log.bodi, 1)']}",
+         "log_statements::1: column 5: a log has no path \"bodi\" (did you mean \"body\"?)"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char yaml[TEXT_MAX];
+        snprintf(yaml, sizeof(yaml),
+                 "processors: {%s: %s}\nexporters: {test: }\nservice: {pipelines: {traces: "
+                 "{receivers: [test], processors: [%s], exporters: [test]}}}\n",
+                 rows[i][0], rows[i][1], rows[i][0]);
+        if (!harness_is_wrong(yaml, rows[i][2]))
+            fail_msg("%s: %s: not found: %s", rows[i][0], rows[i][1], rows[i][2]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_filter_drops_is_dropped_in_the_ledger_once_the_rest_is_accepted),
+        cmocka_unit_test(a_request_that_is_dropped_whole_is_accepted),
+        cmocka_unit_test(a_request_that_fails_is_rejected_with_what_was_dropped),
+        cmocka_unit_test(what_no_statement_changes_goes_on_as_it_came),
+        cmocka_unit_test(groups_run_in_order),
+        cmocka_unit_test(a_group_runs_only_where_a_condition_of_it_holds),
+        cmocka_unit_test(errors_refuse_the_request_if_they_propagate),
+        cmocka_unit_test(a_large_request_is_edited_as_a_small_one),
+        cmocka_unit_test(wrong_settings_are_reported),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
