@@ -5,7 +5,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "connectors/span_metrics/glob.h"
+#include "connectors/span_metrics/name_glob.h"
 #include "connectors/span_metrics/span_metrics_config.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -55,7 +55,7 @@ static void compile(struct dimensions *dimensions, struct dimension_set *set,
         const struct dimension_config *config = &configs[i];
         struct error error;
         if (config->glob[0] != '\0') {
-            struct pattern *glob = glob_create(config->glob, &error);
+            struct pattern *glob = name_glob_create(config->glob, &error);
             assert(glob != NULL);
             set->globs[set->globs_count++] = glob;
             dimensions->has_globs = true;

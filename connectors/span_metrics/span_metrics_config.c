@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "connectors/span_metrics/glob.h"
+#include "connectors/span_metrics/name_glob.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -177,7 +177,7 @@ static bool check_dimensions(const struct config_sections *sections, const char 
     for (size_t i = 0; i < sections->count; i++) {
         if (dimensions[i].glob[0] == '\0')
             continue;
-        struct pattern *pattern = glob_create(dimensions[i].glob, error);
+        struct pattern *pattern = name_glob_create(dimensions[i].glob, error);
         const char *clash = NULL;
         if (pattern == NULL) {
             error_prefix(error, "invalid dimension glob \"%s\"", dimensions[i].glob);

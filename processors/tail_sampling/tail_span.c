@@ -233,7 +233,7 @@ static void read_field(const struct tail_policies *policies, const struct wire_f
 static void judge(const struct tail_policies *policies, const struct span_rest *rest,
                   uint64_t *bits)
 {
-    struct trace_state state;
+    struct w3c_trace_state state;
     bool is_read = false;
     bool has_state = false;
     for (size_t i = 0; i < policies->span_leaves_count; i++) {
@@ -248,9 +248,9 @@ static void judge(const struct tail_policies *policies, const struct span_rest *
         } else {
             if (!is_read)
                 has_state =
-                    rest->trace_state.size > 0 && trace_state_read(rest->trace_state, &state);
+                    rest->trace_state.size > 0 && w3c_trace_state_read(rest->trace_state, &state);
             is_read = true;
-            matches = has_state && string_matches(leaf, trace_state_value(&state, leaf->key));
+            matches = has_state && string_matches(leaf, w3c_trace_state_value(&state, leaf->key));
         }
         if (matches)
             set_bit(bits, leaf->bit);

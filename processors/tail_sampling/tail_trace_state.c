@@ -70,7 +70,7 @@ static bool is_blank(uint8_t c)
     return c == ' ' || c == '\t';
 }
 
-static bool read_member(struct slice text, struct trace_state *state)
+static bool read_member(struct slice text, struct w3c_trace_state *state)
 {
     size_t equals = find(text, '=');
     if (equals == text.size)
@@ -86,13 +86,13 @@ static bool read_member(struct slice text, struct trace_state *state)
     for (unsigned i = 0; i < state->count; i++)
         if (slice_equal(state->members[i].key, key))
             return false;
-    if (state->count == TRACE_STATE_MEMBERS_MAX)
+    if (state->count == W3C_TRACE_STATE_MEMBERS_MAX)
         return false;
-    state->members[state->count++] = (struct trace_state_member){.key = key, .value = value};
+    state->members[state->count++] = (struct w3c_trace_state_member){.key = key, .value = value};
     return true;
 }
 
-bool trace_state_read(struct slice text, struct trace_state *ret_state)
+bool w3c_trace_state_read(struct slice text, struct w3c_trace_state *ret_state)
 {
     ret_state->count = 0;
     while (text.size > 0) {
@@ -102,13 +102,13 @@ bool trace_state_read(struct slice text, struct trace_state *ret_state)
         size_t used = comma < text.size ? comma + 1 : comma;
         text = slice_of(text.data + used, text.size - used);
     }
-    assert(ret_state->count <= TRACE_STATE_MEMBERS_MAX);
+    assert(ret_state->count <= W3C_TRACE_STATE_MEMBERS_MAX);
     return true;
 }
 
-struct slice trace_state_value(const struct trace_state *state, struct slice key)
+struct slice w3c_trace_state_value(const struct w3c_trace_state *state, struct slice key)
 {
-    assert(state->count <= TRACE_STATE_MEMBERS_MAX);
+    assert(state->count <= W3C_TRACE_STATE_MEMBERS_MAX);
     for (unsigned i = 0; i < state->count; i++)
         if (slice_equal(state->members[i].key, key))
             return state->members[i].value;

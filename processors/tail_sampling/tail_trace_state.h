@@ -7,17 +7,17 @@
 
 #include "src/base/slice.h"
 
-enum { TRACE_STATE_MEMBERS_MAX = 32 };
+enum { W3C_TRACE_STATE_MEMBERS_MAX = 32 };
 
-struct trace_state {
+struct w3c_trace_state {
     unsigned count;
-    struct trace_state_member {
+    struct w3c_trace_state_member {
         struct slice key;
         struct slice value;
-    } members[TRACE_STATE_MEMBERS_MAX];
+    } members[W3C_TRACE_STATE_MEMBERS_MAX];
 };
 
 /* False: the text is not a trace state. Borrows it. */
-bool trace_state_read(struct slice text, struct trace_state *ret_state);
+bool w3c_trace_state_read(struct slice text, struct w3c_trace_state *ret_state);
 /* Empty: it has no such key. */
-struct slice trace_state_value(const struct trace_state *state, struct slice key);
+struct slice w3c_trace_state_value(const struct w3c_trace_state *state, struct slice key);

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "connectors/span_metrics/glob.h"
+#include "connectors/span_metrics/name_glob.h"
 #include "src/base/error.h"
 #include "src/base/pattern.h"
 
@@ -58,7 +58,7 @@ static void globs_match_as_in_go(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct error error;
-        struct pattern *pattern = glob_create(rows[i].glob, &error);
+        struct pattern *pattern = name_glob_create(rows[i].glob, &error);
         if (pattern == NULL)
             fail_msg("%s: %s", rows[i].glob, error.text);
         if (pattern_matches(pattern, slice_of_text(rows[i].text)) != rows[i].is_match)
@@ -74,7 +74,7 @@ static void broken_globs_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof(globs) / sizeof(globs[0]); i++) {
         struct error error = {.text = ""};
-        if (glob_create(globs[i], &error) != NULL)
+        if (name_glob_create(globs[i], &error) != NULL)
             fail_msg("%s", globs[i]);
         assert_true(error.text[0] != '\0');
     }

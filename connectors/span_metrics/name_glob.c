@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Globs to regular expressions. Main thread. */
-#include "connectors/span_metrics/glob.h"
+#include "connectors/span_metrics/name_glob.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -99,7 +99,7 @@ static const char *add_range(struct expression *expression, const char *at, stru
     return at + 1;
 }
 
-struct pattern *glob_create(const char *glob, struct error *error)
+struct pattern *name_glob_create(const char *glob, struct error *error)
 {
     struct expression expression = {.text = NULL};
     unsigned depth = 0;
