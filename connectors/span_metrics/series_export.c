@@ -28,7 +28,7 @@ void series_export_fini(struct series_export *export)
 
 void series_export_begin(struct series_export *export, uint64_t wall_ns, uint64_t now_ns)
 {
-    export->flush++;
+    export->store->flush++;
     if (export->store->settings->known != NULL)
         span_series_known_begin(export->store->settings->known);
     export->wall_ns = wall_ns;
@@ -95,7 +95,7 @@ static struct slice labels_of(struct series_export *export, enum series_set set,
 /* A series that began after the flush is left to the next one. */
 static bool is_due(const struct series_export *export, const struct series *series)
 {
-    return series->start_ns <= export->wall_ns;
+    return series->born != export->store->flush;
 }
 
 static struct point_head head_of(struct series_export *export, enum series_set set,
@@ -106,6 +106,9 @@ static struct point_head head_of(struct series_export *export, enum series_set s
     struct point_head head = {.attributes = labels_of(export, set, series),
                               .start_ns = start_ns != 0 ? start_ns : series->start_ns,
                               .time_ns = export->wall_ns};
+    /* The clock may have been set back. */
+    if (head.start_ns > head.time_ns)
+        head.start_ns = head.time_ns;
     if (series->exemplars != NULL) {
         head.exemplars = series->exemplars->items;
         head.exemplars_count = series->exemplars->count;
@@ -187,7 +190,7 @@ static void settle(struct series_export *export, struct series_resource *resourc
         }
         if (is_due(export, series)) {
             if (sends_zero(export, series))
-                series->zero_flush = export->flush;
+                series->zero_flush = export->store->flush;
             if (series->exemplars != NULL)
                 series->exemplars->count = 0;
         }

@@ -42,7 +42,6 @@ struct series_export {
     struct delta_times *times; /* delta */
     struct metric_writer writer;
     struct nested_output labels;
-    uint32_t flush; /* its number, from 1 on */
     uint32_t
         refused_flush; /* the last one of which a request was refused; its zeros are sent again */
     uint64_t wall_ns;

@@ -252,7 +252,7 @@ static void deliver(struct span_metrics *self, struct batch *batch)
     for (size_t i = 0; i < count; i++) {
         struct delivery *delivery = mem_alloc(sizeof(*delivery));
         *delivery = (struct delivery){
-            .owner = self, .batch = batch_ref(batch), .place = i, .flush = self->export.flush};
+            .owner = self, .batch = batch_ref(batch), .place = i, .flush = self->main->flush};
         self->deliveries++;
         offer(self, delivery, false);
     }

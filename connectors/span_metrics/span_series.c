@@ -362,7 +362,8 @@ static struct series *create_series(struct series_store *store, enum series_set 
                               .name_bytes = (uint32_t)labels->name.size,
                               .others_bytes = (uint32_t)labels->others.size,
                               .kind = labels->kind,
-                              .status = labels->status};
+                              .status = labels->status,
+                              .born = store->flush};
     memset(series->content, 0, histogram);
     if (histogram > 0 && settings->histogram == HISTOGRAM_EXPONENTIAL)
         exponential_histogram_init(span_series_exponential(series));

@@ -79,6 +79,7 @@ struct series {
     uint8_t kind;          /* as in Span; above 5: unknown */
     uint8_t status;        /* as in Status; above 2: unknown */
     bool is_overflow;
+    uint32_t born; /* the store's flush at that time */
     uint64_t content[];
 };
 
@@ -120,6 +121,7 @@ struct series_store {
     uint64_t evicted;
     uint64_t series;
     bool is_main;                     /* the one that is flushed */
+    uint32_t flush;                   /* number of the last flush; 0: none so far */
     struct series_resource *flushing; /* moves on when that resource is freed … */
     bool has_moved_on;                /* … which is noted here */
 };

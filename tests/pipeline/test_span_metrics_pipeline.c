@@ -191,6 +191,17 @@ static void new_series_are_sent_as_zero_first(void **state)
     harness_destroy(h);
 }
 
+static void a_clock_that_is_set_back_holds_nothing_up(void **state)
+{
+    (void)state;
+    struct harness *h = start(CUMULATIVE, 1);
+    send_spans(h, 0, "shop", 0, 3);
+    clock_fake_start(clock_now_ns(), clock_wall_ns() - 3600 * S);
+    assert_int_equal(flush(h, RESULT_OK).durations, 3);
+    assert_int_equal(flush(h, RESULT_OK).calls, 3);
+    harness_destroy(h);
+}
+
 static void refused_metrics_lose_no_counts(void **state)
 {
     (void)state;
@@ -377,6 +388,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(new_series_are_sent_as_zero_first),
+        cmocka_unit_test(a_clock_that_is_set_back_holds_nothing_up),
         cmocka_unit_test(refused_metrics_lose_no_counts),
         cmocka_unit_test(delta_metrics_follow_each_other),
         cmocka_unit_test(refused_delta_metrics_are_offered_again),
