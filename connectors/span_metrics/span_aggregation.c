@@ -3,6 +3,8 @@
 #include "connectors/span_metrics/span_aggregation.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,10 +127,27 @@ static struct text_hash hash_value(const struct span_aggregation *aggregation, s
         encoded.data[1] == encoded.size - 2 && encoded.data[1] < 0x80)
         return text_hash_of(seed, slice_of(encoded.data + 2, encoded.size - 2));
     struct value value = value_read(encoded);
+    char number[DOUBLE_STRING_BYTES_MAX];
     struct slice text = encoded;
     struct arena arena;
-    if (value.type == VALUE_STRING)
+    switch (value.type) {
+    case VALUE_STRING:
         return text_hash_of(seed, value.bytes);
+    case VALUE_EMPTY:
+        return text_hash_of(seed, nothing);
+    case VALUE_BOOL:
+        return text_hash_of(seed, slice_of_text(value.boolean ? "true" : "false"));
+    case VALUE_INT:
+        return text_hash_of(seed, slice_of(number, (size_t)snprintf(number, sizeof(number),
+                                                                    "%" PRId64, value.integer)));
+    case VALUE_DOUBLE:
+        return text_hash_of(seed, slice_of(number, double_to_string(value.real, number)));
+    case VALUE_LIST:
+    case VALUE_MAP:
+    case VALUE_BYTES:
+    default:
+        break;
+    }
     arena_init_charged(&arena, TEXT_BYTES_MAX, aggregation->budget);
     if (!value_to_string(&arena, encoded, &text))
         text = encoded;
