@@ -203,16 +203,17 @@ static void settle(struct series_export *export, struct series_resource *resourc
 }
 
 /* What its data points take, about. */
-static size_t points_bytes(const struct series_export *export, const struct series *series)
+static size_t points_bytes(const struct series_export *export, struct series *series)
 {
     const struct series_settings *settings = export->store->settings;
     size_t labels =
         (size_t)series->service_bytes + series->name_bytes + series->others_bytes + POINT_BYTES;
     if (!span_series_has_histogram(settings, export->set))
         return labels;
-    return 2 * labels + BUCKET_BYTES * (settings->histogram == HISTOGRAM_EXPONENTIAL
-                                            ? settings->max_size
-                                            : settings->bounds_count);
+    size_t buckets = settings->histogram == HISTOGRAM_EXPONENTIAL
+                         ? exponential_histogram_buckets(span_series_exponential(series))
+                         : settings->bounds_count;
+    return 2 * labels + BUCKET_BYTES * buckets;
 }
 
 static void open_resource(struct series_export *export, const struct series_resource *resource)

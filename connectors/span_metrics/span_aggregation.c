@@ -489,7 +489,9 @@ static struct series *create(struct span_aggregation *aggregation, enum series_s
     for (size_t i = 0; i < aggregation->picked_count; i++)
         bytes += aggregation->picked[i].key.size + aggregation->picked[i].value.size;
     /* Nothing long is copied in vain, span after span. */
-    if (aggregation->is_full || bytes > SERIES_LABELS_BYTES_MAX)
+    aggregation->labels.others = nothing;
+    if (aggregation->is_full || bytes > SERIES_LABELS_BYTES_MAX ||
+        !span_series_fit(&aggregation->labels))
         return NULL;
     nested_output_cut(others, 0);
     for (size_t i = 0; i < settings->scopes->count && aggregation->scope_name.size > 0; i++)

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Spans to series: what is one series and what are two, and labels that are too long. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "connectors/span_metrics/span_aggregation.h"
+#include "connectors/span_metrics/span_metrics_config.h"
+#include "src/base/budget.h"
+#include "src/base/mem.h"
+#include "src/otlp/value.h"
+#include "src/otlp/wire.h"
+
+enum { ROOM = 1 << 20 };
+
+static struct dimension_config dimension_configs[] = {{.name = "key", .glob = ""},
+                                                      {.name = "", .glob = "app.*"}};
+
+struct fixture {
+    struct budget budget;
+    struct dimensions *dimensions;
+    double *bounds;
+    struct series_settings series;
+    struct aggregation_settings settings;
+    struct series_store store;
+    struct span_aggregation aggregation;
+};
+
+static const struct config_texts none;
+
+static void setup(struct fixture *f, const struct span_metrics_config *config)
+{
+    size_t bounds_count;
+    budget_init(&f->budget, UINT64_MAX);
+    f->dimensions = dimensions_create(config);
+    f->bounds = span_metrics_bounds(config, &bounds_count);
+    f->series = (struct series_settings){.histogram = HISTOGRAM_EXPLICIT,
+                                         .has_common_labels = true,
+                                         .bounds = f->bounds,
+                                         .bounds_count = bounds_count,
+                                         .resources_max = 10,
+                                         .bytes_max = UINT64_MAX,
+                                         .budget = &f->budget};
+    f->settings = (struct aggregation_settings){.dimensions = f->dimensions,
+                                                .key_attributes = &none,
+                                                .scopes = &none,
+                                                .has_service = true,
+                                                .has_name = true,
+                                                .has_kind = true,
+                                                .has_status = true,
+                                                .has_histogram = true,
+                                                .has_common_labels = true,
+                                                .unit_ns = 1e6};
+    span_series_store_init(&f->store, &f->series);
+    span_aggregation_init(&f->aggregation, &f->settings, &f->store, &f->budget);
+}
+
+static void teardown(struct fixture *f)
+{
+    span_aggregation_fini(&f->aggregation);
+    span_series_store_fini(&f->store);
+    dimensions_destroy(f->dimensions);
+    mem_free(f->bounds);
+    assert_int_equal(budget_used(&f->budget), 0);
+    budget_fini(&f->budget);
+}
+
+static void write_pair(struct wire_writer *out, uint32_t number, const char *key,
+                       struct slice value)
+{
+    wire_write_header(out, number,
+                      wire_field_size(1, strlen(key)) + wire_field_size(2, value.size));
+    wire_write_bytes(out, 1, slice_of_text(key));
+    wire_write_bytes(out, 2, value);
+}
+
+static struct slice text_value(uint8_t *room, struct slice text)
+{
+    struct wire_writer value = wire_writer_of(room, ROOM);
+    wire_write_bytes(&value, 1, text);
+    return wire_written(&value);
+}
+
+/* Adds one span; without a key the attribute is left out. */
+static void add_span(struct fixture *f, struct slice service, const char *name, const char *key,
+                     struct slice value)
+{
+    static uint8_t rooms[6][ROOM];
+    struct wire_writer resource = wire_writer_of(rooms[0], ROOM);
+    struct wire_writer span = wire_writer_of(rooms[1], ROOM);
+    struct wire_writer scope = wire_writer_of(rooms[2], ROOM);
+    struct wire_writer whole = wire_writer_of(rooms[3], ROOM);
+    struct wire_writer request = wire_writer_of(rooms[4], ROOM);
+    write_pair(&resource, 1, "service.name", text_value(rooms[5], service));
+    wire_write_bytes(&span, 5, slice_of_text(name));
+    if (key != NULL)
+        write_pair(&span, 9, key, value);
+    wire_write_bytes(&scope, 2, wire_written(&span));
+    wire_write_bytes(&whole, 1, wire_written(&resource));
+    wire_write_bytes(&whole, 2, wire_written(&scope));
+    wire_write_bytes(&request, 1, wire_written(&whole));
+    span_aggregation_begin(&f->aggregation, wire_written(&request), (struct series_time){5, 5});
+    while (span_aggregation_go_on(&f->aggregation))
+        continue;
+}
+
+static void labels_make_series(void **state)
+{
+    const struct config_sections dimensions = {.count = 2, .items = dimension_configs};
+    const struct span_metrics_config config = {.dimensions = dimensions};
+    const uint8_t five[] = {3 << 3, 5}; /* an integer */
+    const uint8_t text[] = {1 << 3 | 2, 1, '5'};
+    const uint8_t list[] = {5 << 3 | 2, 0};
+    struct slice shop = slice_of_text("shop");
+    struct slice as_integer = slice_of(five, sizeof(five));
+    struct slice as_text = slice_of(text, sizeof(text));
+    struct fixture f;
+    (void)state;
+    setup(&f, &config);
+    add_span(&f, shop, "a", NULL, shop);
+    assert_int_equal(f.store.series, 1);
+    add_span(&f, shop, "b", NULL, shop);
+    assert_int_equal(f.store.series, 2);
+    add_span(&f, shop, "a", "other", as_text);
+    assert_int_equal(f.store.series, 2);
+    add_span(&f, shop, "a", "key", as_text);
+    assert_int_equal(f.store.series, 3);
+    /* Of equal text, so the same. */
+    add_span(&f, shop, "a", "key", as_integer);
+    assert_int_equal(f.store.series, 3);
+    add_span(&f, shop, "a", "key", slice_of(list, sizeof(list)));
+    assert_int_equal(f.store.series, 4);
+    /* Under another name, so another one. */
+    add_span(&f, shop, "a", "app.key", as_text);
+    assert_int_equal(f.store.series, 5);
+    add_span(&f, shop, "a", "app.key.more", as_text);
+    assert_int_equal(f.store.series, 5);
+    add_span(&f, slice_of_text("cart"), "a", NULL, shop);
+    assert_int_equal(f.store.series, 6);
+    assert_int_equal(f.store.kept, 2);
+    assert_int_equal(f.aggregation.lost, 0);
+    teardown(&f);
+}
+
+static void known_series_allocate_nothing(void **state)
+{
+    const struct config_sections dimensions = {.count = 2, .items = dimension_configs};
+    const struct span_metrics_config config = {.dimensions = dimensions};
+    const uint8_t five[] = {3 << 3, 5};
+    struct fixture f;
+    (void)state;
+    setup(&f, &config);
+    add_span(&f, slice_of_text("shop"), "a", "key", slice_of(five, sizeof(five)));
+    uint64_t tries = mem_tries();
+    for (unsigned i = 0; i < 100; i++)
+        add_span(&f, slice_of_text("shop"), "a", "key", slice_of(five, sizeof(five)));
+    assert_int_equal(mem_tries(), tries);
+    assert_int_equal(f.store.first->sets[SERIES_CALLS].first->count, 101);
+    teardown(&f);
+}
+
+static void long_labels_count_as_overflow(void **state)
+{
+    static char text[SERIES_LABELS_BYTES_MAX + 1];
+    static uint8_t room[ROOM];
+    const struct config_sections dimensions = {.count = 1, .items = dimension_configs};
+    const struct span_metrics_config config = {.dimensions = dimensions};
+    struct fixture f;
+    (void)state;
+    setup(&f, &config);
+    memset(text, 'x', sizeof(text));
+    struct slice value = text_value(room, slice_of(text, sizeof(text)));
+    add_span(&f, slice_of_text("shop"), "a", "key", value);
+    add_span(&f, slice_of_text("shop"), "b", "key", value);
+    assert_int_equal(f.store.series, 1);
+    assert_int_equal(f.store.first->sets[SERIES_CALLS].overflow->count, 2);
+    add_span(&f, slice_of_text("shop"), "a", NULL, value);
+    assert_int_equal(f.store.series, 2);
+    add_span(&f, slice_of(text, sizeof(text)), "a", NULL, value);
+    assert_int_equal(f.store.last->sets[SERIES_CALLS].overflow->count, 1);
+    teardown(&f);
+}
+
+static void spans_without_memory_for_their_resource_are_lost(void **state)
+{
+    const struct span_metrics_config config = {.naming = 0};
+    struct fixture f;
+    (void)state;
+    setup(&f, &config);
+    f.series.bytes_max = 100;
+    add_span(&f, slice_of_text("shop"), "a", NULL, slice_of_text(""));
+    assert_int_equal(f.aggregation.lost, 1);
+    assert_int_equal(f.store.series, 0);
+    f.series.bytes_max = UINT64_MAX;
+    add_span(&f, slice_of_text("shop"), "a", NULL, slice_of_text(""));
+    assert_int_equal(f.aggregation.lost, 1);
+    assert_int_equal(f.store.series, 1);
+    teardown(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(labels_make_series),
+        cmocka_unit_test(known_series_allocate_nothing),
+        cmocka_unit_test(long_labels_count_as_overflow),
+        cmocka_unit_test(spans_without_memory_for_their_resource_are_lost),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
