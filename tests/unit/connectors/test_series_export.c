@@ -21,7 +21,7 @@
 #include "src/otlp/check.h"
 #include "src/otlp/wire.h"
 
-enum { RESOURCES = 3, SERIES = 300 };
+enum { RESOURCES = 120, SERIES = 8 };
 
 static const double bounds[] = {1, 10};
 
@@ -117,7 +117,7 @@ static void what_is_refused_comes_with_the_next_flush(void **state)
                                              .has_common_labels = true,
                                              .bounds = bounds,
                                              .bounds_count = 2,
-                                             .resources_max = 10,
+                                             .resources_max = 1000,
                                              .bytes_max = UINT64_MAX,
                                              .budget = &budget};
             struct series_store store;
