@@ -15,8 +15,6 @@
 struct batch;
 struct budget;
 
-enum { EXPORT_NAME_BYTES_MAX = 1024 };
-
 struct export_settings {
     bool is_delta;
     bool has_events;

@@ -249,6 +249,10 @@ bool span_metrics_check(const void *section, struct error *error)
     if (histogram->has_explicit && !check_buckets(histogram->explicit.buckets, error))
         return error_at(error, "buckets") || error_at(error, "explicit") ||
                error_at(error, "histogram");
+    if (strlen(config->name_space) > NAMESPACE_BYTES_MAX)
+        return error_set(error, "found %zu bytes, expected at most %d", strlen(config->name_space),
+                         NAMESPACE_BYTES_MAX) ||
+               error_at(error, "namespace");
     if (span_metrics_is_delta(config) && config->metric_timestamp_cache_size <= 0)
         return error_set(error,
                          "invalid delta timestamp cache size: %lld, the maximum number of the "

@@ -71,6 +71,7 @@ struct span_metrics_config {
 };
 
 #define SPAN_METRICS_NAMESPACE "traces.span.metrics"
+enum { NAMESPACE_BYTES_MAX = 1024 };
 
 extern const struct config_field span_metrics_fields[];
 

@@ -67,8 +67,7 @@ struct span_metrics_shared {
     struct series_settings series;
     struct aggregation_settings aggregation;
     struct export_settings export;
-    char names[3][EXPORT_NAME_BYTES_MAX];
-    char instance[64];
+    char names[3][NAMESPACE_BYTES_MAX + 32];
 };
 
 /* A request of spans that is being added, or waits for those before it. */
@@ -118,9 +117,8 @@ struct span_metrics {
     struct delivery *refused;
     size_t refused_count;
     size_t deliveries; /* unresolved, refused ones included */
-    uint64_t lost;
-    bool is_stopping; /* any lane */
-    bool is_last;     /* the flush under way began after the stop */
+    bool is_stopping;  /* any lane */
+    bool is_last;      /* the flush under way began after the stop */
     bool has_flushed_last;
 };
 
@@ -486,7 +484,9 @@ static void set_export(struct span_metrics_shared *shared, const struct componen
         .has_status = !is_excluded(config, is_otel ? "otel.status_code" : "status.code"),
         .has_otel_status = is_otel,
         .service_key = is_tempo ? "service" : "service.name",
-        .instance = has_instance ? shared->instance : NULL,
+        .instance = !has_instance            ? NULL
+                    : first->service != NULL ? first->service->instance_id
+                                             : "",
         .metrics_expiration_ns = config->metrics_expiration_ns,
         .series_expiration_ns = config->series_expiration_ns,
         /* Tempo's name has no unit, which Prometheus would append. */
@@ -522,8 +522,6 @@ static void *span_metrics_share(const struct component *first, unsigned lanes, s
     (void)error;
     shared->lanes = lanes;
     shared->dimensions = dimensions_create(config);
-    const char *instance = first->service != NULL ? first->service->instance_id : "";
-    snprintf(shared->instance, sizeof(shared->instance), "%s", instance);
     bool is_common = dimensions_are_none(shared->dimensions, DIMENSIONS_CALLS) &&
                      dimensions_are_none(shared->dimensions, DIMENSIONS_DURATION);
     size_t bounds_count = 0;
