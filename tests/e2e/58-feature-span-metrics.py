@@ -37,6 +37,10 @@ OPTIONS = (
     enable_metrics_sampling_method: true
 """,
 )
+GATES = (
+    "connector.spanmetrics.excludeResourceMetrics,connector.spanmetrics.legacyMetricNames,"
+    "-connector.spanmetrics.includeCollectorInstanceID,spanmetrics.statusCodeConvention.useOtelPrefix"
+)
 
 
 def requests(count, spans):
@@ -67,7 +71,8 @@ def points_of(metric):
     data = getattr(metric, metric.WhichOneof("data"))
     for point in data.data_points:
         labels = {pair.key: otlp.value_of(pair.value) for pair in point.attributes}
-        labels.pop("collector.instance.id", None)
+        if "collector.instance.id" in labels:
+            labels["collector.instance.id"] = "any"
         key = (metric.name, metric.unit, str(sorted(labels.items())))
         if metric.WhichOneof("data") == "sum":
             yield key, point.as_int
@@ -90,7 +95,8 @@ def latest(received):
             for scope in resource.scope_metrics:
                 for metric in scope.metrics:
                     for key, value in points_of(metric):
-                        values[otlp.attributes_of(resource.resource.attributes)[0][1], key] = value
+                        attributes = otlp.attributes_of(resource.resource.attributes)
+                        values[str(attributes), key] = value
     return values
 
 
@@ -131,13 +137,15 @@ class SpanMetrics(case.Case):
         bodies = list(requests(12, 40))
         results = {}
         for executable in peers.systems():
-            for number, options in enumerate(OPTIONS):
-                with self.subTest(executable=executable, options=options):
+            for number, (options, gates) in enumerate([*((o, "") for o in OPTIONS), ("", GATES)]):
+                with self.subTest(executable=executable, options=options, gates=gates):
                     config = self.to_sink(options=options)
+                    arguments = [f"--feature-gates={gates}"]
                     if executable:
-                        server = self.server(config, executable=executable).wait_until_ready()
+                        server = self.server(config, executable=executable, arguments=arguments)
+                        server.wait_until_ready()
                     else:
-                        server = self.daemon(config)
+                        server = self.daemon(config, arguments=arguments)
                     self.send(bodies)
                     values = self.settled(10)
                     self.assertGreater(len(values), 50)
