@@ -184,6 +184,18 @@ static void add_to_resource_key(const struct span_aggregation *aggregation, stru
     key->high += hash.high;
 }
 
+/* Of a resource with too many attributes to look at each: their order matters. */
+static void add_rest_to_resource_key(const struct span_aggregation *aggregation,
+                                     struct text_hash *key, struct slice message)
+{
+    const struct aggregation_settings *settings = aggregation->settings;
+    struct text_hash hash = text_hash_of(settings->dimensions->seed, message);
+    if (settings->key_attributes->count > 0)
+        return;
+    key->low += hash.low;
+    key->high += hash.high;
+}
+
 static void clear_found(const struct span_aggregation *aggregation, enum label_source source)
 {
     const struct dimensions *dimensions = aggregation->settings->dimensions;
@@ -296,10 +308,18 @@ static void enter_resource(struct span_aggregation *aggregation, struct text_has
         struct nested_output *attributes = &aggregation->others;
         struct wire_reader reader = wire_reader_of(message);
         struct wire_field field;
+        struct slice run = nothing; /* of attributes that follow each other */
         nested_output_cut(attributes, 0);
-        while (wire_next_field(&reader, &field))
-            if (field.type == WIRE_BYTES && field.number == RESOURCE_ATTRIBUTES)
-                nested_put_bytes(attributes, RESOURCE_ATTRIBUTES, field.bytes);
+        while (wire_next_field(&reader, &field)) {
+            if (field.type != WIRE_BYTES || field.number != RESOURCE_ATTRIBUTES)
+                continue;
+            if (run.data == NULL || run.data + run.size != field.whole.data) {
+                nested_put_raw(attributes, run);
+                run = slice_of(field.whole.data, 0);
+            }
+            run.size += field.whole.size;
+        }
+        nested_put_raw(attributes, run);
         if (attributes->refused_bytes == 0)
             resource = span_series_resource_add(
                 aggregation->store, key,
@@ -321,6 +341,7 @@ static bool read_resource(struct span_aggregation *aggregation, struct slice res
     struct slice message = nothing;
     struct slice service = nothing;
     struct text_hash key = {0, 0};
+    size_t attributes = 0;
     bool has_service = false;
     leave_resource(aggregation);
     /* It comes first, nearly always. */
@@ -332,6 +353,10 @@ static bool read_resource(struct span_aggregation *aggregation, struct slice res
     while (wire_next_field(&reader, &field)) {
         if (field.type != WIRE_BYTES || field.number != RESOURCE_ATTRIBUTES)
             continue;
+        if (attributes++ == LABEL_ATTRIBUTES_MAX) {
+            add_rest_to_resource_key(aggregation, &key, message);
+            break;
+        }
         struct key_value pair = read_key_value(field.bytes);
         if (!has_service && slice_equal_text(pair.key, "service.name")) {
             struct value value = value_read(pair.value);
@@ -574,8 +599,9 @@ static void read_span_field(const struct span_aggregation *aggregation, struct s
         span->end_ns = field->number_value;
         break;
     case SPAN_ATTRIBUTES << 3 | WIRE_BYTES:
-        if (aggregation->settings->dimensions->names_count > 0 ||
-            aggregation->settings->dimensions->has_globs) {
+        if ((aggregation->settings->dimensions->names_count > 0 ||
+             aggregation->settings->dimensions->has_globs) &&
+            span->attributes++ < LABEL_ATTRIBUTES_MAX) {
             struct key_value pair = read_key_value(field->bytes);
             find_labels(aggregation, LABELS_OF_SPAN, &pair);
         }
@@ -663,9 +689,11 @@ static void add_event(struct span_aggregation *aggregation, struct slice event)
 {
     struct wire_reader reader = wire_reader_of(event);
     struct wire_field field;
+    size_t attributes = 0;
     clear_found(aggregation, LABELS_OF_EVENT);
     while (wire_next_field(&reader, &field)) {
-        if (field.type != WIRE_BYTES || field.number != EVENT_ATTRIBUTES)
+        if (field.type != WIRE_BYTES || field.number != EVENT_ATTRIBUTES ||
+            attributes++ >= LABEL_ATTRIBUTES_MAX)
             continue;
         struct key_value pair = read_key_value(field.bytes);
         find_labels(aggregation, LABELS_OF_EVENT, &pair);

@@ -17,8 +17,8 @@
 struct budget;
 struct config_texts;
 
-/* Attributes of a message at most that are held against globs. */
-enum { GLOB_ATTRIBUTES_MAX = 1024 };
+/* Attributes of a message at most that are looked at, and that are held against globs. */
+enum { LABEL_ATTRIBUTES_MAX = 65536, GLOB_ATTRIBUTES_MAX = 1024 };
 
 /* Immutable, shared by all lanes. */
 struct aggregation_settings {
@@ -69,6 +69,7 @@ struct span_facts {
     struct slice span_id;
     uint64_t kind;
     uint64_t status;
+    size_t attributes;
     bool has_events;
 };
 

@@ -121,6 +121,31 @@ static struct slice resources(size_t n)
     return message_done(&out);
 }
 
+static struct slice a_resource_of_attributes(size_t n)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    put_attribute(&out, 1, "service.name", "shop");
+    for (size_t i = 0; i < n; i++)
+        put_attribute(&out, 1, name_of(name, i), "v");
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    size_t scope = out.size;
+    put_text(&out, SPANS, "");
+    return done(&out, scope);
+}
+
+static struct slice a_resource_of_empty_attributes(size_t n)
+{
+    struct profile_bytes out = {0};
+    put_attribute(&out, 1, "service.name", "shop");
+    for (size_t i = 0; i < 100 * n; i++)
+        put_text(&out, 1, "");
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    size_t scope = out.size;
+    put_text(&out, SPANS, "");
+    return done(&out, scope);
+}
+
 static struct slice empty_resources(size_t n)
 {
     struct profile_bytes out = {0};
@@ -155,6 +180,8 @@ static const struct work_shape shapes[] = {
     {"a span of events", a_span_of_events},
     {"resources", resources},
     {"empty resources", empty_resources},
+    {"a resource of attributes", a_resource_of_attributes},
+    {"a resource of empty attributes", a_resource_of_empty_attributes},
     {"tracestates", trace_states},
 };
 
