@@ -42,8 +42,8 @@ static const struct config_field group_fields[] = {
 
 static const struct config_field compression_fields[] = {
     CONFIG_INT(struct file_compression_config, level, "level", "0", INT32_MIN, INT32_MAX,
-               "Checked, but each message is compressed at zstd's default level, as in the Go "
-               "collector."),
+               "Of a file that is compressed as a whole; messages are compressed at the default "
+               "level, as in the Go collector."),
     CONFIG_END,
 };
 
@@ -63,7 +63,8 @@ const struct config_field file_exporter_fields[] = {
     CONFIG_TEXT(struct file_exporter_config, encoding, "encoding", NULL,
                 "Not supported: use format."),
     CONFIG_CHOICE(struct file_exporter_config, compression, "compression", "", compressions,
-                  "zstd: compress each message, which goes behind its size as with format: proto."),
+                  "zstd: compress each message, which goes behind its size as with format: proto; "
+                  "with --feature-gates exporter.file.nativeCompression the file as a whole."),
     CONFIG_SECTION(struct file_exporter_config, compression_params, struct file_compression_config,
                    "compression_params", compression_fields, NULL,
                    "Parameters of the compression."),

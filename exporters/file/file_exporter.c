@@ -10,6 +10,7 @@
 #include "src/base/mem.h"
 #include "src/base/stop_latch.h"
 #include "src/codec/codec.h"
+#include "src/config/feature_gates.h"
 #include "src/core/batch.h"
 #include "src/core/component.h"
 
@@ -64,7 +65,9 @@ static void *file_exporter_share(const struct component *first, unsigned lanes, 
     (void)lanes;
     if (config->compression != 0 && !codec_prepare(CODEC_ZSTD, error))
         return NULL;
-    return file_writer_create(config, first->budget, &first->logger);
+    bool compresses_files = first->service != NULL &&
+                            feature_gate_is_enabled(first->service->gates, GATE_FILE_COMPRESSION);
+    return file_writer_create(config, first->budget, &first->logger, compresses_files);
 }
 
 static void file_exporter_unshare(void *shared)

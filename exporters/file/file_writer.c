@@ -63,6 +63,7 @@ struct file_writer {
     struct budget *budget;
     struct logger logger;
     bool has_lines;
+    bool compresses_files;
     struct codec_box *codecs;
     struct output_file_settings settings;
     _Atomic(struct file_job *) inbox; /* the last pushed first */
@@ -143,10 +144,26 @@ static void add_part(struct output_record *record, const void *data, size_t size
     record->bytes += size;
 }
 
+/* Compresses the parts into one frame, in the place of body. False: there is no memory. */
+static bool compress(struct file_writer *writer, const struct batch_part *parts, size_t count,
+                     int level, struct batch_part *body)
+{
+    struct buffer *output;
+    const struct codec_input input = {.parts = parts, .parts_count = count, .level = level};
+    bool is_compressed = codec_deflate(writer->codecs, CODEC_ZSTD, &input, &output) == CODEC_OK;
+    buffer_unref(body->owner);
+    *body = (struct batch_part){.owner = NULL};
+    if (is_compressed)
+        *body = (struct batch_part){.owner = output, .bytes = buffer_slice(output)};
+    return is_compressed;
+}
+
 /* False: there is no memory. */
 static bool encode(struct file_writer *writer, const struct batch *batch, struct encoded *encoded)
 {
     const struct file_exporter_config *config = writer->config;
+    int level =
+        config->compression_params.level != 0 ? (int)config->compression_params.level : ZSTD_LEVEL;
     struct batch_part body;
     *encoded = (struct encoded){.owner = NULL};
     if (config->format == FILE_JSON) {
@@ -157,23 +174,22 @@ static bool encode(struct file_writer *writer, const struct batch *batch, struct
     } else if (!batch_join(batch, writer->budget, &body)) {
         return false;
     }
-    if (config->compression != 0) {
-        struct buffer *output;
-        const struct codec_input input = {.parts = &body, .parts_count = 1, .level = ZSTD_LEVEL};
-        bool is_compressed = codec_deflate(writer->codecs, CODEC_ZSTD, &input, &output) == CODEC_OK;
-        buffer_unref(body.owner);
-        if (!is_compressed)
+    bool is_message = config->compression != 0 && !writer->compresses_files;
+    if (is_message && !compress(writer, &body, 1, ZSTD_LEVEL, &body))
+        return false;
+    encoded->size = htobe32((uint32_t)body.bytes.size);
+    const struct batch_part parts[] = {
+        {.bytes = slice_of(&encoded->size, writer->has_lines ? 0 : SIZE_BYTES)},
+        {.bytes = body.bytes},
+        {.bytes = slice_of("\n", writer->has_lines ? 1 : 0)}};
+    if (writer->compresses_files) {
+        if (!compress(writer, parts, sizeof(parts) / sizeof(parts[0]), level, &body))
             return false;
-        body = (struct batch_part){.owner = output, .bytes = buffer_slice(output)};
+        add_part(&encoded->record, body.bytes.data, body.bytes.size);
     }
+    for (size_t i = 0; i < OUTPUT_RECORD_PARTS && !writer->compresses_files; i++)
+        add_part(&encoded->record, parts[i].bytes.data, parts[i].bytes.size);
     encoded->owner = body.owner;
-    if (!writer->has_lines) {
-        encoded->size = htobe32((uint32_t)body.bytes.size);
-        add_part(&encoded->record, &encoded->size, SIZE_BYTES);
-    }
-    add_part(&encoded->record, body.bytes.data, body.bytes.size);
-    if (writer->has_lines)
-        add_part(&encoded->record, "\n", 1);
     return true;
 }
 
@@ -436,14 +452,17 @@ void file_writer_push(struct file_writer *writer, struct file_job *job)
 /* ---- life cycle ---- */
 
 struct file_writer *file_writer_create(const struct file_exporter_config *config,
-                                       struct budget *budget, const struct logger *logger)
+                                       struct budget *budget, const struct logger *logger,
+                                       bool compresses_files)
 {
     struct file_writer *writer = mem_zalloc(sizeof(*writer));
     writer->config = config;
     writer->budget = budget;
     writer->logger = *logger;
     writer->logger.signal = NULL; /* it writes those of all signals */
-    writer->has_lines = config->format == FILE_JSON && config->compression == 0;
+    writer->compresses_files = compresses_files && config->compression != 0;
+    writer->has_lines =
+        config->format == FILE_JSON && (config->compression == 0 || writer->compresses_files);
     writer->codecs = codec_box_create(budget);
     sem_init(&writer->wakes, 0, 0);
     if (getrandom(&writer->seed, sizeof(writer->seed), 0) != sizeof(writer->seed))
@@ -465,7 +484,7 @@ bool file_writer_start(struct file_writer *writer, struct error *error)
         .appends = config->appends,
         .is_kept_since = config->group_by.is_enabled,
         .since_ns = (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec,
-        .has_lines = writer->has_lines,
+        .has_lines = writer->has_lines && !writer->compresses_files,
         .is_rotated = config->is_rotated,
         .bytes_max = file_bytes_max(&config->rotation),
         .backups_max = config->rotation.max_backups,

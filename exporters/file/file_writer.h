@@ -32,9 +32,11 @@ struct file_job {
     char text[FILE_JOB_MESSAGE_BYTES];
 };
 
-/* config, budget and logger outlive it. Nothing is opened. */
+/* config, budget and logger outlive it. Nothing is opened. compresses_files: with compression the
+ * file as a whole is zstd's, a frame for each request, instead of each message in it. */
 struct file_writer *file_writer_create(const struct file_exporter_config *config,
-                                       struct budget *budget, const struct logger *logger);
+                                       struct budget *budget, const struct logger *logger,
+                                       bool compresses_files);
 /* Opens the file and starts the thread, the first time. Main thread. */
 bool file_writer_start(struct file_writer *writer, struct error *error);
 /* Any lane, after the start. */

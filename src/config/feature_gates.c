@@ -27,6 +27,9 @@ static const struct gate_row rows[FEATURE_GATES] = {
                                         "span_metrics has no namespace by default."},
     [GATE_SPAN_METRICS_SECONDS] = {"connector.spanmetrics.useSecondAsDefaultMetricsUnit", "Alpha",
                                    false, "No effect here: say histogram: {unit: s}."},
+    [GATE_FILE_COMPRESSION] = {"exporter.file.nativeCompression", "Alpha", false,
+                               "The file exporter compresses its files as a whole, for zstd -d, "
+                               "instead of each message."},
     [GATE_FILE_DELETION] = {"filelog.allowFileDeletion", "Alpha", false,
                             "Allows delete_after_read of receivers that read files."},
     [GATE_QUEUE_BATCH] = {"pkg.exporterhelper.queueBatchEnabled", "Alpha", false,

@@ -15,7 +15,8 @@ enum feature_gate {
     GATE_SPAN_METRICS_INSTANCE,
     GATE_SPAN_METRICS_LEGACY_NAMES,
     GATE_SPAN_METRICS_SECONDS,
-    GATE_FILE_DELETION, /* delete_after_read of receivers of files */
+    GATE_FILE_COMPRESSION, /* files of the file exporter are zstd as a whole */
+    GATE_FILE_DELETION,    /* delete_after_read of receivers of files */
     GATE_QUEUE_BATCH,
     GATE_PROTO_POOLING,
     GATE_TAIL_COUNT_BYTES, /* of contrib's tailsamplingprocessor, as the next two */

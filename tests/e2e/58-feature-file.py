@@ -2,6 +2,7 @@
 """Files of telemetry: what the file exporter writes, and what otlp_json_file reads."""
 
 import base64
+import ctypes
 import gzip
 import json
 import pathlib
@@ -39,6 +40,16 @@ def decoded(line):
         line,
     )
     return name[key], json_format.Parse(text, otlp.REQUESTS[name[key]]())
+
+
+def zstd(data, room=16 << 20):
+    """What libzstd makes of all frames."""
+    library = ctypes.CDLL("libzstd.so.1")
+    library.ZSTD_decompress.restype = ctypes.c_size_t
+    output = ctypes.create_string_buffer(room)
+    size = library.ZSTD_decompress(output, ctypes.c_size_t(room), data, ctypes.c_size_t(len(data)))
+    assert size <= room, "no zstd"
+    return output.raw[:size]
 
 
 def base64_of(hexadecimal):
@@ -122,6 +133,26 @@ class Exporter(Files):
             self.assertEqual(otlp.decode("traces", data[4 : 4 + size]), request)
             data = data[4 + size :]
         self.assertEqual(data, b"")
+
+    def test_compressed_files_are_those_of_zstd(self):
+        """With the gate as a whole, also when they are appended to; without it each message."""
+        gate = ["--feature-gates=exporter.file.nativeCompression"]
+        requests = [otlp.traces(spans=i) for i in (1, 300)]
+        for arguments in (gate, []):
+            with self.subTest(arguments):
+                path = self.folder / f"{len(arguments)}.zst"
+                config = self.config("    compression: zstd\n", path=path)
+                self.daemon(config, arguments=arguments)
+                for request in requests:
+                    self.post("traces", request)
+                data = path.read_bytes()
+                inflated = b""
+                while data and not arguments:
+                    (size,) = struct.unpack(">I", data[:4])
+                    inflated += zstd(data[4 : 4 + size]) + b"\n"
+                    data = data[4 + size :]
+                lines = (inflated or zstd(data)).decode().splitlines()
+                self.assertEqual([decoded(line)[1] for line in lines], requests)
 
     def test_standard_output_gets_lines_and_the_log_nothing_of_them(self):
         config = self.folder / "config.yaml"
