@@ -186,6 +186,9 @@ static bool read_time(const char *text, const char *end, bool is_local, int64_t 
     parts.tm_year = year - TM_YEAR_BASE;
     parts.tm_mon = month - 1;
     time_t seconds = is_local ? mktime(&parts) : timegm(&parts);
+    /* Nanoseconds from 1678 to 2261; other years are as old, or as new. */
+    const time_t limit = INT64_MAX / NS_PER_S - 1;
+    seconds = seconds < -limit ? -limit : seconds > limit ? limit : seconds;
     *ret_wall_ns = (int64_t)seconds * NS_PER_S + (int64_t)milliseconds * NS_PER_MS;
     return parts.tm_mday == day; /* 31 April would be 1 May */
 }

@@ -139,7 +139,7 @@ static void add_alternative(struct glob *glob, char *text)
 static char *find_braces(char *at)
 {
     for (; *at != '\0'; at++) {
-        if (*at == '\\')
+        if (*at == '\\' && at[1] != '\0')
             at++;
         else if (*at == '{')
             return at;
@@ -152,7 +152,7 @@ static char *find_part_end(char *at)
 {
     size_t depth = 0;
     for (; *at != '\0'; at++) {
-        if (*at == '\\')
+        if (*at == '\\' && at[1] != '\0')
             at++;
         else if (*at == '{')
             depth++;
@@ -217,6 +217,10 @@ struct glob *glob_create(const char *pattern, bool is_searched, const char **ret
     snprintf(cleaned, sizeof(cleaned), "%s", pattern);
     if (is_searched)
         clean(cleaned);
+    if (!is_valid(cleaned)) { /* ".." has taken what was escaped, or a part of [class] */
+        *ret_reason = "syntax error in pattern";
+        return NULL;
+    }
     struct glob *glob = mem_zalloc(sizeof(*glob));
     glob->list = mem_zalloc(GLOB_ALTERNATIVES_MAX * sizeof(struct alternative));
     if (expand(glob, cleaned, ret_reason))

@@ -35,7 +35,8 @@ static void check_name(const char *name)
     struct file_backup_name backup = file_backup_name_of("/d/t.json");
     int64_t wall_ns;
     char path[FILE_PATH_BYTES_MAX];
-    if (!file_backup_wall_ns(&backup, name, false, &wall_ns) || wall_ns < 0)
+    if (!file_backup_wall_ns(&backup, name, false, &wall_ns) || wall_ns < 0 ||
+        wall_ns / NS_PER_S >= INT64_MAX / NS_PER_S - 1) /* after 2261 */
         return;
     assert(file_backup_path("t.json", (uint64_t)wall_ns, false, path));
     /* But for the point, the reason and a suffix. */
