@@ -36,7 +36,13 @@ static const struct {
     {RECEIVER, "pprof",
      "scrape_configs: [{job_name: a, static_configs: [{targets: [\"127.0.0.1:9\"]}]}]"},
     {RECEIVER, "prometheus",
-     "config: {scrape_configs: [{job_name: a, static_configs: [{targets: [\"127.0.0.1:9\"]}]}]}"},
+     "config: {scrape_configs: [{job_name: a, static_configs: [{targets: [\"127.0.0.1:9\"]}], "
+     "file_sd_configs: [{files: [/tmp/none-*.json]}], "
+     "http_sd_configs: [{url: \"http://127.0.0.1:9\"}]}]}"},
+    {RECEIVER, "prometheus_simple", "endpoint: \"127.0.0.1:9\""},
+    {RECEIVER, "pprof",
+     "scrape_configs: [{job_name: a, static_configs: [{targets: [\"127.0.0.1:9\"]}], "
+     "file_sd_configs: [{files: [/tmp/none-*.json]}]}]"},
     {RECEIVER, "zipkin", "endpoint: \"127.0.0.1:0\""},
     {RECEIVER, "jaeger",
      "protocols: {grpc: {endpoint: \"127.0.0.1:0\"}, thrift_http: {endpoint: \"127.0.0.1:0\"}, "
