@@ -378,7 +378,8 @@ static bool open_intake(struct tail *self, struct batch *batch, struct receipt *
     uint64_t room = batch->bytes + batch->bytes / 2;
     bool has_room = tail_make_room_in_budget(self, room);
     *ret_intake = (struct intake){.self = self, .receipt = receipt};
-    if (batch->bytes > UINT32_MAX / 2) {
+    bool can_never_fit = room + batch->bytes > budget_limit(self->base.budget);
+    if (batch->bytes > UINT32_MAX / 2 || (can_never_fit && !batch->is_acknowledged)) {
         struct outcome outcome = outcome_too_large("the request is too large for tail_sampling");
         if (batch->is_acknowledged) {
             outcome.verdict = LOST;

@@ -19,6 +19,7 @@
 #include "src/config/feature_gates.h"
 
 enum {
+    TRACES_PART = 3,          /* of the budget is for traces, without their spans: a third */
     TURN_TRACES_MAX = 8192,   /* decided in one turn of the lane */
     OVERFLOW_TRACES = 1 << 20 /* with block_on_overflow: beyond num_traces, of requests taken */
 };
@@ -233,11 +234,20 @@ static bool tail_start(struct component *component, struct error *error)
         tail_policies_share(self->policies, self->peers[0]->policies);
     uint64_t most = config->num_traces > 0 ? config->num_traces : 1;
     self->traces_max = most / self->lanes + (most % self->lanes > 0);
-    /* More would not fit into the budget. */
+    /* Their spans need room, too. */
     size_t words = self->policies->words;
-    uint64_t fit = budget_limit(budget) / tail_traces_entry_bytes(words) + 1;
-    if (self->traces_max > fit)
+    uint64_t entry_bytes = tail_traces_entry_bytes(words);
+    uint64_t fit = budget_limit(budget) / TRACES_PART / self->lanes / entry_bytes + 1;
+    if (self->traces_max > fit) {
         self->traces_max = fit;
+        if (component->first == component)
+            log_warn(
+                &component->logger,
+                "num_traces is lowered: traces without their spans take at most a third of the "
+                "memory for requests",
+                log_int("num_traces", (int64_t)(fit * self->lanes)),
+                log_int("bytes_per_trace", (int64_t)entry_bytes));
+    }
     uint64_t entries = self->traces_max + (config->block_on_overflow ? OVERFLOW_TRACES : 0);
     tail_slabs_init(&self->slabs, budget, component->is_journaled);
     tail_split_init(&self->split, self->policies, &self->slabs, 1, budget);

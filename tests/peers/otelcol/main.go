@@ -14,6 +14,7 @@ import (
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/storage/filestorage"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/attributesprocessor"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/resourceprocessor"
+	"github.com/open-telemetry/opentelemetry-collector-contrib/processor/tailsamplingprocessor"
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/provider/envprovider"
@@ -48,7 +49,8 @@ func factories() (otelcol.Factories, error) {
 	}
 	if made.Processors, err = otelcol.MakeFactoryMap[processor.Factory](
 		batchprocessor.NewFactory(), memorylimiterprocessor.NewFactory(),
-		resourceprocessor.NewFactory(), attributesprocessor.NewFactory()); err != nil {
+		resourceprocessor.NewFactory(), tailsamplingprocessor.NewFactory(),
+		attributesprocessor.NewFactory()); err != nil {
 		return made, err
 	}
 	if made.Exporters, err = otelcol.MakeFactoryMap[exporter.Factory](
