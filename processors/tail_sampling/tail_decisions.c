@@ -43,7 +43,7 @@ void tail_settle(struct tail *self, struct tail_trace *trace)
 void tail_finish(struct tail *self, struct tail_trace *trace, const struct tail_result *result)
 {
     assert(result->decision != TAIL_UNDECIDED);
-    trace->decision = result->decision;
+    trace->decision = (uint8_t)(result->decision & 3);
     trace->policy =
         result->policy != NULL ? (uint16_t)(result->policy - self->policies->items + 1) : 0;
     trace->composite = result->composite;

@@ -81,7 +81,7 @@ static void take_waiting(struct intake *intake, struct tail_split *split,
     struct tail *self = intake->self;
     if (trace->outlook == TAIL_OPEN) {
         struct tail_facts facts = tail_facts_of(trace, trace->bits);
-        trace->outlook = tail_policies_outlook(self->policies, &facts);
+        trace->outlook = (uint8_t)(tail_policies_outlook(self->policies, &facts) & 3);
         if (trace->outlook == TAIL_WILL_SAMPLE && !self->may_release_early)
             trace->outlook = TAIL_OPEN;
         if (trace->outlook == TAIL_WILL_NOT_SAMPLE)

@@ -446,8 +446,9 @@ static void arrange(struct compiler *compiler)
     policies->words = policies->leaves_count / 64 + 1;
     policies->limits = tail_limits_create(compiler->slots);
     policies->owns_limits = true;
-    for (uint16_t i = 0; i < policies->leaves_count; i++) {
-        const struct tail_leaf *leaf = &policies->leaves[i];
+    for (size_t k = 0; k < policies->leaves_count; k++) {
+        const struct tail_leaf *leaf = &policies->leaves[k];
+        uint16_t i = (uint16_t)k;
         if (leaf->kind == TAIL_STATUS || leaf->kind == TAIL_TRACE_STATE ||
             leaf->kind == TAIL_TRACE_FLAGS)
             policies->span_leaves[policies->span_leaves_count++] = i;
