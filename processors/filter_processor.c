@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* filter: drops spans, events, log records, scopes and resources for which an OTTL condition holds
+/* filter: drops spans, events, metrics, data points, log records, scopes and
+ * resources for which an OTTL condition holds
  * (contrib 0.155, processor/filterprocessor). Conditions are given by context below traces: and
  * logs:, or as a list, trace_conditions: and log_conditions:. */
 #include <assert.h>
@@ -24,11 +25,20 @@ struct filter_logs_config {
     const struct config_value *exclude;
 };
 
+struct filter_metrics_config {
+    struct config_texts resource;
+    struct config_texts metric;
+    struct config_texts datapoint;
+    const struct config_value *include;
+    const struct config_value *exclude;
+    const struct config_value *regexp;
+};
+
 struct filter_config {
     const char *error_mode;
     struct filter_traces_config traces;
     struct filter_logs_config logs;
-    const struct config_value *metrics;
+    struct filter_metrics_config metrics;
     const struct config_value *profiles;
     const struct config_value *spans;
     const struct config_value *trace_conditions;
@@ -61,6 +71,24 @@ static const struct config_field filter_logs_fields[] = {
     CONFIG_END,
 };
 
+static const struct config_field filter_metrics_fields[] = {
+    CONFIG_TEXTS(struct filter_metrics_config, resource, "resource", NULL,
+                 "Conditions on resources, paths without prefix. Any that holds drops the "
+                 "resource with all its metrics."),
+    CONFIG_TEXTS(struct filter_metrics_config, metric, "metric", NULL,
+                 "Conditions on metrics: any that holds drops the metric."),
+    CONFIG_TEXTS(struct filter_metrics_config, datapoint, "datapoint", NULL,
+                 "Conditions on data points: any that holds drops the point, and the metric with "
+                 "its last one."),
+    CONFIG_VALUE(struct filter_metrics_config, include, "include",
+                 "Not supported, deprecated in the Go collector: use metric_conditions."),
+    CONFIG_VALUE(struct filter_metrics_config, exclude, "exclude",
+                 "Not supported, deprecated in the Go collector: use metric_conditions."),
+    CONFIG_VALUE(struct filter_metrics_config, regexp, "regexp",
+                 "Not supported, deprecated in the Go collector: use metric_conditions."),
+    CONFIG_END,
+};
+
 static const struct config_field filter_fields[] = {
     CONFIG_TEXT(struct filter_config, error_mode, "error_mode", "ignore",
                 "What a condition that fails does: ignore (it does not hold; logged), silent (the "
@@ -69,7 +97,8 @@ static const struct config_field filter_fields[] = {
                    filter_traces_fields, NULL, "Conditions by context, for traces."),
     CONFIG_SECTION(struct filter_config, logs, struct filter_logs_config, "logs",
                    filter_logs_fields, NULL, "Conditions by context, for logs."),
-    CONFIG_VALUE(struct filter_config, metrics, "metrics", "Not supported yet."),
+    CONFIG_SECTION(struct filter_config, metrics, struct filter_metrics_config, "metrics",
+                   filter_metrics_fields, NULL, "Conditions by context, for metrics."),
     CONFIG_VALUE(struct filter_config, profiles, "profiles", "Not supported yet."),
     CONFIG_VALUE(struct filter_config, spans, "spans",
                  "Not supported, deprecated in the Go collector: use trace_conditions."),
@@ -78,13 +107,13 @@ static const struct config_field filter_fields[] = {
                  "(span.attributes[\"a\"] == \"b\"), or groups {context, conditions, error_mode}."),
     CONFIG_VALUE(struct filter_config, log_conditions, "log_conditions", "The same for logs."),
     CONFIG_VALUE(struct filter_config, metric_conditions, "metric_conditions",
-                 "Not supported yet."),
+                 "The same for metrics."),
     CONFIG_VALUE(struct filter_config, profile_conditions, "profile_conditions",
                  "Not supported yet."),
     CONFIG_END,
 };
 
-enum { FILTER_SIGNALS = SIGNAL_TRACES | SIGNAL_LOGS };
+enum { FILTER_SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS };
 
 /* Conditions below traces: or logs:. */
 static bool add_texts(struct ottl_plan *plan, const struct config_texts *texts,
@@ -167,40 +196,58 @@ static bool add_list(struct ottl_plan *plan, const struct config_value *list,
     return true;
 }
 
-static bool add_traces(struct ottl_plan *plan, const struct filter_config *config,
-                       enum ottl_error_mode mode, struct error *error)
+/* Conditions of one signal: the list, or those by context. */
+struct filter_source {
+    const struct config_value *list;
+    const char *list_key;
+    const char *key;
+    struct {
+        const struct config_texts *texts;
+        const char *key;
+        enum ottl_context context;
+    } contexts[4]; /* ended by one without texts */
+};
+
+static struct filter_source source_of(const struct filter_config *config, enum signal_kind signal)
 {
-    const struct filter_traces_config *traces = &config->traces;
-    if (config->trace_conditions != NULL && config->trace_conditions->type != CONFIG_VALUE_NULL) {
-        if (traces->resource.texts != NULL || traces->span.texts != NULL ||
-            traces->spanevent.texts != NULL)
-            return error_set(error, "cannot be used together with traces: resource, span or "
-                                    "spanevent; move those conditions here") ||
-                   error_at(error, "trace_conditions");
-        return add_list(plan, config->trace_conditions, mode, error) ||
-               error_at(error, "trace_conditions");
-    }
-    return (add_texts(plan, &traces->resource, OTTL_RESOURCE, mode, "resource", error) &&
-            add_texts(plan, &traces->span, OTTL_SPAN, mode, "span", error) &&
-            add_texts(plan, &traces->spanevent, OTTL_SPAN_EVENT, mode, "spanevent", error)) ||
-           error_at(error, "traces");
+    if (signal == TRACES)
+        return (struct filter_source){config->trace_conditions,
+                                      "trace_conditions",
+                                      "traces",
+                                      {{&config->traces.resource, "resource", OTTL_RESOURCE},
+                                       {&config->traces.span, "span", OTTL_SPAN},
+                                       {&config->traces.spanevent, "spanevent", OTTL_SPAN_EVENT}}};
+    if (signal == METRICS)
+        return (struct filter_source){config->metric_conditions,
+                                      "metric_conditions",
+                                      "metrics",
+                                      {{&config->metrics.resource, "resource", OTTL_RESOURCE},
+                                       {&config->metrics.metric, "metric", OTTL_METRIC},
+                                       {&config->metrics.datapoint, "datapoint", OTTL_DATA_POINT}}};
+    return (struct filter_source){config->log_conditions,
+                                  "log_conditions",
+                                  "logs",
+                                  {{&config->logs.resource, "resource", OTTL_RESOURCE},
+                                   {&config->logs.log_record, "log_record", OTTL_LOG}}};
 }
 
-static bool add_logs(struct ottl_plan *plan, const struct filter_config *config,
-                     enum ottl_error_mode mode, struct error *error)
+static bool add_source(struct ottl_plan *plan, const struct filter_source *source,
+                       enum ottl_error_mode mode, struct error *error)
 {
-    const struct filter_logs_config *logs = &config->logs;
-    if (config->log_conditions != NULL && config->log_conditions->type != CONFIG_VALUE_NULL) {
-        if (logs->resource.texts != NULL || logs->log_record.texts != NULL)
-            return error_set(error, "cannot be used together with logs: resource or log_record; "
-                                    "move those conditions here") ||
-                   error_at(error, "log_conditions");
-        return add_list(plan, config->log_conditions, mode, error) ||
-               error_at(error, "log_conditions");
+    bool has_list = source->list != NULL && source->list->type != CONFIG_VALUE_NULL;
+    for (size_t i = 0; source->contexts[i].texts != NULL; i++) {
+        if (has_list && source->contexts[i].texts->texts != NULL)
+            return error_set(error,
+                             "cannot be used together with %s::%s; move those conditions "
+                             "here",
+                             source->key, source->contexts[i].key) ||
+                   error_at(error, source->list_key);
+        if (!add_texts(plan, source->contexts[i].texts, source->contexts[i].context, mode,
+                       source->contexts[i].key, error))
+            return error_at(error, source->key);
     }
-    return (add_texts(plan, &logs->resource, OTTL_RESOURCE, mode, "resource", error) &&
-            add_texts(plan, &logs->log_record, OTTL_LOG, mode, "log_record", error)) ||
-           error_at(error, "logs");
+    return !has_list || add_list(plan, source->list, mode, error) ||
+           error_at(error, source->list_key);
 }
 
 static bool is_given(const struct config_value *value)
@@ -214,9 +261,9 @@ static struct ottl_plan *make_plan(const struct filter_config *config, enum sign
 {
     enum ottl_error_mode mode;
     struct ottl_plan *plan = ottl_plan_create(signal, OTTL_FOR_FILTER);
+    const struct filter_source source = source_of(config, signal);
     if (!statement_error_mode_read(config->error_mode, &mode, error) ||
-        !(signal == TRACES ? add_traces(plan, config, mode, error)
-                           : add_logs(plan, config, mode, error))) {
+        !add_source(plan, &source, mode, error)) {
         ottl_plan_destroy(plan);
         return NULL;
     }
@@ -229,33 +276,33 @@ static bool refuse_unsupported(const struct filter_config *config, struct error 
     const struct {
         const struct config_value *value;
         const char *key;
+        const char *section;
         const char *advice;
     } keys[] = {
-        {config->spans, "spans", "write its rules as trace_conditions"},
-        {config->metrics, "metrics", "filter metrics elsewhere"},
-        {config->metric_conditions, "metric_conditions", "filter metrics elsewhere"},
-        {config->profiles, "profiles", "use profile_limits, or filter profiles elsewhere"},
-        {config->profile_conditions, "profile_conditions",
-         "use profile_limits, or filter profiles elsewhere"},
+        {config->spans, "spans", NULL, "write its rules as trace_conditions"},
+        {config->profiles, "profiles", NULL, "filter profiles elsewhere"},
+        {config->profile_conditions, "profile_conditions", NULL, "filter profiles elsewhere"},
+        {config->logs.include, "include", "logs", "write its rules as log_conditions"},
+        {config->logs.exclude, "exclude", "logs", "write its rules as log_conditions"},
+        {config->metrics.include, "include", "metrics", "write its rules as metric_conditions"},
+        {config->metrics.exclude, "exclude", "metrics", "write its rules as metric_conditions"},
+        {config->metrics.regexp, "regexp", "metrics", "write its rules as metric_conditions"},
     };
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-        if (is_given(keys[i].value)) {
-            error_set(error, "not supported here; %s", keys[i].advice);
-            error_unsupported(error);
-            return error_at(error, keys[i].key);
-        }
-    if (!is_given(config->logs.include) && !is_given(config->logs.exclude))
-        return true;
-    error_set(error, "not supported here; write its rules as log_conditions");
-    error_unsupported(error);
-    error_at(error, is_given(config->logs.include) ? "include" : "exclude");
-    return error_at(error, "logs");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        if (!is_given(keys[i].value))
+            continue;
+        error_set(error, "not supported here; %s", keys[i].advice);
+        error_unsupported(error);
+        error_at(error, keys[i].key);
+        return keys[i].section != NULL && error_at(error, keys[i].section);
+    }
+    return true;
 }
 
 static bool filter_check(const void *section, struct error *error)
 {
     const struct filter_config *config = section;
-    static const enum signal_kind signals[] = {TRACES, LOGS};
+    static const enum signal_kind signals[] = {TRACES, METRICS, LOGS};
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
         struct ottl_plan *plan = make_plan(config, signals[i], error);
         if (plan == NULL)
@@ -284,6 +331,10 @@ static const struct counter_row filter_rows[] = {
      .help = "Number of spans dropped by the filter processor",
      .type = COUNTER_SUM,
      .offset = offsetof(struct statement_stage_counters, filtered[TRACES])},
+    {.name = "otelcol_processor_filter_datapoints_filtered",
+     .help = "Number of metric data points dropped by the filter processor",
+     .type = COUNTER_SUM,
+     .offset = offsetof(struct statement_stage_counters, filtered[METRICS])},
     {.name = "otelcol_processor_filter_logs_filtered",
      .help = "Number of logs dropped by the filter processor",
      .type = COUNTER_SUM,

@@ -28,7 +28,7 @@ static const struct config_field transform_fields[] = {
                  "error_mode}."),
     CONFIG_VALUE(struct transform_config, log_statements, "log_statements", "The same for logs."),
     CONFIG_VALUE(struct transform_config, metric_statements, "metric_statements",
-                 "Not supported yet."),
+                 "The same for metrics."),
     CONFIG_VALUE(struct transform_config, profile_statements, "profile_statements",
                  "Not supported yet."),
     CONFIG_BOOL(struct transform_config, flatten_data, "flatten_data", "false",
@@ -36,7 +36,7 @@ static const struct config_field transform_fields[] = {
     CONFIG_END,
 };
 
-enum { TRANSFORM_SIGNALS = SIGNAL_TRACES | SIGNAL_LOGS };
+enum { TRANSFORM_SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS };
 
 /* Plans of one signal, in order. */
 struct plans {
@@ -178,15 +178,18 @@ static bool is_given(const struct config_value *value)
 static bool make_plans(const struct transform_config *config, enum signal_kind signal,
                        struct plans *ret, struct error *error)
 {
-    const struct config_value *list =
-        signal == TRACES ? config->trace_statements : config->log_statements;
+    const struct config_value *list = signal == TRACES    ? config->trace_statements
+                                      : signal == METRICS ? config->metric_statements
+                                                          : config->log_statements;
     enum ottl_error_mode mode;
     *ret = (struct plans){.count = 0};
     if (!statement_error_mode_read(config->error_mode, &mode, error))
         return false;
     if (is_given(list) && !add_list(ret, signal, list, mode, error)) {
         destroy_plans(ret);
-        return error_at(error, signal == TRACES ? "trace_statements" : "log_statements");
+        return error_at(error, signal == TRACES    ? "trace_statements"
+                               : signal == METRICS ? "metric_statements"
+                                                   : "log_statements");
     }
     for (size_t i = 0; i < ret->count; i++)
         ottl_plan_finish(ret->items[i]);
@@ -196,7 +199,7 @@ static bool make_plans(const struct transform_config *config, enum signal_kind s
 static bool transform_check(const void *section, struct error *error)
 {
     const struct transform_config *config = section;
-    static const enum signal_kind signals[] = {TRACES, LOGS};
+    static const enum signal_kind signals[] = {TRACES, METRICS, LOGS};
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
         struct plans plans;
         if (!make_plans(config, signals[i], &plans, error))
@@ -207,12 +210,11 @@ static bool transform_check(const void *section, struct error *error)
         return error_set(error, "'flatten_data' requires the 'transform.flatten.logs' feature "
                                 "gate, which is not supported here") ||
                error_at(error, "flatten_data");
-    if (!is_given(config->metric_statements) && !is_given(config->profile_statements))
+    if (!is_given(config->profile_statements))
         return true;
-    error_set(error, "not supported here; edit these elsewhere");
+    error_set(error, "not supported here; edit profiles elsewhere");
     error_unsupported(error);
-    return error_at(error, is_given(config->metric_statements) ? "metric_statements"
-                                                               : "profile_statements");
+    return error_at(error, "profile_statements");
 }
 
 extern const struct component_factory transform_processor_factory;

@@ -8,6 +8,7 @@
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/config/suggest.h"
+#include "src/ottl/ottl_access.h"
 #include "src/ottl/ottl_plan.h"
 #include "src/ottl/ottl_problem.h"
 
@@ -281,9 +282,9 @@ static bool compile_path(struct compiler *compiler, const struct ottl_tree *tree
     ret->text = slice_of_text(text);
     if (row != &cache_row) {
         compiler->uses |= OTTL_CONTEXT_BIT(context);
-        compiler->plan->keys[context].fields |= 1u << row->field;
-        if (row->field == type->attributes && type->attributes != 0 && ret->keys_count > 0 &&
-            ret->keys[0].is_text)
+        compiler->plan->keys[context].fields |=
+            row->field == OTTL_ANY_FIELD ? UINT32_MAX : 1u << row->field;
+        if (row->get == ottl_get_attributes && ret->keys_count > 0 && ret->keys[0].is_text)
             ret->slot = slot_of(compiler, context, ret->keys[0].text);
     }
     return true;

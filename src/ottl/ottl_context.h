@@ -20,19 +20,34 @@ enum ottl_context {
     OTTL_PROFILE,
     OTTL_PROFILE_SAMPLE,
     OTTL_OTELCOL,
+    OTTL_METRIC_DATA, /* no context: a metric's Gauge, Sum or the like, as a record of its own */
     OTTL_CONTEXTS,
 };
 
 #define OTTL_CONTEXT_BIT(context) (1u << (context))
+
+/* Which data a metric has; pmetric.MetricType. */
+enum ottl_metric_data {
+    OTTL_NO_DATA,
+    OTTL_GAUGE,
+    OTTL_SUM,
+    OTTL_HISTOGRAM,
+    OTTL_EXPONENTIAL_HISTOGRAM,
+    OTTL_SUMMARY,
+};
+/* The field of Metric that has it. */
+enum { OTTL_METRIC_DATA_FIELD_MAX = 11 };
 
 struct ottl_path_row {
     const char *name; /* with points: "status.code" */
     /* Without the path's keys, unless takes_keys. False: the run's error is set. */
     bool (*get)(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret);
     bool (*set)(struct ottl_run *run, const struct ottl_path *path, const struct ottl_value *value);
-    uint8_t field; /* of the record: the number in its message */
+    uint8_t field; /* of the record: the number in its message; OTTL_ANY_FIELD: it differs */
     bool takes_keys;
 };
+
+enum { OTTL_ANY_FIELD = 255 };
 
 struct ottl_enum {
     const char *name;

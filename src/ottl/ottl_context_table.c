@@ -4,6 +4,7 @@
 
 #include "src/ottl/ottl_access.h"
 #include "src/ottl/ottl_context_logs.h"
+#include "src/ottl/ottl_context_metrics.h"
 #include "src/ottl/ottl_context_traces.h"
 
 static const char *const names[OTTL_CONTEXTS] = {
@@ -12,7 +13,7 @@ static const char *const names[OTTL_CONTEXTS] = {
     [OTTL_METRIC] = "metric",     [OTTL_DATA_POINT] = "datapoint",
     [OTTL_EXEMPLAR] = "exemplar", [OTTL_LOG] = "log",
     [OTTL_PROFILE] = "profile",   [OTTL_PROFILE_SAMPLE] = "profilesample",
-    [OTTL_OTELCOL] = "otelcol",
+    [OTTL_OTELCOL] = "otelcol",   [OTTL_METRIC_DATA] = "",
 };
 
 static const struct ottl_path_row resource_rows[] = {
@@ -52,6 +53,9 @@ const struct ottl_context_type *ottl_context_type(enum ottl_context context)
         [OTTL_RESOURCE] = &resource_type,
         [OTTL_SCOPE] = &scope_type,
         [OTTL_LOG] = &ottl_log_type,
+        [OTTL_METRIC] = &ottl_metric_type,
+        [OTTL_DATA_POINT] = &ottl_data_point_type,
+        [OTTL_METRIC_DATA] = &ottl_metric_data_type,
         [OTTL_SPAN] = &ottl_span_type,
         [OTTL_SPAN_EVENT] = &ottl_span_event_type,
     };
@@ -60,7 +64,7 @@ const struct ottl_context_type *ottl_context_type(enum ottl_context context)
 
 enum ottl_context ottl_context_find(struct slice name)
 {
-    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
+    for (unsigned i = 0; i < OTTL_METRIC_DATA; i++)
         if (slice_equal_text(name, names[i]))
             return (enum ottl_context)i;
     return slice_equal_text(name, "instrumentation_scope") ? OTTL_SCOPE : OTTL_CONTEXTS;

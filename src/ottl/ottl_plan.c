@@ -208,6 +208,7 @@ static struct ottl_test *remember(struct ottl_plan *plan, enum ottl_context cont
 void ottl_plan_finish(struct ottl_plan *plan)
 {
     assert(!plan->is_finished);
+    plan->keys[OTTL_METRIC_DATA].fields = UINT32_MAX;
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++) {
         build_table(&plan->keys[i]);
         for (struct ottl_sequence *sequence = plan->sequences[i]; sequence != NULL;

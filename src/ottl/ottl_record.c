@@ -33,6 +33,9 @@ void ottl_record_open(struct ottl_record *record)
     record->present = 0;
     record->repeated = 0;
     record->changed = 0;
+    record->explicit = 0;
+    record->kind = 0;
+    record->attributes_field = record->type->attributes;
     record->attributes = (struct ottl_map){.base.memory = &record->memory};
     record->has_attributes = false;
     record->has_slots = false;
@@ -139,7 +142,7 @@ static inline bool scan(struct ottl_record *record, bool wants_slots)
     struct wire_reader reader = wire_reader_of(record->bytes);
     struct wire_field field;
     const uint8_t *const base = record->bytes.data;
-    const uint32_t number = record->type->attributes;
+    const uint32_t number = record->attributes_field;
     const uint32_t wants = record->keys->fields;
     uint32_t begin = UINT32_MAX;
     uint32_t end = 0;
@@ -221,7 +224,7 @@ bool ottl_record_load(struct ottl_record *record)
                                    record->attributes_end - record->attributes_begin);
     record->attributes.count = 0; /* what had slots was only read */
     if (!make_slots(record) ||
-        (region.size > 0 && !ottl_map_load(&record->attributes, region, record->type->attributes)))
+        (region.size > 0 && !ottl_map_load(&record->attributes, region, record->attributes_field)))
         return false;
     record->indexed = 0;
     record->indexed_moves = record->attributes.moves;
@@ -281,13 +284,23 @@ struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot)
     return place >= 0 ? &map->entries[place] : NULL;
 }
 
-void ottl_record_set_number(struct ottl_record *record, unsigned field, unsigned wire,
-                            uint64_t number)
+/* A field about to be set: one that is absent, but was there, keeps its place. */
+static struct ottl_field *field_to_set(struct ottl_record *record, unsigned field, unsigned wire)
 {
     struct ottl_field *found = &record->fields[field];
     assert(record->is_scanned && field < OTTL_RECORD_FIELDS);
-    if ((record->present >> field & 1) == 0)
-        *found = (struct ottl_field){.wire = (uint8_t)wire};
+    if ((record->present >> field & 1) == 0) {
+        bool has_place = (record->changed >> field & 1) != 0;
+        *found = (struct ottl_field){.wire = (uint8_t)wire,
+                                     .whole = has_place ? found->whole : slice_of(NULL, 0)};
+    }
+    return found;
+}
+
+void ottl_record_set_number(struct ottl_record *record, unsigned field, unsigned wire,
+                            uint64_t number)
+{
+    struct ottl_field *found = field_to_set(record, field, wire);
     if (found->number == number)
         return;
     found->number = number;
@@ -296,12 +309,36 @@ void ottl_record_set_number(struct ottl_record *record, unsigned field, unsigned
     record->generation++;
 }
 
-bool ottl_record_set_bytes(struct ottl_record *record, unsigned field, struct slice bytes)
+void ottl_record_set_explicit(struct ottl_record *record, unsigned field, unsigned wire,
+                              uint64_t number)
+{
+    bool is_present = (record->present >> field & 1) != 0;
+    struct ottl_field *found = field_to_set(record, field, wire);
+    if (is_present && found->number == number)
+        return;
+    found->number = number;
+    record->present |= 1u << field;
+    record->changed |= 1u << field;
+    record->explicit |= 1u << field;
+    record->generation++;
+}
+
+void ottl_record_remove(struct ottl_record *record, unsigned field)
 {
     struct ottl_field *found = &record->fields[field];
-    assert(record->is_scanned && field < OTTL_RECORD_FIELDS);
     if ((record->present >> field & 1) == 0)
-        *found = (struct ottl_field){.wire = WIRE_BYTES};
+        return;
+    found->number = 0;
+    found->bytes = slice_of(NULL, 0);
+    record->explicit &= ~(1u << field);
+    record->present &= ~(1u << field);
+    record->changed |= 1u << field;
+    record->generation++;
+}
+
+bool ottl_record_set_bytes(struct ottl_record *record, unsigned field, struct slice bytes)
+{
+    struct ottl_field *found = field_to_set(record, field, WIRE_BYTES);
     if (slice_equal(found->bytes, bytes))
         return true;
     if (record->memory.copies_text && bytes.size > 0) {
@@ -360,7 +397,7 @@ static bool write_entries(const struct ottl_record *record, uint32_t from, uint3
                           struct ottl_edits *edits, size_t *ret_bytes)
 {
     const struct ottl_entry *entries = record->attributes.entries;
-    const uint32_t number = record->type->attributes;
+    const uint32_t number = record->attributes_field;
     *ret_bytes = 0;
     for (uint32_t i = from; i < to; i++) {
         const struct ottl_entry *entry = &entries[i];
@@ -427,7 +464,7 @@ static bool rewrite_attributes(const struct ottl_record *record, struct ottl_edi
     const uint8_t *begin = NULL;
     const uint8_t *end = NULL;
     while (wire_next_field(&reader, &field)) {
-        if (field.number != record->type->attributes)
+        if (field.number != record->attributes_field)
             continue;
         if (field.whole.data != end) {
             if (begin != NULL) {
@@ -479,19 +516,33 @@ static bool write_field(const struct ottl_field *field, unsigned number, bool is
     return true;
 }
 
+/* Takes the earlier ones of a field that comes more than once away. */
+static void remove_repeated(const struct ottl_record *record, unsigned number,
+                            struct ottl_edits *edits)
+{
+    struct wire_reader reader = wire_reader_of(record->bytes);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field))
+        if (field.number == number && field.whole.data != record->fields[number].whole.data)
+            ottl_edits_add(edits, record->at + (uint64_t)(field.whole.data - record->bytes.data),
+                           field.whole.size, 0);
+}
+
 static bool edit_fields(const struct ottl_record *record, struct ottl_edits *edits)
 {
     for (uint32_t left = record->changed & ~1u; left != 0; left &= left - 1) {
         unsigned number = (unsigned)__builtin_ctz(left);
         const struct ottl_field *field = &record->fields[number];
         size_t bytes;
-        if (!write_field(field, number, record->repeated >> number & 1, edits, &bytes))
+        if (!write_field(field, number, record->explicit >> number & 1, edits, &bytes))
             return false;
         if (field->whole.data != NULL)
             ottl_edits_add(edits, record->at + (uint64_t)(field->whole.data - record->bytes.data),
                            field->whole.size, bytes);
         else if (bytes > 0)
             ottl_edits_add(edits, record->at, 0, bytes);
+        if ((record->repeated >> number & 1) != 0)
+            remove_repeated(record, number, edits);
     }
     return true;
 }
@@ -519,7 +570,7 @@ static bool copy_unchanged(const struct ottl_record *record, struct ottl_edits *
     struct wire_field field;
     while (wire_next_field(&reader, &field)) {
         bool is_known = field.number < OTTL_RECORD_FIELDS;
-        if (field.number == record->type->attributes ||
+        if (field.number == record->attributes_field ||
             (is_known && (record->changed >> field.number & 1) != 0))
             continue;
         uint8_t *room = ottl_edits_room(edits, field.whole.size);
@@ -539,7 +590,8 @@ static bool write_message(const struct ottl_record *record, struct ottl_edits *e
         return false;
     for (uint32_t left = record->changed & ~1u; left != 0; left &= left - 1) {
         unsigned number = (unsigned)__builtin_ctz(left);
-        if (!write_field(&record->fields[number], number, false, edits, &bytes))
+        if (!write_field(&record->fields[number], number, record->explicit >> number & 1, edits,
+                         &bytes))
             return false;
     }
     if (!write_entries(record, 0, record->attributes.count, edits, &bytes))

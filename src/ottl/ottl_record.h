@@ -24,11 +24,13 @@ struct ottl_record {
     const struct ottl_context_type *type;
     const struct ottl_keys *keys; /* of the attributes that statements name */
     struct ottl_memory memory;
-    struct slice bytes; /* of the message, in one piece */
-    uint64_t at;        /* in the batch */
-    bool exists;        /* Resources and scopes may be missing */
-    bool is_joined;     /* it came in several fields, and `at` means nothing */
-    uint32_t number;    /* of the field around it */
+    struct slice bytes;       /* of the message, in one piece */
+    uint64_t at;              /* in the batch */
+    bool exists;              /* Resources and scopes may be missing */
+    bool is_joined;           /* it came in several fields, and `at` means nothing */
+    uint32_t number;          /* of the field around it */
+    uint8_t kind;             /* METRIC, DATA_POINT: the metric's data (enum ottl_metric_data) */
+    uint8_t attributes_field; /* the field that repeats KeyValues; 0: none */
     /* The message around a Resource or scope, which has its schema URL. */
     uint64_t holder_at; /* its content */
     uint64_t schema_at; /* the schema URL's field, if it has one */
@@ -36,6 +38,7 @@ struct ottl_record {
     uint32_t present;  /* by field number */
     uint32_t repeated; /* fields that come twice, of which the last counts */
     uint32_t changed;
+    uint32_t explicit; /* of those: written even if zero, since presence means something */
     struct ottl_field fields[OTTL_RECORD_FIELDS];
     struct ottl_map attributes;
     bool is_sparse;      /* statements only read: the scan keeps the attributes that have slots */
@@ -85,6 +88,11 @@ bool ottl_record_load_body(struct ottl_record *record) __attribute__((warn_unuse
 /* Sets a scalar field: zero and empty remove it, as on the wire. */
 void ottl_record_set_number(struct ottl_record *record, unsigned field, unsigned wire,
                             uint64_t number);
+/* The same; zero is written, too. */
+void ottl_record_set_explicit(struct ottl_record *record, unsigned field, unsigned wire,
+                              uint64_t number);
+/* Takes a field away. */
+void ottl_record_remove(struct ottl_record *record, unsigned field);
 /* The bytes are copied if the record's memory copies_text. */
 bool ottl_record_set_bytes(struct ottl_record *record, unsigned field, struct slice bytes)
     __attribute__((warn_unused_result));

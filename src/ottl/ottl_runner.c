@@ -11,6 +11,7 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/rope.h"
+#include "src/ottl/ottl_context_metrics.h"
 
 /* Resource…: 1 resource, 2 scope_…, 3 schema_url; Scope…: 1 scope, 2 items, 3 schema_url. */
 enum { HEAD = 1, CHILDREN = 2, SCHEMA_URL = 3, REQUEST = 1 };
@@ -284,16 +285,42 @@ static enum decision finish_head(struct ottl_runner *runner, struct ottl_record 
     return ottl_record_finish(record, &runner->edits) ? KEEP : abort_without_memory(runner);
 }
 
-/* Items of a Scope… message, or of a Resource… message. */
-static uint64_t count_items(const struct rope_field *holder, unsigned levels)
+/* Messages that are children of a Resource… message's children, or of a Scope… message. */
+static uint64_t count_children(const struct rope_field *holder, unsigned levels)
 {
     struct rope rope = holder->content;
     struct rope_field field;
-    uint64_t items = 0;
+    uint64_t children = 0;
     while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field))
         if (field.number == CHILDREN)
-            items += levels > 1 ? count_items(&field, levels - 1) : 1;
-    return items;
+            children += levels > 1 ? count_children(&field, levels - 1) : 1;
+    return children;
+}
+
+/* The points of the metrics in such messages. */
+static uint64_t count_points_in(const struct rope_field *holder, unsigned levels)
+{
+    struct rope rope = holder->content;
+    struct rope_field field;
+    uint64_t points = 0;
+    while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field)) {
+        if (levels > 0 && field.number == CHILDREN)
+            points += count_points_in(&field, levels - 1);
+        else if (levels == 0 && ottl_metric_data_of(field.number) != OTTL_NO_DATA) {
+            struct rope data = field.content;
+            struct rope_field point;
+            while (rope_read_field(&data, field.content.at + field.content_bytes, &point))
+                points += point.number == 1;
+        }
+    }
+    return points;
+}
+
+static uint64_t count_items(const struct ottl_runner *runner, const struct rope_field *holder,
+                            unsigned levels)
+{
+    return runner->item == OTTL_METRIC ? count_points_in(holder, levels)
+                                       : count_children(holder, levels);
 }
 
 /* The events of a span. */
@@ -327,6 +354,113 @@ static enum decision walk_events(struct ottl_runner *runner, struct ottl_record 
             return ABORT;
     }
     return KEEP;
+}
+
+/* The points of a metric, in its data. */
+static enum decision walk_points(struct ottl_runner *runner, const struct ottl_record *data,
+                                 uint64_t *kept)
+{
+    enum { POINTS = 1 };
+    struct ottl_record *point = &runner->records[OTTL_DATA_POINT];
+    struct wire_reader reader = wire_reader_of(data->bytes);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != POINTS)
+            continue;
+        uint64_t at = data->at + (uint64_t)(field.bytes.data - data->bytes.data);
+        const struct place place = {.header_at = at - (field.whole.size - field.bytes.size),
+                                    .content_at = at,
+                                    .content_bytes = field.bytes.size,
+                                    .number = POINTS,
+                                    .edits = runner->edits.count,
+                                    .messages = runner->edits.messages_count};
+        ottl_record_open(point);
+        ottl_record_borrow(point, field.bytes, at);
+        ottl_data_point_set_kind(point, (enum ottl_metric_data)data->kind);
+        enum decision decision = run_context(runner, OTTL_DATA_POINT);
+        if (decision == DROP) {
+            runner->dropped++;
+            decision = remove_message(runner, &place);
+        } else if (decision == KEEP && ottl_record_has_changed(point)) {
+            begin_message(runner, &place);
+            if (!ottl_record_finish(point, &runner->edits))
+                return abort_without_memory(runner);
+        }
+        if (decision == ABORT)
+            return ABORT;
+        *kept += decision == KEEP;
+    }
+    return KEEP;
+}
+
+/* Opens the record of a metric's data: the last field that has some. */
+static struct place open_data(struct ottl_runner *runner, const struct ottl_record *metric)
+{
+    struct ottl_record *data = &runner->records[OTTL_METRIC_DATA];
+    struct wire_reader reader = wire_reader_of(metric->bytes);
+    struct wire_field field;
+    struct place place = {.number = 0};
+    ottl_record_open(data);
+    while (wire_next_field(&reader, &field)) {
+        if (field.type != WIRE_BYTES || ottl_metric_data_of(field.number) == OTTL_NO_DATA)
+            continue;
+        uint64_t at = metric->at + (uint64_t)(field.bytes.data - metric->bytes.data);
+        place = (struct place){.header_at = at - (field.whole.size - field.bytes.size),
+                               .content_at = at,
+                               .content_bytes = field.bytes.size,
+                               .number = field.number};
+        ottl_record_borrow(data, field.bytes, at);
+        data->kind = (uint8_t)ottl_metric_data_of(field.number);
+    }
+    return place;
+}
+
+static uint64_t count_points(const struct ottl_record *data)
+{
+    struct wire_reader reader = wire_reader_of(data->bytes);
+    struct wire_field field;
+    uint64_t points = 0;
+    while (wire_next_field(&reader, &field))
+        points += field.number == 1;
+    return points;
+}
+
+/* The metric whose record is open. */
+static enum decision run_metric(struct ottl_runner *runner, const struct place *place)
+{
+    struct ottl_record *metric = &runner->records[OTTL_METRIC];
+    struct ottl_record *data = &runner->records[OTTL_METRIC_DATA];
+    struct place inner = open_data(runner, metric);
+    bool has_points = has_context(runner, OTTL_CONTEXT_BIT(OTTL_DATA_POINT));
+    uint64_t kept = 0;
+    if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_METRIC))) {
+        enum decision decision = run_context(runner, OTTL_METRIC);
+        if (decision == DROP)
+            runner->dropped += count_points(data);
+        if (decision != KEEP)
+            return decision;
+    }
+    if (!has_points && !ottl_record_has_changed(metric) && !ottl_record_has_changed(data))
+        return KEEP;
+    begin_message(runner, place);
+    inner.edits = runner->edits.count;
+    inner.messages = runner->edits.messages_count;
+    if (data->exists) {
+        begin_message(runner, &inner);
+        if (has_points && walk_points(runner, data, &kept) == ABORT)
+            return ABORT;
+        if (has_points && kept == 0 && runner->prunes) {
+            ottl_edits_cut(&runner->edits, place->edits, place->messages);
+            return DROP;
+        }
+        if (ottl_record_has_changed(data) && !ottl_record_finish(data, &runner->edits))
+            return abort_without_memory(runner);
+        if (end_message(runner, &inner) == ABORT)
+            return ABORT;
+    }
+    if (ottl_record_has_changed(metric) && !ottl_record_finish(metric, &runner->edits))
+        return abort_without_memory(runner);
+    return end_message(runner, place);
 }
 
 /* The item whose record is open. */
@@ -366,7 +500,8 @@ static void close_gap(struct ottl_runner *runner, struct gap *gap)
 static enum decision walk_item(struct ottl_runner *runner, const struct place *place,
                                struct gap *gap, uint64_t *kept)
 {
-    enum decision decision = run_item(runner, place);
+    bool is_metric = runner->item == OTTL_METRIC;
+    enum decision decision = is_metric ? run_metric(runner, place) : run_item(runner, place);
     if (decision == DROP) {
         uint64_t bytes = place->content_at + place->content_bytes - place->header_at;
         if (gap->bytes == 0 || gap->at + gap->bytes != place->header_at) {
@@ -374,7 +509,7 @@ static enum decision walk_item(struct ottl_runner *runner, const struct place *p
             gap->at = place->header_at;
         }
         gap->bytes += bytes;
-        runner->dropped++;
+        runner->dropped += !is_metric; /* its points are counted */
         return KEEP;
     }
     ++*kept;
@@ -392,14 +527,15 @@ static enum decision walk_contiguous(struct ottl_runner *runner, struct slice co
         if (field.number != CHILDREN)
             continue;
         uint64_t content_at = at + (uint64_t)(field.bytes.data - content.data);
+        uint64_t header_at = content_at - (field.whole.size - field.bytes.size);
+        if (gap->bytes > 0 && gap->at + gap->bytes != header_at)
+            close_gap(runner, gap);
         const struct place place = {.header_at = content_at - (field.whole.size - field.bytes.size),
                                     .content_at = content_at,
                                     .content_bytes = field.bytes.size,
                                     .number = CHILDREN,
                                     .edits = runner->edits.count,
                                     .messages = runner->edits.messages_count};
-        if (gap->bytes > 0 && gap->at + gap->bytes != place.header_at)
-            close_gap(runner, gap);
         ottl_record_open(record);
         ottl_record_borrow(record, field.bytes, content_at);
         if (walk_item(runner, &place, gap, kept) == ABORT)
@@ -440,7 +576,6 @@ static enum decision walk_scope(struct ottl_runner *runner, const struct rope_fi
     const unsigned inner = ~(OTTL_CONTEXT_BIT(OTTL_RESOURCE) | OTTL_CONTEXT_BIT(OTTL_SCOPE));
     struct ottl_record *scope = &runner->records[OTTL_SCOPE];
     const struct place place = place_of(runner, holder);
-    const uint64_t dropped = runner->dropped;
     uint64_t kept = 0;
     begin_message(runner, &place);
     if (reads(runner, OTTL_SCOPE) && !open_head(scope, holder))
@@ -448,16 +583,16 @@ static enum decision walk_scope(struct ottl_runner *runner, const struct rope_fi
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_SCOPE))) {
         enum decision decision = run_context(runner, OTTL_SCOPE);
         if (decision == DROP)
-            runner->dropped += count_items(holder, 1);
+            runner->dropped += count_items(runner, holder, 1);
         if (decision != KEEP)
             return decision == DROP ? remove_message(runner, &place) : decision;
     }
     if (has_context(runner, inner)) {
         if (walk_items(runner, holder, &kept) == ABORT)
             return ABORT;
-        if (kept == 0 && (runner->prunes || runner->dropped > dropped))
+        if (kept == 0 && runner->prunes)
             return remove_message(runner, &place);
-    } else if (runner->prunes && count_items(holder, 1) == 0) {
+    } else if (runner->prunes && count_children(holder, 1) == 0) {
         return remove_message(runner, &place);
     }
     if (reads(runner, OTTL_SCOPE) && finish_head(runner, scope, holder) == ABORT)
@@ -479,7 +614,7 @@ static enum decision walk_resource(struct ottl_runner *runner, const struct rope
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_RESOURCE))) {
         enum decision decision = run_context(runner, OTTL_RESOURCE);
         if (decision == DROP)
-            runner->dropped += count_items(holder, 2);
+            runner->dropped += count_items(runner, holder, 2);
         if (decision != KEEP)
             return decision == DROP ? remove_message(runner, &place) : decision;
     }

@@ -6,8 +6,8 @@
 
 const char *ottl_type_name(const struct ottl_value *value)
 {
-    static const char *const lists[] = {"pcommon.Slice", "[]interface {}", "[]string",
-                                        "[]int64",       "[]float64",      "[]bool"};
+    static const char *const lists[] = {"pcommon.Slice", "[]interface {}", "[]string", "[]int64",
+                                        "[]float64",     "[]bool",         "[]uint64"};
     static const char *const names[] = {
         [OTTL_NIL] = "<nil>",
         [OTTL_BOOL] = "bool",

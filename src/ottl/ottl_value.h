@@ -41,6 +41,7 @@ enum ottl_form {
     OTTL_FORM_INTS,
     OTTL_FORM_DOUBLES,
     OTTL_FORM_BOOLS,
+    OTTL_FORM_UINTS, /* []uint64: bucket counts; attributes do not hold it */
 };
 
 struct ottl_value {

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The contexts metric and datapoint. Constants. */
+#pragma once
+
+#include "src/ottl/ottl_context.h"
+
+struct ottl_record;
+
+extern const struct ottl_context_type ottl_metric_type;
+extern const struct ottl_context_type ottl_data_point_type;
+extern const struct ottl_context_type ottl_metric_data_type;
+
+/* The data that a field of Metric has; OTTL_NO_DATA: another field. */
+enum ottl_metric_data ottl_metric_data_of(uint32_t field);
+/* Begins with a data point of a metric with such data. */
+void ottl_data_point_set_kind(struct ottl_record *record, enum ottl_metric_data kind);
