@@ -81,8 +81,7 @@ int main(void)
         "set(attributes[\"route\"], attributes[\"http.route\"])",
         "delete_key(attributes, \"thread.id\")",
         "set(status.code, 2) where attributes[\"http.status_code\"] == 500",
-        "set(attributes[\"slow\"], true) where end_time_unix_nano - start_time_unix_nano > "
-        "1000000000",
+        "set(attributes[\"slow\"], true) where end_time_unix_nano - start_time_unix_nano > 9",
         "set(kind, SPAN_KIND_SERVER) where kind == SPAN_KIND_UNSPECIFIED",
         "set(attributes[\"kind\"], kind.string)",
         "set(attributes[\"root\"], IsRootSpan())",

@@ -47,6 +47,13 @@ static const struct row rows[] = {
       "merge_maps(attributes, resource.attributes, \"insert\")",
       "set(resource.attributes[\"l\"], attributes[\"b\"])", "set(event_name, severity_text)"},
      true},
+    {METRICS, OTTL_DATA_POINT, {"value_int == 1 or sum > 0.5 or metric.name == \"\""}, false},
+    {METRICS,
+     OTTL_DATA_POINT,
+     {"set(attributes[\"a\"], metric.unit)", "set(value_double, 0.5)", "set(sum, 1.5)",
+      "set(bucket_counts, [1, 2])", "set(positive.offset, scale)", "set(metric.is_monotonic, true)",
+      "set(flags, 3)"},
+     true},
     {LOGS, OTTL_LOG, {"IsMatch(body, \"a\") or attributes == resource.attributes"}, false},
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };

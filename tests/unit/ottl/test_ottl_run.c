@@ -449,6 +449,154 @@ static void test_logs(void **state)
                    rows[i].failures);
 }
 
+#define METRIC(data)                                                                               \
+    "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":\"N\"," data "}]}]}]}"
+#define SUM(more, points)                                                                          \
+    METRIC("\"sum\":{\"aggregationTemporality\":2," more "\"dataPoints\":[" points "]}")
+#define POINT(attributes, value)                                                                   \
+    "{\"attributes\":[" attributes "],\"timeUnixNano\":\"5\"," value "}"
+
+static void test_metrics(void **state)
+{
+    (void)state;
+    static const struct {
+        enum ottl_context context;
+        const char *statements[STATEMENTS_MAX];
+        const char *before;
+        const char *after;
+        unsigned failures;
+    } rows[] = {
+        {OTTL_METRIC,
+         {"set(aggregation_temporality, AGGREGATION_TEMPORALITY_DELTA)", "set(is_monotonic, true)",
+          "set(unit, \"s\") where type == METRIC_DATA_TYPE_SUM"},
+         SUM("", POINT("", "\"asInt\":\"1\"")),
+         METRIC("\"unit\":\"s\",\"sum\":{\"aggregationTemporality\":1,\"isMonotonic\":true,"
+                "\"dataPoints\":[" POINT("", "\"asInt\":\"1\"") "]}"),
+         0},
+        {OTTL_METRIC,
+         {"set(is_monotonic, true)", "set(aggregation_temporality, 1)", "set(type, 5)"},
+         METRIC("\"gauge\":{}"),
+         METRIC("\"gauge\":{}"),
+         0},
+        /* as_double and as_int exclude each other; zero is a value. */
+        {OTTL_DATA_POINT,
+         {"set(value_double, 0.0) where value_int == 1", "set(attributes[\"a\"], metric.name)",
+          "set(metric.name, \"M\")"},
+         SUM("", POINT("", "\"asInt\":\"1\"") "," POINT(B, "\"asDouble\":1")),
+         METRIC("\"name\":\"M\",\"sum\":{\"aggregationTemporality\":2,\"dataPoints\":[" POINT(
+             "{\"key\":\"a\",\"value\":{\"stringValue\":\"N\"}}",
+             "\"asDouble\":0") "," POINT(B ",{\"key\":\"a\",\"value\":{\"stringValue\":\"M\"}}",
+                                         "\"asDouble\":1") "]}"),
+         0},
+        {OTTL_DATA_POINT,
+         {"set(value_int, 7)", "set(value_double, 2.5)", "set(value_int, 8)"},
+         SUM("", POINT("", "\"asDouble\":1")),
+         SUM("", POINT("", "\"asInt\":\"8\"")),
+         0},
+        {OTTL_DATA_POINT,
+         {"set(sum, 0.0)", "set(bucket_counts, [3, 4])", "set(explicit_bounds, [2.5])",
+          "set(value_int, 1)", "set(count, 7)"},
+         METRIC("\"histogram\":{\"dataPoints\":[{\"count\":\"3\",\"bucketCounts\":[\"1\",\"2\"],"
+                "\"explicitBounds\":[1]}]}"),
+         METRIC("\"histogram\":{\"dataPoints\":[{\"count\":\"7\",\"sum\":0,\"bucketCounts\":[\"3\","
+                "\"4\"],\"explicitBounds\":[2.5]}]}"),
+         1},
+        {OTTL_DATA_POINT,
+         {"set(scale, scale - 3)", "set(positive.offset, -2)", "set(zero_count, 1)",
+          "set(attributes[\"b\"], count)"},
+         METRIC("\"exponentialHistogram\":{\"dataPoints\":[{\"count\":\"2\",\"scale\":1,"
+                "\"positive\":{\"offset\":1,\"bucketCounts\":[\"2\"]}}]}"),
+         METRIC("\"exponentialHistogram\":{\"dataPoints\":[{\"attributes\":[" B "],\"count\":\"2\","
+                "\"scale\":-2,\"zeroCount\":\"1\",\"positive\":{\"offset\":-2,\"bucketCounts\":["
+                "\"2\"]}}]}"),
+         0},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        expect_run(METRICS, rows[i].context, rows[i].statements, rows[i].before, rows[i].after,
+                   rows[i].failures);
+}
+
+/* Points that are dropped take the metric with them when they were the last. */
+static void test_drop_points(void **state)
+{
+    (void)state;
+    static const char *const conditions[STATEMENTS_MAX] = {"value_int > 1"};
+    struct ottl_plan *plan = plan_of(METRICS, OTTL_DATA_POINT, conditions, false, OTTL_PROPAGATE);
+    struct batch *batch =
+        batch_of(METRICS,
+                 "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":["
+                 "{\"name\":\"a\",\"gauge\":{\"dataPoints\":[{\"asInt\":\"2\"}]}},"
+                 "{\"name\":\"b\"},"
+                 "{\"name\":\"c\",\"gauge\":{\"dataPoints\":[{\"asInt\":\"2\"},{\"asInt\":\"1\"},{"
+                 "\"asInt\":\"3\"}]}},"
+                 "{\"name\":\"d\",\"gauge\":{\"dataPoints\":[{\"asInt\":\"4\"}]}}]}]}]}",
+                 0);
+    struct batch *expected =
+        batch_of(METRICS,
+                 "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":\"b\"},"
+                 "{\"name\":\"c\",\"gauge\":{\"dataPoints\":[{\"asInt\":\"1\"}]}}]}]}]}",
+                 0);
+    struct ottl_runner runner;
+    char found[TEXT_MAX], wanted[TEXT_MAX];
+    ottl_runner_init(&runner, plan, NULL);
+    runner.prunes = true;
+    struct ottl_result result = ottl_runner_run(&runner, batch);
+    assert_int_equal(result.verdict, OTTL_PASSED);
+    assert_int_equal(result.dropped, 4);
+    assert_int_equal(result.batch->items, 1);
+    json_of(result.batch, found);
+    json_of(expected, wanted);
+    assert_string_equal(found, wanted);
+    batch_unref(result.batch);
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+    batch_unref(expected);
+    batch_unref(batch);
+}
+
+/* A Resource that comes in two fields is one. */
+static void test_split_resource(void **state)
+{
+    (void)state;
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(resource.attributes[\"c\"], 2.0) where resource.attributes[\"b\"] == 2",
+        "delete_key(resource.attributes, \"a\")"};
+    struct batch *first = batch_of(TRACES, TWO_SPANS(RESOURCE(A), "", "1", "2"), 0);
+    struct batch *second =
+        batch_of(TRACES, "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" B "]}}]}", 0);
+    struct batch *expected = batch_of(TRACES, TWO_SPANS(RESOURCE(C "," B), "", "1", "2"), 0);
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_PROPAGATE);
+    struct ottl_runner runner;
+    char found[TEXT_MAX], wanted[TEXT_MAX];
+    /* The contents of both Resource… messages in one. */
+    enum { HEADER = 2 };
+    struct slice a = first->parts[0].bytes;
+    struct slice b = second->parts[0].bytes;
+    assert_true(a.data[1] < 0x80 && b.data[1] < 0x80 && a.size + b.size < 0x80);
+    struct buffer *buffer = buffer_create(NULL, a.size + b.size - HEADER);
+    memcpy(buffer->data, a.data, a.size);
+    memcpy(buffer->data + a.size, b.data + HEADER, b.size - HEADER);
+    buffer->size = a.size + b.size - HEADER;
+    buffer->data[1] = (uint8_t)(buffer->size - HEADER);
+    struct batch *batch = batch_create(TRACES, 1);
+    batch_append(batch, buffer, buffer_slice(buffer));
+    batch->items = 2;
+    buffer_unref(buffer);
+    ottl_runner_init(&runner, plan, NULL);
+    struct ottl_result result = ottl_runner_run(&runner, batch);
+    assert_int_equal(result.verdict, OTTL_PASSED);
+    json_of(result.batch, found);
+    json_of(expected, wanted);
+    assert_string_equal(found, wanted);
+    batch_unref(result.batch);
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+    batch_unref(batch);
+    batch_unref(expected);
+    batch_unref(second);
+    batch_unref(first);
+}
+
 /* Drops what conditions of each context say, and what is empty then. */
 static void test_drop(void **state)
 {
@@ -677,12 +825,14 @@ static void test_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_comparisons),   cmocka_unit_test(test_set),
-        cmocka_unit_test(test_editors),       cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_outer_records), cmocka_unit_test(test_events),
-        cmocka_unit_test(test_logs),          cmocka_unit_test(test_drop),
-        cmocka_unit_test(test_mistakes),      cmocka_unit_test(test_inference),
-        cmocka_unit_test(test_memory),        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_comparisons),    cmocka_unit_test(test_set),
+        cmocka_unit_test(test_editors),        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_outer_records),  cmocka_unit_test(test_events),
+        cmocka_unit_test(test_logs),           cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_mistakes),       cmocka_unit_test(test_inference),
+        cmocka_unit_test(test_metrics),        cmocka_unit_test(test_drop_points),
+        cmocka_unit_test(test_split_resource), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
