@@ -73,6 +73,8 @@ static const struct {
      "Look into journals on disk: list, verify, export; see \"journal help\""},
     {"migrate", CLI_MIGRATE,
      "Show what of a Go collector's configuration runs here; argument: its FILE; --write FILE"},
+    {"ottl", CLI_OTTL,
+     "Run OTTL statements over a file of OTLP/JSON, to try them; see \"ottl --help\""},
     {"completion", CLI_COMPLETION, "Print completions for a shell; argument: bash, zsh or fish"},
 };
 
@@ -208,7 +210,7 @@ bool cli_parse(struct cli *cli, int count, char **arguments, struct error *error
         cli->rest = &arguments[i + 1];
         cli->rest_count = count - i - 1;
         if (cli->command == CLI_VERSION || cli->command == CLI_HELP ||
-            cli->command == CLI_PROFILE || cli->command == CLI_JOURNAL)
+            cli->command == CLI_PROFILE || cli->command == CLI_JOURNAL || cli->command == CLI_OTTL)
             break;
     }
     return true;

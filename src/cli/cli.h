@@ -18,6 +18,7 @@ enum cli_command {
     CLI_PROFILE,
     CLI_JOURNAL,
     CLI_MIGRATE,
+    CLI_OTTL,
     CLI_COMPLETION,
     CLI_VERSION,
     CLI_HELP,
@@ -40,7 +41,7 @@ struct cli {
     bool skips_validation;  /* print-config --validate=false */
     const char
         *argument; /* featuregate ID, healthcheck URL, completion SHELL, migrate FILE; NULL: none */
-    char **rest;   /* profile, journal: the arguments after it, which they parse themselves */
+    char **rest;   /* profile, journal, ottl: the arguments after it, which they parse themselves */
     int rest_count;
 };
 

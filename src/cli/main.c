@@ -12,6 +12,7 @@
 #include "src/cli/health_probe.h"
 #include "src/cli/journal/journal_command.h"
 #include "src/cli/migrate.h"
+#include "src/cli/ottl_command.h"
 #include "src/cli/profile/profile_command.h"
 #include "src/config/config.h"
 #include "src/service/supervisor.h"
@@ -50,6 +51,8 @@ int main(int count, char **arguments)
         return profile_command(cli.program, cli.rest_count, cli.rest);
     case CLI_JOURNAL:
         return journal_command(cli.program, cli.rest_count, cli.rest, stdout, stderr);
+    case CLI_OTTL:
+        return (int)ottl_command(cli.program, cli.rest_count, cli.rest, stdout, stderr);
     case CLI_VERSION:
         printf("%s version %s\n", cli.program, SPANFLAME_VERSION);
         return 0;
