@@ -5,7 +5,11 @@
 
 #include <assert.h>
 
+#include "src/base/random.h"
 #include "src/otlp/wire.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 enum {
     CAPACITY_FIRST = 16,
@@ -230,8 +234,56 @@ bool ottl_list_read(struct ottl_list *list, uint32_t index, struct ottl_value *r
     return true;
 }
 
-struct ottl_entry *ottl_map_find(const struct ottl_map *map, struct slice key)
+/* With a seed, so that clients cannot choose keys that collide. */
+static uint32_t hash_of(const struct ottl_map *map, struct slice key)
 {
+    return (uint32_t)XXH3_64bits_withSeed(key.data, key.size, map->index_seed);
+}
+
+/* Puts the entries that are not there yet into the index, which has room for twice the entries.
+ * False: memory is refused. */
+static bool update_index(struct ottl_map *map)
+{
+    enum { SIZE_FIRST = 64 };
+    uint32_t size = map->index != NULL ? map->index_mask + 1 : SIZE_FIRST;
+    if (map->index == NULL || map->indexed_moves != map->moves || map->count > size / 2) {
+        while (size < 2 * map->count)
+            size *= 2;
+        if (map->index == NULL || size > map->index_mask + 1)
+            map->index = ottl_memory_room(map->base.memory, size * sizeof(*map->index));
+        if (map->index == NULL)
+            return false;
+        map->index_seed = (uint64_t)(random_uniform() * 0x1p53);
+        memset(map->index, 0, size * sizeof(*map->index));
+        map->index_mask = size - 1;
+        map->indexed = 0;
+        map->indexed_moves = map->moves;
+    }
+    for (; map->indexed < map->count; map->indexed++) {
+        struct slice key = map->entries[map->indexed].key;
+        uint32_t at = hash_of(map, key);
+        while (map->index[at & map->index_mask] != 0 &&
+               !slice_equal(map->entries[map->index[at & map->index_mask] - 1].key, key))
+            at++;
+        if (map->index[at & map->index_mask] == 0)
+            map->index[at & map->index_mask] = map->indexed + 1;
+    }
+    return true;
+}
+
+struct ottl_entry *ottl_map_find(struct ottl_map *map, struct slice key)
+{
+    enum { SMALL = 24 };
+    bool is_current = map->indexed == map->count && map->indexed_moves == map->moves;
+    if (map->count > SMALL && ((is_current && map->index != NULL) || update_index(map))) {
+        for (uint32_t at = hash_of(map, key);; at++) {
+            uint32_t place = map->index[at & map->index_mask];
+            if (place == 0)
+                return NULL;
+            if (slice_equal(map->entries[place - 1].key, key))
+                return &map->entries[place - 1];
+        }
+    }
     for (uint32_t i = 0; i < map->count; i++)
         if (slice_equal(map->entries[i].key, key))
             return &map->entries[i];

@@ -32,6 +32,12 @@ struct ottl_map {
     uint32_t capacity;
     /* Counts what moves entries to other places: removals, and copies of whole maps. */
     uint32_t moves;
+    /* Of a map with many entries: a hash table of places, plus 1, of the first of each key. */
+    uint32_t *index;
+    uint64_t index_seed;
+    uint32_t index_mask;
+    uint32_t indexed; /* entries that are in it */
+    uint32_t indexed_moves;
 };
 
 struct ottl_list {
@@ -89,7 +95,7 @@ size_t ottl_value_encoded_size(const struct ottl_value *value);
 uint8_t *ottl_value_encode(const struct ottl_value *value, uint8_t *at);
 
 /* The first with that key, or NULL. */
-struct ottl_entry *ottl_map_find(const struct ottl_map *map, struct slice key);
+struct ottl_entry *ottl_map_find(struct ottl_map *map, struct slice key);
 /* The entry's value, decoded in place. */
 bool ottl_map_read(struct ottl_map *map, struct ottl_entry *entry, struct ottl_value *ret)
     __attribute__((warn_unused_result));

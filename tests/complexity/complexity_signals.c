@@ -27,6 +27,7 @@
 #include "src/otlp/split.h"
 #include "src/otlp/text/text.h"
 #include "src/otlp/unknown.h"
+#include "src/ottl/ottl_runner.h"
 #include "src/pipeline/batcher.h"
 #include "src/pipeline/partition.h"
 #include "src/prometheus/exposition.h"
@@ -649,6 +650,66 @@ static void run_sums(struct slice request)
     record_edit_fini(&edit);
     sum_editor_fini(&editor);
     stream_table_destroy(table);
+/* One plan of OTTL; paths are those that all signals have. */
+static void run_plan(struct slice request, const struct ottl_group *group, unsigned users)
+{
+    struct ottl_plan *plan = ottl_plan_create(signal_at_hand, users);
+    struct error error;
+    struct ottl_runner runner;
+    bool is_fine = ottl_plan_add(plan, group, true, &error);
+    assert(is_fine);
+    ottl_plan_finish(plan);
+    ottl_runner_init(&runner, plan, NULL);
+    struct batch *batch = batch_of(request);
+    work_begin();
+    struct ottl_result result = ottl_runner_run(&runner, batch);
+    work_end();
+    assert(result.verdict == OTTL_PASSED);
+    batch_unref(result.batch);
+    batch_unref(batch);
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+}
+
+static enum ottl_context record_context(void)
+{
+    return signal_at_hand == TRACES    ? OTTL_SPAN
+           : signal_at_hand == METRICS ? OTTL_DATA_POINT
+                                       : OTTL_LOG;
+}
+
+static void run_conditions(struct slice request)
+{
+    static const char *const texts[] = {
+        "attributes[\"k000001\"] == \"x\"",
+        "resource.attributes[\"k000002\"] != nil and attributes[\"k000003\"] == 1",
+        "attributes == resource.attributes and attributes[\"nothing\"] == 1",
+    };
+    const struct ottl_group group = {.context = record_context(),
+                                     .paths = OTTL_PATHS_BARE,
+                                     .error_mode = OTTL_SILENT,
+                                     .conditions = texts,
+                                     .conditions_count = sizeof(texts) / sizeof(texts[0])};
+    run_plan(request, &group, OTTL_FOR_FILTER);
+}
+
+static void run_statements(struct slice request)
+{
+    static const char *const texts[] = {
+        "set(attributes[\"a\"], attributes[\"k000001\"])",
+        "set(attributes[\"b\"][\"c\"], [1, \"x\"])",
+        "delete_key(attributes, \"k000002\")",
+        "delete_matching_keys(attributes, \"^k0001\")",
+        "keep_matching_keys(attributes, \"^.\")",
+        "merge_maps(attributes, {\"k000003\": 1, \"d\": 2}, \"upsert\")",
+        "set(resource.attributes[\"last\"], attributes[\"k000004\"])",
+    };
+    const struct ottl_group group = {.context = record_context(),
+                                     .paths = OTTL_PATHS_BARE,
+                                     .error_mode = OTTL_SILENT,
+                                     .statements = texts,
+                                     .statements_count = sizeof(texts) / sizeof(texts[0])};
+    run_plan(request, &group, OTTL_FOR_TRANSFORM);
 }
 
 static void print(struct slice request, bool is_detailed)
@@ -881,6 +942,8 @@ static const struct work_stage stages[] = {
     {.name = "grouping by attributes", .run = run_grouping, .per_byte_max = 600},
     {.name = "deltas", .run = run_deltas, .per_byte_max = 600},
     {.name = "sums of deltas", .run = run_sums, .per_byte_max = 600},
+    {.name = "OTTL, conditions", .run = run_conditions, .per_byte_max = 140},
+    {.name = "OTTL, statements", .run = run_statements, .per_byte_max = 700},
     {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 150},
     {.name = "debug, detailed", .run = run_detailed_text, .per_byte_max = 470},
     {.name = "spans into the index", .run = run_span_reader, .per_byte_max = 180},

@@ -554,6 +554,35 @@ static void test_drop_points(void **state)
     batch_unref(batch);
 }
 
+/* Maps of many entries find theirs as small ones do: the first of a key, also after changes. */
+static void test_many_keys(void **state)
+{
+    (void)state;
+    enum { KEYS = 500, KEY_BYTES = 16 };
+    struct ottl_memory memory;
+    ottl_memory_init(&memory, 1 << 20, NULL);
+    struct ottl_map *map = ottl_map_create(&memory);
+    static char names[KEYS][KEY_BYTES];
+    assert_non_null(map);
+    for (int i = 0; i < KEYS; i++) {
+        const struct ottl_value value = ottl_int(i);
+        snprintf(names[i], KEY_BYTES, "key%d", i);
+        assert_true(ottl_map_put(map, slice_of_text(names[i]), &value));
+        assert_int_equal(map->count, i + 1);
+        assert_ptr_equal(ottl_map_find(map, slice_of_text(names[i / 2])), &map->entries[i / 2]);
+    }
+    struct ottl_entry *second = ottl_map_append(map, slice_of_text("key7"));
+    assert_non_null(second);
+    assert_ptr_equal(ottl_map_find(map, slice_of_text("key7")), &map->entries[7]);
+    ottl_map_remove(map, &map->entries[7]); /* the second takes its place */
+    assert_ptr_equal(ottl_map_find(map, slice_of_text("key7")), &map->entries[7]);
+    ottl_map_remove(map, &map->entries[7]);
+    assert_null(ottl_map_find(map, slice_of_text("key7")));
+    assert_ptr_equal(ottl_map_find(map, slice_of_text("key499")), &map->entries[7]);
+    assert_null(ottl_map_find(map, slice_of_text("key")));
+    ottl_memory_fini(&memory);
+}
+
 /* A Resource that comes in two fields is one. */
 static void test_split_resource(void **state)
 {
@@ -831,8 +860,8 @@ int main(void)
         cmocka_unit_test(test_logs),           cmocka_unit_test(test_drop),
         cmocka_unit_test(test_mistakes),       cmocka_unit_test(test_inference),
         cmocka_unit_test(test_metrics),        cmocka_unit_test(test_drop_points),
-        cmocka_unit_test(test_split_resource), cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_split_resource), cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_memory),         cmocka_unit_test(test_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
