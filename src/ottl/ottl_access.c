@@ -57,7 +57,7 @@ bool ottl_set_attributes(struct ottl_run *run, const struct ottl_path *path,
                          const struct ottl_value *value)
 {
     struct ottl_record *record = run->records[path->context];
-    if (!record->has_attributes && !ottl_record_load(record))
+    if (path->slot >= 0 ? !ottl_record_load_slots(record) : !ottl_record_load(record))
         return ottl_run_no_memory(run);
     if (path->keys_count > 0)
         return ottl_map_assign(run, &record->attributes, path, value);

@@ -260,6 +260,11 @@ bool ottl_assign(struct ottl_run *run, struct ottl_container *owner, struct ottl
     bool fits = true;
     if (value->type == OTTL_NIL)
         return true;
+    if (value->type <= OTTL_BYTES && !owner->memory->copies_text) {
+        *target = *value;
+        ottl_container_touch(owner);
+        return true;
+    }
     if (!ottl_value_is_storable(value))
         return ottl_run_fail(run, "unsupported type %s for set operation; current value type is %s",
                              ottl_type_name(value), pdata_name(target));

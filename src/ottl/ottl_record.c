@@ -189,9 +189,10 @@ static bool make_slots(struct ottl_record *record)
 
 bool ottl_record_scan(struct ottl_record *record)
 {
-    if (!record->is_sparse || record->keys->count == 0)
+    if (record->keys->count == 0)
         return scan(record, false);
     record->has_slots = make_slots(record) && scan(record, true);
+    record->loaded = record->attributes.count;
     return record->has_slots;
 }
 
@@ -214,23 +215,49 @@ static void index_entries(struct ottl_record *record)
     record->indexed = map->count;
 }
 
+/* Carries what has become of the attributes with slots over to all attributes: those of the message
+ * in its order, then those that are new. */
+static bool carry_over(struct ottl_record *record, const struct ottl_entry *slotted,
+                       uint32_t slotted_loaded, uint32_t slotted_count)
+{
+    struct ottl_map *map = &record->attributes;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < slotted_loaded; i++) {
+        while (map->entries[at].whole.data != slotted[i].whole.data)
+            at++;
+        assert(at < map->count);
+        map->entries[at] = slotted[i];
+    }
+    for (uint32_t i = slotted_loaded; i < slotted_count; i++)
+        if (!ottl_map_add_read(map, &slotted[i]))
+            return false;
+    return true;
+}
+
 bool ottl_record_load(struct ottl_record *record)
 {
+    struct ottl_map *map = &record->attributes;
     if (record->has_attributes)
         return true;
     if (!record->is_scanned && !scan(record, false))
         return false;
     struct slice region = slice_of(record->bytes.data + record->attributes_begin,
                                    record->attributes_end - record->attributes_begin);
-    record->attributes.count = 0; /* what had slots was only read */
+    const struct ottl_entry *slotted = map->entries;
+    const uint32_t slotted_loaded = record->loaded;
+    const uint32_t slotted_count = map->count;
+    map->entries = NULL;
+    map->count = map->capacity = 0;
     if (!make_slots(record) ||
-        (region.size > 0 && !ottl_map_load(&record->attributes, region, record->attributes_field)))
+        (region.size > 0 && !ottl_map_load(map, region, record->attributes_field)))
+        return false;
+    record->loaded = map->count;
+    if (!carry_over(record, slotted, slotted_loaded, slotted_count))
         return false;
     record->indexed = 0;
-    record->indexed_moves = record->attributes.moves;
+    record->indexed_moves = map->moves;
     if (record->keys->count > 0)
         index_entries(record);
-    record->loaded = record->attributes.count;
     record->has_attributes = record->has_slots = true;
     return true;
 }
@@ -239,9 +266,7 @@ bool ottl_record_load_slots(struct ottl_record *record)
 {
     if (record->has_slots)
         return true;
-    if (record->is_sparse && !record->is_scanned)
-        return ottl_record_scan(record);
-    return ottl_record_load(record);
+    return record->is_scanned ? ottl_record_load(record) : ottl_record_scan(record);
 }
 
 bool ottl_record_load_body(struct ottl_record *record)
@@ -264,11 +289,11 @@ bool ottl_record_load_body(struct ottl_record *record)
 struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot)
 {
     struct ottl_map *map = &record->attributes;
-    assert(record->has_attributes && record->indexed == map->count && record->slots[slot] < 0);
+    assert(record->has_slots && record->slots[slot] < 0);
     struct ottl_entry *entry = ottl_map_append(map, record->keys->keys[slot]);
     if (entry == NULL)
         return NULL;
-    record->slots[slot] = (int32_t)record->indexed;
+    record->slots[slot] = (int32_t)(map->count - 1);
     record->indexed = map->count;
     return entry;
 }

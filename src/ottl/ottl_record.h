@@ -41,10 +41,9 @@ struct ottl_record {
     uint32_t explicit; /* of those: written even if zero, since presence means something */
     struct ottl_field fields[OTTL_RECORD_FIELDS];
     struct ottl_map attributes;
-    bool is_sparse;      /* statements only read: the scan keeps the attributes that have slots */
-    bool has_slots;      /* the map has those, or all */
-    bool has_attributes; /* it has all */
-    uint32_t loaded;     /* how many were in the message */
+    bool has_slots;            /* the map has the attributes that have slots, or all */
+    bool has_attributes;       /* it has all */
+    uint32_t loaded;           /* how many were in the message */
     uint32_t attributes_begin; /* of the first and behind the last, in the message */
     uint32_t attributes_end;
     struct ottl_list body; /* its one item is the field that is an AnyValue */
@@ -75,13 +74,14 @@ void ottl_record_open(struct ottl_record *record);
 void ottl_record_borrow(struct ottl_record *record, struct slice bytes, uint64_t at);
 /* Finds the fields. False: memory is refused. */
 bool ottl_record_scan(struct ottl_record *record) __attribute__((warn_unused_result));
-/* Reads all attributes into the map. */
+/* Reads all attributes into the map; keeps what has changed of those with slots. */
 bool ottl_record_load(struct ottl_record *record) __attribute__((warn_unused_result));
 /* Finds the fields, and reads the attributes that have slots. */
 bool ottl_record_load_slots(struct ottl_record *record) __attribute__((warn_unused_result));
 /* The entry of a key that has a slot, or NULL; after ottl_record_load_slots or _load. */
 struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot);
-/* Appends an attribute whose slot is free, with nil. NULL: no memory. All attributes are loaded. */
+/* Appends an attribute whose slot is free, with nil. NULL: no memory. After ottl_record_load_slots.
+ */
 struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot);
 /* Puts the field that is an AnyValue into the record's body. */
 bool ottl_record_load_body(struct ottl_record *record) __attribute__((warn_unused_result));

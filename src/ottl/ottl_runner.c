@@ -45,7 +45,6 @@ void ottl_runner_init(struct ottl_runner *runner, const struct ottl_plan *plan,
         if (type == NULL)
             continue;
         ottl_record_init(&runner->records[i], type, &plan->keys[i], budget);
-        runner->records[i].is_sparse = (plan->written & OTTL_CONTEXT_BIT(i)) == 0;
         runner->run.records[i] = &runner->records[i];
         if ((plan->contexts & OTTL_CONTEXT_BIT(i)) != 0)
             innermost = i;

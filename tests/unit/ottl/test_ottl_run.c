@@ -278,6 +278,9 @@ static void test_set(void **state)
     /* Values that attributes do not hold leave an empty one. */
     expect_attributes("set(attributes[\"e\"], trace_id)", A, A "," EMPTY, 1);
     expect_attributes("set(attributes[\"a\"][\"b\"], 1)", A, A, 1);
+    /* Whole maps see what was set by key before, and the other way round. */
+    expect_attributes("set(attributes[\"b\"], 2) where attributes[\"a\"] == \"x\"", A "," C,
+                      A "," C "," B, 0);
     expect_attributes("set(attributes[\"m\"], attributes)", A,
                       A "," MAP(A ","
                                   "{\"key\":\"m\",\"value\":{\"kvlistValue\":{}}}"),
@@ -382,12 +385,33 @@ static void test_outer_records(void **state)
          TWO_SPANS("", "", "1", "2"),
          TWO_SPANS("\"schemaUrl\":\"v\",", "\"scope\":{\"name\":\"2\"},\"schemaUrl\":\"u\",", "s",
                    "s")},
+        /* Text that a span made outlives it. */
+        {{"set(resource.attributes[\"a\"], Concat([span.name, \"!\"], \"\")) where span.name == "
+          "\"1\"",
+          "set(span.name, Concat([\"zzzz\", span.name], \"\")) where span.name == \"2\""},
+         TWO_SPANS("", "", "1", "2"),
+         TWO_SPANS(RESOURCE("{\"key\":\"a\",\"value\":{\"stringValue\":\"1!\"}}"), "", "1",
+                   "zzzz2")},
         {{"delete_key(resource.attributes, \"a\")", "set(span.name, \"\")"},
          TWO_SPANS(RESOURCE(A "," B), "", "1", "2"),
          TWO_SPANS(RESOURCE(B), "", "", "")},
     };
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         expect_run(TRACES, OTTL_CONTEXTS, rows[i].statements, rows[i].before, rows[i].after, 0);
+}
+
+static void test_slots_and_maps(void **state)
+{
+    (void)state;
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(attributes[\"b\"], 2)", "set(attributes[\"n\"], true)",
+        "delete_key(attributes, \"c\")", "set(attributes[\"a\"], \"x\")",
+        "set(attributes[\"m\"][\"a\"], attributes[\"a\"])"};
+    char from[TEXT_MAX], to[TEXT_MAX];
+    snprintf(from, sizeof(from), SPAN,
+             C "," T("o") ",{\"key\":\"b\",\"value\":{\"intValue\":\"1\"}}," MAP(B));
+    snprintf(to, sizeof(to), SPAN, T("n") "," T("o") "," B "," MAP(B "," A) "," A);
+    expect_run(TRACES, OTTL_SPAN, statements, from, to, 0);
 }
 
 static void test_events(void **state)
@@ -683,6 +707,42 @@ static void test_drop(void **state)
     }
 }
 
+/* What a condition says of one Resource is not said of the next. */
+static void test_two_resources(void **state)
+{
+    (void)state;
+    static const char *const conditions[STATEMENTS_MAX] = {
+        "resource.attributes[\"a\"] == \"x\" and name != \"\""};
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, conditions, false, OTTL_PROPAGATE);
+    struct batch *batch = batch_of(
+        TRACES,
+        "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" A "]},\"scopeSpans\":[{\"spans\":[{"
+        "\"name\":\"1\"}]}]},{\"resource\":{\"attributes\":[" B "]},\"scopeSpans\":[{\"spans\":[{"
+        "\"name\":\"2\"}]}]},{\"resource\":{\"attributes\":[" A "]},\"scopeSpans\":[{\"spans\":[{"
+        "\"name\":\"3\"}]}]}]}",
+        0);
+    struct batch *expected =
+        batch_of(TRACES,
+                 "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" B "]},\"scopeSpans\":[{"
+                 "\"spans\":[{\"name\":\"2\"}]}]}]}",
+                 0);
+    struct ottl_runner runner;
+    char found[TEXT_MAX], wanted[TEXT_MAX];
+    ottl_runner_init(&runner, plan, NULL);
+    runner.prunes = true;
+    struct ottl_result result = ottl_runner_run(&runner, batch);
+    assert_int_equal(result.verdict, OTTL_PASSED);
+    assert_int_equal(result.dropped, 2);
+    json_of(result.batch, found);
+    json_of(expected, wanted);
+    assert_string_equal(found, wanted);
+    batch_unref(result.batch);
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+    batch_unref(batch);
+    batch_unref(expected);
+}
+
 static void expect_mistake(enum ottl_context context, const char *statement, const char *expected)
 {
     struct ottl_plan *plan = ottl_plan_create(TRACES, OTTL_FOR_TRANSFORM);
@@ -856,10 +916,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_comparisons),    cmocka_unit_test(test_set),
         cmocka_unit_test(test_editors),        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_outer_records),  cmocka_unit_test(test_events),
-        cmocka_unit_test(test_logs),           cmocka_unit_test(test_drop),
-        cmocka_unit_test(test_mistakes),       cmocka_unit_test(test_inference),
-        cmocka_unit_test(test_metrics),        cmocka_unit_test(test_drop_points),
+        cmocka_unit_test(test_outer_records),  cmocka_unit_test(test_slots_and_maps),
+        cmocka_unit_test(test_events),         cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_drop),           cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_inference),      cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_drop_points),    cmocka_unit_test(test_two_resources),
         cmocka_unit_test(test_split_resource), cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_memory),         cmocka_unit_test(test_limit),
     };
