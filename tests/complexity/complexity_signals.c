@@ -650,6 +650,8 @@ static void run_sums(struct slice request)
     record_edit_fini(&edit);
     sum_editor_fini(&editor);
     stream_table_destroy(table);
+}
+
 /* One plan of OTTL; paths are those that all signals have. */
 static void run_plan(struct slice request, const struct ottl_group *group, unsigned users)
 {
