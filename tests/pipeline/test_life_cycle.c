@@ -44,6 +44,7 @@ static const struct {
      "scrape_configs: [{job_name: a, static_configs: [{targets: [\"127.0.0.1:9\"]}], "
      "file_sd_configs: [{files: [/tmp/none-*.json]}]}]"},
     {RECEIVER, "zipkin", "endpoint: \"127.0.0.1:0\""},
+    {RECEIVER, "otlp_json_file", "include: [/nowhere/*.json]"},
     {RECEIVER, "jaeger",
      "protocols: {grpc: {endpoint: \"127.0.0.1:0\"}, thrift_http: {endpoint: \"127.0.0.1:0\"}, "
      "thrift_compact: {endpoint: \"127.0.0.1:0\"}, thrift_binary: {endpoint: \"127.0.0.1:0\"}}"},
