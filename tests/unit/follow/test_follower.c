@@ -314,7 +314,7 @@ static void a_shorter_file_with_the_same_beginning(void **state)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct fixture fixture;
         prepare(&fixture);
-        fixture.settings.truncation = rows[i].truncation;
+        fixture.settings.truncation = (int)rows[i].truncation;
         open_follower(&fixture);
         append(&fixture, "a.log", "same: sixteen bytes\nlonger\nlonger\n");
         check(&fixture, "same: sixteen bytes@1 longer@2 longer@3 ");
@@ -564,8 +564,8 @@ static void offsets_are_kept_over_a_restart(void **state)
 static void damaged_offsets_prevent_the_start(void **state)
 {
     static const char *const damages[] = {"", "x", "spanflame file offsets 1\n",
-                                          "spanflame file offsets 1\nfile 1 0 1 0 6f6e 61\n"
-                                          "sum 0123456789abcdef\n"};
+                                          ("spanflame file offsets 1\nfile 1 0 1 0 6f6e 61\n"
+                                           "sum 0123456789abcdef\n")};
     struct fixture fixture;
     struct error error;
     (void)state;
