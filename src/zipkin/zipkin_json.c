@@ -428,6 +428,7 @@ static void read_v1_tags(struct json_reader *reader)
     while (json_walk_item(&reader->walk)) {
         struct zipkin_endpoint endpoint = {.port = 0};
         struct zipkin_tag tag = {.key = slice_of("", 0), .text = slice_of("", 0)};
+        bool has_endpoint = false;
         if (!json_walk_object(&reader->walk))
             continue;
         while (next_key(reader, &key)) {
@@ -436,7 +437,8 @@ static void read_v1_tags(struct json_reader *reader)
             else if (is(key, "value"))
                 read_v1_value(reader, &tag.text);
             else if (is(key, "endpoint"))
-                read_endpoint(reader, true, "Span.binaryAnnotations.endpoint", &endpoint);
+                has_endpoint =
+                    read_endpoint(reader, true, "Span.binaryAnnotations.endpoint", &endpoint);
             else
                 json_walk_skip(&reader->walk);
         }
@@ -445,8 +447,7 @@ static void read_v1_tags(struct json_reader *reader)
         struct slice value = tag.text;
         if (reader->request->source->parses_strings)
             zipkin_tag_parse(&tag);
-        if (!zipkin_v1_binary(reader->request, &tag, value,
-                              endpoint.service.size > 0 ? &endpoint.service : NULL))
+        if (!zipkin_v1_binary(reader->request, &tag, value, has_endpoint ? &endpoint : NULL))
             json_walk_fail(&reader->walk, reader->walk.scan.at, "memory");
     }
 }

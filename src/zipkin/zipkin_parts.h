@@ -66,7 +66,7 @@ struct zipkin_span {
     uint64_t start_ns;
     uint64_t end_ns;
     struct zipkin_endpoint local;
-    struct zipkin_endpoint remote; /* v2 */
+    struct zipkin_endpoint remote;
 };
 
 /* What annotations and binary annotations of a span of v1 say of it. Times in microseconds. */
@@ -148,10 +148,11 @@ bool zipkin_v1_annotation(struct zipkin_request *request, int64_t timestamp, str
 /* Another list of them follows, which replaces the one before. */
 void zipkin_v1_forget_annotations(struct zipkin_request *request);
 void zipkin_v1_forget_tags(struct zipkin_request *request);
-/* tag has an annotation's key, which may change, and its value, which is also given as text;
- * service is that of its endpoint, or NULL. */
+/* tag has an annotation's key, which may change, and its value, which is also given as text.
+ * endpoint may be NULL; it is the span's remote one when the annotation is an address: "sa", "ca"
+ * or "ma" with the value true. */
 bool zipkin_v1_binary(struct zipkin_request *request, struct zipkin_tag *tag, struct slice value,
-                      const struct slice *service);
+                      const struct zipkin_endpoint *endpoint);
 /* A string that is a number, true or false becomes that (zipkin_tags.c). Not for others. */
 void zipkin_tag_parse(struct zipkin_tag *tag);
 /* In nanoseconds; times before 1970 are 0. */

@@ -555,6 +555,7 @@ void zipkin_v1_forget_annotations(struct zipkin_request *request)
 void zipkin_v1_forget_tags(struct zipkin_request *request)
 {
     request->tags_count = 0;
+    request->span.remote = (struct zipkin_endpoint){.port = 0};
     request->facts.service = slice_of("", 0);
     request->facts.component = slice_of("", 0);
 }
@@ -564,12 +565,24 @@ uint64_t zipkin_v1_time(int64_t microseconds)
     return microseconds > 0 ? (uint64_t)microseconds * ZIPKIN_NS_PER_US : 0;
 }
 
+/* The other side's address, of a client, a server or a broker, as zipkinCore.thrift has it. */
+static bool is_address(const struct zipkin_tag *tag, struct slice value)
+{
+    bool is_true = tag->type == ZIPKIN_BOOL ? tag->boolean : slice_equal_text(value, "true");
+    return is_true && (slice_equal_text(tag->key, "sa") || slice_equal_text(tag->key, "ca") ||
+                       slice_equal_text(tag->key, "ma"));
+}
+
 bool zipkin_v1_binary(struct zipkin_request *request, struct zipkin_tag *tag, struct slice value,
-                      const struct slice *service)
+                      const struct zipkin_endpoint *endpoint)
 {
     struct zipkin_v1_facts *facts = &request->facts;
-    if (service != NULL)
-        facts->service = *service;
+    if (endpoint != NULL && is_address(tag, value)) {
+        request->span.remote = *endpoint;
+        return true;
+    }
+    if (endpoint != NULL && endpoint->service.size > 0)
+        facts->service = endpoint->service;
     if (slice_equal_text(tag->key, "lc")) {
         tag->key = slice_of_text("component");
         facts->component = value;
@@ -700,6 +713,25 @@ static void finish_v1_facts(struct zipkin_request *request)
         span->start_ns = span->end_ns = request->source->now_ns;
 }
 
+/* The remote endpoint, as of a span of v2; tags that say the same are gone. */
+static void put_v1_remote(struct zipkin_request *request)
+{
+    static const enum zipkin_role roles[] = {ROLE_PEER_NAME, ROLE_PEER_ADDRESS, ROLE_PEER_PORT};
+    const struct zipkin_endpoint *remote = &request->span.remote;
+    struct zipkin_tag *tags = request->tags.memory;
+    struct known_tags known = {.tags = {NULL}};
+    if (remote->service.size == 0 && remote->ipv4.size == 0 && remote->ipv6.size == 0 &&
+        remote->port == 0)
+        return;
+    for (size_t i = 0; i < request->tags_count; i++)
+        for (size_t j = 0; j < sizeof(roles) / sizeof(roles[0]); j++)
+            if (!tags[i].is_gone && slice_equal_text(tags[i].key, zipkin_key_of(roles[j])))
+                known.tags[roles[j]] = &tags[i];
+    if (remote->service.size > 0)
+        put_known(request, &known, ROLE_PEER_NAME, (struct zipkin_tag){.text = remote->service});
+    put_endpoint(request, &known, remote, ROLE_PEER_ADDRESS, ROLE_PEER_PORT);
+}
+
 bool zipkin_v1_end(struct zipkin_request *request)
 {
     struct zipkin_tag *tags = request->tags.memory;
@@ -717,6 +749,7 @@ bool zipkin_v1_end(struct zipkin_request *request)
     size_t begin = nested_output_size(output);
     struct nested_message whole = nested_put_begin(output, SPANS, 2);
     put_identity(request, slice_of("", 0));
+    put_v1_remote(request);
     for (size_t i = 0; i < request->tags_count; i++)
         if (!tags[i].is_gone && (request->span.has_start || !slice_equal_text(tags[i].key, absent)))
             put_attribute(request, &tags[i]);

@@ -212,7 +212,7 @@ static void read_binary(struct thrift_reader *reader)
     }
     if (!has_failed(reader) && set_value(request, type, bytes, &tag) &&
         zipkin_valid_text(request, bytes, &text))
-        zipkin_v1_binary(request, &tag, text, has_host ? &host.service : NULL);
+        zipkin_v1_binary(request, &tag, text, has_host ? &host : NULL);
 }
 
 /* The elements of a list of structs; false after a failure. */

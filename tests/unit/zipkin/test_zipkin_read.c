@@ -263,6 +263,39 @@ static void v1_json_is_read(void **state)
                 "\"status\":{\"code\":1}");
 }
 
+static void addresses_of_v1_are_the_remote_endpoint(void **state)
+{
+    (void)state;
+    const char *found = read_body(
+        &v1_json, V1("\"binaryAnnotations\":[{\"key\":\"k\",\"value\":\"v\",\"endpoint\":{"
+                     "\"serviceName\":\"x\"}},{\"key\":\"net.peer.port\",\"value\":\"1\"},"
+                     "{\"key\":\"sa\",\"value\":true,\"endpoint\":{\"serviceName\":\"prices\","
+                     "\"ipv4\":\"10.0.0.7\",\"port\":9000}}]"));
+    expect_part(found, "{\"key\":\"service.name\",\"value\":{\"stringValue\":\"x\"}}]");
+    expect_part(found,
+                "\"attributes\":[{\"key\":\"service.peer.name\",\"value\":{\"stringValue\":"
+                "\"prices\"}},{\"key\":\"network.peer.address\",\"value\":{\"stringValue\":"
+                "\"10.0.0.7\"}},{\"key\":\"net.peer.port\",\"value\":{\"intValue\":\"9000\"}},"
+                "{\"key\":\"k\",\"value\":{\"stringValue\":\"v\"}},");
+    /* One of another value is a tag, and names the service. */
+    expect_part(read_body(&v1_json, V1("\"binaryAnnotations\":[{\"key\":\"ca\",\"value\":false,"
+                                       "\"endpoint\":{\"serviceName\":\"x\"}}]")),
+                "\"attributes\":[{\"key\":\"ca\",\"value\":{\"stringValue\":\"false\"}}");
+    static const char body[] =
+        "\x0c\0\0\0\x01"
+        "\x0a\0\x01\0\0\0\0\0\0\0\x01\x0a\0\x04\0\0\0\0\0\0\0\x02"
+        "\x0f\0\x08\x0c\0\0\0\x01"
+        "\x0b\0\x01\0\0\0\x02"
+        "ma\x0b\0\x02\0\0\0\x01\x01\x08\0\x03\0\0\0\0"
+        "\x0c\0\x04\x08\0\x01\x7f\0\0\x01\x06\0\x02\x23\x28\x0b\0\x03\0\0\0\x01q\0\0\0";
+    found = read_body(&v1_thrift, LITERAL(body));
+    expect_part(found, "\"unknown-service\"");
+    expect_part(found,
+                "\"attributes\":[{\"key\":\"service.peer.name\",\"value\":{\"stringValue\":"
+                "\"q\"}},{\"key\":\"network.peer.address\",\"value\":{\"stringValue\":"
+                "\"127.0.0.1\"}},{\"key\":\"net.peer.port\",\"value\":{\"intValue\":\"9000\"}}]");
+}
+
 static void thrift_is_read(void **state)
 {
     static const char body[] =
@@ -410,6 +443,7 @@ int main(void)
         cmocka_unit_test(spans_are_gathered_by_resource_and_scope),
         cmocka_unit_test(protobuf_is_read),
         cmocka_unit_test(v1_json_is_read),
+        cmocka_unit_test(addresses_of_v1_are_the_remote_endpoint),
         cmocka_unit_test(thrift_is_read),
         cmocka_unit_test(broken_bodies_are_refused_with_the_place),
         cmocka_unit_test(thrift_is_skipped_to_a_bounded_depth),
