@@ -50,6 +50,19 @@ def pprof():
     return os.path.join(_directory(), "pprof", "pprof")
 
 
+def jaeger_agent():
+    """Jaeger's own agent."""
+    need("jaeger-agent")
+    return os.path.join(_directory(), "jaeger-agent", "jaeger-agent")
+
+
+def zipkin_server():
+    """The command of Zipkin's own server."""
+    need("zipkin-server")
+    jar = os.path.join(_directory(), "zipkin-server", "target", "zipkin.jar")
+    return ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-jar", jar]
+
+
 def python():
     """The Python that has the SDK."""
     need("python")
@@ -69,6 +82,15 @@ def _command(sdk):
             f"{built}/target/peer-java-1.jar:{built}/target/lib/*",
             "peer.Emit",
         ],
+        "jaeger-go": [os.path.join(built, "jaeger-go")],
+        "jaeger-node": ["node", os.path.join(built, "emit.js")],
+        "zipkin-java": [
+            "java",
+            "-cp",
+            f"{built}/target/peer-zipkin-java-1.jar:{built}/target/lib/*",
+            "peer.Emit",
+        ],
+        "zipkin-node": ["node", os.path.join(built, "emit.js")],
     }[sdk]
 
 
@@ -83,9 +105,21 @@ def emit(sdk, tls=None, headers=None, **options):
     environment.update(tls or {})
     if headers:
         environment["OTEL_EXPORTER_OTLP_HEADERS"] = headers
+    return _run(sdk, command, environment)
+
+
+def send(client, form, port, service):
+    """Runs a client of Jaeger or Zipkin to its end; returns what it says it sent. `form` is a transport or
+    an encoding that it knows: see tests/peers/README.md."""
+    need(client)
+    command = _command(client) + [form, f"127.0.0.1:{port}", service]
+    return _run(client, command, os.environ)["spans"]
+
+
+def _run(peer, command, environment):
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=EMIT_WITHIN_S, env=environment
     )
     if done.returncode != 0:
-        raise AssertionError(f"the {sdk} SDK failed: {done.stderr}")
+        raise AssertionError(f"the peer {peer} failed: {done.stderr}")
     return json.loads(done.stdout)
