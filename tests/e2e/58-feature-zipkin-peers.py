@@ -32,8 +32,11 @@ def otlp_receiver(port):
     return f"  otlp:\n    protocols:\n      http:\n        endpoint: 127.0.0.1:{port}\n"
 
 
-def exporter(url, form):
-    return f"  zipkin:\n    endpoint: {url}/api/v2/spans\n    format: {form}\n"
+def exporter(url, form, codec="none"):
+    return (
+        f"  zipkin:\n    endpoint: {url}/api/v2/spans\n    format: {form}\n"
+        f"    compression: {codec}\n"
+    )
 
 
 def pipeline(way_in, way_out):
@@ -66,7 +69,7 @@ def expected(span, version):
     attributes.update({key: ("string_value", value) for key, value in span["tags"].items()})
     is_error = "error" in span["tags"]
     return resource, {
-        "trace_id": span["traceId"],
+        "trace_id": span["traceId"].zfill(32),
         "span_id": span["id"],
         "parent_id": span.get("parentId", ""),
         "name": span["name"],
@@ -203,10 +206,12 @@ class Exporter(case.Case):
         cls.addClassCleanup(cls.zipkin.close)
 
     def test_the_server_has_what_is_sent_to_it(self):
-        for number, form in enumerate(("json", "proto"), 1):
-            with self.subTest(form):
+        ways = (("json", "none"), ("proto", "none"), ("json", "gzip"), ("proto", "gzip"))
+        for number, (form, codec) in enumerate(ways, 1):
+            with self.subTest(f"{form}, {codec}"):
                 http, trace_id = free_port(), bytes([number]) * 16
-                self.daemon(pipeline(otlp_receiver(http), exporter(self.zipkin.url, form)))
+                way_out = exporter(self.zipkin.url, form, codec)
+                self.daemon(pipeline(otlp_receiver(http), way_out))
                 response = client.post(http, "traces", shop_request(trace_id))
                 self.assertEqual(response.status, 200)
                 wanted = shop_trace(trace_id)

@@ -30,7 +30,8 @@ const tracer = new zipkin.Tracer({
   ctxImpl: new zipkin.ExplicitContext(),
   recorder: new zipkin.BatchRecorder({ logger }),
   localServiceName: service,
-  traceId128Bit: true,
+  // Of 64 bits in v2, as by default.
+  traceId128Bit: format === 'v1-json',
   defaultTags: { deployment: 'eu' },
 });
 
