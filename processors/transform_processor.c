@@ -42,9 +42,8 @@ enum { TRANSFORM_SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS };
 struct plans {
     struct ottl_plan **items;
     size_t count;
-    unsigned outermost; /* of the last plan's groups; contexts are ordered from the outside */
-    unsigned innermost;
-    unsigned written; /* contexts that they change */
+    unsigned innermost; /* of the last plan's groups; contexts are ordered from the outside */
+    bool stays_inside;  /* none of them changes what surrounds its records */
 };
 
 static void destroy_plans(struct plans *plans)
@@ -61,12 +60,12 @@ static unsigned around(unsigned context)
 }
 
 /* Whether a group may run in the same pass as the groups before it: record by record instead of
- * group by group. It may unless one of them changes what surrounds their records, which another
- * would see. */
+ * group by group. It may unless one of them would see what another changes around its records, too
+ * early or too late. */
 static bool may_join(const struct plans *plans, unsigned context, unsigned written)
 {
-    return plans->count > 0 && context >= plans->innermost &&
-           ((plans->written | written) & around(plans->outermost)) == 0;
+    return plans->count > 0 && context >= plans->innermost && plans->stays_inside &&
+           (written & around(plans->innermost)) == 0;
 }
 
 /* Compiles a group by itself: finds the mistakes, its context, and what it changes. */
@@ -92,11 +91,10 @@ static bool add(struct plans *plans, enum signal_kind signal, const struct ottl_
     if (!may_join(plans, context, written)) {
         plans->items = mem_resize(plans->items, (plans->count + 1) * sizeof(struct ottl_plan *));
         plans->items[plans->count++] = ottl_plan_create(signal, OTTL_FOR_TRANSFORM);
-        plans->outermost = context;
-        plans->written = 0;
+        plans->stays_inside = true;
     }
     plans->innermost = context;
-    plans->written |= written;
+    plans->stays_inside = plans->stays_inside && (written & around(context)) == 0;
     return ottl_plan_add(plans->items[plans->count - 1], group, is_list, error);
 }
 

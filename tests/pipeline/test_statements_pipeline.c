@@ -163,6 +163,53 @@ static void groups_run_in_order(void **state)
     harness_destroy(h);
 }
 
+/* The same although an outer context comes first, and comes again. */
+static void groups_of_several_contexts_run_in_order(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("processors: {transform: {trace_statements: [{context: resource, "
+                       "statements: ['set(attributes[\"n\"], \"first\")']},{context: span, "
+                       "statements: ['set(resource.attributes[\"n\"], name)']},{context: span, "
+                       "statements: ['set(name, resource.attributes[\"n\"])']},{context: resource, "
+                       "statements: ['set(attributes[\"n\"], \"last\")']},{context: span, "
+                       "statements: ['set(kind, 2)']},{context: resource, statements: "
+                       "['set(attributes[\"n\"], \"end\")']},{context: span, statements: "
+                       "['set(kind, 3) where resource.attributes[\"n\"] == \"last\"']}]}}\n" PIPELINE(
+                           "transform"));
+    struct test_exporter *exporter = holding_exporter(h);
+    offer(h, SPANS("a", "b"));
+    assert_int_equal(exporter->held_count, 1);
+    expect_json(exporter->held[0].batch,
+                "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"n\",\"value\":{"
+                "\"stringValue\":\"end\"}}]},\"scopeSpans\":[{\"scope\":{},\"spans\":[{"
+                "\"name\":\"b\",\"kind\":2,\"status\":{}},{\"name\":\"b\",\"kind\":2,"
+                "\"status\":{}}]}]}]}");
+    test_exporter_release(exporter, RESULT_OK);
+    harness_turn(h);
+    harness_destroy(h);
+}
+
+/* What a group reads of the resource is not what a later group makes of it. */
+static void later_groups_are_not_seen_early(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {transform: {trace_statements: [{context: resource, statements: "
+        "['set(attributes[\"n\"], \"first\")']},{context: span, statements: ['set(name, "
+        "resource.attributes[\"n\"])']},{context: resource, statements: "
+        "['delete_key(attributes, \"n\")']}]}}\n" PIPELINE("transform"));
+    struct test_exporter *exporter = holding_exporter(h);
+    offer(h, SPANS("a", "b"));
+    assert_int_equal(exporter->held_count, 1);
+    expect_json(exporter->held[0].batch,
+                "{\"resourceSpans\":[{\"resource\":{},\"scopeSpans\":[{\"scope\":{},\"spans\":[{"
+                "\"name\":\"first\",\"status\":{}},{\"name\":\"first\",\"status\":{}}]}]}]}");
+    test_exporter_release(exporter, RESULT_OK);
+    harness_turn(h);
+    harness_destroy(h);
+}
+
 static void a_group_runs_only_where_a_condition_of_it_holds(void **state)
 {
     (void)state;
@@ -291,6 +338,8 @@ int main(void)
         cmocka_unit_test(a_request_that_fails_is_rejected_with_what_was_dropped),
         cmocka_unit_test(what_no_statement_changes_goes_on_as_it_came),
         cmocka_unit_test(groups_run_in_order),
+        cmocka_unit_test(groups_of_several_contexts_run_in_order),
+        cmocka_unit_test(later_groups_are_not_seen_early),
         cmocka_unit_test(a_group_runs_only_where_a_condition_of_it_holds),
         cmocka_unit_test(errors_refuse_the_request_if_they_propagate),
         cmocka_unit_test(a_large_request_is_edited_as_a_small_one),
