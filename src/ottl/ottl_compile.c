@@ -8,6 +8,7 @@
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/config/suggest.h"
+#include "src/otlp/wire.h"
 #include "src/ottl/ottl_access.h"
 #include "src/ottl/ottl_plan.h"
 #include "src/ottl/ottl_problem.h"
@@ -954,6 +955,36 @@ bool ottl_compile_condition(struct ottl_plan *plan, enum ottl_context context,
     return is_fine;
 }
 
+/* Prepares what `set` writes if that is known: an attribute with a slot and a constant. */
+static bool make_ready(struct compiler *compiler, struct ottl_compiled_statement *statement)
+{
+    enum { KEY = 1, VALUE = 2 };
+    const struct ottl_invocation *editor = &statement->editor;
+    if (strcmp(editor->function->name, "set") != 0)
+        return true;
+    const struct ottl_path *path = editor->arguments[0].path;
+    const struct ottl_node *value = editor->arguments[1].node;
+    if (path->slot < 0 || path->keys_count != 1 || value == NULL || !value->is_literal ||
+        value->constant.type < OTTL_BOOL || value->constant.type > OTTL_BYTES)
+        return true;
+    size_t size = ottl_value_encoded_size(&value->constant);
+    struct slice key = path->keys[0].text;
+    size_t whole = wire_field_size(KEY, key.size) + wire_field_size(VALUE, size);
+    struct ottl_ready *ready = room_of(compiler, sizeof(*ready));
+    uint8_t *room = room_of(compiler, whole);
+    if (ready == NULL || room == NULL)
+        return false;
+    struct wire_writer writer = wire_writer_of(room, whole);
+    wire_write_bytes(&writer, KEY, key);
+    wire_write_header(&writer, VALUE, size);
+    ottl_value_encode(&value->constant, room + (whole - size));
+    *ready = (struct ottl_ready){.key = compiler->plan->keys[path->context].keys[path->slot],
+                                 .value = value->constant,
+                                 .encoded = slice_of(room, whole)};
+    statement->ready = ready;
+    return true;
+}
+
 bool ottl_compile_statement(struct ottl_plan *plan, enum ottl_context context,
                             enum ottl_path_mode paths, const struct ottl_statement *statement,
                             struct ottl_compiled_statement *ret, struct ottl_problem *problem)
@@ -963,6 +994,7 @@ bool ottl_compile_statement(struct ottl_plan *plan, enum ottl_context context,
     bool is_fine = compile_call(&compiler, statement->editor, &ret->editor);
     if (is_fine && statement->where != NULL)
         is_fine = compile_test(&compiler, statement->where, &ret->where);
+    is_fine = is_fine && make_ready(&compiler, ret);
     plan->used |= compiler.uses;
     return is_fine;
 }

@@ -105,6 +105,7 @@ void ottl_entry_read(struct ottl_entry *entry, struct slice whole, struct slice 
         read_fields(content, &entry->key, &value);
     entry->value = ottl_bytes_of(OTTL_ENCODED, value);
     entry->whole = whole;
+    entry->ready = NULL;
     entry->is_new = false;
 }
 

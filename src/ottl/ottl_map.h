@@ -18,11 +18,19 @@ struct ottl_container {
     bool has_changed;       /* it, or something in it */
 };
 
+/* A KeyValue that statements set as it is: constant, outlives every record. */
+struct ottl_ready {
+    struct slice key;
+    struct ottl_value value; /* no map, no list */
+    struct slice encoded;
+};
+
 struct ottl_entry {
     struct slice key;
-    struct ottl_value value; /* ENCODED until ottl_map_read */
-    struct slice whole;      /* the field it was read from; no data when it was not */
-    bool is_new;             /* its value is not that of the field */
+    struct ottl_value value;        /* ENCODED until ottl_map_read */
+    struct slice whole;             /* the field it was read from; no data when it was not */
+    const struct ottl_ready *ready; /* as long as key and value are its own; or NULL */
+    bool is_new;                    /* its value is not that of the field */
 };
 
 struct ottl_map {

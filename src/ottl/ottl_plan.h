@@ -33,6 +33,8 @@ struct ottl_compiled_statement {
     struct ottl_invocation editor;
     struct ottl_test *where; /* NULL: always */
     const char *text;
+    /* `set` of an attribute with a slot to a constant; NULL: others. */
+    const struct ottl_ready *ready;
 };
 
 /* What runs for each record of a context. */

@@ -309,6 +309,22 @@ struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot)
     return place >= 0 ? &map->entries[place] : NULL;
 }
 
+bool ottl_record_set_ready(struct ottl_record *record, uint32_t slot,
+                           const struct ottl_ready *ready)
+{
+    if (!record->has_slots && !ottl_record_load_slots(record))
+        return false;
+    struct ottl_entry *entry = ottl_record_slot(record, slot);
+    if (entry == NULL && (entry = ottl_record_append(record, slot)) == NULL)
+        return false;
+    entry->key = ready->key; /* the same text */
+    entry->value = ready->value;
+    entry->ready = ready;
+    entry->is_new = true;
+    ottl_container_touch(&record->attributes.base);
+    return true;
+}
+
 /* A field about to be set: one that is absent, but was there, keeps its place. */
 static struct ottl_field *field_to_set(struct ottl_record *record, unsigned field, unsigned wire)
 {
@@ -417,6 +433,27 @@ static bool entry_has_changed(const struct ottl_entry *entry)
            (entry->value.type == OTTL_LIST && entry->value.list->base.has_changed);
 }
 
+static bool is_ready(const struct ottl_entry *entry)
+{
+    const struct ottl_ready *ready = entry->ready;
+    return ready != NULL && entry->value.type == ready->value.type &&
+           entry->value.size == ready->value.size && entry->value.bytes == ready->value.bytes &&
+           entry->key.data == ready->key.data && entry->key.size == ready->key.size;
+}
+
+/* 0: no memory. */
+static size_t write_ready(const struct ottl_ready *ready, uint32_t number, struct ottl_edits *edits)
+{
+    uint8_t *room = ottl_edits_room(edits, HEADER_BYTES_MAX + ready->encoded.size);
+    if (room == NULL)
+        return 0;
+    uint8_t *at = put_header(room, number, ready->encoded.size);
+    memcpy(at, ready->encoded.data, ready->encoded.size);
+    size_t bytes = (size_t)(at - room) + ready->encoded.size;
+    edits->used_bytes -= HEADER_BYTES_MAX + ready->encoded.size - bytes;
+    return bytes;
+}
+
 /* The entries from..to one behind the other. */
 static bool write_entries(const struct ottl_record *record, uint32_t from, uint32_t to,
                           struct ottl_edits *edits, size_t *ret_bytes)
@@ -426,6 +463,13 @@ static bool write_entries(const struct ottl_record *record, uint32_t from, uint3
     *ret_bytes = 0;
     for (uint32_t i = from; i < to; i++) {
         const struct ottl_entry *entry = &entries[i];
+        if (is_ready(entry)) {
+            size_t written = write_ready(entry->ready, number, edits);
+            if (written == 0)
+                return false;
+            *ret_bytes += written;
+            continue;
+        }
         bool has_changed = entry_has_changed(entry);
         size_t value = has_changed ? ottl_value_encoded_size(&entry->value) : 0;
         size_t bytes = has_changed ? wire_field_size(number, wire_field_size(KEY, entry->key.size) +

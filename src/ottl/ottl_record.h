@@ -83,6 +83,9 @@ struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot);
 /* Appends an attribute whose slot is free, with nil. NULL: no memory. After ottl_record_load_slots.
  */
 struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot);
+/* Sets an attribute that has a slot. False: no memory. */
+bool ottl_record_set_ready(struct ottl_record *record, uint32_t slot,
+                           const struct ottl_ready *ready) __attribute__((warn_unused_result));
 /* Puts the field that is an AnyValue into the record's body. */
 bool ottl_record_load_body(struct ottl_record *record) __attribute__((warn_unused_result));
 /* Sets a scalar field: zero and empty remove it, as on the wire. */

@@ -78,6 +78,17 @@ static enum decision fail(struct ottl_runner *runner, const struct ottl_sequence
     return ABORT;
 }
 
+static bool edit(const struct ottl_compiled_statement *statement, struct ottl_run *run)
+{
+    struct ottl_value ignored;
+    if (statement->ready == NULL)
+        return ottl_invoke(&statement->editor, run, &ignored);
+    const struct ottl_path *path = statement->editor.arguments[0].path;
+    return ottl_record_set_ready(run->records[path->context], (uint32_t)path->slot,
+                                 statement->ready) ||
+           ottl_run_no_memory(run);
+}
+
 /* Whether any condition holds. Those that fail are passed over. */
 static enum decision evaluate_conditions(struct ottl_runner *runner,
                                          const struct ottl_sequence *sequence, bool *ret)
@@ -103,10 +114,9 @@ static enum decision run_statements(struct ottl_runner *runner,
     struct ottl_run *run = &runner->run;
     for (size_t i = 0; i < sequence->statements_count; i++) {
         const struct ottl_compiled_statement *statement = &sequence->statements[i];
-        struct ottl_value ignored;
         int result =
             statement->where != NULL ? statement->where->test(statement->where, run) : OTTL_TRUE;
-        if (result == OTTL_TRUE && !ottl_invoke(&statement->editor, run, &ignored))
+        if (result == OTTL_TRUE && !edit(statement, run))
             result = OTTL_FAILED;
         if (result == OTTL_FAILED &&
             fail(runner, sequence, statement->text, "execute statement") == ABORT)
