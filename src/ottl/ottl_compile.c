@@ -960,8 +960,6 @@ static bool make_ready(struct compiler *compiler, struct ottl_compiled_statement
 {
     enum { KEY = 1, VALUE = 2 };
     const struct ottl_invocation *editor = &statement->editor;
-    if (strcmp(editor->function->name, "set") != 0)
-        return true;
     const struct ottl_path *path = editor->arguments[0].path;
     const struct ottl_node *value = editor->arguments[1].node;
     if (path->slot < 0 || path->keys_count != 1 || value == NULL || !value->is_literal ||
@@ -985,6 +983,16 @@ static bool make_ready(struct compiler *compiler, struct ottl_compiled_statement
     return true;
 }
 
+/* Gives the key of `delete_key` a slot, since most records lack what is deleted. */
+static void note_removed(struct compiler *compiler, struct ottl_compiled_statement *statement)
+{
+    const struct ottl_path *path = statement->editor.arguments[0].path;
+    const struct ottl_node *key = statement->editor.arguments[1].node;
+    if (path->row->get == ottl_get_attributes && path->keys_count == 0 && key->is_literal)
+        statement->removed = 1 + (uint32_t)slot_of(compiler, (enum ottl_context)path->context,
+                                                   ottl_slice(&key->constant));
+}
+
 bool ottl_compile_statement(struct ottl_plan *plan, enum ottl_context context,
                             enum ottl_path_mode paths, const struct ottl_statement *statement,
                             struct ottl_compiled_statement *ret, struct ottl_problem *problem)
@@ -994,7 +1002,10 @@ bool ottl_compile_statement(struct ottl_plan *plan, enum ottl_context context,
     bool is_fine = compile_call(&compiler, statement->editor, &ret->editor);
     if (is_fine && statement->where != NULL)
         is_fine = compile_test(&compiler, statement->where, &ret->where);
-    is_fine = is_fine && make_ready(&compiler, ret);
+    if (is_fine && strcmp(ret->editor.function->name, "set") == 0)
+        is_fine = make_ready(&compiler, ret);
+    else if (is_fine && strcmp(ret->editor.function->name, "delete_key") == 0)
+        note_removed(&compiler, ret);
     plan->used |= compiler.uses;
     return is_fine;
 }

@@ -35,6 +35,8 @@ struct ottl_compiled_statement {
     const char *text;
     /* `set` of an attribute with a slot to a constant; NULL: others. */
     const struct ottl_ready *ready;
+    /* `delete_key` of an attribute with a constant key: its slot, plus 1; 0: others. */
+    uint32_t removed;
 };
 
 /* What runs for each record of a context. */

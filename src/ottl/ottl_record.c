@@ -515,39 +515,54 @@ static bool edit_attributes(const struct ottl_record *record, struct ottl_edits 
     return true;
 }
 
-/* All of them anew, where the first was: some are gone or have moved. */
+/* Takes the attributes of that range of the message away. */
+static void remove_attributes(const struct ottl_record *record, const uint8_t *begin,
+                              const uint8_t *end, struct ottl_edits *edits)
+{
+    struct wire_reader reader = wire_reader_of(slice_of(begin, (size_t)(end - begin)));
+    struct wire_field field;
+    while (wire_next_field(&reader, &field))
+        if (field.number == record->attributes_field)
+            ottl_edits_add(edits, record->at + (uint64_t)(field.whole.data - record->bytes.data),
+                           field.whole.size, 0);
+}
+
+/* Whether an entry can stay where it is, though others are gone or have moved: it lies ahead of
+ * `at`, and so does the next behind it. */
+static bool can_stay(const struct ottl_map *map, uint32_t place, const uint8_t *at)
+{
+    const struct ottl_entry *entry = &map->entries[place];
+    if (entry->whole.data == NULL || entry_has_changed(entry) || entry->whole.data < at)
+        return false;
+    return place + 1 == map->count || entry[1].whole.data == NULL ||
+           entry[1].whole.data > entry->whole.data;
+}
+
+/* Some are gone or have moved: those that are still in order stay, what lies between them is
+ * written anew. */
 static bool rewrite_attributes(const struct ottl_record *record, struct ottl_edits *edits)
 {
-    struct slice region = slice_of(record->bytes.data + record->attributes_begin,
-                                   record->attributes_end - record->attributes_begin);
-    struct wire_reader reader = wire_reader_of(region);
-    struct wire_field field;
-    size_t bytes;
-    if (!write_entries(record, 0, record->attributes.count, edits, &bytes))
-        return false;
-    if (region.size == 0) {
-        if (bytes > 0)
-            ottl_edits_add(edits, record->at, 0, bytes);
-        return true;
-    }
-    const uint8_t *begin = NULL;
-    const uint8_t *end = NULL;
-    while (wire_next_field(&reader, &field)) {
-        if (field.number != record->attributes_field)
+    const struct ottl_map *map = &record->attributes;
+    const uint8_t *at = record->bytes.data + record->attributes_begin;
+    const uint8_t *const end = record->bytes.data + record->attributes_end;
+    for (uint32_t i = 0; i < map->count;) {
+        if (can_stay(map, i, at)) {
+            const struct slice whole = map->entries[i++].whole;
+            if (whole.data != at)
+                remove_attributes(record, at, whole.data, edits);
+            at = whole.data + whole.size;
             continue;
-        if (field.whole.data != end) {
-            if (begin != NULL) {
-                ottl_edits_add(edits, record->at + (uint64_t)(begin - record->bytes.data),
-                               (uint64_t)(end - begin), bytes);
-                bytes = 0;
-            }
-            begin = field.whole.data;
         }
-        end = field.whole.data + field.whole.size;
+        uint32_t from = i++;
+        size_t bytes;
+        while (i < map->count && !can_stay(map, i, at))
+            i++;
+        if (!write_entries(record, from, i, edits, &bytes))
+            return false;
+        ottl_edits_add(edits, record->at + (uint64_t)(at - record->bytes.data), 0, bytes);
     }
-    assert(begin != NULL);
-    ottl_edits_add(edits, record->at + (uint64_t)(begin - record->bytes.data),
-                   (uint64_t)(end - begin), bytes);
+    if (at != end)
+        remove_attributes(record, at, end, edits);
     return true;
 }
 

@@ -81,12 +81,17 @@ static enum decision fail(struct ottl_runner *runner, const struct ottl_sequence
 static bool edit(const struct ottl_compiled_statement *statement, struct ottl_run *run)
 {
     struct ottl_value ignored;
-    if (statement->ready == NULL)
+    if (statement->ready == NULL && statement->removed == 0)
         return ottl_invoke(&statement->editor, run, &ignored);
     const struct ottl_path *path = statement->editor.arguments[0].path;
-    return ottl_record_set_ready(run->records[path->context], (uint32_t)path->slot,
-                                 statement->ready) ||
-           ottl_run_no_memory(run);
+    struct ottl_record *record = run->records[path->context];
+    if (statement->ready != NULL)
+        return ottl_record_set_ready(record, (uint32_t)path->slot, statement->ready) ||
+               ottl_run_no_memory(run);
+    if (!ottl_record_load_slots(record))
+        return ottl_run_no_memory(run);
+    return ottl_record_slot(record, statement->removed - 1) == NULL ||
+           ottl_invoke(&statement->editor, run, &ignored);
 }
 
 /* Whether any condition holds. Those that fail are passed over. */
