@@ -39,6 +39,7 @@
 #include "src/records/record_sampler.h"
 #include "src/records/redact_text.h"
 #include "src/records/redaction.h"
+#include "src/records/trace_split.h"
 #include "tests/complexity/message.h"
 #include "tests/complexity/work.h"
 
@@ -714,6 +715,28 @@ static void run_statements(struct slice request)
     run_plan(request, &group, OTTL_FOR_TRANSFORM);
 }
 
+static void run_trace_split(struct slice request)
+{
+    struct trace_split split;
+    uint64_t produced = 0;
+    if (signal_at_hand != TRACES) {
+        work_begin();
+        work_end();
+        return;
+    }
+    struct batch *batch = batch_of(request);
+    work_begin();
+    trace_split_init(&split, NULL);
+    enum trace_split_result result = trace_split_run(&split, batch, true);
+    assert(result == TRACE_SPLIT_DONE);
+    for (size_t i = 0; i < split.fragments_count; i++)
+        produced += trace_split_fragments(&split)[i].buffer->size;
+    trace_split_fini(&split);
+    work_end();
+    work_produced(produced);
+    batch_unref(batch);
+}
+
 static void print(struct slice request, bool is_detailed)
 {
     struct text text;
@@ -946,6 +969,7 @@ static const struct work_stage stages[] = {
     {.name = "sums of deltas", .run = run_sums, .per_byte_max = 600},
     {.name = "OTTL, conditions", .run = run_conditions, .per_byte_max = 140},
     {.name = "OTTL, statements", .run = run_statements, .per_byte_max = 700},
+    {.name = "traces, one by one", .run = run_trace_split, .per_byte_max = 300},
     {.name = "debug, normal", .run = run_normal_text, .per_byte_max = 150},
     {.name = "debug, detailed", .run = run_detailed_text, .per_byte_max = 470},
     {.name = "spans into the index", .run = run_span_reader, .per_byte_max = 180},

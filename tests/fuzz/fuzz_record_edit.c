@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
@@ -18,6 +19,7 @@
 #include "src/records/record_sampler.h"
 #include "src/records/redact_text.h"
 #include "src/records/redaction.h"
+#include "src/records/trace_split.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/random_otlp.h"
 
@@ -161,6 +163,25 @@ static void add_up(struct record_edit *edit, struct batch *batch)
     stream_table_destroy(table);
 }
 
+static void split_traces(struct batch *batch)
+{
+    struct trace_split split;
+    uint64_t items = 0;
+    trace_split_init(&split, NULL);
+    enum trace_split_result result = trace_split_run(&split, batch, false);
+    assert(result == TRACE_SPLIT_DONE);
+    for (size_t i = 0; i < split.fragments_count; i++) {
+        const struct trace_fragment *fragment = &trace_split_fragments(&split)[i];
+        struct batch *part = batch_create_like(batch, 1);
+        batch_append(part, fragment->buffer, buffer_slice(fragment->buffer));
+        part->items = fragment->items;
+        items += part->items;
+        check(batch, part);
+    }
+    assert(items == batch->items);
+    trace_split_fini(&split);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct otlp_figures figures;
@@ -185,6 +206,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         make_deltas(&edit, batch);
     if (signal == METRICS)
         add_up(&edit, batch);
+    if (signal == TRACES)
+        split_traces(batch);
     record_edit_fini(&edit);
     batch_unref(batch);
     return 0;

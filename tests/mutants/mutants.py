@@ -210,6 +210,18 @@ MUTANTS = [
     Mutant("deltatocumulative: max_streams holds", "src/records/stream_table.c",
            "if (count < table->streams_max)", "if (count <= table->streams_max)",
            ("test_deltatocumulative_pipeline",)),
+    # groupbytrace
+    Mutant("groupbytrace: later spans postpone nothing", "processors/groupbytrace_processor.c",
+           "    struct batch *batch = trace->offered.batch;\n    batch_append(",
+           "    struct batch *batch = trace->offered.batch;\n    trace->deadline_ns = clock_now_ns() + self->config->wait_duration_ns;\n    batch_append(",
+           ("test_groupbytrace_pipeline",)),
+    Mutant("groupbytrace: an evicted trace is counted", "processors/groupbytrace_processor.c",
+           "        ledger_drop(self->base.ledger, batch, LOSS_BUSY, exporters);\n    else",
+           "        ledger_drop(self->base.ledger, batch, LOSS_MEMORY, exporters);\n    else",
+           ("test_groupbytrace_pipeline",)),
+    Mutant("groupbytrace: scopes stay apart", "src/records/trace_split.c",
+           "memcpy(key, &scope, sizeof(scope));", "memset(key, 0, sizeof(scope));",
+           ("test_groupbytrace_pipeline",)),
     # Authentication
     Mutant("basicauth: a wrong password is wrong", "extensions/basicauth_extension.c",
            "return is_right ? AUTH_GRANTED : AUTH_DENIED;", "return AUTH_GRANTED;",

@@ -68,6 +68,7 @@ extern const struct component_factory span_metrics_connector_factory;
 extern const struct component_factory cumulativetodelta_processor_factory;
 extern const struct component_factory deltatocumulative_processor_factory;
 extern const struct component_factory groupbyattrs_processor_factory;
+extern const struct component_factory groupbytrace_processor_factory;
 extern const struct component_factory memory_limiter_processor_factory;
 extern const struct component_factory probabilistic_sampler_processor_factory;
 extern const struct component_factory profile_limits_processor_factory;
@@ -407,6 +408,7 @@ const struct component_factory *const test_components[] = {
     &cumulativetodelta_processor_factory,
     &deltatocumulative_processor_factory,
     &groupbyattrs_processor_factory,
+    &groupbytrace_processor_factory,
     &memory_limiter_processor_factory,
     &probabilistic_sampler_processor_factory,
     &profile_limits_processor_factory,

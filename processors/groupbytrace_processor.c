@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* groupbytrace: holds spans for a while and passes them on trace by trace. Each lane holds what
+ * comes to it. Runs on its pipeline's lane; the lane's helper cuts large requests. */
+#include <assert.h>
+#include <string.h>
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/counter.h"
+#include "src/base/error.h"
+#include "src/base/hash_table.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/base/random.h"
+#include "src/config/field.h"
+#include "src/core/batch.h"
+#include "src/core/client_info.h"
+#include "src/core/component.h"
+#include "src/core/receipt.h"
+#include "src/pipeline/downstream_retry.h"
+#include "src/records/trace_split.h"
+
+enum { FRAGMENTS_PER_TURN = 2000 };
+
+struct groupbytrace_config {
+    int64_t num_traces;
+    int64_t num_workers;
+    uint64_t wait_duration_ns;
+    bool discard_orphans;
+    bool store_on_disk;
+};
+
+static const struct config_field groupbytrace_fields[] = {
+    CONFIG_INT(struct groupbytrace_config, num_traces, "num_traces", "1000000", INT64_MIN,
+               INT64_MAX, "Traces that are held; beyond it the oldest is dropped."),
+    CONFIG_INT(struct groupbytrace_config, num_workers, "num_workers", "1", INT64_MIN, INT64_MAX,
+               "Checked, without effect: each lane works for itself."),
+    CONFIG_DURATION_OR_NEGATIVE(struct groupbytrace_config, wait_duration_ns, "wait_duration", "1s",
+                                "How long a trace is held after its first span."),
+    CONFIG_BOOL(struct groupbytrace_config, discard_orphans, "discard_orphans", "false",
+                "Only false is accepted, as in the Go collector."),
+    CONFIG_BOOL(struct groupbytrace_config, store_on_disk, "store_on_disk", "false",
+                "Only false is accepted, as in the Go collector."),
+    CONFIG_END,
+};
+
+struct groupbytrace_counters {
+    counter traces_max;
+    counter traces;
+    counter incomplete;
+    counter evicted;
+    counter released;
+    counter spans_released;
+};
+
+#define PREFIX "otelcol_processor_groupbytrace_"
+static const struct counter_row groupbytrace_counters[] = {
+    COUNTER(struct groupbytrace_counters, traces_max, COUNTER_GAUGE, PREFIX "conf_num_traces",
+            "Maximum number of traces to hold in the internal storage"),
+    COUNTER(struct groupbytrace_counters, traces, COUNTER_GAUGE, PREFIX "num_traces_in_memory",
+            "Number of traces currently in the in-memory storage"),
+    COUNTER(struct groupbytrace_counters, incomplete, COUNTER_SUM, PREFIX "incomplete_releases",
+            "Releases that are suspected to have been incomplete"),
+    COUNTER(struct groupbytrace_counters, evicted, COUNTER_SUM, PREFIX "traces_evicted",
+            "Traces evicted from the internal buffer"),
+    COUNTER(struct groupbytrace_counters, released, COUNTER_SUM, PREFIX "traces_released",
+            "Traces released to the next consumer"),
+    COUNTER(struct groupbytrace_counters, spans_released, COUNTER_SUM, PREFIX "spans_released",
+            "Spans released to the next consumer"),
+    COUNTER_END,
+};
+
+/* A trace while it is held, then on its way to the next stage. */
+struct held_trace {
+    struct downstream_batch offered; /* first; has the batch */
+    uint8_t id[TRACE_ID_BYTES];
+    uint64_t hash;
+    uint64_t number; /* of its first span's arrival */
+    uint64_t deadline_ns;
+    struct held_trace *next; /* younger */
+    /* In a pipeline with a journal: of the requests that it is from. */
+    size_t receipts_count;
+    struct receipt **receipts;
+};
+
+/* A request that was cut, and whose fragments go into traces over several turns. */
+struct cut_request {
+    struct helper_work work; /* first */
+    struct groupbytrace *self;
+    struct batch *batch;     /* a reference */
+    struct receipt *receipt; /* NULL: resolved */
+    struct trace_split split;
+    enum trace_split_result result;
+    size_t taken; /* fragments that are in traces */
+    struct cut_request *next;
+};
+
+struct groupbytrace {
+    struct component base;
+    const struct groupbytrace_config *config;
+    struct downstream_retry downstream;
+    struct hash_table table; /* struct held_trace */
+    struct held_trace *oldest;
+    struct held_trace **youngest_end;
+    uint64_t arrivals; /* of traces */
+    uint64_t seed;
+    uint64_t warned_ns;       /* of an eviction; 0: not yet */
+    struct timer timer;       /* of the oldest */
+    struct timer turn;        /* goes on taking */
+    struct cut_request *cuts; /* being taken, oldest first */
+    unsigned helped;
+    bool is_stopping;
+    bool has_stopped;
+};
+
+extern const struct component_factory groupbytrace_processor_factory;
+
+static struct groupbytrace *groupbytrace_of(struct component *component)
+{
+    assert(component->factory == &groupbytrace_processor_factory);
+    return (struct groupbytrace *)component;
+}
+
+static bool groupbytrace_check(const void *section, struct error *error)
+{
+    const struct groupbytrace_config *config = section;
+    /* The Go collector starts, and panics at the first span. */
+    if (config->num_workers < 1)
+        return error_set(error, "found %lld, expected 1 or more", (long long)config->num_workers) ||
+               error_at(error, "num_workers");
+    if (config->num_traces < config->num_workers)
+        return error_set(error, "found %lld, expected num_workers or more",
+                         (long long)config->num_traces) ||
+               error_at(error, "num_traces");
+    if (config->store_on_disk)
+        return error_set(error, "option 'disk storage' not supported in this release") ||
+               error_at(error, "store_on_disk");
+    if (config->discard_orphans)
+        return error_set(error, "option 'discard orphans' not supported in this release") ||
+               error_at(error, "discard_orphans");
+    return true;
+}
+
+/* ---- Traces ---- */
+
+/* Ids are random, but clients choose them: a secret of the process goes in. */
+static uint64_t hash_of(const struct groupbytrace *self, const uint8_t id[static TRACE_ID_BYTES],
+                        uint32_t skips)
+{
+    uint64_t words[2];
+    memcpy(words, id, sizeof(words));
+    uint64_t hash = (words[0] ^ self->seed) * 0x9e3779b97f4a7c15U;
+    hash = (hash ^ hash >> 32 ^ words[1] ^ skips) * 0xd6e8feb86659fd93U;
+    return hash ^ hash >> 32;
+}
+
+static struct held_trace *find_trace(const struct groupbytrace *self,
+                                     const uint8_t id[static TRACE_ID_BYTES], uint32_t skips,
+                                     uint64_t hash)
+{
+    size_t at = 0;
+    struct held_trace *trace;
+    while ((trace = hash_table_next(&self->table, hash, &at)) != NULL)
+        if (memcmp(trace->id, id, TRACE_ID_BYTES) == 0 && trace->offered.batch->skips == skips)
+            return trace;
+    return NULL;
+}
+
+static size_t charge_of(const struct held_trace *trace)
+{
+    return sizeof(*trace) + sizeof(*trace->offered.batch);
+}
+
+static void free_trace(struct groupbytrace *self, struct held_trace *trace,
+                       const struct outcome *outcome)
+{
+    struct outcome once = *outcome;
+    for (size_t i = 0; i < trace->receipts_count; i++) {
+        receipt_resolve(trace->receipts[i], &once);
+        /* Of one of the requests. */
+        once.rejected_items = once.invalid_items = once.too_large_items = once.delivered_items = 0;
+    }
+    mem_free((void *)trace->receipts);
+    budget_return(self->base.budget, charge_of(trace));
+    batch_unref(trace->offered.batch);
+    mem_free(trace);
+}
+
+/* Out of the list and the table. */
+static struct held_trace *pop_oldest(struct groupbytrace *self)
+{
+    struct held_trace *trace = self->oldest;
+    struct groupbytrace_counters *counters = self->base.counters;
+    self->oldest = trace->next;
+    if (self->oldest == NULL)
+        self->youngest_end = &self->oldest;
+    trace->next = NULL;
+    hash_table_remove(&self->table, trace->hash, trace);
+    counter_set(&counters->traces, self->table.count);
+    return trace;
+}
+
+static void evict_oldest(struct groupbytrace *self)
+{
+    struct groupbytrace_counters *counters = self->base.counters;
+    struct held_trace *trace = pop_oldest(self);
+    struct batch *batch = trace->offered.batch;
+    struct outcome outcome = outcome_busy("num_traces is reached: the oldest trace was evicted");
+    unsigned exporters = component_exporters(&self->base, batch);
+    outcome.verdict = LOST;
+    counter_add(&counters->evicted, 1);
+    counter_add(&counters->incomplete, 1);
+    /* At most once a second. */
+    if (self->warned_ns == 0 || clock_now_ns() - self->warned_ns >= NS_PER_S) {
+        self->warned_ns = clock_now_ns();
+        log_warn(&self->base.logger,
+                 "trace evicted: in order to avoid this in the future, adjust the wait duration "
+                 "and/or number of traces to keep in memory");
+    }
+    if (batch->is_acknowledged)
+        ledger_drop(self->base.ledger, batch, LOSS_BUSY, exporters);
+    else
+        ledger_reject(self->base.ledger, batch, LOSS_BUSY, exporters);
+    free_trace(self, trace, &outcome);
+}
+
+/* NULL: no memory. */
+static struct held_trace *add_trace(struct groupbytrace *self, const struct batch *model,
+                                    const uint8_t id[static TRACE_ID_BYTES], uint64_t hash)
+{
+    struct groupbytrace_counters *counters = self->base.counters;
+    struct held_trace *trace = mem_zalloc(sizeof(*trace));
+    trace->offered.batch = batch_create_like(model, 1);
+    trace->offered.batch->is_acknowledged |= !self->base.is_journaled;
+    memcpy(trace->id, id, TRACE_ID_BYTES);
+    trace->hash = hash;
+    trace->number = self->arrivals++;
+    trace->deadline_ns = clock_now_ns() + self->config->wait_duration_ns;
+    budget_take(self->base.budget, charge_of(trace));
+    if (!hash_table_add(&self->table, hash, trace)) {
+        free_trace(self, trace, &outcome_accepted);
+        return NULL;
+    }
+    /* The Go collector has a ring of so many places. */
+    if (self->oldest != NULL &&
+        self->oldest->number + (uint64_t)self->config->num_traces <= trace->number)
+        evict_oldest(self);
+    *self->youngest_end = trace;
+    self->youngest_end = &trace->next;
+    counter_set(&counters->traces, self->table.count);
+    return trace;
+}
+
+/* There is no memory for its trace. */
+static void lose_fragment(struct groupbytrace *self, struct cut_request *cut,
+                          const struct trace_fragment *fragment)
+{
+    struct batch *lost = batch_create_like(cut->batch, 1);
+    struct outcome outcome = outcome_busy("there is no memory for more traces");
+    unsigned exporters = component_exporters(&self->base, lost);
+    outcome.verdict = LOST;
+    outcome.reason = LOSS_MEMORY;
+    lost->items = fragment->items;
+    if (lost->is_acknowledged || !self->base.is_journaled)
+        ledger_drop(self->base.ledger, lost, LOSS_MEMORY, exporters);
+    else
+        ledger_reject(self->base.ledger, lost, LOSS_MEMORY, exporters);
+    if (self->base.is_journaled)
+        receipt_resolve(cut->receipt, &outcome);
+    batch_unref(lost);
+}
+
+static void take_fragment(struct groupbytrace *self, struct cut_request *cut,
+                          struct trace_fragment *fragment)
+{
+    struct batch *from = cut->batch;
+    uint64_t hash = hash_of(self, fragment->id, from->skips);
+    struct held_trace *trace = find_trace(self, fragment->id, from->skips, hash);
+    if (trace == NULL)
+        trace = add_trace(self, from, fragment->id, hash);
+    if (trace == NULL) {
+        lose_fragment(self, cut, fragment);
+        return;
+    }
+    struct batch *batch = trace->offered.batch;
+    batch_append(batch, fragment->buffer, buffer_slice(fragment->buffer));
+    buffer_unref(fragment->buffer);
+    fragment->buffer = NULL;
+    batch->items += fragment->items;
+    if (from->arrival_ns < batch->arrival_ns)
+        batch->arrival_ns = from->arrival_ns;
+    batch->is_acknowledged &= from->is_acknowledged || !self->base.is_journaled;
+    if (batch->client != from->client) {
+        client_info_unref(batch->client);
+        batch->client = NULL;
+    }
+    if (!self->base.is_journaled)
+        return;
+    trace->receipts = (struct receipt **)mem_resize(
+        (void *)trace->receipts, (trace->receipts_count + 1) * sizeof(struct receipt *));
+    trace->receipts[trace->receipts_count++] = cut->receipt;
+}
+
+/* ---- Releasing ---- */
+
+static void on_output_end(struct downstream_batch *offered, const struct outcome *outcome)
+{
+    struct held_trace *trace = (struct held_trace *)offered;
+    free_trace(groupbytrace_of(offered->owner->component), trace, outcome);
+}
+
+static void release_due(struct groupbytrace *self)
+{
+    struct groupbytrace_counters *counters = self->base.counters;
+    uint64_t now_ns = clock_now_ns();
+    while (self->oldest != NULL && !downstream_is_blocked(&self->downstream) &&
+           (self->is_stopping || self->oldest->deadline_ns <= now_ns)) {
+        struct held_trace *trace = pop_oldest(self);
+        counter_add(&counters->released, 1);
+        counter_add(&counters->spans_released, trace->offered.batch->items);
+        downstream_offer(&self->downstream, &trace->offered);
+    }
+    /* Blocked: on_room goes on. */
+    if (self->oldest != NULL && !downstream_is_blocked(&self->downstream))
+        lane_timer_start(self->base.lane, &self->timer, self->oldest->deadline_ns - now_ns);
+    bool is_idle = self->oldest == NULL && self->cuts == NULL && self->helped == 0;
+    if (!self->is_stopping || !is_idle || self->downstream.count > 0 || self->has_stopped)
+        return;
+    self->has_stopped = true;
+    lane_timer_stop(self->base.lane, &self->timer);
+    lane_timer_stop(self->base.lane, &self->turn);
+    downstream_end(&self->downstream);
+    component_stopped(&self->base);
+}
+
+static void on_due(struct timer *timer, void *arg)
+{
+    struct groupbytrace *self = arg;
+    assert(timer == &self->timer);
+    release_due(self);
+}
+
+static void on_room(struct component *component)
+{
+    release_due(groupbytrace_of(component));
+}
+
+/* ---- Taking ---- */
+
+static void free_cut(struct cut_request *cut)
+{
+    trace_split_fini(&cut->split);
+    batch_unref(cut->batch);
+    mem_free(cut);
+}
+
+/* So many fragments of the requests that were cut as one turn may take. */
+static void take_some(struct groupbytrace *self)
+{
+    size_t left = FRAGMENTS_PER_TURN;
+    while (self->cuts != NULL && left > 0) {
+        struct cut_request *cut = self->cuts;
+        for (; cut->taken < cut->split.fragments_count && left > 0; left--)
+            take_fragment(self, cut, &trace_split_fragments(&cut->split)[cut->taken++]);
+        if (cut->taken < cut->split.fragments_count)
+            break;
+        self->cuts = cut->next;
+        free_cut(cut);
+    }
+    if (self->cuts != NULL)
+        lane_timer_start(self->base.lane, &self->turn, 0);
+    release_due(self);
+}
+
+static void on_turn(struct timer *timer, void *arg)
+{
+    struct groupbytrace *self = arg;
+    assert(timer == &self->turn);
+    take_some(self);
+}
+
+static void conclude(struct cut_request *cut)
+{
+    struct groupbytrace *self = cut->self;
+    struct cut_request **end = &self->cuts;
+    if (cut->result != TRACE_SPLIT_DONE) {
+        struct outcome outcome = outcome_busy("the memory budget has no room to group spans");
+        outcome.reason = LOSS_MEMORY;
+        if (cut->result == TRACE_SPLIT_TOO_LARGE)
+            outcome =
+                outcome_too_large("grouping the spans takes more than the whole memory budget "
+                                  "(service::budget_mib); send less at a time");
+        receipt_resolve(cut->receipt, &outcome);
+        free_cut(cut);
+        release_due(self);
+        return;
+    }
+    if (!self->base.is_journaled || cut->split.fragments_count == 0)
+        receipt_resolve(cut->receipt, &outcome_accepted);
+    else if (cut->receipt != NULL)
+        receipt_expect(cut->receipt, (unsigned)cut->split.fragments_count - 1);
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = cut;
+    if (self->cuts == cut)
+        take_some(self);
+}
+
+static void on_help(struct helper_work *work)
+{
+    struct cut_request *cut = (struct cut_request *)work;
+    cut->result = trace_split_run(&cut->split, cut->batch, cut->batch->is_acknowledged);
+}
+
+static void on_helped(struct helper_work *work)
+{
+    struct cut_request *cut = (struct cut_request *)work;
+    assert(cut->self->helped > 0);
+    cut->self->helped--;
+    conclude(cut);
+}
+
+static void groupbytrace_consume(struct component *component, struct batch *batch,
+                                 struct receipt *receipt)
+{
+    struct groupbytrace *self = groupbytrace_of(component);
+    assert(batch->signal == TRACES);
+    if (downstream_is_refusing(&self->downstream)) {
+        struct outcome outcome = outcome_busy("groupbytrace is full: the next stage is busy");
+        receipt_resolve(receipt, &outcome);
+        return;
+    }
+    struct cut_request *cut = mem_zalloc(sizeof(*cut));
+    cut->work = (struct helper_work){.run = on_help, .done = on_helped};
+    cut->self = self;
+    cut->batch = batch_ref(batch);
+    cut->receipt = receipt;
+    trace_split_init(&cut->split, component->budget);
+    if (batch->bytes >= HELPED_BYTES_MIN) {
+        self->helped++;
+        lane_help(component->lane, &cut->work);
+        return;
+    }
+    on_help(&cut->work);
+    conclude(cut);
+}
+
+/* ---- Life ---- */
+
+static bool groupbytrace_create(struct component *component, struct error *error)
+{
+    struct groupbytrace *self = groupbytrace_of(component);
+    (void)error;
+    self->config = component->config;
+    self->youngest_end = &self->oldest;
+    self->seed = (uint64_t)(random_uniform() * 0x1p53);
+    timer_init(&self->timer, on_due, self);
+    timer_init(&self->turn, on_turn, self);
+    downstream_init(&self->downstream, component, on_output_end, on_room);
+    return true;
+}
+
+static bool groupbytrace_start(struct component *component, struct error *error)
+{
+    struct groupbytrace *self = groupbytrace_of(component);
+    struct groupbytrace_counters *counters = component->counters;
+    (void)error;
+    if (component->first != component)
+        return true;
+    counter_set(&counters->traces_max, (uint64_t)self->config->num_traces);
+    if (component->next_lane != NULL)
+        log_warn(&component->logger,
+                 "Each lane groups the spans that come to it: with service::lanes above 1 a trace "
+                 "may come out in several parts.");
+    return true;
+}
+
+static void groupbytrace_stop(struct component *component)
+{
+    struct groupbytrace *self = groupbytrace_of(component);
+    self->is_stopping = true;
+    downstream_stop(&self->downstream);
+    release_due(self);
+}
+
+static void groupbytrace_destroy(struct component *component)
+{
+    struct groupbytrace *self = groupbytrace_of(component);
+    assert(self->oldest == NULL);
+    assert(self->cuts == NULL && self->helped == 0);
+    hash_table_clear(&self->table);
+}
+
+const struct component_factory groupbytrace_processor_factory = {
+    .type = "groupbytrace",
+    .kind = PROCESSOR,
+    .stability = "beta",
+    .signals = SIGNAL_TRACES,
+    .instance_size = sizeof(struct groupbytrace),
+    .config_size = sizeof(struct groupbytrace_config),
+    .fields = groupbytrace_fields,
+    .counters_size = sizeof(struct groupbytrace_counters),
+    .counters = groupbytrace_counters,
+    .check = groupbytrace_check,
+    .create = groupbytrace_create,
+    .start = groupbytrace_start,
+    .consume = groupbytrace_consume,
+    .stop = groupbytrace_stop,
+    .destroy = groupbytrace_destroy,
+};

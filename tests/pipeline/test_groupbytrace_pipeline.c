@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The groupbytrace processor, from YAML to JSON: what comes out together, when, and what is lost.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/base/limits.h"
+#include "src/core/batch.h"
+#include "tests/support/record_case.h"
+
+#define A                "0000000000000000000000000000000a"
+#define B                "0000000000000000000000000000000b"
+#define C                "0000000000000000000000000000000c"
+#define D                "0000000000000000000000000000000d"
+#define TRACE(resources) "{\"resourceSpans\":[" resources "]}"
+#define RESOURCE(r, scopes)                                                                        \
+    "{\"resource\":{\"attributes\":[{\"key\":\"r\",\"value\":{\"stringValue\":\"" r                \
+    "\"}}]},\"scopeSpans\":[" scopes "],\"schemaUrl\":\"u\"}"
+#define SCOPE(s, spans) "{\"scope\":{\"name\":\"" s "\"},\"spans\":[" spans "],\"schemaUrl\":\"v\"}"
+#define SPAN(id, name)  "{\"traceId\":\"" id "\",\"name\":\"" name "\",\"status\":{}}"
+#define ONE(id, name)   TRACE(RESOURCE("1", SCOPE("s", SPAN(id, name))))
+
+#define R1(s, spans) RESOURCE("1", SCOPE(s, spans))
+#define R2(s, spans) RESOURCE("2", SCOPE(s, spans))
+
+static void expect(struct harness *h, const char *expected)
+{
+    char *found = record_output(h, TRACES);
+    if (strcmp(found, expected) != 0) {
+        print_error("expected\n%s\nfound\n", expected);
+        print_error("%s\n", found);
+        fail();
+    }
+    free(found);
+}
+
+static void spans_come_out_trace_by_trace(void **state)
+{
+    (void)state;
+    struct harness *h = record_harness("groupbytrace", "{wait_duration: 2s}", TRACES);
+    const struct test_request *request = record_send(
+        h, TRACES,
+        TRACE(RESOURCE("1", SCOPE("s", SPAN(A, "1") "," SPAN(B, "2") "," SPAN(A, "3")) "," SCOPE(
+                                "t", SPAN(A, "4"))) "," RESOURCE("2", SCOPE("s", SPAN(A, "5")))));
+    assert_true(request->is_resolved);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    harness_advance(h, 1 * S);
+    expect(h, "");
+    record_send(h, TRACES, ONE(B, "6"));
+    record_send(h, TRACES, ONE(C, "7"));
+    harness_advance(h, 1 * S);
+    /* Later spans postpone nothing. */
+    expect(h, TRACE(R1("s", SPAN(A, "1") "," SPAN(A, "3")) "," R1("t", SPAN(A, "4")) "," R2(
+                  "s", SPAN(A, "5"))) "\n" TRACE(R1("s", SPAN(B, "2")) "," R1("s", SPAN(B, "6"))));
+    /* What comes after that is another one. */
+    record_send(h, TRACES, ONE(A, "8"));
+    harness_advance(h, 1 * S);
+    expect(h, ONE(C, "7"));
+    harness_advance(h, 1 * S);
+    expect(h, ONE(A, "8"));
+    char *metrics = harness_metrics(h);
+    assert_non_null(strstr(metrics, "otelcol_processor_groupbytrace_traces_released"));
+    assert_non_null(strstr(metrics, "otelcol_processor_groupbytrace_conf_num_traces"));
+    free(metrics);
+    harness_destroy(h);
+}
+
+/* The oldest of num_traces is dropped, and counted. */
+static void too_many_traces_evict_the_oldest(void **state)
+{
+    (void)state;
+    struct harness *h = record_harness("groupbytrace", "{num_traces: 2}", TRACES);
+    record_send(h, TRACES, ONE(A, "1"));
+    record_send(h, TRACES, ONE(B, "2"));
+    record_send(h, TRACES, ONE(A, "3"));
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    record_send(h, TRACES, ONE(C, "4"));
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_BUSY], 2);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 2);
+    harness_advance(h, 1 * S);
+    expect(h, ONE(B, "2") "\n" ONE(C, "4"));
+    harness_destroy(h);
+}
+
+/* Go's places are a ring: a free place of a younger trace is of no use. */
+static void places_are_used_in_turn(void **state)
+{
+    (void)state;
+    struct harness *h =
+        record_harness("groupbytrace", "{num_traces: 2, wait_duration: 1s}", TRACES);
+    record_send(h, TRACES, ONE(A, "1"));
+    harness_advance(h, 500 * MS);
+    record_send(h, TRACES, ONE(B, "2"));
+    harness_advance(h, 500 * MS);
+    expect(h, ONE(A, "1"));
+    record_send(h, TRACES, ONE(C, "3"));
+    assert_int_equal(harness_totals(h, TRACES).dropped, 0);
+    record_send(h, TRACES, ONE(D, "4"));
+    assert_int_equal(harness_totals(h, TRACES).dropped, 1);
+    harness_advance(h, 2 * S);
+    expect(h, ONE(C, "3") "\n" ONE(D, "4"));
+    harness_destroy(h);
+}
+
+/* Unlike Go, nothing is lost at the stop. */
+static void held_traces_go_out_at_the_stop(void **state)
+{
+    (void)state;
+    struct harness *h = record_harness("groupbytrace", "{wait_duration: 1h}", TRACES);
+    record_send(h, TRACES, ONE(A, "1"));
+    record_send(h, TRACES, ONE(B, "2"));
+    harness_stop(h);
+    harness_turn(h);
+    expect(h, ONE(A, "1") "\n" ONE(B, "2"));
+    harness_destroy(h);
+}
+
+/* Spans without an id are one trace. */
+static void traces_without_an_id_are_one(void **state)
+{
+    (void)state;
+    struct harness *h = record_harness("groupbytrace", "{wait_duration: 0s}", TRACES);
+    record_send(
+        h, TRACES,
+        TRACE(RESOURCE("1", SCOPE("s", "{\"name\":\"1\"}," SPAN(A, "2") ",{\"name\":\"3\"}"))));
+    expect(h, TRACE(RESOURCE("1", SCOPE("s", "{\"name\":\"1\",\"status\":{}},{\"name\":\"3\","
+                                             "\"status\":{}}"))) "\n" ONE(A, "2"));
+    harness_destroy(h);
+}
+
+/* The lane's helper cuts it, and the lane takes it over several turns. */
+static void a_large_request_is_grouped_as_a_small_one(void **state)
+{
+    enum { TRACES_COUNT = 3000, SPANS_COUNT = 30000 };
+    char *json = NULL;
+    size_t size = 0;
+    (void)state;
+    FILE *out = open_memstream(&json, &size);
+    fprintf(out, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[");
+    for (unsigned i = 0; i < SPANS_COUNT; i++)
+        fprintf(out, "%s{\"traceId\":\"%032x\",\"name\":\"a name of some length %u\"}",
+                i > 0 ? "," : "", i % TRACES_COUNT + 1, i);
+    fprintf(out, "]}]}]}");
+    fclose(out);
+    struct harness *h = record_harness("groupbytrace", "{wait_duration: 1h}", TRACES);
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    struct batch *batch = record_batch(TRACES, json, false);
+    assert_true(batch->bytes >= HELPED_BYTES_MIN);
+    batch_unref(batch);
+    record_send(h, TRACES, json);
+    harness_turn(h);
+    exporter->result = RESULT_OK;
+    harness_stop(h);
+    harness_advance(h, 1 * S);
+    assert_int_equal(exporter->delivered_items, SPANS_COUNT);
+    free(json);
+    harness_destroy(h);
+}
+
+static void mistakes_are_refused(void **state)
+{
+    static const struct {
+        const char *section;
+        const char *expected;
+    } rows[] = {
+        {"{store_on_disk: true}", "option 'disk storage' not supported in this release"},
+        {"{discard_orphans: true}", "option 'discard orphans' not supported in this release"},
+        {"{num_workers: 0}", "num_workers: found 0, expected 1 or more"},
+        {"{num_traces: 3, num_workers: 4}", "num_traces: found 3, expected num_workers or more"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        record_refused("groupbytrace", rows[i].section, TRACES, rows[i].expected);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spans_come_out_trace_by_trace),
+        cmocka_unit_test(too_many_traces_evict_the_oldest),
+        cmocka_unit_test(places_are_used_in_turn),
+        cmocka_unit_test(held_traces_go_out_at_the_stop),
+        cmocka_unit_test(traces_without_an_id_are_one),
+        cmocka_unit_test(a_large_request_is_grouped_as_a_small_one),
+        cmocka_unit_test(mistakes_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
