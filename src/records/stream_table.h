@@ -44,6 +44,6 @@ void stream_table_release(struct stream_table *table, struct identity_digest key
 void stream_table_set_words(struct stream_table *table, struct stream *stream, size_t count);
 
 enum { STREAM_SHARDS = 64 };
-/* Removes the stale streams of a shard. */
-void stream_table_sweep(struct stream_table *table, unsigned shard,
+/* Removes the stale streams of the shard of that index. */
+void stream_table_sweep(struct stream_table *table, unsigned index,
                         bool (*is_stale)(const struct stream *stream, void *arg), void *arg);

@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all edits of records have in common: how a request lies in memory does not matter, what does
+ * not change is shared, and memory stays within the budget. */
+#include "src/records/record_edit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/core/batch.h"
+#include "src/otlp/attributes/attribute_actions.h"
+#include "src/otlp/check.h"
+#include "src/records/attribute_edit.h"
+#include "src/records/cumulative_to_delta.h"
+#include "src/records/delta_to_cumulative.h"
+#include "src/records/group_by_attributes.h"
+#include "src/records/record_sampler.h"
+#include "src/records/redact_text.h"
+#include "src/records/redaction.h"
+#include "tests/support/memory_watch.h"
+#include "tests/support/random_otlp.h"
+
+enum { ROUNDS = 150, SLACK_BYTES = 96 * 1024 };
+
+/* One edit with editors of its own. NULL: refused. */
+typedef struct batch *(*edit_fn)(struct record_edit *edit, struct batch *batch,
+                                 struct budget *budget);
+
+static struct batch *edit_attributes(struct record_edit *edit, struct batch *batch,
+                                     struct budget *budget)
+{
+    const struct attribute_action_config configs[] = {
+        {.action = "insert",
+         .key = "new",
+         .from_attribute = "",
+         .from_context = "client.address",
+         .pattern = "",
+         .converted_type = ""},
+        {.action = "hash",
+         .key = "a",
+         .from_attribute = "",
+         .from_context = "",
+         .pattern = "^k",
+         .converted_type = ""},
+    };
+    struct error error;
+    struct attribute_editor editor;
+    struct attribute_actions *actions = attribute_actions_create(configs, 2, &error);
+    assert_non_null(actions);
+    attribute_editor_init(&editor, actions, NULL, NULL, budget);
+    struct batch *edited = attribute_editor_run(&editor, edit, batch);
+    attribute_editor_fini(&editor);
+    attribute_actions_destroy(actions);
+    return edited;
+}
+
+static struct batch *sample(struct record_edit *edit, struct batch *batch, struct budget *budget)
+{
+    const struct record_sampler_settings settings = {
+        .percentage = 60, .precision = 4, .uses_trace_id = true};
+    struct record_sampler sampler;
+    if (batch->signal == METRICS)
+        return batch_ref(batch);
+    record_sampler_init(&sampler, &settings, budget);
+    struct batch *edited = record_sampler_run(&sampler, edit, batch);
+    record_sampler_fini(&sampler);
+    return edited;
+}
+
+static struct batch *redact(struct record_edit *edit, struct batch *batch, struct budget *budget)
+{
+    static const char *const values[] = {"[a-m]+", "[0-9]"};
+    const struct redaction_settings settings = {
+        .allows_all_keys = true,
+        .redacts_all_types = true,
+        .blocked_values = {.count = 2, .texts = values},
+        .has_counts = true,
+        .has_keys = true,
+    };
+    struct error error;
+    struct redaction redaction;
+    struct redaction_rules *rules = redaction_rules_create(&settings, &error);
+    assert_non_null(rules);
+    redaction_init(&redaction, rules, budget);
+    struct batch *edited = redaction_run(&redaction, edit, batch);
+    redaction_fini(&redaction);
+    redaction_rules_destroy(rules);
+    return edited;
+}
+
+static struct batch *group(struct record_edit *edit, struct batch *batch, struct budget *budget)
+{
+    const struct slice keys[] = {slice_of_text("a"), slice_of_text("k")};
+    struct attribute_grouper grouper;
+    attribute_grouper_init(&grouper, keys, 2, budget);
+    struct batch *edited = attribute_grouper_run(&grouper, edit, batch);
+    attribute_grouper_fini(&grouper);
+    return edited;
+}
+
+static struct batch *make_deltas(struct record_edit *edit, struct batch *batch,
+                                 struct budget *budget)
+{
+    static const struct delta_match all;
+    const struct delta_settings settings = {
+        .initial = DELTA_INITIAL_KEEP, .include = &all, .exclude = &all};
+    struct delta_editor editor;
+    if (batch->signal != METRICS)
+        return batch_ref(batch);
+    struct stream_table *table = delta_table_create(budget);
+    delta_editor_init(&editor, &settings, table);
+    struct batch *edited = delta_editor_run(&editor, edit, batch);
+    delta_editor_fini(&editor);
+    stream_table_destroy(table);
+    return edited;
+}
+
+static struct batch *add_up(struct record_edit *edit, struct batch *batch, struct budget *budget)
+{
+    struct sum_editor editor;
+    if (batch->signal != METRICS)
+        return batch_ref(batch);
+    struct stream_table *table = sum_table_create(UINT64_MAX, budget);
+    sum_editor_init(&editor, table);
+    struct batch *edited = sum_editor_run(&editor, edit, batch);
+    sum_editor_fini(&editor);
+    stream_table_destroy(table);
+    return edited;
+}
+
+static const edit_fn edits[] = {edit_attributes, sample, redact, group, make_deltas, add_up};
+enum { EDITS = sizeof(edits) / sizeof(edits[0]) };
+
+static struct batch *run(edit_fn fn, struct batch *batch, struct budget *budget)
+{
+    struct record_edit edit;
+    record_edit_init(&edit, budget);
+    struct batch *edited = fn(&edit, batch, budget);
+    assert_int_equal(edited == NULL, edit.has_failed);
+    record_edit_fini(&edit);
+    return edited;
+}
+
+static void check_is_sound(const struct batch *batch, struct slice bytes)
+{
+    struct otlp_figures figures;
+    const char *reason;
+    if (!otlp_check(batch->signal, bytes, &figures, &reason))
+        fail_msg("%s", reason);
+    assert_int_equal(figures.items, batch->items);
+}
+
+static struct batch *random_batch(uint64_t seed, bool is_whole)
+{
+    struct random_source random = {.state = seed};
+    enum signal_kind signal = (enum signal_kind)(seed % 3);
+    struct slice request = random_request(&random, signal);
+    struct batch *batch = is_whole ? two_parts(signal, request, request.size)
+                                   : random_parts(&random, signal, request);
+    struct otlp_figures figures;
+    const char *reason;
+    assert_true(otlp_check(signal, request, &figures, &reason));
+    batch->items = figures.items;
+    mem_free((void *)(uintptr_t)request.data);
+    return batch;
+}
+
+static void parts_do_not_matter(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < EDITS; i++)
+        for (uint64_t seed = 0; seed < ROUNDS; seed++) {
+            struct slice bytes[2];
+            for (unsigned k = 0; k < 2; k++) {
+                struct batch *batch = random_batch(seed, k == 0);
+                struct batch *edited = run(edits[i], batch, NULL);
+                bytes[k] = joined_parts(edited);
+                check_is_sound(edited, bytes[k]);
+                batch_unref(edited);
+                batch_unref(batch);
+            }
+            if (!slice_equal(bytes[0], bytes[1]))
+                fail_msg("edit %zu, seed %u", i, (unsigned)seed);
+            mem_free((void *)(uintptr_t)bytes[0].data);
+            mem_free((void *)(uintptr_t)bytes[1].data);
+        }
+}
+
+/* Whatever the limit is, the result is refused or the same, and all memory comes back. */
+static void any_budget_gives_all_or_nothing(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < EDITS; i++)
+        for (uint64_t seed = 0; seed < ROUNDS / 3; seed++) {
+            struct batch *batch = random_batch(seed, seed % 2 == 0);
+            struct batch *free_one = run(edits[i], batch, NULL);
+            struct slice expected = joined_parts(free_one);
+            bool is_given = false;
+            for (uint64_t limit = 64; limit < (1 << 26); limit += limit / 4) {
+                struct budget budget;
+                budget_init(&budget, limit);
+                struct batch *edited = run(edits[i], batch, &budget);
+                assert_true(!is_given || edited != NULL || edits[i] == group);
+                is_given = edited != NULL;
+                /* Streams that have no room are dropped. */
+                if (is_given && edits[i] != make_deltas && edits[i] != add_up) {
+                    struct slice found = joined_parts(edited);
+                    assert_true(slice_equal(found, expected));
+                    mem_free((void *)(uintptr_t)found.data);
+                }
+                batch_unref(edited);
+                assert_int_equal(budget_used(&budget), 0);
+                budget_fini(&budget);
+            }
+            assert_true(is_given);
+            mem_free((void *)(uintptr_t)expected.data);
+            batch_unref(free_one);
+            batch_unref(batch);
+        }
+}
+
+/* What two bytes are for a record, or for an attribute of one. */
+static struct batch *many(enum signal_kind signal, size_t count, bool are_records)
+{
+    size_t size = 2 * count;
+    struct buffer *buffer = buffer_create(NULL, size + 64);
+    struct buffer *inner = buffer_create(NULL, size + 32);
+    uint8_t *content = inner->data;
+    uint8_t tag = are_records ? 0x12 : signal == TRACES ? 0x4a : 0x32;
+    for (size_t i = 0; i < count; i++) {
+        content[2 * i] = tag;
+        content[2 * i + 1] = 0;
+    }
+    inner->size = size;
+    /* Outwards: a record, unless they are records, a scope, a resource. */
+    static const uint32_t numbers[] = {2, 2, 1};
+    for (size_t i = are_records ? 1 : 0; i < 3; i++) {
+        struct wire_writer out = wire_writer_of(buffer->data, size + 64);
+        wire_write_bytes(&out, numbers[i], slice_of(inner->data, inner->size));
+        struct slice written = wire_written(&out);
+        memcpy(inner->data, written.data, written.size);
+        inner->size = written.size;
+    }
+    struct batch *batch = two_parts(signal, slice_of(inner->data, inner->size), inner->size);
+    batch->items = are_records ? count : 1;
+    buffer_unref(inner);
+    buffer_unref(buffer);
+    return batch;
+}
+
+/* Most that is held is what was charged. */
+static void an_edit_stays_within_the_budget(void **state)
+{
+    enum { COUNT = 100000 };
+    static const uint64_t limits[] = {1 << 20, 16 << 20, 512 << 20};
+    static const edit_fn charged_edits[] = {edit_attributes, sample, redact, group};
+    (void)state;
+    for (size_t i = 0; i < sizeof(charged_edits) / sizeof(charged_edits[0]); i++)
+        for (unsigned k = 0; k < 12; k++) {
+            struct batch *batch = many(k % 2 == 0 ? TRACES : LOGS, COUNT, k % 4 >= 2);
+            uint64_t limit = limits[k / 4];
+            struct budget budget;
+            budget_init(&budget, limit);
+            memory_watch_begin();
+            struct batch *edited = run(charged_edits[i], batch, &budget);
+            uint64_t charged = atomic_load(&budget.high_water);
+            if (memory_watch_peak() > charged + charged / 8 + SLACK_BYTES)
+                fail_msg("edit %zu, shape %u: %llu held, %llu charged", i, k,
+                         (unsigned long long)memory_watch_peak(), (unsigned long long)charged);
+            if (charged > limit + limit / 8 + 2 * SLACK_BYTES)
+                fail_msg("edit %zu, shape %u: %llu charged of %llu", i, k,
+                         (unsigned long long)charged, (unsigned long long)limit);
+            batch_unref(edited);
+            assert_int_equal(budget_used(&budget), 0);
+            budget_fini(&budget);
+            batch_unref(batch);
+        }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parts_do_not_matter),
+        cmocka_unit_test(any_budget_gives_all_or_nothing),
+        cmocka_unit_test(an_edit_stays_within_the_budget),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
