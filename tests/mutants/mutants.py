@@ -188,7 +188,7 @@ MUTANTS = [
            "    if (count > 1)\n        qsort", "    if (count > SIZE_MAX - 1)\n        qsort",
            ("test_groupbyattrs_pipeline",)),
     Mutant("groupbyattrs: the resource keeps its own value for the next record", "src/records/group_by_attributes.c",
-           "            *own = before[i];", "            own->has_new_value = before[i].has_new_value;",
+           "            *own = before[i];", "            own->is_doomed = before[i].is_doomed;",
            ("test_groupbyattrs_pipeline",)),
     # cumulativetodelta
     Mutant("cumulativetodelta: a reset is no delta", "src/records/cumulative_to_delta.c",

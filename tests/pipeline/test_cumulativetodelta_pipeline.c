@@ -200,7 +200,7 @@ static void streams_are_of_all_lanes_and_one_pipeline(void **state)
 /* Go compares the time of the last point with the clock. */
 static void stale_streams_are_forgotten(void **state)
 {
-#define NOW "1700000000000000000"
+#define NOW "1700000000000000001"
     (void)state;
     struct harness *h =
         record_harness("cumulativetodelta", "{max_staleness: 10m, initial_value: keep}", METRICS);

@@ -64,6 +64,11 @@ static void removed_attributes_are_replaced_from_the_end(void **state)
     record_compare("redaction", "{allowed_keys: [b, c]}", LOGS,
                    IN_LOG(TEXT("a", "") "," TEXT("b", "") "," TEXT("c", "") "," TEXT("x", "")),
                    IN_LOG(TEXT("c", "") "," TEXT("b", "")));
+    /* Two of the removed ones are moved before they go, and the later one goes last. */
+    record_compare("redaction", "{allowed_keys: [k, l, m]}", LOGS,
+                   IN_LOG(TEXT("a", "") "," TEXT("b", "") "," TEXT("k", "") "," TEXT(
+                       "l", "") "," TEXT("m", "") "," TEXT("c", "") "," TEXT("d", "")),
+                   IN_LOG(TEXT("l", "") "," TEXT("m", "") "," TEXT("k", "")));
 }
 
 static void values_are_masked(void **state)
