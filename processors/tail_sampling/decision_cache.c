@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A shard is a log, a ring of keys in order of use, and an index from keys to places in the log.
  * Keys are mixed: two hashes of 47 bits in the log tell the two buckets of the index that an entry
- * may be in, and its slot there holds 8 bits more beside the place. In small caches a use moves the
+ * may be in, and its slot there holds 6 bits more beside the place. In small caches a use moves the
  * key to the end of the log and leaves a hole; in large ones it sets a bit, for which the key gets
  * to the end when its turn to be forgotten comes. One owner. */
 #include "processors/tail_sampling/decision_cache.h"
@@ -13,11 +13,14 @@
 #include "src/base/mem.h"
 
 enum {
-    SLOT_PLACE_BITS = 24, /* the rest of a slot is the print */
-    BUCKET_SLOTS = 16,    /* a cache line */
+    SLOT_BYTES = 3,
+    SLOT_PLACE_BITS = 18, /* the rest of a slot is the print */
+    PRINT_BITS = 8 * SLOT_BYTES - SLOT_PLACE_BITS,
+    BUCKET_SLOTS = 21,
+    BUCKET_BYTES = 64, /* a cache line */
     LOG_BYTES = 6,
     LOG_KEY_BITS = 47,
-    SHARD_SIZE_MAX = 1 << 23,
+    SHARD_SIZE_MAX = (1 << SLOT_PLACE_BITS) - 2,
     MOVES_MAX = 64,     /* entries of full buckets that one insertion moves */
     CHANCES_MAX = 4096, /* entries that were used and go on, for one that is forgotten */
     INDEX_PERCENT = 95  /* of its slots are in use when the cache is full */
@@ -32,10 +35,10 @@ struct shard {
     uint64_t log_slots;
     uint64_t buckets;
     uint8_t *log;
-    uint32_t (*index)[BUCKET_SLOTS]; /* print and place + 1; 0: free */
-    uint16_t *values;                /* beside log, or NULL */
-    uint64_t head;                   /* of log, where the next one goes */
-    uint64_t used;                   /* of log, holes included */
+    uint8_t (*index)[BUCKET_BYTES]; /* slots: print and place + 1; 0: free */
+    uint16_t *values;               /* beside log, or NULL */
+    uint64_t head;                  /* of log, where the next one goes */
+    uint64_t used;                  /* of log, holes included */
     uint64_t live;
     uint32_t turn; /* which slot of a full bucket is moved next */
     bool is_exact;
@@ -66,7 +69,7 @@ static uint64_t mix(uint64_t x)
 static struct mixed mixed_of(uint64_t mixed)
 {
     return (struct mixed){.key = mixed & LOG_KEY_MASK,
-                          .print = (uint32_t)(mixed >> LOG_KEY_BITS & 0xff)};
+                          .print = (uint32_t)(mixed >> LOG_KEY_BITS & ((1u << PRINT_BITS) - 1))};
 }
 
 static uint64_t scale(uint64_t hash, uint64_t count)
@@ -93,62 +96,84 @@ static void log_write(struct shard *shard, uint64_t place, uint64_t entry)
 
 static uint32_t slot_of(uint64_t place, uint32_t print)
 {
+    assert(place + 1 <= PLACE_MASK);
     return print << SLOT_PLACE_BITS | (uint32_t)(place + 1);
 }
 
+static uint32_t slot_read(const uint8_t *slot)
+{
+    return (uint32_t)slot[0] | (uint32_t)slot[1] << 8 | (uint32_t)slot[2] << 16;
+}
+
+static void slot_write(uint8_t *slot, uint32_t value)
+{
+    slot[0] = (uint8_t)value;
+    slot[1] = (uint8_t)(value >> 8);
+    slot[2] = (uint8_t)(value >> 16);
+}
+
+static uint64_t place_of(const uint8_t *slot)
+{
+    return (slot_read(slot) & PLACE_MASK) - 1;
+}
+
+/* Writes that the entry is at another place now. */
+static void slot_move(uint8_t *slot, uint64_t place)
+{
+    slot_write(slot, slot_of(place, slot_read(slot) >> SLOT_PLACE_BITS));
+}
+
 /* The slot of a key, or NULL. */
-static uint32_t *find(const struct shard *shard, struct mixed mixed)
+static uint8_t *find(const struct shard *shard, struct mixed mixed)
 {
     for (unsigned which = 0; which < 2; which++) {
-        uint32_t *bucket = shard->index[bucket_of(shard, mixed.key, which)];
+        uint8_t *bucket = shard->index[bucket_of(shard, mixed.key, which)];
+        for (unsigned i = 0; i < BUCKET_SLOTS; i++) {
+            uint8_t *slot = bucket + (size_t)i * SLOT_BYTES;
+            uint32_t value = slot_read(slot);
+            if (value >> SLOT_PLACE_BITS == mixed.print && (value & PLACE_MASK) != 0 &&
+                (log_read(shard, place_of(slot)) & LOG_KEY_MASK) == mixed.key)
+                return slot;
+        }
+    }
+    return NULL;
+}
+
+/* The slot with that place + 1 in one of the buckets of a key; 0: a free one. Or NULL. */
+static uint8_t *find_slot(const struct shard *shard, uint64_t key, uint64_t place_and_one)
+{
+    for (unsigned which = 0; which < 2; which++) {
+        uint8_t *bucket = shard->index[bucket_of(shard, key, which)];
         for (unsigned i = 0; i < BUCKET_SLOTS; i++)
-            if (bucket[i] >> SLOT_PLACE_BITS == mixed.print && (bucket[i] & PLACE_MASK) != 0 &&
-                (log_read(shard, (bucket[i] & PLACE_MASK) - 1) & LOG_KEY_MASK) == mixed.key)
-                return &bucket[i];
+            if ((slot_read(bucket + (size_t)i * SLOT_BYTES) & PLACE_MASK) == place_and_one)
+                return bucket + (size_t)i * SLOT_BYTES;
     }
     return NULL;
 }
 
 /* The slot of the entry at that place of the log. */
-static uint32_t *find_place(const struct shard *shard, uint64_t place)
+static uint8_t *find_place(const struct shard *shard, uint64_t place)
 {
-    uint64_t key = log_read(shard, place) & LOG_KEY_MASK;
-    for (unsigned which = 0; which < 2; which++) {
-        uint32_t *bucket = shard->index[bucket_of(shard, key, which)];
-        for (unsigned i = 0; i < BUCKET_SLOTS; i++)
-            if ((bucket[i] & PLACE_MASK) == place + 1)
-                return &bucket[i];
-    }
-    return NULL;
-}
-
-static uint32_t *free_slot(const struct shard *shard, uint64_t key)
-{
-    for (unsigned which = 0; which < 2; which++) {
-        uint32_t *bucket = shard->index[bucket_of(shard, key, which)];
-        for (unsigned i = 0; i < BUCKET_SLOTS; i++)
-            if (bucket[i] == 0)
-                return &bucket[i];
-    }
-    return NULL;
+    return find_slot(shard, log_read(shard, place) & LOG_KEY_MASK, place + 1);
 }
 
 /* Writes the slot of a new entry. When its buckets are full, entries move to their other buckets;
  * the one that finds no room is forgotten. */
-static void insert(struct shard *shard, uint32_t slot)
+static void insert(struct shard *shard, uint32_t value)
 {
     for (unsigned moves = 0; moves < MOVES_MAX; moves++) {
-        uint64_t key = log_read(shard, (slot & PLACE_MASK) - 1) & LOG_KEY_MASK;
-        uint32_t *room = free_slot(shard, key);
+        uint64_t key = log_read(shard, (value & PLACE_MASK) - 1) & LOG_KEY_MASK;
+        uint8_t *room = find_slot(shard, key, 0);
         if (room != NULL) {
-            *room = slot;
+            slot_write(room, value);
             return;
         }
         uint32_t turn = shard->turn++;
-        uint32_t *victim = &shard->index[bucket_of(shard, key, turn & 1)][turn / 2 % BUCKET_SLOTS];
-        uint32_t moved = *victim;
-        *victim = slot;
-        slot = moved;
+        uint8_t *bucket = shard->index[bucket_of(shard, key, turn & 1)];
+        uint8_t *victim = bucket + (size_t)(turn / 2 % BUCKET_SLOTS) * SLOT_BYTES;
+        uint32_t moved = slot_read(victim);
+        slot_write(victim, value);
+        value = moved;
     }
     /* Its place in the log stays and is passed over. */
     shard->live--;
@@ -186,11 +211,10 @@ static void compact(struct shard *shard)
     shard->used = 0;
     for (; left > 0; left--, from = from + 1 < shard->log_slots ? from + 1 : 0) {
         uint64_t entry = log_read(shard, from);
-        uint32_t *slot = (entry & LOG_FLAG) == 0 ? find_place(shard, from) : NULL;
+        uint8_t *slot = (entry & LOG_FLAG) == 0 ? find_place(shard, from) : NULL;
         if (slot == NULL)
             continue;
-        uint32_t print = *slot >> SLOT_PLACE_BITS;
-        *slot = slot_of(append(shard, entry, value_at(shard, from)), print);
+        slot_move(slot, append(shard, entry, value_at(shard, from)));
     }
 }
 
@@ -208,25 +232,24 @@ static void forget(struct shard *shard)
         uint64_t place = tail_of(shard);
         uint64_t entry = log_read(shard, place);
         bool is_flagged = (entry & LOG_FLAG) != 0;
-        uint32_t *slot = is_flagged && shard->is_exact ? NULL : find_place(shard, place);
+        uint8_t *slot = is_flagged && shard->is_exact ? NULL : find_place(shard, place);
         shard->used--;
         if (slot == NULL)
             continue;
         if (is_flagged && chances < CHANCES_MAX) {
             chances++;
-            uint32_t print = *slot >> SLOT_PLACE_BITS;
-            *slot = slot_of(append(shard, entry & LOG_KEY_MASK, value_at(shard, place)), print);
+            slot_move(slot, append(shard, entry & LOG_KEY_MASK, value_at(shard, place)));
             continue;
         }
-        *slot = 0;
+        slot_write(slot, 0);
         shard->live--;
         return;
     }
 }
 
-static void use(struct shard *shard, uint32_t *slot)
+static void use(struct shard *shard, uint8_t *slot)
 {
-    uint64_t place = (*slot & PLACE_MASK) - 1;
+    uint64_t place = place_of(slot);
     uint64_t entry = log_read(shard, place);
     if (!shard->is_exact) {
         if ((entry & LOG_FLAG) == 0)
@@ -236,11 +259,10 @@ static void use(struct shard *shard, uint32_t *slot)
     if ((place + 1) % shard->log_slots == shard->head)
         return;
     make_room(shard);
-    place = (*slot & PLACE_MASK) - 1;
-    uint32_t print = *slot >> SLOT_PLACE_BITS;
+    place = place_of(slot);
     uint16_t value = value_at(shard, place);
     log_write(shard, place, entry | LOG_FLAG);
-    *slot = slot_of(append(shard, entry, value), print);
+    slot_move(slot, append(shard, entry, value));
 }
 
 static uint64_t shard_log_slots(uint64_t size)
@@ -258,7 +280,7 @@ static uint64_t shard_buckets(uint64_t size)
 static uint64_t shard_bytes(uint64_t size, bool with_values)
 {
     uint64_t log = shard_log_slots(size) * (LOG_BYTES + (with_values ? sizeof(uint16_t) : 0));
-    return log + shard_buckets(size) * sizeof(uint32_t[BUCKET_SLOTS]);
+    return log + shard_buckets(size) * BUCKET_BYTES;
 }
 
 static unsigned shards_for(uint64_t size)
@@ -324,10 +346,10 @@ bool decision_cache_get(struct decision_cache *cache, uint64_t key, uint16_t *re
 {
     uint64_t mixed = mix(key);
     struct shard *shard = shard_for(cache, mixed);
-    uint32_t *slot = find(shard, mixed_of(mixed));
+    uint8_t *slot = find(shard, mixed_of(mixed));
     if (slot == NULL)
         return false;
-    *ret_value = value_at(shard, (*slot & PLACE_MASK) - 1);
+    *ret_value = value_at(shard, place_of(slot));
     use(shard, slot);
     return true;
 }
@@ -337,10 +359,10 @@ void decision_cache_put(struct decision_cache *cache, uint64_t key, uint16_t val
     uint64_t mixed = mix(key);
     struct shard *shard = shard_for(cache, mixed);
     struct mixed wanted = mixed_of(mixed);
-    uint32_t *slot = find(shard, wanted);
+    uint8_t *slot = find(shard, wanted);
     if (slot != NULL) {
         if (shard->values != NULL)
-            shard->values[(*slot & PLACE_MASK) - 1] = value;
+            shard->values[place_of(slot)] = value;
         use(shard, slot);
         return;
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Remembers the latest decisions, by the last 8 bytes of the trace's id. The least recently used is
  * forgotten for a new one: exactly so in caches of up to DECISION_CACHE_EXACT_MAX, roughly in
- * larger ones, which take about 10 bytes for each. One owner, one thread at a time. */
+ * larger ones, which take about 9 bytes for each. One owner, one thread at a time. */
 #pragma once
 
 #include <stdbool.h>
