@@ -11,8 +11,10 @@
 
 #include <cmocka.h>
 
+#include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
+#include "src/service/service.h"
 #include "tests/support/harness.h"
 #include "tests/support/pumps.h"
 #include "tests/support/telemetry_bytes.h"
@@ -678,6 +680,62 @@ static void lanes_may_be_threads(void **state)
     }
 }
 
+/* Each allocation of the start that may fail; and caches that are larger than the budget. */
+static void a_start_without_memory_fails(void **state)
+{
+    static const char yaml[] =
+        TAIL("decision_cache: {sampled_cache_size: 1000, non_sampled_cache_size: 1000}, ", ALWAYS);
+    static const char large[] =
+        "processors: {tail_sampling: {decision_cache: {sampled_cache_size: 10000000}}}\n"
+        "exporters: {test: {}}\n"
+        "service: {budget_mib: 16, pipelines: {traces: {receivers: [test], processors: "
+        "[tail_sampling], exporters: [test]}}}\n";
+    struct error error;
+    unsigned failed = 0;
+    (void)state;
+    for (uint64_t n = 1; n <= 5; n++) {
+        struct harness *h = harness_try_build(yaml, 1);
+        mem_refuse_nth(n);
+        bool is_started = service_start(h->service, &error);
+        mem_refuse_nth(0);
+        failed += !is_started;
+        if (!is_started)
+            assert_non_null(strstr(error.text, "\"tail_sampling\" processor"));
+        harness_stop(h);
+        harness_advance(h, S);
+        assert_true(h->has_stopped);
+        assert_int_equal(harness_budget_used(h), 0);
+        harness_discard(h);
+    }
+    assert_int_equal(failed, 5);
+    struct harness *h = harness_try_build(large, 1);
+    assert_false(service_start(h->service, &error));
+    assert_non_null(strstr(error.text, "decision_cache::sampled_cache_size smaller"));
+    harness_stop(h);
+    harness_advance(h, S);
+    harness_discard(h);
+}
+
+static void a_request_that_can_never_fit_is_refused_for_good(void **state)
+{
+    enum { TEXT = 600000 };
+    char *text = mem_zalloc(TEXT + 1);
+    (void)state;
+    memset(text, 'x', TEXT);
+    text[1] = '=';
+    struct harness *h = start("processors: {tail_sampling: {policies: [" BUSY "]}}\n"
+                              "exporters: {test: {sending_queue: {enabled: false}}}\n"
+                              "service: {budget_mib: 1, pipelines: {traces: {receivers: [test], "
+                              "processors: [tail_sampling], exporters: [test]}}}\n");
+    struct trace_span span = {.trace = 1, .span = 1, .attributes = {text}};
+    struct test_request *request = trace_offer(h, 0, NULL, &span, 1);
+    assert_int_equal(request->outcome.verdict, REFUSED);
+    assert_true(request->outcome.is_permanent);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_TOO_LARGE], 1);
+    harness_destroy(h);
+    mem_free(text);
+}
+
 static void wrong_configurations_are_refused(void **state)
 {
     static const struct {
@@ -743,6 +801,8 @@ int main(void)
         cmocka_unit_test(a_stop_waits_for_spans_between_lanes),
         cmocka_unit_test(gates_count_and_record_policies),
         cmocka_unit_test(lanes_may_be_threads),
+        cmocka_unit_test(a_start_without_memory_fails),
+        cmocka_unit_test(a_request_that_can_never_fit_is_refused_for_good),
         cmocka_unit_test(wrong_configurations_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
