@@ -278,6 +278,31 @@ static void senders_wait_where_they_are_to_be_blocked(void **state)
     harness_destroy(h);
 }
 
+/* The client gets its response when the lane that owns the trace has taken it. */
+static void senders_wait_for_the_lane_of_the_trace(void **state)
+{
+    enum { REQUESTS = 12 };
+    struct test_request *requests[REQUESTS];
+    unsigned waiting = 0;
+    (void)state;
+    struct harness *h = harness_create_on(
+        TAIL("decision_wait: 1s, num_traces: 4, block_on_overflow: true, ", BUSY), 2);
+    for (unsigned lane = 0; lane < 2; lane++)
+        harness_exporter_on(h, "test", lane, TRACES)->has_own_items = true;
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        struct trace_span span = {.trace = 1 + i, .span = 1};
+        requests[i] = trace_offer(h, 0, NULL, &span, 1);
+        waiting += !requests[i]->is_resolved;
+    }
+    assert_true(waiting >= REQUESTS - 6);
+    for (int i = 0; i < 40; i++)
+        harness_advance(h, S);
+    for (size_t i = 0; i < REQUESTS; i++)
+        assert_int_equal(requests[i]->outcome.verdict, ACCEPTED);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 0);
+    harness_destroy(h);
+}
+
 static void late_spans_follow_the_decision(void **state)
 {
     (void)state;
@@ -785,6 +810,7 @@ int main(void)
         cmocka_unit_test(the_root_shortens_the_wait),
         cmocka_unit_test(beyond_num_traces_the_oldest_is_decided),
         cmocka_unit_test(senders_wait_where_they_are_to_be_blocked),
+        cmocka_unit_test(senders_wait_for_the_lane_of_the_trace),
         cmocka_unit_test(late_spans_follow_the_decision),
         cmocka_unit_test(caches_remember_decisions),
         cmocka_unit_test(large_traces_are_dropped),

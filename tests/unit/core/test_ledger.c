@@ -122,6 +122,30 @@ static void a_histogram_counts_each_value_in_its_cell(void **state)
     assert_int_equal(counter_read(&histogram.sum), 5222);
 }
 
+/* Items that go from one lane to another are in flight all the way. */
+static void what_is_handed_over_is_in_flight_all_the_way(void **state)
+{
+    struct ledger lanes[2] = {0};
+    struct batch *batch = batch_create(TRACES, 1);
+    (void)state;
+    batch->items = 10;
+    ledger_receive(&lanes[0], batch, 1);
+    ledger_hand_over(&lanes[0], TRACES, 4);
+    assert_int_equal(counter_read(&lanes[0].signals[TRACES].in_flight), 6);
+    assert_int_equal(ledger_in_flight(&lanes[0].signals[TRACES]), 10);
+    ledger_take_over(&lanes[1], TRACES, 4);
+    ledger_deliver(&lanes[1], TRACES, 3);
+    assert_int_equal(ledger_in_flight(&lanes[0].signals[TRACES]) +
+                         ledger_in_flight(&lanes[1].signals[TRACES]),
+                     7);
+    ledger_deliver(&lanes[1], TRACES, 1);
+    ledger_deliver(&lanes[0], TRACES, 6);
+    assert_int_equal(ledger_in_flight(&lanes[0].signals[TRACES]) +
+                         ledger_in_flight(&lanes[1].signals[TRACES]),
+                     0);
+    batch_unref(batch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +153,7 @@ int main(void)
         cmocka_unit_test(what_the_journal_has_is_deferred_and_not_dropped),
         cmocka_unit_test(abandoning_drops_what_is_in_flight_and_closes_the_ledger),
         cmocka_unit_test(every_reason_has_a_name_of_its_own),
+        cmocka_unit_test(what_is_handed_over_is_in_flight_all_the_way),
         cmocka_unit_test(a_histogram_counts_each_value_in_its_cell),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
