@@ -94,6 +94,25 @@ static void a_trace_is_decided_when_its_wait_is_over(void **state)
     harness_destroy(h);
 }
 
+/* With a name of its own the processor shows in its policies' labels. */
+static void metrics_name_the_processor_of_a_policy(void **state)
+{
+    (void)state;
+    struct harness *h =
+        start("processors: {tail_sampling/late: {decision_wait: 1s, policies: [" BUSY "]}}\n"
+              "exporters: {test: {sending_queue: {enabled: false}}}\n"
+              "service: {pipelines: {traces: {receivers: [test], processors: [tail_sampling/late], "
+              "exporters: [test]}}}\n");
+    send_one(h, (struct trace_span){.trace = 1, .span = 1});
+    harness_advance(h, 2 * S);
+    assert_int_equal(metric(h,
+                            METRIC "count_traces_sampled{decision=\"sampled\",policy=\"late.busy\","
+                                   "processor=\"tail_sampling/late\",sampled=\"true\"}"),
+                     1);
+    assert_int_equal(metric(h, METRIC "sampling_policy_execution_count{policy=\"late.busy\""), 1);
+    harness_destroy(h);
+}
+
 static void fractions_of_seconds_do_not_count(void **state)
 {
     static const char *const waits[] = {"decision_wait: 10ms, ", "decision_wait: 1900ms, ",
@@ -802,6 +821,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trace_is_decided_when_its_wait_is_over),
+        cmocka_unit_test(metrics_name_the_processor_of_a_policy),
         cmocka_unit_test(fractions_of_seconds_do_not_count),
         cmocka_unit_test(a_request_is_taken_apart_by_trace),
         cmocka_unit_test(what_cannot_change_is_not_waited_for),
