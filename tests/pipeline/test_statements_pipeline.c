@@ -167,16 +167,16 @@ static void groups_run_in_order(void **state)
 static void groups_of_several_contexts_run_in_order(void **state)
 {
     (void)state;
-    struct harness *h =
-        harness_create("processors: {transform: {trace_statements: [{context: resource, "
-                       "statements: ['set(attributes[\"n\"], \"first\")']},{context: span, "
-                       "statements: ['set(resource.attributes[\"n\"], name)']},{context: span, "
-                       "statements: ['set(name, resource.attributes[\"n\"])']},{context: resource, "
-                       "statements: ['set(attributes[\"n\"], \"last\")']},{context: span, "
-                       "statements: ['set(kind, 2)']},{context: resource, statements: "
-                       "['set(attributes[\"n\"], \"end\")']},{context: span, statements: "
-                       "['set(kind, 3) where resource.attributes[\"n\"] == \"last\"']}]}}\n" PIPELINE(
-                           "transform"));
+    struct harness *h = harness_create(
+        "processors: {transform: {trace_statements: [{context: resource, "
+        "statements: ['set(attributes[\"n\"], \"first\")']},{context: span, "
+        "statements: ['set(resource.attributes[\"n\"], name)']},{context: span, "
+        "statements: ['set(name, resource.attributes[\"n\"])']},{context: resource, "
+        "statements: ['set(attributes[\"n\"], \"last\")']},{context: span, "
+        "statements: ['set(kind, 2)']},{context: resource, statements: "
+        "['set(attributes[\"n\"], \"end\")']},{context: span, statements: "
+        "['set(kind, 3) where resource.attributes[\"n\"] == \"last\"']}]}}\n" PIPELINE(
+            "transform"));
     struct test_exporter *exporter = holding_exporter(h);
     offer(h, SPANS("a", "b"));
     assert_int_equal(exporter->held_count, 1);
