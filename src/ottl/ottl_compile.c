@@ -272,6 +272,9 @@ static bool compile_path(struct compiler *compiler, const struct ottl_tree *tree
     if (keys != NULL && !row->takes_keys)
         return ottl_problem_set(compiler->problem, keys->at,
                                 "\"%s\" is no map or list; it cannot be indexed", row->name);
+    if (row->takes_keys == OTTL_ONE_KEY && keys != NULL && keys->next != NULL)
+        return ottl_problem_set(compiler->problem, keys->next->at, "\"%s\" takes exactly one key",
+                                row->name);
     *ret = (struct ottl_path){.row = row, .context = (uint8_t)context, .slot = -1};
     ret->text = slice_of(NULL, 0);
     if (!compile_keys(compiler, keys, &ret->keys, &ret->keys_count))

@@ -5,6 +5,7 @@
 
 #include "src/otlp/wire.h"
 #include "src/ottl/ottl_access.h"
+#include "src/ottl/ottl_trace_state.h"
 
 /* Of Span. */
 enum {
@@ -195,12 +196,64 @@ static bool set_status_message(struct ottl_run *run, const struct ottl_path *pat
     return write_status(run, record, &status);
 }
 
+static bool trace_state_key(struct ottl_run *run, const struct ottl_path *path, struct slice *ret)
+{
+    *ret = path->keys[0].text;
+    return path->keys[0].is_text ||
+           ottl_run_fail(run, "trace_state indexing type must be a string");
+}
+
+/* The text, or the value of one key: nil if the text is malformed. */
+static bool get_trace_state(struct ottl_run *run, const struct ottl_path *path,
+                            struct ottl_value *ret)
+{
+    struct slice key;
+    struct slice value;
+    if (path->keys_count == 0)
+        return ottl_get_text(run, path, ret);
+    struct ottl_record *record = ottl_record_of(run, path);
+    if (record == NULL)
+        return false;
+    struct slice text = ottl_field_bytes(record, TRACE_STATE);
+    *ret = ottl_nil();
+    if (!ottl_trace_state_get(text, slice_of(NULL, 0), &value))
+        return true;
+    if (!trace_state_key(run, path, &key))
+        return false;
+    ottl_trace_state_get(text, key, &value);
+    *ret = ottl_string(value);
+    return true;
+}
+
+/* What is malformed stays, and takes nothing. */
+static bool set_trace_state(struct ottl_run *run, const struct ottl_path *path,
+                            const struct ottl_value *value)
+{
+    struct slice key;
+    struct slice written;
+    if (path->keys_count == 0)
+        return ottl_set_text(run, path, value);
+    struct ottl_record *record = ottl_record_of(run, path);
+    if (record == NULL || !ottl_expect(run, value, OTTL_STRING, "string"))
+        return false;
+    struct slice text = ottl_field_bytes(record, TRACE_STATE);
+    if (!ottl_trace_state_get(text, slice_of(NULL, 0), &written))
+        return true;
+    if (!trace_state_key(run, path, &key))
+        return false;
+    uint8_t *room = ottl_memory_room(run->memory, text.size + key.size + value->size + 2);
+    if (room == NULL)
+        return ottl_run_no_memory(run);
+    return !ottl_trace_state_put(text, key, ottl_slice(value), room, &written) ||
+           ottl_put_bytes(run, record, TRACE_STATE, written);
+}
+
 static const struct ottl_path_row span_rows[] = {
     {"trace_id", ottl_get_trace_id, ottl_set_trace_id, TRACE_ID, false},
     {"trace_id.string", ottl_get_trace_id_text, ottl_set_trace_id_text, TRACE_ID, false},
     {"span_id", ottl_get_span_id, ottl_set_span_id, SPAN_ID, false},
     {"span_id.string", ottl_get_span_id_text, ottl_set_span_id_text, SPAN_ID, false},
-    {"trace_state", ottl_get_text, ottl_set_text, TRACE_STATE, false},
+    {"trace_state", get_trace_state, set_trace_state, TRACE_STATE, OTTL_ONE_KEY},
     {"parent_span_id", ottl_get_span_id, ottl_set_span_id, PARENT_SPAN_ID, false},
     {"parent_span_id.string", ottl_get_span_id_text, ottl_set_span_id_text, PARENT_SPAN_ID, false},
     {"name", ottl_get_text, ottl_set_text, NAME, false},

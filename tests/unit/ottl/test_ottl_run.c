@@ -707,6 +707,82 @@ static void test_drop(void **state)
     }
 }
 
+/* Spans that follow one another go together, whatever their sizes. */
+static void test_drop_neighbours(void **state)
+{
+    (void)state;
+    static const char *const conditions[STATEMENTS_MAX] = {"IsMatch(name, \"^drop\")"};
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, conditions, false, OTTL_PROPAGATE);
+    struct batch *batch =
+        batch_of(TRACES,
+                 "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"1\"},{\"name\":"
+                 "\"drop this one\"},{\"name\":\"drop\"},{\"name\":\"2\"},{\"name\":\"drop the "
+                 "third\"},{\"name\":\"3\"},{\"name\":\"drop 4\"},{\"name\":\"drop 50\"}]}]}]}",
+                 0);
+    struct batch *expected =
+        batch_of(TRACES,
+                 "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"1\"},{"
+                 "\"name\":\"2\"},{\"name\":\"3\"}]}]}]}",
+                 0);
+    struct ottl_runner runner;
+    char found[TEXT_MAX], wanted[TEXT_MAX];
+    ottl_runner_init(&runner, plan, NULL);
+    struct ottl_result result = ottl_runner_run(&runner, batch);
+    assert_int_equal(result.verdict, OTTL_PASSED);
+    assert_int_equal(result.dropped, 5);
+    json_of(result.batch, found);
+    json_of(expected, wanted);
+    assert_string_equal(found, wanted);
+    batch_unref(result.batch);
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+    batch_unref(expected);
+    batch_unref(batch);
+}
+
+static void expect_trace_state(const char *statement, const char *before, const char *after,
+                               unsigned failures)
+{
+    const char *const statements[STATEMENTS_MAX] = {statement};
+    char from[TEXT_MAX], to[TEXT_MAX];
+#define FORM                                                                                       \
+    "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"traceState\":\"%s\",\"name\":\"n\"}]}]}]" \
+    "}"
+    snprintf(from, sizeof(from), FORM, before);
+    snprintf(to, sizeof(to), FORM, after);
+#undef FORM
+    expect_run(TRACES, OTTL_SPAN, statements, from, to, failures);
+}
+
+/* A member that is set comes first; what is malformed is left alone. */
+static void test_trace_state(void **state)
+{
+    (void)state;
+    char many[512] = "m0=0";
+    char fewer[512] = "k=v,m0=0";
+    for (unsigned i = 1; i < 32; i++) {
+        size_t used = strlen(many);
+        snprintf(many + used, sizeof(many) - used, ",m%u=%u", i, i);
+        if (i < 31)
+            snprintf(fewer + 4 + used, sizeof(fewer) - 4 - used, ",m%u=%u", i, i);
+    }
+    expect_trace_state("set(trace_state[\"k\"], \"v\")", "", "k=v", 0);
+    expect_trace_state("set(trace_state[\"k\"], \"v\")", "a=b", "k=v,a=b", 0);
+    expect_trace_state("set(trace_state[\"k\"], \"v\")", " a=b ,,k=w,c=d", "k=v,a=b,c=d", 0);
+    expect_trace_state("set(trace_state[\"t@s\"], \"v\")", "a=b", "t@s=v,a=b", 0);
+    expect_trace_state("set(trace_state[\"k\"], \"v\")", many, fewer, 0);
+    expect_trace_state("set(trace_state[\"K\"], \"v\")", "a=b", "a=b", 0);
+    expect_trace_state("set(trace_state[\"k\"], \"v,\")", "a=b", "a=b", 0);
+    expect_trace_state("set(trace_state[\"k\"], \"\")", "a=b", "a=b", 0);
+    expect_trace_state("set(trace_state[\"k\"], \"v\")", "a=b,a=c", "a=b,a=c", 0);
+    expect_trace_state("set(trace_state[\"k\"], \"v\")", "a", "a", 0);
+    expect_trace_state("set(trace_state[\"k\"], 1)", "a=b", "a=b", 1);
+    expect_trace_state("set(trace_state[0], \"v\")", "a=b", "a=b", 1);
+    expect_trace_state("set(trace_state, trace_state[\"c\"])", "a=b,c=d", "d", 0);
+    expect_trace_state("set(trace_state, \"nil\") where trace_state[\"a\"] == nil", "A=b", "nil",
+                       0);
+}
+
 /* What a condition says of one Resource is not said of the next. */
 static void test_two_resources(void **state)
 {
@@ -767,6 +843,8 @@ static void test_mistakes(void **state)
                    "column 5: a span has no path \"status.cod\" (did you mean \"status.code\"?)");
     expect_mistake(OTTL_SPAN, "set(name[\"a\"], 1)",
                    "column 9: \"name\" is no map or list; it cannot be indexed");
+    expect_mistake(OTTL_SPAN, "set(trace_state[\"a\"][\"b\"], 1)",
+                   "column 21: \"trace_state\" takes exactly one key");
     expect_mistake(OTTL_SPAN, "set(attributes[\"a\"].b, 1)",
                    "column 5: only the last part of a path may be indexed");
     expect_mistake(OTTL_SPAN, "set(\"a\", 1)", "column 5: the argument Target must be a path");
@@ -923,6 +1001,7 @@ int main(void)
         cmocka_unit_test(test_drop_points),    cmocka_unit_test(test_two_resources),
         cmocka_unit_test(test_split_resource), cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_memory),         cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_trace_state),    cmocka_unit_test(test_drop_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
