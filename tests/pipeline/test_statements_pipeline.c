@@ -197,7 +197,8 @@ static void later_groups_are_not_seen_early(void **state)
     struct harness *h = harness_create(
         "processors: {transform: {trace_statements: [{context: resource, statements: "
         "['set(attributes[\"n\"], \"first\")']},{context: span, statements: ['set(name, "
-        "resource.attributes[\"n\"])']},{context: resource, statements: "
+        "resource.attributes[\"n\"])']},{context: span, statements: "
+        "['set(resource.attributes[\"n\"], \"late\")']},{context: resource, statements: "
         "['delete_key(attributes, \"n\")']}]}}\n" PIPELINE("transform"));
     struct test_exporter *exporter = holding_exporter(h);
     offer(h, SPANS("a", "b"));

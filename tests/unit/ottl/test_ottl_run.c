@@ -414,6 +414,22 @@ static void test_slots_and_maps(void **state)
     expect_run(TRACES, OTTL_SPAN, statements, from, to, 0);
 }
 
+/* Constants are written as they were encoded when the statements were read, but not once another
+ * value has taken their place. */
+static void test_constants(void **state)
+{
+    (void)state;
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(attributes[\"a\"], \"first\")", "set(attributes[\"a\"], attributes[\"o\"])",
+        "set(attributes[\"b\"], 7)", "set(attributes[\"b\"], 1 + 1)",
+        "set(attributes[\"n\"], true) where attributes[\"b\"] == 2"};
+    char from[TEXT_MAX], to[TEXT_MAX];
+    snprintf(from, sizeof(from), SPAN, "{\"key\":\"o\",\"value\":{\"stringValue\":\"x\"}}");
+    snprintf(to, sizeof(to), SPAN,
+             "{\"key\":\"o\",\"value\":{\"stringValue\":\"x\"}}," A "," B "," T("n"));
+    expect_run(TRACES, OTTL_SPAN, statements, from, to, 0);
+}
+
 static void test_events(void **state)
 {
     (void)state;
@@ -992,16 +1008,27 @@ static void test_limit(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_comparisons),    cmocka_unit_test(test_set),
-        cmocka_unit_test(test_editors),        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_outer_records),  cmocka_unit_test(test_slots_and_maps),
-        cmocka_unit_test(test_events),         cmocka_unit_test(test_logs),
-        cmocka_unit_test(test_drop),           cmocka_unit_test(test_mistakes),
-        cmocka_unit_test(test_inference),      cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_drop_points),    cmocka_unit_test(test_two_resources),
-        cmocka_unit_test(test_split_resource), cmocka_unit_test(test_many_keys),
-        cmocka_unit_test(test_memory),         cmocka_unit_test(test_limit),
-        cmocka_unit_test(test_trace_state),    cmocka_unit_test(test_drop_neighbours),
+        cmocka_unit_test(test_comparisons),
+        cmocka_unit_test(test_set),
+        cmocka_unit_test(test_editors),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_outer_records),
+        cmocka_unit_test(test_slots_and_maps),
+        cmocka_unit_test(test_events),
+        cmocka_unit_test(test_logs),
+        cmocka_unit_test(test_drop),
+        cmocka_unit_test(test_mistakes),
+        cmocka_unit_test(test_inference),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_drop_points),
+        cmocka_unit_test(test_two_resources),
+        cmocka_unit_test(test_split_resource),
+        cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_constants),
+        cmocka_unit_test(test_trace_state),
+        cmocka_unit_test(test_drop_neighbours),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
