@@ -34,7 +34,7 @@ enum ottl_metric_data ottl_metric_data_of(uint32_t field)
     return field <= OTTL_METRIC_DATA_FIELD_MAX ? (enum ottl_metric_data)data[field] : OTTL_NO_DATA;
 }
 
-void ottl_data_point_set_kind(struct ottl_record *record, enum ottl_metric_data kind)
+uint8_t ottl_data_point_attributes(enum ottl_metric_data kind)
 {
     static const uint8_t attributes[] = {[OTTL_NO_DATA] = 0,
                                          [OTTL_GAUGE] = 7,
@@ -42,8 +42,13 @@ void ottl_data_point_set_kind(struct ottl_record *record, enum ottl_metric_data 
                                          [OTTL_HISTOGRAM] = 9,
                                          [OTTL_EXPONENTIAL_HISTOGRAM] = 1,
                                          [OTTL_SUMMARY] = 7};
+    return attributes[kind];
+}
+
+void ottl_data_point_set_kind(struct ottl_record *record, enum ottl_metric_data kind)
+{
     record->kind = (uint8_t)kind;
-    record->attributes_field = attributes[kind];
+    record->attributes_field = ottl_data_point_attributes(kind);
 }
 
 /* The metric's data as a record. NULL: no memory. */

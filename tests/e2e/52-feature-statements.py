@@ -195,6 +195,13 @@ ROWS = [
         records(("metric-1", CPU)),
     ),
     filter_row(
+        "attributes of a metric's points",
+        "metrics",
+        "metrics: {metric: ['HasAttrOnDatapoint(\"cpu\", \"0\") and name == \"metric-0\"', "
+        "'HasAttrKeyOnDatapoint(\"disk\")', 'HasAttrOnDatapoint(\"cpu\", \"1\")']}",
+        records(("metric-1", CPU)),
+    ),
+    filter_row(
         "data points",
         "metrics",
         "metrics: {datapoint: ['attributes[\"cpu\"] == \"0\" and metric.name == \"metric-0\"']}",

@@ -8,3 +8,4 @@ extern const struct ottl_function ottl_map_functions[];
 extern const struct ottl_function ottl_string_functions[];
 extern const struct ottl_function ottl_type_functions[];
 extern const struct ottl_function ottl_span_functions[];
+extern const struct ottl_function ottl_metric_functions[];

@@ -723,6 +723,49 @@ static void test_drop(void **state)
     }
 }
 
+/* The first point that has the key decides. */
+static void test_attributes_of_points(void **state)
+{
+    (void)state;
+#define ONE_METRIC(data)                                                                           \
+    "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"name\":\"m\"" data "}]}]}]}"
+#define POINTS_OF(data)                                                                            \
+    ONE_METRIC(",\"" data "\":{\"dataPoints\":[{\"count\":\"1\"},{\"attributes\":[" B "," A        \
+               "]},{\"attributes\":[{\"key\":\"a\",\"value\":{\"stringValue\":\"z\"}}]}]}")
+    static const struct {
+        const char *condition;
+        const char *metric;
+        enum ottl_verdict verdict;
+    } rows[] = {
+        {"HasAttrKeyOnDatapoint(\"a\")", POINTS_OF("histogram"), OTTL_EMPTIED},
+        {"HasAttrKeyOnDatapoint(\"b\")", POINTS_OF("exponentialHistogram"), OTTL_EMPTIED},
+        {"HasAttrKeyOnDatapoint(\"c\")", POINTS_OF("summary"), OTTL_PASSED},
+        {"HasAttrOnDatapoint(\"a\", \"x\")", POINTS_OF("summary"), OTTL_EMPTIED},
+        {"HasAttrOnDatapoint(\"a\", \"z\")", POINTS_OF("histogram"), OTTL_PASSED},
+        {"HasAttrOnDatapoint(\"b\", \"\")", POINTS_OF("histogram"), OTTL_EMPTIED},
+        {"HasAttrOnDatapoint(\"c\", \"\")", POINTS_OF("histogram"), OTTL_PASSED},
+        {"HasAttrKeyOnDatapoint(\"a\")", ONE_METRIC(",\"gauge\":{}"), OTTL_PASSED},
+        {"HasAttrKeyOnDatapoint(\"a\")", ONE_METRIC(""), OTTL_REFUSED},
+    };
+#undef POINTS_OF
+#undef ONE_METRIC
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *const conditions[STATEMENTS_MAX] = {rows[i].condition};
+        struct ottl_plan *plan = plan_of(METRICS, OTTL_METRIC, conditions, false, OTTL_PROPAGATE);
+        struct batch *batch = batch_of(METRICS, rows[i].metric, 0);
+        struct ottl_runner runner;
+        ottl_runner_init(&runner, plan, NULL);
+        runner.prunes = true;
+        struct ottl_result result = ottl_runner_run(&runner, batch);
+        if (result.verdict != rows[i].verdict)
+            fail_msg("%s of %s: verdict %d", rows[i].condition, rows[i].metric, result.verdict);
+        batch_unref(result.batch);
+        ottl_runner_fini(&runner);
+        ottl_plan_destroy(plan);
+        batch_unref(batch);
+    }
+}
+
 /* Spans that follow one another go together, whatever their sizes. */
 static void test_drop_neighbours(void **state)
 {
@@ -1029,6 +1072,7 @@ int main(void)
         cmocka_unit_test(test_constants),
         cmocka_unit_test(test_trace_state),
         cmocka_unit_test(test_drop_neighbours),
+        cmocka_unit_test(test_attributes_of_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
