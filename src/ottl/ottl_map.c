@@ -503,6 +503,38 @@ void ottl_list_clear(struct ottl_list *list)
     ottl_container_touch(&list->base);
 }
 
+static struct ottl_container *container_of(const struct ottl_value *value)
+{
+    return value->type == OTTL_MAP ? &value->map->base : &value->list->base;
+}
+
+static void become_child(struct ottl_container *parent, const struct ottl_value *value)
+{
+    if (value->type == OTTL_MAP || value->type == OTTL_LIST) {
+        container_of(value)->parent = parent;
+        container_of(value)->has_changed = true;
+    }
+    ottl_container_touch(parent);
+}
+
+bool ottl_list_adopt(struct ottl_list *list, const struct ottl_value *value)
+{
+    struct ottl_value *item = add_item(list);
+    if (item == NULL)
+        return false;
+    *item = *value;
+    become_child(&list->base, value);
+    return true;
+}
+
+void ottl_map_adopt(struct ottl_map *map, struct ottl_entry *entry, const struct ottl_value *value)
+{
+    assert(entry >= map->entries && entry < map->entries + map->count);
+    entry->value = *value;
+    entry->is_new = true;
+    become_child(&map->base, value);
+}
+
 /* Recursion is bounded by the depth of values: DEPTH_MAX for those that statements made. */
 static size_t container_size(struct ottl_container *container, const struct ottl_value *value)
 {
@@ -524,11 +556,6 @@ static size_t container_size(struct ottl_container *container, const struct ottl
     }
     container->encoded_bytes = (uint32_t)size;
     return size;
-}
-
-static struct ottl_container *container_of(const struct ottl_value *value)
-{
-    return value->type == OTTL_MAP ? &value->map->base : &value->list->base;
 }
 
 size_t ottl_value_encoded_size(const struct ottl_value *value)

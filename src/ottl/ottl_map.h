@@ -137,6 +137,12 @@ bool ottl_list_set(struct ottl_list *list, uint32_t index, const struct ottl_val
     __attribute__((warn_unused_result));
 void ottl_list_clear(struct ottl_list *list);
 
+/* These take the value itself: what it holds is new, lives in the same memory and belongs to nobody
+ * yet. */
+bool ottl_list_adopt(struct ottl_list *list, const struct ottl_value *value)
+    __attribute__((warn_unused_result));
+void ottl_map_adopt(struct ottl_map *map, struct ottl_entry *entry, const struct ottl_value *value);
+
 /* Whether pcommon.Value holds such values: nil, bool, int, double, string, bytes, map, list of
  * such. */
 bool ottl_value_is_storable(const struct ottl_value *value);

@@ -2,6 +2,7 @@
 /* Editors of values and maps. Runs on the processor's thread. */
 #include "src/base/error.h"
 #include "src/base/pattern.h"
+#include "src/ottl/functions/go_text.h"
 #include "src/ottl/functions/regex.h"
 #include "src/ottl/functions/tables.h"
 
@@ -188,6 +189,172 @@ static const struct ottl_parameter merge_maps_parameters[] = {
     {"Strategy", OTTL_TEXT_LITERAL, false, false},
     {.name = NULL}};
 
+/* limit */
+
+static bool prepare_limit(const struct ottl_preparation *preparation, void **ret_state,
+                          struct error *error)
+{
+    const int64_t limit = ottl_literal_int(preparation, 1, 0);
+    const unsigned keys = ottl_literal_items(preparation, 2);
+    *ret_state = NULL;
+    if (limit < 0)
+        return error_set(error, "invalid limit for limit function, %lld cannot be negative",
+                         (long long)limit);
+    return limit >= keys ||
+           error_set(error,
+                     "invalid limit for limit function, %lld cannot be less than number of "
+                     "priority attributes %u",
+                     (long long)limit, keys);
+}
+
+struct limited {
+    struct kept_keys priority;
+    int64_t count; /* of what is kept or has to be */
+    int64_t limit;
+};
+
+static bool is_within(void *arg, struct ottl_entry *entry)
+{
+    struct limited *limited = arg;
+    if (is_kept(&limited->priority, entry))
+        return true;
+    return limited->count < limited->limit && ++limited->count > 0;
+}
+
+static bool limit(struct ottl_call *call, struct ottl_value *ret)
+{
+    struct ottl_map *map;
+    struct limited limited = {.priority.count = ottl_items(call, 2)};
+    (void)ret;
+    if (!ottl_get_map(call, 0, &map) || !ottl_get_int(call, 1, &limited.limit))
+        return false;
+    if (map->count <= limited.limit)
+        return true;
+    struct slice *keys = ottl_alloc(call, limited.priority.count * sizeof(*keys));
+    if (keys == NULL)
+        return false;
+    for (unsigned i = 0; i < limited.priority.count; i++) {
+        if (!ottl_get_item_string(call, 2, i, &keys[i]))
+            return false;
+        limited.count += ottl_map_find(map, keys[i]) != NULL;
+    }
+    limited.priority.keys = keys;
+    ottl_map_keep(map, is_within, &limited);
+    return true;
+}
+
+static const struct ottl_parameter limit_parameters[] = {
+    {"Target", OTTL_MAP_PATH, false, false},
+    {"Limit", OTTL_INT_LITERAL, false, false},
+    {"PriorityKeys", OTTL_TEXT_LITERAL, false, true},
+    {.name = NULL}};
+
+/* truncate_all */
+
+static bool prepare_truncate_all(const struct ottl_preparation *preparation, void **ret_state,
+                                 struct error *error)
+{
+    const int64_t limit_bytes = ottl_literal_int(preparation, 1, 0);
+    *ret_state = NULL;
+    return limit_bytes >= 0 ||
+           error_set(error, "invalid limit for truncate_all function, %lld cannot be negative",
+                     (long long)limit_bytes);
+}
+
+static bool truncate_all(struct ottl_call *call, struct ottl_value *ret)
+{
+    struct ottl_map *map;
+    int64_t limit_bytes;
+    bool is_whole = true;
+    (void)ret;
+    if (!ottl_get_map(call, 0, &map) || !ottl_get_int(call, 1, &limit_bytes) ||
+        (ottl_has(call, 2) && !ottl_get_bool(call, 2, &is_whole)))
+        return false;
+    for (uint32_t i = 0; i < map->count; i++) {
+        struct ottl_entry *entry = &map->entries[i];
+        struct ottl_value value;
+        if (entry->value.type == OTTL_ENCODED && entry->value.size <= limit_bytes)
+            continue;
+        if (!ottl_map_read(map, entry, &value))
+            return ottl_no_memory(call);
+        if (value.type != OTTL_STRING || value.size <= limit_bytes)
+            continue;
+        uint32_t size = (uint32_t)limit_bytes;
+        while (is_whole && size > 0 && (value.bytes[size] & 0xc0) == 0x80)
+            size--;
+        value.size = size;
+        if (!ottl_map_set(map, entry, &value))
+            return ottl_no_memory(call);
+    }
+    return true;
+}
+
+static const struct ottl_parameter truncate_all_parameters[] = {
+    {"Target", OTTL_MAP_PATH, false, false},
+    {"Limit", OTTL_INT_LITERAL, false, false},
+    {"Utf8Safe", OTTL_BOOL_LITERAL, true, false},
+    {.name = NULL}};
+
+static bool stringify_all(struct ottl_call *call, struct ottl_value *ret)
+{
+    struct ottl_map *map;
+    (void)ret;
+    if (!ottl_get_map(call, 0, &map))
+        return false;
+    for (uint32_t i = 0; i < map->count; i++) {
+        struct ottl_value value;
+        struct slice text;
+        if (!ottl_map_read(map, &map->entries[i], &value))
+            return ottl_no_memory(call);
+        if (value.type == OTTL_STRING)
+            continue;
+        if (!go_as_string(call, &value, &text))
+            return false;
+        value = ottl_string(text);
+        if (!ottl_map_set(map, &map->entries[i], &value))
+            return ottl_no_memory(call);
+    }
+    return true;
+}
+
+static const struct ottl_parameter one_map_path[] = {{"Target", OTTL_MAP_PATH, false, false},
+                                                     {.name = NULL}};
+
+static bool keys_of(struct ottl_call *call, struct ottl_value *ret)
+{
+    struct ottl_map *map;
+    if (!ottl_get_map(call, 0, &map))
+        return false;
+    struct ottl_list *list = ottl_list_create(call->memory);
+    if (list == NULL)
+        return ottl_no_memory(call);
+    for (uint32_t i = 0; i < map->count; i++) {
+        const struct ottl_value key = ottl_string(map->entries[i].key);
+        if (!ottl_list_append(list, &key))
+            return ottl_no_memory(call);
+    }
+    *ret = ottl_list_value(list, OTTL_FORM_PDATA);
+    return true;
+}
+
+static bool values_of(struct ottl_call *call, struct ottl_value *ret)
+{
+    struct ottl_map *map;
+    if (!ottl_get_map(call, 0, &map))
+        return false;
+    struct ottl_list *list = ottl_list_create(call->memory);
+    if (list == NULL)
+        return ottl_no_memory(call);
+    for (uint32_t i = 0; i < map->count; i++)
+        if (!ottl_list_append(list, &map->entries[i].value))
+            return ottl_no_memory(call);
+    *ret = ottl_list_value(list, OTTL_FORM_PDATA);
+    return true;
+}
+
+static const struct ottl_parameter one_map[] = {{"Target", OTTL_MAPS_ONLY, false, false},
+                                                {.name = NULL}};
+
 const struct ottl_function ottl_map_functions[] = {
     {.name = "set", .parameters = set_parameters, .evaluate = set, .users = OTTL_FOR_TRANSFORM},
     {.name = "delete_key",
@@ -215,5 +382,21 @@ const struct ottl_function ottl_map_functions[] = {
      .evaluate = merge_maps,
      .prepare = prepare_merge,
      .users = OTTL_FOR_TRANSFORM},
+    {.name = "limit",
+     .parameters = limit_parameters,
+     .evaluate = limit,
+     .prepare = prepare_limit,
+     .users = OTTL_FOR_TRANSFORM},
+    {.name = "truncate_all",
+     .parameters = truncate_all_parameters,
+     .evaluate = truncate_all,
+     .prepare = prepare_truncate_all,
+     .users = OTTL_FOR_TRANSFORM},
+    {.name = "stringify_all",
+     .parameters = one_map_path,
+     .evaluate = stringify_all,
+     .users = OTTL_FOR_TRANSFORM},
+    {.name = "Keys", .parameters = one_map, .evaluate = keys_of},
+    {.name = "Values", .parameters = one_map, .evaluate = values_of},
     {.name = NULL},
 };

@@ -5,6 +5,6 @@
 #include <stddef.h>
 
 const struct ottl_function *const ottl_function_tables[] = {
-    ottl_map_functions,  ottl_string_functions, ottl_type_functions,
-    ottl_span_functions, ottl_metric_functions, NULL,
+    ottl_map_functions,     ottl_string_functions,  ottl_type_functions, ottl_span_functions,
+    ottl_replace_functions, ottl_flatten_functions, ottl_list_functions, NULL,
 };

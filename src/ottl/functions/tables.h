@@ -8,4 +8,6 @@ extern const struct ottl_function ottl_map_functions[];
 extern const struct ottl_function ottl_string_functions[];
 extern const struct ottl_function ottl_type_functions[];
 extern const struct ottl_function ottl_span_functions[];
-extern const struct ottl_function ottl_metric_functions[];
+extern const struct ottl_function ottl_replace_functions[];
+extern const struct ottl_function ottl_flatten_functions[];
+extern const struct ottl_function ottl_list_functions[];
