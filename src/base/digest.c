@@ -42,6 +42,11 @@ void digest_sha256(struct slice input, uint8_t ret_digest[static DIGEST_SHA256_B
     compute("SHA256", input, ret_digest, DIGEST_SHA256_BYTES);
 }
 
+void digest_sha512(struct slice input, uint8_t ret_digest[static DIGEST_SHA512_BYTES])
+{
+    compute("SHA512", input, ret_digest, DIGEST_SHA512_BYTES);
+}
+
 void digest_sha3_256(struct slice input, uint8_t ret_digest[static DIGEST_SHA3_256_BYTES])
 {
     compute("SHA3-256", input, ret_digest, DIGEST_SHA3_256_BYTES);

@@ -22,6 +22,7 @@ struct error;
 bool digest_prepare(struct error *error);
 /* After a successful digest_prepare. */
 void digest_sha256(struct slice input, uint8_t ret_digest[static DIGEST_SHA256_BYTES]);
+void digest_sha512(struct slice input, uint8_t ret_digest[static DIGEST_SHA512_BYTES]);
 void digest_sha3_256(struct slice input, uint8_t ret_digest[static DIGEST_SHA3_256_BYTES]);
 /* HMAC (RFC 2104). */
 void digest_hmac_sha256(struct slice key, struct slice input,

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Converters between types, and questions about them. Runs on the processor's thread. */
+#include <math.h>
+
+#include "src/otlp/json/value_string.h"
 #include "src/ottl/functions/tables.h"
 
 static bool is_type(struct ottl_call *call, enum ottl_type type, struct ottl_value *ret)
@@ -76,6 +79,49 @@ static bool to_string(struct ottl_call *call, struct ottl_value *ret)
     return true;
 }
 
+/* The natural logarithm. */
+static bool logarithm(struct ottl_call *call, struct ottl_value *ret)
+{
+    char text[DOUBLE_STRING_BYTES_MAX];
+    double real;
+    bool has;
+    if (!ottl_get_double_like(call, 0, &real, &has))
+        return false;
+    if (!has)
+        return ottl_fail(call, "invalid input: <nil>");
+    if (real <= 0)
+        return ottl_fail(call, "invalid input: expected number greater than zero but got %.*s",
+                         (int)double_to_string(real, text), text);
+    *ret = ottl_double(log(real));
+    return true;
+}
+
+/* The check digit of card numbers (ISO/IEC 7812-1, annex B), blanks left out. */
+static bool is_valid_luhn(struct ottl_call *call, struct ottl_value *ret)
+{
+    struct slice text;
+    bool has;
+    unsigned sum = 0;
+    size_t digits = 0;
+    if (!ottl_get_string_like(call, 0, &text, &has))
+        return false;
+    if (!has)
+        return ottl_fail(call, "invalid input: <nil>");
+    for (size_t i = text.size; i > 0; i--) {
+        uint8_t byte = text.data[i - 1];
+        if (byte == ' ')
+            continue;
+        if (byte < '0' || byte > '9')
+            return ottl_fail(call, "strconv.Atoi: parsing \"%c\": invalid syntax", byte);
+        unsigned digit = byte - '0';
+        if (digits++ % 2 == 1)
+            digit = digit > 4 ? 2 * digit - 9 : 2 * digit;
+        sum = (sum + digit) % 10;
+    }
+    *ret = ottl_bool(digits > 0 && sum == 0);
+    return true;
+}
+
 #define ONE_PARAMETER(table, type)                                                                 \
     static const struct ottl_parameter table[] = {{"Target", type, false, false}, {.name = NULL}}
 
@@ -99,5 +145,7 @@ const struct ottl_function ottl_type_functions[] = {
     {.name = "Double", .parameters = double_like_target, .evaluate = to_double},
     {.name = "Bool", .parameters = bool_like_target, .evaluate = to_bool},
     {.name = "String", .parameters = string_like_target, .evaluate = to_string},
+    {.name = "Log", .parameters = double_like_target, .evaluate = logarithm},
+    {.name = "IsValidLuhn", .parameters = string_like_target, .evaluate = is_valid_luhn},
     {.name = NULL},
 };
