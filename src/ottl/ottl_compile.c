@@ -619,6 +619,8 @@ static bool compile_call(struct compiler *compiler, const struct ottl_tree *tree
     if (function->contexts != 0) { /* it looks at the record itself */
         compiler->uses |= OTTL_CONTEXT_BIT(compiler->context);
         compiler->plan->keys[compiler->context].fields = UINT32_MAX;
+        if (function->users == OTTL_FOR_TRANSFORM)
+            compiler->plan->written |= OTTL_CONTEXT_BIT(compiler->context);
     }
     *ret = (struct ottl_invocation){.function = function, .arguments = arguments};
     return prepare_function(compiler, function, arguments, tree->at, &ret->state) &&
