@@ -12,7 +12,7 @@
 #include "src/ottl/ottl_node.h"
 #include "src/ottl/ottl_time.h"
 
-enum { TEXT_BYTES_MAX = 4 << 20, VALUE_BITS = 8 };
+enum { TEXT_BYTES_MAX = 4 << 20, VALUE_BITS = 8, YEAR_MAX = 9999 };
 
 bool ottl_fail(struct ottl_call *call, const char *format, ...)
 {
@@ -237,6 +237,8 @@ bool ottl_to_string_like(struct ottl_call *call, const struct ottl_value *value,
     case OTTL_PROFILE_ID:
         return id_text(call, value, ret);
     case OTTL_TIME:
+        if (ottl_date_of(value).year < 0 || ottl_date_of(value).year > YEAR_MAX)
+            return ottl_fail(call, "unsupported type: %s", ottl_type_name(value));
         return keep_text(call, text, ottl_time_to_json(value, text, sizeof(text)), ret);
     case OTTL_MAP:
     case OTTL_LIST:

@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "src/ottl/ottl_zone.h"
+
 enum {
     S_PER_DAY = 86400,
     DAYS_PER_ERA = 146097, /* 400 years */
@@ -14,8 +16,10 @@ enum {
 
 struct ottl_date ottl_date_of(const struct ottl_value *time)
 {
-    int64_t days = time->integer / S_PER_DAY;
-    int64_t rest = time->integer % S_PER_DAY;
+    int64_t local = (int64_t)((uint64_t)time->integer +
+                              (uint64_t)ottl_zone_at(time->zone, time->integer).offset_s);
+    int64_t days = local / S_PER_DAY;
+    int64_t rest = local % S_PER_DAY;
     if (rest < 0) {
         rest += S_PER_DAY;
         days--;
@@ -39,6 +43,16 @@ struct ottl_date ottl_date_of(const struct ottl_value *time)
     };
 }
 
+int64_t ottl_days_of(int64_t year, unsigned month, unsigned day)
+{
+    year -= month <= 2;
+    int64_t era = (year >= 0 ? year : year - (YEARS_PER_ERA - 1)) / YEARS_PER_ERA;
+    unsigned of_era = (unsigned)(year - era * YEARS_PER_ERA);
+    unsigned of_year = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1;
+    unsigned days = of_era * 365 + of_era / 4 - of_era / 100 + of_year;
+    return era * DAYS_PER_ERA + days - DAYS_TO_1970;
+}
+
 size_t ottl_time_to_json(const struct ottl_value *time, char *room, size_t bytes)
 {
     struct ottl_date date = ottl_date_of(time);
@@ -48,8 +62,15 @@ size_t ottl_time_to_json(const struct ottl_value *time, char *room, size_t bytes
         while (fraction[size - 1] == '0')
             fraction[--size] = '\0';
     }
-    int size = snprintf(room, bytes, "\"%04lld-%02u-%02uT%02u:%02u:%02u%sZ\"", (long long)date.year,
-                        date.month, date.day, date.hour, date.minute, date.second, fraction);
+    char zone[16] = "Z";
+    int32_t offset = ottl_zone_at(time->zone, time->integer).offset_s;
+    unsigned minutes = (unsigned)(offset < 0 ? -offset : offset) / 60;
+    if (offset != 0)
+        snprintf(zone, sizeof(zone), "%c%02u:%02u", offset < 0 ? '-' : '+', minutes / 60,
+                 minutes % 60);
+    int size = snprintf(room, bytes, "\"%04lld-%02u-%02uT%02u:%02u:%02u%s%s\"",
+                        (long long)date.year, date.month, date.day, date.hour, date.minute,
+                        date.second, fraction, zone);
     assert(size > 0 && (size_t)size < bytes);
     return (size_t)size;
 }

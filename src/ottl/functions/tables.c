@@ -11,5 +11,5 @@ const struct ottl_function *const ottl_function_tables[] = {
     ottl_list_functions,     ottl_json_functions,
     ottl_csv_functions,      ottl_parse_functions,
     ottl_hash_functions,     ottl_id_functions,
-    ottl_encoding_functions, ottl_semconv_functions, NULL,
+    ottl_encoding_functions, ottl_semconv_functions, ottl_time_functions, NULL,
 };

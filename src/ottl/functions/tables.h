@@ -18,3 +18,4 @@ extern const struct ottl_function ottl_hash_functions[];
 extern const struct ottl_function ottl_id_functions[];
 extern const struct ottl_function ottl_encoding_functions[];
 extern const struct ottl_function ottl_semconv_functions[];
+extern const struct ottl_function ottl_time_functions[];
