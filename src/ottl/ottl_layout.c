@@ -14,41 +14,41 @@
 
 enum part_kind {
     LITERAL,
-    YEAR,          /* 2006 */
-    SHORT_YEAR,    /* 06 */
-    MONTH_NAME,    /* January */
-    SHORT_MONTH,   /* Jan */
-    MONTH,         /* 1 */
-    MONTH_2,       /* 01 */
-    DAY_NAME,      /* Monday */
-    SHORT_DAY,     /* Mon */
-    DAY,           /* 2 */
-    DAY_BLANK,     /* _2 */
-    DAY_2,         /* 02 */
-    HOUR,          /* 15 */
-    HOUR_12,       /* 3 */
-    HOUR_12_2,     /* 03 */
-    MINUTE,        /* 4 */
-    MINUTE_2,      /* 04 */
-    SECOND,        /* 5 */
-    SECOND_2,      /* 05 */
-    HALF_DAY,      /* PM */
-    SMALL_HALF_DAY, /* pm */
-    ZONE_NAME,     /* MST */
-    OFFSET,        /* Z0700, and when reading Z07:00 and Z07 */
-    OFFSET_HOURS,  /* -07 */
-    OFFSET_COLON,  /* -07:00 */
-    OFFSET_SECONDS, /* -070000 */
+    YEAR,                 /* 2006 */
+    SHORT_YEAR,           /* 06 */
+    MONTH_NAME,           /* January */
+    SHORT_MONTH,          /* Jan */
+    MONTH,                /* 1 */
+    MONTH_2,              /* 01 */
+    DAY_NAME,             /* Monday */
+    SHORT_DAY,            /* Mon */
+    DAY,                  /* 2 */
+    DAY_BLANK,            /* _2 */
+    DAY_2,                /* 02 */
+    HOUR,                 /* 15 */
+    HOUR_12,              /* 3 */
+    HOUR_12_2,            /* 03 */
+    MINUTE,               /* 4 */
+    MINUTE_2,             /* 04 */
+    SECOND,               /* 5 */
+    SECOND_2,             /* 05 */
+    HALF_DAY,             /* PM */
+    SMALL_HALF_DAY,       /* pm */
+    ZONE_NAME,            /* MST */
+    OFFSET,               /* Z0700, and when reading Z07:00 and Z07 */
+    OFFSET_HOURS,         /* -07 */
+    OFFSET_COLON,         /* -07:00 */
+    OFFSET_SECONDS,       /* -070000 */
     OFFSET_COLON_SECONDS, /* -07:00:00 */
-    FRACTION,      /* .999 */
-    DATE,          /* reading only: 1/2/2006 or 1/2/06 */
+    FRACTION,             /* .999 */
+    DATE,                 /* reading only: 1/2/2006 or 1/2/06 */
 };
 
 struct part {
     uint8_t kind;
-    uint8_t digits;  /* FRACTION */
-    char point;      /* FRACTION */
-    uint32_t begin;  /* LITERAL: its bytes in the layout */
+    uint8_t digits; /* FRACTION */
+    char point;     /* FRACTION */
+    uint32_t begin; /* LITERAL: its bytes in the layout */
     uint32_t size;
 };
 
@@ -256,8 +256,8 @@ struct ottl_layout *ottl_layout_create(struct slice format, bool is_for_parsing,
             layout->text[size++] = (char)format.data[i];
             continue;
         }
-        const char *text = is_for_parsing && directive->read != NULL ? directive->read
-                                                                      : directive->write;
+        const char *text =
+            is_for_parsing && directive->read != NULL ? directive->read : directive->write;
         memcpy(layout->text + size, text, strlen(text));
         size += strlen(text);
         i++;
@@ -628,17 +628,16 @@ static bool read_short_year(struct slice *text, int64_t *ret)
 
 static void skip_space(struct slice *text)
 {
-    while (text->size > 0 && (text->data[0] == ' ' || text->data[0] == '\t' ||
-                              text->data[0] == '\n' || text->data[0] == '\f' ||
-                              text->data[0] == '\r'))
+    while (text->size > 0 &&
+           (text->data[0] == ' ' || text->data[0] == '\t' || text->data[0] == '\n' ||
+            text->data[0] == '\f' || text->data[0] == '\r'))
         *text = behind(*text, 1);
 }
 
 static bool read_date(struct slice *text, struct reading *reading)
 {
     static const uint8_t slash[] = {'/'};
-    if (!read_number(text, 1, MONTHS, &reading->month) ||
-        !read_literal(text, slice_of(slash, 1)))
+    if (!read_number(text, 1, MONTHS, &reading->month) || !read_literal(text, slice_of(slash, 1)))
         return false;
     skip_space(text);
     if (!read_number(text, 0, 99, &reading->day) || !read_literal(text, slice_of(slash, 1)))
@@ -662,8 +661,7 @@ static bool read_part(const struct ottl_layout *layout, uint32_t number, struct 
     case MONTH_NAME:
         return read_name(text, months, MONTHS, SIZE_MAX, &reading->month) && ++reading->month > 0;
     case SHORT_MONTH:
-        return read_name(text, months, MONTHS, SHORT_NAME, &reading->month) &&
-               ++reading->month > 0;
+        return read_name(text, months, MONTHS, SHORT_NAME, &reading->month) && ++reading->month > 0;
     case MONTH:
         return read_number(text, 1, MONTHS, &reading->month);
     case DAY_NAME:
@@ -744,7 +742,8 @@ static int64_t moment_of(int64_t local_s, uint16_t zone)
     return offset == 0 ? local_s : local_s - ottl_zone_at(zone, local_s - offset).offset_s;
 }
 
-/* A zone's name stands for the offset that it has in the zone that holds, or as a zone's own name. */
+/* A zone's name stands for the offset that it has in the zone that holds, or as a zone's own name.
+ */
 static const char *apply_name(const struct reading *reading, int64_t local_s, uint16_t *zone,
                               int64_t *ret_s)
 {
@@ -822,10 +821,9 @@ const char *ottl_layout_parse(const struct ottl_layout *layout, struct slice tex
         reading.hour = 0;
     reading.month = reading.month < 0 ? 1 : reading.month;
     reading.day = reading.day < 0 ? 1 : reading.day;
-    int64_t next_month =
-        reading.month == MONTHS
-            ? ottl_days_of(reading.year + 1, 1, 1)
-            : ottl_days_of(reading.year, (unsigned)reading.month + 1, 1);
+    int64_t next_month = reading.month == MONTHS
+                             ? ottl_days_of(reading.year + 1, 1, 1)
+                             : ottl_days_of(reading.year, (unsigned)reading.month + 1, 1);
     if (reading.day < 1 ||
         reading.day > next_month - ottl_days_of(reading.year, (unsigned)reading.month, 1))
         return "a day that the month does not have";

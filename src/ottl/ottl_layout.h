@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Times as text in the formats of Time and FormatTime: directives of strptime as contrib's timeutils
- * takes them (%Y-%m-%dT%H:%M:%S.%L%z). They stand for parts of Go's layouts, and other text of a
- * format that looks like such a part (Jan, PM …) is one, too. A layout is constant; any thread. */
+/* Times as text in the formats of Time and FormatTime: directives of strptime as contrib's
+ * timeutils takes them (%Y-%m-%dT%H:%M:%S.%L%z). They stand for parts of Go's layouts, and other
+ * text of a format that looks like such a part (Jan, PM …) is one, too. A layout is constant; any
+ * thread. */
 #pragma once
 
 #include "src/ottl/ottl_value.h"

@@ -68,9 +68,9 @@ size_t ottl_time_to_json(const struct ottl_value *time, char *room, size_t bytes
     if (offset != 0)
         snprintf(zone, sizeof(zone), "%c%02u:%02u", offset < 0 ? '-' : '+', minutes / 60,
                  minutes % 60);
-    int size = snprintf(room, bytes, "\"%04lld-%02u-%02uT%02u:%02u:%02u%s%s\"",
-                        (long long)date.year, date.month, date.day, date.hour, date.minute,
-                        date.second, fraction, zone);
+    int size =
+        snprintf(room, bytes, "\"%04lld-%02u-%02uT%02u:%02u:%02u%s%s\"", (long long)date.year,
+                 date.month, date.day, date.hour, date.minute, date.second, fraction, zone);
     assert(size > 0 && (size_t)size < bytes);
     return (size_t)size;
 }

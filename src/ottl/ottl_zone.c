@@ -187,8 +187,8 @@ static const struct zone_type *type_by_rule(const struct zone *zone, int64_t uni
                     zone->standard.offset_s;
     int64_t end = day_of(&zone->summer_end, year) * S_PER_DAY + zone->summer_end.second -
                   zone->summer.offset_s;
-    bool is_summer = begin < end ? unix_s >= begin && unix_s < end
-                                 : unix_s < end || unix_s >= begin;
+    bool is_summer =
+        begin < end ? unix_s >= begin && unix_s < end : unix_s < end || unix_s >= begin;
     return is_summer ? &zone->summer : &zone->standard;
 }
 
@@ -238,12 +238,13 @@ static bool parse(struct zone *zone, const uint8_t *data, size_t size)
         const uint8_t *type = data + (size_t)times * (MOMENT_BYTES + 1) + (size_t)i * TYPE_BYTES;
         zone->types[i].offset_s = (int32_t)read_number(type, 4);
         zone->types[i].is_summer = type[4] != 0;
-        for (size_t k = 0; k + 1 < ABBREVIATION_BYTES && type[5] + k < characters &&
-                           names[type[5] + k] != '\0';
+        for (size_t k = 0;
+             k + 1 < ABBREVIATION_BYTES && type[5] + k < characters && names[type[5] + k] != '\0';
              k++)
             zone->types[i].name[k] = (char)names[type[5] + k];
     }
-    const uint8_t *footer = names + characters + counts[2] * (MOMENT_BYTES + 4) + counts[1] + counts[0];
+    const uint8_t *footer =
+        names + characters + counts[2] * (MOMENT_BYTES + 4) + counts[1] + counts[0];
     size -= (size_t)(footer - data);
     if (size < 2 || footer[0] != '\n')
         return true;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* set_semconv_span_name: the name that the semantic conventions give a span of HTTP, RPC, a database
- * or messaging (contrib, processor/transform; conventions 1.40.0 and older names). Runs on the
- * processor's thread. */
+/* set_semconv_span_name: the name that the semantic conventions give a span of HTTP, RPC, a
+ * database or messaging (contrib, processor/transform; conventions 1.40.0 and older names). Runs on
+ * the processor's thread. */
 #include "src/base/error.h"
 #include "src/ottl/functions/go_text.h"
 #include "src/ottl/functions/tables.h"
@@ -47,11 +47,13 @@ static bool prepare_span_name(const struct ottl_preparation *preparation, void *
     bool is_early = rest.size > 0 && rest.data[0] == '-';
     if (parts[0] < 0 || parts[1] < 0 || parts[2] < 0 ||
         (rest.size > 0 && rest.data[0] != '-' && rest.data[0] != '+'))
-        return error_set(error, "failed to parse semconv version \"%.*s\": invalid semantic version",
+        return error_set(error,
+                         "failed to parse semconv version \"%.*s\": invalid semantic version",
                          (int)text.size, (const char *)text.data);
-    bool is_too_old =
-        parts[0] != MAJOR || parts[1] < MINOR_MIN || (parts[1] == MINOR_MIN && parts[2] == 0 && is_early);
-    bool is_too_new = parts[0] != MAJOR || parts[1] > MINOR_MAX || (parts[1] == MINOR_MAX && parts[2] > 0);
+    bool is_too_old = parts[0] != MAJOR || parts[1] < MINOR_MIN ||
+                      (parts[1] == MINOR_MIN && parts[2] == 0 && is_early);
+    bool is_too_new =
+        parts[0] != MAJOR || parts[1] > MINOR_MAX || (parts[1] == MINOR_MAX && parts[2] > 0);
     if (is_too_old || is_too_new)
         return error_set(error,
                          "unsupported semconv version \"%.*s\": must be between 1.37.0 and 1.40.0",

@@ -85,10 +85,9 @@ static bool parse_time(struct ottl_call *call, struct ottl_value *ret)
         return false;
     if (text.size == 0)
         return ottl_fail(call, "time cannot be nil");
-    const struct ottl_layout_defaults defaults = {
-        .zone = form->zone,
-        .local_zone = form->local_zone,
-        .now_s = (int64_t)(ottl_now_ns(call) / NS_PER_S)};
+    const struct ottl_layout_defaults defaults = {.zone = form->zone,
+                                                  .local_zone = form->local_zone,
+                                                  .now_s = (int64_t)(ottl_now_ns(call) / NS_PER_S)};
     const char *failure = ottl_layout_parse(form->layout, text, &defaults, ret);
     return failure == NULL ||
            ottl_fail(call, "parsing time \"%.*s\" as \"%.*s\": %s",
@@ -305,8 +304,8 @@ static bool duration_in(struct ottl_call *call, int64_t unit_ns, struct ottl_val
     int64_t duration;
     if (!ottl_get_duration(call, 0, &duration))
         return false;
-    *ret = ottl_double((double)(duration / unit_ns) +
-                       (double)(duration % unit_ns) / (double)unit_ns);
+    *ret =
+        ottl_double((double)(duration / unit_ns) + (double)(duration % unit_ns) / (double)unit_ns);
     return true;
 }
 
@@ -349,8 +348,8 @@ static bool nanoseconds_of(struct ottl_call *call, struct ottl_value *ret)
     return duration_whole(call, 1, ret);
 }
 
-static const struct ottl_parameter one_duration[] = {{"Duration", OTTL_DURATIONS_ONLY, false, false},
-                                                     {.name = NULL}};
+static const struct ottl_parameter one_duration[] = {
+    {"Duration", OTTL_DURATIONS_ONLY, false, false}, {.name = NULL}};
 
 const struct ottl_function ottl_time_functions[] = {
     {.name = "Time",
