@@ -5,8 +5,10 @@
 #include <stddef.h>
 
 const struct ottl_function *const ottl_function_tables[] = {
-    ottl_map_functions,      ottl_string_functions,  ottl_type_functions, ottl_span_functions,
-    ottl_replace_functions,  ottl_flatten_functions, ottl_list_functions, ottl_json_functions,
-    ottl_csv_functions,      ottl_parse_functions,   ottl_hash_functions, ottl_id_functions,
-    ottl_encoding_functions, ottl_semconv_functions, ottl_time_functions, NULL,
+    ottl_map_functions,      ottl_string_functions,  ottl_type_functions,
+    ottl_span_functions,     ottl_replace_functions, ottl_flatten_functions,
+    ottl_list_functions,     ottl_json_functions,    ottl_csv_functions,
+    ottl_parse_functions,    ottl_hash_functions,    ottl_id_functions,
+    ottl_encoding_functions, ottl_semconv_functions, ottl_time_functions,
+    ottl_network_functions,  ottl_url_functions,     NULL,
 };

@@ -19,3 +19,5 @@ extern const struct ottl_function ottl_id_functions[];
 extern const struct ottl_function ottl_encoding_functions[];
 extern const struct ottl_function ottl_semconv_functions[];
 extern const struct ottl_function ottl_time_functions[];
+extern const struct ottl_function ottl_network_functions[];
+extern const struct ottl_function ottl_url_functions[];
