@@ -5,6 +5,7 @@
 #include "src/ottl/ottl_function.h"
 
 extern const struct ottl_function ottl_map_functions[];
+extern const struct ottl_function ottl_metric_functions[];
 extern const struct ottl_function ottl_string_functions[];
 extern const struct ottl_function ottl_type_functions[];
 extern const struct ottl_function ottl_span_functions[];
