@@ -262,7 +262,7 @@ static struct ottl_plan *make_plan(const struct filter_config *config, enum sign
     enum ottl_error_mode mode;
     struct ottl_plan *plan = ottl_plan_create(signal, OTTL_FOR_FILTER);
     const struct filter_source source = source_of(config, signal);
-    if (!statement_error_mode_read(config->error_mode, &mode, error) ||
+    if (!ottl_error_mode_read(config->error_mode, &mode, error) ||
         !add_source(plan, &source, mode, error)) {
         ottl_plan_destroy(plan);
         return NULL;

@@ -181,7 +181,7 @@ static bool make_plans(const struct transform_config *config, enum signal_kind s
                                                           : config->log_statements;
     enum ottl_error_mode mode;
     *ret = (struct plans){.count = 0};
-    if (!statement_error_mode_read(config->error_mode, &mode, error))
+    if (!ottl_error_mode_read(config->error_mode, &mode, error))
         return false;
     if (is_given(list) && !add_list(ret, signal, list, mode, error)) {
         destroy_plans(ret);

@@ -9,19 +9,6 @@
 
 enum { CONTEXT_BYTES_MAX = 32 };
 
-bool statement_error_mode_read(const char *text, enum ottl_error_mode *ret, struct error *error)
-{
-    static const char *const names[] = {"ignore", "silent", "propagate"};
-    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        *ret = (enum ottl_error_mode)i;
-        if (strcasecmp(text, names[i]) == 0)
-            return true;
-    }
-    return error_set(error, "unknown error mode \"%s\"; expected ignore, silent or propagate",
-                     text) ||
-           error_at(error, "error_mode");
-}
-
 static bool read_context(const char *text, enum signal_kind signal, enum ottl_context *ret,
                          struct error *error)
 {
@@ -61,7 +48,7 @@ static bool read_entry(const char *key, const struct config_value *value, enum s
     if (value->text[0] == '\0')
         return true;
     return key[0] == 'c' ? read_context(value->text, signal, &ret->context, error)
-                         : statement_error_mode_read(value->text, &ret->error_mode, error);
+                         : ottl_error_mode_read(value->text, &ret->error_mode, error);
 }
 
 bool statement_group_read(const struct config_value *map, enum signal_kind signal,

@@ -15,8 +15,6 @@ struct statement_group {
     const struct config_value *statements; /* the same */
 };
 
-/* ignore, silent or propagate, in any case. */
-bool statement_error_mode_read(const char *text, enum ottl_error_mode *ret, struct error *error);
 /* Reads a map; error_mode is what the group has if it gives none. Filters have no statements. */
 bool statement_group_read(const struct config_value *map, enum signal_kind signal,
                           bool has_statements, enum ottl_error_mode error_mode,

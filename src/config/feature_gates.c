@@ -18,6 +18,8 @@ static const struct gate_row rows[FEATURE_GATES] = {
     [GATE_MERGE_APPEND] = {"confmap.enableMergeAppendOption", "Alpha", false,
                            "Appends lists of extensions, receivers and exporters when "
                            "configurations are merged, instead of replacing them."},
+    [GATE_ROUTING_IGNORES] = {"connector.routing.defaultErrorModeIgnore", "Beta", true,
+                              "The error_mode of routing is ignore by default, not propagate."},
     [GATE_SPAN_METRICS_NO_RESOURCE] =
         {"connector.spanmetrics.excludeResourceMetrics", "Alpha", false,
          "span_metrics leaves resource attributes out, unless add_resource_attributes is set."},

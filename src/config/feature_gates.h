@@ -10,7 +10,8 @@
 #include "src/base/error.h"
 
 enum feature_gate {
-    GATE_MERGE_APPEND, /* confmap.enableMergeAppendOption: lists of components grow in merges */
+    GATE_MERGE_APPEND,    /* confmap.enableMergeAppendOption: lists of components grow in merges */
+    GATE_ROUTING_IGNORES, /* error_mode of routing is ignore, not propagate, by default */
     GATE_SPAN_METRICS_NO_RESOURCE,
     GATE_SPAN_METRICS_INSTANCE,
     GATE_SPAN_METRICS_LEGACY_NAMES,

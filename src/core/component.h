@@ -97,6 +97,9 @@ struct component_factory {
     /* With passes_on: counts a batch that is passed to some of the pipelines downstream, past
      * consume. */
     void (*count_passed)(struct component *self, const struct batch *batch);
+    /* With passes_on: consume chooses which pipelines get an item, so nothing goes past it. A
+     * pipeline in front needs no journal because of those behind it: they have their own. */
+    bool chooses;
     size_t instance_size; /* of the struct that embeds struct component */
     size_t config_size;
     const struct config_field *fields; /* NULL: no keys at all */
@@ -164,6 +167,8 @@ void outlet_pass_to(struct outlet *outlet, size_t place, struct batch *batch,
                     struct receipt *receipt);
 /* Whether that one needs a journal, and its destinations. */
 bool outlet_stores_at(const struct outlet *outlet, size_t place);
+/* As in YAML: "traces/a"; NULL in some tests. */
+const char *outlet_pipeline_at(const struct outlet *outlet, size_t place);
 unsigned outlet_exporters_at(const struct outlet *outlet, size_t place);
 
 /* Pages about the running service, as HTML. */

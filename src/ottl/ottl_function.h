@@ -54,6 +54,7 @@ enum ottl_users {
     OTTL_FOR_ALL = 0,
     OTTL_FOR_TRANSFORM = 1 << 0, /* editors */
     OTTL_FOR_FILTER = 1 << 1,
+    OTTL_FOR_ROUTING = 1 << 2, /* route() */
 };
 
 /* enum ottl_context's bits; 0: all. */

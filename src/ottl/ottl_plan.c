@@ -3,6 +3,7 @@
 #include "src/ottl/ottl_plan.h"
 
 #include <assert.h>
+#include <strings.h>
 
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -10,6 +11,19 @@
 #include "src/ottl/ottl_problem.h"
 
 enum { CONSTANT_BYTES_MAX = 16 << 20 };
+
+bool ottl_error_mode_read(const char *text, enum ottl_error_mode *ret, struct error *error)
+{
+    static const char *const names[] = {"ignore", "silent", "propagate"};
+    for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        *ret = (enum ottl_error_mode)i;
+        if (strcasecmp(text, names[i]) == 0)
+            return true;
+    }
+    return error_set(error, "unknown error mode \"%s\"; expected ignore, silent or propagate",
+                     text) ||
+           error_at(error, "error_mode");
+}
 
 struct ottl_plan *ottl_plan_create(enum signal_kind signal, unsigned users)
 {

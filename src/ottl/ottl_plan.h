@@ -83,6 +83,9 @@ struct ottl_group {
     size_t statements_count;
 };
 
+/* ignore, silent or propagate, in any case. False: error says what is wrong. */
+bool ottl_error_mode_read(const char *text, enum ottl_error_mode *ret, struct error *error);
+
 struct ottl_plan *ottl_plan_create(enum signal_kind signal, unsigned users);
 /* NULL is a no-op. */
 void ottl_plan_destroy(struct ottl_plan *plan);

@@ -59,6 +59,7 @@ void ottl_runner_fini(struct ottl_runner *runner)
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
         ottl_record_fini(&runner->records[i]);
     ottl_edits_fini(&runner->edits);
+    scratch_fini(&runner->noted, NULL);
     mem_free(runner->run.remembered);
 }
 
@@ -156,6 +157,42 @@ static enum decision abort_without_memory(struct ottl_runner *runner)
     runner->run.is_out_of_memory = true;
     runner->is_aborted = true;
     return ABORT;
+}
+
+/* Remembers whether a condition held for the record. */
+static bool note(struct ottl_runner *runner, bool holds)
+{
+    const uint64_t at = runner->decided++;
+    uint8_t *bits = scratch_room(&runner->noted, runner->edits.budget, (size_t)(at / 8) + 1);
+    if (bits == NULL)
+        return false;
+    const uint8_t bit = (uint8_t)(1u << (at % 8));
+    bits[at / 8] = (uint8_t)(holds ? bits[at / 8] | bit : bits[at / 8] & ~bit);
+    return true;
+}
+
+static bool was_noted(struct ottl_runner *runner)
+{
+    const uint64_t at = runner->decided++;
+    const uint8_t *bits = runner->noted.memory;
+    assert(at / 8 < runner->noted.bytes);
+    return (bits[at / 8] >> (at % 8) & 1) != 0;
+}
+
+/* Whether the record stays. */
+static enum decision decide(struct ottl_runner *runner, enum ottl_context context)
+{
+    const enum ottl_purpose purpose = runner->purpose;
+    if (purpose == OTTL_PICKS_NOTED)
+        return was_noted(runner) ? KEEP : DROP;
+    enum decision decision = run_context(runner, context);
+    if (purpose == OTTL_DROPS || decision == ABORT)
+        return decision;
+    const bool holds = decision == DROP;
+    runner->matches += holds;
+    if (purpose == OTTL_LEAVES && !note(runner, holds))
+        return abort_without_memory(runner);
+    return holds == (purpose == OTTL_PICKS) ? KEEP : DROP;
 }
 
 static bool has_context(const struct ottl_runner *runner, unsigned contexts)
@@ -356,7 +393,7 @@ static enum decision walk_events(struct ottl_runner *runner, struct ottl_record 
                               .messages = runner->edits.messages_count};
         ottl_record_open(event);
         ottl_record_borrow(event, field.bytes, at);
-        enum decision decision = run_context(runner, OTTL_SPAN_EVENT);
+        enum decision decision = decide(runner, OTTL_SPAN_EVENT);
         if (decision == DROP)
             decision = remove_message(runner, &place);
         else if (decision == KEEP && ottl_record_has_changed(event)) {
@@ -391,7 +428,7 @@ static enum decision walk_points(struct ottl_runner *runner, const struct ottl_r
         ottl_record_open(point);
         ottl_record_borrow(point, field.bytes, at);
         ottl_data_point_set_kind(point, (enum ottl_metric_data)data->kind);
-        enum decision decision = run_context(runner, OTTL_DATA_POINT);
+        enum decision decision = decide(runner, OTTL_DATA_POINT);
         if (decision == DROP) {
             runner->dropped++;
             decision = remove_message(runner, &place);
@@ -448,7 +485,7 @@ static enum decision run_metric(struct ottl_runner *runner, const struct place *
     bool has_points = has_context(runner, OTTL_CONTEXT_BIT(OTTL_DATA_POINT));
     uint64_t kept = 0;
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_METRIC))) {
-        enum decision decision = run_context(runner, OTTL_METRIC);
+        enum decision decision = decide(runner, OTTL_METRIC);
         if (decision == DROP)
             runner->dropped += count_points(data);
         if (decision != KEEP)
@@ -456,6 +493,8 @@ static enum decision run_metric(struct ottl_runner *runner, const struct place *
     }
     if (!has_points && !ottl_record_has_changed(metric) && !ottl_record_has_changed(data))
         return KEEP;
+    if (has_points && !data->exists && runner->purpose >= OTTL_PICKS)
+        return DROP;
     begin_message(runner, place);
     inner.edits = runner->edits.count;
     inner.messages = runner->edits.messages_count;
@@ -482,7 +521,7 @@ static enum decision run_item(struct ottl_runner *runner, const struct place *pl
 {
     struct ottl_record *record = &runner->records[runner->item];
     if (has_context(runner, OTTL_CONTEXT_BIT(runner->item))) {
-        enum decision decision = run_context(runner, runner->item);
+        enum decision decision = decide(runner, runner->item);
         if (decision != KEEP)
             return decision;
     }
@@ -595,7 +634,7 @@ static enum decision walk_scope(struct ottl_runner *runner, const struct rope_fi
     if (reads(runner, OTTL_SCOPE) && !open_head(scope, holder))
         return abort_without_memory(runner);
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_SCOPE))) {
-        enum decision decision = run_context(runner, OTTL_SCOPE);
+        enum decision decision = decide(runner, OTTL_SCOPE);
         if (decision == DROP)
             runner->dropped += count_items(runner, holder, 1);
         if (decision != KEEP)
@@ -626,7 +665,7 @@ static enum decision walk_resource(struct ottl_runner *runner, const struct rope
     if (reads(runner, OTTL_RESOURCE) && !open_head(resource, holder))
         return abort_without_memory(runner);
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_RESOURCE))) {
-        enum decision decision = run_context(runner, OTTL_RESOURCE);
+        enum decision decision = decide(runner, OTTL_RESOURCE);
         if (decision == DROP)
             runner->dropped += count_items(runner, holder, 2);
         if (decision != KEEP)
@@ -670,17 +709,16 @@ static struct ottl_result walk(struct ottl_runner *runner, struct batch *batch)
 {
     struct rope rope = rope_of(batch);
     struct rope_field field;
-    bool has_resources = false;
     while (rope_read_field(&rope, batch->bytes, &field)) {
         if (field.number != REQUEST)
             continue;
         enum decision decision = walk_resource(runner, &field);
         if (decision == ABORT)
             return aborted(runner, batch);
-        has_resources = has_resources || decision == KEEP;
+        runner->resources += decision == KEEP;
     }
     struct ottl_result result = {.verdict = OTTL_PASSED, .dropped = runner->dropped};
-    if (!has_resources && runner->prunes) {
+    if (runner->resources == 0 && (runner->prunes || runner->purpose != OTTL_DROPS)) {
         result.verdict = OTTL_EMPTIED;
         return result;
     }
@@ -698,17 +736,15 @@ static struct ottl_result walk(struct ottl_runner *runner, struct batch *batch)
     return result;
 }
 
-struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *batch)
+/* One pass over a batch. Its edits are forgotten, what was noted stays. */
+static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
+                               enum ottl_purpose purpose)
 {
-    assert(batch->signal == runner->plan->signal);
+    runner->purpose = purpose;
     runner->run.client = batch->client;
     runner->run.is_out_of_memory = false;
     runner->is_aborted = false;
-    runner->dropped = 0;
-    struct budget *budget = batch->is_acknowledged ? NULL : runner->budget;
-    runner->edits.budget = budget;
-    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
-        runner->records[i].memory.budget = budget;
+    runner->dropped = runner->decided = runner->matches = runner->resources = 0;
     struct ottl_result result = walk(runner, batch);
     /* Between batches nothing is charged. */
     ottl_edits_clear(&runner->edits);
@@ -716,4 +752,48 @@ struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *bat
         if (runner->run.records[i] != NULL)
             ottl_memory_rest(&runner->records[i].memory);
     return result;
+}
+
+static void charge_to(struct ottl_runner *runner, struct budget *budget)
+{
+    runner->edits.budget = budget;
+    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
+        runner->records[i].memory.budget = budget;
+}
+
+struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *batch)
+{
+    assert(batch->signal == runner->plan->signal);
+    charge_to(runner, batch->is_acknowledged ? NULL : runner->budget);
+    return pass(runner, batch, OTTL_DROPS);
+}
+
+struct ottl_division ottl_runner_divide(struct ottl_runner *runner, struct batch *batch,
+                                        bool is_copy)
+{
+    const bool of_resources = runner->plan->contexts == OTTL_CONTEXT_BIT(OTTL_RESOURCE);
+    struct budget *budget = batch->is_acknowledged ? NULL : runner->budget;
+    assert(batch->signal == runner->plan->signal);
+    charge_to(runner, budget);
+    runner->prunes = !of_resources;
+    struct ottl_result first = pass(runner, batch, is_copy ? OTTL_PICKS : OTTL_LEAVES);
+    struct ottl_result second = {.verdict = OTTL_EMPTIED};
+    const bool has_left = first.verdict == OTTL_PASSED || first.verdict == OTTL_EMPTIED;
+    if (has_left && !is_copy && runner->matches > 0) {
+        if (of_resources && first.verdict == OTTL_EMPTIED)
+            second = (struct ottl_result){.verdict = OTTL_PASSED, .batch = batch_ref(batch)};
+        else
+            second = pass(runner, batch, OTTL_PICKS_NOTED);
+    }
+    scratch_fini(&runner->noted, budget);
+    struct ottl_division division = {.verdict = OTTL_PASSED,
+                                     .matched = is_copy ? first.batch : second.batch,
+                                     .rest = is_copy ? batch_ref(batch) : first.batch};
+    const struct ottl_result *failed = has_left ? &second : &first;
+    if (failed->verdict == OTTL_PASSED || failed->verdict == OTTL_EMPTIED)
+        return division;
+    batch_unref(division.matched);
+    batch_unref(division.rest);
+    return (struct ottl_division){
+        .verdict = failed->verdict, .never_fits = failed->never_fits, .error = failed->error};
 }

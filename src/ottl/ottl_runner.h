@@ -7,6 +7,14 @@
 
 struct batch;
 
+/* What a run does with a record for which a condition holds. */
+enum ottl_purpose {
+    OTTL_DROPS,       /* it goes; or the plan has statements */
+    OTTL_LEAVES,      /* of a division: it goes, and what was decided is noted */
+    OTTL_PICKS,       /* of a division: it stays, the others go */
+    OTTL_PICKS_NOTED, /* the same, as was noted */
+};
+
 struct ottl_runner {
     const struct ottl_plan *plan;
     struct budget *budget;
@@ -20,6 +28,12 @@ struct ottl_runner {
     bool prunes;      /* messages without items are removed, whatever emptied them */
     uint64_t dropped; /* items, of this batch */
     bool is_aborted;  /* the run's error says why */
+    /* Of a division: */
+    enum ottl_purpose purpose;
+    struct scratch noted; /* a bit for each record: a condition held */
+    uint64_t decided;     /* records, of this run */
+    uint64_t matches;     /* those for which a condition held */
+    uint64_t resources;   /* that are left */
 };
 
 enum ottl_verdict {
@@ -43,3 +57,18 @@ void ottl_runner_init(struct ottl_runner *runner, const struct ottl_plan *plan,
 void ottl_runner_fini(struct ottl_runner *runner);
 /* A batch whose client has got its OK may exceed the budget: it cannot be refused any more. */
 struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *batch);
+
+/* The records for which a condition holds, and the others, each with the messages around them. */
+struct ottl_division {
+    enum ottl_verdict verdict; /* PASSED, REFUSED or NO_MEMORY */
+    struct batch *matched;     /* a reference; NULL: none */
+    struct batch *rest;        /* the same */
+    bool never_fits;
+    const char *error; /* of the runner */
+};
+
+/* Divides a batch by a plan with conditions of one context and no statements. is_copy: only
+ * what matches is wanted, and rest is the batch itself. Except among whole Resources, messages
+ * without items belong to neither part. Each condition is evaluated once. */
+struct ottl_division ottl_runner_divide(struct ottl_runner *runner, struct batch *batch,
+                                        bool is_copy);

@@ -32,6 +32,7 @@ struct pipeline {
     struct component *head; /* first processor, or the fan-out */
     struct fanout *fanout;
     unsigned exporters;
+    const char *id; /* NULL in some tests */
     struct journal *journal;
     uint64_t journal_bytes_max;    /* of one request */
     unsigned others;               /* destinations that do not store */
@@ -151,6 +152,7 @@ struct pipeline *pipeline_create(const struct pipeline_settings *settings)
     pipeline->ring = ring_create();
     pipeline->job = (struct lane_job){.fn = drain_ring, .arg = pipeline};
     pipeline->exporters = settings->exporters;
+    pipeline->id = settings->id;
     pipeline->fanout = fanout_create(&(struct fanout_settings){
         .lane = settings->lane,
         .ledger = settings->ledger,
@@ -483,6 +485,12 @@ unsigned outlet_exporters_at(const struct outlet *outlet, size_t place)
 {
     assert(place < outlet->count);
     return outlet->pipelines[place]->exporters;
+}
+
+const char *outlet_pipeline_at(const struct outlet *outlet, size_t place)
+{
+    assert(place < outlet->count);
+    return outlet->pipelines[place]->id;
 }
 
 /* Goes through the ring, so that a chain of connectors needs no deeper stack and each pipeline gets

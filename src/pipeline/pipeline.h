@@ -30,6 +30,7 @@ struct pipeline_settings {
     struct component *const *connectors;
     size_t connectors_count;
     unsigned exporters; /* destinations of each item, those behind connectors included */
+    const char *id;     /* outlives the pipeline; NULL in some tests */
 };
 
 /* Copies the lists. */

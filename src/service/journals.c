@@ -125,7 +125,8 @@ static size_t name_storing(struct service *service, size_t index, char *names[st
             names[count++] = name_of(NULL, pipeline->exporters[i]->id);
     for (size_t i = 0; i < pipeline->exporters_count; i++) {
         const struct config_component *connector = pipeline->exporters[i];
-        if (connector->factory->kind != CONNECTOR || !connector->factory->passes_on)
+        if (connector->factory->kind != CONNECTOR || !connector->factory->passes_on ||
+            connector->factory->chooses)
             continue;
         for (size_t j = 0; j < config->pipelines_count; j++) {
             const struct config_pipeline *next = &config->pipelines[j];

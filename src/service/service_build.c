@@ -151,7 +151,8 @@ static bool build_connectors(struct service *service, struct service_lane *part,
         connector->output = (enum signal_kind)given;
         connector->outlets[given] = outlet;
         connector->exporters = from->factory->passes_on ? outlet_exporters(outlet) : 1;
-        connector->is_journaled = from->factory->passes_on && outlet_stores(outlet);
+        connector->is_journaled =
+            from->factory->passes_on && !from->factory->chooses && outlet_stores(outlet);
         part->connectors[slot] = connector;
         bool has_shared =
             from->factory->share == NULL || share_among(service, from, connector, error);
@@ -228,6 +229,7 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
             .connectors = connectors,
             .connectors_count = connectors_count,
             .exporters = from->destinations,
+            .id = from->id,
         });
     mem_free((void *)queues);
     mem_free((void *)connectors);

@@ -62,6 +62,7 @@ extern const struct component_factory attributes_processor_factory;
 extern const struct component_factory batch_processor_factory;
 extern const struct component_factory exceptions_connector_factory;
 extern const struct component_factory forward_connector_factory;
+extern const struct component_factory routing_connector_factory;
 extern const struct component_factory profile_metrics_connector_factory;
 extern const struct component_factory service_graph_connector_factory;
 extern const struct component_factory span_metrics_connector_factory;
@@ -400,6 +401,7 @@ const struct component_factory *const test_components[] = {
     &test_connector_factory,
     &exceptions_connector_factory,
     &forward_connector_factory,
+    &routing_connector_factory,
     &profile_metrics_connector_factory,
     &service_graph_connector_factory,
     &span_metrics_connector_factory,

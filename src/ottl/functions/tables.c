@@ -23,5 +23,6 @@ const struct ottl_function *const ottl_function_tables[] = {
     ottl_time_functions,
     ottl_network_functions,
     ottl_url_functions,
+    ottl_route_functions,
     NULL,
 };

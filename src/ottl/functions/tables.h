@@ -22,3 +22,4 @@ extern const struct ottl_function ottl_semconv_functions[];
 extern const struct ottl_function ottl_time_functions[];
 extern const struct ottl_function ottl_network_functions[];
 extern const struct ottl_function ottl_url_functions[];
+extern const struct ottl_function ottl_route_functions[];
