@@ -236,13 +236,76 @@ static struct ottl_plan *compile_inferred(const struct routing_entry *entry,
     return plan != NULL ? plan : compile(entry, signal, OTTL_RESOURCE, mode, &ignored);
 }
 
+enum { PATHS_MAX = 256 };
+
+/* Where paths begin that name no context of their own; of the first PATHS_MAX, in order. Recursion
+ * is bounded by the depth of trees. */
+static void find_bare_paths(const struct ottl_tree *tree, unsigned reaches, uint32_t *places,
+                            size_t *count)
+{
+    for (; tree != NULL; tree = tree->next) {
+        const enum ottl_context named = ottl_context_find(tree->text);
+        if (tree->kind == OTTL_TREE_PATH && *count < PATHS_MAX &&
+            (named == OTTL_CONTEXTS || (reaches & OTTL_CONTEXT_BIT(named)) == 0)) {
+            size_t at = (*count)++;
+            for (; at > 0 && places[at - 1] > tree->at; at--)
+                places[at] = places[at - 1];
+            places[at] = tree->at;
+        }
+        find_bare_paths(tree->first, reaches, places, count);
+        find_bare_paths(tree->keys, reaches, places, count);
+        find_bare_paths(tree->body, reaches, places, count);
+    }
+}
+
+/* As Go writes it: a condition becomes a statement, and each path begins with its context. NULL: it
+ * is too large to be compared. */
+static const char *spell_out(struct ottl_plan *plan, const struct routing_entry *entry)
+{
+    const struct ottl_context_type *type =
+        ottl_context_type((enum ottl_context)__builtin_ctz(plan->contexts));
+    const bool is_condition = entry->condition[0] != '\0';
+    const char *text = is_condition ? entry->condition : entry->statement;
+    const size_t size = strlen(text);
+    struct ottl_statement statement = {.where = NULL};
+    struct ottl_problem problem;
+    uint32_t places[PATHS_MAX];
+    size_t count = 0;
+    if (!(is_condition
+              ? ottl_parse_condition(&plan->arena, slice_of_text(text), &statement.where, &problem)
+              : ottl_parse_statement(&plan->arena, slice_of_text(text), &statement, &problem)))
+        return NULL;
+    find_bare_paths(statement.where, type->reaches, places, &count);
+    const size_t name = strlen(type->name) + 1;
+    char *whole = arena_try_alloc(&plan->arena, sizeof(ROUTE_WHERE) + size + count * name);
+    if (whole == NULL)
+        return NULL;
+    char *next = is_condition ? stpcpy(whole, ROUTE_WHERE) : whole;
+    size_t done = 0;
+    for (size_t i = 0; i < count; i++) {
+        memcpy(next, text + done, places[i] - done);
+        next = stpcpy(next + (places[i] - done), type->name);
+        *next++ = '.';
+        done = places[i];
+    }
+    stpcpy(next, text + done);
+    return whole;
+}
+
+static bool has_text(struct route *route, const struct routing_entry *entry, struct error *error)
+{
+    route->text = route->plan != NULL ? spell_out(route->plan, entry) : NULL;
+    return route->text != NULL ||
+           (route->plan != NULL && error_set(error, "the condition is too large"));
+}
+
 static bool init_plan(struct route *route, const struct routing_entry *entry,
                       enum signal_kind signal, enum ottl_error_mode mode, struct error *error)
 {
     const char *key = entry->condition[0] != '\0' ? "condition" : "statement";
     if (entry->context[0] == '\0') {
         route->plan = compile_inferred(entry, signal, mode, &route->is_never, error);
-        return route->plan != NULL || error_at(error, key);
+        return has_text(route, entry, error) || error_at(error, key);
     }
     for (unsigned i = 0; i < CONTEXTS; i++) {
         if (strcmp(entry->context, ottl_context_type(contexts[i].context)->name) != 0)
@@ -250,7 +313,7 @@ static bool init_plan(struct route *route, const struct routing_entry *entry,
         route->is_never = contexts[i].signal != SIGNAL_KINDS && contexts[i].signal != signal;
         route->plan = compile(entry, route->is_never ? contexts[i].signal : signal,
                               contexts[i].context, mode, error);
-        return route->plan != NULL || error_at(error, key);
+        return has_text(route, entry, error) || error_at(error, key);
     }
     if (strcmp(entry->context, "otelcol") == 0) {
         error_set(error, "the context otelcol is not supported here; use the context request, "
@@ -309,20 +372,6 @@ void route_fini(struct route *route)
     route->plan = NULL;
 }
 
-/* The sequence of a plan that has one. */
-static const struct ottl_sequence *sequence_of(const struct ottl_plan *plan)
-{
-    return plan->sequences[__builtin_ctz(plan->contexts)];
-}
-
-/* The condition without what a statement has before it. */
-static const char *condition_text(const struct ottl_sequence *sequence)
-{
-    const char *text = sequence->conditions[0].text;
-    const size_t size = sizeof(ROUTE_WHERE) - 1;
-    return strncmp(text, ROUTE_WHERE, size) == 0 ? text + size : text;
-}
-
 bool routes_are_equal(const struct route *left, const struct route *right)
 {
     if (left->is_of_request != right->is_of_request)
@@ -331,10 +380,7 @@ bool routes_are_equal(const struct route *left, const struct route *right)
         return slice_equal(left->request.key, right->request.key) &&
                slice_equal(left->request.value, right->request.value) &&
                left->request.is_equal == right->request.is_equal;
-    const struct ottl_sequence *one = sequence_of(left->plan);
-    const struct ottl_sequence *other = sequence_of(right->plan);
-    return one->context == other->context &&
-           strcmp(condition_text(one), condition_text(other)) == 0;
+    return left->plan->contexts == right->plan->contexts && strcmp(left->text, right->text) == 0;
 }
 
 bool routing_check(const void *section, struct error *error)

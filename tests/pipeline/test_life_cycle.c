@@ -85,7 +85,13 @@ static void write_yaml(char yaml[static YAML_MAX], const struct component_factor
         [RECEIVER] = "nop", [PROCESSOR] = "", [EXPORTER] = "nop", [EXTENSION] = ""};
     users[factory->kind == CONNECTOR ? EXPORTER : factory->kind] = factory->type;
     char own[YAML_MAX / 2];
-    snprintf(own, sizeof(own), "  %s: {%s}\n", factory->type, keys_of(factory));
+    if (strcmp(factory->type, "routing") == 0)
+        snprintf(own, sizeof(own),
+                 "  routing: {table: [{condition: 'resource.schema_url == \"\"', pipelines: "
+                 "[%s/behind]}]}\n",
+                 signal_name(signal));
+    else
+        snprintf(own, sizeof(own), "  %s: {%s}\n", factory->type, keys_of(factory));
     size_t used = (size_t)snprintf(yaml, YAML_MAX, "yaml:\n");
     for (int kind = RECEIVER; kind <= EXTENSION; kind++) {
         bool has_nop = kind == RECEIVER || kind == EXPORTER;

@@ -396,7 +396,7 @@ static void the_same_condition_again_is_ignored(void **state)
     (void)state;
     const struct division division = {
         .yaml = TABLE("{condition: 'span.name == \"p2\"', action: copy, pipelines: [traces/a]}, "
-                      "{context: span, statement: 'route() where span.name == \"p2\"', pipelines: "
+                      "{context: span, statement: 'route() where name == \"p2\"', pipelines: "
                       "[traces/b]}"),
         .signal = TRACES,
         .json = FOUR,
