@@ -65,6 +65,7 @@ FLOORS = (
     ("connectors", "forward"),
     ("connectors/exceptions", "exceptions: counted and logged"),
     ("connectors/profile_metrics", "profile_metrics: what samples measure, as metrics"),
+    ("connectors/routing", "routing: items to pipelines by conditions"),
     ("connectors/service_graph", "service_graph: requests between services, counted and timed"),
     ("processors/shared", "what processors share"),
     ("processors", "attributes, batch, filter, memory_limiter, profile_limits, resource, transform"),
