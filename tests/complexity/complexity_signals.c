@@ -696,6 +696,34 @@ static void run_conditions(struct slice request)
     run_plan(request, &group, OTTL_FOR_FILTER);
 }
 
+/* As the connector routing divides: those that have the attribute, and the others. */
+static void run_division(struct slice request)
+{
+    static const char *const text = "attributes[\"k000001\"] == nil";
+    const struct ottl_group group = {.context = record_context(),
+                                     .paths = OTTL_PATHS_OF_CONTEXT,
+                                     .error_mode = OTTL_SILENT,
+                                     .conditions = &text,
+                                     .conditions_count = 1};
+    struct ottl_plan *plan = ottl_plan_create(signal_at_hand, OTTL_FOR_ROUTING);
+    struct error error;
+    struct ottl_runner runner;
+    bool is_fine = ottl_plan_add(plan, &group, true, &error);
+    assert(is_fine);
+    ottl_plan_finish(plan);
+    ottl_runner_init(&runner, plan, NULL);
+    struct batch *batch = batch_of(request);
+    work_begin();
+    struct ottl_division division = ottl_runner_divide(&runner, batch, false);
+    work_end();
+    assert(division.verdict == OTTL_PASSED);
+    batch_unref(division.matched);
+    batch_unref(division.rest);
+    batch_unref(batch);
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+}
+
 static void run_statements(struct slice request)
 {
     static const char *const texts[] = {
@@ -967,6 +995,7 @@ static const struct work_stage stages[] = {
     {.name = "grouping by attributes", .run = run_grouping, .per_byte_max = 600},
     {.name = "deltas", .run = run_deltas, .per_byte_max = 600},
     {.name = "sums of deltas", .run = run_sums, .per_byte_max = 600},
+    {.name = "OTTL, division", .run = run_division, .per_byte_max = 140},
     {.name = "OTTL, conditions", .run = run_conditions, .per_byte_max = 140},
     {.name = "OTTL, statements", .run = run_statements, .per_byte_max = 700},
     {.name = "traces, one by one", .run = run_trace_split, .per_byte_max = 300},
