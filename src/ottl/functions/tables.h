@@ -23,3 +23,5 @@ extern const struct ottl_function ottl_time_functions[];
 extern const struct ottl_function ottl_network_functions[];
 extern const struct ottl_function ottl_url_functions[];
 extern const struct ottl_function ottl_route_functions[];
+extern const struct ottl_function ottl_format_functions[];
+extern const struct ottl_function ottl_unsupported_functions[];

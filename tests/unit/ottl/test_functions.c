@@ -512,6 +512,59 @@ static void test_semconv_span_name(void **state)
          {"set_semconv_span_name(\"1.37.0\", \"\")", "cannot be an empty string"});
 }
 
+static void test_network(void **state)
+{
+    (void)state;
+    HOLD(
+        "IsInCIDR(\"10.1.2.3\", [\"192.168.0.0/16\", \"10.0.0.0/8\"])",
+        "not IsInCIDR(\"11.1.2.3\", [\"10.0.0.0/8\"]) and not IsInCIDR(\"x\", [\"10.0.0.0/8\"])",
+        "IsInCIDR(\"2001:db8::5\", [\"2001:db8::/32\"]) and not IsInCIDR(\"10.1.1.1\", [\"::/0\"])",
+        "CommunityID(\"128.232.110.120\", 34855, \"66.35.250.204\", 80) == "
+        "\"1:LQU9qZlK+B5F3KDmev6m5PMibrg=\"",
+        "CommunityID(\"66.35.250.204\", 80, \"128.232.110.120\", 34855, \"TCP\", 0) == "
+        "\"1:LQU9qZlK+B5F3KDmev6m5PMibrg=\"",
+        "URL(\"https://u:p%40w@example.com:8443/a/b.html?x=1#top\") == {\"url.original\": "
+        "\"https://u:p%40w@example.com:8443/a/b.html?x=1#top\", \"url.domain\": \"example.com\", "
+        "\"url.port\": 8443, \"url.scheme\": \"https\", \"url.path\": \"/a/b.html\", "
+        "\"url.extension\": \"html\", \"url.query\": \"x=1\", \"url.fragment\": \"top\", "
+        "\"url.user_info\": \"u:p%40w\", \"url.username\": \"u\", \"url.password\": \"p@w\"}",
+        "URL(\"?a=1&a=%32&b\") == {\"query\": {\"a\": [\"1\", \"2\"], \"b\": [\"\"]}}");
+    EACH(expect_failure, {"URL(\"\") == 1", "url cannot be empty"},
+         {"URL(\"http://a:b\") == 1", "invalid port \":b\" after host"},
+         {"URL(\"/%zz\") == 1", "invalid URL escape \"%zz\""},
+         {"URL(\"a:b:/c\") == nil or URL(\":\") == 1", "missing protocol scheme"},
+         {"URL(attributes[\"i\"]) == 1", "expected string but got int64"},
+         {"CommunityID(\"x\", 1, \"1.1.1.1\", 1) == 1", "invalid source IP: x"},
+         {"CommunityID(\"1.1.1.1\", 65536, \"1.1.1.1\", 1) == 1",
+          "source port must be between 0 and 65535, got 65536"},
+         {"CommunityID(\"1.1.1.1\", 1, \"1.1.1.1\", 1, \"x\") == 1", "unsupported protocol: x"},
+         {"IsInCIDR(\"1.1.1.1\", [name])", "invalid CIDR address: N"});
+    EACH(expect_refused_condition,
+         {"IsInCIDR(\"1.1.1.1\", [\"10.0.0.0/33\"])", "invalid CIDR address: 10.0.0.0/33"});
+}
+
+static void test_format(void **state)
+{
+    (void)state;
+    HOLD("Format(\"%s-%03d|%5.2f|%-4v|%t %%\", [\"a\", 7, 2.5, true, false]) == \"a-007| "
+         "2.50|true|false %\"",
+         "Format(\"%x %X %q %v\", [255, \"hi\", \"a\\\"b\", nil]) == \"ff 6869 \\\"a\\\\\\\"b\\\" "
+         "<nil>\"",
+         "Format(\"%d\", [\"x\"]) == \"%!d(string=x)\" and Format(\"%d\", []) == \"%!d(MISSING)\"",
+         "Format(\"a\", [1]) == \"a%!(EXTRA int64=1)\" and Format(\"%\", []) == \"%!(NOVERB)\"",
+         "Format(\"%v %v\", [1000000.0, 0.5]) == \"1e+06 0.5\"");
+    EACH(expect_refused_condition, {"Format(\"%*d\", [1, 2]) == nil", "are not supported"},
+         {"Format(name, []) == nil", "a string literal"});
+}
+
+static void test_unsupported(void **state)
+{
+    (void)state;
+    EACH(expect_refused_condition, {"ParseXML(name) == nil", "this function is not supported"},
+         {"ExtractGrokPatterns(name, \"%{IP:ip}\") == nil", "ExtractPatterns"},
+         {"UserAgent(name) == nil", "this function is not supported"});
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -524,6 +577,9 @@ int main(void)
         cmocka_unit_test(test_ids_and_encodings),
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_semconv_span_name),
+        cmocka_unit_test(test_network),
+        cmocka_unit_test(test_format),
+        cmocka_unit_test(test_unsupported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
