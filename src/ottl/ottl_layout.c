@@ -9,6 +9,7 @@
 
 #include "src/base/error.h"
 #include "src/base/mem.h"
+#include "src/ottl/ottl_calendar.h"
 #include "src/ottl/ottl_time.h"
 #include "src/ottl/ottl_zone.h"
 

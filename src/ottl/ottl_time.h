@@ -17,8 +17,6 @@ struct ottl_date {
 };
 
 struct ottl_date ottl_date_of(const struct ottl_value *time);
-/* Days from 1970-01-01 to a date, whose day may be beyond the month's end. */
-int64_t ottl_days_of(int64_t year, unsigned month, unsigned day);
 /* encoding/json's form of a time: RFC 3339 with nanoseconds, in quotation marks. Returns the size.
  */
 size_t ottl_time_to_json(const struct ottl_value *time, char *room, size_t bytes);

@@ -10,7 +10,7 @@
 
 #include "src/base/error.h"
 #include "src/base/mem.h"
-#include "src/ottl/ottl_time.h"
+#include "src/ottl/ottl_calendar.h"
 
 #define DATABASE "/usr/share/zoneinfo/"
 
@@ -181,8 +181,8 @@ static const struct zone_type *type_by_rule(const struct zone *zone, int64_t uni
 {
     if (!zone->has_summer)
         return &zone->standard;
-    const struct ottl_value moment = ottl_time(unix_s + zone->standard.offset_s, 0);
-    int64_t year = ottl_date_of(&moment).year;
+    int64_t local = unix_s + zone->standard.offset_s;
+    int64_t year = ottl_day_of(local / S_PER_DAY - (local % S_PER_DAY < 0)).year;
     int64_t begin = day_of(&zone->summer_begin, year) * S_PER_DAY + zone->summer_begin.second -
                     zone->standard.offset_s;
     int64_t end = day_of(&zone->summer_end, year) * S_PER_DAY + zone->summer_end.second -
