@@ -14,6 +14,25 @@ class Mutant:
 
 
 MUTANTS = [
+    # Statements
+    Mutant("ottl: an empty match right behind another one is none", "src/ottl/functions/replace.c",
+           "if ((end > copied || begin == 0) && !add_replacement(rewriting, &builder))",
+           "if (!add_replacement(rewriting, &builder))", ("test_ottl_functions",)),
+    Mutant("ottl: ParseJSON has a bound on its depth", "src/ottl/functions/parse_json.c",
+           "        if (depth == 0)\n", "        if (depth == 12345)\n", ("test_ottl_functions",)),
+    Mutant("ottl: text is cut between characters", "src/ottl/functions/maps.c",
+           "while (is_whole && size > 0 && ", "while (!is_whole && size > 0 && ",
+           ("test_ottl_functions",)),
+    Mutant("ottl: summer time goes on behind the last transition", "src/ottl/ottl_zone.c",
+           "return is_summer ? &zone->summer : &zone->standard;",
+           "return is_summer && unix_s < 0 ? &zone->summer : &zone->standard;",
+           ("test_ottl_functions",)),
+    Mutant("ottl: a time without a year is not a week ahead", "src/ottl/ottl_layout.c",
+           "if (time->integer <= defaults->now_s + WEEK_S)", "if (time->integer > 0)",
+           ("test_ottl_functions",)),
+    Mutant("ottl: keys that become equal become one entry", "src/ottl/functions/replace.c",
+           "        if (same != NULL) {\n            same->value", "        if (false) {\n            same->value",
+           ("test_ottl_functions",)),
     # Memory is bounded by the budget
     Mutant("budget: refuses what does not fit any more", "src/base/budget.c",
            "if (amount > limit || used > limit - amount) {", "if (amount > limit) {",

@@ -270,6 +270,10 @@ static void test_maps(void **state)
          "attributes[\"l\"] == \"c\" and attributes[\"l.0\"] == \"a\" and attributes[\"l.1\"] == "
          "\"b\""},
         {"flatten(attributes, depth=1)", "attributes[\"maps.0\"] == {\"k\": \"one\", \"v\": 1}"});
+    struct ottl_result result =
+        run("merge_maps(attributes, {\"u\": \"a\xc3\xa9\"}, \"insert\")", true, span(), NULL);
+    result = run("truncate_all(attributes, 2)", true, result.batch, NULL);
+    expect_holds("attributes[\"u\"] == \"a\"", result.batch, "");
     HOLD("Keys(attributes[\"m\"]) == [\"x\", \"y\"]", "Len(Values(attributes[\"m\"])) == 2",
          "Values(attributes[\"m\"][\"y\"]) == [\"q\"]");
     EACH(expect_edit_failure,
