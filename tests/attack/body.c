@@ -17,10 +17,15 @@
 const char *endpoint_name(enum endpoint endpoint)
 {
     static const char *const names[ENDPOINTS] = {
-        [ENDPOINT_HTTP] = "http",           [ENDPOINT_GRPC] = "grpc",
-        [ENDPOINT_PYROSCOPE] = "pyroscope", [ENDPOINT_HEALTH] = "health",
-        [ENDPOINT_ZPAGES] = "zpages",       [ENDPOINT_PPROF] = "pprof",
-        [ENDPOINT_METRICS] = "metrics",     [ENDPOINT_CONTROL] = "control",
+        [ENDPOINT_HTTP] = "http",
+        [ENDPOINT_GRPC] = "grpc",
+        [ENDPOINT_PYROSCOPE] = "pyroscope",
+        [ENDPOINT_HEALTH] = "health",
+        [ENDPOINT_ZPAGES] = "zpages",
+        [ENDPOINT_PPROF] = "pprof",
+        [ENDPOINT_METRICS] = "metrics",
+        [ENDPOINT_CONTROL] = "control",
+        [ENDPOINT_PROMETHEUS] = "prometheus",
     };
     assert(endpoint < ENDPOINTS);
     return names[endpoint];
@@ -414,6 +419,9 @@ void body_make_page(struct body_maker *maker, struct body *body)
         {ENDPOINT_PYROSCOPE, "/ready"},
         {ENDPOINT_CONTROL, "/keep"},
         {ENDPOINT_CONTROL, "/keep"},
+        {ENDPOINT_PROMETHEUS, "/metrics"},
+        {ENDPOINT_PROMETHEUS, "/metrics"},
+        {ENDPOINT_PROMETHEUS, "/metrics"},
         {ENDPOINT_HTTP, "/"},
         {ENDPOINT_HTTP, "/v1%2Ftraces"},
     };
@@ -435,4 +443,15 @@ void body_make_page(struct body_maker *maker, struct body *body)
     }
     if (below(maker, 3) == 0)
         add_header(body, "origin", "http://example.com");
+    static const char *const accepted[] = {
+        "application/openmetrics-text;version=1.0.0,text/plain;q=0.5",
+        "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding="
+        "delimited;q=0.6,*/*;q=0.1",
+        "text/plain;version=1.0.0;escaping=allow-utf-8",
+        ";;q=,",
+    };
+    if (below(maker, 2) == 0)
+        add_header(body, "accept", accepted[below(maker, COUNT(accepted))]);
+    if (below(maker, 4) == 0)
+        add_header(body, "accept-encoding", "gzip");
 }

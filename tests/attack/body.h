@@ -18,6 +18,7 @@ enum endpoint {
     ENDPOINT_PPROF,
     ENDPOINT_METRICS,
     ENDPOINT_CONTROL,
+    ENDPOINT_PROMETHEUS, /* of the exporter */
     ENDPOINTS,
 };
 

@@ -2,28 +2,11 @@
 /* Configurations at random: each line below is drawn on its own. */
 #include "tests/attack/setup.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
-struct drawing {
-    struct random_source random;
-    struct bytes_out *out;
-};
-
-static uint64_t below(struct drawing *drawing, uint64_t bound)
-{
-    return random_below(&drawing->random, bound);
-}
-
-static void put(struct drawing *drawing, const char *text)
-{
-    bytes_add_text(drawing->out, text);
-}
-
-#define PUT_ONE_OF(drawing, ...)                                                                   \
-    do {                                                                                           \
-        static const char *const texts[] = {__VA_ARGS__};                                          \
-        put(drawing, texts[below(drawing, sizeof(texts) / sizeof(texts[0]))]);                     \
-    } while (0)
+#include "tests/attack/drawing.h"
 
 static void put_receivers(struct drawing *drawing)
 {
@@ -103,6 +86,9 @@ static void put_processors(struct drawing *drawing)
     PUT_ONE_OF(drawing, "", "    rename: [{pattern: '[a-m]+', replacement: '<$$0$$0$$0>'}]\n");
     PUT_ONE_OF(drawing, "", "    drop_frames: ['^java', 'syscall']\n");
     put_join(drawing);
+    put_record_processors(drawing);
+    put_statement_processors(drawing);
+    put_tail_sampling(drawing);
 }
 
 static void put_queue(struct drawing *drawing)
@@ -162,45 +148,205 @@ static void put_exporters(struct drawing *drawing)
                "    limits: {max_bytes: 131072}\n");
     put_queue(drawing);
     put_retry(drawing);
+    put(drawing, "  zipkin:\n    endpoint: http://127.0.0.1:${env:ATTACK_SINK}/api/v2/spans\n"
+                 "    timeout: 500ms\n");
+    PUT_ONE_OF(drawing, "", "    format: proto\n");
+    PUT_ONE_OF(drawing, "", "    compression: gzip\n");
+    put_queue(drawing);
+    put_retry(drawing);
+    put_metric_exporters(drawing);
+    put_file_exporter(drawing);
 }
 
-/* Some of the words, in their order, between brackets; each with a chance of 2 in 3. */
-static void put_some(struct drawing *drawing, const char *key, const char *const *words,
-                     const char *last)
+/* Between brackets; the list ends with NULL. */
+static void put_list(struct drawing *drawing, const char *key, const char *const *words)
 {
     bytes_add_format(drawing->out, "      %s: [", key);
-    const char *separator = "";
-    for (; *words != NULL; words++) {
-        if (below(drawing, 3) == 0)
-            continue;
+    for (const char *separator = ""; *words != NULL; separator = ", ", words++)
         bytes_add_format(drawing->out, "%s%s", separator, *words);
-        separator = ", ";
-    }
-    bytes_add_format(drawing->out, "%s%s]\n", last[0] != 0 ? separator : "", last);
+    put(drawing, "]\n");
 }
 
-static void put_pipeline(struct drawing *drawing, const char *name)
+enum { WORDS_MAX = 24 };
+
+struct words {
+    const char *list[WORDS_MAX + 1];
+    unsigned count;
+};
+
+static void add_word(struct words *words, const char *word)
 {
-    static const char *const common[] = {"memory_limiter", "resource", "resource_detection",
-                                         "batch", NULL};
-    static const char *const traces[] = {"memory_limiter", "resource", "resource_detection", NULL};
-    static const char *const profiles[] = {"memory_limiter", "profile_limits", "resource",
-                                           "resource_detection", NULL};
+    assert(words->count < WORDS_MAX);
+    words->list[words->count++] = word;
+    words->list[words->count] = NULL;
+}
+
+/* Of the list each with a chance of `of` in `among`, in its order. */
+static void add_some(struct drawing *drawing, struct words *words, const char *const *list,
+                     unsigned of, unsigned among)
+{
+    for (; *list != NULL; list++)
+        if (drawn_below(drawing, among) < of)
+            add_word(words, *list);
+}
+
+/* The same in any order. */
+static void add_shuffled(struct drawing *drawing, struct words *words, const char *const *list,
+                         unsigned of, unsigned among)
+{
+    unsigned first = words->count;
+    add_some(drawing, words, list, of, among);
+    for (unsigned i = first; i + 1 < words->count; i++) {
+        unsigned other = i + (unsigned)drawn_below(drawing, words->count - i);
+        const char *word = words->list[i];
+        words->list[i] = words->list[other];
+        words->list[other] = word;
+    }
+}
+
+/* What differs between signals. */
+struct signal_parts {
+    const char *name;
+    const char *const *added; /* processors in any order */
+    const char *const *exporters;
+    const char *const *connectors;
+};
+
+static const struct signal_parts signals[] = {
+    {"traces",
+     (const char *const[]){"attributes", "attributes/spans", "redaction", "probabilistic_sampler",
+                           "groupbyattrs", "filter", "filter/old", "transform", "tail_sampling",
+                           NULL},
+     (const char *const[]){"zipkin", "file", NULL},
+     (const char *const[]){"span_metrics", "service_graph", "exceptions", "forward", NULL}},
+    {"metrics",
+     (const char *const[]){"attributes", "redaction", "groupbyattrs", "filter", "filter/old",
+                           "transform", "cumulativetodelta", "deltatocumulative", NULL},
+     (const char *const[]){"prometheus", "prometheus_remote_write", "file", NULL},
+     (const char *const[]){"forward", NULL}},
+    {"logs",
+     (const char *const[]){"attributes", "redaction", "probabilistic_sampler", "groupbyattrs",
+                           "filter", "filter/old", "transform", NULL},
+     (const char *const[]){"file", NULL}, (const char *const[]){"forward", NULL}},
+    {"profiles", (const char *const[]){NULL}, (const char *const[]){"file", NULL},
+     (const char *const[]){"profile_metrics", "forward", NULL}},
+};
+
+static const struct signal_parts *parts_of(const char *pipeline)
+{
+    const struct signal_parts *parts = signals;
+    while (strncmp(parts->name, pipeline, strlen(parts->name)) != 0)
+        parts++;
+    return parts;
+}
+
+/* Which connectors pipelines write to, and so others must read. */
+struct joints {
+    bool forward_of[sizeof(signals) / sizeof(signals[0])];
+    struct words metrics; /* what makes them */
+    bool exceptions;
+};
+
+static void note_connectors(struct joints *joints, const struct signal_parts *parts,
+                            const struct words *connectors)
+{
+    for (unsigned i = 0; i < connectors->count; i++) {
+        const char *name = connectors->list[i];
+        bool is_known = false;
+        for (unsigned j = 0; j < joints->metrics.count; j++)
+            is_known |= joints->metrics.list[j] == name;
+        if (strcmp(name, "forward") == 0)
+            joints->forward_of[parts - signals] = true;
+        else if (!is_known)
+            add_word(&joints->metrics, name);
+        joints->exceptions |= strcmp(name, "exceptions") == 0;
+    }
+}
+
+static void put_processors_of(struct drawing *drawing, const char *name, bool has_added,
+                              bool has_join)
+{
+    static const char *const limits[] = {"memory_limiter", NULL};
+    static const char *const profile_limits[] = {"profile_limits", NULL};
+    static const char *const resources[] = {"resource", "resource_detection", NULL};
+    static const char *const batch[] = {"batch", NULL};
+    const struct signal_parts *parts = parts_of(name);
+    struct words words = {.count = 0};
+    add_some(drawing, &words, limits, 2, 3);
+    if (parts->name[0] == 'p')
+        add_some(drawing, &words, profile_limits, 2, 3);
+    add_some(drawing, &words, resources, 2, 3);
+    if (has_added)
+        add_shuffled(drawing, &words, parts->added, 1, 3);
+    if (has_join)
+        add_word(&words, "trace_profile_join");
+    add_some(drawing, &words, batch, 2, 3);
+    put_list(drawing, "processors", words.list);
+}
+
+static void put_exporters_of(struct drawing *drawing, const char *name, bool has_added,
+                             struct joints *joints)
+{
     static const char *const exporters[] = {"otlp_http", "otlp_grpc", NULL};
-    static const char *const profile_exporters[] = {"otlp_http", "otlp_grpc", "pyroscope", NULL};
-    bool has_batch = below(drawing, 3) != 0;
-    bool is_traces = strncmp(name, "traces", 6) == 0;
-    bool is_profiles = strncmp(name, "profiles", 8) == 0;
-    bytes_add_format(drawing->out, "    %s:\n      receivers: [otlp%s]\n", name,
-                     is_profiles ? ", pyroscope" : "");
-    /* The join is in both of its pipelines: it can do nothing in one alone. */
-    if (is_profiles || is_traces)
-        put_some(drawing, "processors", is_profiles ? profiles : traces,
-                 has_batch ? "trace_profile_join, batch" : "trace_profile_join");
-    else
-        put_some(drawing, "processors", common, "");
-    put_some(drawing, "exporters", is_profiles ? profile_exporters : exporters,
-             below(drawing, 4) == 0 ? "nop" : "debug");
+    static const char *const pyroscope[] = {"pyroscope", NULL};
+    const struct signal_parts *parts = parts_of(name);
+    struct words words = {.count = 0};
+    struct words connectors = {.count = 0};
+    add_some(drawing, &words, exporters, 2, 3);
+    if (parts->name[0] == 'p')
+        add_some(drawing, &words, pyroscope, 2, 3);
+    if (has_added)
+        add_some(drawing, &words, parts->exporters, 1, 2);
+    if (has_added && joints != NULL) {
+        add_some(drawing, &connectors, parts->connectors, 1, 3);
+        note_connectors(joints, parts, &connectors);
+    }
+    for (unsigned i = 0; i < connectors.count; i++)
+        add_word(&words, connectors.list[i]);
+    add_word(&words, drawn_below(drawing, 4) == 0 ? "nop" : "debug");
+    put_list(drawing, "exporters", words.list);
+}
+
+static void put_pipelines(struct drawing *drawing)
+{
+    struct joints joints = {.exceptions = false};
+    char name[32];
+    /* One configuration in four has nothing but receivers, the join, and exporters of OTLP. */
+    bool has_added = drawn_below(drawing, 4) != 0;
+    bool has_join = !has_added || drawn_below(drawing, 2) == 0;
+    for (unsigned i = 0; i < 4 + (drawn_below(drawing, 3) == 0); i++) {
+        const struct signal_parts *parts = &signals[i % 4];
+        snprintf(name, sizeof(name), "%s%s", parts->name, i < 4 ? "" : "/second");
+        bool is_profiles = parts->name[0] == 'p';
+        bytes_add_format(drawing->out, "    %s:\n      receivers: [otlp%s]\n", name,
+                         is_profiles ? ", pyroscope" : "");
+        /* The join is in both of its pipelines: it can do nothing in one alone. */
+        put_processors_of(drawing, name, has_added,
+                          has_join && (is_profiles || parts == &signals[0]));
+        put_exporters_of(drawing, name, has_added, &joints);
+    }
+    for (unsigned i = 0; i < 4; i++) {
+        if (!joints.forward_of[i])
+            continue;
+        unsigned behind_max = 1 + (unsigned)drawn_below(drawing, 2);
+        for (unsigned behind = 0; behind < behind_max; behind++) {
+            snprintf(name, sizeof(name), "%s/behind%u", signals[i].name, behind);
+            bytes_add_format(drawing->out, "    %s:\n      receivers: [forward]\n", name);
+            put_processors_of(drawing, name, true, false);
+            put_exporters_of(drawing, name, true, NULL);
+        }
+    }
+    if (joints.metrics.count > 0) {
+        put(drawing, "    metrics/made:\n");
+        put_list(drawing, "receivers", joints.metrics.list);
+        put_processors_of(drawing, "metrics", true, false);
+        put_exporters_of(drawing, "metrics", true, NULL);
+    }
+    if (joints.exceptions) {
+        put(drawing, "    logs/made:\n      receivers: [exceptions]\n");
+        put_processors_of(drawing, "logs", true, false);
+        put_exporters_of(drawing, "logs", true, NULL);
+    }
 }
 
 void setup_write(uint64_t seed, struct bytes_out *out)
@@ -209,6 +355,7 @@ void setup_write(uint64_t seed, struct bytes_out *out)
     put_receivers(&drawing);
     put_processors(&drawing);
     put_exporters(&drawing);
+    put_connectors(&drawing);
     put(&drawing, "extensions:\n"
                   "  health_check: {endpoint: '127.0.0.1:${env:ATTACK_HEALTH}'}\n"
                   "  zpages: {endpoint: '127.0.0.1:${env:ATTACK_ZPAGES}'}\n"
@@ -230,10 +377,5 @@ void setup_write(uint64_t seed, struct bytes_out *out)
                   "      - pull: {exporter: {prometheus: {host: 127.0.0.1, "
                   "port: '${env:ATTACK_METRICS}'}}}\n"
                   "  pipelines:\n");
-    put_pipeline(&drawing, "traces");
-    put_pipeline(&drawing, "profiles");
-    put_pipeline(&drawing, "metrics");
-    put_pipeline(&drawing, "logs");
-    if (below(&drawing, 3) == 0)
-        put_pipeline(&drawing, "profiles/second");
+    put_pipelines(&drawing);
 }
