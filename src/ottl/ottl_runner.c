@@ -13,8 +13,14 @@
 #include "src/otlp/rope.h"
 #include "src/ottl/ottl_context_metrics.h"
 
-/* Resource…: 1 resource, 2 scope_…, 3 schema_url; Scope…: 1 scope, 2 items, 3 schema_url. */
-enum { HEAD = 1, CHILDREN = 2, SCHEMA_URL = 3, REQUEST = 1 };
+/* Resource…: 1 resource, 2 scope_…, 3 schema_url, 1000 deprecated_scope_…, which is the same as 2;
+ * Scope…: 1 scope, 2 items, 3 schema_url. */
+enum { HEAD = 1, CHILDREN = 2, SCHEMA_URL = 3, FORMER_SCOPES = 1000, REQUEST = 1 };
+
+static bool is_scope(uint32_t number)
+{
+    return number == CHILDREN || number == FORMER_SCOPES;
+}
 
 enum decision { KEEP, DROP, ABORT };
 
@@ -343,8 +349,10 @@ static uint64_t count_children(const struct rope_field *holder, unsigned levels)
     struct rope_field field;
     uint64_t children = 0;
     while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field))
-        if (field.number == CHILDREN)
-            children += levels > 1 ? count_children(&field, levels - 1) : 1;
+        if (levels > 1 && is_scope(field.number))
+            children += count_children(&field, levels - 1);
+        else if (levels == 1)
+            children += field.number == CHILDREN;
     return children;
 }
 
@@ -355,7 +363,7 @@ static uint64_t count_points_in(const struct rope_field *holder, unsigned levels
     struct rope_field field;
     uint64_t points = 0;
     while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field)) {
-        if (levels > 0 && field.number == CHILDREN)
+        if (levels > 0 && (field.number == CHILDREN || (levels == 2 && is_scope(field.number))))
             points += count_points_in(&field, levels - 1);
         else if (levels == 0 && ottl_metric_data_of(field.number) != OTTL_NO_DATA) {
             struct rope data = field.content;
@@ -466,13 +474,20 @@ static struct place open_data(struct ottl_runner *runner, const struct ottl_reco
     return place;
 }
 
-static uint64_t count_points(const struct ottl_record *data)
+/* All points of a metric, as items are counted: also those of data that a later field replaces. */
+static uint64_t count_points(const struct ottl_record *metric)
 {
-    struct wire_reader reader = wire_reader_of(data->bytes);
+    struct wire_reader reader = wire_reader_of(metric->bytes);
     struct wire_field field;
+    struct wire_field point;
     uint64_t points = 0;
-    while (wire_next_field(&reader, &field))
-        points += field.number == 1;
+    while (wire_next_field(&reader, &field)) {
+        if (field.type != WIRE_BYTES || ottl_metric_data_of(field.number) == OTTL_NO_DATA)
+            continue;
+        struct wire_reader data = wire_reader_of(field.bytes);
+        while (wire_next_field(&data, &point))
+            points += point.number == 1;
+    }
     return points;
 }
 
@@ -483,11 +498,12 @@ static enum decision run_metric(struct ottl_runner *runner, const struct place *
     struct ottl_record *data = &runner->records[OTTL_METRIC_DATA];
     struct place inner = open_data(runner, metric);
     bool has_points = has_context(runner, OTTL_CONTEXT_BIT(OTTL_DATA_POINT));
+    uint64_t dropped_before = runner->dropped;
     uint64_t kept = 0;
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_METRIC))) {
         enum decision decision = decide(runner, OTTL_METRIC);
         if (decision == DROP)
-            runner->dropped += count_points(data);
+            runner->dropped += count_points(metric);
         if (decision != KEEP)
             return decision;
     }
@@ -503,6 +519,7 @@ static enum decision run_metric(struct ottl_runner *runner, const struct place *
         if (has_points && walk_points(runner, data, &kept) == ABORT)
             return ABORT;
         if (has_points && kept == 0 && runner->prunes) {
+            runner->dropped = dropped_before + count_points(metric);
             ottl_edits_cut(&runner->edits, place->edits, place->messages);
             return DROP;
         }
@@ -672,7 +689,7 @@ static enum decision walk_resource(struct ottl_runner *runner, const struct rope
             return decision == DROP ? remove_message(runner, &place) : decision;
     }
     while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field)) {
-        if (field.number != CHILDREN)
+        if (!is_scope(field.number))
             continue;
         enum decision decision = has_context(runner, inner) ? walk_scope(runner, &field) : KEEP;
         if (decision == ABORT)

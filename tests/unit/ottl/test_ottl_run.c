@@ -594,6 +594,77 @@ static void test_drop_points(void **state)
     batch_unref(batch);
 }
 
+/* Items in deprecated_scope_spans, and in data that later data of the metric replaces, are counted
+ * as the receiver counts them. */
+static void test_former_items(void **state)
+{
+    (void)state;
+    static const struct {
+        enum signal_kind signal;
+        enum ottl_context context;
+        const char *condition;
+        const char *json; /* NULL: two gauges and a sum in one metric */
+        uint64_t items;
+        uint64_t dropped;
+        enum ottl_verdict verdict;
+    } rows[] = {
+        {TRACES, OTTL_SPAN, "name != \"3\"",
+         "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"1\"}]}],"
+         "\"deprecatedScopeSpans\":[{\"spans\":[{\"name\":\"2\"}]}]}]}",
+         2, 2, OTTL_EMPTIED},
+        {TRACES, OTTL_SPAN, "name == \"2\"",
+         "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"1\"}]}],"
+         "\"deprecatedScopeSpans\":[{\"spans\":[{\"name\":\"2\"}]}]}]}",
+         2, 1, OTTL_PASSED},
+        {TRACES, OTTL_RESOURCE, "attributes[\"a\"] == nil",
+         "{\"resourceSpans\":[{\"deprecatedScopeSpans\":[{\"spans\":[{\"name\":\"2\"},{}]}]}]}", 2,
+         2, OTTL_EMPTIED},
+        {METRICS, OTTL_RESOURCE, "attributes[\"a\"] == nil",
+         "{\"resourceMetrics\":[{\"deprecatedScopeMetrics\":[{\"metrics\":[{\"gauge\":{"
+         "\"dataPoints\":[{},{}]}}]}]}]}",
+         2, 2, OTTL_EMPTIED},
+        {METRICS, OTTL_METRIC, "name == \"\"", NULL, 3, 3, OTTL_EMPTIED},
+        {METRICS, OTTL_DATA_POINT, "value_int == 0", NULL, 3, 3, OTTL_EMPTIED},
+        {METRICS, OTTL_DATA_POINT, "value_int == 1", NULL, 3, 0, OTTL_PASSED},
+    };
+    /* A metric of 12 bytes: gauge (5), gauge, sum (7), each with a point that has no fields. */
+    static const uint8_t doubled[] = {0x0a, 0x10, 0x12, 0x0e, 0x12, 0x0c, 0x2a, 0x02, 0x0a,
+                                      0x00, 0x2a, 0x02, 0x0a, 0x00, 0x3a, 0x02, 0x0a, 0x00};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *const conditions[STATEMENTS_MAX] = {rows[i].condition};
+        struct ottl_plan *plan =
+            plan_of(rows[i].signal, rows[i].context, conditions, false, OTTL_IGNORE);
+        struct batch *batch;
+        if (rows[i].json != NULL) {
+            batch = batch_of(rows[i].signal, rows[i].json, 0);
+        } else {
+            struct buffer *bytes = buffer_create(NULL, sizeof(doubled));
+            struct otlp_figures figures;
+            const char *failure;
+            memcpy(bytes->data, doubled, sizeof(doubled));
+            bytes->size = sizeof(doubled);
+            assert_true(otlp_check(METRICS, buffer_slice(bytes), &figures, &failure));
+            batch = batch_create(METRICS, 1);
+            batch_append(batch, bytes, buffer_slice(bytes));
+            batch->items = figures.items;
+            buffer_unref(bytes);
+        }
+        assert_int_equal(batch->items, rows[i].items);
+        struct ottl_runner runner;
+        ottl_runner_init(&runner, plan, NULL);
+        runner.prunes = true;
+        struct ottl_result result = ottl_runner_run(&runner, batch);
+        assert_int_equal(result.verdict, rows[i].verdict);
+        assert_int_equal(result.dropped, rows[i].dropped);
+        if (result.batch != NULL)
+            assert_int_equal(result.batch->items, rows[i].items - rows[i].dropped);
+        batch_unref(result.batch);
+        ottl_runner_fini(&runner);
+        ottl_plan_destroy(plan);
+        batch_unref(batch);
+    }
+}
+
 /* Maps of many entries find theirs as small ones do: the first of a key, also after changes. */
 static void test_many_keys(void **state)
 {
@@ -1063,6 +1134,7 @@ int main(void)
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_inference),
         cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_former_items),
         cmocka_unit_test(test_drop_points),
         cmocka_unit_test(test_two_resources),
         cmocka_unit_test(test_split_resource),
