@@ -13,6 +13,7 @@ enum {
     RESOURCES = 1,
     RESOURCE = 1,
     SCOPES = 2,
+    FORMER_SCOPES = 1000, /* deprecated_scope_spans: the same */
     SCOPE = 1,
     SPANS = 2,
     EMPTY_FIELD_BYTES = 2,
@@ -90,6 +91,11 @@ void tail_split_begin(struct tail_split *split, struct slice request)
     split->walk = (struct tail_walk){.resources = wire_reader_of(request)};
 }
 
+static bool is_left_out(uint32_t number, uint32_t without)
+{
+    return number == without || (without == SCOPES && number == FORMER_SCOPES);
+}
+
 /* All fields of a message but those of one number, in one piece, copied to gathered if they are in
  * several. Returns where they begin there, or SIZE_MAX. *ret_first_bytes: of field 1. */
 static size_t read_others(struct tail_split *split, struct slice content, uint32_t without,
@@ -102,7 +108,7 @@ static size_t read_others(struct tail_split *split, struct slice content, uint32
     uint64_t first = 0;
     bool is_one = true;
     while (wire_next_field(&reader, &field)) {
-        if (field.number == without)
+        if (is_left_out(field.number, without))
             continue;
         if (field.number == RESOURCE)
             first += field.whole.size;
@@ -124,7 +130,7 @@ static size_t read_others(struct tail_split *split, struct slice content, uint32
     uint8_t *at = (uint8_t *)split->gathered.memory + begin;
     reader = wire_reader_of(content);
     while (wire_next_field(&reader, &field)) {
-        if (field.number == without)
+        if (is_left_out(field.number, without))
             continue;
         memcpy(at, field.whole.data, field.whole.size);
         at += field.whole.size;
@@ -329,7 +335,7 @@ static bool read_resource(struct tail_split *split, struct tail_walk *walk,
         do {
             if (!wire_next_field(&walk->scopes, &scope))
                 return true;
-        } while (scope.number != SCOPES);
+        } while (scope.number != SCOPES && scope.number != FORMER_SCOPES);
         enter_scope(split, scope.bytes);
         walk->spans = wire_reader_of(scope.bytes);
         walk->is_in_scope = true;
