@@ -25,6 +25,7 @@ enum {
     RECENT = 64, /* sessions before a finding that are kept with it */
     STOP_S = 60,
     LEDGER_S = 90,   /* for what is in flight, from the last response on */
+    STILL_S = 20,    /* the same when nothing moves */
     NARROW_MAX = 40, /* lives of the daemon to find out which sessions it takes */
     TEXT_MAX = 1024,
     REPORT_LINES = 60,
@@ -38,6 +39,7 @@ struct options {
     const char *results; /* file of JSON lines, or NULL */
     const char *commit;
     const char *replay; /* a finding's directory, or NULL */
+    const char *config; /* for all seeds; NULL: drawn for each */
     uint64_t seed;
     uint64_t rounds;
     unsigned sessions;
@@ -117,15 +119,20 @@ static bool finish(struct attack *attack, struct traffic *traffic,
 {
     bool is_settled = false;
     char ignored[VERDICT_BYTES_MAX];
+    char before[VERDICT_BYTES_MAX] = "";
     sink_begin(attack->sink, 0, 0); /* what waits can leave */
     double until_s = now_s() + LEDGER_S;
-    for (double look_s = 0; now_s() < until_s && !is_settled;) {
+    double still_s = now_s() + STILL_S;
+    for (double look_s = 0; now_s() < until_s && now_s() < still_s && !is_settled;) {
         if (!traffic_turn(traffic, verdict))
             return false;
         if (now_s() < look_s)
             continue;
         is_settled = daemon_check_ledger(&attack->daemon, verdict);
         look_s = now_s() + LEDGER_LOOK_S;
+        if (strcmp(before, verdict) != 0)
+            still_s = now_s() + STILL_S;
+        memcpy(before, verdict, sizeof(before));
     }
     if (!is_settled) {
         char found[VERDICT_BYTES_MAX - 8];
@@ -215,6 +222,8 @@ static size_t narrow(struct attack *attack, const char *config_path, uint64_t se
 /* How the file of a session is to be played: "00012-http-c0.bin". */
 static char mode_of(const struct session *session)
 {
+    if (session->is_packets)
+        return 'u';
     if (session->sent_max < session->bytes.size)
         return 'd'; /* drop the connection at the end */
     if (!session->is_sound)
@@ -351,8 +360,12 @@ static void run_round(struct attack *attack, uint64_t seed)
     uint64_t numbers[RECENT + LINKS_MAX];
     uint64_t sent = 0;
     snprintf(config_path, sizeof(config_path), "%s/config.yaml", attack->options->output);
-    setup_write(seed, &config);
-    write_file(config_path, config.data, config.size);
+    if (attack->options->config != NULL)
+        copy_file(attack->options->config, config_path);
+    else {
+        setup_write(seed, &config);
+        write_file(config_path, config.data, config.size);
+    }
     sink_begin(attack->sink, seed, hostile_of(attack, seed));
     bool is_fine = start(attack, config_path, verdict);
     struct traffic *traffic = traffic_create(&attack->daemon, attack->sink);
@@ -463,7 +476,8 @@ static bool read_name(const char *name, struct session *session)
         if (strcmp(endpoint, endpoint_name((enum endpoint)i)) == 0)
             session->endpoint = (enum endpoint)i;
     session->is_http2 = mode == 's';
-    session->is_sound = mode == 's' || mode == 'c';
+    session->is_packets = mode == 'u';
+    session->is_sound = mode == 's' || mode == 'c' || mode == 'u';
     session->sent_max = session->bytes.size;
     session->piece_bytes = session->bytes.size;
     if (mode == 'd')
@@ -562,7 +576,7 @@ static int replay_all(struct attack *attack)
 static const char usage[] =
     "usage: attack --daemon PROGRAM [--output DIRECTORY] [--seed N] [--rounds N] [--sessions N]\n"
     "              [--seconds S] [--cpu-seconds S] [--now NANOSECONDS] [--results FILE]\n"
-    "              [--commit TEXT] [--replay DIRECTORY] [--valid]\n";
+    "              [--commit TEXT] [--replay DIRECTORY] [--config FILE] [--valid]\n";
 
 static bool read_options(int count, char **arguments, struct options *options)
 {
@@ -578,6 +592,7 @@ static bool read_options(int count, char **arguments, struct options *options)
         {"results", required_argument, NULL, 'j'},
         {"commit", required_argument, NULL, 'g'},
         {"replay", required_argument, NULL, 'p'},
+        {"config", required_argument, NULL, 'f'},
         {"valid", no_argument, NULL, 'v'},
         {NULL, 0, NULL, 0},
     };
@@ -615,6 +630,9 @@ static bool read_options(int count, char **arguments, struct options *options)
             break;
         case 'p':
             options->replay = optarg;
+            break;
+        case 'f':
+            options->config = optarg;
             break;
         case 'v':
             options->is_valid = true;

@@ -11,6 +11,7 @@
 #include "src/codec/codec.h"
 #include "src/core/batch.h"
 #include "tests/attack/pool.h"
+#include "tests/attack/spans.h"
 
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -26,9 +27,19 @@ const char *endpoint_name(enum endpoint endpoint)
         [ENDPOINT_METRICS] = "metrics",
         [ENDPOINT_CONTROL] = "control",
         [ENDPOINT_PROMETHEUS] = "prometheus",
+        [ENDPOINT_ZIPKIN] = "zipkin",
+        [ENDPOINT_JAEGER_GRPC] = "jaegergrpc",
+        [ENDPOINT_JAEGER_HTTP] = "jaegerhttp",
+        [ENDPOINT_JAEGER_COMPACT] = "jaegercompact",
+        [ENDPOINT_JAEGER_BINARY] = "jaegerbinary",
     };
     assert(endpoint < ENDPOINTS);
     return names[endpoint];
+}
+
+bool endpoint_takes_packets(enum endpoint endpoint)
+{
+    return endpoint == ENDPOINT_JAEGER_COMPACT || endpoint == ENDPOINT_JAEGER_BINARY;
 }
 
 static uint64_t below(struct body_maker *maker, uint64_t bound)
@@ -399,6 +410,80 @@ void body_make_ingest(struct body_maker *maker, struct body *body)
         put_folded(maker, out, strcmp(format, "lines") != 0);
     if (below(maker, 8) == 0)
         put_coding(maker, body, &http_codings[0], 0);
+}
+
+static void put_spans(struct body_maker *maker, enum spans_message message,
+                      enum spans_encoding encoding, size_t size_max, struct bytes_out *out)
+{
+    struct spans_maker spans = {.world = maker->world,
+                                .pool = maker->pool,
+                                .is_valid = maker->is_valid,
+                                .size_max = size_max};
+    spans_write(&spans, message, encoding, scale_of(maker), out);
+}
+
+void body_make_zipkin(struct body_maker *maker, struct body *body)
+{
+    static const char *const types[] = {"application/json", "application/x-protobuf",
+                                        "application/x-thrift", "text/plain"};
+    struct bytes_out *out = &body->content;
+    begin(maker, body, ENDPOINT_ZIPKIN);
+    uint64_t form = below(maker, 4);
+    bool is_first = form < 2; /* version */
+    body->type = types[0];
+    if (form == 0)
+        put_spans(maker, SPANS_ZIPKIN_V1, SPANS_JSON, maker->size_max, out);
+    else if (form == 1) {
+        put_spans(maker, SPANS_ZIPKIN_V1_THRIFT, SPANS_BINARY, maker->size_max, out);
+        body->type = types[2];
+    } else if (form == 2)
+        put_spans(maker, SPANS_ZIPKIN_V2, SPANS_JSON, maker->size_max, out);
+    else {
+        write_tree(maker, FORM_ZIPKIN, false, out);
+        body->type = types[1];
+    }
+    if (spoils(maker, 60))
+        body->type = types[below(maker, COUNT(types))];
+    if (spoils(maker, 60))
+        is_first = !is_first;
+    snprintf(body->path, sizeof(body->path), is_first ? "/api/v1/spans" : "/api/v2/spans");
+    if (below(maker, 3) == 0)
+        put_coding(maker, body, &http_codings[below(maker, COUNT(http_codings))], 0);
+}
+
+void body_make_jaeger(struct body_maker *maker, struct body *body, bool is_grpc)
+{
+    begin(maker, body, is_grpc ? ENDPOINT_JAEGER_GRPC : ENDPOINT_JAEGER_HTTP);
+    body->is_grpc = is_grpc;
+    if (!is_grpc) {
+        put_spans(maker, SPANS_JAEGER_BATCH, SPANS_BINARY, maker->size_max, &body->content);
+        body->type =
+            below(maker, 2) == 0 ? "application/x-thrift" : "application/vnd.apache.thrift.binary";
+        snprintf(body->path, sizeof(body->path), "/api/traces%s",
+                 below(maker, 3) == 0 ? "?format=jaeger.thrift" : "");
+        if (below(maker, 4) == 0)
+            put_coding(maker, body, &http_codings[below(maker, COUNT(http_codings))], 0);
+        return;
+    }
+    bytes_add(&body->content, "\0\0\0\0", 5);
+    write_tree(maker, FORM_JAEGER, false, &body->content);
+    body->type = "application/grpc";
+    snprintf(body->path, sizeof(body->path), "/jaeger.api_v2.CollectorService/PostSpans");
+    bool is_packed = below(maker, 3) == 0;
+    if (is_packed)
+        put_coding(maker, body, &grpc_codings[below(maker, COUNT(grpc_codings))], 5);
+    put_prefix(maker, &body->content);
+    body->content.data[0] |= is_packed;
+}
+
+void body_make_jaeger_packet(struct body_maker *maker, struct body *body)
+{
+    enum { PACKET_BYTES_MAX = 60000 };
+    bool is_compact = below(maker, 2) == 0;
+    begin(maker, body, is_compact ? ENDPOINT_JAEGER_COMPACT : ENDPOINT_JAEGER_BINARY);
+    put_spans(maker, SPANS_JAEGER_CALL,
+              is_compact != spoils(maker, 60) ? SPANS_COMPACT : SPANS_BINARY, PACKET_BYTES_MAX,
+              &body->content);
 }
 
 void body_make_page(struct body_maker *maker, struct body *body)

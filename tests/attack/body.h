@@ -19,11 +19,18 @@ enum endpoint {
     ENDPOINT_METRICS,
     ENDPOINT_CONTROL,
     ENDPOINT_PROMETHEUS, /* of the exporter */
+    ENDPOINT_ZIPKIN,
+    ENDPOINT_JAEGER_GRPC,
+    ENDPOINT_JAEGER_HTTP,
+    ENDPOINT_JAEGER_COMPACT, /* UDP */
+    ENDPOINT_JAEGER_BINARY,  /* UDP */
     ENDPOINTS,
 };
 
 /* As in the names of files. */
 const char *endpoint_name(enum endpoint endpoint);
+/* Packets instead of a connection. */
+bool endpoint_takes_packets(enum endpoint endpoint);
 
 enum { PATH_BYTES_MAX = 1024, HEADERS_MAX = 8 };
 
@@ -56,5 +63,10 @@ struct body_maker {
 void body_make_otlp(struct body_maker *maker, struct body *body, bool is_grpc);
 void body_make_push(struct body_maker *maker, struct body *body);
 void body_make_ingest(struct body_maker *maker, struct body *body);
+/* One of the four forms of Zipkin. */
+void body_make_zipkin(struct body_maker *maker, struct body *body);
+void body_make_jaeger(struct body_maker *maker, struct body *body, bool is_grpc);
+/* One packet. */
+void body_make_jaeger_packet(struct body_maker *maker, struct body *body);
 /* For the pages: health, zpages, pprof, metrics, keep. */
 void body_make_page(struct body_maker *maker, struct body *body);

@@ -74,6 +74,49 @@ MESSAGE(push_series, ROW(1, labels, labels, KEY_VALUE, &push_label),
         ROW(2, samples, samples, RECORDS, &push_sample));
 MESSAGE(push_request, ROW(1, series, series, RESOURCES, &push_series));
 
+/* zipkin.proto (openzipkin/zipkin-api). */
+MESSAGE(zipkin_endpoint, ROW(1, service_name, serviceName, STRING, NULL),
+        ROW(2, ipv4, ipv4, BYTES, NULL), ROW(3, ipv6, ipv6, BYTES, NULL),
+        ROW(4, port, port, INT32, NULL));
+MESSAGE(zipkin_annotation, ROW(1, micros, timestamp, FIXED64, NULL),
+        ROW(2, value, value, STRING, NULL));
+MESSAGE(zipkin_tag, ROW(1, key, key, STRING, NULL), ROW(2, value, value, STRING, NULL));
+MESSAGE(zipkin_span, ROW(1, trace_id, traceId, BYTES, NULL),
+        ROW(2, parent_span_id, parentId, BYTES, NULL), ROW(3, span_id, id, BYTES, NULL),
+        ROW(4, kind, kind, ENUM, NULL), ROW(5, name, name, STRING, NULL),
+        ROW(6, micros, timestamp, FIXED64, NULL), ROW(7, duration, duration, UINT64, NULL),
+        ROW(8, local_endpoint, localEndpoint, MESSAGE, &zipkin_endpoint),
+        ROW(9, remote_endpoint, remoteEndpoint, MESSAGE, &zipkin_endpoint),
+        ROW(10, annotations, annotations, MESSAGES, &zipkin_annotation),
+        ROW(11, tags, tags, KEY_VALUE, &zipkin_tag), ROW(12, debug, debug, BOOL, NULL),
+        ROW(13, shared, shared, BOOL, NULL));
+MESSAGE(zipkin_spans, ROW(1, spans, spans, RECORDS, &zipkin_span));
+
+/* Jaeger's model.proto and collector.proto (api_v2). */
+MESSAGE(jaeger_time, ROW(1, seconds, seconds, INT64, NULL), ROW(2, nanos, nanos, INT32, NULL));
+MESSAGE(jaeger_duration, ROW(1, whole, seconds, INT64, NULL), ROW(2, nanos, nanos, INT32, NULL));
+MESSAGE(jaeger_tag, ROW(1, key, key, STRING, NULL), ROW(2, v_type, vType, ENUM, NULL),
+        ROW(3, v_str, vStr, STRING, NULL), ROW(4, v_bool, vBool, BOOL, NULL),
+        ROW(5, v_int64, vInt64, INT64, NULL), ROW(6, v_float64, vFloat64, DOUBLE, NULL),
+        ROW(7, v_binary, vBinary, BYTES, NULL));
+MESSAGE(jaeger_log, ROW(1, timestamp, timestamp, MESSAGE, &jaeger_time),
+        ROW(2, fields, fields, KEY_VALUE, &jaeger_tag));
+MESSAGE(jaeger_reference, ROW(1, trace_id, traceId, BYTES, NULL),
+        ROW(2, span_id, spanId, BYTES, NULL), ROW(3, ref_type, refType, ENUM, NULL));
+MESSAGE(jaeger_process, ROW(1, service_name, serviceName, STRING, NULL),
+        ROW(2, tags, tags, KEY_VALUE, &jaeger_tag));
+MESSAGE(jaeger_span, ROW(1, trace_id, traceId, BYTES, NULL), ROW(2, span_id, spanId, BYTES, NULL),
+        ROW(3, operation_name, operationName, STRING, NULL),
+        ROW(4, references, references, MESSAGES, &jaeger_reference),
+        ROW(5, flags, flags, UINT32, NULL), ROW(6, start_time, startTime, MESSAGE, &jaeger_time),
+        ROW(7, duration, duration, MESSAGE, &jaeger_duration),
+        ROW(8, tags, tags, KEY_VALUE, &jaeger_tag), ROW(9, logs, logs, MESSAGES, &jaeger_log),
+        ROW(10, process, process, MESSAGE, &jaeger_process),
+        ROW(11, process_id, processId, STRING, NULL), ROW(12, warnings, warnings, STRINGS, NULL));
+MESSAGE(jaeger_batch, ROW(1, spans, spans, RECORDS, &jaeger_span),
+        ROW(2, process, process, MESSAGE, &jaeger_process));
+MESSAGE(jaeger_request, ROW(1, batch, batch, HOLDER, &jaeger_batch));
+
 /* Layout 1.7 (opentelemetry-proto v1.7.0, profiles.proto). */
 MESSAGE(old_value_type, ROW(1, type_strindex, typeStrindex, INT32, NULL),
         ROW(2, unit_strindex, unitStrindex, INT32, NULL),
@@ -218,6 +261,8 @@ static const struct meaning meanings[] = {
     {"observed_time_unix_nano", ROLE_TIME, TABLE_NONE},
     {"timestamps_unix_nano", ROLE_TIME, TABLE_NONE},
     {"time_nanos", ROLE_TIME, TABLE_NONE},
+    {"micros", ROLE_MICROS, TABLE_NONE},
+    {"seconds", ROLE_SECONDS, TABLE_NONE},
     {"trace_id", ROLE_TRACE_ID, TABLE_NONE},
     {"span_id", ROLE_SPAN_ID, TABLE_NONE},
     {"parent_span_id", ROLE_SPAN_ID, TABLE_NONE},
@@ -292,6 +337,8 @@ const struct form *form_of(enum form_request request)
         roots[FORM_PROFILES_1_7] = build(request_1_7());
         roots[FORM_PPROF] = build(&pprof_profile);
         roots[FORM_PUSH] = build(&push_request);
+        roots[FORM_ZIPKIN] = build(&zipkin_spans);
+        roots[FORM_JAEGER] = build(&jaeger_request);
     }
     return roots[request];
 }

@@ -28,6 +28,8 @@ enum form_role {
     ROLE_ID,     /* names an entry of table `to` by its id; 0: none */
     ROLE_OWN_ID, /* the id of this entry */
     ROLE_TIME,   /* nanoseconds since 1970 */
+    ROLE_MICROS, /* the same in microseconds */
+    ROLE_SECONDS,
     ROLE_TRACE_ID,
     ROLE_SPAN_ID,
     ROLE_KEY,    /* text: key of an attribute or a label */
@@ -64,7 +66,9 @@ enum form_request {
     FORM_PROFILES_1_8,
     FORM_PROFILES_1_7,
     FORM_PPROF,
-    FORM_PUSH, /* push.v1.PushRequest */
+    FORM_PUSH,   /* push.v1.PushRequest */
+    FORM_ZIPKIN, /* zipkin.proto3.ListOfSpans */
+    FORM_JAEGER, /* jaeger.api_v2.PostSpansRequest */
     FORM_REQUESTS,
 };
 

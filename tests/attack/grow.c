@@ -167,6 +167,10 @@ static uint64_t number_of(struct growth *growth, const struct form_field *field)
         return growth->ordinal + 1u;
     case ROLE_TIME:
         return growth->world->now_ns - SPREAD_NS + below(growth, 2 * (uint64_t)SPREAD_NS);
+    case ROLE_MICROS:
+        return growth->world->now_ns / 1000 - below(growth, 1000000);
+    case ROLE_SECONDS:
+        return growth->world->now_ns / 1000000000 - below(growth, 2);
     case ROLE_FIRST: /* together they stay inside */
     case ROLE_LENGTH:
         return below(growth, growth->range / 2 + 1u);

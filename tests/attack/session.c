@@ -43,7 +43,19 @@ void session_maker_destroy(struct session_maker *maker)
     mem_free(maker);
 }
 
-enum session_kind { OTLP_HTTP1, OTLP_HTTP2, OTLP_GRPC, PUSH, INGEST, PAGE, SESSION_KINDS };
+enum session_kind {
+    OTLP_HTTP1,
+    OTLP_HTTP2,
+    OTLP_GRPC,
+    PUSH,
+    INGEST,
+    PAGE,
+    ZIPKIN,
+    JAEGER_GRPC,
+    JAEGER_HTTP,
+    JAEGER_PACKETS,
+    SESSION_KINDS
+};
 
 static void make_body(struct session_maker *maker, enum session_kind kind)
 {
@@ -61,6 +73,16 @@ static void make_body(struct session_maker *maker, enum session_kind kind)
     case INGEST:
         body_make_ingest(&maker->bodies, &maker->body);
         return;
+    case ZIPKIN:
+        body_make_zipkin(&maker->bodies, &maker->body);
+        return;
+    case JAEGER_GRPC:
+    case JAEGER_HTTP:
+        body_make_jaeger(&maker->bodies, &maker->body, kind == JAEGER_GRPC);
+        return;
+    case JAEGER_PACKETS:
+        body_make_jaeger_packet(&maker->bodies, &maker->body);
+        return;
     case PAGE:
     case SESSION_KINDS:
     default:
@@ -71,8 +93,9 @@ static void make_body(struct session_maker *maker, enum session_kind kind)
 static enum session_kind kind_of(struct random_source *random)
 {
     static const uint8_t shares[SESSION_KINDS] = {
-        [OTLP_HTTP1] = 44, [OTLP_HTTP2] = 10, [OTLP_GRPC] = 22,
-        [PUSH] = 10,       [INGEST] = 10,     [PAGE] = 4};
+        [OTLP_HTTP1] = 34, [OTLP_HTTP2] = 8,    [OTLP_GRPC] = 18, [PUSH] = 7,
+        [INGEST] = 7,      [PAGE] = 6,          [ZIPKIN] = 9,     [JAEGER_GRPC] = 4,
+        [JAEGER_HTTP] = 4, [JAEGER_PACKETS] = 3};
     uint64_t drawn = random_below(random, 100);
     for (unsigned i = 0; i < SESSION_KINDS; i++) {
         if (drawn < shares[i])
@@ -80,6 +103,22 @@ static enum session_kind kind_of(struct random_source *random)
         drawn -= shares[i];
     }
     return PAGE;
+}
+
+size_t session_packet_size(const struct session *session, size_t at)
+{
+    uint32_t size;
+    assert(at + sizeof(size) <= session->bytes.size);
+    memcpy(&size, session->bytes.data + at, sizeof(size));
+    return size < session->bytes.size - at - sizeof(size) ? size
+                                                          : session->bytes.size - at - sizeof(size);
+}
+
+static void add_packet(struct session *session, const struct bytes_out *content)
+{
+    uint32_t size = (uint32_t)content->size;
+    bytes_add(&session->bytes, &size, sizeof(size));
+    bytes_add(&session->bytes, content->data, content->size);
 }
 
 /* How it travels: in pieces, and perhaps not to its end. */
@@ -110,8 +149,10 @@ void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
     bool spoils = random_below(random, 8) == 0 && !maker->bodies.is_valid;
     make_body(maker, kind);
     session->endpoint = maker->body.endpoint;
-    session->is_http2 = maker->body.is_grpc || kind == OTLP_HTTP2 ||
-                        (kind != OTLP_HTTP1 && random_below(random, 4) == 0);
+    session->is_packets = kind == JAEGER_PACKETS;
+    session->is_http2 =
+        !session->is_packets && (maker->body.is_grpc || kind == OTLP_HTTP2 ||
+                                 (kind != OTLP_HTTP1 && random_below(random, 4) == 0));
     struct http2_writer http2 = {.world = &maker->world, .out = &session->bytes, .spoils = spoils};
     if (session->is_http2)
         http2_begin(&http2);
@@ -122,7 +163,9 @@ void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
         session->requests++;
         bool is_last = i + 1 == requests ||
                        session->bytes.size + maker->body.content.size >= TOGETHER_BYTES_MAX;
-        if (session->is_http2)
+        if (session->is_packets)
+            add_packet(session, &maker->body.content);
+        else if (session->is_http2)
             http2_request(&http2, &maker->body);
         else if (http1_request(&maker->world, &maker->body, spoils, is_last, &session->bytes))
             session->is_sound = false;
@@ -134,7 +177,7 @@ void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
         http2_end(&http2);
     session->is_sound = session->is_sound && !http2.is_spoilt;
     cut(random, session);
-    if (maker->bodies.is_valid)
+    if (maker->bodies.is_valid || session->is_packets)
         session->sent_max = session->bytes.size;
     if (session->sent_max < session->bytes.size)
         session->is_sound = false;

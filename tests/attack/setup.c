@@ -24,7 +24,18 @@ static void put_receivers(struct drawing *drawing)
     PUT_ONE_OF(drawing, "", "        max_request_body_size: 100000\n",
                "        cors: {allowed_origins: ['http://*.com']}\n");
     put(drawing, "  pyroscope:\n"
-                 "    endpoint: 127.0.0.1:${env:ATTACK_PYROSCOPE}\n");
+                 "    endpoint: 127.0.0.1:${env:ATTACK_PYROSCOPE}\n"
+                 "  zipkin:\n"
+                 "    endpoint: 127.0.0.1:${env:ATTACK_ZIPKIN}\n"
+                 "    include_metadata: true\n");
+    PUT_ONE_OF(drawing, "", "    keep_alives_enabled: true\n");
+    PUT_ONE_OF(drawing, "", "    parse_string_tags: true\n");
+    put(drawing, "  jaeger:\n    protocols:\n"
+                 "      grpc: {endpoint: '127.0.0.1:${env:ATTACK_JAEGERGRPC}'}\n"
+                 "      thrift_http: {endpoint: '127.0.0.1:${env:ATTACK_JAEGERHTTP}'}\n"
+                 "      thrift_binary: {endpoint: '127.0.0.1:${env:ATTACK_JAEGERBINARY}'}\n"
+                 "      thrift_compact: {endpoint: '127.0.0.1:${env:ATTACK_JAEGERCOMPACT}'");
+    PUT_ONE_OF(drawing, "}\n", ", queue_size: 2, max_packet_size: 3000}\n");
 }
 
 static void put_join(struct drawing *drawing)
@@ -319,7 +330,9 @@ static void put_pipelines(struct drawing *drawing)
         snprintf(name, sizeof(name), "%s%s", parts->name, i < 4 ? "" : "/second");
         bool is_profiles = parts->name[0] == 'p';
         bytes_add_format(drawing->out, "    %s:\n      receivers: [otlp%s]\n", name,
-                         is_profiles ? ", pyroscope" : "");
+                         is_profiles            ? ", pyroscope"
+                         : parts == &signals[0] ? ", zipkin, jaeger"
+                                                : "");
         /* The join is in both of its pipelines: it can do nothing in one alone. */
         put_processors_of(drawing, name, has_added,
                           has_join && (is_profiles || parts == &signals[0]));

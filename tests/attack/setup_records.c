@@ -124,14 +124,18 @@ void put_file_exporter(struct drawing *drawing)
 void put_connectors(struct drawing *drawing)
 {
     put(drawing, "connectors:\n  forward:\n  span_metrics:\n");
-    PUT_ONE_OF(drawing, "    metrics_flush_interval: 50ms\n", "    metrics_flush_interval: 1s\n");
+    /* What is flushed for ever needs pauses, in which nothing is in flight: then the ledger is
+     * read. */
+    PUT_ONE_OF(drawing, "    metrics_flush_interval: 50ms\n    metrics_expiration: 200ms\n",
+               "    metrics_flush_interval: 50ms\n    series_expiration: 200ms\n"
+               "    metrics_expiration: 1s\n",
+               "    metrics_flush_interval: 3s\n");
     PUT_ONE_OF(drawing, "", "    dimensions: [{name: http.route}, {name: tag, default: none}]\n",
                "    dimensions: [{glob: 'thread*'}]\n");
     PUT_ONE_OF(drawing, "", "    exclude_dimensions: [span.kind, status.code]\n");
     PUT_ONE_OF(drawing, "", "    aggregation_temporality: AGGREGATION_TEMPORALITY_DELTA\n");
     PUT_ONE_OF(drawing, "", "    histogram: {unit: s, explicit: {buckets: [1ms, 1s]}}\n",
                "    histogram: {exponential: {max_size: 5}}\n", "    histogram: {disable: true}\n");
-    PUT_ONE_OF(drawing, "", "    metrics_expiration: 200ms\n", "    series_expiration: 200ms\n");
     PUT_ONE_OF(drawing, "", "    exemplars: {enabled: true, max_per_data_point: 2}\n");
     PUT_ONE_OF(drawing, "", "    events: {enabled: true, dimensions: [{name: tag}]}\n");
     PUT_ONE_OF(drawing, "", "    aggregation_cardinality_limit: 3\n");
@@ -140,8 +144,7 @@ void put_connectors(struct drawing *drawing)
     PUT_ONE_OF(drawing, "", "    naming: tempo\n");
     PUT_ONE_OF(drawing, "", "    add_resource_attributes: true\n");
     put(drawing, "  service_graph:\n");
-    PUT_ONE_OF(drawing, "    metrics_flush_interval: 50ms\n", "    metrics_flush_interval: 1s\n",
-               "    metrics_flush_interval: 0s\n");
+    PUT_ONE_OF(drawing, "    metrics_flush_interval: 3s\n", "    metrics_flush_interval: 0s\n");
     PUT_ONE_OF(drawing, "    store: {ttl: 100ms, max_items: 3}\n", "    store: {ttl: 1s}\n");
     PUT_ONE_OF(drawing, "", "    store_expiration_loop: 20ms\n    cache_loop: 20ms\n");
     PUT_ONE_OF(drawing, "", "    dimensions: [http.route, tag]\n");
@@ -157,9 +160,9 @@ void put_connectors(struct drawing *drawing)
     PUT_ONE_OF(drawing, "", "    exemplars: {enabled: true}\n");
     PUT_ONE_OF(drawing, "", "    aggregation_cardinality_limit: 2\n");
     put(drawing, "  profile_metrics:\n");
-    PUT_ONE_OF(drawing, "    metrics_flush_interval: 50ms\n", "    metrics_flush_interval: 1s\n");
+    PUT_ONE_OF(drawing, "    metrics_flush_interval: 50ms\n    metrics_expiration: 200ms\n",
+               "    metrics_flush_interval: 3s\n");
     PUT_ONE_OF(drawing, "", "    dimensions: [span_name, http.route, thread.id, tag]\n");
-    PUT_ONE_OF(drawing, "", "    metrics_expiration: 200ms\n");
     PUT_ONE_OF(drawing, "", "    resource_attributes: [service.name, host.name, tag]\n");
     PUT_ONE_OF(drawing, "", "    aggregation_cardinality_limit: 3\n");
 }

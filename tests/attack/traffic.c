@@ -105,7 +105,9 @@ static void begin_link(struct traffic *traffic, struct link *link, const struct 
     *link = (struct link){.fd = -1, .number = number, .session = *session};
     link->session.bytes = bytes;
     link->begun_ns = traffic->now_ns;
-    link->fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    link->fd =
+        socket(AF_INET,
+               (session->is_packets ? SOCK_DGRAM : SOCK_STREAM) | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     assert(link->fd >= 0);
     setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     const struct sockaddr_in address = {.sin_family = AF_INET,
@@ -156,6 +158,24 @@ unsigned traffic_under_way(const struct traffic *traffic, uint64_t numbers[stati
 const struct traffic_figures *traffic_figures(const struct traffic *traffic)
 {
     return &traffic->figures;
+}
+
+/* One packet; nobody responds. */
+static void write_packet(struct traffic *traffic, struct link *link)
+{
+    const struct session *session = &link->session;
+    if (link->sent + sizeof(uint32_t) <= session->sent_max) {
+        size_t size = session_packet_size(session, link->sent);
+        link->sent += sizeof(uint32_t);
+        ssize_t sent = send(link->fd, session->bytes.data + link->sent, size, MSG_NOSIGNAL);
+        if (sent > 0) { /* otherwise it is lost, as packets may be */
+            traffic->figures.bytes += (size_t)sent;
+            traffic->watch_bytes += (size_t)sent;
+        }
+        link->sent += size;
+    }
+    if (link->sent + sizeof(uint32_t) > session->sent_max)
+        end_link(link);
 }
 
 static void write_link(struct traffic *traffic, struct link *link)
@@ -310,9 +330,12 @@ bool traffic_turn(struct traffic *traffic, char verdict[static VERDICT_BYTES_MAX
     uint64_t now_ns = traffic->now_ns;
     for (size_t i = 0; i < count; i++) {
         struct link *link = links[i];
-        if ((polls[i].revents & POLLOUT) != 0)
+        if ((polls[i].revents & POLLOUT) != 0 && link->session.is_packets)
+            write_packet(traffic, link);
+        else if ((polls[i].revents & POLLOUT) != 0)
             write_link(traffic, link);
-        if (link->fd >= 0 && (polls[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
+        if (link->fd >= 0 && !link->session.is_packets &&
+            (polls[i].revents & (POLLIN | POLLHUP | POLLERR)) != 0)
             read_link(traffic, link);
         if (!check_time(traffic, link, now_ns)) {
             snprintf(
