@@ -52,13 +52,13 @@ static void begin_group(struct tail_group *group, uint64_t *bits, void *arg)
 {
     const struct intake *intake = arg;
     struct tail *self = intake->self;
-    (void)bits;
     group->trace = tail_traces_find(&self->traces, group->id);
     const struct tail_trace *trace = group->trace;
     if (trace == NULL || trace->state != TAIL_WAITS || self->config->strategy == TAIL_SPAN_INGEST)
         return;
     group->min_ns = trace->min_ns;
     group->max_ns = trace->max_ns;
+    tail_policies_inherit(self->policies, trace->bits, bits);
 }
 
 static struct tail_trace *add_trace(struct tail *self, const struct tail_group *group)

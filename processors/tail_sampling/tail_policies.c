@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "processors/tail_sampling/tail_conditions.h"
 #include "processors/tail_sampling/tail_limits.h"
 #include "processors/tail_sampling/tail_sampling_config.h"
 #include "src/base/clock.h"
@@ -266,18 +267,18 @@ static bool compile_boolean(struct compiler *compiler, struct tail_policy *polic
     return add_key(compiler, leaf) || error_at(compiler->error, "boolean_attribute");
 }
 
-/* The seam for statements: compile the conditions into a leaf with a bit, and let tail_span_read
- * set it. */
-static bool compile_ottl(struct compiler *compiler, const struct tail_ottl_config *config)
+static bool compile_ottl(struct compiler *compiler, struct tail_policy *policy,
+                         const struct tail_ottl_config *config)
 {
     if (config->span.count == 0 && config->spanevent.count == 0)
         return error_set(compiler->error, "expected at least one OTTL condition to filter on") ||
                error_at(compiler->error, "ottl_condition");
-    error_set(compiler->error, "policies of type ottl_condition are not supported: use "
-                               "string_attribute, numeric_attribute, boolean_attribute, "
-                               "status_code or latency instead");
-    error_at(compiler->error, "type");
-    return error_unsupported(compiler->error);
+    struct tail_policy ignored;
+    struct tail_leaf *leaf = add_leaf(compiler, policy, TAIL_OTTL);
+    if (leaf == NULL || add_leaf(compiler, &ignored, TAIL_OTTL_FAILED) == NULL)
+        return false;
+    leaf->conditions = tail_conditions_create(config, compiler->error);
+    return leaf->conditions != NULL || error_at(compiler->error, "ottl_condition");
 }
 
 static bool is_allowed(const char *type, enum level level)
@@ -301,7 +302,7 @@ static bool refuse_type(struct compiler *compiler, const char *type, enum level 
                      "unknown sampling policy type \"%s\" here, expected always_sample, latency, "
                      "numeric_attribute, probabilistic, status_code, string_attribute, "
                      "rate_limiting, bytes_limiting, span_count, trace_state, boolean_attribute, "
-                     "trace_flags%s",
+                     "trace_flags, ottl_condition%s",
                      type, more[level]) ||
            error_at(compiler->error, "type");
 }
@@ -336,7 +337,7 @@ static bool compile_leaf(struct compiler *compiler, struct tail_policy *policy,
     if (strcmp(type, "boolean_attribute") == 0)
         return compile_boolean(compiler, policy, &config->boolean);
     if (strcmp(type, "ottl_condition") == 0)
-        return compile_ottl(compiler, &config->ottl);
+        return compile_ottl(compiler, policy, &config->ottl);
     return refuse_type(compiler, type, level);
 }
 
@@ -452,6 +453,8 @@ static void arrange(struct compiler *compiler)
         if (leaf->kind == TAIL_STATUS || leaf->kind == TAIL_TRACE_STATE ||
             leaf->kind == TAIL_TRACE_FLAGS)
             policies->span_leaves[policies->span_leaves_count++] = i;
+        else if (leaf->kind == TAIL_OTTL)
+            policies->conditions[policies->conditions_count++] = i;
         else if (leaf->kind == TAIL_LATENCY)
             policies->latencies[policies->latencies_count++] = i;
         else if (leaf->kind == TAIL_PROBABILISTIC)
@@ -537,6 +540,7 @@ void tail_policies_destroy(struct tail_policies *policies)
             pattern_destroy(leaf->patterns[j]);
         mem_free((void *)leaf->patterns);
         mem_free(leaf->values);
+        tail_conditions_destroy(leaf->conditions);
     }
     for (size_t i = 0; i < policies->keys_count; i++)
         mem_free(policies->keys[i].leaves);
@@ -574,6 +578,27 @@ void tail_policies_begin(const struct tail_policies *policies,
         const struct tail_leaf *leaf = &policies->leaves[policies->hashes[i]];
         if (fnv1a(leaf->hash, id, TAIL_TRACE_ID_BYTES) <= leaf->threshold)
             set_bit(bits, leaf->bit);
+    }
+}
+
+void tail_policies_inherit(const struct tail_policies *policies, const uint64_t *earlier,
+                           uint64_t *bits)
+{
+    for (size_t i = 0; i < policies->conditions_count; i++) {
+        const unsigned bit = policies->leaves[policies->conditions[i]].bit;
+        for (unsigned k = bit; k <= bit + 1; k++)
+            if (has_bit(earlier, k))
+                set_bit(bits, k);
+    }
+}
+
+void tail_policies_report(const struct tail_policies *policies,
+                          void (*fn)(void *arg, const char *text, const char *error), void *arg)
+{
+    for (size_t i = 0; i < policies->conditions_count; i++) {
+        struct ottl_runner *runner = &policies->leaves[policies->conditions[i]].conditions->runner;
+        runner->on_failure = fn;
+        runner->arg = arg;
     }
 }
 
@@ -629,15 +654,28 @@ static bool leaf_samples(struct tail_policies *policies, const struct tail_leaf 
     case TAIL_TRACE_STATE:
     case TAIL_BOOLEAN:
     case TAIL_TRACE_FLAGS:
+    case TAIL_OTTL:
+    case TAIL_OTTL_FAILED:
     default:
         return has_bit(facts->bits, leaf->bit) != leaf->is_inverted;
     }
+}
+
+/* A leaf, or the opposite of one, of which a condition has failed: it is neither. */
+static bool has_failed(const struct tail_policies *policies, const struct tail_policy *policy,
+                       const struct tail_facts *facts)
+{
+    const uint16_t leaf = policy->kind == TAIL_NOT ? policy->subs->leaf : policy->leaf;
+    return policies->leaves[leaf].kind == TAIL_OTTL &&
+           has_bit(facts->bits, policies->leaves[leaf].bit + 1u);
 }
 
 /* A leaf, or the opposite of one. */
 static bool simple_samples(struct tail_policies *policies, const struct tail_policy *policy,
                            const struct tail_facts *facts, const struct tail_now *now)
 {
+    if (has_failed(policies, policy, facts))
+        return false;
     if (policy->kind == TAIL_NOT)
         return !leaf_samples(policies, &policies->leaves[policy->subs->leaf], facts, now);
     assert(policy->kind == TAIL_LEAF);
@@ -646,11 +684,13 @@ static bool simple_samples(struct tail_policies *policies, const struct tail_pol
 
 /* Stops at the first that does not: later limits are not used up. */
 static bool all_sample(struct tail_policies *policies, const struct tail_policy *policy,
-                       const struct tail_facts *facts, const struct tail_now *now)
+                       const struct tail_facts *facts, const struct tail_now *now, bool *ret_failed)
 {
-    for (size_t i = 0; i < policy->subs_count; i++)
+    for (size_t i = 0; i < policy->subs_count; i++) {
+        *ret_failed = has_failed(policies, &policy->subs[i], facts);
         if (!simple_samples(policies, &policy->subs[i], facts, now))
             return false;
+    }
     return true;
 }
 
@@ -662,8 +702,11 @@ static bool composite_samples(struct tail_policies *policies, const struct tail_
                              now->wall_ns / NS_PER_S);
     for (size_t i = 0; i < policy->subs_count; i++) {
         const struct tail_policy *sub = &policy->subs[i];
-        bool samples = sub->kind == TAIL_AND ? all_sample(policies, sub, facts, now)
+        bool failed = sub->kind != TAIL_AND && has_failed(policies, sub, facts);
+        bool samples = sub->kind == TAIL_AND ? all_sample(policies, sub, facts, now, &failed)
                                              : simple_samples(policies, sub, facts, now);
+        if (failed)
+            return false; /* as Go, which asks no others then */
         if (!samples)
             continue;
         int64_t most = policy->allocated[i] < policy->total_per_second ? policy->allocated[i]
@@ -681,11 +724,12 @@ static enum tail_decision ask(struct tail_policies *policies, const struct tail_
                               const char **ret_sub)
 {
     bool samples;
+    bool failed = false; /* neither sampled nor dropped */
     switch (policy->kind) {
     case TAIL_DROP:
-        return all_sample(policies, policy, facts, now) ? TAIL_DROPPED : TAIL_NOT_SAMPLED;
+        return all_sample(policies, policy, facts, now, &failed) ? TAIL_DROPPED : TAIL_NOT_SAMPLED;
     case TAIL_AND:
-        samples = all_sample(policies, policy, facts, now);
+        samples = all_sample(policies, policy, facts, now, &failed);
         break;
     case TAIL_COMPOSITE:
         samples = composite_samples(policies, policy, facts, now, ret_sub);
@@ -777,6 +821,8 @@ static enum truth leaf_truth(const struct tail_leaf *leaf, const struct tail_fac
     case TAIL_TRACE_STATE:
     case TAIL_BOOLEAN:
     case TAIL_TRACE_FLAGS:
+    case TAIL_OTTL:
+    case TAIL_OTTL_FAILED:
     default:
         if (!has_bit(facts->bits, leaf->bit))
             return PERHAPS;
@@ -787,6 +833,8 @@ static enum truth leaf_truth(const struct tail_leaf *leaf, const struct tail_fac
 static enum truth simple_truth(const struct tail_policies *policies,
                                const struct tail_policy *policy, const struct tail_facts *facts)
 {
+    if (has_failed(policies, policy, facts))
+        return NEVER;
     if (policy->kind != TAIL_NOT)
         return leaf_truth(&policies->leaves[policy->leaf], facts);
     enum truth truth = leaf_truth(&policies->leaves[policy->subs->leaf], facts);

@@ -14,6 +14,7 @@
 
 struct error;
 struct pattern;
+struct tail_conditions;
 struct tail_limits;
 struct tail_sampling_config;
 
@@ -42,6 +43,8 @@ enum tail_leaf_kind {
     TAIL_TRACE_STATE,
     TAIL_BOOLEAN,
     TAIL_TRACE_FLAGS,
+    TAIL_OTTL,
+    TAIL_OTTL_FAILED, /* no policy: the bit behind that of OTTL, a condition has failed */
 };
 
 struct tail_leaf {
@@ -60,6 +63,7 @@ struct tail_leaf {
     struct slice *values;  /* owned; their bytes are the configuration's */
     size_t patterns_count; /* STRING with regular expressions */
     struct pattern **patterns;
+    struct tail_conditions *conditions; /* OTTL; owned */
 };
 
 enum tail_policy_kind { TAIL_LEAF, TAIL_AND, TAIL_DROP, TAIL_NOT, TAIL_COMPOSITE };
@@ -101,6 +105,8 @@ struct tail_policies {
     uint16_t span_leaves[TAIL_LEAVES_MAX];
     size_t latencies_count;
     uint16_t latencies[TAIL_LEAVES_MAX];
+    size_t conditions_count; /* OTTL */
+    uint16_t conditions[TAIL_LEAVES_MAX];
     size_t hashes_count; /* PROBABILISTIC */
     uint16_t hashes[TAIL_LEAVES_MAX];
     struct tail_limits *limits; /* owned by the first lane's */
@@ -147,6 +153,12 @@ void tail_policies_share(struct tail_policies *policies, const struct tail_polic
 /* Sets the bits that depend on the id alone. */
 void tail_policies_begin(const struct tail_policies *policies,
                          const uint8_t id[TAIL_TRACE_ID_BYTES], uint64_t *bits);
+/* Of a trace's earlier spans: whether conditions held or failed. What comes first counts. */
+void tail_policies_inherit(const struct tail_policies *policies, const uint64_t *earlier,
+                           uint64_t *bits);
+/* Called for each failure that a policy's error_mode reports. */
+void tail_policies_report(const struct tail_policies *policies,
+                          void (*fn)(void *arg, const char *text, const char *error), void *arg);
 /* Takes in the times of the next span. *min_ns, *max_ns: of the spans before it, 0 at first. */
 void tail_policies_time(const struct tail_policies *policies, uint64_t start_ns, uint64_t end_ns,
                         uint64_t *min_ns, uint64_t *max_ns, uint64_t *bits);

@@ -166,6 +166,13 @@ static bool tail_check(const void *section, struct error *error)
     return policies != NULL;
 }
 
+static void log_failure(void *arg, const char *text, const char *error)
+{
+    const struct tail *self = arg;
+    log_warn(&self->base.logger, "failed to eval condition", log_text("error", error),
+             log_text("statement", text));
+}
+
 static bool tail_create(struct component *component, struct error *error)
 {
     struct tail *self = tail_of(component);
@@ -174,6 +181,7 @@ static bool tail_create(struct component *component, struct error *error)
     self->policies = tail_policies_create(config, error);
     if (self->policies == NULL)
         return false;
+    tail_policies_report(self->policies, log_failure, self);
     self->policy_counters =
         mem_zalloc((self->policies->count + 1) * sizeof(*self->policy_counters));
     uint64_t wait_ticks = config->decision_wait_ns / NS_PER_S;

@@ -90,6 +90,8 @@ static bool value_matches(const struct tail_leaf *leaf, const struct value *valu
     case TAIL_SPAN_COUNT:
     case TAIL_TRACE_STATE:
     case TAIL_TRACE_FLAGS:
+    case TAIL_OTTL:
+    case TAIL_OTTL_FAILED:
     default:
         assert(false);
         return false;

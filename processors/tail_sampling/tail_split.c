@@ -5,6 +5,7 @@
 
 #include <assert.h>
 
+#include "processors/tail_sampling/tail_conditions.h"
 #include "processors/tail_sampling/tail_span.h"
 #include "src/base/budget.h"
 #include "src/base/mem.h"
@@ -154,6 +155,7 @@ static void enter_resource(struct tail_split *split, struct slice content)
     size_t words = split->policies->words;
     struct tail_resource resource;
     split->gathered_bytes = 0;
+    split->has_seen_resource = split->has_seen_scope = false;
     /* Others of the Resource… message come first in gathered, whose memory may move. */
     size_t gathered = read_others(split, content, SCOPES, &split->others, &split->resource_bytes);
     assert(gathered == SIZE_MAX || gathered == 0);
@@ -180,6 +182,7 @@ static void enter_scope(struct tail_split *split, struct slice content)
     struct scope_entry *scope =
         room_for(split, &split->scopes, split->scopes_count, sizeof(*scope));
     split->scopes_count++;
+    split->has_seen_scope = false;
     struct slice others;
     uint64_t bytes;
     size_t gathered = read_others(split, content, SPANS, &others, &bytes);
@@ -251,6 +254,46 @@ static uint32_t find_group(struct tail_split *split, const uint8_t *id,
     return place;
 }
 
+/* Shows the conditions where the next spans are. */
+static void show_heads(struct tail_split *split)
+{
+    const struct tail_policies *policies = split->policies;
+    if (split->seen_at != split->gathered.memory)
+        split->has_seen_resource = split->has_seen_scope = false;
+    if (split->has_seen_resource && split->has_seen_scope)
+        return;
+    const struct scope_entry *scope =
+        (const struct scope_entry *)split->scopes.memory + split->scopes_count - 1;
+    for (size_t i = 0; i < policies->conditions_count; i++) {
+        struct ottl_runner *runner = &policies->leaves[policies->conditions[i]].conditions->runner;
+        /* Memory has no budget here, and what heads need is below the limit of a record. */
+        if (!split->has_seen_resource)
+            (void)ottl_runner_enter(runner, OTTL_RESOURCE, resource_others(split));
+        (void)ottl_runner_enter(runner, OTTL_SCOPE,
+                                others_of(split, scope->gathered, scope->others));
+    }
+    split->has_seen_resource = split->has_seen_scope = true;
+    split->seen_at = split->gathered.memory;
+}
+
+/* Asks the conditions that have not held or failed in the trace before. */
+static void test_conditions(struct tail_split *split, struct slice span, uint64_t *bits)
+{
+    const struct tail_policies *policies = split->policies;
+    show_heads(split);
+    for (size_t i = 0; i < policies->conditions_count; i++) {
+        const struct tail_leaf *leaf = &policies->leaves[policies->conditions[i]];
+        const unsigned failed = leaf->bit + 1u;
+        if (((bits[leaf->bit / 64] >> leaf->bit % 64 | bits[failed / 64] >> failed % 64) & 1) != 0)
+            continue;
+        int result = ottl_runner_test_span(&leaf->conditions->runner, span);
+        if (result == OTTL_TRUE)
+            bits[leaf->bit / 64] |= (uint64_t)1 << leaf->bit % 64;
+        else if (result == OTTL_FAILED)
+            bits[failed / 64] |= (uint64_t)1 << failed % 64;
+    }
+}
+
 static void add_span(struct tail_split *split, const struct wire_field *field,
                      const struct tail_taker *taker)
 {
@@ -272,6 +315,8 @@ static void add_span(struct tail_split *split, const struct wire_field *field,
         group = group_at(split, place);
         for (size_t i = 0; i < policies->words; i++)
             bits[i] |= span_bits[i];
+        if (policies->conditions_count > 0)
+            test_conditions(split, field->bytes, bits);
         tail_policies_time(policies, span.start_ns, span.end_ns, &group->min_ns, &group->max_ns,
                            bits);
         group->has_root |= span.is_root;
@@ -347,6 +392,8 @@ bool tail_split_step(struct tail_split *split, const struct tail_taker *taker)
     struct tail_walk *walk = &split->walk;
     struct wire_field field;
     uint64_t spans = 0;
+    /* Another request may have come between. */
+    split->has_seen_resource = split->has_seen_scope = false;
     while (spans < TAIL_STEP_SPANS_MAX) {
         if (!walk->is_in_resource) {
             do {

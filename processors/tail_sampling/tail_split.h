@@ -64,6 +64,10 @@ struct tail_split {
     bool is_whole;            /* nothing of it was handed over yet */
     struct scratch gathered;  /* others that lie in several pieces */
     size_t gathered_bytes;
+    /* What conditions have seen of the spans at hand, at this place of gathered. */
+    const void *seen_at;
+    bool has_seen_resource;
+    bool has_seen_scope;
     struct scratch spans; /* struct span_entry */
     uint32_t spans_count;
     struct scratch scopes; /* struct scope_entry */

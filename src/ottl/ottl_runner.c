@@ -814,3 +814,36 @@ struct ottl_division ottl_runner_divide(struct ottl_runner *runner, struct batch
     return (struct ottl_division){
         .verdict = failed->verdict, .never_fits = failed->never_fits, .error = failed->error};
 }
+
+bool ottl_runner_enter(struct ottl_runner *runner, enum ottl_context head, struct slice fields)
+{
+    struct batch batch = {.parts_count = 1, .bytes = fields.size};
+    batch.first_part.bytes = fields;
+    batch.parts = &batch.first_part;
+    const struct rope_field holder = {.content = rope_of(&batch), .content_bytes = fields.size};
+    assert(head == OTTL_RESOURCE || head == OTTL_SCOPE);
+    return !reads(runner, head) || open_head(&runner->records[head], &holder);
+}
+
+int ottl_runner_test_span(struct ottl_runner *runner, struct slice span)
+{
+    enum { EVENTS = 11 };
+    struct ottl_record *event = &runner->records[OTTL_SPAN_EVENT];
+    struct wire_reader reader = wire_reader_of(span);
+    struct wire_field field;
+    enum decision decision = KEEP;
+    runner->run.is_out_of_memory = false;
+    ottl_record_open(&runner->records[OTTL_SPAN]);
+    ottl_record_borrow(&runner->records[OTTL_SPAN], span, 0);
+    if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN)))
+        decision = run_context(runner, OTTL_SPAN);
+    while (decision == KEEP && has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT)) &&
+           wire_next_field(&reader, &field)) {
+        if (field.number != EVENTS)
+            continue;
+        ottl_record_open(event);
+        ottl_record_borrow(event, field.bytes, 0);
+        decision = run_context(runner, OTTL_SPAN_EVENT);
+    }
+    return decision == KEEP ? OTTL_FALSE : decision == DROP ? OTTL_TRUE : OTTL_FAILED;
+}

@@ -72,3 +72,11 @@ struct ottl_division {
  * without items belong to neither part. Each condition is evaluated once. */
 struct ottl_division ottl_runner_divide(struct ottl_runner *runner, struct batch *batch,
                                         bool is_copy);
+
+/* For those who come to spans one by one, with a plan of conditions on spans and their events: */
+/* The Resource, or the scope, of the spans that follow. fields: of the message around it, without
+ * what repeats below; they stay valid for these spans. False: memory is refused. */
+bool ottl_runner_enter(struct ottl_runner *runner, enum ottl_context head, struct slice fields);
+/* OTTL_TRUE: a condition holds for the span, or for one of its events. OTTL_FAILED: one failed
+ * before, with error_mode propagate. */
+int ottl_runner_test_span(struct ottl_runner *runner, struct slice span);

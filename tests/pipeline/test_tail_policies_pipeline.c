@@ -32,6 +32,7 @@ struct row {
 #define SUB(name, rest) "{name: " name ", " rest "}"
 #define AND(subs)       "type: and, and: {and_sub_policy: [" subs "]}"
 #define NOT(sub)        "type: not, not: {not_sub_policy: {name: n, " sub "}}"
+#define OTTL(more)      "type: ottl_condition, ottl_condition: {" more "}"
 #define YES             "type: always_sample"
 #define NO              "type: probabilistic, probabilistic: {sampling_percentage: 0}"
 
@@ -42,6 +43,38 @@ static const struct row rows[] = {
      .is_sampled = true},
     {.policy = "type: probabilistic, probabilistic: {sampling_percentage: 101}",
      .is_sampled = true},
+    /* OTTL */
+    {.policy = OTTL("span: ['attributes[\"k\"] == \"a\"']"),
+     .count = 2,
+     .spans = {{.attributes = {"k=b"}}, {.attributes = {"k=a"}}},
+     .is_sampled = true},
+    {.policy = OTTL("span: ['span.attributes[\"k\"] == \"a\"', 'name == \"none\"']"),
+     .spans = {{.attributes = {"k=b"}}}},
+    {.policy = OTTL("span: ['resource.attributes[\"k\"] == \"a\"']"),
+     .resource = {.attributes = {"k=a"}},
+     .is_sampled = true},
+    {.policy = OTTL("spanevent: ['true']"), .spans = {{.attributes = {"k=a"}}}},
+    /* A condition that fails does not hold; with propagate the policy is out. */
+    {.policy = OTTL("span: ['attributes[\"k\"][\"x\"] == 1', 'true']"),
+     .spans = {{.attributes = {"k=a"}}},
+     .is_sampled = true},
+    {.policy = OTTL("error_mode: propagate, span: ['attributes[\"k\"][\"x\"] == 1', 'true']"),
+     .spans = {{.attributes = {"k=a"}}}},
+    {.policy = NOT(OTTL("error_mode: propagate, span: ['attributes[\"k\"][\"x\"] == 1']")),
+     .spans = {{.attributes = {"k=a"}}}},
+    {.policy = NOT(OTTL("error_mode: ignore, span: ['attributes[\"k\"][\"x\"] == 1']")),
+     .spans = {{.attributes = {"k=a"}}},
+     .is_sampled = true},
+    /* What comes first counts. */
+    {.policy = OTTL("error_mode: propagate, span: ['attributes[\"l\"] == 1', "
+                    "'attributes[\"k\"][\"x\"] == 1']"),
+     .count = 2,
+     .spans = {{.attributes = {"l=#1"}}, {.attributes = {"k=a"}}},
+     .is_sampled = true},
+    {.policy = OTTL("error_mode: propagate, span: ['attributes[\"l\"] == 1', "
+                    "'attributes[\"k\"][\"x\"] == 1']"),
+     .count = 2,
+     .spans = {{.attributes = {"k=a"}}, {.attributes = {"l=#1"}}}},
     /* strings */
     {.policy = STRING("values: [a, b]"), .spans = {{.attributes = {"k=b"}}}, .is_sampled = true},
     {.policy = STRING("values: [a, b]"), .spans = {{.attributes = {"k=c"}}}},
