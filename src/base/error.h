@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { ERROR_TEXT_MAX = 1024, ERROR_STEPS_MAX = 8 };
+enum { ERROR_TEXT_MAX = 1024, ERROR_STEPS_MAX = 16 };
 
 /* One step down the configuration, towards the value that is wrong. */
 struct error_step {

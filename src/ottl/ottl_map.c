@@ -532,6 +532,7 @@ void ottl_map_adopt(struct ottl_map *map, struct ottl_entry *entry, const struct
     assert(entry >= map->entries && entry < map->entries + map->count);
     entry->value = *value;
     entry->is_new = true;
+    entry->ready = NULL;
     become_child(&map->base, value);
 }
 

@@ -110,6 +110,9 @@ static void metrics_name_the_processor_of_a_policy(void **state)
                                    "processor=\"tail_sampling/late\",sampled=\"true\"}"),
                      1);
     assert_int_equal(metric(h, METRIC "sampling_policy_execution_count{policy=\"late.busy\""), 1);
+    harness_destroy(h);
+}
+
 /* deprecated_scope_spans holds spans as scope_spans does: each waits with its trace. */
 static void spans_of_former_scopes_are_sampled(void **state)
 {
@@ -141,6 +144,29 @@ static void spans_of_former_scopes_are_sampled(void **state)
     harness_advance(h, 3 * S);
     assert_int_equal(harness_totals(h, TRACES).in_flight, 0);
     assert_int_equal(harness_totals(h, TRACES).delivered, 2);
+    harness_destroy(h);
+}
+
+static void conditions_remember_what_came_first(void **state)
+{
+    (void)state;
+    struct harness *h = start(TAIL("decision_wait: 1s, ",
+                                   "{name: a, type: ottl_condition, ottl_condition: {error_mode: "
+                                   "propagate, span: ['attributes[\"l\"] == 1', "
+                                   "'attributes[\"k\"][\"x\"] == 1']}}, " ERRORS));
+    const struct trace_span matches = {.trace = 1, .span = 1, .attributes = {"l=#1"}};
+    const struct trace_span fails = {.trace = 1, .span = 2, .attributes = {"k=a"}};
+    struct trace_span span = matches;
+    send_one(h, span);
+    send_one(h, fails);
+    span = fails;
+    span.trace = 2;
+    send_one(h, span);
+    span = matches;
+    span.trace = 2;
+    send_one(h, span);
+    harness_advance(h, 2 * S);
+    assert_held(h, "1:1|1:2");
     harness_destroy(h);
 }
 
@@ -829,6 +855,12 @@ static void wrong_configurations_are_refused(void **state)
                   "enabled_regex_matching: true}}"),
          "invalid regex `(`"},
         {TAIL("", "{name: a, type: ottl_condition}"), "expected at least one OTTL condition"},
+        {TAIL("",
+              "{name: a, type: composite, composite: {max_total_spans_per_second: 9, policy_order: "
+              "[b], composite_sub_policy: [{name: b, type: and, and: {and_sub_policy: [{name: c, "
+              "type: not, not: {not_sub_policy: {name: d, type: ottl_condition, ottl_condition: "
+              "{span: ['nam == 1']}}}}]}}]}}"),
+         "nam"},
         {TAIL("", "{name: a, type: ottl_condition, ottl_condition: {span: ['nam == 1']}}"), "nam"},
         {TAIL("",
               "{name: a, type: ottl_condition, ottl_condition: {spanevent: ['log.body == 1']}}"),
@@ -859,6 +891,7 @@ int main(void)
         cmocka_unit_test(a_trace_is_decided_when_its_wait_is_over),
         cmocka_unit_test(metrics_name_the_processor_of_a_policy),
         cmocka_unit_test(spans_of_former_scopes_are_sampled),
+        cmocka_unit_test(conditions_remember_what_came_first),
         cmocka_unit_test(fractions_of_seconds_do_not_count),
         cmocka_unit_test(a_request_is_taken_apart_by_trace),
         cmocka_unit_test(what_cannot_change_is_not_waited_for),

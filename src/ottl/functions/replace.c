@@ -309,11 +309,13 @@ static bool replace_in_keys(struct ottl_call *call, const struct rewriting *rewr
             continue;
         }
         entry.is_new = entry.is_new || matches;
+        entry.ready = NULL;
         struct ottl_entry *same = key_index_find(&index, entry.key, kept);
         has_changed = has_changed || matches || same != NULL;
         if (same != NULL) {
             same->value = entry.value;
             same->is_new = true;
+            same->ready = NULL;
             continue;
         }
         struct ottl_value key = ottl_string(entry.key);
