@@ -315,7 +315,8 @@ struct buffer *json_write(const struct otlp_message *message, struct slice encod
 struct buffer *json_write_batch(const struct batch *batch, struct budget *budget)
 {
     struct batch_part whole;
-    assert(batch->parts_count > 0);
+    if (batch->parts_count == 0) /* a request without content */
+        return json_write(otlp_request(batch->signal), slice_of(NULL, 0), budget);
     if (!batch_join(batch, budget, &whole))
         return NULL;
     struct buffer *text = json_write(otlp_request(batch->signal), whole.bytes, budget);

@@ -198,6 +198,18 @@ static void parts_are_written_as_one_request(void **state)
     }
 }
 
+static void a_batch_without_parts_is_an_empty_request(void **state)
+{
+    (void)state;
+    struct batch *batch = batch_create(METRICS, 1);
+    struct buffer *text = json_write_batch(batch, NULL);
+    assert_non_null(text);
+    assert_int_equal(text->size, 2);
+    assert_memory_equal(text->data, "{}", 2);
+    buffer_unref(text);
+    batch_unref(batch);
+}
+
 static void budget_is_charged_and_may_refuse(void **state)
 {
     struct random_source random = {.state = 7};
@@ -231,6 +243,7 @@ int main(void)
         cmocka_unit_test(strings_are_utf8_and_numbers_have_their_forms),
         cmocka_unit_test(what_was_written_reads_back_the_same),
         cmocka_unit_test(parts_are_written_as_one_request),
+        cmocka_unit_test(a_batch_without_parts_is_an_empty_request),
         cmocka_unit_test(budget_is_charged_and_may_refuse),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
