@@ -40,7 +40,7 @@ static void put_redaction(struct drawing *drawing)
     PUT_ONE_OF(drawing, "    allow_all_keys: true\n", "    allow_all_keys: true\n",
                "    allowed_keys: [service.name, tag, http.route, bytes, db.statement]\n");
     PUT_ONE_OF(drawing, "", "    blocked_key_patterns: ['^t', '.*id$']\n");
-    PUT_ONE_OF(drawing, "", "    blocked_values: ['4[0-9]{2,3}', '[a-c]+', '']\n");
+    PUT_ONE_OF(drawing, "", "    blocked_values: ['4[0-9]{2,3}', '[a-c]+']\n");
     PUT_ONE_OF(drawing, "", "    allowed_values: ['42', '^cart$']\n");
     PUT_ONE_OF(drawing, "", "    ignored_keys: [tag]\n", "    ignored_key_patterns: ['^s']\n");
     PUT_ONE_OF(drawing, "", "    redact_all_types: true\n");
