@@ -17,6 +17,7 @@
 /* A message on its way to the next stage. */
 struct tail_output {
     struct downstream_batch offered;
+    struct tail_output *next; /* of one trace, until it is offered */
     size_t requests_count;
     struct tail_request *requests[]; /* one for each fragment, with a journal */
 };
@@ -100,25 +101,15 @@ static void offer(struct tail *self, struct tail_output *output)
 
 /* What fragments of a trace have in common, so that they go on together. */
 struct gather {
-    uint32_t skips;
-    bool is_first; /* no fragment has been seen: skips is set by it */
-    bool has_more; /* some have other skips */
-    uint32_t done_count;
-    uint32_t done[32]; /* skips that went on already */
-    size_t fragments;
+    uint32_t skips;   /* of those that go on next: the lowest that is left */
+    bool has_last;    /* last is set */
+    uint32_t last;    /* skips of those that have gone on */
+    size_t fragments; /* with these skips */
     struct batch *batch;
     struct tail_output *output;
     bool is_joint;
     uint32_t skipped;
 };
-
-static bool is_done(const struct gather *gather, uint32_t skips)
-{
-    for (uint32_t i = 0; i < gather->done_count; i++)
-        if (gather->done[i] == skips)
-            return true;
-    return false;
-}
 
 static void count_fragment(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
                            void *arg)
@@ -127,16 +118,14 @@ static void count_fragment(const struct tail_slabs *slabs, const struct tail_fra
     const struct tail_request *request = fragment->request;
     uint32_t skips = request != NULL ? request->skips : 0;
     assert(slabs != NULL);
-    if (is_done(gather, skips))
+    if ((gather->has_last && skips <= gather->last) ||
+        (gather->fragments > 0 && skips > gather->skips))
         return;
-    if (gather->is_first) {
-        gather->is_first = false;
+    if (gather->fragments == 0 || skips < gather->skips) {
         gather->skips = skips;
         gather->skipped = request != NULL ? request->skipped : 0;
-    }
-    if (skips != gather->skips) {
-        gather->has_more = true;
-        return;
+        gather->is_joint = false;
+        gather->fragments = 0;
     }
     gather->fragments++;
     gather->is_joint |= request != NULL && request->is_joint;
@@ -156,14 +145,14 @@ static void gather_fragment(const struct tail_slabs *slabs, const struct tail_fr
 }
 
 /* Lets spans go on, as one message for each set of destinations; with a journal some may get a
- * request again that others have. */
+ * request again that others have. A message that is offered may end at once, and its requests with
+ * it: none is offered before all fragments were looked at. */
 void tail_release(struct tail *self, struct tail_spans *spans, const struct tail_mark *mark)
 {
-    struct gather gather = {.done_count = 0};
-    do {
-        gather.is_first = true;
-        gather.has_more = false;
-        gather.is_joint = false;
+    struct gather gather = {.has_last = false};
+    struct tail_output *first = NULL;
+    struct tail_output **end = &first;
+    for (;;) {
         gather.fragments = 0;
         tail_spans_each(&self->slabs, spans, count_fragment, &gather);
         if (gather.fragments == 0)
@@ -183,10 +172,17 @@ void tail_release(struct tail *self, struct tail_spans *spans, const struct tail
             gather.output->offered.batch = tail_mark_write(gather.batch, mark, self->base.budget);
             batch_unref(gather.batch);
         }
-        offer(self, gather.output);
-        gather.done[gather.done_count++] = gather.skips;
-    } while (gather.has_more && gather.done_count < 32);
+        *end = gather.output;
+        end = &gather.output->next;
+        gather.last = gather.skips;
+        gather.has_last = true;
+    }
     tail_spans_clear(&self->slabs, spans);
+    while (first != NULL) {
+        struct tail_output *output = first;
+        first = output->next;
+        offer(self, output);
+    }
 }
 
 void tail_release_due(struct tail *self)
