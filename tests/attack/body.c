@@ -530,8 +530,8 @@ void body_make_page(struct body_maker *maker, struct body *body)
         add_header(body, "origin", "http://example.com");
     static const char *const accepted[] = {
         "application/openmetrics-text;version=1.0.0,text/plain;q=0.5",
-        "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding="
-        "delimited;q=0.6,*/*;q=0.1",
+        ("application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;"
+         "encoding=delimited;q=0.6,*/*;q=0.1"),
         "text/plain;version=1.0.0;escaping=allow-utf-8",
         ";;q=,",
     };
