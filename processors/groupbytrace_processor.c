@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* groupbytrace: holds spans for a while and passes them on trace by trace. Each lane holds what
- * comes to it. Runs on its pipeline's lane; the lane's helper cuts large requests. */
+/* groupbytrace: holds spans for a while and passes them on trace by trace. Each trace belongs to
+ * one lane, by its id: spans that come to others are sent there in parcels. In a pipeline with a
+ * journal, where requests wait for their spans on their own lane, each lane holds what comes to it.
+ * Runs on its pipeline's lane; the lane's helper cuts large requests. */
 #include <assert.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "src/base/budget.h"
@@ -22,7 +25,10 @@
 #include "src/pipeline/downstream_retry.h"
 #include "src/records/trace_split.h"
 
-enum { FRAGMENTS_PER_TURN = 2000 };
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum { FRAGMENTS_PER_TURN = 2000, PARCEL_FRAGMENTS_FIRST = 16 };
 
 struct groupbytrace_config {
     int64_t num_traces;
@@ -36,7 +42,7 @@ static const struct config_field groupbytrace_fields[] = {
     CONFIG_INT(struct groupbytrace_config, num_traces, "num_traces", "1000000", INT64_MIN,
                INT64_MAX, "Traces that are held; beyond it the oldest is dropped."),
     CONFIG_INT(struct groupbytrace_config, num_workers, "num_workers", "1", INT64_MIN, INT64_MAX,
-               "Checked, without effect: each lane works for itself."),
+               "Checked, without effect: lanes share the traces out."),
     CONFIG_DURATION_OR_NEGATIVE(struct groupbytrace_config, wait_duration_ns, "wait_duration", "1s",
                                 "How long a trace is held after its first span."),
     CONFIG_BOOL(struct groupbytrace_config, discard_orphans, "discard_orphans", "false",
@@ -97,6 +103,18 @@ struct cut_request {
     struct cut_request *next;
 };
 
+/* Fragments of one request on their way to the lane of their traces, and back without them. */
+struct parcel {
+    struct lane_task task; /* first */
+    struct groupbytrace *from;
+    struct groupbytrace *to;
+    struct batch *batch; /* that they are from; a reference */
+    uint64_t items;      /* in all destinations */
+    size_t count;
+    size_t capacity;
+    struct trace_fragment *fragments;
+};
+
 struct groupbytrace {
     struct component base;
     const struct groupbytrace_config *config;
@@ -113,6 +131,16 @@ struct groupbytrace {
     unsigned helped;
     bool is_stopping;
     bool has_stopped;
+    /* Lanes of the pipeline, by their order; one if traces are not shared out. */
+    unsigned lanes;
+    unsigned place; /* of this one */
+    struct groupbytrace *peers[LANES_MAX];
+    struct parcel *parcels[LANES_MAX]; /* being filled; NULL: none */
+    unsigned posted;                   /* parcels that are not back yet */
+    _Atomic unsigned open;             /* of the first: lanes that may still send */
+    bool is_closed;                    /* at the stop: will send nothing any more */
+    bool are_all_closed;
+    struct lane_task closed; /* the last one closed */
 };
 
 extern const struct component_factory groupbytrace_processor_factory;
@@ -149,11 +177,7 @@ static bool groupbytrace_check(const void *section, struct error *error)
 static uint64_t hash_of(const struct groupbytrace *self, const uint8_t id[static TRACE_ID_BYTES],
                         uint32_t skips)
 {
-    uint64_t words[2];
-    memcpy(words, id, sizeof(words));
-    uint64_t hash = (words[0] ^ self->seed) * 0x9e3779b97f4a7c15U;
-    hash = (hash ^ hash >> 32 ^ words[1] ^ skips) * 0xd6e8feb86659fd93U;
-    return hash ^ hash >> 32;
+    return XXH3_64bits_withSeed(id, TRACE_ID_BYTES, self->seed + skips);
 }
 
 static struct held_trace *find_trace(const struct groupbytrace *self,
@@ -243,9 +267,9 @@ static struct held_trace *add_trace(struct groupbytrace *self, const struct batc
         free_trace(self, trace, &outcome_accepted);
         return NULL;
     }
-    /* The Go collector has a ring of so many places. */
-    if (self->oldest != NULL &&
-        self->oldest->number + (uint64_t)self->config->num_traces <= trace->number)
+    /* The Go collector has a ring of so many places, divided among its workers. */
+    uint64_t places = (uint64_t)self->config->num_traces / self->lanes;
+    if (self->oldest != NULL && self->oldest->number + (places > 0 ? places : 1) <= trace->number)
         evict_oldest(self);
     *self->youngest_end = trace;
     self->youngest_end = &trace->next;
@@ -254,10 +278,10 @@ static struct held_trace *add_trace(struct groupbytrace *self, const struct batc
 }
 
 /* There is no memory for its trace. */
-static void lose_fragment(struct groupbytrace *self, struct cut_request *cut,
-                          const struct trace_fragment *fragment)
+static void lose_fragment(struct groupbytrace *self, const struct batch *from,
+                          const struct trace_fragment *fragment, struct receipt *receipt)
 {
-    struct batch *lost = batch_create_like(cut->batch, 1);
+    struct batch *lost = batch_create_like(from, 1);
     struct outcome outcome = outcome_busy("there is no memory for more traces");
     unsigned exporters = component_exporters(&self->base, lost);
     outcome.verdict = LOST;
@@ -268,20 +292,20 @@ static void lose_fragment(struct groupbytrace *self, struct cut_request *cut,
     else
         ledger_reject(self->base.ledger, lost, LOSS_MEMORY, exporters);
     if (self->base.is_journaled)
-        receipt_resolve(cut->receipt, &outcome);
+        receipt_resolve(receipt, &outcome);
     batch_unref(lost);
 }
 
-static void take_fragment(struct groupbytrace *self, struct cut_request *cut,
-                          struct trace_fragment *fragment)
+/* Adds it to its trace, on the lane of that. receipt: in a pipeline with a journal. */
+static void take_fragment(struct groupbytrace *self, const struct batch *from,
+                          struct trace_fragment *fragment, struct receipt *receipt)
 {
-    struct batch *from = cut->batch;
     uint64_t hash = hash_of(self, fragment->id, from->skips);
     struct held_trace *trace = find_trace(self, fragment->id, from->skips, hash);
     if (trace == NULL)
         trace = add_trace(self, from, fragment->id, hash);
     if (trace == NULL) {
-        lose_fragment(self, cut, fragment);
+        lose_fragment(self, from, fragment, receipt);
         return;
     }
     struct batch *batch = trace->offered.batch;
@@ -300,7 +324,85 @@ static void take_fragment(struct groupbytrace *self, struct cut_request *cut,
         return;
     trace->receipts = (struct receipt **)mem_resize(
         (void *)trace->receipts, (trace->receipts_count + 1) * sizeof(struct receipt *));
-    trace->receipts[trace->receipts_count++] = cut->receipt;
+    trace->receipts[trace->receipts_count++] = receipt;
+}
+
+/* ---- Parcels ---- */
+
+static void release_due(struct groupbytrace *self);
+
+static size_t charge_of_parcel(const struct parcel *parcel)
+{
+    return sizeof(*parcel) + parcel->capacity * sizeof(parcel->fragments[0]);
+}
+
+static void on_parcel_back(struct lane_task *task)
+{
+    struct parcel *parcel = (struct parcel *)task;
+    struct groupbytrace *self = parcel->from;
+    assert(self->posted > 0);
+    self->posted--;
+    ledger_hand_over(self->base.ledger, TRACES, parcel->items);
+    budget_return(self->base.budget, charge_of_parcel(parcel));
+    batch_unref(parcel->batch);
+    mem_free(parcel->fragments);
+    mem_free(parcel);
+    release_due(self);
+}
+
+static void on_parcel(struct lane_task *task)
+{
+    struct parcel *parcel = (struct parcel *)task;
+    struct groupbytrace *self = parcel->to;
+    assert(!self->has_stopped);
+    ledger_take_over(self->base.ledger, TRACES, parcel->items);
+    for (size_t i = 0; i < parcel->count; i++)
+        take_fragment(self, parcel->batch, &parcel->fragments[i], NULL);
+    release_due(self);
+    parcel->task.fn = on_parcel_back;
+    lane_post(parcel->from->base.lane, &parcel->task);
+}
+
+/* Takes the fragment, or puts it into the parcel for the lane of its trace. */
+static void share_out(struct groupbytrace *self, struct cut_request *cut,
+                      struct trace_fragment *fragment)
+{
+    enum { LANE_SHIFT = 40 }; /* other bits than the table's */
+    uint64_t hash = hash_of(self, fragment->id, cut->batch->skips);
+    unsigned place = (unsigned)((hash >> LANE_SHIFT) % self->lanes);
+    if (place == self->place) {
+        take_fragment(self, cut->batch, fragment, cut->receipt);
+        return;
+    }
+    struct parcel *parcel = self->parcels[place];
+    if (parcel == NULL) {
+        parcel = self->parcels[place] = mem_zalloc(sizeof(*parcel));
+        parcel->from = self;
+        parcel->to = self->peers[place];
+        parcel->batch = batch_ref(cut->batch);
+    }
+    if (parcel->count == parcel->capacity) {
+        parcel->capacity = parcel->capacity > 0 ? 2 * parcel->capacity : PARCEL_FRAGMENTS_FIRST;
+        parcel->fragments =
+            mem_resize(parcel->fragments, parcel->capacity * sizeof(parcel->fragments[0]));
+    }
+    parcel->fragments[parcel->count++] = *fragment;
+    parcel->items += fragment->items * component_exporters(&self->base, cut->batch);
+    fragment->buffer = NULL;
+}
+
+static void post_parcels(struct groupbytrace *self)
+{
+    for (unsigned i = 0; i < self->lanes; i++) {
+        struct parcel *parcel = self->parcels[i];
+        if (parcel == NULL)
+            continue;
+        self->parcels[i] = NULL;
+        self->posted++;
+        budget_take(self->base.budget, charge_of_parcel(parcel));
+        parcel->task.fn = on_parcel;
+        lane_post(parcel->to->base.lane, &parcel->task);
+    }
 }
 
 /* ---- Releasing ---- */
@@ -311,12 +413,44 @@ static void on_output_end(struct downstream_batch *offered, const struct outcome
     free_trace(groupbytrace_of(offered->owner->component), trace, outcome);
 }
 
+static void on_all_closed(struct lane_task *task)
+{
+    struct groupbytrace *self =
+        (struct groupbytrace *)((char *)task - offsetof(struct groupbytrace, closed));
+    self->are_all_closed = true;
+    release_due(self);
+}
+
+/* At the stop: once this lane has nothing left to share out, and the last one tells the others. */
+static void close_lane(struct groupbytrace *self)
+{
+    if (self->is_closed || self->cuts != NULL || self->helped > 0 || self->posted > 0)
+        return;
+    self->is_closed = true;
+    if (atomic_fetch_sub_explicit(&self->peers[0]->open, 1, memory_order_relaxed) > 1)
+        return;
+    self->are_all_closed = true;
+    for (unsigned i = 0; i < self->lanes; i++) {
+        struct groupbytrace *peer = self->peers[i];
+        if (peer == self)
+            continue;
+        peer->closed.fn = on_all_closed;
+        lane_post(peer->base.lane, &peer->closed);
+    }
+}
+
 static void release_due(struct groupbytrace *self)
 {
     struct groupbytrace_counters *counters = self->base.counters;
     uint64_t now_ns = clock_now_ns();
+    if (self->has_stopped)
+        return;
+    if (self->is_stopping)
+        close_lane(self);
+    /* At the stop all go, once the last spans have come from other lanes. */
+    bool is_over = self->are_all_closed;
     while (self->oldest != NULL && !downstream_is_blocked(&self->downstream) &&
-           (self->is_stopping || self->oldest->deadline_ns <= now_ns)) {
+           (is_over || self->oldest->deadline_ns <= now_ns)) {
         struct held_trace *trace = pop_oldest(self);
         counter_add(&counters->released, 1);
         counter_add(&counters->spans_released, trace->offered.batch->items);
@@ -325,8 +459,7 @@ static void release_due(struct groupbytrace *self)
     /* Blocked: on_room goes on. */
     if (self->oldest != NULL && !downstream_is_blocked(&self->downstream))
         lane_timer_start(self->base.lane, &self->timer, self->oldest->deadline_ns - now_ns);
-    bool is_idle = self->oldest == NULL && self->cuts == NULL && self->helped == 0;
-    if (!self->is_stopping || !is_idle || self->downstream.count > 0 || self->has_stopped)
+    if (!is_over || self->oldest != NULL || self->downstream.count > 0)
         return;
     self->has_stopped = true;
     lane_timer_stop(self->base.lane, &self->timer);
@@ -363,7 +496,8 @@ static void take_some(struct groupbytrace *self)
     while (self->cuts != NULL && left > 0) {
         struct cut_request *cut = self->cuts;
         for (; cut->taken < cut->split.fragments_count && left > 0; left--)
-            take_fragment(self, cut, &trace_split_fragments(&cut->split)[cut->taken++]);
+            share_out(self, cut, &trace_split_fragments(&cut->split)[cut->taken++]);
+        post_parcels(self);
         if (cut->taken < cut->split.fragments_count)
             break;
         self->cuts = cut->next;
@@ -462,18 +596,28 @@ static bool groupbytrace_create(struct component *component, struct error *error
     return true;
 }
 
+/* On the main thread, before any lane runs; the first lane's comes first. */
 static bool groupbytrace_start(struct component *component, struct error *error)
 {
     struct groupbytrace *self = groupbytrace_of(component);
+    struct groupbytrace *first = groupbytrace_of(component->first);
     struct groupbytrace_counters *counters = component->counters;
     (void)error;
-    if (component->first != component)
-        return true;
-    counter_set(&counters->traces_max, (uint64_t)self->config->num_traces);
-    if (component->next_lane != NULL)
-        log_warn(&component->logger,
-                 "Each lane groups the spans that come to it: with service::lanes above 1 a trace "
-                 "may come out in several parts.");
+    self->seed = first->seed;
+    if (component->is_journaled) {
+        self->peers[self->lanes++] = self;
+        first = self;
+    } else {
+        for (struct component *at = component->first; at != NULL; at = at->next_lane) {
+            assert(self->lanes < LANES_MAX);
+            if (at == component)
+                self->place = self->lanes;
+            self->peers[self->lanes++] = groupbytrace_of(at);
+        }
+    }
+    atomic_fetch_add_explicit(&first->open, 1, memory_order_relaxed);
+    if (component->first == component)
+        counter_set(&counters->traces_max, (uint64_t)self->config->num_traces);
     return true;
 }
 

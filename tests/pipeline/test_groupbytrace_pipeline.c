@@ -27,6 +27,11 @@
 #define SPAN(id, name)  "{\"traceId\":\"" id "\",\"name\":\"" name "\",\"status\":{}}"
 #define ONE(id, name)   TRACE(RESOURCE("1", SCOPE("s", SPAN(id, name))))
 
+#define PIPELINE(section)                                                                          \
+    "processors: {groupbytrace: " section "}\nexporters: {test: {sending_queue: {enabled: "        \
+    "false}}}\nservice: {pipelines: {traces: {receivers: [test], processors: [groupbytrace], "     \
+    "exporters: [test]}}}\n"
+
 #define R1(s, spans) RESOURCE("1", SCOPE(s, spans))
 #define R2(s, spans) RESOURCE("2", SCOPE(s, spans))
 
@@ -122,6 +127,49 @@ static void held_traces_go_out_at_the_stop(void **state)
     harness_destroy(h);
 }
 
+/* Whatever lane its spans come to. */
+static void a_trace_belongs_to_one_lane(void **state)
+{
+    enum { LANES = 3, TRACES_COUNT = 24 };
+    (void)state;
+    for (int is_stop = 0; is_stop < 2; is_stop++) {
+        struct harness *h = harness_create_on(PIPELINE(""), LANES);
+        unsigned lanes_used = 0;
+        for (unsigned lane = 0; lane < LANES; lane++) {
+            struct test_exporter *exporter = harness_exporter_on(h, "test", lane, TRACES);
+            exporter->result = RESULT_HOLD;
+            exporter->has_own_items = true;
+            for (unsigned i = 0; i < TRACES_COUNT; i++) {
+                char json[256];
+                snprintf(
+                    json, sizeof(json),
+                    "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"traceId\":\"%032x\"}]}]"
+                    "}]}",
+                    i + 1);
+                const struct test_request *request = record_send_on(h, lane, TRACES, json);
+                assert_int_equal(request->outcome.verdict, ACCEPTED);
+            }
+        }
+        if (is_stop)
+            harness_stop(h);
+        harness_advance(h, is_stop ? 0 : 1 * S);
+        size_t batches = 0;
+        for (unsigned lane = 0; lane < LANES; lane++) {
+            struct test_exporter *exporter = harness_exporter_on(h, "test", lane, TRACES);
+            lanes_used += exporter->held_count > 0;
+            for (size_t i = 0; i < exporter->held_count; i++, batches++)
+                assert_int_equal(exporter->held[i].batch->items, LANES);
+            exporter->result = RESULT_OK;
+            test_exporter_release(exporter, RESULT_OK);
+        }
+        harness_turn(h);
+        assert_int_equal(batches, TRACES_COUNT);
+        assert_int_equal(lanes_used, LANES);
+        assert_int_equal(harness_totals(h, TRACES).delivered, LANES * TRACES_COUNT);
+        harness_destroy(h);
+    }
+}
+
 /* Spans without an id are one trace. */
 static void traces_without_an_id_are_one(void **state)
 {
@@ -135,33 +183,57 @@ static void traces_without_an_id_are_one(void **state)
     harness_destroy(h);
 }
 
+enum { LARGE_TRACES = 3000, LARGE_SPANS = 30000 };
+
 /* The lane's helper cuts it, and the lane takes it over several turns. */
-static void a_large_request_is_grouped_as_a_small_one(void **state)
+static struct batch *large_request(void)
 {
-    enum { TRACES_COUNT = 3000, SPANS_COUNT = 30000 };
     char *json = NULL;
     size_t size = 0;
-    (void)state;
     FILE *out = open_memstream(&json, &size);
-    fprintf(out, "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[");
-    for (unsigned i = 0; i < SPANS_COUNT; i++)
-        fprintf(out, "%s{\"traceId\":\"%032x\",\"name\":\"a name of some length %u\"}",
-                i > 0 ? "," : "", i % TRACES_COUNT + 1, i);
+    fprintf(out, "{\"resourceSpans\":[");
+    for (unsigned i = 0; i < LARGE_SPANS; i++) {
+        const char *before = i == 0 ? "{\"scopeSpans\":[{\"spans\":[" : ",";
+        if (i > 0 && i % LARGE_TRACES == 0)
+            before = "]}]},{\"scopeSpans\":[{\"spans\":[";
+        fprintf(out, "%s{\"traceId\":\"%032x\",\"name\":\"a name of some length %u\"}", before,
+                i % LARGE_TRACES + 1, i);
+    }
     fprintf(out, "]}]}]}");
     fclose(out);
-    struct harness *h = record_harness("groupbytrace", "{wait_duration: 1h}", TRACES);
-    struct test_exporter *exporter = harness_exporter(h, "test");
     struct batch *batch = record_batch(TRACES, json, false);
     assert_true(batch->bytes >= HELPED_BYTES_MIN);
-    batch_unref(batch);
-    record_send(h, TRACES, json);
-    harness_turn(h);
-    exporter->result = RESULT_OK;
-    harness_stop(h);
-    harness_advance(h, 1 * S);
-    assert_int_equal(exporter->delivered_items, SPANS_COUNT);
     free(json);
-    harness_destroy(h);
+    return batch;
+}
+
+static bool is_delivered(void *arg)
+{
+    return harness_totals(arg, TRACES).delivered == LARGE_SPANS;
+}
+
+/* Also when the stop comes before all is taken: no lane ends while others may send it spans. */
+static void a_large_request_is_grouped_as_a_small_one(void **state)
+{
+    enum { LANES = 2 };
+    (void)state;
+    for (int is_early = 0; is_early < 2; is_early++) {
+        struct harness *h = harness_create_on(PIPELINE("{wait_duration: 1h}"), LANES);
+        struct batch *batch = large_request();
+        struct test_request request = {.items = batch->items};
+        for (unsigned lane = 0; lane < LANES; lane++)
+            harness_exporter_on(h, "test", lane, TRACES)->has_own_items = true;
+        test_receiver_offer(harness_receiver(h, "test", 1), batch, &request);
+        batch_unref(batch);
+        if (!is_early)
+            harness_turn(h);
+        harness_stop(h);
+        harness_await(h, is_delivered, h, "all are delivered");
+        assert_true(request.is_resolved);
+        for (unsigned lane = 0; lane < LANES; lane++)
+            assert_true(harness_exporter_on(h, "test", lane, TRACES)->delivered_items > 0);
+        harness_destroy(h);
+    }
 }
 
 static void mistakes_are_refused(void **state)
@@ -187,6 +259,7 @@ int main(void)
         cmocka_unit_test(too_many_traces_evict_the_oldest),
         cmocka_unit_test(places_are_used_in_turn),
         cmocka_unit_test(held_traces_go_out_at_the_stop),
+        cmocka_unit_test(a_trace_belongs_to_one_lane),
         cmocka_unit_test(traces_without_an_id_are_one),
         cmocka_unit_test(a_large_request_is_grouped_as_a_small_one),
         cmocka_unit_test(mistakes_are_refused),

@@ -138,6 +138,9 @@ static const char *const thread_yamls[] = {
      "exporters: {test: {sending_queue: {queue_size: 2, num_consumers: 1}}}\n"
      "service: {pipelines: {traces: {receivers: [test], processors: [batch], exporters: "
      "[forward]}, traces/out: {receivers: [forward], exporters: [test]}}}\n"),
+    ("processors: {groupbytrace: {wait_duration: 1ms}}\n"
+     "exporters: {test: {sending_queue: {enabled: false}}}\nservice: {pipelines: {traces: "
+     "{receivers: [test], processors: [groupbytrace], exporters: [test]}}}\n"),
 };
 
 static void run_on_threads(const char *yaml)
