@@ -223,8 +223,8 @@ static void run_by_lane(struct slice request)
 }
 
 static const struct work_stage stages[] = {
-    {"taking apart by trace", run_by_trace, 0, 30},
-    {"taking apart by trace, in steps", run_by_trace, 3 * TAIL_STEP_SPANS_MAX / 2, 30},
+    {"taking apart by trace", run_by_trace, 0, 40},
+    {"taking apart by trace, in steps", run_by_trace, 3 * TAIL_STEP_SPANS_MAX / 2, 40},
     {"taking apart by lane", run_by_lane, 0, 30},
 };
 

@@ -609,12 +609,12 @@ static void test_former_items(void **state)
         enum ottl_verdict verdict;
     } rows[] = {
         {TRACES, OTTL_SPAN, "name != \"3\"",
-         "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"1\"}]}],"
-         "\"deprecatedScopeSpans\":[{\"spans\":[{\"name\":\"2\"}]}]}]}",
+         "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"1\"}]}]},"
+         "{\"deprecatedScopeSpans\":[{\"spans\":[{\"name\":\"2\"}]}]}]}",
          2, 2, OTTL_EMPTIED},
         {TRACES, OTTL_SPAN, "name == \"2\"",
-         "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"1\"}]}],"
-         "\"deprecatedScopeSpans\":[{\"spans\":[{\"name\":\"2\"}]}]}]}",
+         "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"1\"}]}]},"
+         "{\"deprecatedScopeSpans\":[{\"spans\":[{\"name\":\"2\"}]}]}]}",
          2, 1, OTTL_PASSED},
         {TRACES, OTTL_RESOURCE, "attributes[\"a\"] == nil",
          "{\"resourceSpans\":[{\"deprecatedScopeSpans\":[{\"spans\":[{\"name\":\"2\"},{}]}]}]}", 2,
