@@ -17,6 +17,9 @@
 
 #define STARS "****"
 enum { MASK_BYTES_MAX = 2 * DIGEST_SHA512_BYTES };
+/* A masked text has at most that many times the bytes of the text, or FREE_BYTES. Else masks of
+ * single letters, which later patterns mask again, would take without end. */
+enum { GROWTH_MAX = 16, FREE_BYTES = 4096 };
 
 /* Sorted. */
 struct key_set {
@@ -191,6 +194,20 @@ static struct slice mask(const struct redaction_rules *rules, struct slice match
     }
 }
 
+/* The bytes of any mask. */
+static size_t mask_bytes(const struct redaction_rules *rules)
+{
+    static const size_t bytes[REDACTION_HASHES] = {
+        [REDACT_STARS] = sizeof(STARS) - 1,
+        [REDACT_SHA1] = 2 * DIGEST_SHA1_BYTES,
+        [REDACT_SHA3] = 2 * DIGEST_SHA3_256_BYTES,
+        [REDACT_MD5] = 2 * DIGEST_MD5_BYTES,
+        [REDACT_HMAC_SHA256] = 2 * DIGEST_SHA256_BYTES,
+        [REDACT_HMAC_SHA512] = 2 * DIGEST_SHA512_BYTES,
+    };
+    return bytes[rules->settings.hash];
+}
+
 /* The next match from that place on. pattern NULL: the rest of the line. */
 static bool next_match(const struct pattern *pattern, struct slice text, size_t from,
                        size_t *ret_begin, size_t *ret_end)
@@ -210,10 +227,11 @@ static bool next_match(const struct pattern *pattern, struct slice text, size_t 
     return true;
 }
 
-/* Where the output goes: nowhere while it is measured. */
+/* Where the output goes: nowhere while it is measured, which ends above size_max. */
 struct masked {
     uint8_t *room;
     size_t size;
+    size_t size_max;
 };
 
 static void add(struct masked *masked, struct slice bytes)
@@ -234,9 +252,13 @@ static void replace_matches(const struct redaction_rules *rules, const struct pa
     size_t end;
     if (text.data == NULL)
         text.data = &nothing;
-    for (size_t from = 0; from <= text.size && next_match(pattern, text, from, &begin, &end);) {
+    for (size_t from = 0; from <= text.size && masked->size <= masked->size_max &&
+                          next_match(pattern, text, from, &begin, &end);) {
+        bool is_match = end > last_end || begin == 0;
         add(masked, slice_of(text.data + last_end, begin - last_end));
-        if (end > last_end || begin == 0)
+        if (is_match && masked->room == NULL)
+            masked->size += mask_bytes(rules);
+        else if (is_match)
             add(masked, mask(rules, slice_of(text.data + begin, end - begin), room));
         last_end = end;
         size_t width =
@@ -248,13 +270,17 @@ static void replace_matches(const struct redaction_rules *rules, const struct pa
     add(masked, slice_of(text.data + last_end, text.size - last_end));
 }
 
+/* size_max: of the result; "****" as a whole beyond it. */
 static struct slice replace(const struct redaction_rules *rules, const struct pattern *pattern,
-                            struct arena *arena, struct slice text)
+                            struct arena *arena, struct slice text, size_t size_max)
 {
-    struct masked masked = {.room = NULL};
+    struct masked masked = {.size_max = size_max};
     replace_matches(rules, pattern, text, &masked);
     size_t size = masked.size;
-    masked = (struct masked){.room = arena_try_alloc(arena, size > 0 ? size : 1)};
+    if (size > size_max)
+        return slice_of_text(STARS);
+    masked =
+        (struct masked){.room = arena_try_alloc(arena, size > 0 ? size : 1), .size_max = size_max};
     if (masked.room == NULL)
         return slice_of_text(STARS);
     replace_matches(rules, pattern, text, &masked);
@@ -262,17 +288,24 @@ static struct slice replace(const struct redaction_rules *rules, const struct pa
     return slice_of(masked.room, size);
 }
 
+static size_t size_max_of(struct slice text)
+{
+    size_t most = GROWTH_MAX * text.size;
+    return most > FREE_BYTES ? most : FREE_BYTES;
+}
+
 struct slice redaction_mask(const struct redaction_rules *rules, struct arena *arena,
                             struct slice text)
 {
-    return replace(rules, NULL, arena, text);
+    return replace(rules, NULL, arena, text, size_max_of(text));
 }
 
 struct slice redaction_clean(const struct redaction_rules *rules, struct arena *arena,
                              struct slice text)
 {
+    const size_t size_max = size_max_of(text);
     for (size_t i = 0; i < rules->blocked_values.count; i++)
         if (pattern_matches(rules->blocked_values.patterns[i], text))
-            text = replace(rules, rules->blocked_values.patterns[i], arena, text);
+            text = replace(rules, rules->blocked_values.patterns[i], arena, text, size_max);
     return text;
 }

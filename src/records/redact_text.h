@@ -54,10 +54,10 @@ enum redaction_verdict { KEY_IGNORED, KEY_REMOVED, KEY_MASKED, KEY_KEPT };
 /* A key's: KEPT ones have their values checked. */
 enum redaction_verdict redaction_of_key(const struct redaction_rules *rules, struct slice key);
 bool redaction_allows_value(const struct redaction_rules *rules, struct slice text);
-/* The text with all that is in its lines masked. What does not fit the arena is "****" as a
- * whole. */
+/* The text with all that is in its lines masked. What does not fit the arena, or would become 16
+ * times as long and longer than 4 KiB, is "****" as a whole. */
 struct slice redaction_mask(const struct redaction_rules *rules, struct arena *arena,
                             struct slice text);
-/* The text with all blocked values masked: text itself when there is none. */
+/* The same for blocked values: text itself when there is none. */
 struct slice redaction_clean(const struct redaction_rules *rules, struct arena *arena,
                              struct slice text);

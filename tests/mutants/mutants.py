@@ -1307,4 +1307,6 @@ MUTANTS = [
     Mutant("transform: groups that see each other's changes run apart",
            "processors/transform_processor.c", "(written & around(plans->innermost)) == 0",
            "written < 1000u", ("test_statements_pipeline",)),
+    Mutant("redaction: a value does not grow without end", "src/records/redact_text.c",
+           "    if (size > size_max)\n", "    if (size > size_max && false)\n", ("test_redact_text",)),
 ]
