@@ -40,11 +40,11 @@ struct attributes_processor {
     struct record_matcher *include; /* NULL: all */
     struct record_matcher *exclude; /* NULL: none */
     bool has_editors;
-    struct attribute_editor editors[RECORD_STAGE_EDITORS];
+    struct attribute_editor editors[EDIT_PLACES];
 };
 
 static const struct counter_row attributes_counters[] = {
-    RECORD_STAGE_ROWS(ATTRIBUTES_SIGNALS),
+    EDIT_STAGE_ROWS(ATTRIBUTES_SIGNALS),
     COUNTER_END,
 };
 
@@ -85,6 +85,8 @@ static bool make_matcher(const struct record_match_config *config, enum signal_k
     return true;
 }
 
+static const struct record_stage_ops stage_ops = {.run = run};
+
 static bool attributes_create(struct component *component, struct error *error)
 {
     struct attributes_processor *self = attributes_processor_of(component);
@@ -98,19 +100,20 @@ static bool attributes_create(struct component *component, struct error *error)
     if (config->has_exclude &&
         !make_matcher(&config->exclude, component->signal, &self->exclude, error))
         return error_at(error, "exclude");
-    for (size_t i = 0; i < RECORD_STAGE_EDITORS; i++)
+    for (size_t i = 0; i < EDIT_PLACES; i++)
         attribute_editor_init(&self->editors[i], self->actions, self->include, self->exclude,
                               component->budget);
     self->has_editors = true;
-    record_stage_init(&self->stage, run, &self->editors[0], &self->editors[1]);
+    record_stage_init(&self->stage, &stage_ops, &self->editors[EDIT_ON_LANE],
+                      &self->editors[EDIT_ON_HELPER]);
     return true;
 }
 
 static void attributes_destroy(struct component *component)
 {
     struct attributes_processor *self = attributes_processor_of(component);
-    record_stage_destroy(component);
-    for (size_t i = 0; self->has_editors && i < RECORD_STAGE_EDITORS; i++)
+    record_stage_fini(&self->stage);
+    for (size_t i = 0; self->has_editors && i < EDIT_PLACES; i++)
         attribute_editor_fini(&self->editors[i]);
     record_matcher_destroy(self->include);
     record_matcher_destroy(self->exclude);
@@ -125,11 +128,11 @@ const struct component_factory attributes_processor_factory = {
     .instance_size = sizeof(struct attributes_processor),
     .config_size = sizeof(struct attributes_config),
     .fields = attributes_fields,
-    .counters_size = sizeof(struct record_stage_counters),
+    .counters_size = sizeof(struct edit_stage_counters),
     .counters = attributes_counters,
     .check = attributes_check,
     .create = attributes_create,
-    .consume = record_stage_consume,
-    .stop = record_stage_stop,
+    .consume = edit_stage_consume,
+    .stop = edit_stage_stop,
     .destroy = attributes_destroy,
 };

@@ -72,7 +72,7 @@ static const struct config_field cumulativetodelta_fields[] = {
 };
 
 struct cumulativetodelta_counters {
-    struct record_stage_counters stage; /* first */
+    struct edit_stage_counters stage; /* first */
     counter converted[DELTA_TYPES];
     counter dropped[DELTA_TYPES][DELTA_LOSSES];
     counter streams;
@@ -101,7 +101,7 @@ struct cumulativetodelta_counters {
         DROPPED_ROW(of_type, type_name, DELTA_LOST_FULL, "limit")
 
 static const struct counter_row cumulativetodelta_counters[] = {
-    RECORD_STAGE_ROWS(SIGNAL_METRICS),
+    EDIT_STAGE_ROWS(SIGNAL_METRICS),
     CONVERTED_ROW(DELTA_SUM, "sum"),
     CONVERTED_ROW(DELTA_HISTOGRAM, "histogram"),
     CONVERTED_ROW(DELTA_EXPONENTIAL, "exponential_histogram"),
@@ -119,7 +119,7 @@ struct cumulativetodelta {
     bool has_editors;
     struct delta_match include;
     struct delta_match exclude;
-    struct delta_editor editors[RECORD_STAGE_EDITORS];
+    struct delta_editor editors[EDIT_PLACES];
     struct timer sweep; /* lane 0 */
     unsigned shard;     /* the next to be swept */
     uint64_t stale_before_ns;
@@ -228,27 +228,27 @@ static struct batch *run(void *editor, struct record_edit *edit, struct batch *b
 static void count(struct record_stage *stage, void *arg)
 {
     const struct delta_editor *editor = arg;
-    struct cumulativetodelta_counters *counters = stage->base.counters;
+    struct cumulativetodelta_counters *counters = stage->stage.base.counters;
     for (size_t type = 0; type < DELTA_TYPES; type++) {
         counter_add(&counters->converted[type], editor->figures.converted[type]);
         for (size_t loss = 0; loss < DELTA_LOSSES; loss++)
             counter_add(&counters->dropped[type][loss], editor->figures.dropped[type][loss]);
     }
     /* Lanes are summed: one of them shows it. */
-    if (stage->base.first == &stage->base)
-        counter_set(&counters->streams, stream_table_count(stage->base.shared));
+    if (stage->stage.base.first == &stage->stage.base)
+        counter_set(&counters->streams, stream_table_count(stage->stage.base.shared));
 }
 
 static void leave(struct record_stage *stage)
 {
-    stream_table_leave(stage->base.shared);
+    stream_table_leave(stage->stage.base.shared);
 }
 
 /* One shard at a time, with others' work between. */
 static void on_sweep(struct timer *timer, void *arg)
 {
     struct cumulativetodelta *self = arg;
-    struct component *component = &self->stage.base;
+    struct component *component = &self->stage.stage.base;
     const struct cumulativetodelta_config *config = component->config;
     struct cumulativetodelta_counters *counters = component->counters;
     uint64_t delay_ns = NS_PER_MS;
@@ -265,6 +265,8 @@ static void on_sweep(struct timer *timer, void *arg)
     lane_timer_start(component->lane, timer, delay_ns);
 }
 
+static const struct record_stage_ops stage_ops = {.run = run, .done = count, .stopped = leave};
+
 static bool cumulativetodelta_create(struct component *component, struct error *error)
 {
     struct cumulativetodelta *self = cumulativetodelta_of(component);
@@ -279,12 +281,11 @@ static bool cumulativetodelta_create(struct component *component, struct error *
     if (!make_match(&config->include, "include", &self->include, error) ||
         !make_match(&config->exclude, "exclude", &self->exclude, error))
         return false;
-    for (size_t i = 0; i < RECORD_STAGE_EDITORS; i++)
+    for (size_t i = 0; i < EDIT_PLACES; i++)
         delta_editor_init(&self->editors[i], &settings, component->shared);
     self->has_editors = true;
-    record_stage_init(&self->stage, run, &self->editors[0], &self->editors[1]);
-    self->stage.done = count;
-    self->stage.stopped = leave;
+    record_stage_init(&self->stage, &stage_ops, &self->editors[EDIT_ON_LANE],
+                      &self->editors[EDIT_ON_HELPER]);
     return true;
 }
 
@@ -294,7 +295,7 @@ static bool cumulativetodelta_start(struct component *component, struct error *e
     const struct cumulativetodelta_config *config = component->config;
     (void)error;
     stream_table_join(component->shared);
-    for (size_t i = 0; i < RECORD_STAGE_EDITORS; i++)
+    for (size_t i = 0; i < EDIT_PLACES; i++)
         self->editors[i].stream.owner = (uint64_t)(uintptr_t)component->first;
     if (component->first == component && config->max_staleness_ns > 0)
         lane_timer_start(component->lane, &self->sweep, config->max_staleness_ns);
@@ -304,14 +305,14 @@ static bool cumulativetodelta_start(struct component *component, struct error *e
 static void cumulativetodelta_stop(struct component *component)
 {
     lane_timer_stop(component->lane, &cumulativetodelta_of(component)->sweep);
-    record_stage_stop(component);
+    edit_stage_stop(component);
 }
 
 static void cumulativetodelta_destroy(struct component *component)
 {
     struct cumulativetodelta *self = cumulativetodelta_of(component);
-    record_stage_destroy(component);
-    for (size_t i = 0; self->has_editors && i < RECORD_STAGE_EDITORS; i++)
+    record_stage_fini(&self->stage);
+    for (size_t i = 0; self->has_editors && i < EDIT_PLACES; i++)
         delta_editor_fini(&self->editors[i]);
     free_match(&self->include);
     free_match(&self->exclude);
@@ -332,7 +333,7 @@ const struct component_factory cumulativetodelta_processor_factory = {
     .unshare = cumulativetodelta_unshare,
     .create = cumulativetodelta_create,
     .start = cumulativetodelta_start,
-    .consume = record_stage_consume,
+    .consume = edit_stage_consume,
     .stop = cumulativetodelta_stop,
     .destroy = cumulativetodelta_destroy,
 };

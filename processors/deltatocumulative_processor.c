@@ -26,7 +26,7 @@ static const struct config_field deltatocumulative_fields[] = {
 };
 
 struct deltatocumulative_counters {
-    struct record_stage_counters stage; /* first */
+    struct edit_stage_counters stage; /* first */
     counter points[SUM_LOSSES];
     counter streams;
     counter streams_max;
@@ -43,7 +43,7 @@ struct deltatocumulative_counters {
         .label_value = (text),                                                                     \
     }
 static const struct counter_row deltatocumulative_counters[] = {
-    RECORD_STAGE_ROWS(SIGNAL_METRICS),
+    EDIT_STAGE_ROWS(SIGNAL_METRICS),
     {
         .name = PREFIX "datapoints",
         .type = COUNTER_SUM,
@@ -65,7 +65,7 @@ static const struct counter_row deltatocumulative_counters[] = {
 struct deltatocumulative {
     struct record_stage stage;
     bool has_editors;
-    struct sum_editor editors[RECORD_STAGE_EDITORS];
+    struct sum_editor editors[EDIT_PLACES];
     struct timer sweep; /* lane 0 */
     unsigned shard;     /* the next to be swept */
     uint64_t stale_before_ns;
@@ -117,24 +117,24 @@ static struct batch *run(void *editor, struct record_edit *edit, struct batch *b
 static void count(struct record_stage *stage, void *arg)
 {
     const struct sum_editor *editor = arg;
-    struct deltatocumulative_counters *counters = stage->base.counters;
+    struct deltatocumulative_counters *counters = stage->stage.base.counters;
     for (size_t i = 0; i < SUM_LOSSES; i++)
         counter_add(&counters->points[i], editor->points[i]);
     /* Lanes are summed: one of them shows it. */
-    if (stage->base.first == &stage->base)
-        counter_set(&counters->streams, stream_table_count(stage->base.shared));
+    if (stage->stage.base.first == &stage->stage.base)
+        counter_set(&counters->streams, stream_table_count(stage->stage.base.shared));
 }
 
 static void leave(struct record_stage *stage)
 {
-    stream_table_leave(stage->base.shared);
+    stream_table_leave(stage->stage.base.shared);
 }
 
 /* One shard at a time, with others' work between. */
 static void on_sweep(struct timer *timer, void *arg)
 {
     struct deltatocumulative *self = arg;
-    struct component *component = &self->stage.base;
+    struct component *component = &self->stage.stage.base;
     const struct deltatocumulative_config *config = component->config;
     struct deltatocumulative_counters *counters = component->counters;
     if (self->shard == 0) {
@@ -147,17 +147,18 @@ static void on_sweep(struct timer *timer, void *arg)
     lane_timer_start(component->lane, timer, self->shard == 0 ? SWEEP_NS : NS_PER_MS);
 }
 
+static const struct record_stage_ops stage_ops = {.run = run, .done = count, .stopped = leave};
+
 static bool deltatocumulative_create(struct component *component, struct error *error)
 {
     struct deltatocumulative *self = deltatocumulative_of(component);
     (void)error;
     timer_init(&self->sweep, on_sweep, self);
-    for (size_t i = 0; i < RECORD_STAGE_EDITORS; i++)
+    for (size_t i = 0; i < EDIT_PLACES; i++)
         sum_editor_init(&self->editors[i], component->shared);
     self->has_editors = true;
-    record_stage_init(&self->stage, run, &self->editors[0], &self->editors[1]);
-    self->stage.done = count;
-    self->stage.stopped = leave;
+    record_stage_init(&self->stage, &stage_ops, &self->editors[EDIT_ON_LANE],
+                      &self->editors[EDIT_ON_HELPER]);
     return true;
 }
 
@@ -168,7 +169,7 @@ static bool deltatocumulative_start(struct component *component, struct error *e
     struct deltatocumulative_counters *counters = component->counters;
     (void)error;
     stream_table_join(component->shared);
-    for (size_t i = 0; i < RECORD_STAGE_EDITORS; i++)
+    for (size_t i = 0; i < EDIT_PLACES; i++)
         self->editors[i].stream.owner = (uint64_t)(uintptr_t)component->first;
     if (component->first != component)
         return true;
@@ -181,14 +182,14 @@ static bool deltatocumulative_start(struct component *component, struct error *e
 static void deltatocumulative_stop(struct component *component)
 {
     lane_timer_stop(component->lane, &deltatocumulative_of(component)->sweep);
-    record_stage_stop(component);
+    edit_stage_stop(component);
 }
 
 static void deltatocumulative_destroy(struct component *component)
 {
     struct deltatocumulative *self = deltatocumulative_of(component);
-    record_stage_destroy(component);
-    for (size_t i = 0; self->has_editors && i < RECORD_STAGE_EDITORS; i++)
+    record_stage_fini(&self->stage);
+    for (size_t i = 0; self->has_editors && i < EDIT_PLACES; i++)
         sum_editor_fini(&self->editors[i]);
 }
 
@@ -207,7 +208,7 @@ const struct component_factory deltatocumulative_processor_factory = {
     .unshare = deltatocumulative_unshare,
     .create = deltatocumulative_create,
     .start = deltatocumulative_start,
-    .consume = record_stage_consume,
+    .consume = edit_stage_consume,
     .stop = deltatocumulative_stop,
     .destroy = deltatocumulative_destroy,
 };

@@ -326,7 +326,7 @@ static bool filter_create(struct component *component, struct error *error)
 }
 
 static const struct counter_row filter_rows[] = {
-    STATEMENT_STAGE_COUNTERS(FILTER_SIGNALS),
+    EDIT_STAGE_ROWS(FILTER_SIGNALS),
     {.name = "otelcol_processor_filter_spans_filtered",
      .help = "Number of spans dropped by the filter processor",
      .type = COUNTER_SUM,
@@ -354,7 +354,7 @@ const struct component_factory filter_processor_factory = {
     .counters = filter_rows,
     .check = filter_check,
     .create = filter_create,
-    .consume = statement_stage_consume,
-    .stop = statement_stage_stop,
+    .consume = edit_stage_consume,
+    .stop = edit_stage_stop,
     .destroy = statement_stage_destroy,
 };

@@ -24,7 +24,7 @@ static const struct config_field groupbyattrs_fields[] = {
 };
 
 struct groupbyattrs_counters {
-    struct record_stage_counters stage; /* first */
+    struct edit_stage_counters stage; /* first */
     counter grouped[SIGNAL_KINDS];
     counter not_grouped[SIGNAL_KINDS];
     struct histogram groups[SIGNAL_KINDS];
@@ -45,7 +45,7 @@ static const uint64_t bounds[] = {0,   5,   10,   25,   50,   75,   100,  250,
         .offset = offsetof(struct groupbyattrs_counters, groups[signal]),                          \
     }
 static const struct counter_row groupbyattrs_counters[] = {
-    RECORD_STAGE_ROWS(GROUP_SIGNALS),
+    EDIT_STAGE_ROWS(GROUP_SIGNALS),
     COUNT_ROW(grouped, TRACES, "num_grouped_spans", "Number of spans that had attributes grouped"),
     COUNT_ROW(not_grouped, TRACES, "num_non_grouped_spans",
               "Number of spans that did not have attributes grouped"),
@@ -66,7 +66,7 @@ struct groupbyattrs {
     struct record_stage stage;
     struct slice *keys;
     bool has_groupers;
-    struct attribute_grouper groupers[RECORD_STAGE_EDITORS];
+    struct attribute_grouper groupers[EDIT_PLACES];
 };
 
 extern const struct component_factory groupbyattrs_processor_factory;
@@ -85,13 +85,15 @@ static struct batch *run(void *editor, struct record_edit *edit, struct batch *b
 static void count(struct record_stage *stage, void *editor)
 {
     const struct attribute_grouper *grouper = editor;
-    struct groupbyattrs_counters *counters = stage->base.counters;
-    enum signal_kind signal = stage->base.signal;
+    struct groupbyattrs_counters *counters = stage->stage.base.counters;
+    enum signal_kind signal = stage->stage.base.signal;
     counter_add(&counters->grouped[signal], grouper->figures.grouped);
     counter_add(&counters->not_grouped[signal], grouper->figures.not_grouped);
     histogram_record(&counters->groups[signal], bounds, sizeof(bounds) / sizeof(bounds[0]),
                      grouper->figures.groups);
 }
+
+static const struct record_stage_ops stage_ops = {.run = run, .done = count};
 
 static bool groupbyattrs_create(struct component *component, struct error *error)
 {
@@ -108,19 +110,19 @@ static bool groupbyattrs_create(struct component *component, struct error *error
         if (!is_known)
             self->keys[keys_count++] = key;
     }
-    for (size_t i = 0; i < RECORD_STAGE_EDITORS; i++)
+    for (size_t i = 0; i < EDIT_PLACES; i++)
         attribute_grouper_init(&self->groupers[i], self->keys, keys_count, component->budget);
     self->has_groupers = true;
-    record_stage_init(&self->stage, run, &self->groupers[0], &self->groupers[1]);
-    self->stage.done = count;
+    record_stage_init(&self->stage, &stage_ops, &self->groupers[EDIT_ON_LANE],
+                      &self->groupers[EDIT_ON_HELPER]);
     return true;
 }
 
 static void groupbyattrs_destroy(struct component *component)
 {
     struct groupbyattrs *self = groupbyattrs_of(component);
-    record_stage_destroy(component);
-    for (size_t i = 0; self->has_groupers && i < RECORD_STAGE_EDITORS; i++)
+    record_stage_fini(&self->stage);
+    for (size_t i = 0; self->has_groupers && i < EDIT_PLACES; i++)
         attribute_grouper_fini(&self->groupers[i]);
     mem_free(self->keys);
 }
@@ -136,7 +138,7 @@ const struct component_factory groupbyattrs_processor_factory = {
     .counters_size = sizeof(struct groupbyattrs_counters),
     .counters = groupbyattrs_counters,
     .create = groupbyattrs_create,
-    .consume = record_stage_consume,
-    .stop = record_stage_stop,
+    .consume = edit_stage_consume,
+    .stop = edit_stage_stop,
     .destroy = groupbyattrs_destroy,
 };

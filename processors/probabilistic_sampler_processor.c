@@ -55,7 +55,7 @@ static const struct config_field sampler_fields[] = {
 };
 
 struct sampler_counters {
-    struct record_stage_counters stage; /* first */
+    struct edit_stage_counters stage; /* first */
     counter spans[SAMPLING_POLICIES][2];
     counter log_records[SAMPLING_POLICIES][2];
 };
@@ -82,7 +82,7 @@ struct sampler_counters {
         SAMPLED_ROW(member, metric, SAMPLED_WITHOUT_RANDOMNESS, "missing_randomness", 1, text)
 
 static const struct counter_row sampler_counters[] = {
-    RECORD_STAGE_ROWS(SAMPLER_SIGNALS),
+    EDIT_STAGE_ROWS(SAMPLER_SIGNALS),
     SAMPLED_ROWS(spans, "otelcol_processor_probabilistic_sampler_count_traces_sampled",
                  "Count of traces that were sampled or not"),
     SAMPLED_ROWS(log_records, "otelcol_processor_probabilistic_sampler_count_logs_sampled",
@@ -93,7 +93,7 @@ static const struct counter_row sampler_counters[] = {
 struct probabilistic_sampler {
     struct record_stage stage;
     bool has_samplers;
-    struct record_sampler samplers[RECORD_STAGE_EDITORS];
+    struct record_sampler samplers[EDIT_PLACES];
 };
 
 extern const struct component_factory probabilistic_sampler_processor_factory;
@@ -141,13 +141,16 @@ static struct batch *run(void *editor, struct record_edit *edit, struct batch *b
 static void count(struct record_stage *stage, void *editor)
 {
     const struct record_sampler *sampler = editor;
-    struct sampler_counters *counters = stage->base.counters;
+    struct sampler_counters *counters = stage->stage.base.counters;
     for (unsigned policy = 0; policy < SAMPLING_POLICIES; policy++)
         for (unsigned is_kept = 0; is_kept < 2; is_kept++)
-            counter_add(stage->base.signal == TRACES ? &counters->spans[policy][is_kept]
-                                                     : &counters->log_records[policy][is_kept],
+            counter_add(stage->stage.base.signal == TRACES
+                            ? &counters->spans[policy][is_kept]
+                            : &counters->log_records[policy][is_kept],
                         sampler->counts[policy][is_kept]);
 }
+
+static const struct record_stage_ops stage_ops = {.run = run, .done = count};
 
 static bool sampler_create(struct component *component, struct error *error)
 {
@@ -164,19 +167,19 @@ static bool sampler_create(struct component *component, struct error *error)
         .priority = slice_of_text(config->sampling_priority),
     };
     (void)error;
-    for (size_t i = 0; i < RECORD_STAGE_EDITORS; i++)
+    for (size_t i = 0; i < EDIT_PLACES; i++)
         record_sampler_init(&self->samplers[i], &settings, component->budget);
     self->has_samplers = true;
-    record_stage_init(&self->stage, run, &self->samplers[0], &self->samplers[1]);
-    self->stage.done = count;
+    record_stage_init(&self->stage, &stage_ops, &self->samplers[EDIT_ON_LANE],
+                      &self->samplers[EDIT_ON_HELPER]);
     return true;
 }
 
 static void sampler_destroy(struct component *component)
 {
     struct probabilistic_sampler *self = probabilistic_sampler_of(component);
-    record_stage_destroy(component);
-    for (size_t i = 0; self->has_samplers && i < RECORD_STAGE_EDITORS; i++)
+    record_stage_fini(&self->stage);
+    for (size_t i = 0; self->has_samplers && i < EDIT_PLACES; i++)
         record_sampler_fini(&self->samplers[i]);
 }
 
@@ -192,7 +195,7 @@ const struct component_factory probabilistic_sampler_processor_factory = {
     .counters = sampler_counters,
     .check = sampler_check,
     .create = sampler_create,
-    .consume = record_stage_consume,
-    .stop = record_stage_stop,
+    .consume = edit_stage_consume,
+    .stop = edit_stage_stop,
     .destroy = sampler_destroy,
 };

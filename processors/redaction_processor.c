@@ -116,7 +116,7 @@ static const struct config_field redaction_fields[] = {
 };
 
 static const struct counter_row redaction_counters[] = {
-    RECORD_STAGE_ROWS(REDACTION_SIGNALS),
+    EDIT_STAGE_ROWS(REDACTION_SIGNALS),
     COUNTER_END,
 };
 
@@ -124,7 +124,7 @@ struct redaction_processor {
     struct record_stage stage;
     struct redaction_rules *rules;
     bool has_redactions;
-    struct redaction redactions[RECORD_STAGE_EDITORS];
+    struct redaction redactions[EDIT_PLACES];
 };
 
 extern const struct component_factory redaction_processor_factory;
@@ -196,6 +196,8 @@ static struct batch *run(void *editor, struct record_edit *edit, struct batch *b
     return redaction_run(editor, edit, batch);
 }
 
+static const struct record_stage_ops stage_ops = {.run = run};
+
 static bool redaction_create(struct component *component, struct error *error)
 {
     struct redaction_processor *self = redaction_processor_of(component);
@@ -218,18 +220,19 @@ static bool redaction_create(struct component *component, struct error *error)
     self->rules = redaction_rules_create(&settings, error);
     if (self->rules == NULL)
         return false;
-    for (size_t i = 0; i < RECORD_STAGE_EDITORS; i++)
+    for (size_t i = 0; i < EDIT_PLACES; i++)
         redaction_init(&self->redactions[i], self->rules, component->budget);
     self->has_redactions = true;
-    record_stage_init(&self->stage, run, &self->redactions[0], &self->redactions[1]);
+    record_stage_init(&self->stage, &stage_ops, &self->redactions[EDIT_ON_LANE],
+                      &self->redactions[EDIT_ON_HELPER]);
     return true;
 }
 
 static void redaction_destroy(struct component *component)
 {
     struct redaction_processor *self = redaction_processor_of(component);
-    record_stage_destroy(component);
-    for (size_t i = 0; self->has_redactions && i < RECORD_STAGE_EDITORS; i++)
+    record_stage_fini(&self->stage);
+    for (size_t i = 0; self->has_redactions && i < EDIT_PLACES; i++)
         redaction_fini(&self->redactions[i]);
     redaction_rules_destroy(self->rules);
 }
@@ -242,11 +245,11 @@ const struct component_factory redaction_processor_factory = {
     .instance_size = sizeof(struct redaction_processor),
     .config_size = sizeof(struct redaction_config),
     .fields = redaction_fields,
-    .counters_size = sizeof(struct record_stage_counters),
+    .counters_size = sizeof(struct edit_stage_counters),
     .counters = redaction_counters,
     .check = redaction_check,
     .create = redaction_create,
-    .consume = record_stage_consume,
-    .stop = record_stage_stop,
+    .consume = edit_stage_consume,
+    .stop = edit_stage_stop,
     .destroy = redaction_destroy,
 };

@@ -230,7 +230,7 @@ static bool transform_create(struct component *component, struct error *error)
 }
 
 static const struct counter_row transform_rows[] = {
-    STATEMENT_STAGE_COUNTERS(TRANSFORM_SIGNALS),
+    EDIT_STAGE_ROWS(TRANSFORM_SIGNALS),
     COUNTER_END,
 };
 
@@ -246,7 +246,7 @@ const struct component_factory transform_processor_factory = {
     .counters = transform_rows,
     .check = transform_check,
     .create = transform_create,
-    .consume = statement_stage_consume,
-    .stop = statement_stage_stop,
+    .consume = edit_stage_consume,
+    .stop = edit_stage_stop,
     .destroy = statement_stage_destroy,
 };
