@@ -149,7 +149,7 @@ static void on_http_request(struct http_request *request, void *arg)
     enum codec codec = http_server_config_codec(server, coding);
     struct auth_result result;
     char text[TEXT_MAX];
-    if (!span_front_admit(&receiver->front, &receiver->auth[JAEGER_HTTP], request, codec, &result))
+    if (!span_front_admit(&receiver->front, request, codec, &result))
         return;
     unsigned fault = find_fault(request, text);
     if (fault > 0) {
@@ -185,7 +185,8 @@ static void on_grpc_request(struct http_request *request, void *arg)
     struct slice method;
     if (!grpc_accept(request, &call))
         return;
-    enum auth_verdict verdict = server_auth_ask(&receiver->auth[JAEGER_GRPC], request, &result);
+    enum auth_verdict verdict =
+        server_auth_ask(&receiver->servers[JAEGER_GRPC].auth, request, &result);
     if (verdict != AUTH_GRANTED) {
         bool is_busy = verdict == AUTH_BUSY;
         grpc_respond_status(request, &call,

@@ -145,23 +145,6 @@ static bool jaeger_receiver_check(const void *section, struct error *error)
            error_at(error, "protocols");
 }
 
-/* TLS and authentication of a protocol that is on. */
-static bool prepare_access(struct jaeger_receiver *self, enum jaeger_transport transport,
-                           const struct server_config *config, struct error *error)
-{
-    const char *protocol = transport == JAEGER_GRPC ? "grpc" : "thrift_http";
-    struct jaeger_receiver_counters *counters = self->base.counters;
-    struct server_tls_context *tls = &self->tls[transport];
-    tls->logger = &self->base.logger;
-    tls->counters = &counters->tls;
-    if (!component_is_rehearsed(&self->base) &&
-        !server_tls_context_init(tls, config, transport == JAEGER_HTTP, error))
-        return error_prefix(error, "protocols::%s", protocol);
-    if (!server_auth_init(&self->auth[transport], &self->base, config, error))
-        return error_prefix(error, "protocols::%s::auth", protocol);
-    return true;
-}
-
 static bool jaeger_receiver_create(struct component *component, struct error *error)
 {
     struct jaeger_receiver *self = jaeger_receiver_of(component);
@@ -181,54 +164,44 @@ static bool jaeger_receiver_create(struct component *component, struct error *er
     self->front = (struct span_front){
         .receiver = component,
         .ops = &jaeger_exchange_ops,
-        .cors = &self->cors,
-        .response_headers = &self->response_headers,
+        .http = &self->servers[JAEGER_HTTP],
         .codecs = codec_box_create(component->budget),
     };
+    struct server_front_settings settings = {
+        .component = component,
+        .tls_counters = &counters->tls,
+        .counters = &counters->http,
+    };
     if (protocols->has_grpc) {
-        if (!prepare_access(self, JAEGER_GRPC, &protocols->grpc.listen, error))
-            return false;
         uint64_t bytes_max = grpc_server_config_message_max(&protocols->grpc);
         self->bytes_max[JAEGER_GRPC] = bytes_max > 0 ? bytes_max : MESSAGE_MIB_DEFAULT * MIB;
-        struct http_server_settings settings =
-            grpc_server_config_settings(&protocols->grpc, component);
-        settings.tls = self->tls[JAEGER_GRPC].context;
-        settings.counters = &counters->http;
         settings.handler = &jaeger_grpc_handler;
-        self->servers[JAEGER_GRPC] = http_server_create(&settings);
+        settings.place = "protocols::grpc";
+        if (!server_front_create_grpc(&self->servers[JAEGER_GRPC], &protocols->grpc, &settings,
+                                      error))
+            return false;
     }
     if (protocols->has_http) {
-        if (!prepare_access(self, JAEGER_HTTP, &http->listen, error))
-            return false;
         self->bytes_max[JAEGER_HTTP] = http_server_config_body_max(http, BODY_BYTES_DEFAULT);
-        if (http->has_cors)
-            server_cors_init(&self->cors, &http->cors);
-        self->response_headers = http_server_config_headers(http);
-        struct http_server_settings settings = http_server_config_settings(http, component);
-        settings.tls = self->tls[JAEGER_HTTP].context;
-        settings.counters = &counters->http;
         settings.handler = &jaeger_http_handler;
-        self->servers[JAEGER_HTTP] = http_server_create(&settings);
+        settings.place = "protocols::thrift_http";
+        if (!server_front_create_http(&self->servers[JAEGER_HTTP], http, &settings, error))
+            return false;
     }
     return true;
 }
 
-/* Opens the listener of one protocol for the servers of all lanes. */
 static bool listen_for(struct component *first, enum jaeger_transport transport,
                        const struct server_config *config, struct error *error)
 {
-    struct http_server *servers[LANES_MAX];
-    size_t count = 0;
-    for (struct component *c = first; c != NULL; c = c->next_lane) {
-        assert(count < LANES_MAX);
-        servers[count++] = jaeger_receiver_of(c)->servers[transport];
-    }
-    if (!http_server_listen(servers, count, config->transport, config->endpoint, error))
+    const struct server_front *front = &jaeger_receiver_of(first)->servers[transport];
+    size_t offset = (size_t)((const char *)front - (const char *)first);
+    if (!server_front_listen(first, offset, config, error))
         return false;
     log_info(&first->logger,
              transport == JAEGER_GRPC ? "Starting gRPC server for Jaeger Protobuf"
                                       : "Starting HTTP server for Jaeger Thrift",
-             log_text("endpoint", http_server_address(servers[0])));
+             log_text("endpoint", http_server_address(front->server)));
     return true;
 }
 
@@ -268,7 +241,7 @@ static void jaeger_receiver_stop(struct component *component)
     struct jaeger_receiver *self = jaeger_receiver_of(component);
     assert(!self->is_stopping);
     for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_SERVERS; i++)
-        self->servers_open += self->servers[i] != NULL;
+        self->servers_open += self->servers[i].server != NULL;
     for (size_t i = 0; i < JAEGER_TRANSPORTS - JAEGER_SERVERS; i++)
         self->servers_open += self->packets[i].socket != NULL;
     self->is_stopping = true;
@@ -276,8 +249,8 @@ static void jaeger_receiver_stop(struct component *component)
         if (self->packets[i].socket != NULL)
             packet_socket_close(self->packets[i].socket, on_server_stopped, self);
     for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_SERVERS; i++)
-        if (self->servers[i] != NULL)
-            http_server_stop(self->servers[i], on_server_stopped, self);
+        if (self->servers[i].server != NULL)
+            http_server_stop(self->servers[i].server, on_server_stopped, self);
     jaeger_receiver_check_stopped(self);
 }
 
@@ -285,13 +258,8 @@ static void jaeger_receiver_destroy(struct component *component)
 {
     struct jaeger_receiver *self = jaeger_receiver_of(component);
     assert(self->exchanges == 0);
-    for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_SERVERS; i++) {
-        http_server_destroy(self->servers[i]);
-        server_tls_context_fini(&self->tls[i]);
-        server_auth_fini(&self->auth[i]);
-    }
-    server_cors_fini(&self->cors);
-    http_server_config_free_headers(&self->response_headers);
+    for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_SERVERS; i++)
+        server_front_destroy(&self->servers[i]);
     codec_box_destroy(self->front.codecs);
 }
 

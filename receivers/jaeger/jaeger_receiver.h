@@ -12,10 +12,7 @@
 #include "src/base/signal_kind.h"
 #include "src/codec/codec.h"
 #include "src/core/component.h"
-#include "src/listen/server_auth.h"
-#include "src/listen/server_config.h"
-#include "src/listen/server_cors.h"
-#include "src/listen/server_tls_context.h"
+#include "src/listen/server_front.h"
 #include "src/net/server/http_server.h"
 
 struct error;
@@ -87,12 +84,8 @@ struct jaeger_packets {
 struct jaeger_receiver {
     struct component base;
     const struct jaeger_protocols_config *config;
-    struct http_server *servers[JAEGER_SERVERS]; /* NULL: protocol off */
+    struct server_front servers[JAEGER_SERVERS];
     struct jaeger_packets packets[JAEGER_TRANSPORTS - JAEGER_SERVERS];
-    struct server_tls_context tls[JAEGER_SERVERS];
-    struct server_auth auth[JAEGER_SERVERS];
-    struct server_cors cors;
-    struct http_common_headers response_headers;
     struct span_front front;
     uint64_t bytes_max[JAEGER_SERVERS]; /* of a message or body, and of what it inflates to */
     unsigned exchanges;                 /* requests, and receipts that outlive them; packets */

@@ -53,7 +53,8 @@ static void on_request(struct http_request *request, void *arg)
     struct auth_result result;
     if (!grpc_accept(request, &call))
         return;
-    enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_GRPC], request, &result);
+    enum auth_verdict verdict =
+        server_auth_ask(&receiver->servers[OTLP_GRPC].auth, request, &result);
     if (verdict != AUTH_GRANTED) {
         bool is_busy = verdict == AUTH_BUSY;
         grpc_respond_status(request, &call,

@@ -27,7 +27,7 @@ static void finish(const struct otlp_receiver *receiver, struct http_request *re
                    struct http_response *response)
 {
     assert(response->status >= 200);
-    response->common = receiver->response_headers;
+    response->common = receiver->servers[OTLP_HTTP].response_headers;
     http_respond(request, response);
 }
 
@@ -37,7 +37,7 @@ static void respond(const struct otlp_receiver *receiver, struct http_request *r
 {
     struct server_cors_room room;
     assert(response->status >= 200);
-    server_cors_add(&receiver->cors, request, &room, response);
+    server_cors_add(&receiver->servers[OTLP_HTTP].cors, request, &room, response);
     finish(receiver, request, response);
 }
 
@@ -163,11 +163,12 @@ static void on_request(struct http_request *request, void *arg)
     /* Browsers send a preflight request first, without credentials. */
     struct server_cors_room room;
     struct http_response preflight;
-    if (server_cors_preflight(&receiver->cors, request, &room, &preflight)) {
+    if (server_cors_preflight(&receiver->servers[OTLP_HTTP].cors, request, &room, &preflight)) {
         finish(receiver, request, &preflight);
         return;
     }
-    enum auth_verdict verdict = server_auth_ask(&receiver->auth[OTLP_HTTP], request, &result);
+    enum auth_verdict verdict =
+        server_auth_ask(&receiver->servers[OTLP_HTTP].auth, request, &result);
     if (verdict != AUTH_GRANTED) {
         bool is_busy = verdict == AUTH_BUSY;
         const struct rpc_status status = {

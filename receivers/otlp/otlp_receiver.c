@@ -58,23 +58,6 @@ static struct otlp_receiver *otlp_receiver_of(struct component *component)
     return (struct otlp_receiver *)component;
 }
 
-/* TLS and authentication of a protocol that is on. */
-static bool prepare_access(struct otlp_receiver *self, enum otlp_transport transport,
-                           const struct server_config *config, struct error *error)
-{
-    const char *protocol = transport == OTLP_GRPC ? "grpc" : "http";
-    struct otlp_receiver_counters *counters = self->base.counters;
-    struct server_tls_context *tls = &self->tls[transport];
-    tls->logger = &self->base.logger;
-    tls->counters = &counters->tls;
-    if (!component_is_rehearsed(&self->base) &&
-        !server_tls_context_init(tls, config, transport == OTLP_HTTP, error))
-        return error_prefix(error, "protocols::%s", protocol);
-    if (!server_auth_init(&self->auth[transport], &self->base, config, error))
-        return error_prefix(error, "protocols::%s::auth", protocol);
-    return true;
-}
-
 static bool otlp_receiver_create(struct component *component, struct error *error)
 {
     struct otlp_receiver *self = otlp_receiver_of(component);
@@ -85,52 +68,40 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
     self->layout = config->profiles_layout > 0 ? (enum profile_layout)(config->profiles_layout - 1)
                                                : PROFILE_LAYOUTS;
     self->codecs = codec_box_create(component->budget);
-    if (protocols->has_grpc && !prepare_access(self, OTLP_GRPC, &protocols->grpc.listen, error))
-        return false;
-    if (protocols->has_http &&
-        !prepare_access(self, OTLP_HTTP, &protocols->http.server.listen, error))
-        return false;
+    struct server_front_settings settings = {
+        .component = component,
+        .tls_counters = &counters->tls,
+        .counters = &counters->http,
+    };
     if (protocols->has_grpc) {
-        struct http_server_settings settings =
-            grpc_server_config_settings(&protocols->grpc, &self->base);
-        settings.tls = self->tls[OTLP_GRPC].context;
-        settings.counters = &counters->http;
         settings.handler = &otlp_grpc_handler;
-        self->servers[OTLP_GRPC] = http_server_create(&settings);
+        settings.place = "protocols::grpc";
+        if (!server_front_create_grpc(&self->servers[OTLP_GRPC], &protocols->grpc, &settings,
+                                      error))
+            return false;
     }
     if (protocols->has_http) {
-        const struct http_server_config *http = &protocols->http.server;
-        if (http->has_cors)
-            server_cors_init(&self->cors, &http->cors);
-        self->response_headers = http_server_config_headers(http);
         for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
             self->url_paths[signal] = otlp_config_url_path(protocols->http.url_paths[signal]);
-        struct http_server_settings settings = http_server_config_settings(http, &self->base);
-        settings.tls = self->tls[OTLP_HTTP].context;
-        settings.counters = &counters->http;
         settings.handler = &otlp_http_handler;
-        self->servers[OTLP_HTTP] = http_server_create(&settings);
+        settings.place = "protocols::http";
+        if (!server_front_create_http(&self->servers[OTLP_HTTP], &protocols->http.server, &settings,
+                                      error))
+            return false;
     }
     return true;
 }
 
-/* Opens the listener of one protocol for the servers of all lanes. */
-static bool listen_for(struct otlp_receiver *first, enum otlp_transport transport,
+static bool listen_for(struct component *first, enum otlp_transport transport,
                        const struct server_config *config, struct error *error)
 {
-    assert(transport < OTLP_TRANSPORTS);
-    assert(first->base.first == &first->base);
-    struct http_server *servers[LANES_MAX];
-    size_t count = 0;
-    for (struct component *c = &first->base; c != NULL; c = c->next_lane) {
-        assert(count < LANES_MAX);
-        servers[count++] = otlp_receiver_of(c)->servers[transport];
-    }
-    if (!http_server_listen(servers, count, config->transport, config->endpoint, error))
+    const struct server_front *front = &otlp_receiver_of(first)->servers[transport];
+    size_t offset = (size_t)((const char *)front - (const char *)first);
+    if (!server_front_listen(first, offset, config, error))
         return false;
-    log_info(&first->base.logger,
+    log_info(&first->logger,
              transport == OTLP_GRPC ? "Starting GRPC server" : "Starting HTTP server",
-             log_text("endpoint", http_server_address(servers[0])));
+             log_text("endpoint", http_server_address(front->server)));
     return true;
 }
 
@@ -139,10 +110,11 @@ static bool otlp_receiver_start(struct component *component, struct error *error
     struct otlp_receiver *self = otlp_receiver_of(component);
     if (component->first != component)
         return true;
-    if (self->config->has_grpc && !listen_for(self, OTLP_GRPC, &self->config->grpc.listen, error))
+    if (self->config->has_grpc &&
+        !listen_for(component, OTLP_GRPC, &self->config->grpc.listen, error))
         return false;
     return !self->config->has_http ||
-           listen_for(self, OTLP_HTTP, &self->config->http.server.listen, error);
+           listen_for(component, OTLP_HTTP, &self->config->http.server.listen, error);
 }
 
 void otlp_receiver_check_stopped(struct otlp_receiver *self)
@@ -166,11 +138,11 @@ static void otlp_receiver_stop(struct component *component)
     struct otlp_receiver *self = otlp_receiver_of(component);
     assert(!self->is_stopping);
     for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++)
-        self->servers_open += self->servers[transport] != NULL;
+        self->servers_open += self->servers[transport].server != NULL;
     self->is_stopping = true;
     for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++)
-        if (self->servers[transport] != NULL)
-            http_server_stop(self->servers[transport], on_server_stopped, self);
+        if (self->servers[transport].server != NULL)
+            http_server_stop(self->servers[transport].server, on_server_stopped, self);
     otlp_receiver_check_stopped(self);
 }
 
@@ -178,15 +150,10 @@ static void otlp_receiver_destroy(struct component *component)
 {
     struct otlp_receiver *self = otlp_receiver_of(component);
     assert(self->exchanges == 0);
-    for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++) {
-        http_server_destroy(self->servers[transport]);
-        server_tls_context_fini(&self->tls[transport]);
-        server_auth_fini(&self->auth[transport]);
-    }
+    for (enum otlp_transport transport = OTLP_GRPC; transport < OTLP_TRANSPORTS; transport++)
+        server_front_destroy(&self->servers[transport]);
     for (enum signal_kind signal = TRACES; signal < SIGNAL_KINDS; signal++)
         mem_free(self->url_paths[signal]);
-    http_server_config_free_headers(&self->response_headers);
-    server_cors_fini(&self->cors);
     client_info_unref(self->last_client);
     codec_box_destroy(self->codecs);
 }

@@ -15,10 +15,7 @@
 #include "src/config/field.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
-#include "src/listen/server_auth.h"
-#include "src/listen/server_config.h"
-#include "src/listen/server_cors.h"
-#include "src/listen/server_tls_context.h"
+#include "src/listen/server_front.h"
 #include "src/net/server/grpc.h"
 #include "src/net/server/http_server.h"
 #include "src/profiles/otlp/profile_layout.h"
@@ -71,13 +68,9 @@ struct otlp_receiver_counters {
 struct otlp_receiver {
     struct component base;
     const struct otlp_protocols_config *config;
-    enum profile_layout layout;                   /* PROFILE_LAYOUTS: to be found out */
-    struct http_server *servers[OTLP_TRANSPORTS]; /* NULL: protocol off */
-    struct server_tls_context tls[OTLP_TRANSPORTS];
+    enum profile_layout layout; /* PROFILE_LAYOUTS: to be found out */
+    struct server_front servers[OTLP_TRANSPORTS];
     char *url_paths[SIGNAL_KINDS];
-    struct server_auth auth[OTLP_TRANSPORTS];
-    struct server_cors cors;
-    struct http_common_headers response_headers;
     struct codec_box *codecs;
     struct client_info *last_client; /* of the last request; often the same for the next */
     unsigned exchanges;              /* requests, and receipts that outlive them */

@@ -17,10 +17,7 @@
 #include "src/codec/codec.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
-#include "src/listen/server_auth.h"
-#include "src/listen/server_config.h"
-#include "src/listen/server_cors.h"
-#include "src/listen/server_tls_context.h"
+#include "src/listen/server_front.h"
 #include "src/net/server/grpc.h"
 #include "src/net/server/http_server.h"
 #include "src/otlp/wire.h"
@@ -54,11 +51,7 @@ struct pyroscope_receiver_counters {
 
 struct pyroscope_receiver {
     struct component base;
-    struct http_server *server;
-    struct server_tls_context tls;
-    struct server_auth auth;
-    struct server_cors cors;
-    struct http_common_headers response_headers;
+    struct server_front http;
     uint64_t body_bytes_max;            /* max_request_body_size, also of what a body inflates to */
     const struct upload_limits *limits; /* of the configuration */
     struct gzip *gzip;                  /* of profiles inside of bodies */

@@ -82,8 +82,8 @@ static void respond(const struct pyroscope_receiver *receiver, struct http_reque
 {
     struct server_cors_room room;
     if (response->status != 204) /* the response to a preflight has these headers already */
-        server_cors_add(&receiver->cors, request, &room, response);
-    response->common = receiver->response_headers;
+        server_cors_add(&receiver->http.cors, request, &room, response);
+    response->common = receiver->http.response_headers;
     http_respond(request, response);
 }
 
@@ -488,11 +488,11 @@ static void on_request(struct http_request *request, void *arg)
     struct server_cors_room room;
     struct http_response response;
     struct auth_result result;
-    if (server_cors_preflight(&receiver->cors, request, &room, &response)) {
+    if (server_cors_preflight(&receiver->http.cors, request, &room, &response)) {
         respond(receiver, request, &response);
         return;
     }
-    enum auth_verdict verdict = server_auth_ask(&receiver->auth, request, &result);
+    enum auth_verdict verdict = server_auth_ask(&receiver->http.auth, request, &result);
     struct slice tenant = http_request_header(request, CLIENT_TENANT_HEADER);
     if (verdict != AUTH_GRANTED || tenant.size > CLIENT_TENANT_BYTES_MAX) {
         struct slice type = http_request_header(request, "content-type");

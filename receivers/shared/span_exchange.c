@@ -11,9 +11,7 @@
 #include "src/core/batch.h"
 #include "src/core/client_info.h"
 #include "src/core/component.h"
-#include "src/listen/server_auth.h"
-#include "src/listen/server_config.h"
-#include "src/listen/server_cors.h"
+#include "src/listen/server_front.h"
 #include "src/net/server/http_request_client.h"
 #include "src/otlp/check.h"
 
@@ -41,7 +39,7 @@ static void release(struct span_exchange *exchange)
 static void finish(const struct span_front *front, struct http_request *request,
                    struct http_response *response)
 {
-    response->common = *front->response_headers;
+    response->common = front->http->response_headers;
     http_respond(request, response);
 }
 
@@ -64,7 +62,7 @@ void span_front_respond_text(const struct span_front *front, struct http_request
         snprintf(retry_after, sizeof(retry_after), "%" PRIu64, seconds > 0 ? seconds : 1);
         response.headers[2] = (struct http_header){"retry-after", retry_after};
     }
-    server_cors_add(front->cors, request, &room, &response);
+    server_cors_add(&front->http->cors, request, &room, &response);
     finish(front, request, &response);
 }
 
@@ -72,7 +70,7 @@ void span_front_respond_accepted(const struct span_front *front, struct http_req
 {
     struct server_cors_room room;
     struct http_response response = {.status = 202};
-    server_cors_add(front->cors, request, &room, &response);
+    server_cors_add(&front->http->cors, request, &room, &response);
     finish(front, request, &response);
 }
 
@@ -113,18 +111,18 @@ unsigned span_exchange_status(const struct span_exchange *exchange, const struct
 
 /* ---- Requests until their bodies are read ---- */
 
-bool span_front_admit(const struct span_front *front, struct server_auth *auth,
-                      struct http_request *request, enum codec codec, struct auth_result *result)
+bool span_front_admit(const struct span_front *front, struct http_request *request,
+                      enum codec codec, struct auth_result *result)
 {
     struct server_cors_room room;
     struct http_response preflight;
     char text[TEXT_MAX];
     /* Browsers send preflight requests without credentials. */
-    if (server_cors_preflight(front->cors, request, &room, &preflight)) {
+    if (server_cors_preflight(&front->http->cors, request, &room, &preflight)) {
         finish(front, request, &preflight);
         return false;
     }
-    enum auth_verdict verdict = server_auth_ask(auth, request, result);
+    enum auth_verdict verdict = server_auth_ask(&front->http->auth, request, result);
     if (verdict != AUTH_GRANTED) {
         bool is_busy = verdict == AUTH_BUSY;
         span_front_respond_text(front, request, is_busy ? 503 : 401, result->reason,

@@ -19,9 +19,8 @@ struct auth_result;
 struct client_info;
 struct component;
 struct request_pieces;
-struct server_auth;
 struct server_config;
-struct server_cors;
+struct server_front;
 struct span_exchange;
 struct span_reading;
 
@@ -47,13 +46,11 @@ struct span_exchange_ops {
     const char *(*malformed_prefix)(const struct span_exchange *exchange);
 };
 
-/* What the exchanges of one receiver have in common; part of its instance. Headers and cors are
- * those of HTTP, NULL without. */
+/* What the exchanges of one receiver have in common; part of its instance. */
 struct span_front {
     struct component *receiver;
     const struct span_exchange_ops *ops;
-    const struct server_cors *cors;
-    const struct http_common_headers *response_headers;
+    const struct server_front *http; /* of requests over HTTP */
     struct codec_box *codecs;
 };
 
@@ -88,8 +85,8 @@ struct span_reading {
 
 /* Handles preflight, login and unknown codings of a request over HTTP. Returns false after it has
  * responded. codec: of the request's content-encoding, CODECS: unknown. */
-bool span_front_admit(const struct span_front *front, struct server_auth *auth,
-                      struct http_request *request, enum codec codec, struct auth_result *result);
+bool span_front_admit(const struct span_front *front, struct http_request *request,
+                      enum codec codec, struct auth_result *result);
 /* Responds with an error as Go's http.Error writes it. retry_after_ns: 0: no hint. */
 void span_front_respond_text(const struct span_front *front, struct http_request *request,
                              unsigned status, const char *message, uint64_t retry_after_ns);

@@ -46,7 +46,7 @@ static void on_request(struct http_request *request, void *arg)
     const struct http_server_config *server = &receiver->config->server;
     struct auth_result result;
     enum codec codec = codec_of(server, http_request_header(request, "content-encoding"));
-    if (!span_front_admit(&receiver->front, &receiver->auth, request, codec, &result))
+    if (!span_front_admit(&receiver->front, request, codec, &result))
         return;
     struct zipkin_exchange *exchange = mem_zalloc(sizeof(*exchange));
     exchange->receiver = receiver;

@@ -62,45 +62,30 @@ static bool zipkin_receiver_create(struct component *component, struct error *er
     self->front = (struct span_front){
         .receiver = component,
         .ops = &zipkin_exchange_ops,
-        .cors = &self->cors,
-        .response_headers = &self->response_headers,
+        .http = &self->http,
         .codecs = codec_box_create(component->budget),
     };
-    self->tls.logger = &component->logger;
-    self->tls.counters = &counters->tls;
-    if (!component_is_rehearsed(component) &&
-        !server_tls_context_init(&self->tls, &server->listen, true, error))
-        return false;
-    if (!server_auth_init(&self->auth, component, &server->listen, error))
-        return error_prefix(error, "auth");
-    if (server->has_cors)
-        server_cors_init(&self->cors, &server->cors);
-    self->response_headers = http_server_config_headers(server);
-    struct http_server_settings settings = http_server_config_settings(server, component);
-    settings.tls = self->tls.context;
-    settings.counters = &counters->http;
-    settings.handler = &zipkin_handler;
-    self->server = http_server_create(&settings);
-    return true;
+    return server_front_create_http(&self->http, server,
+                                    &(struct server_front_settings){
+                                        .component = component,
+                                        .handler = &zipkin_handler,
+                                        .tls_counters = &counters->tls,
+                                        .counters = &counters->http,
+                                    },
+                                    error);
 }
 
-/* Opens the listener for the servers of all lanes. Lane 0. */
 static bool zipkin_receiver_start(struct component *component, struct error *error)
 {
     const struct zipkin_receiver_config *config = component->config;
-    struct http_server *servers[LANES_MAX];
-    size_t count = 0;
+    const struct zipkin_receiver *self = zipkin_receiver_of(component);
     if (component->first != component)
         return true;
-    for (struct component *c = component; c != NULL; c = c->next_lane) {
-        assert(count < LANES_MAX);
-        servers[count++] = zipkin_receiver_of(c)->server;
-    }
-    if (!http_server_listen(servers, count, config->server.listen.transport,
-                            config->server.listen.endpoint, error))
+    if (!server_front_listen(component, offsetof(struct zipkin_receiver, http),
+                             &config->server.listen, error))
         return false;
     log_info(&component->logger, "Starting HTTP server",
-             log_text("endpoint", http_server_address(servers[0])));
+             log_text("endpoint", http_server_address(self->http.server)));
     return true;
 }
 
@@ -126,18 +111,14 @@ static void zipkin_receiver_stop(struct component *component)
     assert(!self->is_stopping);
     self->is_stopping = true;
     self->is_server_open = true;
-    http_server_stop(self->server, on_server_stopped, self);
+    http_server_stop(self->http.server, on_server_stopped, self);
 }
 
 static void zipkin_receiver_destroy(struct component *component)
 {
     struct zipkin_receiver *self = zipkin_receiver_of(component);
     assert(self->exchanges == 0);
-    http_server_destroy(self->server);
-    server_tls_context_fini(&self->tls);
-    server_auth_fini(&self->auth);
-    server_cors_fini(&self->cors);
-    http_server_config_free_headers(&self->response_headers);
+    server_front_destroy(&self->http);
     codec_box_destroy(self->front.codecs);
 }
 

@@ -11,10 +11,7 @@
 #include "src/base/signal_kind.h"
 #include "src/codec/codec.h"
 #include "src/core/component.h"
-#include "src/listen/server_auth.h"
-#include "src/listen/server_config.h"
-#include "src/listen/server_cors.h"
-#include "src/listen/server_tls_context.h"
+#include "src/listen/server_front.h"
 #include "src/net/server/http_server.h"
 #include "src/zipkin/zipkin_read.h"
 
@@ -34,11 +31,7 @@ struct zipkin_receiver_counters {
 struct zipkin_receiver {
     struct component base;
     const struct zipkin_receiver_config *config;
-    struct http_server *server;
-    struct server_tls_context tls;
-    struct server_auth auth;
-    struct server_cors cors;
-    struct http_common_headers response_headers;
+    struct server_front http;
     struct span_front front;
     uint64_t body_bytes_max; /* of a body, and of what it inflates to */
     unsigned exchanges;      /* requests, and receipts that outlive them */

@@ -32,7 +32,7 @@ bool http_responder_check(const struct http_server_config *config, const char *e
 static void finish(struct http_responder *self, struct http_request *request,
                    struct http_response *response)
 {
-    response->common = self->response_headers;
+    response->common = self->front.response_headers;
     http_respond(request, response);
 }
 
@@ -41,7 +41,7 @@ void http_responder_respond(struct component *base, struct http_request *request
 {
     struct http_responder *self = http_responder_of(base);
     struct server_cors_room room;
-    server_cors_add(&self->cors, request, &room, response);
+    server_cors_add(&self->front.cors, request, &room, response);
     finish(self, request, response);
 }
 
@@ -71,11 +71,11 @@ static void on_request(struct http_request *request, void *arg)
     struct http_response response;
     struct auth_result result;
     /* Browsers send preflight requests without credentials. */
-    if (server_cors_preflight(&self->cors, request, &room, &response)) {
+    if (server_cors_preflight(&self->front.cors, request, &room, &response)) {
         finish(self, request, &response);
         return;
     }
-    enum auth_verdict verdict = server_auth_ask(&self->auth, request, &result);
+    enum auth_verdict verdict = server_auth_ask(&self->front.auth, request, &result);
     if (verdict == AUTH_GRANTED) {
         self->respond(&self->base, request);
         return;
@@ -96,31 +96,21 @@ bool http_responder_prepare(struct component *base, const struct http_server_con
     self->config = config;
     self->respond = respond;
     self->start_message = start_message;
-    self->tls.logger = &base->logger;
-    if (!component_is_rehearsed(base) &&
-        !server_tls_context_init(&self->tls, &config->listen, true, error))
-        return false;
-    if (!server_auth_init(&self->auth, base, &config->listen, error))
-        return error_prefix(error, "auth");
-    if (config->has_cors)
-        server_cors_init(&self->cors, &config->cors);
-    self->response_headers = http_server_config_headers(config);
-    struct http_server_settings settings = http_server_config_settings(config, base);
-    settings.tls = self->tls.context;
-    settings.must_respond = true;
-    settings.handler = &handler;
-    self->server = http_server_create(&settings);
-    return true;
+    return server_front_create_http(&self->front, config,
+                                    &(struct server_front_settings){.component = base,
+                                                                    .handler = &handler,
+                                                                    .must_respond = true},
+                                    error);
 }
 
 bool http_responder_start(struct component *base, struct error *error)
 {
     struct http_responder *self = http_responder_of(base);
     const struct server_config *listen = &self->config->listen;
-    if (!http_server_listen(&self->server, 1, listen->transport, listen->endpoint, error))
+    if (!server_front_listen(base, offsetof(struct http_responder, front), listen, error))
         return error_prefix(error, "failed to bind to address %s", listen->endpoint);
     log_info(&base->logger, self->start_message,
-             log_text("endpoint", http_server_address(self->server)));
+             log_text("endpoint", http_server_address(self->front.server)));
     return true;
 }
 
@@ -132,17 +122,12 @@ static void on_stopped(void *arg)
 void http_responder_stop(struct component *base)
 {
     assert(lane_is_current(base->lane));
-    http_server_stop(http_responder_of(base)->server, on_stopped, base);
+    http_server_stop(http_responder_of(base)->front.server, on_stopped, base);
 }
 
 void http_responder_destroy(struct component *base)
 {
-    struct http_responder *self = http_responder_of(base);
-    http_server_destroy(self->server);
-    server_tls_context_fini(&self->tls);
-    server_auth_fini(&self->auth);
-    server_cors_fini(&self->cors);
-    http_server_config_free_headers(&self->response_headers);
+    server_front_destroy(&http_responder_of(base)->front);
 }
 
 size_t http_responder_read_command(char text[COMMAND_BYTES_MAX])

@@ -8,14 +8,10 @@
 
 #include "src/base/slice.h"
 #include "src/core/component.h"
-#include "src/listen/server_auth.h"
-#include "src/listen/server_config.h"
-#include "src/listen/server_cors.h"
-#include "src/listen/server_tls_context.h"
+#include "src/listen/server_front.h"
 
 struct http_request;
 struct http_response;
-struct http_server;
 
 /* Responds to an authorized request. */
 typedef void (*http_responder_fn)(struct component *base, struct http_request *request);
@@ -25,11 +21,7 @@ struct http_responder {
     const struct http_server_config *config;
     http_responder_fn respond;
     const char *start_message;
-    struct http_server *server;
-    struct server_tls_context tls;
-    struct server_auth auth;
-    struct server_cors cors;
-    struct http_common_headers response_headers;
+    struct server_front front;
 };
 
 /* Option rows for the member of owner that is a struct http_server_config. */

@@ -603,9 +603,9 @@ MUTANTS = [
            "if (encoding_of(request) != OTLP_NO_ENCODING &&\n        "
            """!slice_equal_text(http_request_method(request), "POST")) {""", ("test_otlp_http",)),
     Mutant("otlp http: paths are not revealed without credentials", "receivers/otlp/otlp_http.c",
-           "enum auth_verdict verdict = server_auth_ask(",
-           "if (!find_signal(receiver, request, &signal))\n        return;\n"
-           "    enum auth_verdict verdict = server_auth_ask(",
+           "    enum auth_verdict verdict =\n        server_auth_ask(",
+           "    if (!find_signal(receiver, request, &signal))\n        return;\n"
+           "    enum auth_verdict verdict =\n        server_auth_ask(",
            ("e2e-48-authentication",)),
     Mutant("otlp http: busy password checks are 503", "receivers/otlp/otlp_http.c",
            "refuse_early(receiver, request, is_busy ? 503 : 401, &status);",

@@ -201,24 +201,24 @@ void fixture_start(const char *protocols)
 {
     start(&otlp_receiver_factory, protocols);
     struct otlp_receiver *receiver = (struct otlp_receiver *)fixture.receiver;
-    keep_address(fixture.grpc_address, receiver->servers[OTLP_GRPC]);
-    keep_address(fixture.http_address, receiver->servers[OTLP_HTTP]);
+    keep_address(fixture.grpc_address, receiver->servers[OTLP_GRPC].server);
+    keep_address(fixture.http_address, receiver->servers[OTLP_HTTP].server);
 }
 
 void fixture_start_zipkin(const char *section)
 {
     start(&zipkin_receiver_factory, section);
-    keep_address(fixture.http_address, ((struct zipkin_receiver *)fixture.receiver)->server);
+    keep_address(fixture.http_address, ((struct zipkin_receiver *)fixture.receiver)->http.server);
 }
 
 void fixture_start_jaeger(const char *section)
 {
     start(&jaeger_receiver_factory, section);
     struct jaeger_receiver *receiver = (struct jaeger_receiver *)fixture.receiver;
-    if (receiver->servers[JAEGER_GRPC] != NULL)
-        keep_address(fixture.grpc_address, receiver->servers[JAEGER_GRPC]);
-    if (receiver->servers[JAEGER_HTTP] != NULL)
-        keep_address(fixture.http_address, receiver->servers[JAEGER_HTTP]);
+    if (receiver->servers[JAEGER_GRPC].server != NULL)
+        keep_address(fixture.grpc_address, receiver->servers[JAEGER_GRPC].server);
+    if (receiver->servers[JAEGER_HTTP].server != NULL)
+        keep_address(fixture.http_address, receiver->servers[JAEGER_HTTP].server);
 }
 
 void fixture_begin_stop(void)

@@ -185,7 +185,7 @@ void pyroscope_start(const char *options)
         !pyroscope_receiver_factory.start(receiver, &error))
         fail_msg("%s", error.text);
     snprintf(pyroscope.address, sizeof(pyroscope.address), "%s",
-             http_server_address(((struct pyroscope_receiver *)receiver)->server));
+             http_server_address(((struct pyroscope_receiver *)receiver)->http.server));
 }
 
 static void turn(void)
