@@ -32,39 +32,17 @@ enum { SECONDS_TEXT_BYTES_MAX = 24 };
     (512 * MIB) /* for the differences of one profile; the budget is the usual limit */
 
 struct pprof_receiver_counters {
-    counter accepted[SIGNAL_KINDS];
-    counter refused[SIGNAL_KINDS];
-    counter scrapes;
-    counter failures;
-    counter targets;
+    struct scrape_counters scrape;
     counter negative;
-    counter file_errors;
-    counter http_failures;
 };
 
-#define OWNER struct pprof_receiver_counters
 static const struct counter_row pprof_receiver_counter_rows[] = {
-    COUNTER_BY_SIGNAL(OWNER, accepted, COUNTER_SUM, "otelcol_receiver_accepted_%s", SIGNAL_PROFILES,
-                      "transport", "http",
-                      "Number of items successfully pushed into the pipeline."),
-    COUNTER_BY_SIGNAL(OWNER, refused, COUNTER_SUM, "otelcol_receiver_refused_%s", SIGNAL_PROFILES,
-                      "transport", "http",
-                      "Number of items that could not be pushed into the pipeline."),
-    COUNTER(OWNER, targets, COUNTER_GAUGE, "spanflame_pprof_targets",
-            "Number of profiles of targets that are scraped."),
-    COUNTER(OWNER, scrapes, COUNTER_SUM, "spanflame_pprof_target_scrapes",
-            "Number of scrapes of profiles."),
-    COUNTER(OWNER, failures, COUNTER_SUM, "spanflame_pprof_target_failures",
-            "Number of scrapes that failed."),
-    COUNTER(OWNER, negative, COUNTER_SUM, "spanflame_pprof_negative_samples",
+    SCRAPE_COUNTERS(struct pprof_receiver_counters, scrape, SIGNAL_PROFILES, "spanflame_pprof"),
+    COUNTER(struct pprof_receiver_counters, negative, COUNTER_SUM,
+            "spanflame_pprof_negative_samples",
             "Samples with a negative value, which are left out."),
-    COUNTER(OWNER, file_errors, COUNTER_SUM, "prometheus_sd_file_read_errors",
-            "The number of File-SD read errors."),
-    COUNTER(OWNER, http_failures, COUNTER_SUM, "prometheus_sd_http_failures",
-            "Number of HTTP service discovery refresh failures."),
     COUNTER_END,
 };
-#undef OWNER
 
 /* A profile of a job, made ready. */
 struct pprof_profile {
@@ -91,7 +69,6 @@ struct profile_scrape {
     struct buffer *request; /* NULL or empty: there is nothing to hand on */
     uint64_t items;
     uint64_t negative;
-    struct receipt receipt;
 };
 
 struct pprof_receiver {
@@ -213,44 +190,15 @@ static void read_on_helper(struct helper_work *work)
 
 /* Scrapes */
 
-static void end_of_offer(struct receipt *receipt, const struct outcome *outcome, void *arg)
-{
-    struct profile_scrape *scrape = arg;
-    struct pprof_receiver *self = receiver_of(scrape);
-    struct pprof_receiver_counters *counters = self->base.counters;
-    assert(receipt == &scrape->receipt);
-    bool is_accepted = outcome->verdict == ACCEPTED;
-    counter_add(is_accepted ? &counters->accepted[PROFILES] : &counters->refused[PROFILES],
-                scrape->items);
-    if (!is_accepted)
-        log_warn(&self->base.logger, "a scraped profile was refused and is lost",
-                 log_text("target", scrape->scrape.target->shown),
-                 log_text("error", outcome->message), log_int("samples", (int64_t)scrape->items));
-    scrape_ended(&scrape->scrape);
-}
-
-static void offer(struct profile_scrape *scrape)
-{
-    struct batch *batch = batch_create(PROFILES, 1);
-    batch_append(batch, scrape->request, buffer_slice(scrape->request));
-    batch->items = scrape->items;
-    batch->arrival_ns = clock_now_ns();
-    buffer_unref(scrape->request);
-    scrape->request = NULL;
-    receipt_init(&scrape->receipt, end_of_offer, scrape);
-    outlet_offer(receiver_of(scrape)->base.outlets[PROFILES], batch, &scrape->receipt);
-    batch_unref(batch);
-}
-
 static void finish(struct profile_scrape *scrape)
 {
     struct pprof_receiver *self = receiver_of(scrape);
     struct pprof_receiver_counters *counters = self->base.counters;
     scrape_drop_body(&scrape->scrape);
-    counter_add(&counters->scrapes, 1);
+    counter_add(&counters->scrape.scrapes, 1);
     counter_add(&counters->negative, scrape->negative);
     if (scrape->failure[0] != '\0') {
-        counter_add(&counters->failures, 1);
+        counter_add(&counters->scrape.failures, 1);
         log_error(&self->base.logger, "fetch profile failed",
                   log_text("job", self->targets[scrape->scrape.target->job].name),
                   log_text("profile", kind_of(scrape)->name),
@@ -258,7 +206,9 @@ static void finish(struct profile_scrape *scrape)
                   log_text("error", scrape->failure));
     }
     if (scrape->failure[0] == '\0' && scrape->request != NULL && scrape->request->size > 0) {
-        offer(scrape);
+        struct buffer *request = scrape->request;
+        scrape->request = NULL;
+        scrape_offer(&scrape->scrape, request, scrape->items);
         return;
     }
     buffer_unref(scrape->request);
@@ -414,13 +364,12 @@ static bool pprof_receiver_create(struct component *base, struct error *error)
         }
     const struct scrape_pool_settings settings = {
         .component = base,
+        .signal = PROFILES,
         .ops = &ops,
         .jobs = self->targets,
         .https = self->https,
         .jobs_count = count,
-        .targets = &counters->targets,
-        .file_errors = &counters->file_errors,
-        .http_failures = &counters->http_failures,
+        .counters = &counters->scrape,
         .pool_of = pool_of,
     };
     return scrape_pool_init(&self->pool, &settings, error) || error_at(error, "scrape_configs");

@@ -24,29 +24,14 @@
 
 #define NO_ROOM "the memory budget has no room for the response"
 
-#define OWNER struct prometheus_receiver_counters
 const struct counter_row prometheus_receiver_counter_rows[] = {
-    COUNTER_BY_SIGNAL(OWNER, accepted, COUNTER_SUM, "otelcol_receiver_accepted_%s", SIGNAL_METRICS,
-                      "transport", "http",
-                      "Number of items successfully pushed into the pipeline."),
-    COUNTER_BY_SIGNAL(OWNER, refused, COUNTER_SUM, "otelcol_receiver_refused_%s", SIGNAL_METRICS,
-                      "transport", "http",
-                      "Number of items that could not be pushed into the pipeline."),
-    COUNTER(OWNER, targets, COUNTER_GAUGE, "spanflame_prometheus_targets",
-            "Number of targets that are scraped."),
-    COUNTER(OWNER, scrapes, COUNTER_SUM, "spanflame_prometheus_target_scrapes",
-            "Number of scrapes of targets."),
-    COUNTER(OWNER, failures, COUNTER_SUM, "spanflame_prometheus_target_failures",
-            "Number of scrapes that failed."),
-    COUNTER(OWNER, duplicates, COUNTER_SUM, "spanflame_prometheus_duplicate_samples",
+    SCRAPE_COUNTERS(struct prometheus_receiver_counters, scrape, SIGNAL_METRICS,
+                    "spanflame_prometheus"),
+    COUNTER(struct prometheus_receiver_counters, duplicates, COUNTER_SUM,
+            "spanflame_prometheus_duplicate_samples",
             "Samples that one response had twice; the first one counts."),
-    COUNTER(OWNER, file_errors, COUNTER_SUM, "prometheus_sd_file_read_errors",
-            "The number of File-SD read errors."),
-    COUNTER(OWNER, http_failures, COUNTER_SUM, "prometheus_sd_http_failures",
-            "Number of HTTP service discovery refresh failures."),
     COUNTER_END,
 };
-#undef OWNER
 
 /* A target of this lane. */
 struct metrics_scrape {
@@ -56,8 +41,6 @@ struct metrics_scrape {
     bool is_compressed;
     struct helper_work work;
     struct scrape_walk walk;
-    struct receipt receipt;
-    uint64_t offered; /* points */
 };
 
 static struct prometheus_receiver *prometheus_receiver_of(struct component *base)
@@ -88,23 +71,6 @@ static struct prometheus_receiver *receiver_of(const struct metrics_scrape *scra
 
 /* Scrapes */
 
-static void end_of_offer(struct receipt *receipt, const struct outcome *outcome, void *arg)
-{
-    struct metrics_scrape *scrape = arg;
-    struct prometheus_receiver *self = receiver_of(scrape);
-    struct prometheus_receiver_counters *counters = self->base.counters;
-    assert(receipt == &scrape->receipt);
-    bool is_accepted = outcome->verdict == ACCEPTED;
-    counter_add(is_accepted ? &counters->accepted[METRICS] : &counters->refused[METRICS],
-                scrape->offered);
-    if (!is_accepted)
-        log_warn(&self->base.logger, "a scrape's metrics were refused and are lost",
-                 log_text("target", scrape->scrape.target->shown),
-                 log_text("error", outcome->message),
-                 log_int("data_points", (int64_t)scrape->offered));
-    scrape_ended(&scrape->scrape);
-}
-
 static void on_walked(struct helper_work *work)
 {
     struct metrics_scrape *scrape = scrape_of_work(work);
@@ -112,10 +78,10 @@ static void on_walked(struct helper_work *work)
     struct prometheus_receiver_counters *counters = self->base.counters;
     struct scrape_walk *walk = &scrape->walk;
     scrape_drop_body(&scrape->scrape);
-    counter_add(&counters->scrapes, !walk->is_end);
+    counter_add(&counters->scrape.scrapes, !walk->is_end);
     counter_add(&counters->duplicates, walk->duplicates);
     if (walk->failure[0] != '\0') {
-        counter_add(&counters->failures, 1);
+        counter_add(&counters->scrape.failures, 1);
         log_warn(&self->base.logger, "Failed to scrape Prometheus endpoint",
                  log_text("job", walk->job->config->job_name),
                  log_text("target", scrape->scrape.target->shown),
@@ -126,14 +92,7 @@ static void on_walked(struct helper_work *work)
         scrape_ended(&scrape->scrape);
         return;
     }
-    struct batch *batch = batch_create(METRICS, 1);
-    batch_append(batch, walk->request, buffer_slice(walk->request));
-    batch->items = walk->points;
-    buffer_unref(walk->request);
-    scrape->offered = walk->points;
-    receipt_init(&scrape->receipt, end_of_offer, scrape);
-    outlet_offer(self->base.outlets[METRICS], batch, &scrape->receipt);
-    batch_unref(batch);
+    scrape_offer(&scrape->scrape, walk->request, walk->points);
 }
 
 /* Inflates the body if need be. False: walk->failure says why not. */
@@ -326,15 +285,14 @@ bool prometheus_receiver_open(struct component *base,
             return fail_at_job(self, i, error);
     const struct scrape_pool_settings settings = {
         .component = base,
+        .signal = METRICS,
         .ops = &ops,
         .jobs = self->targets,
         .https = self->https,
         .jobs_count = count,
         .initial_offset_ns = config_of(self)->initial_scrape_offset_ns,
         .scrapes_at_stop = config_of(self)->scrape_on_shutdown,
-        .targets = &counters->targets,
-        .file_errors = &counters->file_errors,
-        .http_failures = &counters->http_failures,
+        .counters = &counters->scrape,
         .pool_of = pool_of,
     };
     return scrape_pool_init(&self->pool, &settings, error) || error_at(error, "scrape_configs");

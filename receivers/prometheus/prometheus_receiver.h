@@ -19,14 +19,8 @@ struct codec_box;
 struct error;
 
 struct prometheus_receiver_counters {
-    counter accepted[SIGNAL_KINDS];
-    counter refused[SIGNAL_KINDS];
-    counter scrapes;
-    counter failures;
-    counter targets;
+    struct scrape_counters scrape;
     counter duplicates;
-    counter file_errors;
-    counter http_failures;
 };
 
 extern const struct counter_row prometheus_receiver_counter_rows[];

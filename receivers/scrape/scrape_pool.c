@@ -13,6 +13,7 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
+#include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/net/client/http_client.h"
 
@@ -125,7 +126,7 @@ static bool add_scrape(struct scrape_pool *pool, struct scrape_target *target, s
     }
     arm(scrape, next_delay_ns(target) + settings->initial_offset_ns);
     stop_latch_hold(&pool->users);
-    counter_set(settings->targets, counter_read(settings->targets) + 1);
+    counter_set(&settings->counters->targets, counter_read(&settings->counters->targets) + 1);
     return true;
 }
 
@@ -144,8 +145,40 @@ static void close_scrape(struct scrape *scrape)
     scrape->is_closing = true;
     lane_timer_stop(pool->lane, &scrape->timer);
     hash_table_remove(&pool->table, scrape->target->hash, scrape);
-    counter_set(pool->settings.targets, counter_read(pool->settings.targets) - 1);
+    struct scrape_counters *counters = pool->settings.counters;
+    counter_set(&counters->targets, counter_read(&counters->targets) - 1);
     http_client_close(scrape->client, on_closed, scrape);
+}
+
+static void on_offered(struct receipt *receipt, const struct outcome *outcome, void *arg)
+{
+    struct scrape *scrape = arg;
+    const struct component *component = scrape->pool->settings.component;
+    struct scrape_counters *counters = scrape->pool->settings.counters;
+    enum signal_kind signal = scrape->pool->settings.signal;
+    assert(receipt == &scrape->receipt);
+    bool is_accepted = outcome->verdict == ACCEPTED;
+    counter_add(is_accepted ? &counters->accepted[signal] : &counters->refused[signal],
+                scrape->offered);
+    if (!is_accepted)
+        log_warn(&component->logger, "what a scrape brought was refused and is lost",
+                 log_text("target", scrape->target->shown), log_text("error", outcome->message),
+                 log_int("items", (int64_t)scrape->offered));
+    scrape_ended(scrape);
+}
+
+void scrape_offer(struct scrape *scrape, struct buffer *request, uint64_t items)
+{
+    const struct component *component = scrape->pool->settings.component;
+    enum signal_kind signal = scrape->pool->settings.signal;
+    struct batch *batch = batch_create(signal, 1);
+    batch_append(batch, request, buffer_slice(request));
+    batch->items = items;
+    buffer_unref(request);
+    scrape->offered = items;
+    receipt_init(&scrape->receipt, on_offered, scrape);
+    outlet_offer(component->outlets[signal], batch, &scrape->receipt);
+    batch_unref(batch);
 }
 
 void scrape_ended(struct scrape *scrape)
@@ -446,8 +479,8 @@ static bool make_discovery(struct scrape_pool *pool, struct error *error)
         .jobs = pool->settings.jobs,
         .jobs_count = pool->settings.jobs_count,
         .is_rehearsed = component_is_rehearsed(component),
-        .file_errors = pool->settings.file_errors,
-        .http_failures = pool->settings.http_failures,
+        .file_errors = &pool->settings.counters->file_errors,
+        .http_failures = &pool->settings.counters->http_failures,
         .changed = publish,
         .arg = pool,
     };

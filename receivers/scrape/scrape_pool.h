@@ -15,8 +15,10 @@
 #include "src/base/counter.h"
 #include "src/base/hash_table.h"
 #include "src/base/lane.h"
+#include "src/base/signal_kind.h"
 #include "src/base/stop_latch.h"
 #include "src/base/timer.h"
+#include "src/core/receipt.h"
 #include "src/net/client/http_post.h"
 
 struct buffer;
@@ -33,6 +35,36 @@ enum {
 };
 /* Until scrapes that the budget refused are tried again. */
 #define SCRAPE_RETRY_NS ((uint64_t)10 * NS_PER_S)
+
+/* Of a receiver that scrapes. */
+struct scrape_counters {
+    counter accepted[SIGNAL_KINDS];
+    counter refused[SIGNAL_KINDS];
+    counter scrapes;
+    counter failures;
+    counter targets;
+    counter file_errors;
+    counter http_failures;
+};
+/* Rows of a table of counters; field is a struct scrape_counters of owner, prefix begins the names
+ * of our own counters. */
+#define SCRAPE_COUNTERS(owner, field, signals, prefix)                                             \
+    COUNTER_BY_SIGNAL(owner, field.accepted, COUNTER_SUM, "otelcol_receiver_accepted_%s", signals, \
+                      "transport", "http",                                                         \
+                      "Number of items successfully pushed into the pipeline."),                   \
+        COUNTER_BY_SIGNAL(owner, field.refused, COUNTER_SUM, "otelcol_receiver_refused_%s",        \
+                          signals, "transport", "http",                                            \
+                          "Number of items that could not be pushed into the pipeline."),          \
+        COUNTER(owner, field.targets, COUNTER_GAUGE, prefix "_targets",                            \
+                "Number of targets that are scraped."),                                            \
+        COUNTER(owner, field.scrapes, COUNTER_SUM, prefix "_target_scrapes",                       \
+                "Number of scrapes of targets."),                                                  \
+        COUNTER(owner, field.failures, COUNTER_SUM, prefix "_target_failures",                     \
+                "Number of scrapes that failed."),                                                 \
+        COUNTER(owner, field.file_errors, COUNTER_SUM, "prometheus_sd_file_read_errors",           \
+                "The number of File-SD read errors."),                                             \
+        COUNTER(owner, field.http_failures, COUNTER_SUM, "prometheus_sd_http_failures",            \
+                "Number of HTTP service discovery refresh failures.")
 
 /* A target of this lane. First member of what the receiver keeps of it. */
 struct scrape {
@@ -59,6 +91,8 @@ struct scrape {
     struct buffer *body; /* NULL: nothing came yet */
     bool is_too_large;
     bool has_no_room; /* the budget refused the body */
+    struct receipt receipt;
+    uint64_t offered; /* items */
 };
 
 struct scrape_pool_ops {
@@ -77,6 +111,7 @@ struct scrape_pool_ops {
 
 struct scrape_pool_settings {
     struct component *component;
+    enum signal_kind signal; /* of what scrapes bring */
     const struct scrape_pool_ops *ops;
     /* One of each for a job, borrowed. */
     const struct target_job *jobs;
@@ -84,9 +119,7 @@ struct scrape_pool_settings {
     size_t jobs_count;
     uint64_t initial_offset_ns;
     bool scrapes_at_stop;
-    counter *targets;
-    counter *file_errors;
-    counter *http_failures;
+    struct scrape_counters *counters;
     /* The pool of the same component on another lane. */
     struct scrape_pool *(*pool_of)(struct component *component);
 };
@@ -119,6 +152,9 @@ void scrape_pool_fini(struct scrape_pool *pool);
 void scrape_get(struct scrape *scrape, uint64_t limit);
 /* Frees the body. */
 void scrape_drop_body(struct scrape *scrape);
+/* Offers what the scrape brought to the pipelines, and calls scrape_ended when they have it. Takes
+ * the request over. */
+void scrape_offer(struct scrape *scrape, struct buffer *request, uint64_t items);
 /* What began with due or leave is over. */
 void scrape_ended(struct scrape *scrape);
 /* Whether target_limit of its job is exceeded. */

@@ -50,7 +50,7 @@ struct receiver {
     struct component base; /* first */
     struct scrape_pool pool;
     struct stop_latch stopping;
-    counter targets;
+    struct scrape_counters counters;
     bool is_stopped;
 };
 
@@ -74,8 +74,6 @@ static struct scrape_start start;
 static struct target_job job;
 static struct scrape_http_config http_config;
 static struct scrape_http https[LANES_USED_MAX];
-static counter file_errors;
-static counter http_failures;
 
 static void note(enum event_kind kind, const struct scrape *scrape)
 {
@@ -225,9 +223,7 @@ static void open_lane(unsigned index)
         .jobs = &job,
         .https = &https[index],
         .jobs_count = 1,
-        .targets = &receiver->targets,
-        .file_errors = &file_errors,
-        .http_failures = &http_failures,
+        .counters = &receiver->counters,
         .pool_of = pool_of,
     };
     if (!scrape_pool_init(&receiver->pool, &settings, &error))
@@ -293,8 +289,6 @@ static int set_up(void **state)
     holds = false;
     held = NULL;
     marks_ends = true;
-    file_errors = 0;
-    http_failures = 0;
     files = (struct scrape_file_sd_config){.files = {.count = 1, .texts = paths},
                                            .refresh_interval = "1m"};
     statics = (struct scrape_static_config){.targets = {.count = 0}};
@@ -388,11 +382,11 @@ static void test_targets_come_with_a_file(void **state)
     write_targets("a");
     pass(REFRESH_NS + INTERVAL_NS);
     assert_int_equal(count(OPENED, "a"), 1);
-    assert_int_equal(counter_read(&receivers[0].targets), 1);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 1);
     uint64_t place_ns = last(SCRAPED, "a")->at_ns % INTERVAL_NS;
     write_targets("ba");
     pass(REFRESH_NS + INTERVAL_NS);
-    assert_int_equal(counter_read(&receivers[0].targets), 2);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 2);
     assert_int_equal(count(OPENED, "a"), 1);
     assert_int_equal(count(CLOSED, "a"), 0);
     assert_int_equal(last(SCRAPED, "a")->at_ns % INTERVAL_NS, place_ns);
@@ -419,7 +413,7 @@ static void test_the_end_of_a_target_is_marked_once_and_late(void **state)
     const uint64_t wall_less_now_ns = (1700000000 - 1000) * S;
     assert_int_equal(left->stale_ns - wall_less_now_ns, last_ns + INTERVAL_NS);
     assert_int_equal(left->at_ns, last_ns + 2 * INTERVAL_NS + INTERVAL_NS / 10);
-    assert_int_equal(counter_read(&receivers[0].targets), 1);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 1);
     assert_int_equal(count(LEFT, "b"), 0);
     end();
 }
@@ -484,7 +478,7 @@ static void test_messages_show_no_secrets(void **state)
     begin(1);
     pass(INTERVAL_NS);
     /* The second one would have been a header. */
-    assert_int_equal(counter_read(&receivers[0].targets), 1);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 1);
     const struct scrape_target *target = receivers[0].pool.first->target;
     assert_string_equal(target->url, "http://user:secret@127.0.0.1:1/m?token=secret");
     assert_string_equal(target->shown, "http://127.0.0.1:1/m");
@@ -499,13 +493,13 @@ static void test_a_bad_file_keeps_its_targets(void **state)
     pass(INTERVAL_NS);
     write_file("[{\"targets\": ");
     pass(REFRESH_NS);
-    assert_in_range(counter_read(&file_errors), 1, 3);
-    assert_int_equal(counter_read(&receivers[0].targets), 1);
+    assert_in_range(counter_read(&receivers[0].counters.file_errors), 1, 3);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 1);
     write_targets("b");
     pass(REFRESH_NS);
     unlink(path);
     pass(REFRESH_NS + 3 * INTERVAL_NS);
-    assert_int_equal(counter_read(&receivers[0].targets), 0);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 0);
     assert_int_equal(count(LEFT, "a"), 1);
     assert_int_equal(count(LEFT, "b"), 1);
     end();
@@ -568,7 +562,8 @@ static void test_a_server_lists_targets(void **state)
         pass(REFRESH_NS / 2);
         assert_int_equal(scripted_backend_requests(backend), i + 1);
         bool is_good = i == 0 || i + 1 == sizeof(steps) / sizeof(steps[0]);
-        assert_int_equal(counter_read(&http_failures), is_good && i > 0 ? i - 1 : i);
+        assert_int_equal(counter_read(&receivers[0].counters.http_failures),
+                         is_good && i > 0 ? i - 1 : i);
         assert_int_equal(count(OPENED, i > 0 && is_good ? "b" : "a"), 1);
         assert_int_equal(count(CLOSED, "a"), is_good && i > 0);
         pass(REFRESH_NS / 2);
@@ -585,19 +580,19 @@ static void test_lanes_share_the_targets(void **state)
     write_targets("abcdef");
     begin(2);
     pass(2 * INTERVAL_NS);
-    assert_int_equal(counter_read(&receivers[0].targets), 3);
-    assert_int_equal(counter_read(&receivers[1].targets), 3);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 3);
+    assert_int_equal(counter_read(&receivers[1].counters.targets), 3);
     unsigned lane_of_f = last(SCRAPED, "f")->lane;
     write_targets("fgabcdeh");
     pass(REFRESH_NS + 2 * INTERVAL_NS);
-    assert_int_equal(counter_read(&receivers[0].targets), 4);
-    assert_int_equal(counter_read(&receivers[1].targets), 4);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 4);
+    assert_int_equal(counter_read(&receivers[1].counters.targets), 4);
     assert_int_equal(last(SCRAPED, "f")->lane, lane_of_f);
     assert_int_equal(count(OPENED, "f"), 1);
     write_targets("");
     pass(REFRESH_NS + 4 * INTERVAL_NS);
-    assert_int_equal(counter_read(&receivers[0].targets), 0);
-    assert_int_equal(counter_read(&receivers[1].targets), 0);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 0);
+    assert_int_equal(counter_read(&receivers[1].counters.targets), 0);
     end();
 }
 
@@ -608,7 +603,7 @@ static void test_equal_targets_are_scraped_once(void **state)
     begin(1);
     pass(INTERVAL_NS);
     assert_int_equal(count(OPENED, "a"), 1);
-    assert_int_equal(counter_read(&receivers[0].targets), 2);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 2);
     end();
 }
 
@@ -641,10 +636,10 @@ static void test_a_short_budget_is_tried_again(void **state)
     budget_init(&budget, used - 1);
     begin(1);
     pass(S);
-    assert_in_range(counter_read(&receivers[0].targets), 1, 2);
+    assert_in_range(counter_read(&receivers[0].counters.targets), 1, 2);
     atomic_store(&budget.limit, UINT64_MAX);
     pass(SCRAPE_RETRY_NS);
-    assert_int_equal(counter_read(&receivers[0].targets), 3);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 3);
     end();
 }
 
@@ -656,11 +651,11 @@ static void test_no_room_for_a_file_is_an_error(void **state)
     write_targets("abc");
     atomic_store(&budget.limit, used + 64);
     pass(REFRESH_NS);
-    assert_true(counter_read(&file_errors) > 0);
-    assert_int_equal(counter_read(&receivers[0].targets), 0);
+    assert_true(counter_read(&receivers[0].counters.file_errors) > 0);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 0);
     atomic_store(&budget.limit, UINT64_MAX);
     pass(REFRESH_NS);
-    assert_int_equal(counter_read(&receivers[0].targets), 3);
+    assert_int_equal(counter_read(&receivers[0].counters.targets), 3);
     end();
 }
 
