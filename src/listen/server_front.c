@@ -56,7 +56,8 @@ bool server_front_listen(const struct component *first, size_t offset,
     for (const struct component *c = first; c != NULL; c = c->next_lane) {
         const struct server_front *front = (const void *)((const char *)c + offset);
         assert(count < LANES_MAX);
-        servers[count++] = front->server;
+        if (front->server != NULL)
+            servers[count++] = front->server;
     }
     return http_server_listen(servers, count, config->transport, config->endpoint, error);
 }

@@ -39,8 +39,8 @@ bool server_front_create_http(struct server_front *front, const struct http_serv
                               const struct server_front_settings *settings, struct error *error);
 bool server_front_create_grpc(struct server_front *front, const struct grpc_server_config *config,
                               const struct server_front_settings *settings, struct error *error);
-/* Opens one listener for the servers of all lanes. Called with the instance on lane 0; offset: of
- * the front in each instance. */
+/* Opens one listener for the servers of all lanes that have one, as lane 0 has. Called with the
+ * instance there; offset: of the front in each instance. */
 bool server_front_listen(const struct component *first, size_t offset,
                          const struct server_config *config, struct error *error);
 /* After the server has stopped. A no-op on a zeroed struct. */
