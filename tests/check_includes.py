@@ -64,6 +64,7 @@ FLOORS = (
     ("connectors/span_metrics", "span_metrics"),
     ("connectors", "forward"),
     ("connectors/exceptions", "exceptions: counted and logged"),
+    ("connectors/count", "count: records that conditions hold for, counted"),
     ("connectors/profile_metrics", "profile_metrics: what samples measure, as metrics"),
     ("connectors/routing", "routing: items to pipelines by conditions"),
     ("connectors/service_graph", "service_graph: requests between services, counted and timed"),

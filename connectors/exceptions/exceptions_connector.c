@@ -17,6 +17,7 @@
 #include "connectors/exceptions/exception_reader.h"
 #include "connectors/exceptions/exception_series.h"
 #include "connectors/shared/metric_flush.h"
+#include "connectors/shared/request_offer.h"
 #include "src/base/budget.h"
 #include "src/base/clock.h"
 #include "src/base/counter.h"
@@ -119,7 +120,7 @@ struct exceptions_request {
     uint64_t uncounted;
     /* Logs. */
     struct exception_logs logs;
-    struct receipt receipt;
+    struct request_offer offer;
 };
 
 extern const struct component_factory exceptions_connector_factory;
@@ -273,23 +274,11 @@ static void end_request(struct exceptions_request *request, const struct outcome
     mem_free(request);
 }
 
-/* The spans end here: what the pipelines downstream say of some log records is not about them. But
- * if they do not take them, the client may send the spans again. */
-static void on_answered(struct receipt *receipt, const struct outcome *outcome, void *arg)
+static void on_offered(struct request_offer *offer, const struct outcome *outcome)
 {
-    struct exceptions_request *request = arg;
-    struct outcome joined = *outcome;
-    assert(receipt == &request->receipt);
-    if (outcome->verdict == ACCEPTED)
-        joined = outcome_accepted;
-    joined.verdict = outcome->verdict == ACCEPTED ? ACCEPTED : REFUSED;
-    joined.rejected_items = 0;
-    joined.invalid_items = 0;
-    joined.too_large_items = 0;
-    joined.delivered_items = 0;
-    joined.owed = 0;
-    joined.is_kept = false;
-    end_request(request, &joined);
+    end_request(
+        (struct exceptions_request *)((char *)offer - offsetof(struct exceptions_request, offer)),
+        outcome);
 }
 
 static void give_logs(struct exceptions_request *request)
@@ -304,22 +293,11 @@ static void give_logs(struct exceptions_request *request)
         return;
     }
     counter_add(&counters->unlogged, logs->dropped);
-    if (logs->batches_count == 0) {
-        end_request(request, &outcome_accepted);
-        return;
-    }
-    receipt_init(&request->receipt, on_answered, request);
-    receipt_expect(&request->receipt, (unsigned)logs->batches_count - 1);
-    /* The last answer frees the request. */
     size_t count = logs->batches_count;
     struct batch **batches = logs->batches;
     logs->batches = NULL;
     logs->batches_count = 0;
-    for (size_t i = 0; i < count; i++) {
-        outlet_offer(self->base.outlets[LOGS], batches[i], &request->receipt);
-        batch_unref(batches[i]);
-    }
-    mem_free((void *)batches);
+    request_offer_make(&request->offer, self->base.outlets[LOGS], batches, count, on_offered);
 }
 
 static void read_request(struct helper_work *work)

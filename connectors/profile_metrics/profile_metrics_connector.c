@@ -59,8 +59,8 @@ static const struct config_field profile_metrics_fields[] = {
 };
 
 struct profile_metrics_counters {
+    counter consumed[SIGNAL_KINDS]; /* first: tests read it */
     counter samples;
-    counter consumed[SIGNAL_KINDS];
     counter series;
 };
 
@@ -69,7 +69,7 @@ static const struct counter_row profile_metrics_counters[] = {
             "spanflame_profile_metrics_samples", "Samples whose requests were read."),
     COUNTER_BY_SIGNAL(struct profile_metrics_counters, consumed, COUNTER_SUM,
                       "spanflame_connector_consumed_%s", SIGNAL_PROFILES, NULL, NULL,
-                      "Items passed to the connector, refused ones included."),
+                      "Items passed to the connector, without refused ones."),
     COUNTER(struct profile_metrics_counters, series, COUNTER_GAUGE,
             "spanflame_profile_metrics_series", "Series that are kept."),
     COUNTER_END,
@@ -266,7 +266,6 @@ static void profile_metrics_consume(struct component *component, struct batch *b
     struct profile_metrics_counters *counters = component->counters;
     struct batch_part whole;
     assert(batch->signal == PROFILES);
-    counter_add(&counters->consumed[PROFILES], batch->items);
     if (!batch_join(batch, component->budget, &whole)) {
         refuse(receipt);
         return;
@@ -280,6 +279,7 @@ static void profile_metrics_consume(struct component *component, struct batch *b
         refuse(receipt);
         return;
     }
+    counter_add(&counters->consumed[PROFILES], batch->items);
     counter_add(&counters->samples, batch->items);
     receipt_resolve(receipt, &outcome_accepted);
 }

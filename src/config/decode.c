@@ -533,19 +533,26 @@ static void decode_sections(const struct site *site, const struct config_field *
     assert(field->section_size > 0);
     if (node->kind == NODE_NULL)
         return;
-    if (node->kind != NODE_LIST) {
-        report_mismatch(site, field, node, "a list of maps");
+    if (node->kind != (field->is_map ? NODE_MAP : NODE_LIST)) {
+        report_mismatch(site, field, node, field->is_map ? "a map of maps" : "a list of maps");
         return;
     }
+    if (field->is_map && node->count == 0)
+        return;
     char *items = loader_zalloc(site->loader, node->count * field->section_size);
     for (size_t i = 0; i < node->count; i++) {
-        struct path path = {.parent = site->path, .index = i};
+        const char *name = field->is_map ? node->entries[i].key : NULL;
+        struct path path = {.parent = site->path, .key = name, .index = i};
         struct site element = *site;
         element.path = &path;
         element.position = node->entries[i].position;
         void *section = items + i * field->section_size;
         decode_defaults(element.loader, field->fields, section);
-        if (node->entries[i].value->kind != NODE_MAP) {
+        if (field->is_map)
+            memcpy(section, &name, sizeof(name));
+        if (field->is_map && node->entries[i].value->kind == NODE_NULL) {
+            continue;
+        } else if (node->entries[i].value->kind != NODE_MAP) {
             report_mismatch(&element, field, node->entries[i].value, "a map");
         } else {
             size_t problems = loader_problems(element.loader);

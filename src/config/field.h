@@ -72,7 +72,7 @@ enum config_type {
     CONFIG_TYPE_PAIRS,    /* struct config_pairs: a map of strings */
     CONFIG_TYPE_VALUE,   /* struct config_value *: any YAML value with its type; NULL when absent */
     CONFIG_TYPE_SECTION, /* a nested struct with a table of its own */
-    CONFIG_TYPE_SECTIONS, /* struct config_sections: a list of nested structs */
+    CONFIG_TYPE_SECTIONS, /* struct config_sections: a list of nested structs, or a map */
     CONFIG_TYPE_IGNORED,  /* accepted so that existing files work; the value is checked against
                              ignored_type, not stored, and has no effect */
 };
@@ -118,6 +118,9 @@ struct config_field {
     bool refuses_empty;
     /* TEXT, SECRET: the field is NULL, not "", without a value. */
     bool is_nullable;
+    /* SECTIONS: a map of names to sections, which begin with a const char * for the name. A map
+     * without any leaves the defaults. */
+    bool is_map;
     /* TEXT, each of TEXTS (whose warnings begin with the string): returns a warning about the
      * value, or NULL. May be NULL. */
     const char *(*warn)(const char *text);
@@ -287,6 +290,13 @@ struct config_field {
     {                                                                                              \
         CONFIG_ROW(owner, field, struct config_sections, CONFIG_TYPE_SECTIONS, name, NULL, text),  \
             .fields = (table), .section_size = sizeof(inner), .check = (rule)                      \
+    }
+/* A map of names to sections; inner begins with a const char * for the name. */
+#define CONFIG_SECTION_MAP(owner, field, inner, name, standard, table, text)                       \
+    {                                                                                              \
+        CONFIG_ROW(owner, field, struct config_sections, CONFIG_TYPE_SECTIONS, name, standard,     \
+                   text),                                                                          \
+            .fields = (table), .section_size = sizeof(inner), .is_map = true                       \
     }
 /* Of any type, or of one; maps and lists may hold anything. */
 #define CONFIG_IGNORED(name, text)            CONFIG_IGNORED_TYPE(CONFIG_TYPE_VALUE, name, text)

@@ -69,10 +69,12 @@ static void write_rows(const struct config_field *fields, const char *prefix, un
     assert(depth < DEPTH_MAX);
     for (; fields != NULL && fields->key != NULL; fields++) {
         bool is_list = fields->type == CONFIG_TYPE_SECTIONS;
-        snprintf(key, sizeof(key), "%s%s%s", prefix, fields->key, is_list ? "[]" : "");
+        const char *element = !is_list ? "" : fields->is_map ? "::NAME" : "[]";
+        snprintf(key, sizeof(key), "%s%s%s", prefix, fields->key, element);
         assert((size_t)fields->type < sizeof(type_names) / sizeof(type_names[0]));
         assert((size_t)fields->presence < sizeof(presences) / sizeof(presences[0]));
-        fprintf(out, "| `%s` | %s | ", key, type_names[fields->type]);
+        fprintf(out, "| `%s` | %s | ", key,
+                fields->is_map ? "map of sections" : type_names[fields->type]);
         if (fields->type == CONFIG_TYPE_SECTION) {
             fputs(presences[fields->presence], out);
         } else if (fields->default_text != NULL && fields->default_text[0] != '\0') {
@@ -100,7 +102,7 @@ static void write_rows(const struct config_field *fields, const char *prefix, un
         fputs(" | ", out);
         write_cell(fields->help != NULL ? fields->help : "", out);
         fputs(" |\n", out);
-        snprintf(key, sizeof(key), "%s%s%s::", prefix, fields->key, is_list ? "[]" : "");
+        snprintf(key, sizeof(key), "%s%s%s::", prefix, fields->key, element);
         if (fields->fields != NULL)
             write_rows(fields->fields, key, depth + 1, out);
     }

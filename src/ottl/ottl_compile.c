@@ -107,20 +107,19 @@ static bool compile_keys(struct compiler *compiler, const struct ottl_tree *tree
     return true;
 }
 
-/* The slot of a key of a context's attributes; -1: no memory. */
-static int32_t slot_of(struct compiler *compiler, enum ottl_context context, struct slice key)
+uint32_t ottl_plan_slot(struct ottl_plan *plan, enum ottl_context context, struct slice key)
 {
-    struct ottl_keys *keys = &compiler->plan->keys[context];
-    uint32_t *capacity = &compiler->plan->keys_capacity[context];
+    struct ottl_keys *keys = &plan->keys[context];
+    uint32_t *capacity = &plan->keys_capacity[context];
     for (uint32_t i = 0; i < keys->count; i++)
         if (slice_equal(keys->keys[i], key))
-            return (int32_t)i;
+            return i;
     if (keys->count == *capacity) {
         *capacity = *capacity > 0 ? 2 * *capacity : 16;
         keys->keys = mem_resize(keys->keys, *capacity * sizeof(*keys->keys));
     }
     keys->keys[keys->count] = key;
-    return (int32_t)keys->count++;
+    return keys->count++;
 }
 
 static void list_contexts(const struct ottl_context_type *type, const char *suffix, char *room,
@@ -289,7 +288,7 @@ static bool compile_path(struct compiler *compiler, const struct ottl_tree *tree
         compiler->plan->keys[context].fields |=
             row->field == OTTL_ANY_FIELD ? UINT32_MAX : 1u << row->field;
         if (row->get == ottl_get_attributes && ret->keys_count > 0 && ret->keys[0].is_text)
-            ret->slot = slot_of(compiler, context, ret->keys[0].text);
+            ret->slot = (int32_t)ottl_plan_slot(compiler->plan, context, ret->keys[0].text);
     }
     return true;
 }
@@ -994,8 +993,8 @@ static void note_removed(struct compiler *compiler, struct ottl_compiled_stateme
     const struct ottl_path *path = statement->editor.arguments[0].path;
     const struct ottl_node *key = statement->editor.arguments[1].node;
     if (path->row->get == ottl_get_attributes && path->keys_count == 0 && key->is_literal)
-        statement->removed = 1 + (uint32_t)slot_of(compiler, (enum ottl_context)path->context,
-                                                   ottl_slice(&key->constant));
+        statement->removed = 1 + ottl_plan_slot(compiler->plan, (enum ottl_context)path->context,
+                                                ottl_slice(&key->constant));
 }
 
 bool ottl_compile_statement(struct ottl_plan *plan, enum ottl_context context,

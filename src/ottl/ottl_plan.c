@@ -219,6 +219,14 @@ static struct ottl_test *remember(struct ottl_plan *plan, enum ottl_context cont
     return memo;
 }
 
+void ottl_plan_visit(struct ottl_plan *plan, enum ottl_context context)
+{
+    assert(!plan->is_finished);
+    plan->contexts |= OTTL_CONTEXT_BIT(context);
+    plan->used |= OTTL_CONTEXT_BIT(OTTL_RESOURCE) | OTTL_CONTEXT_BIT(OTTL_SCOPE);
+    plan->keys[context].fields = UINT32_MAX;
+}
+
 void ottl_plan_finish(struct ottl_plan *plan)
 {
     assert(!plan->is_finished);

@@ -93,6 +93,11 @@ void ottl_plan_destroy(struct ottl_plan *plan);
  * "conditions" or "statements", without those keys if the group is a plain list (lists: true). */
 bool ottl_plan_add(struct ottl_plan *plan, const struct ottl_group *group, bool is_list,
                    struct error *error);
+/* For a visitor (ottl_runner_visit), which sees all fields of the context's records, and those of
+ * their Resources and scopes. */
+void ottl_plan_visit(struct ottl_plan *plan, enum ottl_context context);
+/* The slot of an attribute that a visitor looks at (ottl_record_slot). The plan borrows the key. */
+uint32_t ottl_plan_slot(struct ottl_plan *plan, enum ottl_context context, struct slice key);
 /* After the last group. */
 void ottl_plan_finish(struct ottl_plan *plan);
 

@@ -185,10 +185,19 @@ static bool was_noted(struct ottl_runner *runner)
     return (bits[at / 8] >> (at % 8) & 1) != 0;
 }
 
+/* After a visitor was called. */
+static enum decision show(struct ottl_runner *runner, bool goes_on)
+{
+    runner->is_aborted = runner->is_aborted || !goes_on;
+    return goes_on ? KEEP : ABORT;
+}
+
 /* Whether the record stays. */
 static enum decision decide(struct ottl_runner *runner, enum ottl_context context)
 {
     const enum ottl_purpose purpose = runner->purpose;
+    if (purpose == OTTL_VISITS)
+        return show(runner, runner->visitor->record(runner->visitor->arg, context));
     if (purpose == OTTL_PICKS_NOTED)
         return was_noted(runner) ? KEEP : DROP;
     enum decision decision = run_context(runner, context);
@@ -681,6 +690,9 @@ static enum decision walk_resource(struct ottl_runner *runner, const struct rope
     begin_message(runner, &place);
     if (reads(runner, OTTL_RESOURCE) && !open_head(resource, holder))
         return abort_without_memory(runner);
+    const struct ottl_visitor *visitor = runner->purpose == OTTL_VISITS ? runner->visitor : NULL;
+    if (visitor != NULL && show(runner, visitor->begin_resource(visitor->arg)) == ABORT)
+        return ABORT;
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_RESOURCE))) {
         enum decision decision = decide(runner, OTTL_RESOURCE);
         if (decision == DROP)
@@ -696,6 +708,8 @@ static enum decision walk_resource(struct ottl_runner *runner, const struct rope
             return ABORT;
         has_scopes = has_scopes || decision == KEEP;
     }
+    if (visitor != NULL && show(runner, visitor->end_resource(visitor->arg)) == ABORT)
+        return ABORT;
     if (!has_scopes && runner->prunes)
         return remove_message(runner, &place);
     if (reads(runner, OTTL_RESOURCE) && finish_head(runner, resource, holder) == ABORT)
@@ -813,6 +827,31 @@ struct ottl_division ottl_runner_divide(struct ottl_runner *runner, struct batch
     batch_unref(division.rest);
     return (struct ottl_division){
         .verdict = failed->verdict, .never_fits = failed->never_fits, .error = failed->error};
+}
+
+struct ottl_result ottl_runner_visit(struct ottl_runner *runner, struct batch *batch,
+                                     const struct ottl_visitor *visitor)
+{
+    assert(batch->signal == runner->plan->signal);
+    assert(!runner->prunes);
+    charge_to(runner, batch->is_acknowledged ? NULL : runner->budget);
+    runner->visitor = visitor;
+    struct ottl_result result = pass(runner, batch, OTTL_VISITS);
+    batch_unref(result.batch);
+    result.batch = NULL;
+    if (result.verdict == OTTL_EMPTIED)
+        result.verdict = OTTL_PASSED;
+    return result;
+}
+
+int ottl_runner_test(struct ottl_runner *runner, const struct ottl_sequence *sequence)
+{
+    bool holds = true;
+    runner->run.memory = &runner->records[sequence->context].memory;
+    runner->run.cache = NULL;
+    if (sequence->conditions_count > 0 && evaluate_conditions(runner, sequence, &holds) == ABORT)
+        return OTTL_FAILED;
+    return holds ? OTTL_TRUE : OTTL_FALSE;
 }
 
 bool ottl_runner_enter(struct ottl_runner *runner, enum ottl_context head, struct slice fields)

@@ -10,6 +10,7 @@ struct batch;
 /* What a run does with a record for which a condition holds. */
 enum ottl_purpose {
     OTTL_DROPS,       /* it goes; or the plan has statements */
+    OTTL_VISITS,      /* a visitor sees every record */
     OTTL_LEAVES,      /* of a division: it goes, and what was decided is noted */
     OTTL_PICKS,       /* of a division: it stays, the others go */
     OTTL_PICKS_NOTED, /* the same, as was noted */
@@ -30,10 +31,21 @@ struct ottl_runner {
     bool is_aborted;  /* the run's error says why */
     /* Of a division: */
     enum ottl_purpose purpose;
-    struct scratch noted; /* a bit for each record: a condition held */
-    uint64_t decided;     /* records, of this run */
-    uint64_t matches;     /* those for which a condition held */
-    uint64_t resources;   /* that are left */
+    struct scratch noted;               /* a bit for each record: a condition held */
+    uint64_t decided;                   /* records, of this run */
+    uint64_t matches;                   /* those for which a condition held */
+    uint64_t resources;                 /* that are left */
+    const struct ottl_visitor *visitor; /* VISITS */
+};
+
+/* Who sees the records of a batch, each while it and those around it are open in the runner. False:
+ * the visit ends, for want of memory or with the run's error. */
+struct ottl_visitor {
+    /* Before and after the records of a Resource. */
+    bool (*begin_resource)(void *arg);
+    bool (*end_resource)(void *arg);
+    bool (*record)(void *arg, enum ottl_context context);
+    void *arg;
 };
 
 enum ottl_verdict {
@@ -72,6 +84,14 @@ struct ottl_division {
  * without items belong to neither part. Each condition is evaluated once. */
 struct ottl_division ottl_runner_divide(struct ottl_runner *runner, struct batch *batch,
                                         bool is_copy);
+
+/* Shows all records of the contexts that ottl_plan_visit has named; nothing changes. Returns
+ * PASSED, without a batch, REFUSED or NO_MEMORY. */
+struct ottl_result ottl_runner_visit(struct ottl_runner *runner, struct batch *batch,
+                                     const struct ottl_visitor *visitor);
+/* Whether a condition of the sequence holds for the record that is open, for a visitor: OTTL_FALSE,
+ * _TRUE, or _FAILED with the run's error. A sequence without conditions holds. */
+int ottl_runner_test(struct ottl_runner *runner, const struct ottl_sequence *sequence);
 
 /* For those who come to spans one by one, with a plan of conditions on spans and their events: */
 /* The Resource, or the scope, of the spans that follow. fields: of the message around it, without

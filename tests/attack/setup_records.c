@@ -159,6 +159,15 @@ void put_connectors(struct drawing *drawing)
                "    dimensions: [{name: exception.type}, {name: tag, default: x}]\n");
     PUT_ONE_OF(drawing, "", "    exemplars: {enabled: true}\n");
     PUT_ONE_OF(drawing, "", "    aggregation_cardinality_limit: 2\n");
+    put(drawing, "  count:\n");
+    PUT_ONE_OF(drawing, "    spans: {all: }\n",
+               "    spans: {n: {conditions: ['name == \"main\" or attributes[\"tag\"] != nil'], "
+               "attributes: [{key: tag}, {key: host.name, default_value: none}]}}\n",
+               "    spanevents: {n: {conditions: ['Int(attributes[\"bytes\"]) > 3'], attributes: "
+               "[{key: bytes}]}}\n");
+    PUT_ONE_OF(drawing, "",
+               "    datapoints: {n: {attributes: [{key: tag}, {key: service.name}]}}\n",
+               "    logs: {n: {conditions: ['IsMatch(body, \"o\")'], attributes: [{key: tag}]}}\n");
     put(drawing, "  profile_metrics:\n");
     PUT_ONE_OF(drawing, "    metrics_flush_interval: 50ms\n    metrics_expiration: 200ms\n",
                "    metrics_flush_interval: 3s\n");

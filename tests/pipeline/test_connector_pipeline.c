@@ -357,9 +357,9 @@ static void a_budget_that_is_used_up_refuses_nothing_behind(void **state)
 }
 
 #define COUNTED                                                                                    \
-    "connectors: {count: }\nexporters: {test/a: {}, test/b: {}}\n"                                 \
-    "service: {pipelines: {traces: {receivers: [test], exporters: [count, test/a]},"               \
-    " logs: {receivers: [count], exporters: [test/b]}}}\n"
+    "connectors: {test_count: }\nexporters: {test/a: {}, test/b: {}}\n"                            \
+    "service: {pipelines: {traces: {receivers: [test], exporters: [test_count, test/a]},"          \
+    " logs: {receivers: [test_count], exporters: [test/b]}}}\n"
 
 /* Of another signal: what goes in ends there, what comes out is new. */
 static void a_connector_may_make_something_else(void **state)
@@ -367,7 +367,7 @@ static void a_connector_may_make_something_else(void **state)
     (void)state;
     struct harness *h = harness_create(COUNTED);
     struct test_connector *count =
-        (struct test_connector *)harness_connector(h, "count", TRACES, LOGS);
+        (struct test_connector *)harness_connector(h, "test_count", TRACES, LOGS);
     assert_int_equal(harness_send_now(h, 3)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_send_now(h, 4)->outcome.verdict, ACCEPTED);
     assert_int_equal(harness_totals(h, TRACES).received, 14);
@@ -389,11 +389,11 @@ static void a_pipeline_that_is_alone_may_refuse(void **state)
 {
     (void)state;
     struct harness *h =
-        harness_create("connectors: {count: }\nexporters: {test/b: {}}\n"
-                       "service: {pipelines: {traces: {receivers: [test], exporters: [count]},"
-                       " logs: {receivers: [count], exporters: [test/b]}}}\n");
+        harness_create("connectors: {test_count: }\nexporters: {test/b: {}}\n"
+                       "service: {pipelines: {traces: {receivers: [test], exporters: [test_count]},"
+                       " logs: {receivers: [test_count], exporters: [test/b]}}}\n");
     struct test_connector *count =
-        (struct test_connector *)harness_connector(h, "count", TRACES, LOGS);
+        (struct test_connector *)harness_connector(h, "test_count", TRACES, LOGS);
     assert_int_equal(harness_send_now(h, 3)->outcome.verdict, ACCEPTED);
     count->refuses = true;
     assert_int_equal(harness_send_now(h, 5)->outcome.verdict, REFUSED);

@@ -178,7 +178,7 @@ static uint64_t taken_items(const struct component *connector)
 {
     return connector->factory == &test_connector_factory
                ? ((const struct test_connector *)connector)->items
-               : counter_read(connector->counters);
+               : counter_read((const counter *)connector->counters + connector->signal);
 }
 
 static uint64_t delivered_items(const struct harness *harness, enum signal_kind signal)

@@ -60,6 +60,7 @@ extern const struct component_factory test_exporter_factory;
 extern const struct component_factory test_connector_factory;
 extern const struct component_factory attributes_processor_factory;
 extern const struct component_factory batch_processor_factory;
+extern const struct component_factory count_connector_factory;
 extern const struct component_factory exceptions_connector_factory;
 extern const struct component_factory forward_connector_factory;
 extern const struct component_factory routing_connector_factory;
@@ -373,7 +374,7 @@ static void test_connector_stop(struct component *component)
 }
 
 const struct component_factory test_connector_factory = {
-    .type = "count",
+    .type = "test_count",
     .kind = CONNECTOR,
     .stability = "stable",
     .connects = {[TRACES] = SIGNAL_LOGS},
@@ -399,6 +400,7 @@ const struct component_factory *const test_components[] = {
     &test_processor_factory,
     &test_exporter_factory,
     &test_connector_factory,
+    &count_connector_factory,
     &exceptions_connector_factory,
     &forward_connector_factory,
     &routing_connector_factory,
