@@ -20,7 +20,6 @@ enum {
     REQUEST_RESOURCE_SPANS = 1,
     RESOURCE_SPANS_RESOURCE = 1,
     RESOURCE_SPANS_SCOPE_SPANS = 2,
-    RESOURCE_SPANS_FORMER_SCOPE_SPANS = 1000,
     RESOURCE_ATTRIBUTES = 1,
     SCOPE_SPANS_SCOPE = 1,
     SCOPE_SPANS_SPANS = 2,
@@ -737,9 +736,7 @@ static bool take_next(struct span_aggregation *aggregation)
         return true;
     }
     if (wire_next_field(&aggregation->resource_spans, &field)) {
-        bool is_scope = field.number == RESOURCE_SPANS_SCOPE_SPANS ||
-                        field.number == RESOURCE_SPANS_FORMER_SCOPE_SPANS;
-        if (field.type != WIRE_BYTES || !is_scope)
+        if (field.type != WIRE_BYTES || field.number != RESOURCE_SPANS_SCOPE_SPANS)
             return true;
         if (aggregation->settings->scopes->count > 0)
             read_scope(aggregation, field.bytes);

@@ -14,7 +14,6 @@ enum {
     RESOURCES = 1,
     RESOURCE = 1,
     SCOPES = 2,
-    FORMER_SCOPES = 1000, /* deprecated_scope_spans: the same */
     SCOPE = 1,
     SPANS = 2,
     EMPTY_FIELD_BYTES = 2,
@@ -92,11 +91,6 @@ void tail_split_begin(struct tail_split *split, struct slice request)
     split->walk = (struct tail_walk){.resources = wire_reader_of(request)};
 }
 
-static bool is_left_out(uint32_t number, uint32_t without)
-{
-    return number == without || (without == SCOPES && number == FORMER_SCOPES);
-}
-
 /* All fields of a message but those of one number, in one piece, copied to gathered if they are in
  * several. Returns where they begin there, or SIZE_MAX. *ret_first_bytes: of field 1. */
 static size_t read_others(struct tail_split *split, struct slice content, uint32_t without,
@@ -109,7 +103,7 @@ static size_t read_others(struct tail_split *split, struct slice content, uint32
     uint64_t first = 0;
     bool is_one = true;
     while (wire_next_field(&reader, &field)) {
-        if (is_left_out(field.number, without))
+        if (field.number == without)
             continue;
         if (field.number == RESOURCE)
             first += field.whole.size;
@@ -131,7 +125,7 @@ static size_t read_others(struct tail_split *split, struct slice content, uint32
     uint8_t *at = (uint8_t *)split->gathered.memory + begin;
     reader = wire_reader_of(content);
     while (wire_next_field(&reader, &field)) {
-        if (is_left_out(field.number, without))
+        if (field.number == without)
             continue;
         memcpy(at, field.whole.data, field.whole.size);
         at += field.whole.size;
@@ -380,7 +374,7 @@ static bool read_resource(struct tail_split *split, struct tail_walk *walk,
         do {
             if (!wire_next_field(&walk->scopes, &scope))
                 return true;
-        } while (scope.number != SCOPES && scope.number != FORMER_SCOPES);
+        } while (scope.number != SCOPES);
         enter_scope(split, scope.bytes);
         walk->spans = wire_reader_of(scope.bytes);
         walk->is_in_scope = true;

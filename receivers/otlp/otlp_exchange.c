@@ -16,6 +16,7 @@
 #include "src/core/client_info.h"
 #include "src/net/server/http_request_client.h"
 #include "src/otlp/check.h"
+#include "src/otlp/former_scopes.h"
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/otlp_limits.h"
 #include "src/otlp/schema.h"
@@ -254,6 +255,29 @@ static void read_profiles(struct reading *reading)
     reading->result = BUSY;
 }
 
+/* False: there is no memory for it. */
+static bool move_former_scopes(struct reading *reading)
+{
+    const char *reason;
+    struct buffer *moved = former_scopes_move(reading->signal, reading->message, reading->budget);
+    if (moved == NULL) {
+        bool can_never_fit = 2 * reading->message.size > budget_limit(reading->budget);
+        reading->result = can_never_fit ? TOO_LARGE : BUSY;
+        set_reason(reading, "the request with its deprecated scopes moved is more than the whole "
+                            "memory budget (service::budget_mib); send less at a time");
+        return false;
+    }
+    if (reading->is_owner_ours)
+        buffer_unref(reading->owner);
+    reading->owner = moved;
+    reading->is_owner_ours = true;
+    reading->message = buffer_slice(moved);
+    bool is_fine = otlp_check(reading->signal, reading->message, &reading->figures, &reason);
+    assert(is_fine && !reading->figures.has_former_scopes);
+    (void)is_fine;
+    return true;
+}
+
 /* Turns JSON into protobuf, checks the message, and cuts it if it would block the lane. */
 static void read_message(struct reading *reading)
 {
@@ -291,6 +315,8 @@ static void read_message(struct reading *reading)
         set_reason(reading, reason);
         return;
     }
+    if (reading->figures.has_former_scopes && !move_former_scopes(reading))
+        return;
     reading->pieces = request_pieces_cut(reading->signal, reading->owner, reading->message,
                                          &reading->figures, reading->budget);
 }

@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "src/otlp/former_scopes.h"
 #include "src/otlp/otlp_limits.h"
 #include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
@@ -281,6 +282,8 @@ walk_message(struct walk *walk, const struct otlp_message *message, struct slice
             at = content.data + content.size;
         else if (!read_carefully(message, &at, end, &field, &content))
             return false;
+        else if (field != NULL && field->number == FORMER_SCOPES)
+            walk->figures.has_former_scopes = true;
         if (field == NULL)
             continue;
         walk->figures.messages++;

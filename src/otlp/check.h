@@ -12,9 +12,10 @@
 #include "src/base/slice.h"
 
 struct otlp_figures {
-    uint64_t items;     /* spans, data points, log records, samples */
-    uint64_t resources; /* Resource… messages */
-    uint64_t messages;  /* of all kinds inside the request; a plain attribute is one */
+    uint64_t items;         /* spans, data points, log records, samples */
+    uint64_t resources;     /* Resource… messages */
+    uint64_t messages;      /* of all kinds inside the request; a plain attribute is one */
+    bool has_former_scopes; /* there is something for former_scopes_move to do */
 };
 
 /* False when body is not a well-formed Export…ServiceRequest of that signal; *ret_reason is then an

@@ -13,14 +13,8 @@
 #include "src/otlp/rope.h"
 #include "src/ottl/ottl_context_metrics.h"
 
-/* Resource…: 1 resource, 2 scope_…, 3 schema_url, 1000 deprecated_scope_…, which is the same as 2;
- * Scope…: 1 scope, 2 items, 3 schema_url. */
-enum { HEAD = 1, CHILDREN = 2, SCHEMA_URL = 3, FORMER_SCOPES = 1000, REQUEST = 1 };
-
-static bool is_scope(uint32_t number)
-{
-    return number == CHILDREN || number == FORMER_SCOPES;
-}
+/* Resource…: 1 resource, 2 scope_…, 3 schema_url; Scope…: 1 scope, 2 items, 3 schema_url. */
+enum { HEAD = 1, CHILDREN = 2, SCHEMA_URL = 3, REQUEST = 1 };
 
 enum decision { KEEP, DROP, ABORT };
 
@@ -358,10 +352,8 @@ static uint64_t count_children(const struct rope_field *holder, unsigned levels)
     struct rope_field field;
     uint64_t children = 0;
     while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field))
-        if (levels > 1 && is_scope(field.number))
-            children += count_children(&field, levels - 1);
-        else if (levels == 1)
-            children += field.number == CHILDREN;
+        if (field.number == CHILDREN)
+            children += levels > 1 ? count_children(&field, levels - 1) : 1;
     return children;
 }
 
@@ -372,7 +364,7 @@ static uint64_t count_points_in(const struct rope_field *holder, unsigned levels
     struct rope_field field;
     uint64_t points = 0;
     while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field)) {
-        if (levels > 0 && (field.number == CHILDREN || (levels == 2 && is_scope(field.number))))
+        if (levels > 0 && field.number == CHILDREN)
             points += count_points_in(&field, levels - 1);
         else if (levels == 0 && ottl_metric_data_of(field.number) != OTTL_NO_DATA) {
             struct rope data = field.content;
@@ -701,7 +693,7 @@ static enum decision walk_resource(struct ottl_runner *runner, const struct rope
             return decision == DROP ? remove_message(runner, &place) : decision;
     }
     while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field)) {
-        if (!is_scope(field.number))
+        if (field.number != CHILDREN)
             continue;
         enum decision decision = has_context(runner, inner) ? walk_scope(runner, &field) : KEEP;
         if (decision == ABORT)

@@ -554,7 +554,7 @@ static void group_all(struct grouping *grouping, enum signal_kind signal)
         enter_resource(grouping, resource.bytes);
         struct wire_reader scopes = wire_reader_of(resource.bytes);
         while (!grouping->edit->has_failed && wire_next_field(&scopes, &scope)) {
-            if (scope.number != RECORDS_CHILDREN && scope.number != RECORDS_FORMER_SCOPES)
+            if (scope.number != RECORDS_CHILDREN)
                 continue;
             enter_scope(grouping, scope.bytes);
             struct wire_reader records = wire_reader_of(scope.bytes);

@@ -246,8 +246,7 @@ static bool visit_message(struct record_edit *edit, const struct record_visitor 
     while (!edit->has_failed && wire_next_field(&reader, &field)) {
         if (field.number == RECORDS_HEAD && visitor->head != NULL) {
             visitor->head(visitor->arg, edit, level, &field);
-        } else if (field.number == RECORDS_CHILDREN ||
-                   (level == RECORD_RESOURCE && field.number == RECORDS_FORMER_SCOPES)) {
+        } else if (field.number == RECORDS_CHILDREN) {
             /* Recursion of depth two. */
             if (level == RECORD_RESOURCE)
                 has_children |= visit_message(edit, visitor, RECORD_SCOPE, &field);

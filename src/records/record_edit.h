@@ -21,7 +21,6 @@ enum {
     RECORDS_RESOURCES = 1,
     RECORDS_HEAD = 1, /* Resource… : resource; Scope… : scope */
     RECORDS_CHILDREN = 2,
-    RECORDS_FORMER_SCOPES = 1000, /* of a Resource… message: deprecated_scope_…, the same as 2 */
     RESOURCE_ATTRIBUTES = 1,
     SCOPE_NAME = 1,
     SCOPE_VERSION = 2,

@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < HEADER_BYTES + 1)
         return 0;
     struct slice body = slice_of(data + HEADER_BYTES, size - HEADER_BYTES);
-    if (!otlp_check(TRACES, body, &figures, &reason))
+    if (!otlp_check(TRACES, body, &figures, &reason) || figures.has_former_scopes)
         return 0;
     budget_init(&budget, (data[0] & 1) != 0 ? 3000 : UINT64_MAX);
     exception_store_init(&counted.store, (data[0] & 2) != 0 ? 2 : 0, (data[0] & 4) != 0, &budget);

@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     enum signal_kind signal = (enum signal_kind)(data[0] % SIGNAL_KINDS);
     struct slice request = slice_of(data + 1, size - 1);
-    if (!otlp_check(signal, request, &figures, &reason))
+    if (!otlp_check(signal, request, &figures, &reason) || figures.has_former_scopes)
         return 0;
     struct buffer *buffer = buffer_create(NULL, request.size + 1);
     memcpy(buffer->data, request.data, request.size);

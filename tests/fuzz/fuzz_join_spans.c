@@ -78,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < HEADER_BYTES)
         return 0;
     struct slice body = slice_of(data + HEADER_BYTES, size - HEADER_BYTES);
-    if (!otlp_check(TRACES, body, &figures, &reason))
+    if (!otlp_check(TRACES, body, &figures, &reason) || figures.has_former_scopes)
         return 0;
     struct batch *batch = two_parts(TRACES, body, body.size * data[0] / 256);
     struct join_store *store = store_of(data[1]);

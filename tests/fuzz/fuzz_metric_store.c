@@ -57,7 +57,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     size_t body_bytes = size - (size_t)(line_end + 1 - data);
     uint8_t *body = mem_copy(line_end + 1, body_bytes);
     struct slice request = slice_of(body, body_bytes);
-    if (!otlp_check(METRICS, request, &figures, &reason)) {
+    if (!otlp_check(METRICS, request, &figures, &reason) || figures.has_former_scopes) {
         mem_free(body);
         return 0;
     }

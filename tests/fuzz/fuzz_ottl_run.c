@@ -110,7 +110,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     const struct row *row = &rows[data[1] % ROWS];
     struct slice body = slice_of(data + HEADER_BYTES, size - HEADER_BYTES);
-    if (!otlp_check(row->signal, body, &figures, &reason))
+    if (!otlp_check(row->signal, body, &figures, &reason) || figures.has_former_scopes)
         return 0;
     struct batch *batch = two_parts(row->signal, body, body.size * data[0] / 256);
     batch->items = figures.items;

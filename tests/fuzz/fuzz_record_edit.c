@@ -191,7 +191,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     enum signal_kind signal = (enum signal_kind)(data[0] % PROFILES);
     struct slice body = slice_of(data + HEADER_BYTES, size - HEADER_BYTES);
-    if (!otlp_check(signal, body, &figures, &reason))
+    if (!otlp_check(signal, body, &figures, &reason) || figures.has_former_scopes)
         return 0;
     struct batch *batch = two_parts(signal, body, body.size * data[1] / 256);
     batch->items = figures.items;

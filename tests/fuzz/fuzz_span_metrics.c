@@ -84,7 +84,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t choice = data[0];
     uint8_t *body = mem_copy(data + 1, size - 1);
     struct slice request = slice_of(body, size - 1);
-    if (!otlp_check(TRACES, request, &figures, &reason)) {
+    if (!otlp_check(TRACES, request, &figures, &reason) || figures.has_former_scopes) {
         mem_free(body);
         return 0;
     }

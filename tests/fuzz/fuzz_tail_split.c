@@ -112,7 +112,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < HEADER_BYTES)
         return 0;
     struct slice body = slice_of(data + HEADER_BYTES, size - HEADER_BYTES);
-    if (!otlp_check(TRACES, body, &figures, &reason))
+    if (!otlp_check(TRACES, body, &figures, &reason) || figures.has_former_scopes)
         return 0;
     struct budget budget;
     struct tail_slabs slabs;

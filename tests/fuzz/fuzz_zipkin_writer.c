@@ -106,7 +106,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint8_t choice = data[0];
     uint8_t *copy = mem_copy(data + 1, size - 1);
     struct slice request = slice_of(copy, size - 1);
-    if (!otlp_check(TRACES, request, &figures, &reason)) {
+    if (!otlp_check(TRACES, request, &figures, &reason) || figures.has_former_scopes) {
         mem_free(copy);
         return 0;
     }

@@ -259,47 +259,9 @@ static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
         record_refused("probabilistic_sampler", rows[i].section, TRACES, rows[i].expected);
 }
 
-/* deprecated_scope_spans and deprecated_scope_logs hold items as the fields that followed them. */
-static void items_of_former_scopes_are_not_lost(void **state)
-{
-    static const struct {
-        const char *processor;
-        uint64_t delivered;
-    } rows[] = {{"probabilistic_sampler: {sampling_percentage: 100, fail_closed: false}", 1},
-                {"probabilistic_sampler: {sampling_percentage: 0}", 0},
-                {"groupbyattrs: {keys: [a]}", 1}};
-    /* A Resource… message with field 1000, a span with a span id, a record with a severity_text. */
-    static const uint8_t span[] = {0x0a, 0x0f, 0xc2, 0x3e, 0x0c, 0x12, 0x0a, 0x12, 0x08,
-                                   1,    2,    3,    4,    5,    6,    7,    8};
-    static const uint8_t log[] = {0x0a, 0x08, 0xc2, 0x3e, 0x05, 0x12, 0x03, 0x1a, 0x01, 'x'};
-    (void)state;
-    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
-        enum signal_kind signal = i % 2 == 0 ? TRACES : LOGS;
-        char yaml[512];
-        int name = (int)strcspn(rows[i / 2].processor, ":");
-        snprintf(yaml, sizeof(yaml),
-                 "processors: {%s}\nexporters: {test: {sending_queue: {enabled: false}}}\n"
-                 "service: {pipelines: {%s: {receivers: [test], processors: [%.*s], "
-                 "exporters: [test]}}}\n",
-                 rows[i / 2].processor, signal_name(signal), name, rows[i / 2].processor);
-        struct harness *h = harness_create(yaml);
-        harness_exporter_on(h, "test", 0, signal)->has_own_items = true;
-        harness_offer_bytes(h, 0, signal,
-                            i % 2 == 0 ? slice_of(span, sizeof(span)) : slice_of(log, sizeof(log)),
-                            1);
-        const struct harness_totals totals = harness_totals(h, signal);
-        assert_int_equal(totals.in_flight, 0);
-        assert_int_equal(totals.received, 1);
-        assert_int_equal(totals.delivered, rows[i / 2].delivered);
-        assert_int_equal(totals.dropped + totals.rejected, 1 - rows[i / 2].delivered);
-        harness_destroy(h);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(items_of_former_scopes_are_not_lost),
         cmocka_unit_test(spans_are_kept_as_the_go_collector_keeps_them),
         cmocka_unit_test(a_span_may_have_its_own_priority),
         cmocka_unit_test(log_records_carry_it_in_attributes),

@@ -113,40 +113,6 @@ static void metrics_name_the_processor_of_a_policy(void **state)
     harness_destroy(h);
 }
 
-/* deprecated_scope_spans holds spans as scope_spans does: each waits with its trace. */
-static void spans_of_former_scopes_are_sampled(void **state)
-{
-    (void)state;
-    static const uint8_t heads[2][9] = {
-        {0x0a, 0x41, 0x12, 0x1e, 0x12, 0x1c}, /* ResourceSpans, its field 2, a span of 28 bytes */
-        {0xc2, 0x3e, 0x1e, 0x12, 0x1c},       /* field 1000, a span */
-    };
-    static const size_t sizes[2] = {6, 5};
-    uint8_t request[67];
-    size_t size = 0;
-    for (unsigned i = 0; i < 2; i++) {
-        memcpy(request + size, heads[i], sizes[i]);
-        size += sizes[i];
-        request[size++] = 0x0a; /* trace id */
-        request[size++] = 16;
-        memset(request + size, (int)i + 1, 16);
-        size += 16;
-        request[size++] = 0x12; /* span id */
-        request[size++] = 8;
-        memset(request + size, (int)i + 1, 8);
-        size += 8;
-    }
-    assert_int_equal(size, sizeof(request));
-    struct harness *h = start(TAIL("decision_wait: 1s, ", BUSY));
-    harness_exporter(h, "test")->result = RESULT_OK;
-    harness_offer_bytes(h, 0, TRACES, slice_of(request, size), 2);
-    assert_int_equal(harness_totals(h, TRACES).in_flight, 2);
-    harness_advance(h, 3 * S);
-    assert_int_equal(harness_totals(h, TRACES).in_flight, 0);
-    assert_int_equal(harness_totals(h, TRACES).delivered, 2);
-    harness_destroy(h);
-}
-
 static void conditions_remember_what_came_first(void **state)
 {
     (void)state;
@@ -890,7 +856,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_trace_is_decided_when_its_wait_is_over),
         cmocka_unit_test(metrics_name_the_processor_of_a_policy),
-        cmocka_unit_test(spans_of_former_scopes_are_sampled),
         cmocka_unit_test(conditions_remember_what_came_first),
         cmocka_unit_test(fractions_of_seconds_do_not_count),
         cmocka_unit_test(a_request_is_taken_apart_by_trace),

@@ -14,6 +14,7 @@
 #include "src/base/base64.h"
 #include "src/base/buffer.h"
 #include "src/base/hex.h"
+#include "src/otlp/former_scopes.h"
 #include "src/otlp/json/json_scan.h"
 #include "src/otlp/json/value_string.h"
 #include "src/otlp/otlp_limits.h"
@@ -23,8 +24,7 @@ enum {
     /* tag, length, and as much again for a length that gets longer when its message ends */
     OPEN_BYTES_MAX = 3 * WIRE_SHORT_VARINT_BYTES_MAX,
     OUTPUT_BYTES_FIRST = 64,
-    SCOPES = 2,           /* scope_spans, scope_metrics, ... */
-    LEGACY_SCOPES = 1000, /* ... and their names before OTLP 0.15 */
+    SCOPES = 2, /* scope_spans, scope_metrics, ...; FORMER_SCOPES are their former names */
     HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
     NUMBER_BYTES_MAX = WIRE_SHORT_VARINT_BYTES_MAX + WIRE_VARINT_BYTES_MAX,
     TRACE_ID_BYTES = 16,
@@ -692,7 +692,7 @@ static bool read_list(struct reader *reader, const struct otlp_field *field)
     struct buffer *out = reader->out;
     bool has_scopes = (parent->seen & 1u << SCOPES) != 0;
     bool may_be_legacy = !is_empty && parent->message->more != NULL && field->message != NULL;
-    if (may_be_legacy && field->number == LEGACY_SCOPES) {
+    if (may_be_legacy && field->number == FORMER_SCOPES) {
         if (has_scopes || parent->one_end > 0) {
             parent->field = NULL;
             return skip_value(reader);

@@ -594,9 +594,9 @@ static void test_drop_points(void **state)
     batch_unref(batch);
 }
 
-/* Items in deprecated_scope_spans, and in data that later data of the metric replaces, are counted
+/* Items of whole messages that go, and in data that later data of the metric replaces, are counted
  * as the receiver counts them. */
-static void test_former_items(void **state)
+static void test_dropped_items(void **state)
 {
     (void)state;
     static const struct {
@@ -610,17 +610,17 @@ static void test_former_items(void **state)
     } rows[] = {
         {TRACES, OTTL_SPAN, "name != \"3\"",
          "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"1\"}]}]},"
-         "{\"deprecatedScopeSpans\":[{\"spans\":[{\"name\":\"2\"}]}]}]}",
+         "{\"scopeSpans\":[{\"spans\":[{\"name\":\"2\"}]}]}]}",
          2, 2, OTTL_EMPTIED},
         {TRACES, OTTL_SPAN, "name == \"2\"",
          "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"1\"}]}]},"
-         "{\"deprecatedScopeSpans\":[{\"spans\":[{\"name\":\"2\"}]}]}]}",
+         "{\"scopeSpans\":[{\"spans\":[{\"name\":\"2\"}]}]}]}",
          2, 1, OTTL_PASSED},
         {TRACES, OTTL_RESOURCE, "attributes[\"a\"] == nil",
-         "{\"resourceSpans\":[{\"deprecatedScopeSpans\":[{\"spans\":[{\"name\":\"2\"},{}]}]}]}", 2,
+         "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"2\"},{}]}]}]}", 2,
          2, OTTL_EMPTIED},
         {METRICS, OTTL_RESOURCE, "attributes[\"a\"] == nil",
-         "{\"resourceMetrics\":[{\"deprecatedScopeMetrics\":[{\"metrics\":[{\"gauge\":{"
+         "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"gauge\":{"
          "\"dataPoints\":[{},{}]}}]}]}]}",
          2, 2, OTTL_EMPTIED},
         {METRICS, OTTL_METRIC, "name == \"\"", NULL, 3, 3, OTTL_EMPTIED},
@@ -1193,7 +1193,7 @@ int main(void)
         cmocka_unit_test(test_mistakes),
         cmocka_unit_test(test_inference),
         cmocka_unit_test(test_metrics),
-        cmocka_unit_test(test_former_items),
+        cmocka_unit_test(test_dropped_items),
         cmocka_unit_test(test_drop_points),
         cmocka_unit_test(test_two_resources),
         cmocka_unit_test(test_split_resource),

@@ -106,6 +106,24 @@ static void spans_arrive_byte_for_byte(void **state)
     assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "http", TRACES), 100);
 }
 
+/* Field 1000, deprecated_scope_spans, with a span; before it a Resource, behind it field 2. */
+static void former_scopes_arrive_as_those_of_today(void **state)
+{
+    (void)state;
+    assert_int_equal(fixture.offers, 0);
+    ask("POST /v1/traces", protobuf, "\x0a\x09\x0a\x02\x10\x05\xc2\x3e\x02\x12\x00", 11);
+    assert_response("alone", "200 OK", "content-length: 2\r\n");
+    assert_int_equal(fixture.last.items, 1);
+    assert_int_equal(fixture.last.size, 10);
+    assert_memory_equal(fixture.last.bytes, "\x0a\x08\x0a\x02\x10\x05\x12\x02\x12\x00", 10);
+    ask("POST /v1/traces", protobuf, "\x0a\x0b\xc2\x3e\x02\x12\x00\x12\x04\x12\x00\x12\x00", 13);
+    assert_response("beside others", "200 OK", "content-length: 2\r\n");
+    assert_int_equal(fixture.last.items, 2);
+    assert_int_equal(fixture.last.size, 8);
+    assert_memory_equal(fixture.last.bytes, "\x0a\x06\x12\x04\x12\x00\x12\x00", 8);
+    assert_int_equal(fixture_count("otelcol_receiver_accepted_%s", "http", TRACES), 3);
+}
+
 static const struct {
     const char *line;
     const char *headers;
@@ -695,6 +713,7 @@ int main(void)
 #define ROW(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         ROW(spans_arrive_byte_for_byte),
+        ROW(former_scopes_arrive_as_those_of_today),
         ROW(responses_are_those_of_the_contract),
         ROW(broken_profiles_are_reported_and_the_rest_goes_on),
         ROW(older_layouts_of_profiles_arrive_as_the_new_one),
