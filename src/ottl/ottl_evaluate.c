@@ -18,17 +18,9 @@ bool ottl_run_fail(struct ottl_run *run, const char *format, ...)
 bool ottl_run_no_memory(struct ottl_run *run)
 {
     bool has_met_limit = false;
-    bool is_too_deep = false;
-    for (unsigned i = 0; i < OTTL_CONTEXTS; i++) {
-        struct ottl_memory *memory = run->records[i] != NULL ? &run->records[i]->memory : NULL;
-        if (memory == NULL)
-            continue;
-        has_met_limit = has_met_limit || memory->has_met_limit;
-        is_too_deep = is_too_deep || memory->is_too_deep;
-        memory->is_too_deep = false;
-    }
-    if (is_too_deep)
-        return ottl_run_fail(run, "the value would nest more deeply than OTLP can be read");
+    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
+        has_met_limit =
+            has_met_limit || (run->records[i] != NULL && run->records[i]->memory.has_met_limit);
     run->is_out_of_memory = !has_met_limit;
     return ottl_run_fail(
         run, has_met_limit ? "the record becomes larger than statements may make it" : "no memory");

@@ -6,7 +6,6 @@
 #include <assert.h>
 
 #include "src/base/random.h"
-#include "src/otlp/otlp_limits.h"
 #include "src/otlp/wire.h"
 
 #define XXH_INLINE_ALL
@@ -16,15 +15,8 @@ enum {
     CAPACITY_FIRST = 16,
     KEY = 1,
     VALUE = 2,
-    ITEMS = 1, /* of ArrayValue and KeyValueList */
-    /* Messages that a value adds to those around it: an AnyValue with its list, or with its map and
-     * the map's KeyValue. */
-    LIST_MESSAGES = 2,
-    MAP_MESSAGES = 3,
-    /* Around a map of attributes, at most: up to an exemplar's KeyValue. */
-    OUTER_MESSAGES_MAX = 7,
-    /* Of a value that statements store: so deep that every later stage can read it. */
-    VALUE_MESSAGES_MAX = WIRE_DEPTH_MAX - OUTER_MESSAGES_MAX,
+    ITEMS = 1,      /* of ArrayValue and KeyValueList */
+    DEPTH_MAX = 64, /* of values that statements put into each other */
 };
 
 /* AnyValue's fields. */
@@ -318,60 +310,17 @@ static bool copy_bytes(struct ottl_memory *memory, struct slice *bytes)
     return true;
 }
 
-/* Refuses a value that nests too deeply. */
-static bool is_too_deep(struct ottl_memory *memory)
-{
-    memory->is_too_deep = true;
-    return false;
-}
-
-/* How many messages deeper a value in the container may be: none if 0 or less. */
-static int messages_left(const struct ottl_container *container)
-{
-    int left = VALUE_MESSAGES_MAX;
-    for (; container->parent != NULL && left > 0; container = container->parent)
-        left -= MAP_MESSAGES;
-    return left;
-}
-
-/* Whether an encoded AnyValue has no more than that many messages, itself included, in each other.
- * Recursion is bounded by left, VALUE_MESSAGES_MAX at most. */
-static bool encoded_fits(struct slice encoded, int left)
-{
-    struct wire_reader reader = wire_reader_of(encoded);
-    struct wire_field field;
-    struct wire_field item;
-    struct wire_field pair;
-    while (left > 0 && wire_next_field(&reader, &field)) {
-        if (field.number != ARRAY && field.number != KEY_VALUES)
-            continue;
-        bool is_list = field.number == ARRAY;
-        struct wire_reader items = wire_reader_of(field.bytes);
-        while (wire_next_field(&items, &item)) {
-            if (item.number != ITEMS)
-                continue;
-            if (is_list && !encoded_fits(item.bytes, left - LIST_MESSAGES))
-                return false;
-            struct wire_reader pairs = wire_reader_of(item.bytes);
-            while (!is_list && wire_next_field(&pairs, &pair))
-                if (pair.number == VALUE && !encoded_fits(pair.bytes, left - MAP_MESSAGES))
-                    return false;
-        }
-    }
-    return left > 0;
-}
-
 static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent,
-                       const struct ottl_value *from, struct ottl_value *ret, int left);
+                       const struct ottl_value *from, struct ottl_value *ret, unsigned depth);
 
-/* left: of messages, for each value in it. Recursion is bounded by that. */
-static bool copy_map(struct ottl_map *target, const struct ottl_map *source, int left)
+/* Recursion is bounded by DEPTH_MAX. */
+static bool copy_map(struct ottl_map *target, const struct ottl_map *source, unsigned depth)
 {
     for (uint32_t i = 0; i < source->count; i++) {
         struct ottl_entry copy = {.key = source->entries[i].key, .is_new = true};
         if (!copy_bytes(target->base.memory, &copy.key) ||
             !copy_value(target->base.memory, &target->base, &source->entries[i].value, &copy.value,
-                        left))
+                        depth))
             return false;
         struct ottl_entry *entry = add_entry(target);
         if (entry == NULL)
@@ -381,12 +330,12 @@ static bool copy_map(struct ottl_map *target, const struct ottl_map *source, int
     return true;
 }
 
-/* The same. */
-static bool copy_list(struct ottl_list *target, const struct ottl_list *source, int left)
+/* Recursion is bounded by DEPTH_MAX. */
+static bool copy_list(struct ottl_list *target, const struct ottl_list *source, unsigned depth)
 {
     for (uint32_t i = 0; i < source->count; i++) {
         struct ottl_value copy;
-        if (!copy_value(target->base.memory, &target->base, &source->items[i], &copy, left))
+        if (!copy_value(target->base.memory, &target->base, &source->items[i], &copy, depth))
             return false;
         struct ottl_value *item = add_item(target);
         if (item == NULL)
@@ -396,13 +345,11 @@ static bool copy_list(struct ottl_list *target, const struct ottl_list *source, 
     return true;
 }
 
-/* left: of messages, with its own. False: memory is refused, or it is too deep. */
+/* Recursion is bounded by DEPTH_MAX. */
 static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent,
-                       const struct ottl_value *from, struct ottl_value *ret, int left)
+                       const struct ottl_value *from, struct ottl_value *ret, unsigned depth)
 {
     *ret = *from;
-    if (left <= 0 || (from->type == OTTL_ENCODED && !encoded_fits(ottl_slice(from), left)))
-        return is_too_deep(memory);
     if (from->type == OTTL_STRING || from->type == OTTL_BYTES || from->type == OTTL_ENCODED) {
         struct slice bytes = ottl_slice(from);
         if (!copy_bytes(memory, &bytes))
@@ -412,10 +359,12 @@ static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent
     }
     if (from->type != OTTL_MAP && from->type != OTTL_LIST)
         return true;
+    if (depth == 0)
+        return false;
     ret->form = OTTL_FORM_PDATA;
     if (from->type == OTTL_MAP) {
         struct ottl_map *map = ottl_map_create(memory);
-        if (map == NULL || !copy_map(map, from->map, left - MAP_MESSAGES))
+        if (map == NULL || !copy_map(map, from->map, depth - 1))
             return false;
         map->base.parent = parent;
         map->base.has_changed = true;
@@ -423,7 +372,7 @@ static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent
         return true;
     }
     struct ottl_list *list = ottl_list_create(memory);
-    if (list == NULL || !copy_list(list, from->list, left - LIST_MESSAGES))
+    if (list == NULL || !copy_list(list, from->list, depth - 1))
         return false;
     list->base.parent = parent;
     list->base.has_changed = true;
@@ -434,8 +383,7 @@ static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent
 bool ottl_value_copy(struct ottl_memory *memory, struct ottl_container *parent,
                      const struct ottl_value *value, struct ottl_value *ret)
 {
-    int left = parent != NULL ? messages_left(parent) : VALUE_MESSAGES_MAX;
-    return copy_value(memory, parent, value, ret, left);
+    return copy_value(memory, parent, value, ret, DEPTH_MAX);
 }
 
 bool ottl_map_set(struct ottl_map *map, struct ottl_entry *entry, const struct ottl_value *value)
@@ -443,7 +391,7 @@ bool ottl_map_set(struct ottl_map *map, struct ottl_entry *entry, const struct o
     assert(entry >= map->entries && entry < map->entries + map->count);
     assert(ottl_value_is_storable(value));
     struct ottl_value copy;
-    if (!copy_value(map->base.memory, &map->base, value, &copy, messages_left(&map->base)))
+    if (!copy_value(map->base.memory, &map->base, value, &copy, DEPTH_MAX))
         return false;
     entry->value = copy;
     entry->is_new = true;
@@ -508,7 +456,7 @@ bool ottl_map_copy(struct ottl_map *target, struct ottl_map *source)
         return true;
     /* source may be inside target: what it holds stays in memory. */
     struct ottl_map fresh = {.base.memory = target->base.memory};
-    if (!copy_map(&fresh, source, messages_left(&target->base)))
+    if (!copy_map(&fresh, source, DEPTH_MAX))
         return false;
     target->entries = fresh.entries;
     target->count = fresh.count;
@@ -528,7 +476,7 @@ bool ottl_map_copy(struct ottl_map *target, struct ottl_map *source)
 bool ottl_list_append(struct ottl_list *list, const struct ottl_value *value)
 {
     struct ottl_value copy;
-    if (!copy_value(list->base.memory, &list->base, value, &copy, messages_left(&list->base)))
+    if (!copy_value(list->base.memory, &list->base, value, &copy, DEPTH_MAX))
         return false;
     struct ottl_value *item = add_item(list);
     if (item == NULL)
@@ -542,7 +490,7 @@ bool ottl_list_set(struct ottl_list *list, uint32_t index, const struct ottl_val
 {
     assert(index < list->count);
     struct ottl_value copy;
-    if (!copy_value(list->base.memory, &list->base, value, &copy, messages_left(&list->base)))
+    if (!copy_value(list->base.memory, &list->base, value, &copy, DEPTH_MAX))
         return false;
     list->items[index] = copy;
     ottl_container_touch(&list->base);
@@ -588,8 +536,7 @@ void ottl_map_adopt(struct ottl_map *map, struct ottl_entry *entry, const struct
     become_child(&map->base, value);
 }
 
-/* Recursion is bounded by the depth of values: VALUE_MESSAGES_MAX for those that statements stored.
- */
+/* Recursion is bounded by the depth of values: DEPTH_MAX for those that statements made. */
 static size_t container_size(struct ottl_container *container, const struct ottl_value *value)
 {
     if (!container->has_changed && container->encoded.data != NULL)

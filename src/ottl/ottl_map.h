@@ -3,8 +3,7 @@
  * lookups find the first; removal moves the last entry into the gap. They are read from the wire
  * one level at a time, when asked, and remember whether they have changed. Each belongs to one
  * parent, a record or nobody; putting one into another copies it. One thread; valid until the
- * record's memory is reset. Functions that take memory return false (NULL) when it is refused, or
- * when what they copy would nest more deeply than OTLP's readers go (the memory's is_too_deep). */
+ * record's memory is reset. Functions that take memory return false (NULL) when it is refused. */
 #pragma once
 
 #include "src/ottl/ottl_memory.h"

@@ -59,7 +59,6 @@ void ottl_memory_reset(struct ottl_memory *memory)
 {
     memory->refused_bytes = 0;
     memory->has_met_limit = false;
-    memory->is_too_deep = false;
     if (memory->held_bytes > KEPT_BYTES_MAX)
         ottl_memory_rest(memory);
     memory->current = NULL;
@@ -98,7 +97,6 @@ void *ottl_memory_grow(struct ottl_memory *memory, size_t bytes)
                 budget_return(memory->budget, size);
         }
         if (block == NULL) {
-            memory->is_too_deep = false;
             memory->refused_bytes = bytes > 0 ? bytes : 1;
             memory->has_met_limit = whole < bytes || size > memory->max_bytes - memory->held_bytes;
             return NULL;

@@ -115,8 +115,8 @@ struct ottl_run {
 /* Sets the run's error. Returns false. */
 bool ottl_run_fail(struct ottl_run *run, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
-/* Memory was refused: by the record's limit or because a value nests too deeply, which are failures
- * like others, or by the budget, which ends the batch. Returns false. */
+/* Memory was refused: by the record's limit, which is a failure like others, or by the budget,
+ * which ends the batch. Returns false. */
 bool ottl_run_no_memory(struct ottl_run *run);
 
 /* Evaluators, for nodes and tests that the compiler makes. */

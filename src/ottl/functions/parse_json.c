@@ -8,7 +8,7 @@
 #include "src/ottl/functions/key_index.h"
 #include "src/ottl/functions/tables.h"
 
-/* So many lists in each other, or 18 maps, can still be put into an attribute. */
+/* So deep a value can still be put into an attribute (WIRE_ANY_VALUE_DEPTH_MAX). */
 enum { DEPTH_MAX = 28 };
 
 struct json_parser {
