@@ -6,8 +6,7 @@
 
 /* Protobuf. */
 enum {
-    WIRE_DEPTH_MAX = 64,
-    WIRE_ANY_VALUE_DEPTH_MAX = 32, /* nested values; WIRE_DEPTH_MAX allows 30 */
+    WIRE_DEPTH_MAX = 64, /* messages in one another; the request is the first */
     /* The minimum charged for a message, and additionally for an item: edits and indexes need that
      * much for each. Real ones are larger. */
     WIRE_MESSAGE_BYTES_MIN = 16,

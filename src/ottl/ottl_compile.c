@@ -713,6 +713,8 @@ static bool compile_items(struct compiler *compiler, const struct ottl_tree *tre
     struct ottl_value value;
     if (!node->get(node, &run, &value))
         return ottl_problem_set(compiler->problem, tree->at, "%s", run.error);
+    if (!ottl_value_fix(&value))
+        return ottl_problem_set(compiler->problem, tree->at, "no memory");
     return make_constant(compiler, &value, ret);
 }
 

@@ -18,9 +18,21 @@ bool ottl_run_fail(struct ottl_run *run, const char *format, ...)
 bool ottl_run_no_memory(struct ottl_run *run)
 {
     bool has_met_limit = false;
-    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
-        has_met_limit =
-            has_met_limit || (run->records[i] != NULL && run->records[i]->memory.has_met_limit);
+    bool is_too_deep = run->memory != NULL && run->memory->is_too_deep;
+    if (run->memory != NULL)
+        run->memory->is_too_deep = false;
+    for (unsigned i = 0; i < OTTL_CONTEXTS; i++) {
+        if (run->records[i] == NULL)
+            continue;
+        struct ottl_memory *memory = &run->records[i]->memory;
+        has_met_limit = has_met_limit || memory->has_met_limit;
+        is_too_deep = is_too_deep || memory->is_too_deep;
+        memory->is_too_deep = false;
+    }
+    if (is_too_deep)
+        return ottl_run_fail(run, "the value is nested more than %d lists or %d maps deep",
+                             OTTL_VALUE_LEVELS_MAX / OTTL_LIST_LEVELS,
+                             OTTL_VALUE_LEVELS_MAX / OTTL_MAP_LEVELS);
     run->is_out_of_memory = !has_met_limit;
     return ottl_run_fail(
         run, has_met_limit ? "the record becomes larger than statements may make it" : "no memory");
@@ -299,7 +311,8 @@ static bool grow_empty(struct ottl_run *run, struct ottl_container **owner,
     if (value.type == OTTL_STRING) {
         struct ottl_map *map = ottl_map_create((*owner)->memory);
         struct ottl_entry *entry;
-        if (map == NULL || (entry = ottl_map_append(map, ottl_slice(&value))) == NULL)
+        if (!ottl_container_takes(*owner, OTTL_MAP_LEVELS) || map == NULL ||
+            (entry = ottl_map_append(map, ottl_slice(&value))) == NULL)
             return ottl_run_no_memory(run);
         map->base.parent = *owner;
         **target = ottl_map_value(map);
@@ -316,6 +329,8 @@ static bool grow_empty(struct ottl_run *run, struct ottl_container **owner,
                              (long long)value.integer);
     struct ottl_list *list = ottl_list_create((*owner)->memory);
     const struct ottl_value empty = ottl_nil();
+    if (!ottl_container_takes(*owner, OTTL_LIST_LEVELS))
+        list = NULL;
     for (int64_t i = 0; list != NULL && i <= (value.integer > 0 ? value.integer : 0); i++)
         if (!ottl_list_append(list, &empty))
             list = NULL;

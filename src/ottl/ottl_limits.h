@@ -11,5 +11,11 @@ enum {
     OTTL_PLAN_BYTES_MAX = 64 << 20,
     /* What the statements may make of one record, beside its own bytes. */
     OTTL_RECORD_BYTES_MAX = 16 << 20,
+    /* Messages in one another below an attribute's AnyValue, so that receivers can read what
+     * statements make: a data point's is the eighth of WIRE_DEPTH_MAX. A list takes two, a map
+     * three. */
+    OTTL_VALUE_LEVELS_MAX = 56,
+    OTTL_LIST_LEVELS = 2,
+    OTTL_MAP_LEVELS = 3,
     OTTL_ERROR_BYTES_MAX = 512,
 };

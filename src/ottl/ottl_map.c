@@ -7,6 +7,7 @@
 
 #include "src/base/random.h"
 #include "src/otlp/wire.h"
+#include "src/ottl/ottl_limits.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -15,8 +16,8 @@ enum {
     CAPACITY_FIRST = 16,
     KEY = 1,
     VALUE = 2,
-    ITEMS = 1,      /* of ArrayValue and KeyValueList */
-    DEPTH_MAX = 64, /* of values that statements put into each other */
+    ITEMS = 1,        /* of ArrayValue and KeyValueList */
+    INDEXED_MIN = 25, /* entries of a map with an index */
 };
 
 /* AnyValue's fields. */
@@ -24,6 +25,7 @@ enum { TEXT = 1, BOOLEAN, INTEGER, REAL, ARRAY, KEY_VALUES, RAW_BYTES, TEXT_INDE
 
 void ottl_container_touch(struct ottl_container *container)
 {
+    assert(!container->is_constant);
     for (; container != NULL && !container->has_changed; container = container->parent)
         container->has_changed = true;
 }
@@ -40,7 +42,7 @@ struct ottl_list *ottl_list_create(struct ottl_memory *memory)
 {
     struct ottl_list *list = ottl_memory_room(memory, sizeof(*list));
     if (list != NULL)
-        *list = (struct ottl_list){.base.memory = memory};
+        *list = (struct ottl_list){.base.memory = memory, .base.is_list = true};
     return list;
 }
 
@@ -274,9 +276,8 @@ static bool update_index(struct ottl_map *map)
 
 struct ottl_entry *ottl_map_find(struct ottl_map *map, struct slice key)
 {
-    enum { SMALL = 24 };
     bool is_current = map->indexed == map->count && map->indexed_moves == map->moves;
-    if (map->count > SMALL && ((is_current && map->index != NULL) || update_index(map))) {
+    if (map->count >= INDEXED_MIN && ((is_current && map->index != NULL) || update_index(map))) {
         for (uint32_t at = hash_of(map, key);; at++) {
             uint32_t place = map->index[at & map->index_mask];
             if (place == 0)
@@ -298,6 +299,56 @@ bool ottl_value_is_storable(const struct ottl_value *value)
            value->type == OTTL_ENCODED;
 }
 
+/* Whether an encoded AnyValue has at most so many levels. Recursion is bounded by them. */
+static bool has_levels(struct slice encoded, unsigned most)
+{
+    struct wire_reader reader = wire_reader_of(encoded);
+    struct wire_field field;
+    struct wire_field item;
+    while (wire_next_field(&reader, &field)) {
+        if (field.type != WIRE_BYTES || (field.number != ARRAY && field.number != KEY_VALUES))
+            continue;
+        unsigned levels = field.number == KEY_VALUES ? OTTL_MAP_LEVELS : OTTL_LIST_LEVELS;
+        if (levels > most)
+            return false;
+        struct wire_reader items = wire_reader_of(field.bytes);
+        while (wire_next_field(&items, &item)) {
+            if (item.number != ITEMS || item.type != WIRE_BYTES)
+                continue;
+            if (field.number == ARRAY) {
+                if (!has_levels(item.bytes, most - levels))
+                    return false;
+                continue;
+            }
+            struct wire_reader entry = wire_reader_of(item.bytes);
+            struct wire_field value;
+            while (wire_next_field(&entry, &value))
+                if (value.number == VALUE && value.type == WIRE_BYTES &&
+                    !has_levels(value.bytes, most - levels))
+                    return false;
+        }
+    }
+    return true;
+}
+
+/* How many levels values in a container may have. NULL: values that belong to nobody. */
+static unsigned levels_left(const struct ottl_container *container)
+{
+    unsigned levels = 0;
+    /* The outermost is a record, or what a converter makes. */
+    for (; container != NULL && container->parent != NULL; container = container->parent)
+        levels += container->is_list ? OTTL_LIST_LEVELS : OTTL_MAP_LEVELS;
+    return levels < OTTL_VALUE_LEVELS_MAX ? OTTL_VALUE_LEVELS_MAX - levels : 0;
+}
+
+bool ottl_container_takes(struct ottl_container *container, unsigned levels)
+{
+    if (levels <= levels_left(container))
+        return true;
+    container->memory->is_too_deep = true;
+    return false;
+}
+
 static bool copy_bytes(struct ottl_memory *memory, struct slice *bytes)
 {
     if (!memory->copies_text || bytes->size == 0)
@@ -311,16 +362,16 @@ static bool copy_bytes(struct ottl_memory *memory, struct slice *bytes)
 }
 
 static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent,
-                       const struct ottl_value *from, struct ottl_value *ret, unsigned depth);
+                       const struct ottl_value *from, struct ottl_value *ret, unsigned left);
 
-/* Recursion is bounded by DEPTH_MAX. */
-static bool copy_map(struct ottl_map *target, const struct ottl_map *source, unsigned depth)
+/* left: the levels that each entry's value may have. Recursion is bounded by them. */
+static bool copy_map(struct ottl_map *target, const struct ottl_map *source, unsigned left)
 {
     for (uint32_t i = 0; i < source->count; i++) {
         struct ottl_entry copy = {.key = source->entries[i].key, .is_new = true};
         if (!copy_bytes(target->base.memory, &copy.key) ||
             !copy_value(target->base.memory, &target->base, &source->entries[i].value, &copy.value,
-                        depth))
+                        left))
             return false;
         struct ottl_entry *entry = add_entry(target);
         if (entry == NULL)
@@ -330,12 +381,12 @@ static bool copy_map(struct ottl_map *target, const struct ottl_map *source, uns
     return true;
 }
 
-/* Recursion is bounded by DEPTH_MAX. */
-static bool copy_list(struct ottl_list *target, const struct ottl_list *source, unsigned depth)
+/* The same of items. */
+static bool copy_list(struct ottl_list *target, const struct ottl_list *source, unsigned left)
 {
     for (uint32_t i = 0; i < source->count; i++) {
         struct ottl_value copy;
-        if (!copy_value(target->base.memory, &target->base, &source->items[i], &copy, depth))
+        if (!copy_value(target->base.memory, &target->base, &source->items[i], &copy, left))
             return false;
         struct ottl_value *item = add_item(target);
         if (item == NULL)
@@ -345,11 +396,15 @@ static bool copy_list(struct ottl_list *target, const struct ottl_list *source, 
     return true;
 }
 
-/* Recursion is bounded by DEPTH_MAX. */
+/* left: the levels that it may have. Recursion is bounded by them. */
 static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent,
-                       const struct ottl_value *from, struct ottl_value *ret, unsigned depth)
+                       const struct ottl_value *from, struct ottl_value *ret, unsigned left)
 {
     *ret = *from;
+    if (from->type == OTTL_ENCODED && !has_levels(ottl_slice(from), left)) {
+        memory->is_too_deep = true;
+        return false;
+    }
     if (from->type == OTTL_STRING || from->type == OTTL_BYTES || from->type == OTTL_ENCODED) {
         struct slice bytes = ottl_slice(from);
         if (!copy_bytes(memory, &bytes))
@@ -359,12 +414,15 @@ static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent
     }
     if (from->type != OTTL_MAP && from->type != OTTL_LIST)
         return true;
-    if (depth == 0)
+    unsigned levels = from->type == OTTL_MAP ? OTTL_MAP_LEVELS : OTTL_LIST_LEVELS;
+    if (levels > left) {
+        memory->is_too_deep = true;
         return false;
+    }
     ret->form = OTTL_FORM_PDATA;
     if (from->type == OTTL_MAP) {
         struct ottl_map *map = ottl_map_create(memory);
-        if (map == NULL || !copy_map(map, from->map, depth - 1))
+        if (map == NULL || !copy_map(map, from->map, left - levels))
             return false;
         map->base.parent = parent;
         map->base.has_changed = true;
@@ -372,7 +430,7 @@ static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent
         return true;
     }
     struct ottl_list *list = ottl_list_create(memory);
-    if (list == NULL || !copy_list(list, from->list, depth - 1))
+    if (list == NULL || !copy_list(list, from->list, left - levels))
         return false;
     list->base.parent = parent;
     list->base.has_changed = true;
@@ -383,7 +441,7 @@ static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent
 bool ottl_value_copy(struct ottl_memory *memory, struct ottl_container *parent,
                      const struct ottl_value *value, struct ottl_value *ret)
 {
-    return copy_value(memory, parent, value, ret, DEPTH_MAX);
+    return copy_value(memory, parent, value, ret, levels_left(parent));
 }
 
 bool ottl_map_set(struct ottl_map *map, struct ottl_entry *entry, const struct ottl_value *value)
@@ -391,7 +449,7 @@ bool ottl_map_set(struct ottl_map *map, struct ottl_entry *entry, const struct o
     assert(entry >= map->entries && entry < map->entries + map->count);
     assert(ottl_value_is_storable(value));
     struct ottl_value copy;
-    if (!copy_value(map->base.memory, &map->base, value, &copy, DEPTH_MAX))
+    if (!copy_value(map->base.memory, &map->base, value, &copy, levels_left(&map->base)))
         return false;
     entry->value = copy;
     entry->is_new = true;
@@ -456,7 +514,7 @@ bool ottl_map_copy(struct ottl_map *target, struct ottl_map *source)
         return true;
     /* source may be inside target: what it holds stays in memory. */
     struct ottl_map fresh = {.base.memory = target->base.memory};
-    if (!copy_map(&fresh, source, DEPTH_MAX))
+    if (!copy_map(&fresh, source, levels_left(&target->base)))
         return false;
     target->entries = fresh.entries;
     target->count = fresh.count;
@@ -476,7 +534,7 @@ bool ottl_map_copy(struct ottl_map *target, struct ottl_map *source)
 bool ottl_list_append(struct ottl_list *list, const struct ottl_value *value)
 {
     struct ottl_value copy;
-    if (!copy_value(list->base.memory, &list->base, value, &copy, DEPTH_MAX))
+    if (!copy_value(list->base.memory, &list->base, value, &copy, levels_left(&list->base)))
         return false;
     struct ottl_value *item = add_item(list);
     if (item == NULL)
@@ -490,7 +548,7 @@ bool ottl_list_set(struct ottl_list *list, uint32_t index, const struct ottl_val
 {
     assert(index < list->count);
     struct ottl_value copy;
-    if (!copy_value(list->base.memory, &list->base, value, &copy, DEPTH_MAX))
+    if (!copy_value(list->base.memory, &list->base, value, &copy, levels_left(&list->base)))
         return false;
     list->items[index] = copy;
     ottl_container_touch(&list->base);
@@ -536,11 +594,13 @@ void ottl_map_adopt(struct ottl_map *map, struct ottl_entry *entry, const struct
     become_child(&map->base, value);
 }
 
-/* Recursion is bounded by the depth of values: DEPTH_MAX for those that statements made. */
+/* Recursion is bounded: no value has more than OTTL_VALUE_LEVELS_MAX. */
 static size_t container_size(struct ottl_container *container, const struct ottl_value *value)
 {
     if (!container->has_changed && container->encoded.data != NULL)
         return container->encoded.size;
+    if (container->is_constant)
+        return container->encoded_bytes;
     size_t size = 0;
     if (value->type == OTTL_MAP) {
         const struct ottl_map *map = value->map;
@@ -581,6 +641,32 @@ size_t ottl_value_encoded_size(const struct ottl_value *value)
     }
 }
 
+/* Recursion is bounded by the levels of values. */
+static bool fix_value(struct ottl_value *value)
+{
+    bool is_fine = true;
+    if (value->type == OTTL_MAP) {
+        struct ottl_map *map = value->map;
+        for (uint32_t i = 0; i < map->count && is_fine; i++)
+            is_fine = fix_value(&map->entries[i].value);
+        is_fine = is_fine && (map->count < INDEXED_MIN || update_index(map));
+    } else if (value->type == OTTL_LIST) {
+        for (uint32_t i = 0; i < value->list->count && is_fine; i++)
+            is_fine = fix_value(&value->list->items[i]);
+    } else {
+        assert(value->type != OTTL_ENCODED);
+        return true;
+    }
+    container_of(value)->is_constant = true;
+    return is_fine;
+}
+
+bool ottl_value_fix(struct ottl_value *value)
+{
+    (void)ottl_value_encoded_size(value);
+    return fix_value(value);
+}
+
 static uint8_t *put_varint(uint8_t *at, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
@@ -612,7 +698,7 @@ static size_t known_size(const struct ottl_value *value)
                                       : container->encoded_bytes);
 }
 
-/* Recursion is bounded by the depth of values. */
+/* Recursion is bounded by the levels of values. */
 static uint8_t *put_container(const struct ottl_value *value, uint8_t *at)
 {
     const struct ottl_container *container = container_of(value);

@@ -3,7 +3,8 @@
  * lookups find the first; removal moves the last entry into the gap. They are read from the wire
  * one level at a time, when asked, and remember whether they have changed. Each belongs to one
  * parent, a record or nobody; putting one into another copies it. One thread; valid until the
- * record's memory is reset. Functions that take memory return false (NULL) when it is refused. */
+ * record's memory is reset. Functions that take memory return false (NULL) when it is refused, and
+ * when values would be nested too deep (is_too_deep of the memory). */
 #pragma once
 
 #include "src/ottl/ottl_memory.h"
@@ -16,6 +17,8 @@ struct ottl_container {
     struct slice encoded;   /* the ArrayValue or KeyValueList it was read from; no data: none */
     uint32_t encoded_bytes; /* of ottl_value_encoded_size */
     bool has_changed;       /* it, or something in it */
+    bool is_list;           /* of struct ottl_list */
+    bool is_constant;       /* of ottl_value_fix: read by several threads */
 };
 
 /* A KeyValue that statements set as it is: constant, outlives every record. */
@@ -146,5 +149,11 @@ void ottl_map_adopt(struct ottl_map *map, struct ottl_entry *entry, const struct
 /* Whether pcommon.Value holds such values: nil, bool, int, double, string, bytes, map, list of
  * such. */
 bool ottl_value_is_storable(const struct ottl_value *value);
+/* Makes beforehand what reading a value would make, indexes and sizes. From then on nothing writes
+ * to it, so that several threads may read it. Its containers are decoded. False: memory is refused.
+ */
+bool ottl_value_fix(struct ottl_value *value) __attribute__((warn_unused_result));
+/* Whether values with so many levels, of OTTL_VALUE_LEVELS_MAX, may be put into the container. */
+bool ottl_container_takes(struct ottl_container *container, unsigned levels);
 /* After a change to a container's content other than by these functions. */
 void ottl_container_touch(struct ottl_container *container);

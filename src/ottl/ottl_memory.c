@@ -59,6 +59,7 @@ void ottl_memory_reset(struct ottl_memory *memory)
 {
     memory->refused_bytes = 0;
     memory->has_met_limit = false;
+    memory->is_too_deep = false;
     if (memory->held_bytes > KEPT_BYTES_MAX)
         ottl_memory_rest(memory);
     memory->current = NULL;

@@ -21,6 +21,7 @@ struct ottl_memory {
     bool copies_text;      /* it outlives the values that are put here: their bytes are copied */
     size_t refused_bytes;  /* the last request that was refused; 0: none since the last reset */
     bool has_met_limit;    /* by max_bytes, not by the budget */
+    bool is_too_deep;      /* a value was refused for its nesting (OTTL_VALUE_LEVELS_MAX) */
 };
 
 void ottl_memory_init(struct ottl_memory *memory, size_t max_bytes, struct budget *budget);

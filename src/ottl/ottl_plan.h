@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The statements or conditions of one processor for one signal, compiled. Made when the
- * configuration is read; then constant, but used by one lane only. */
+ * configuration is read. When it is finished nothing writes to it: one lane and its helper may run
+ * it at once, each with a runner of its own. */
 #pragma once
 
 #include <stdbool.h>

@@ -39,7 +39,7 @@ void ottl_record_open(struct ottl_record *record)
     record->attributes = (struct ottl_map){.base.memory = &record->memory};
     record->has_attributes = false;
     record->has_slots = false;
-    record->body = (struct ottl_list){.base.memory = &record->memory};
+    record->body = (struct ottl_list){.base.memory = &record->memory, .base.is_list = true};
     record->has_body = false;
     record->loaded = 0;
     record->attributes_begin = record->attributes_end = 0;

@@ -7,9 +7,10 @@
 #include "src/otlp/json/value_string.h"
 #include "src/ottl/functions/key_index.h"
 #include "src/ottl/functions/tables.h"
+#include "src/ottl/ottl_limits.h"
 
-/* So deep a value can still be put into an attribute (WIRE_ANY_VALUE_DEPTH_MAX). */
-enum { DEPTH_MAX = 28 };
+/* Lists nested so deep can still be put into an attribute; putting in maps may fail. */
+enum { DEPTH_MAX = OTTL_VALUE_LEVELS_MAX / OTTL_LIST_LEVELS };
 
 struct json_parser {
     struct ottl_call *call;

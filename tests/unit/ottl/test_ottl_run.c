@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include <cmocka.h>
+#include <uv.h>
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
@@ -617,8 +618,8 @@ static void test_dropped_items(void **state)
          "{\"scopeSpans\":[{\"spans\":[{\"name\":\"2\"}]}]}]}",
          2, 1, OTTL_PASSED},
         {TRACES, OTTL_RESOURCE, "attributes[\"a\"] == nil",
-         "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"2\"},{}]}]}]}", 2,
-         2, OTTL_EMPTIED},
+         "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"2\"},{}]}]}]}", 2, 2,
+         OTTL_EMPTIED},
         {METRICS, OTTL_RESOURCE, "attributes[\"a\"] == nil",
          "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"gauge\":{"
          "\"dataPoints\":[{},{}]}}]}]}]}",
@@ -1119,6 +1120,115 @@ static void test_limit(void **state)
     batch_unref(batch);
 }
 
+/* Whatever statements nest, receivers can read it: a data point's attributes lie deepest. */
+static void test_nesting(void **state)
+{
+    enum { ROUNDS = 80 };
+    static const struct {
+        const char *statements[STATEMENTS_MAX];
+        unsigned deepest; /* rounds without a failure */
+    } rows[] = {
+        {{"set(attributes[\"x\"][\"b\"], attributes[\"a\"])",
+          "set(attributes[\"a\"], attributes[\"x\"])"},
+         OTTL_VALUE_LEVELS_MAX / OTTL_MAP_LEVELS - 1},
+        {{"set(attributes[\"a\"], [attributes[\"a\"]])"},
+         (OTTL_VALUE_LEVELS_MAX - OTTL_MAP_LEVELS) / OTTL_LIST_LEVELS},
+        {{"set(attributes[\"a\"], {\"b\": {\"c\": attributes[\"a\"]}})"},
+         (OTTL_VALUE_LEVELS_MAX / OTTL_MAP_LEVELS - 1) / 2},
+        {{"set(attributes[\"x\"][0][\"b\"], attributes[\"a\"])",
+          "set(attributes[\"a\"], attributes[\"x\"])"},
+         (OTTL_VALUE_LEVELS_MAX - OTTL_MAP_LEVELS) / (OTTL_LIST_LEVELS + OTTL_MAP_LEVELS)},
+    };
+    static const char json[] =
+        "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{\"gauge\":{\"dataPoints\":[{"
+        "\"attributes\":[{\"key\":\"a\",\"value\":{\"kvlistValue\":{\"values\":[{\"key\":\"b\","
+        "\"value\":{\"intValue\":\"1\"}}]}}}]}]}}]}]}]}";
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct ottl_plan *plan =
+            plan_of(METRICS, OTTL_DATA_POINT, rows[i].statements, true, OTTL_IGNORE);
+        struct ottl_runner runner;
+        struct failures failures = {.count = 0};
+        struct batch *batch = batch_of(METRICS, json, 0);
+        unsigned deepest = 0;
+        ottl_runner_init(&runner, plan, NULL);
+        runner.on_failure = on_failure;
+        runner.arg = &failures;
+        for (unsigned round = 1; round <= ROUNDS; round++) {
+            struct otlp_figures figures;
+            const char *reason;
+            struct batch_part whole;
+            struct ottl_result result = ottl_runner_run(&runner, batch);
+            batch_unref(batch);
+            batch = result.batch;
+            assert_true(batch_join(batch, NULL, &whole));
+            if (!otlp_check(METRICS, whole.bytes, &figures, &reason))
+                fail_msg("%s, round %u: %s", rows[i].statements[0], round, reason);
+            buffer_unref(whole.owner);
+            if (failures.count == 0)
+                deepest = round;
+        }
+        assert_int_equal(deepest, rows[i].deepest);
+        assert_string_equal(failures.last,
+                            "the value is nested more than 28 lists or 18 maps deep");
+        batch_unref(batch);
+        ottl_runner_fini(&runner);
+        ottl_plan_destroy(plan);
+    }
+}
+
+/* A plan and its constants, read by two threads at once: for the thread sanitizer. */
+enum { SHARED_RUNS = 200 };
+
+struct shared_run {
+    struct ottl_plan *plan;
+    struct batch *batch;
+    unsigned passed;
+};
+
+static void run_shared(void *arg)
+{
+    struct shared_run *shared = arg;
+    struct ottl_runner runner;
+    ottl_runner_init(&runner, shared->plan, NULL);
+    for (unsigned i = 0; i < SHARED_RUNS; i++) {
+        struct ottl_result result = ottl_runner_run(&runner, shared->batch);
+        shared->passed += result.verdict == OTTL_PASSED && result.batch != shared->batch;
+        batch_unref(result.batch);
+    }
+    ottl_runner_fini(&runner);
+}
+
+static void test_shared_plan(void **state)
+{
+    char statement[2048];
+    char json[TEXT_MAX];
+    (void)state;
+    size_t size =
+        (size_t)snprintf(statement, sizeof(statement),
+                         "set(attributes[\"found\"], String({\"a\": [{\"b\": 1}]})) where "
+                         "{\"k0\": attributes[\"b\"]} != {");
+    for (unsigned i = 0; i < 40; i++)
+        size += (size_t)snprintf(statement + size, sizeof(statement) - size, "%s\"k%u\": %u",
+                                 i > 0 ? ", " : "", i, i);
+    snprintf(statement + size, sizeof(statement) - size, "} and attributes[\"m\"] != {\"x\": 1}");
+    const char *const statements[STATEMENTS_MAX] = {statement};
+    snprintf(json, sizeof(json), SPAN, B);
+    struct shared_run first = {
+        .plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_PROPAGATE),
+        .batch = batch_of(TRACES, json, 0),
+    };
+    struct shared_run second = first;
+    uv_thread_t thread;
+    assert_int_equal(uv_thread_create(&thread, run_shared, &second), 0);
+    run_shared(&first);
+    assert_int_equal(uv_thread_join(&thread), 0);
+    assert_int_equal(first.passed, SHARED_RUNS);
+    assert_int_equal(second.passed, SHARED_RUNS);
+    batch_unref(first.batch);
+    ottl_plan_destroy(first.plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1141,6 +1251,8 @@ int main(void)
         cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_limit),
+        cmocka_unit_test(test_nesting),
+        cmocka_unit_test(test_shared_plan),
         cmocka_unit_test(test_constants),
         cmocka_unit_test(test_trace_state),
         cmocka_unit_test(test_drop_neighbours),
