@@ -1201,17 +1201,25 @@ static void run_shared(void *arg)
 
 static void test_shared_plan(void **state)
 {
-    char statement[2048];
+    enum { KEYS = 40 };
+    char statement[4096];
     char json[TEXT_MAX];
     (void)state;
-    size_t size =
-        (size_t)snprintf(statement, sizeof(statement),
-                         "set(attributes[\"found\"], String({\"a\": [{\"b\": 1}]})) where "
-                         "{\"k0\": attributes[\"b\"]} != {");
-    for (unsigned i = 0; i < 40; i++)
-        size += (size_t)snprintf(statement + size, sizeof(statement) - size, "%s\"k%u\": %u",
-                                 i > 0 ? ", " : "", i, i);
-    snprintf(statement + size, sizeof(statement) - size, "} and attributes[\"m\"] != {\"x\": 1}");
+    size_t size = (size_t)snprintf(
+        statement, sizeof(statement),
+        "set(attributes[\"found\"], String({\"a\": [{\"b\": 1}]})) where attributes[\"b\"] == 2");
+    /* Both ways: a constant with an index on either side. */
+    for (unsigned side = 0; side < 2; side++) {
+        for (unsigned map = 0; map < 2; map++) {
+            size += (size_t)snprintf(statement + size, sizeof(statement) - size, "%s{",
+                                     map == 0 ? " and " : " != ");
+            for (unsigned i = 0; i < KEYS; i++)
+                size += (size_t)snprintf(statement + size, sizeof(statement) - size,
+                                         "%s\"k%u\": %s", i > 0 ? ", " : "", i,
+                                         i + 1 == KEYS && map == side ? "attributes[\"b\"]" : "0");
+            size += (size_t)snprintf(statement + size, sizeof(statement) - size, "}");
+        }
+    }
     const char *const statements[STATEMENTS_MAX] = {statement};
     snprintf(json, sizeof(json), SPAN, B);
     struct shared_run first = {
