@@ -1237,6 +1237,68 @@ static void test_shared_plan(void **state)
     ottl_plan_destroy(first.plan);
 }
 
+#define NEST  "{\\\"a\\\":{\\\"a\\\":{\\\"a\\\":{\\\"a\\\":{\\\"a\\\":"
+#define CLOSE "}}}}}"
+
+/* Statements put values into each other only as deep as every later stage can read them. */
+static void statements_nest_values_in_bounds(void **state)
+{
+    static const struct {
+        const char *statements[STATEMENTS_MAX];
+        const char *attribute; /* of the span at first */
+    } rows[] = {
+        {{"set(attributes[\"m\"][\"m\"], attributes[\"n\"])",
+          "set(attributes[\"n\"], attributes[\"m\"])"},
+         MAP(B)},
+        {{"set(attributes[\"l\"][0], attributes[\"n\"])",
+          "set(attributes[\"n\"], attributes[\"l\"])"},
+         LIST},
+        {{"set(attributes[\"m\"][\"a\"][\"b\"][\"c\"][\"d\"][\"e\"], attributes[\"n\"])",
+          "set(attributes[\"n\"], attributes[\"m\"])"},
+         MAP(B)},
+        {{"set(cache[\"x\"][\"y\"], attributes[\"m\"])", "set(attributes[\"m\"], cache)"}, MAP(B)},
+        {{"merge_maps(attributes, ParseJSON(\"" NEST NEST NEST NEST "1" CLOSE CLOSE CLOSE CLOSE
+          "\"), \"upsert\")"},
+         A},
+    };
+    enum { RUNS = 70 };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, rows[i].statements, true, OTTL_IGNORE);
+        struct failures failures = {.count = 0};
+        struct ottl_runner runner;
+        char before[TEXT_MAX];
+        snprintf(before, sizeof(before), SPAN, rows[i].attribute);
+        struct batch *batch = batch_of(TRACES, before, 0);
+        ottl_runner_init(&runner, plan, NULL);
+        runner.on_failure = on_failure;
+        runner.arg = &failures;
+        for (unsigned run = 0; run < RUNS; run++) {
+            struct ottl_result result = ottl_runner_run(&runner, batch);
+            struct otlp_figures figures;
+            const char *failure = "";
+            struct batch_part whole;
+            assert_int_equal(result.verdict, OTTL_PASSED);
+            assert_true(batch_join(result.batch, NULL, &whole));
+            if (!otlp_check(TRACES, whole.bytes, &figures, &failure))
+                fail_msg("row %zu, run %u: %s", i, run, failure);
+            struct buffer *json = json_write_batch(result.batch, NULL);
+            assert_non_null(json);
+            buffer_unref(json);
+            buffer_unref(whole.owner);
+            batch_unref(batch);
+            batch = result.batch;
+        }
+        if (failures.count == 0)
+            fail_msg("row %zu nests without end", i);
+        assert_string_equal(failures.last,
+                            "the value is nested more than 28 lists or 18 maps deep");
+        batch_unref(batch);
+        ottl_runner_fini(&runner);
+        ottl_plan_destroy(plan);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1265,6 +1327,7 @@ int main(void)
         cmocka_unit_test(test_trace_state),
         cmocka_unit_test(test_drop_neighbours),
         cmocka_unit_test(test_attributes_of_points),
+        cmocka_unit_test(statements_nest_values_in_bounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
