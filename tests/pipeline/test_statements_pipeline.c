@@ -251,6 +251,29 @@ static void errors_refuse_the_request_if_they_propagate(void **state)
     }
 }
 
+/* Nobody can send again what `batch` has taken: it must not stand in the way of what follows. */
+static void errors_end_what_was_acknowledged(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {send_batch_size: 2, send_batch_max_size: 2}, transform: {error_mode: "
+        "propagate, trace_statements: ['set(span.name, 1) where span.name == \"a\"']}}\n" PIPELINE(
+            "batch, transform"));
+    struct test_exporter *exporter = holding_exporter(h);
+    struct test_request *bad = offer(h, SPANS("a", "b"));
+    struct test_request *good = offer(h, SPANS("c", "d"));
+    harness_advance(h, 2 * (uint64_t)1000000000);
+    assert_int_equal(bad->outcome.verdict, ACCEPTED);
+    assert_int_equal(good->outcome.verdict, ACCEPTED);
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_INVALID], 2);
+    assert_int_equal(exporter->held_count, 1);
+    test_exporter_release(exporter, RESULT_OK);
+    harness_turn(h);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 2);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 0);
+    harness_destroy(h);
+}
+
 /* The lane's helper does it. */
 static void a_large_request_is_edited_as_a_small_one(void **state)
 {
@@ -343,6 +366,7 @@ int main(void)
         cmocka_unit_test(later_groups_are_not_seen_early),
         cmocka_unit_test(a_group_runs_only_where_a_condition_of_it_holds),
         cmocka_unit_test(errors_refuse_the_request_if_they_propagate),
+        cmocka_unit_test(errors_end_what_was_acknowledged),
         cmocka_unit_test(a_large_request_is_edited_as_a_small_one),
         cmocka_unit_test(wrong_settings_are_reported),
     };
