@@ -2,14 +2,18 @@
 /* filter: drops spans, events, metrics, data points, log records, scopes and
  * resources for which an OTTL condition holds
  * (contrib 0.155, processor/filterprocessor). Conditions are given by context below traces: and
- * logs:, or as a list, trace_conditions: and log_conditions:. */
+ * logs:, or as a list, trace_conditions: and log_conditions:. The oldest form has no conditions but
+ * properties to include and exclude, in spans:, metrics: and logs:. */
 #include <assert.h>
 
+#include "processors/shared/record_stage.h"
 #include "processors/shared/statement_groups.h"
 #include "processors/shared/statement_stage.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/config/field.h"
+#include "src/core/batch.h"
+#include "src/records/record_filter.h"
 
 /* The conditions of one signal below its own key, by context. */
 struct filter_traces_config {
@@ -21,17 +25,29 @@ struct filter_traces_config {
 struct filter_logs_config {
     struct config_texts resource;
     struct config_texts log_record;
-    const struct config_value *include;
-    const struct config_value *exclude;
+    bool has_include;
+    struct log_filter_config include;
+    bool has_exclude;
+    struct log_filter_config exclude;
 };
 
 struct filter_metrics_config {
     struct config_texts resource;
     struct config_texts metric;
     struct config_texts datapoint;
-    const struct config_value *include;
-    const struct config_value *exclude;
-    const struct config_value *regexp;
+    bool has_include;
+    struct metric_filter_config include;
+    bool has_exclude;
+    struct metric_filter_config exclude;
+    bool has_cache;
+    struct record_match_cache_config cache;
+};
+
+struct filter_spans_config {
+    bool has_include;
+    struct record_match_config include;
+    bool has_exclude;
+    struct record_match_config exclude;
 };
 
 struct filter_config {
@@ -40,7 +56,7 @@ struct filter_config {
     struct filter_logs_config logs;
     struct filter_metrics_config metrics;
     const struct config_value *profiles;
-    const struct config_value *spans;
+    struct filter_spans_config spans;
     const struct config_value *trace_conditions;
     const struct config_value *log_conditions;
     const struct config_value *metric_conditions;
@@ -64,10 +80,13 @@ static const struct config_field filter_logs_fields[] = {
                  "resource with all its records."),
     CONFIG_TEXTS(struct filter_logs_config, log_record, "log_record", NULL,
                  "Conditions on log records: any that holds drops the record."),
-    CONFIG_VALUE(struct filter_logs_config, include, "include",
-                 "Not supported, deprecated in the Go collector: use log_conditions."),
-    CONFIG_VALUE(struct filter_logs_config, exclude, "exclude",
-                 "Not supported, deprecated in the Go collector: use log_conditions."),
+    CONFIG_OPTIONAL(struct filter_logs_config, include, struct log_filter_config, has_include,
+                    CONFIG_NULL_IS_OFF, "include", log_filter_fields, NULL,
+                    "Deprecated in the Go collector. Log records that do not match all of this are "
+                    "dropped."),
+    CONFIG_OPTIONAL(struct filter_logs_config, exclude, struct log_filter_config, has_exclude,
+                    CONFIG_NULL_IS_OFF, "exclude", log_filter_fields, NULL,
+                    "Deprecated in the Go collector. Those that match all of this are dropped."),
     CONFIG_END,
 };
 
@@ -80,12 +99,28 @@ static const struct config_field filter_metrics_fields[] = {
     CONFIG_TEXTS(struct filter_metrics_config, datapoint, "datapoint", NULL,
                  "Conditions on data points: any that holds drops the point, and the metric with "
                  "its last one."),
-    CONFIG_VALUE(struct filter_metrics_config, include, "include",
-                 "Not supported, deprecated in the Go collector: use metric_conditions."),
-    CONFIG_VALUE(struct filter_metrics_config, exclude, "exclude",
-                 "Not supported, deprecated in the Go collector: use metric_conditions."),
-    CONFIG_VALUE(struct filter_metrics_config, regexp, "regexp",
-                 "Not supported, deprecated in the Go collector: use metric_conditions."),
+    CONFIG_OPTIONAL(struct filter_metrics_config, include, struct metric_filter_config, has_include,
+                    CONFIG_NULL_IS_OFF, "include", metric_filter_fields, NULL,
+                    "Deprecated in the Go collector. Metrics that do not match all of this are "
+                    "dropped."),
+    CONFIG_OPTIONAL(struct filter_metrics_config, exclude, struct metric_filter_config, has_exclude,
+                    CONFIG_NULL_IS_OFF, "exclude", metric_filter_fields, NULL,
+                    "Deprecated in the Go collector. Metrics whose resource or name matches "
+                    "are dropped."),
+    CONFIG_UNUSED_OPTIONAL(struct filter_metrics_config, cache, struct record_match_cache_config,
+                           has_cache, CONFIG_NULL_IS_OFF, "regexp", record_match_cache_fields,
+                           "No effect, as in the Go collector."),
+    CONFIG_END,
+};
+
+static const struct config_field filter_spans_fields[] = {
+    CONFIG_OPTIONAL(struct filter_spans_config, include, struct record_match_config, has_include,
+                    CONFIG_NULL_IS_OFF, "include", record_match_fields, NULL,
+                    "Deprecated in the Go collector. Spans that do not match all of this are "
+                    "dropped."),
+    CONFIG_OPTIONAL(struct filter_spans_config, exclude, struct record_match_config, has_exclude,
+                    CONFIG_NULL_IS_OFF, "exclude", record_match_fields, NULL,
+                    "Deprecated in the Go collector. Those that match all of this are dropped."),
     CONFIG_END,
 };
 
@@ -100,8 +135,8 @@ static const struct config_field filter_fields[] = {
     CONFIG_SECTION(struct filter_config, metrics, struct filter_metrics_config, "metrics",
                    filter_metrics_fields, NULL, "Conditions by context, for metrics."),
     CONFIG_VALUE(struct filter_config, profiles, "profiles", "Not supported yet."),
-    CONFIG_VALUE(struct filter_config, spans, "spans",
-                 "Not supported, deprecated in the Go collector: use trace_conditions."),
+    CONFIG_SECTION(struct filter_config, spans, struct filter_spans_config, "spans",
+                   filter_spans_fields, NULL, "Spans to include and exclude by properties."),
     CONFIG_VALUE(struct filter_config, trace_conditions, "trace_conditions",
                  "For traces: conditions whose paths begin with their context "
                  "(span.attributes[\"a\"] == \"b\"), or groups {context, conditions, error_mode}."),
@@ -276,27 +311,81 @@ static bool refuse_unsupported(const struct filter_config *config, struct error 
     const struct {
         const struct config_value *value;
         const char *key;
-        const char *section;
-        const char *advice;
     } keys[] = {
-        {config->spans, "spans", NULL, "write its rules as trace_conditions"},
-        {config->profiles, "profiles", NULL, "filter profiles elsewhere"},
-        {config->profile_conditions, "profile_conditions", NULL, "filter profiles elsewhere"},
-        {config->logs.include, "include", "logs", "write its rules as log_conditions"},
-        {config->logs.exclude, "exclude", "logs", "write its rules as log_conditions"},
-        {config->metrics.include, "include", "metrics", "write its rules as metric_conditions"},
-        {config->metrics.exclude, "exclude", "metrics", "write its rules as metric_conditions"},
-        {config->metrics.regexp, "regexp", "metrics", "write its rules as metric_conditions"},
+        {config->profiles, "profiles"},
+        {config->profile_conditions, "profile_conditions"},
     };
     for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
         if (!is_given(keys[i].value))
             continue;
-        error_set(error, "not supported here; %s", keys[i].advice);
+        error_set(error, "not supported here; filter profiles elsewhere");
         error_unsupported(error);
-        error_at(error, keys[i].key);
-        return keys[i].section != NULL && error_at(error, keys[i].section);
+        return error_at(error, keys[i].key);
     }
     return true;
+}
+
+/* ---- Properties ---- */
+
+/* What to include and exclude of a signal, and what it cannot stand beside. */
+struct filter_properties {
+    const char *key;
+    bool has_include;
+    bool has_exclude;
+    const void *include; /* the configuration of the signal */
+    const void *exclude;
+};
+
+static struct filter_properties properties_of(const struct filter_config *config,
+                                              enum signal_kind signal)
+{
+    const struct filter_spans_config *spans = &config->spans;
+    const struct filter_metrics_config *metrics = &config->metrics;
+    const struct filter_logs_config *logs = &config->logs;
+    if (signal == TRACES)
+        return (struct filter_properties){"spans", spans->has_include, spans->has_exclude,
+                                          &spans->include, &spans->exclude};
+    if (signal == METRICS)
+        return (struct filter_properties){"metrics", metrics->has_include, metrics->has_exclude,
+                                          &metrics->include, &metrics->exclude};
+    return (struct filter_properties){"logs", logs->has_include, logs->has_exclude, &logs->include,
+                                      &logs->exclude};
+}
+
+static bool check_alone(const struct filter_config *config, enum signal_kind signal,
+                        struct error *error)
+{
+    static const char *const messages[] = {
+        [TRACES] = "cannot use \"traces.resource\", \"traces.span\", \"traces.spanevent\" and the "
+                   "span settings \"spans.include\", \"spans.exclude\" at the same time",
+        [METRICS] =
+            "cannot use \"metrics.resource\", \"metrics.metric\", \"metrics.datapoint\" and "
+            "the settings \"metrics.include\", \"metrics.exclude\" at the same time",
+        [LOGS] = "cannot use \"logs.resource\", \"logs.log\" and the settings \"logs.include\", "
+                 "\"logs.exclude\" at the same time",
+    };
+    const struct filter_properties properties = properties_of(config, signal);
+    const struct filter_source source = source_of(config, signal);
+    const char *key = properties.has_include ? "include" : "exclude";
+    if (!properties.has_include && !properties.has_exclude)
+        return true;
+    for (size_t i = 0; source.contexts[i].texts != NULL; i++)
+        if (source.contexts[i].texts->texts != NULL)
+            return error_set(error, "%s", messages[signal]) || error_at(error, key) ||
+                   error_at(error, properties.key);
+    if (signal != TRACES && is_given(source.list))
+        return error_set(error, "cannot be used together with %s::%s; move those conditions here",
+                         properties.key, key) ||
+               error_at(error, source.list_key);
+    return true;
+}
+
+static bool compile_properties(enum signal_kind signal, const void *config,
+                               struct record_matcher **ret_matcher, struct error *error)
+{
+    return signal == TRACES    ? span_filter_compile(config, ret_matcher, error)
+           : signal == METRICS ? metric_filter_compile(config, ret_matcher, error)
+                               : log_filter_compile(config, ret_matcher, error);
 }
 
 static bool filter_check(const void *section, struct error *error)
@@ -304,6 +393,8 @@ static bool filter_check(const void *section, struct error *error)
     const struct filter_config *config = section;
     static const enum signal_kind signals[] = {TRACES, METRICS, LOGS};
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+        if (!check_alone(config, signals[i], error))
+            return false;
         struct ottl_plan *plan = make_plan(config, signals[i], error);
         if (plan == NULL)
             return false;
@@ -314,15 +405,85 @@ static bool filter_check(const void *section, struct error *error)
 
 extern const struct component_factory filter_processor_factory;
 
-static bool filter_create(struct component *component, struct error *error)
+/* One of the stages; which one, is_by_properties says. */
+struct filter_processor {
+    union {
+        struct component base;
+        struct statement_stage statements;
+        struct record_stage records;
+    } stage;
+    bool is_by_properties;
+    struct record_matcher *include; /* NULL: all */
+    struct record_matcher *exclude; /* NULL: none */
+    struct record_filter filters[EDIT_PLACES];
+};
+
+static struct filter_processor *filter_processor_of(struct component *component)
 {
     assert(component->factory == &filter_processor_factory);
-    struct ottl_plan *plan = make_plan(component->config, component->signal, error);
+    return (struct filter_processor *)component;
+}
+
+static struct batch *run(void *filter, struct record_edit *edit, struct batch *batch)
+{
+    return record_filter_run(filter, edit, batch);
+}
+
+static void count_dropped(struct record_stage *stage, const struct batch *dropped)
+{
+    struct statement_stage_counters *counters = stage->stage.base.counters;
+    counter_add(&counters->filtered[dropped->signal], dropped->items);
+}
+
+static const struct record_stage_ops by_properties = {.run = run, .dropped = count_dropped};
+
+static bool filter_create(struct component *component, struct error *error)
+{
+    struct filter_processor *self = filter_processor_of(component);
+    const struct filter_config *config = component->config;
+    const enum signal_kind signal = component->signal;
+    const struct filter_properties properties = properties_of(config, signal);
+    struct ottl_plan *plan = make_plan(config, signal, error);
     if (plan == NULL)
         return false;
-    statement_stage_init((struct statement_stage *)component, &plan, 1, plan->contexts != 0,
-                         "failed to eval condition");
+    /* As in Go, spans: does nothing beside trace_conditions. */
+    bool has_conditions = plan->contexts != 0;
+    if (!has_conditions && properties.has_include &&
+        !compile_properties(signal, properties.include, &self->include, error)) {
+        ottl_plan_destroy(plan);
+        return error_at(error, "include") || error_at(error, properties.key);
+    }
+    if (!has_conditions && properties.has_exclude &&
+        !compile_properties(signal, properties.exclude, &self->exclude, error)) {
+        ottl_plan_destroy(plan);
+        return error_at(error, "exclude") || error_at(error, properties.key);
+    }
+    if (self->include == NULL && self->exclude == NULL) {
+        statement_stage_init(&self->stage.statements, &plan, 1, has_conditions,
+                             "failed to eval condition");
+        return true;
+    }
+    ottl_plan_destroy(plan);
+    self->is_by_properties = true;
+    for (size_t i = 0; i < EDIT_PLACES; i++)
+        record_filter_init(&self->filters[i], signal, self->include, self->exclude,
+                           component->budget);
+    record_stage_init(&self->stage.records, &by_properties, &self->filters[EDIT_ON_LANE],
+                      &self->filters[EDIT_ON_HELPER]);
     return true;
+}
+
+static void filter_destroy(struct component *component)
+{
+    struct filter_processor *self = filter_processor_of(component);
+    if (self->is_by_properties)
+        record_stage_fini(&self->stage.records);
+    else
+        statement_stage_destroy(component);
+    for (size_t i = 0; self->is_by_properties && i < EDIT_PLACES; i++)
+        record_filter_fini(&self->filters[i]);
+    record_matcher_destroy(self->include);
+    record_matcher_destroy(self->exclude);
 }
 
 static const struct counter_row filter_rows[] = {
@@ -347,7 +508,7 @@ const struct component_factory filter_processor_factory = {
     .kind = PROCESSOR,
     .stability = "alpha",
     .signals = FILTER_SIGNALS,
-    .instance_size = sizeof(struct statement_stage),
+    .instance_size = sizeof(struct filter_processor),
     .config_size = sizeof(struct filter_config),
     .fields = filter_fields,
     .counters_size = sizeof(struct statement_stage_counters),
@@ -356,5 +517,5 @@ const struct component_factory filter_processor_factory = {
     .create = filter_create,
     .consume = edit_stage_consume,
     .stop = edit_stage_stop,
-    .destroy = statement_stage_destroy,
+    .destroy = filter_destroy,
 };

@@ -15,8 +15,8 @@ static struct edit_result edit(struct edit_stage *stage, enum edit_place place, 
         return (struct edit_result){.verdict = record_edit_never_fits(edit) ? EDIT_NEVER_FITS
                                                                             : EDIT_NO_ROOM};
     struct edit_result result = {.batch = edited, .dropped = batch->items - edited->items};
-    bool is_emptied =
-        edited->items == 0 && (result.dropped > 0 || (edited->bytes == 0 && batch->bytes > 0));
+    /* Metrics without data points are no items, but pass. */
+    bool is_emptied = edited->bytes == 0 && batch->bytes > 0;
     if (is_emptied) {
         batch_unref(edited);
         result.batch = NULL;
@@ -31,6 +31,13 @@ static void edited(struct edit_stage *stage, enum edit_place place)
         self->ops->done(self, self->editors[place]);
 }
 
+static void dropped(struct edit_stage *stage, const struct batch *batch)
+{
+    struct record_stage *self = (struct record_stage *)stage;
+    if (self->ops->dropped != NULL)
+        self->ops->dropped(self, batch);
+}
+
 static void stopped(struct edit_stage *stage)
 {
     struct record_stage *self = (struct record_stage *)stage;
@@ -41,6 +48,7 @@ static void stopped(struct edit_stage *stage)
 static const struct edit_stage_ops stage_ops = {
     .edit = edit,
     .edited = edited,
+    .dropped = dropped,
     .stopped = stopped,
     .no_room = "the memory budget has no room to edit the request",
     .never_fits = "editing the request takes more than the whole memory budget "

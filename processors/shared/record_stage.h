@@ -12,6 +12,8 @@ struct record_stage_ops {
     struct batch *(*run)(void *editor, struct record_edit *edit, struct batch *batch);
     /* On the lane, after each request that is not refused. NULL: nothing. */
     void (*done)(struct record_stage *stage, void *editor);
+    /* On the lane, when items were dropped for good. NULL: nothing. */
+    void (*dropped)(struct record_stage *stage, const struct batch *dropped);
     /* On the lane, after the last request, before the stage has stopped. NULL: nothing. */
     void (*stopped)(struct record_stage *stage);
 };

@@ -243,6 +243,10 @@ static bool visit_message(struct record_edit *edit, const struct record_visitor 
     bool has_children = false;
     if (visitor->enter != NULL)
         visitor->enter(visitor->arg, edit, level, message->bytes);
+    if (visitor->takes != NULL && !visitor->takes(visitor->arg, edit, level, message->bytes)) {
+        record_drop(edit, opened, message);
+        return false;
+    }
     while (!edit->has_failed && wire_next_field(&reader, &field)) {
         if (field.number == RECORDS_HEAD && visitor->head != NULL) {
             visitor->head(visitor->arg, edit, level, &field);

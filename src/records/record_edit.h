@@ -48,6 +48,10 @@ struct record_visitor {
     /* A Resource… or Scope… message, before what is inside. NULL: nothing. */
     void (*enter)(void *arg, struct record_edit *edit, enum record_level level,
                   struct slice content);
+    /* Asked after enter. False: the message is left out with all that is inside, whose items the
+     * visitor has counted in edit->dropped. NULL: it stays. */
+    bool (*takes)(void *arg, struct record_edit *edit, enum record_level level,
+                  struct slice content);
     /* Its Resource or InstrumentationScope; may change it. NULL: nothing. */
     void (*head)(void *arg, struct record_edit *edit, enum record_level level,
                  const struct wire_field *field);

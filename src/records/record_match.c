@@ -26,11 +26,6 @@ enum {
     METRIC_NAME = 1,
 };
 
-struct record_match_attribute_config {
-    const char *key;
-    const struct config_value *value;
-};
-
 struct record_match_library_config {
     const char *name;
     const struct config_value *version;
@@ -77,7 +72,7 @@ struct record_matcher {
 
 /* ---- Configuration ---- */
 
-static const struct config_field attribute_fields[] = {
+const struct config_field record_match_attribute_fields[] = {
     CONFIG_TEXT(struct record_match_attribute_config, key, "key", "", "The attribute."),
     CONFIG_VALUE(struct record_match_attribute_config, value, "value",
                  "Its value, with its YAML type; a regular expression with match_type regexp. "
@@ -93,7 +88,7 @@ static const struct config_field library_fields[] = {
     CONFIG_END,
 };
 
-static const struct config_field cache_fields[] = {
+const struct config_field record_match_cache_fields[] = {
     CONFIG_UNUSED_BOOL(struct record_match_cache_config, enabled, "cacheenabled", "false",
                        "Nothing is cached: matching takes linear time."),
     CONFIG_UNUSED_INT(struct record_match_cache_config, entries, "cachemaxnumentries", "0",
@@ -113,7 +108,7 @@ const struct config_field record_match_fields[] = {
     CONFIG_TEXT(struct record_match_config, match_type, "match_type", "",
                 "strict (equal strings and values) or regexp (RE2, anywhere in the string)."),
     CONFIG_OPTIONAL(struct record_match_config, cache, struct record_match_cache_config, has_cache,
-                    CONFIG_NULL_IS_OFF, "regexp", cache_fields, NULL,
+                    CONFIG_NULL_IS_OFF, "regexp", record_match_cache_fields, NULL,
                     "Options of match_type regexp, without effect."),
     CONFIG_TEXTS(struct record_match_config, services, "services", NULL,
                  "Spans: service.name of the resource is one of these."),
@@ -132,11 +127,11 @@ const struct config_field record_match_fields[] = {
     CONFIG_TEXTS(struct record_match_config, metric_names, "metric_names", NULL,
                  "Metrics: the name is one of these."),
     CONFIG_SECTIONS(struct record_match_config, attributes, struct record_match_attribute_config,
-                    "attributes", attribute_fields, NULL,
+                    "attributes", record_match_attribute_fields, NULL,
                     "Spans and log records: all of these attributes match."),
     CONFIG_SECTIONS(
         struct record_match_config, resources, struct record_match_attribute_config, "resources",
-        attribute_fields, NULL,
+        record_match_attribute_fields, NULL,
         "Spans and log records: all of these attributes of the resource match. Metrics: "
         "no effect."),
     CONFIG_SECTIONS(struct record_match_config, libraries, struct record_match_library_config,
@@ -402,8 +397,13 @@ static bool check_for_metrics(const struct draft *draft)
 static bool compile_for_metrics(const struct draft *draft)
 {
     const struct record_match_config *config = draft->config;
-    if (!check_for_metrics(draft))
+    if (config->has_metric_resources) {
+        if (!compile_attributes(draft, &config->resources, "resources", NULL,
+                                &draft->matcher->resources))
+            return false;
+    } else if (!check_for_metrics(draft)) {
         return false;
+    }
     /* As in Go: there are no expressions here, and resources alone choose nothing. */
     draft->matcher->takes_all =
         strcmp(config->match_type, "expr") == 0 || config->metric_names.count == 0;
@@ -633,6 +633,11 @@ bool record_matcher_is_void(const struct record_matcher *matcher)
 bool record_matcher_needs_resource(const struct record_matcher *matcher)
 {
     return matcher->services.count > 0 || matcher->resources.count > 0;
+}
+
+bool record_matcher_needs_attributes(const struct record_matcher *matcher)
+{
+    return matcher->attributes.count > 0;
 }
 
 bool record_matcher_takes_resource(const struct record_matcher *matcher, struct arena *arena,

@@ -26,9 +26,15 @@ struct record_match_severity_config {
     bool match_undefined;
 };
 
+struct record_match_attribute_config {
+    const char *key;
+    const struct config_value *value;
+};
+
 struct record_match_config {
     const char *match_type;
-    bool has_cache; /* checked only: nothing is cached */
+    bool has_metric_resources; /* of metrics, resources match as well; names may be missing */
+    bool has_cache;            /* checked only: nothing is cached */
     struct record_match_cache_config cache;
     struct config_texts services;
     struct config_texts span_names;
@@ -44,6 +50,9 @@ struct record_match_config {
 };
 
 extern const struct config_field record_match_fields[];
+/* Of struct record_match_attribute_config and struct record_match_cache_config. */
+extern const struct config_field record_match_attribute_fields[];
+extern const struct config_field record_match_cache_fields[];
 
 struct record_matcher;
 
@@ -59,10 +68,11 @@ bool record_matcher_takes_resource(const struct record_matcher *matcher, struct 
                                    const struct attribute_list *attributes);
 /* content of a Scope… message. */
 bool record_matcher_takes_scope(const struct record_matcher *matcher, struct slice content);
-/* content of a Span, LogRecord or Metric; attributes: its own, not needed for a Metric. */
+/* content of a Span, LogRecord or Metric; attributes: its own, if the matcher needs them. */
 bool record_matcher_takes_record(const struct record_matcher *matcher, struct arena *arena,
                                  struct slice content, const struct attribute_list *attributes);
 /* Properties that choose nothing, neither as include nor as exclude: of metrics, without names. */
 bool record_matcher_is_void(const struct record_matcher *matcher);
-/* Whether it looks at attributes of resources at all. */
+/* Whether it looks at attributes of resources, or of records, at all. */
 bool record_matcher_needs_resource(const struct record_matcher *matcher);
+bool record_matcher_needs_attributes(const struct record_matcher *matcher);

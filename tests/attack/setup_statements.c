@@ -119,6 +119,17 @@ void put_statement_processors(struct drawing *drawing)
                  "    logs: {log_record: ['IsMatch(body, \"o\")']}\n"
                  "    metrics: {metric: ['name == \"bytes\"'], "
                  "datapoint: ['attributes[\"bytes\"] != nil']}\n");
+    put(drawing, "  filter/oldest:\n    spans:\n");
+    PUT_ONE_OF(drawing, "      include: {match_type: strict, services: [checkout, cart]}\n",
+               "      exclude: {match_type: regexp, attributes: [{key: tag, value: '[0-9]+'}]}\n",
+               "      include: {match_type: regexp, span_names: [a], libraries: [{name: '.*'}]}\n");
+    put(drawing, "    logs:\n");
+    PUT_ONE_OF(drawing, "      include: {match_type: regexp, bodies: ['o', '[0-9]{2}']}\n",
+               "      exclude: {match_type: strict, record_attributes: [{key: tag}], "
+               "severity_number: {min: WARN, match_undefined: true}}\n");
+    put(drawing, "    metrics:\n");
+    PUT_ONE_OF(drawing, "      exclude: {match_type: regexp, metric_names: ['^b', s$]}\n",
+               "      include: {match_type: strict, resource_attributes: [{key: service.name}]}\n");
     put(drawing, "  transform:\n");
     PUT_ONE_OF(drawing, "    error_mode: ignore\n", "    error_mode: silent\n",
                "    error_mode: silent\n", "    error_mode: propagate\n");

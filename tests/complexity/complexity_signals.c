@@ -35,6 +35,7 @@
 #include "src/records/cumulative_to_delta.h"
 #include "src/records/delta_to_cumulative.h"
 #include "src/records/group_by_attributes.h"
+#include "src/records/record_filter.h"
 #include "src/records/record_match.h"
 #include "src/records/record_sampler.h"
 #include "src/records/redact_text.h"
@@ -528,6 +529,41 @@ static void run_attributes(struct slice request)
     attribute_actions_destroy(actions);
 }
 
+/* Reads everything that properties can ask for; keeps what it reads. */
+static void run_filter(struct slice request)
+{
+    static const char *const texts[] = {"none", "nothing"};
+    static struct record_match_attribute_config attribute = {.key = "nothing"};
+    struct error error;
+    struct record_edit edit;
+    struct record_filter filter;
+    struct config_texts names = {.count = 2, .texts = texts};
+    const struct config_sections attributes = {.count = 1, .items = &attribute};
+    struct record_match_config match = {.match_type = "regexp", .has_metric_resources = true};
+    if (signal_at_hand == TRACES)
+        match.span_names = names;
+    else if (signal_at_hand == LOGS)
+        match.log_bodies = names;
+    else
+        match.metric_names = names;
+    if (signal_at_hand != METRICS)
+        match.attributes = attributes;
+    match.resources = attributes;
+    struct record_matcher *exclude = record_matcher_create(&match, signal_at_hand, &error);
+    assert(exclude != NULL);
+    record_filter_init(&filter, signal_at_hand, NULL, exclude, NULL);
+    record_edit_init(&edit, NULL);
+    struct batch *batch = batch_of(request);
+    work_begin();
+    struct batch *edited = record_filter_run(&filter, &edit, batch);
+    work_end();
+    batch_unref(edited);
+    batch_unref(batch);
+    record_edit_fini(&edit);
+    record_filter_fini(&filter);
+    record_matcher_destroy(exclude);
+}
+
 static void run_sampler(struct slice request)
 {
     const struct record_sampler_settings settings = {
@@ -990,6 +1026,7 @@ static const struct work_stage stages[] = {
     {.name = "split by 100 bytes", .run = run_split_by_bytes, .per_byte_max = 230},
     {.name = "resource edits", .run = run_edit, .per_byte_max = 96},
     {.name = "attribute edits", .run = run_attributes, .per_byte_max = 120},
+    {.name = "include and exclude", .run = run_filter, .per_byte_max = 120},
     {.name = "sampling", .run = run_sampler, .per_byte_max = 320},
     {.name = "redaction", .run = run_redaction, .per_byte_max = 400},
     {.name = "grouping by attributes", .run = run_grouping, .per_byte_max = 600},

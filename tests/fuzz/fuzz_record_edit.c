@@ -15,6 +15,7 @@
 #include "src/records/cumulative_to_delta.h"
 #include "src/records/delta_to_cumulative.h"
 #include "src/records/group_by_attributes.h"
+#include "src/records/record_filter.h"
 #include "src/records/record_match.h"
 #include "src/records/record_sampler.h"
 #include "src/records/redact_text.h"
@@ -80,6 +81,39 @@ static void edit_attributes(struct record_edit *edit, struct batch *batch)
     attribute_editor_fini(&editor);
     record_matcher_destroy(include);
     attribute_actions_destroy(actions);
+}
+
+/* Includes by one set of properties, excludes by another. */
+static void filter(struct record_edit *edit, struct batch *batch)
+{
+    static const char *const texts[] = {"a", "."};
+    static struct record_match_attribute_config attributes[] = {{.key = "a"}, {.key = "b"}};
+    struct error error;
+    struct record_filter filter;
+    struct record_matcher *matchers[2];
+    for (size_t i = 0; i < 2; i++) {
+        struct config_texts names = {.count = 2 - i, .texts = texts};
+        const struct config_sections sections = {.count = 1, .items = &attributes[i]};
+        struct record_match_config match = {.match_type = "regexp",
+                                            .has_metric_resources = batch->signal == METRICS};
+        if (batch->signal == TRACES)
+            match.span_names = match.services = names;
+        else if (batch->signal == LOGS)
+            match.log_bodies = names;
+        else
+            match.metric_names = names;
+        if (i == 1)
+            match.resources = sections;
+        if (i == 1 && batch->signal != METRICS)
+            match.attributes = sections;
+        matchers[i] = record_matcher_create(&match, batch->signal, &error);
+        assert(matchers[i] != NULL);
+    }
+    record_filter_init(&filter, batch->signal, matchers[0], matchers[1], NULL);
+    check(batch, record_filter_run(&filter, edit, batch));
+    record_filter_fini(&filter);
+    record_matcher_destroy(matchers[0]);
+    record_matcher_destroy(matchers[1]);
 }
 
 static void sample(struct record_edit *edit, struct batch *batch)
@@ -197,6 +231,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     batch->items = figures.items;
     record_edit_init(&edit, NULL);
     edit_attributes(&edit, batch);
+    filter(&edit, batch);
     redact(&edit, batch, false);
     redact(&edit, batch, true);
     group(&edit, batch);

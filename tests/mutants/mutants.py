@@ -170,6 +170,14 @@ MUTANTS = [
     Mutant("attributes: include compares values with their types", "src/records/record_match.c",
            "    if (a.type != b.type)\n        return false;", "    if (a.type != b.type)\n        return true;",
            ("test_attributes_pipeline",)),
+    # filter by properties
+    Mutant("filter: a resource is enough to exclude metrics", "src/records/record_filter.c",
+           "takes &= !filter->excludes_resource ||", "takes &= true ||", ("test_filter_pipeline",)),
+    Mutant("filter: spans are excluded by all properties together", "src/records/record_filter.c",
+           "} else if (!filter->excludes_resource || !filter->excludes_scope) {", "} else if (false) {",
+           ("test_filter_pipeline",)),
+    Mutant("filter: what is dropped is counted", "src/records/record_filter.c",
+           "edit->dropped += count_all(filter, level, content);", ";", ("test_filter_pipeline",)),
     # probabilistic_sampler
     Mutant("sampler: a threshold only rises", "src/records/record_sampler.c",
            "decision->threshold_before > decision->threshold)\n            decision->threshold",
