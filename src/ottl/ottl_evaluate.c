@@ -519,7 +519,9 @@ int ottl_test_attribute(const struct ottl_test *test, struct ottl_run *run)
         return OTTL_FAILED;
     }
     const struct ottl_entry *entry = ottl_record_slot(record, (uint32_t)path->slot);
-    struct ottl_value value = entry != NULL ? entry->value : ottl_nil();
+    if (entry == NULL) /* nil is no text */
+        return test->compare.op == OTTL_NE;
+    const struct ottl_value value = entry->value;
     if (value.type == OTTL_ENCODED) {
         struct slice encoded = test->compare.encoded;
         /* A text that is written as it should be equals the constant only byte by byte. */

@@ -8,7 +8,7 @@
 #include "src/base/budget.h"
 #include "src/base/mem.h"
 
-enum { BLOCK_BYTES_FIRST = 4096, BLOCK_BYTES_MAX = 1024 * 1024, KEPT_BYTES_MAX = 256 * 1024 };
+enum { BLOCK_BYTES_FIRST = 4096, BLOCK_BYTES_MAX = 1024 * 1024 };
 
 struct ottl_block {
     struct ottl_block *next;
@@ -38,12 +38,16 @@ static void free_behind(struct ottl_memory *memory, struct ottl_block *last)
         last->next = NULL;
     else
         memory->first = NULL;
+    if (memory->first == NULL)
+        memory->first_at = NULL;
 }
 
 static void enter(struct ottl_memory *memory, struct ottl_block *block)
 {
     memory->current = block;
     memory->at = block->data;
+    if (block == memory->first)
+        memory->first_at = block->data;
     memory->end = block->data + block->bytes;
 }
 
@@ -55,12 +59,9 @@ void ottl_memory_fini(struct ottl_memory *memory)
     memory->at = memory->end = NULL;
 }
 
-void ottl_memory_reset(struct ottl_memory *memory)
+void ottl_memory_rewind(struct ottl_memory *memory)
 {
-    memory->refused_bytes = 0;
-    memory->has_met_limit = false;
-    memory->is_too_deep = false;
-    if (memory->held_bytes > KEPT_BYTES_MAX)
+    if (memory->held_bytes > OTTL_MEMORY_KEPT_MAX)
         ottl_memory_rest(memory);
     memory->current = NULL;
     memory->at = memory->end = NULL;

@@ -15,6 +15,7 @@ struct ottl_memory {
     uint8_t *end;
     struct ottl_block *current; /* the blocks before it are full; those behind it are free */
     struct ottl_block *first;
+    uint8_t *first_at; /* where the first block begins */
     size_t held_bytes; /* by all blocks */
     size_t max_bytes;
     struct budget *budget; /* all but a small block are charged to it; NULL: not charged */
@@ -26,8 +27,19 @@ struct ottl_memory {
 
 void ottl_memory_init(struct ottl_memory *memory, size_t max_bytes, struct budget *budget);
 void ottl_memory_fini(struct ottl_memory *memory);
+/* Of ottl_memory_reset. */
+enum { OTTL_MEMORY_KEPT_MAX = 256 * 1024 };
+void ottl_memory_rewind(struct ottl_memory *memory);
 /* Forgets every allocation. Keeps the blocks unless they are large. */
-void ottl_memory_reset(struct ottl_memory *memory);
+static inline void ottl_memory_reset(struct ottl_memory *memory)
+{
+    memory->refused_bytes = 0;
+    memory->has_met_limit = memory->is_too_deep = false;
+    if (memory->current == memory->first && memory->held_bytes <= OTTL_MEMORY_KEPT_MAX)
+        memory->at = memory->first_at;
+    else
+        ottl_memory_rewind(memory);
+}
 /* The same; frees what is charged to the budget. */
 void ottl_memory_rest(struct ottl_memory *memory);
 /* ottl_memory_room with another block. */

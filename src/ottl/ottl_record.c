@@ -4,56 +4,36 @@
 #include "src/ottl/ottl_record.h"
 
 #include <assert.h>
+#include <endian.h>
 
 #include "src/otlp/wire.h"
 #include "src/ottl/ottl_edit.h"
 #include "src/ottl/ottl_limits.h"
 
-enum { KEY = 1, VALUE = 2, HEADER_BYTES_MAX = 10, SCHEMA_URL_FIELD = 3 };
+enum {
+    KEY = 1,
+    VALUE = 2,
+    HEADER_BYTES_MAX = 10,
+    SCHEMA_URL_FIELD = 3,
+    ALL_BYTES_MAX =
+        4096, /* of messages all of whose attributes are read before they are asked for */
+};
 
 void ottl_record_init(struct ottl_record *record, const struct ottl_context_type *type,
                       const struct ottl_keys *keys, struct budget *budget)
 {
-    *record = (struct ottl_record){.type = type, .keys = keys};
+    *record = (struct ottl_record){
+        .type = type,
+        .keys = keys,
+        .attributes.base.memory = &record->memory,
+        .body = {.base.memory = &record->memory, .base.is_list = true},
+    };
     ottl_memory_init(&record->memory, OTTL_RECORD_BYTES_MAX, budget);
 }
 
 void ottl_record_fini(struct ottl_record *record)
 {
     ottl_memory_fini(&record->memory);
-}
-
-void ottl_record_open(struct ottl_record *record)
-{
-    ottl_memory_reset(&record->memory);
-    record->bytes = slice_of(NULL, 0);
-    record->exists = false;
-    record->is_joined = false;
-    record->is_scanned = false;
-    record->present = 0;
-    record->repeated = 0;
-    record->changed = 0;
-    record->explicit = 0;
-    record->kind = 0;
-    record->attributes_field = record->type->attributes;
-    record->attributes = (struct ottl_map){.base.memory = &record->memory};
-    record->has_attributes = false;
-    record->has_slots = false;
-    record->body = (struct ottl_list){.base.memory = &record->memory, .base.is_list = true};
-    record->has_body = false;
-    record->loaded = 0;
-    record->attributes_begin = record->attributes_end = 0;
-    record->slots = NULL;
-    record->indexed = 0;
-    record->indexed_moves = 0;
-    record->generation++;
-}
-
-void ottl_record_borrow(struct ottl_record *record, struct slice bytes, uint64_t at)
-{
-    record->bytes = bytes;
-    record->at = at;
-    record->exists = true;
 }
 
 uint32_t ottl_key_hash(struct slice key)
@@ -90,7 +70,7 @@ int32_t ottl_keys_find(const struct ottl_keys *keys, struct slice key)
 }
 
 /* Notes a field that is no attribute. */
-static void note_field(struct ottl_record *record, const struct wire_field *field)
+static inline void note_field(struct ottl_record *record, const struct wire_field *field)
 {
     if (field->number == 0 || field->number >= OTTL_RECORD_FIELDS ||
         (record->keys->fields >> field->number & 1) == 0)
@@ -104,20 +84,87 @@ static void note_field(struct ottl_record *record, const struct wire_field *fiel
                                                         .wire = (uint8_t)field->type};
 }
 
-/* Makes the attribute an entry if its key has a slot that is free: the first of a key counts. */
-static inline bool note_slot(struct ottl_record *record, struct slice whole, struct slice content)
+/* Which attributes become entries. */
+enum wanted { WANT_NONE, WANT_SLOTS, WANT_ALL };
+
+/* Makes the attribute an entry if its key has a slot that is free, since the first of a key counts,
+ * or if all are wanted. */
+static inline bool note_attribute(struct ottl_record *record, const struct ottl_entry *entry,
+                                  enum wanted wanted)
 {
-    struct ottl_entry entry;
-    struct slice value;
-    bool is_plain = ottl_entry_is_plain(content, &entry.key, &value);
-    if (is_plain && !ottl_keys_may_have(record->keys, entry.key))
-        return true;
-    ottl_entry_read(&entry, whole, content);
-    int32_t slot = ottl_keys_find(record->keys, entry.key);
-    if (slot < 0 || record->slots[slot] >= 0)
-        return true;
-    record->slots[slot] = (int32_t)record->attributes.count;
-    return ottl_map_add_read(&record->attributes, &entry);
+    int32_t slot = -1;
+    if (ottl_keys_may_have(record->keys, entry->key))
+        slot = ottl_keys_find(record->keys, entry->key);
+    bool is_first = slot >= 0 && record->slots[slot] < 0;
+    if (is_first)
+        record->slots[slot] = (int32_t)record->attributes.count;
+    return (!is_first && wanted != WANT_ALL) || ottl_map_add_read(&record->attributes, entry);
+}
+
+/* An attribute in the usual form: key and value once, in this order, and all lengths in one byte,
+ * so that one word has tags and lengths, and another what is between key and value. `left` bytes
+ * are there, or more than it can have. 0: it is another field, or has another form. */
+enum { SHORT_TAGS = 16, HEADERS = 4, VALUE_AT = 4, WORDS = 6, FAR = 2 + 0x7f + WORDS };
+
+static inline size_t plain_attribute_size(const uint8_t *at, size_t left, uint32_t head,
+                                          size_t *ret_key)
+{
+    uint32_t word;
+    uint16_t value;
+    if (left < WORDS)
+        return 0;
+    memcpy(&word, at, sizeof(word));
+    word = le32toh(word);
+    const size_t size = at[1]; /* the next attribute waits for it: no shift */
+    const size_t key = word >> 24;
+    if ((word & UINT32_C(0x80ff80ff)) != head ||
+        (left < FAR && (size + 2 > left || key + HEADERS > size)))
+        return 0;
+    memcpy(&value, at + VALUE_AT + key, sizeof(value));
+    /* A key that is too long makes this more than 16 bits. */
+    if (le16toh(value) != ((size - key - HEADERS) << 8 | wire_tag(VALUE, WIRE_BYTES)))
+        return 0;
+    *ret_key = key;
+    return size + 2;
+}
+
+static __attribute__((noinline)) bool note_plain_attribute(struct ottl_record *record,
+                                                           const uint8_t *at, size_t size,
+                                                           size_t key, enum wanted wanted)
+{
+    const struct slice content = slice_of(at + VALUE_AT + key + 2, size - key - WORDS);
+    const struct ottl_entry entry = {.key = slice_of(at + VALUE_AT, key),
+                                     .value = ottl_bytes_of(OTTL_ENCODED, content),
+                                     .whole = slice_of(at, size)};
+    return note_attribute(record, &entry, wanted);
+}
+
+/* Such attributes that follow one another. Returns where something else begins; NULL: memory is
+ * refused. */
+static inline __attribute__((always_inline)) const uint8_t *scan_attributes(
+    struct ottl_record *record, const uint8_t *at, const uint8_t *end, enum wanted wanted)
+{
+    const uint32_t head = wire_tag(record->attributes_field, WIRE_BYTES) |
+                          wire_tag(KEY, WIRE_BYTES) << 16; /* the lengths are 0 */
+    const uint64_t sizes = record->keys->sizes;
+    /* Before it no attribute of this form ends behind the message. */
+    const uint8_t *const far = end - at >= FAR ? end - FAR : at;
+    size_t size;
+    size_t key;
+    assert(record->attributes_field < SHORT_TAGS);
+    for (; at < far; at += size) {
+        size = plain_attribute_size(at, FAR, head, &key);
+        if (size == 0)
+            return at;
+        if ((wanted == WANT_ALL || (wanted == WANT_SLOTS && (sizes >> (key & 63) & 1) != 0)) &&
+            !note_plain_attribute(record, at, size, key, wanted))
+            return NULL;
+    }
+    for (; (size = plain_attribute_size(at, (size_t)(end - at), head, &key)) > 0; at += size)
+        if ((wanted == WANT_ALL || (wanted == WANT_SLOTS && (sizes >> (key & 63) & 1) != 0)) &&
+            !note_plain_attribute(record, at, size, key, wanted))
+            return NULL;
+    return at;
 }
 
 /* The size of a field whose tag has one byte and whose number or length has one; 0: others. */
@@ -135,69 +182,113 @@ static inline size_t plain_field_size(const uint8_t *at, size_t left)
     return size <= left ? size : 0;
 }
 
+/* Notes such a field. */
+static inline void note_plain_field(struct ottl_record *record, const uint8_t *at, size_t size)
+{
+    struct wire_field field = {
+        .number = at[0] >> 3, .type = (enum wire_type)(at[0] & 7), .whole = slice_of(at, size)};
+    if (field.type == WIRE_FIXED64) {
+        memcpy(&field.number_value, at + 1, sizeof(field.number_value));
+        field.number_value = le64toh(field.number_value);
+    } else if (field.type == WIRE_VARINT) {
+        field.number_value = at[1];
+    } else {
+        field.bytes = slice_of(at + 2, size - 2);
+    }
+    note_field(record, &field);
+}
+
 /* One pass over the message. What statements do not name is stepped over with as little work as can
  * be. */
-static inline bool scan(struct ottl_record *record, bool wants_slots)
+static inline __attribute__((always_inline)) bool scan(struct ottl_record *record,
+                                                       enum wanted wanted)
 {
     struct wire_reader reader = wire_reader_of(record->bytes);
     struct wire_field field;
     const uint8_t *const base = record->bytes.data;
+    const uint8_t *const end = reader.end;
     const uint32_t number = record->attributes_field;
     const uint32_t wants = record->keys->fields;
-    uint32_t begin = UINT32_MAX;
-    uint32_t end = 0;
+    const uint8_t *first = NULL; /* attribute */
+    const uint8_t *last = base;  /* its end */
     assert(record->bytes.size <= UINT32_MAX);
-    for (;;) {
-        const uint8_t *at = reader.at;
-        size_t size = plain_field_size(at, (size_t)(reader.end - at));
-        uint32_t found = size > 0 ? at[0] >> 3 : 0;
-        if (size == 0 || (found != number && (wants >> found & 1) != 0)) {
-            if (!wire_next_field(&reader, &field))
-                break;
-            if (field.number != number) {
-                note_field(record, &field);
-                continue;
-            }
-            size = field.whole.size;
-        } else if (found != number) {
-            reader.at = at + size;
-            continue;
-        } else {
-            reader.at = at + size;
-            field.bytes = slice_of(at + 2, size - 2);
+    for (const uint8_t *at = base; at < end;) {
+        const uint8_t *from = at;
+        at = scan_attributes(record, at, end, wanted);
+        if (at == NULL)
+            return false;
+        if (at != from) {
+            first = first == NULL ? from : first;
+            last = at;
         }
-        begin = begin == UINT32_MAX ? (uint32_t)(at - base) : begin;
-        end = (uint32_t)(reader.at - base);
-        if (wants_slots && !note_slot(record, slice_of(at, size), field.bytes))
+        size_t size = plain_field_size(at, (size_t)(end - at));
+        for (; size > 0 && at[0] >> 3 != number;
+             at += size, size = plain_field_size(at, (size_t)(end - at)))
+            if ((wants >> (at[0] >> 3) & 1) != 0)
+                note_plain_field(record, at, size);
+        if (at == end || (size > 0 && at[0] >> 3 == number && at != from))
+            continue;
+        reader.at = at;
+        if (!wire_next_field(&reader, &field))
+            break;
+        from = at;
+        at = reader.at;
+        if (field.number != number) {
+            note_field(record, &field);
+            continue;
+        }
+        first = first == NULL ? from : first;
+        last = at;
+        struct ottl_entry entry;
+        if (wanted == WANT_NONE || field.type != WIRE_BYTES)
+            continue;
+        ottl_entry_read(&entry, field.whole, field.bytes);
+        if (!note_attribute(record, &entry, wanted))
             return false;
     }
     assert(reader.failure == NULL);
-    record->attributes_begin = begin != UINT32_MAX ? begin : 0;
-    record->attributes_end = end;
+    record->attributes_begin = first != NULL ? (uint32_t)(first - base) : 0;
+    record->attributes_end = (uint32_t)(last - base);
     record->is_scanned = true;
     return true;
 }
 
-static bool make_slots(struct ottl_record *record)
+static inline bool make_slots(struct ottl_record *record)
 {
     const uint32_t count = record->keys->count;
     record->slots = ottl_memory_room(&record->memory, (count + 1) * sizeof(*record->slots));
-    if (record->slots != NULL)
-        memset(record->slots, 0xff, count * sizeof(*record->slots));
-    return record->slots != NULL;
+    if (record->slots == NULL)
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        record->slots[i] = -1;
+    return true;
+}
+
+/* Finds the fields and reads all attributes. */
+static bool scan_all(struct ottl_record *record)
+{
+    record->attributes.count = 0;
+    if (!make_slots(record) || !scan(record, WANT_ALL))
+        return false;
+    record->loaded = record->indexed = record->attributes.count;
+    record->indexed_moves = record->attributes.moves;
+    record->has_attributes = record->has_slots = true;
+    return true;
 }
 
 bool ottl_record_scan(struct ottl_record *record)
 {
+    record->attributes.count = 0; /* of an attempt that was refused memory */
+    if (record->expects_all && record->bytes.size <= ALL_BYTES_MAX)
+        return scan_all(record);
     if (record->keys->count == 0)
-        return scan(record, false);
-    record->has_slots = make_slots(record) && scan(record, true);
+        return scan(record, WANT_NONE);
+    record->has_slots = make_slots(record) && scan(record, WANT_SLOTS);
     record->loaded = record->attributes.count;
     return record->has_slots;
 }
 
-/* Notes the entries that the index does not know yet, the first of each key. */
-static void index_entries(struct ottl_record *record)
+void ottl_record_index(struct ottl_record *record)
 {
     struct ottl_map *map = &record->attributes;
     if (record->indexed_moves != map->moves) {
@@ -237,10 +328,11 @@ static bool carry_over(struct ottl_record *record, const struct ottl_entry *slot
 bool ottl_record_load(struct ottl_record *record)
 {
     struct ottl_map *map = &record->attributes;
+    record->asks_all = true;
     if (record->has_attributes)
         return true;
-    if (!record->is_scanned && !scan(record, false))
-        return false;
+    if (!record->is_scanned)
+        return scan_all(record);
     struct slice region = slice_of(record->bytes.data + record->attributes_begin,
                                    record->attributes_end - record->attributes_begin);
     const struct ottl_entry *slotted = map->entries;
@@ -257,7 +349,7 @@ bool ottl_record_load(struct ottl_record *record)
     record->indexed = 0;
     record->indexed_moves = map->moves;
     if (record->keys->count > 0)
-        index_entries(record);
+        ottl_record_index(record);
     record->has_attributes = record->has_slots = true;
     return true;
 }
@@ -296,17 +388,6 @@ struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot)
     record->slots[slot] = (int32_t)(map->count - 1);
     record->indexed = map->count;
     return entry;
-}
-
-struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot)
-{
-    struct ottl_map *map = &record->attributes;
-    assert(record->has_slots && slot < record->keys->count);
-    if (record->has_attributes &&
-        (record->indexed != map->count || record->indexed_moves != map->moves))
-        index_entries(record);
-    int32_t place = record->slots[slot];
-    return place >= 0 ? &map->entries[place] : NULL;
 }
 
 bool ottl_record_set_ready(struct ottl_record *record, uint32_t slot,
@@ -394,12 +475,6 @@ bool ottl_record_set_bytes(struct ottl_record *record, unsigned field, struct sl
     record->changed |= 1u << field;
     record->generation++;
     return true;
-}
-
-bool ottl_record_has_changed(const struct ottl_record *record)
-{
-    return record->changed != 0 || record->attributes.base.has_changed ||
-           record->body.base.has_changed;
 }
 
 static uint8_t *put_varint(uint8_t *at, uint64_t value)

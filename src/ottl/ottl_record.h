@@ -4,11 +4,12 @@
  * time; reused from message to message. */
 #pragma once
 
+#include <assert.h>
+
 #include "src/ottl/ottl_context.h"
 #include "src/ottl/ottl_map.h"
 
 struct ottl_edits;
-struct ottl_keys;
 
 /* Field numbers, and the schema URL beside the message. */
 enum { OTTL_RECORD_FIELDS = 24, OTTL_SCHEMA_URL = 0 };
@@ -18,6 +19,17 @@ struct ottl_field {
     struct slice bytes; /* its content now */
     uint64_t number;    /* the same of varints and fixed ones */
     uint8_t wire;       /* enum wire_type */
+};
+
+/* What one plan wants of a context's messages: fields, and attributes by slot, with a hash table
+ * over their keys. Constant. */
+struct ottl_keys {
+    struct slice *keys;
+    uint32_t count;
+    uint32_t mask;   /* of the table */
+    int32_t *table;  /* slot or -1 */
+    uint32_t fields; /* that statements name, by number */
+    uint64_t sizes;  /* of keys, modulo 64: most attributes have none of them */
 };
 
 struct ottl_record {
@@ -43,6 +55,8 @@ struct ottl_record {
     struct ottl_map attributes;
     bool has_slots;            /* the map has the attributes that have slots, or all */
     bool has_attributes;       /* it has all */
+    bool asks_all;             /* statements have asked for all … */
+    bool expects_all;          /* … of the message before, and may of this one */
     uint32_t loaded;           /* how many were in the message */
     uint32_t attributes_begin; /* of the first and behind the last, in the message */
     uint32_t attributes_end;
@@ -54,32 +68,61 @@ struct ottl_record {
     uint64_t generation; /* counts messages and changes, for what is remembered of a record */
 };
 
-/* What one plan wants of a context's messages: fields, and attributes by slot, with a hash table
- * over their keys. Constant. */
-struct ottl_keys {
-    struct slice *keys;
-    uint32_t count;
-    uint32_t mask;   /* of the table */
-    int32_t *table;  /* slot or -1 */
-    uint32_t fields; /* that statements name, by number */
-    uint64_t sizes;  /* of keys, modulo 64: most attributes have none of them */
-};
-
 void ottl_record_init(struct ottl_record *record, const struct ottl_context_type *type,
                       const struct ottl_keys *keys, struct budget *budget);
 void ottl_record_fini(struct ottl_record *record);
 /* Forgets the last message; there is none until _borrow. */
-void ottl_record_open(struct ottl_record *record);
+static inline void ottl_record_open(struct ottl_record *record)
+{
+    struct ottl_map *map = &record->attributes;
+    ottl_memory_reset(&record->memory);
+    record->bytes = slice_of(NULL, 0);
+    record->exists = record->is_joined = record->is_scanned = false;
+    record->present = record->repeated = record->changed = record->explicit = 0;
+    record->kind = 0;
+    record->attributes_field = record->type->attributes;
+    map->base.has_changed = false;
+    map->entries = NULL;
+    map->index = NULL;
+    map->count = map->capacity = map->moves = map->indexed = map->indexed_moves = 0;
+    record->body.base.has_changed = false;
+    record->body.items = NULL;
+    record->body.count = record->body.capacity = 0;
+    record->expects_all = record->asks_all;
+    record->asks_all = record->has_attributes = record->has_slots = record->has_body = false;
+    record->loaded = record->attributes_begin = record->attributes_end = 0;
+    record->slots = NULL;
+    record->indexed = record->indexed_moves = 0;
+    record->generation++;
+}
+
 /* The content of the next one, in one piece, and its place in the batch. */
-void ottl_record_borrow(struct ottl_record *record, struct slice bytes, uint64_t at);
+static inline void ottl_record_borrow(struct ottl_record *record, struct slice bytes, uint64_t at)
+{
+    record->bytes = bytes;
+    record->at = at;
+    record->exists = true;
+}
+
 /* Finds the fields. False: memory is refused. */
 bool ottl_record_scan(struct ottl_record *record) __attribute__((warn_unused_result));
 /* Reads all attributes into the map; keeps what has changed of those with slots. */
 bool ottl_record_load(struct ottl_record *record) __attribute__((warn_unused_result));
 /* Finds the fields, and reads the attributes that have slots. */
 bool ottl_record_load_slots(struct ottl_record *record) __attribute__((warn_unused_result));
+/* Notes the entries that the index does not know yet, the first of each key. */
+void ottl_record_index(struct ottl_record *record);
 /* The entry of a key that has a slot, or NULL; after ottl_record_load_slots or _load. */
-struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot);
+static inline struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot)
+{
+    struct ottl_map *map = &record->attributes;
+    assert(record->has_slots && slot < record->keys->count);
+    if (record->has_attributes &&
+        (record->indexed != map->count || record->indexed_moves != map->moves))
+        ottl_record_index(record);
+    int32_t place = record->slots[slot];
+    return place >= 0 ? &map->entries[place] : NULL;
+}
 /* Appends an attribute whose slot is free, with nil. NULL: no memory. After ottl_record_load_slots.
  */
 struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot);
@@ -99,7 +142,11 @@ void ottl_record_remove(struct ottl_record *record, unsigned field);
 /* The bytes are copied if the record's memory copies_text. */
 bool ottl_record_set_bytes(struct ottl_record *record, unsigned field, struct slice bytes)
     __attribute__((warn_unused_result));
-bool ottl_record_has_changed(const struct ottl_record *record);
+static inline bool ottl_record_has_changed(const struct ottl_record *record)
+{
+    return record->changed != 0 || record->attributes.base.has_changed ||
+           record->body.base.has_changed;
+}
 /* Whether the message itself has, not the schema URL alone. */
 bool ottl_record_is_rewritten(const struct ottl_record *record);
 /* Notes the edits of what has changed; the caller adds the messages around them. A joined message

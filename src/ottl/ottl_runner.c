@@ -96,8 +96,8 @@ static bool edit(const struct ottl_compiled_statement *statement, struct ottl_ru
 }
 
 /* Whether any condition holds. Those that fail are passed over. */
-static enum decision evaluate_conditions(struct ottl_runner *runner,
-                                         const struct ottl_sequence *sequence, bool *ret)
+static inline enum decision evaluate_conditions(struct ottl_runner *runner,
+                                                const struct ottl_sequence *sequence, bool *ret)
 {
     *ret = false;
     for (size_t i = 0; i < sequence->conditions_count; i++) {
@@ -131,7 +131,7 @@ static enum decision run_statements(struct ottl_runner *runner,
     return KEEP;
 }
 
-static enum decision run_context(struct ottl_runner *runner, enum ottl_context context)
+static inline enum decision run_context(struct ottl_runner *runner, enum ottl_context context)
 {
     struct ottl_run *run = &runner->run;
     run->memory = &runner->records[context].memory;
@@ -187,7 +187,7 @@ static enum decision show(struct ottl_runner *runner, bool goes_on)
 }
 
 /* Whether the record stays. */
-static enum decision decide(struct ottl_runner *runner, enum ottl_context context)
+static inline enum decision decide(struct ottl_runner *runner, enum ottl_context context)
 {
     const enum ottl_purpose purpose = runner->purpose;
     if (purpose == OTTL_VISITS)
@@ -535,7 +535,7 @@ static enum decision run_metric(struct ottl_runner *runner, const struct place *
 }
 
 /* The item whose record is open. */
-static enum decision run_item(struct ottl_runner *runner, const struct place *place)
+static inline enum decision run_item(struct ottl_runner *runner, const struct place *place)
 {
     struct ottl_record *record = &runner->records[runner->item];
     if (has_context(runner, OTTL_CONTEXT_BIT(runner->item))) {
@@ -568,8 +568,8 @@ static void close_gap(struct ottl_runner *runner, struct gap *gap)
 }
 
 /* Runs one item; counts those that stay. */
-static enum decision walk_item(struct ottl_runner *runner, const struct place *place,
-                               struct gap *gap, uint64_t *kept)
+static inline enum decision walk_item(struct ottl_runner *runner, const struct place *place,
+                                      struct gap *gap, uint64_t *kept)
 {
     bool is_metric = runner->item == OTTL_METRIC;
     enum decision decision = is_metric ? run_metric(runner, place) : run_item(runner, place);
@@ -601,7 +601,7 @@ static enum decision walk_contiguous(struct ottl_runner *runner, struct slice co
         uint64_t header_at = content_at - (field.whole.size - field.bytes.size);
         if (gap->bytes > 0 && gap->at + gap->bytes != header_at)
             close_gap(runner, gap);
-        const struct place place = {.header_at = content_at - (field.whole.size - field.bytes.size),
+        const struct place place = {.header_at = header_at,
                                     .content_at = content_at,
                                     .content_bytes = field.bytes.size,
                                     .number = CHILDREN,

@@ -14,7 +14,7 @@
 #include "src/ottl/ottl_runner.h"
 #include "tests/bench/payload.h"
 
-enum { SPANS = 1000, SPAN_BYTES = 672, BATCHES = 200, RUNS = 9, TEXTS_MAX = 300 };
+enum { SPANS = 1000, SPAN_BYTES = 672, BATCHES = 40, RUNS = 60, TEXTS_MAX = 300 };
 
 struct texts {
     const char *items[TEXTS_MAX];
