@@ -26,6 +26,24 @@ bool ottl_expect(struct ottl_run *run, const struct ottl_value *value, enum ottl
            ottl_run_fail(run, "expects %s but got %s", type_name, ottl_type_name(value));
 }
 
+bool ottl_expect_message(struct ottl_run *run, const struct ottl_value *value,
+                         enum ottl_message_kind kind)
+{
+    const char *name = ottl_message_name(kind);
+    return (value->type == OTTL_MESSAGE && strcmp(ottl_type_name(value), name) == 0) ||
+           ottl_run_fail(run, "expects %s but got %s", name, ottl_type_name(value));
+}
+
+int64_t ottl_count_field(const struct ottl_record *record, unsigned field)
+{
+    struct wire_reader reader = wire_reader_of(record->bytes);
+    struct wire_field found;
+    int64_t count = 0;
+    while (wire_next_field(&reader, &found))
+        count += found.number == field;
+    return count;
+}
+
 struct slice ottl_field_bytes(const struct ottl_record *record, unsigned field)
 {
     return (record->present >> field & 1) != 0 ? record->fields[field].bytes : slice_of(NULL, 0);

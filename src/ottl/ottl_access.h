@@ -41,6 +41,12 @@ struct ottl_record *ottl_record_of(struct ottl_run *run, const struct ottl_path 
 /* Go's ExpectType: the error says both types. */
 bool ottl_expect(struct ottl_run *run, const struct ottl_value *value, enum ottl_type type,
                  const char *type_name);
+/* The same for a message of that kind. */
+bool ottl_expect_message(struct ottl_run *run, const struct ottl_value *value,
+                         enum ottl_message_kind kind);
+/* How often the record's message has the field. What repeats can only be set to itself: there is no
+ * other value of its kind. */
+int64_t ottl_count_field(const struct ottl_record *record, unsigned field);
 /* The content of a field of bytes, its last one; no bytes when it is absent. */
 struct slice ottl_field_bytes(const struct ottl_record *record, unsigned field);
 uint64_t ottl_field_number(const struct ottl_record *record, unsigned field);

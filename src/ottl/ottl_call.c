@@ -122,11 +122,27 @@ bool ottl_get_duration(struct ottl_call *call, unsigned parameter, int64_t *ret_
     return true;
 }
 
+/* Go's …GetSetters are got, changed and set. Here most are changed in place. */
+static void note_lent(struct ottl_call *call, unsigned parameter, const struct ottl_value *value)
+{
+    const struct ottl_path *path = call->arguments[parameter].path;
+    if (path == NULL || (path->row->takes_keys & OTTL_COPY) == 0)
+        return;
+    call->lent = path;
+    call->lent_value = *value;
+}
+
+void ottl_leave(struct ottl_call *call)
+{
+    call->lent = NULL;
+}
+
 bool ottl_get_map(struct ottl_call *call, unsigned parameter, struct ottl_map **ret)
 {
     struct ottl_value value;
     if (!get_typed(call, parameter, OTTL_MAP, "pcommon.Map", &value))
         return false;
+    note_lent(call, parameter, &value);
     *ret = value.map;
     return true;
 }
@@ -136,6 +152,8 @@ bool ottl_get_list(struct ottl_call *call, unsigned parameter, struct ottl_list 
     struct ottl_value value;
     if (!get_typed(call, parameter, OTTL_LIST, "pcommon.Slice", &value))
         return false;
+    value.form = OTTL_FORM_PDATA;
+    note_lent(call, parameter, &value);
     *ret = value.list;
     return true;
 }

@@ -109,7 +109,7 @@ static bool equal(const struct ottl_value *left, const struct ottl_value *right,
     case OTTL_LIST:
         return equal_lists(left, right, depth - 1);
     case OTTL_MESSAGE:
-        return left->form == right->form && slice_equal(ottl_slice(left), ottl_slice(right));
+        return left->form == right->form;
     default:
         return slice_equal(ottl_slice(left), ottl_slice(right));
     }

@@ -268,7 +268,7 @@ static bool compile_path(struct compiler *compiler, const struct ottl_tree *tree
     }
     if (row->name == NULL)
         return fail_path(compiler, tree, type, name);
-    if (keys != NULL && !row->takes_keys)
+    if (keys != NULL && (row->takes_keys & ~OTTL_COPY) == 0)
         return ottl_problem_set(compiler->problem, keys->at,
                                 "\"%s\" is no map or list; it cannot be indexed", row->name);
     if (row->takes_keys == OTTL_ONE_KEY && keys != NULL && keys->next != NULL)
@@ -285,8 +285,9 @@ static bool compile_path(struct compiler *compiler, const struct ottl_tree *tree
     ret->text = slice_of_text(text);
     if (row != &cache_row) {
         compiler->uses |= OTTL_CONTEXT_BIT(context);
-        compiler->plan->keys[context].fields |=
-            row->field == OTTL_ANY_FIELD ? UINT32_MAX : 1u << row->field;
+        compiler->plan->keys[context].fields |= row->field == OTTL_ANY_FIELD  ? UINT32_MAX
+                                                : row->field == OTTL_NO_FIELD ? 0
+                                                                              : 1u << row->field;
         if (row->get == ottl_get_attributes && ret->keys_count > 0 && ret->keys[0].is_text)
             ret->slot = (int32_t)ottl_plan_slot(compiler->plan, context, ret->keys[0].text);
     }

@@ -43,11 +43,14 @@ struct ottl_path_row {
     /* Without the path's keys, unless takes_keys. False: the run's error is set. */
     bool (*get)(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret);
     bool (*set)(struct ottl_run *run, const struct ottl_path *path, const struct ottl_value *value);
-    uint8_t field;      /* of the record: the number in its message; OTTL_ANY_FIELD: it differs */
-    uint8_t takes_keys; /* true: any number; OTTL_ONE_KEY: none or one */
+    uint8_t field;      /* of the record: the number in its message; OTTL_ANY_FIELD: it differs;
+                           OTTL_NO_FIELD: none that is noted */
+    uint8_t takes_keys; /* true: any number; OTTL_ONE_KEY: none or one; and OTTL_COPY */
 };
 
-enum { OTTL_ANY_FIELD = 255, OTTL_ONE_KEY = 2 };
+enum { OTTL_ANY_FIELD = 255, OTTL_NO_FIELD = 254, OTTL_ONE_KEY = 2 };
+/* Changes to a map or list that get gave are lost unless it is set. */
+enum { OTTL_COPY = 4 };
 
 struct ottl_enum {
     const char *name;

@@ -9,20 +9,21 @@
 
 #include "src/otlp/wire.h"
 #include "src/ottl/ottl_access.h"
+#include "src/ottl/ottl_numbers.h"
 
 /* Of Metric, and of its data. */
 enum { NAME = 1, DESCRIPTION = 2, UNIT = 3, METADATA = 12 };
-enum { TEMPORALITY = 2, IS_MONOTONIC = 3 };
+enum { POINTS = 1, TEMPORALITY = 2, IS_MONOTONIC = 3 };
 /* Of all data points. */
 enum { START = 2, TIME = 3 };
 /* Of NumberDataPoint; of the others: what they have in common, and of
  * ExponentialHistogramDataPoint. */
 enum { AS_DOUBLE = 4, AS_INT = 6, NUMBER_FLAGS = 8 };
 enum { COUNT = 4, SUM = 5, HISTOGRAM_FLAGS = 10 };
-enum { BUCKET_COUNTS = 6, EXPLICIT_BOUNDS = 7 };
+enum { BUCKET_COUNTS = 6, EXPLICIT_BOUNDS = 7, QUANTILES = 6 };
 enum { SCALE = 6, ZERO_COUNT = 7, POSITIVE = 8, NEGATIVE = 9 };
 /* Of Buckets. */
-enum { OFFSET = 1, BUCKETS_BYTES_MAX = 16 };
+enum { OFFSET = 1, COUNTS = 2, BUCKETS_BYTES_MAX = 16 };
 
 enum ottl_metric_data ottl_metric_data_of(uint32_t field)
 {
@@ -133,6 +134,36 @@ static bool set_monotonic(struct ottl_run *run, const struct ottl_path *path,
     return true;
 }
 
+static enum ottl_message_kind points_kind(unsigned data)
+{
+    static const uint8_t kinds[] = {[OTTL_NO_DATA] = 0,
+                                    [OTTL_GAUGE] = OTTL_NUMBER_POINTS,
+                                    [OTTL_SUM] = OTTL_NUMBER_POINTS,
+                                    [OTTL_HISTOGRAM] = OTTL_HISTOGRAM_POINTS,
+                                    [OTTL_EXPONENTIAL_HISTOGRAM] =
+                                        OTTL_EXPONENTIAL_HISTOGRAM_POINTS,
+                                    [OTTL_SUMMARY] = OTTL_SUMMARY_POINTS};
+    return (enum ottl_message_kind)kinds[data];
+}
+
+static bool get_points(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
+{
+    const struct ottl_record *data = run->records[OTTL_METRIC_DATA];
+    (void)path;
+    *ret = data->kind != OTTL_NO_DATA
+               ? ottl_messages(points_kind(data->kind), ottl_count_field(data, POINTS))
+               : ottl_nil();
+    return true;
+}
+
+static bool set_points(struct ottl_run *run, const struct ottl_path *path,
+                       const struct ottl_value *value)
+{
+    const unsigned kind = run->records[OTTL_METRIC_DATA]->kind;
+    (void)path;
+    return kind == OTTL_NO_DATA || ottl_expect_message(run, value, points_kind(kind));
+}
+
 static const struct ottl_path_row metric_rows[] = {
     {"name", ottl_get_text, ottl_set_text, NAME, false},
     {"description", ottl_get_text, ottl_set_text, DESCRIPTION, false},
@@ -140,6 +171,7 @@ static const struct ottl_path_row metric_rows[] = {
     {"type", get_type, set_type, NAME, false},
     {"aggregation_temporality", get_temporality, set_temporality, NAME, false},
     {"is_monotonic", get_monotonic, set_monotonic, NAME, false},
+    {"data_points", get_points, set_points, OTTL_NO_FIELD, false},
     {"metadata", ottl_get_attributes, ottl_set_attributes, METADATA, true},
     {.name = NULL},
 };
@@ -418,13 +450,55 @@ static unsigned buckets_field(const struct ottl_path *path)
     return path->row->name[0] == 'p' ? POSITIVE : NEGATIVE;
 }
 
+/* The point's buckets of that side. */
+struct buckets {
+    struct ottl_record *point;
+    struct slice content;
+};
+
+/* The point if it is of an exponential histogram. *ret_point NULL: memory is refused. */
+static bool read_buckets(struct ottl_run *run, const struct ottl_path *path, struct buckets *ret)
+{
+    if (!is_exponential(run, path, &ret->point))
+        return false;
+    ret->content = ottl_field_bytes(ret->point, buckets_field(path));
+    return true;
+}
+
+/* The same for setters. */
+static bool expect_buckets(struct ottl_run *run, const struct ottl_path *path, struct buckets *ret)
+{
+    return read_buckets(run, path, ret) ||
+           (ret->point != NULL && fail_kind(run, OTTL_EXPONENTIAL_HISTOGRAM, ret->point->kind));
+}
+
+static bool get_buckets(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
+{
+    struct buckets buckets;
+    *ret = read_buckets(run, path, &buckets)
+               ? ottl_message(buckets_field(path) == POSITIVE ? OTTL_POSITIVE_BUCKETS
+                                                              : OTTL_NEGATIVE_BUCKETS,
+                              buckets.content)
+               : ottl_nil();
+    return buckets.point != NULL;
+}
+
+static bool set_buckets(struct ottl_run *run, const struct ottl_path *path,
+                        const struct ottl_value *value)
+{
+    struct buckets buckets;
+    return ottl_expect_message(run, value, OTTL_POSITIVE_BUCKETS) &&
+           expect_buckets(run, path, &buckets) &&
+           ottl_put_bytes(run, buckets.point, buckets_field(path), ottl_slice(value));
+}
+
 static bool get_offset(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
 {
-    struct ottl_record *point;
+    struct buckets buckets;
     *ret = ottl_nil();
-    if (!is_exponential(run, path, &point))
-        return point != NULL;
-    struct wire_reader reader = wire_reader_of(ottl_field_bytes(point, buckets_field(path)));
+    if (!read_buckets(run, path, &buckets))
+        return buckets.point != NULL;
+    struct wire_reader reader = wire_reader_of(buckets.content);
     struct wire_field field;
     *ret = ottl_int(0);
     while (wire_next_field(&reader, &field))
@@ -433,90 +507,66 @@ static bool get_offset(struct ottl_run *run, const struct ottl_path *path, struc
     return true;
 }
 
-static bool set_offset(struct ottl_run *run, const struct ottl_path *path,
-                       const struct ottl_value *value)
+/* Writes the buckets with another field of that number; no bytes: without it. */
+static bool replace_in_buckets(struct ottl_run *run, const struct ottl_path *path,
+                               const struct buckets *buckets, uint32_t number, struct slice whole)
 {
-    struct ottl_record *point;
-    if (!ottl_expect(run, value, OTTL_INT, "int64"))
-        return false;
-    if (!is_exponential(run, path, &point))
-        return point != NULL && fail_kind(run, OTTL_EXPONENTIAL_HISTOGRAM, point->kind);
-    struct slice content = ottl_field_bytes(point, buckets_field(path));
-    size_t bytes = content.size + BUCKETS_BYTES_MAX;
-    uint8_t *room = ottl_memory_room(&point->memory, bytes);
+    const size_t bytes = buckets->content.size + whole.size;
+    uint8_t *room = ottl_memory_room(&buckets->point->memory, bytes);
     if (room == NULL)
         return ottl_run_no_memory(run);
     struct wire_writer writer = wire_writer_of(room, bytes);
-    struct wire_reader reader = wire_reader_of(content);
+    struct wire_reader reader = wire_reader_of(buckets->content);
     struct wire_field field;
+    if (number == OFFSET)
+        wire_write_raw(&writer, whole);
+    while (wire_next_field(&reader, &field))
+        if (field.number != number)
+            wire_write_raw(&writer, field.whole);
+    if (number != OFFSET)
+        wire_write_raw(&writer, whole);
+    return ottl_put_bytes(run, buckets->point, buckets_field(path), wire_written(&writer));
+}
+
+static bool set_offset(struct ottl_run *run, const struct ottl_path *path,
+                       const struct ottl_value *value)
+{
+    struct buckets buckets;
+    uint8_t room[BUCKETS_BYTES_MAX];
+    struct wire_writer writer = wire_writer_of(room, sizeof(room));
+    if (!ottl_expect(run, value, OTTL_INT, "int64") || !expect_buckets(run, path, &buckets))
+        return false;
     if ((int32_t)value->integer != 0)
         wire_write_number(&writer, OFFSET, to_zigzag(value->integer));
-    while (wire_next_field(&reader, &field))
-        if (field.number != OFFSET)
-            wire_write_raw(&writer, field.whole);
-    return ottl_put_bytes(run, point, buckets_field(path), wire_written(&writer));
+    return replace_in_buckets(run, path, &buckets, OFFSET, wire_written(&writer));
 }
 
-static bool append_packed(struct ottl_run *run, struct ottl_list *list, struct slice bytes,
-                          enum ottl_form form)
+static bool get_side_counts(struct ottl_run *run, const struct ottl_path *path,
+                            struct ottl_value *ret)
 {
-    for (size_t at = 0; at + sizeof(uint64_t) <= bytes.size; at += sizeof(uint64_t)) {
-        uint64_t bits;
-        memcpy(&bits, bytes.data + at, sizeof(bits));
-        const struct ottl_value item =
-            form == OTTL_FORM_DOUBLES ? ottl_double(to_double(bits)) : ottl_int((int64_t)bits);
-        if (!ottl_list_append(list, &item))
-            return ottl_run_no_memory(run);
-    }
-    return true;
+    struct buckets buckets;
+    *ret = ottl_nil();
+    return read_buckets(run, path, &buckets)
+               ? ottl_numbers_read(run, &ottl_varint_counts, buckets.content, COUNTS, ret)
+               : buckets.point != NULL;
 }
 
-/* The numbers of a packed field of fixed64, which may come in several fields and one by one. */
-static bool get_packed(struct ottl_run *run, const struct ottl_record *point, unsigned number,
-                       enum ottl_form form, struct ottl_value *ret)
+static bool set_side_counts(struct ottl_run *run, const struct ottl_path *path,
+                            const struct ottl_value *value)
 {
-    struct ottl_list *list = ottl_list_create(run->memory);
-    if (list == NULL)
-        return ottl_run_no_memory(run);
-    *ret = ottl_list_value(list, form);
-    if ((point->changed >> number & 1) != 0)
-        return append_packed(run, list, ottl_field_bytes(point, number), form);
-    struct wire_reader reader = wire_reader_of(point->bytes);
-    struct wire_field field;
-    while (wire_next_field(&reader, &field)) {
-        if (field.number != number)
-            continue;
-        struct slice bytes = field.type == WIRE_BYTES
-                                 ? field.bytes
-                                 : slice_of(&field.number_value, sizeof(field.number_value));
-        if (!append_packed(run, list, bytes, form))
-            return false;
-    }
-    return true;
-}
-
-/* Replaces the numbers by those of a list, of which all have the type. */
-static bool set_packed(struct ottl_run *run, struct ottl_record *point, unsigned number,
-                       enum ottl_type type, const struct ottl_value *value)
-{
-    if (value->type != OTTL_LIST ||
-        (value->form > OTTL_FORM_ANY && type == OTTL_DOUBLE && value->form != OTTL_FORM_DOUBLES))
-        return ottl_run_fail(run, "cannot set a slice from a value of type %s",
-                             ottl_type_name(value));
-    const uint32_t count = value->list->count;
-    uint8_t *room = ottl_memory_room(&point->memory, count * sizeof(uint64_t));
+    struct buckets buckets;
+    struct slice packed;
+    if (!expect_buckets(run, path, &buckets) ||
+        !ottl_numbers_pack(run, &ottl_varint_counts, &buckets.point->memory, value, &packed))
+        return false;
+    const size_t bytes = wire_field_size(COUNTS, packed.size);
+    uint8_t *room = ottl_memory_room(&buckets.point->memory, bytes);
     if (room == NULL)
         return ottl_run_no_memory(run);
-    for (uint32_t i = 0; i < count; i++) {
-        struct ottl_value item;
-        if (!ottl_list_read(value->list, i, &item))
-            return ottl_run_no_memory(run);
-        if (item.type != type)
-            return ottl_run_fail(run, "invalid value type in a list: %s", ottl_type_name(&item));
-        uint64_t bits = type == OTTL_DOUBLE ? of_double(item.real) : (uint64_t)item.integer;
-        memcpy(room + i * sizeof(bits), &bits, sizeof(bits));
-    }
-    return ottl_put_bytes(run, point, number, slice_of(room, count * sizeof(uint64_t)));
+    struct wire_writer writer = wire_writer_of(room, bytes);
+    if (packed.size > 0)
+        wire_write_bytes(&writer, COUNTS, packed);
+    return replace_in_buckets(run, path, &buckets, COUNTS, wire_written(&writer));
 }
 
 static bool set_bucket_counts(struct ottl_run *run, const struct ottl_path *path,
@@ -525,7 +575,7 @@ static bool set_bucket_counts(struct ottl_run *run, const struct ottl_path *path
     struct ottl_record *point = ottl_record_of(run, path);
     if (point == NULL || point->kind != OTTL_HISTOGRAM)
         return point != NULL && fail_kind(run, OTTL_HISTOGRAM, point->kind);
-    return set_packed(run, point, BUCKET_COUNTS, OTTL_INT, value);
+    return ottl_numbers_set(run, &ottl_fixed_counts, point, BUCKET_COUNTS, value);
 }
 
 static bool set_explicit_bounds(struct ottl_run *run, const struct ottl_path *path,
@@ -534,7 +584,7 @@ static bool set_explicit_bounds(struct ottl_run *run, const struct ottl_path *pa
     struct ottl_record *point = ottl_record_of(run, path);
     if (point == NULL || point->kind != OTTL_HISTOGRAM)
         return point != NULL && fail_kind(run, OTTL_HISTOGRAM, point->kind);
-    return set_packed(run, point, EXPLICIT_BOUNDS, OTTL_DOUBLE, value);
+    return ottl_numbers_set(run, &ottl_fixed_doubles, point, EXPLICIT_BOUNDS, value);
 }
 
 static bool get_bucket_counts(struct ottl_run *run, const struct ottl_path *path,
@@ -543,7 +593,7 @@ static bool get_bucket_counts(struct ottl_run *run, const struct ottl_path *path
     const struct ottl_record *point = ottl_record_of(run, path);
     *ret = ottl_nil();
     return point != NULL && (point->kind != OTTL_HISTOGRAM ||
-                             get_packed(run, point, BUCKET_COUNTS, OTTL_FORM_UINTS, ret));
+                             ottl_numbers_get(run, &ottl_fixed_counts, point, BUCKET_COUNTS, ret));
 }
 
 static bool get_explicit_bounds(struct ottl_run *run, const struct ottl_path *path,
@@ -551,8 +601,56 @@ static bool get_explicit_bounds(struct ottl_run *run, const struct ottl_path *pa
 {
     const struct ottl_record *point = ottl_record_of(run, path);
     *ret = ottl_nil();
-    return point != NULL && (point->kind != OTTL_HISTOGRAM ||
-                             get_packed(run, point, EXPLICIT_BOUNDS, OTTL_FORM_DOUBLES, ret));
+    return point != NULL &&
+           (point->kind != OTTL_HISTOGRAM ||
+            ottl_numbers_get(run, &ottl_fixed_doubles, point, EXPLICIT_BOUNDS, ret));
+}
+
+unsigned ottl_data_point_exemplars(enum ottl_metric_data kind)
+{
+    static const uint8_t fields[] = {[OTTL_NO_DATA] = 0,
+                                     [OTTL_GAUGE] = 5,
+                                     [OTTL_SUM] = 5,
+                                     [OTTL_HISTOGRAM] = 8,
+                                     [OTTL_EXPONENTIAL_HISTOGRAM] = 11,
+                                     [OTTL_SUMMARY] = 0};
+    return fields[kind];
+}
+
+static bool get_exemplars(struct ottl_run *run, const struct ottl_path *path,
+                          struct ottl_value *ret)
+{
+    const struct ottl_record *point = run->records[path->context];
+    const unsigned field = ottl_data_point_exemplars((enum ottl_metric_data)point->kind);
+    *ret = field != 0 ? ottl_messages(OTTL_EXEMPLARS, ottl_count_field(point, field)) : ottl_nil();
+    return true;
+}
+
+static bool set_exemplars(struct ottl_run *run, const struct ottl_path *path,
+                          const struct ottl_value *value)
+{
+    const unsigned kind = run->records[path->context]->kind;
+    return ottl_expect_message(run, value, OTTL_EXEMPLARS) &&
+           (ottl_data_point_exemplars((enum ottl_metric_data)kind) != 0 ||
+            fail_unsupported(run, kind));
+}
+
+static bool get_quantiles(struct ottl_run *run, const struct ottl_path *path,
+                          struct ottl_value *ret)
+{
+    const struct ottl_record *point = run->records[path->context];
+    *ret = point->kind == OTTL_SUMMARY
+               ? ottl_messages(OTTL_QUANTILES, ottl_count_field(point, QUANTILES))
+               : ottl_nil();
+    return true;
+}
+
+static bool set_quantiles(struct ottl_run *run, const struct ottl_path *path,
+                          const struct ottl_value *value)
+{
+    const unsigned kind = run->records[path->context]->kind;
+    return ottl_expect_message(run, value, OTTL_QUANTILES) &&
+           (kind == OTTL_SUMMARY || fail_kind(run, OTTL_SUMMARY, kind));
 }
 
 static const struct ottl_path_row data_point_rows[] = {
@@ -566,12 +664,18 @@ static const struct ottl_path_row data_point_rows[] = {
     {"flags", get_flags, set_flags, OTTL_ANY_FIELD, false},
     {"count", get_count, set_count, COUNT, false},
     {"sum", get_sum, set_sum, SUM, false},
-    {"bucket_counts", get_bucket_counts, set_bucket_counts, BUCKET_COUNTS, false},
-    {"explicit_bounds", get_explicit_bounds, set_explicit_bounds, EXPLICIT_BOUNDS, false},
+    {"bucket_counts", get_bucket_counts, set_bucket_counts, BUCKET_COUNTS, OTTL_COPY},
+    {"explicit_bounds", get_explicit_bounds, set_explicit_bounds, EXPLICIT_BOUNDS, OTTL_COPY},
     {"scale", get_scale, set_scale, SCALE, false},
     {"zero_count", get_zero_count, set_zero_count, ZERO_COUNT, false},
+    {"positive", get_buckets, set_buckets, POSITIVE, false},
     {"positive.offset", get_offset, set_offset, POSITIVE, false},
+    {"positive.bucket_counts", get_side_counts, set_side_counts, POSITIVE, OTTL_COPY},
+    {"negative", get_buckets, set_buckets, NEGATIVE, false},
     {"negative.offset", get_offset, set_offset, NEGATIVE, false},
+    {"negative.bucket_counts", get_side_counts, set_side_counts, NEGATIVE, OTTL_COPY},
+    {"exemplars", get_exemplars, set_exemplars, OTTL_NO_FIELD, false},
+    {"quantile_values", get_quantiles, set_quantiles, OTTL_NO_FIELD, false},
     {.name = NULL},
 };
 
@@ -584,4 +688,91 @@ const struct ottl_context_type ottl_data_point_type = {
     .rows = data_point_rows,
     .enums = data_point_enums,
     .attributes = 7,
+};
+
+/* Exemplars. */
+
+enum { EXEMPLAR_TIME = 2, EXEMPLAR_DOUBLE = 3, EXEMPLAR_SPAN_ID = 4, EXEMPLAR_TRACE_ID = 5 };
+enum { EXEMPLAR_INT = 6, FILTERED_ATTRIBUTES = 7 };
+
+/* Which of the two values it has, the last one if it has both; 0: none. */
+static unsigned exemplar_value(const struct ottl_record *exemplar)
+{
+    const bool has_double = (exemplar->present >> EXEMPLAR_DOUBLE & 1) != 0;
+    const bool has_int = (exemplar->present >> EXEMPLAR_INT & 1) != 0;
+    if (has_double && has_int)
+        return exemplar->fields[EXEMPLAR_DOUBLE].whole.data >
+                       exemplar->fields[EXEMPLAR_INT].whole.data
+                   ? EXEMPLAR_DOUBLE
+                   : EXEMPLAR_INT;
+    return has_double ? EXEMPLAR_DOUBLE : has_int ? EXEMPLAR_INT : 0;
+}
+
+static bool get_exemplar_double(struct ottl_run *run, const struct ottl_path *path,
+                                struct ottl_value *ret)
+{
+    const struct ottl_record *exemplar = ottl_record_of(run, path);
+    if (exemplar == NULL)
+        return false;
+    *ret = ottl_double(exemplar_value(exemplar) == EXEMPLAR_DOUBLE
+                           ? to_double(exemplar->fields[EXEMPLAR_DOUBLE].number)
+                           : 0);
+    return true;
+}
+
+static bool get_exemplar_int(struct ottl_run *run, const struct ottl_path *path,
+                             struct ottl_value *ret)
+{
+    const struct ottl_record *exemplar = ottl_record_of(run, path);
+    if (exemplar == NULL)
+        return false;
+    *ret = ottl_int(exemplar_value(exemplar) == EXEMPLAR_INT
+                        ? (int64_t)exemplar->fields[EXEMPLAR_INT].number
+                        : 0);
+    return true;
+}
+
+static bool set_exemplar_value(struct ottl_run *run, const struct ottl_path *path, unsigned field,
+                               uint64_t number)
+{
+    struct ottl_record *exemplar = ottl_record_of(run, path);
+    if (exemplar == NULL)
+        return false;
+    ottl_record_remove(exemplar, field == EXEMPLAR_DOUBLE ? EXEMPLAR_INT : EXEMPLAR_DOUBLE);
+    ottl_record_set_explicit(exemplar, field, WIRE_FIXED64, number);
+    return true;
+}
+
+static bool set_exemplar_double(struct ottl_run *run, const struct ottl_path *path,
+                                const struct ottl_value *value)
+{
+    return ottl_expect(run, value, OTTL_DOUBLE, "float64") &&
+           set_exemplar_value(run, path, EXEMPLAR_DOUBLE, of_double(value->real));
+}
+
+static bool set_exemplar_int(struct ottl_run *run, const struct ottl_path *path,
+                             const struct ottl_value *value)
+{
+    return ottl_expect(run, value, OTTL_INT, "int64") &&
+           set_exemplar_value(run, path, EXEMPLAR_INT, (uint64_t)value->integer);
+}
+
+static const struct ottl_path_row exemplar_rows[] = {
+    {"time_unix_nano", ottl_get_nanoseconds, ottl_set_nanoseconds, EXEMPLAR_TIME, false},
+    {"time", ottl_get_moment, ottl_set_moment, EXEMPLAR_TIME, false},
+    {"double_value", get_exemplar_double, set_exemplar_double, OTTL_ANY_FIELD, false},
+    {"int_value", get_exemplar_int, set_exemplar_int, OTTL_ANY_FIELD, false},
+    {"trace_id", ottl_get_trace_id, ottl_set_trace_id, EXEMPLAR_TRACE_ID, false},
+    {"trace_id.string", ottl_get_trace_id_text, ottl_set_trace_id_text, EXEMPLAR_TRACE_ID, false},
+    {"span_id", ottl_get_span_id, ottl_set_span_id, EXEMPLAR_SPAN_ID, false},
+    {"span_id.string", ottl_get_span_id_text, ottl_set_span_id_text, EXEMPLAR_SPAN_ID, false},
+    {"filtered_attributes", ottl_get_attributes, ottl_set_attributes, FILTERED_ATTRIBUTES, true},
+    {.name = NULL},
+};
+
+const struct ottl_context_type ottl_exemplar_type = {
+    .name = "exemplar",
+    .reaches = OUTER_CONTEXTS | OTTL_CONTEXT_BIT(OTTL_DATA_POINT) | OTTL_CONTEXT_BIT(OTTL_EXEMPLAR),
+    .rows = exemplar_rows,
+    .attributes = FILTERED_ATTRIBUTES,
 };

@@ -5,6 +5,7 @@
 #include "src/ottl/ottl_access.h"
 #include "src/ottl/ottl_context_logs.h"
 #include "src/ottl/ottl_context_metrics.h"
+#include "src/ottl/ottl_context_otelcol.h"
 #include "src/ottl/ottl_context_traces.h"
 
 static const char *const names[OTTL_CONTEXTS] = {
@@ -55,6 +56,8 @@ const struct ottl_context_type *ottl_context_type(enum ottl_context context)
         [OTTL_LOG] = &ottl_log_type,
         [OTTL_METRIC] = &ottl_metric_type,
         [OTTL_DATA_POINT] = &ottl_data_point_type,
+        [OTTL_EXEMPLAR] = &ottl_exemplar_type,
+        [OTTL_OTELCOL] = &ottl_otelcol_type,
         [OTTL_METRIC_DATA] = &ottl_metric_data_type,
         [OTTL_SPAN] = &ottl_span_type,
         [OTTL_SPAN_EVENT] = &ottl_span_event_type,

@@ -135,8 +135,7 @@ static bool get_status(struct ottl_run *run, const struct ottl_path *path, struc
     struct status status;
     if (!read_status(run, path, &record, &status))
         return false;
-    *ret = ottl_bytes_of(OTTL_MESSAGE, status.content);
-    ret->form = STATUS;
+    *ret = ottl_message(OTTL_STATUS, status.content);
     return true;
 }
 
@@ -144,11 +143,8 @@ static bool set_status(struct ottl_run *run, const struct ottl_path *path,
                        const struct ottl_value *value)
 {
     struct ottl_record *record = ottl_record_of(run, path);
-    if (record == NULL)
-        return false;
-    if (value->type != OTTL_MESSAGE || value->form != STATUS)
-        return ottl_run_fail(run, "expects ptrace.Status but got %s", ottl_type_name(value));
-    return ottl_put_bytes(run, record, STATUS, ottl_slice(value));
+    return record != NULL && ottl_expect_message(run, value, OTTL_STATUS) &&
+           ottl_put_bytes(run, record, STATUS, ottl_slice(value));
 }
 
 static bool get_status_code(struct ottl_run *run, const struct ottl_path *path,
@@ -194,6 +190,32 @@ static bool set_status_message(struct ottl_run *run, const struct ottl_path *pat
         return false;
     status.message = ottl_slice(value);
     return write_status(run, record, &status);
+}
+
+static bool get_events(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
+{
+    *ret = ottl_messages(OTTL_EVENTS, ottl_count_field(run->records[path->context], EVENTS));
+    return true;
+}
+
+static bool set_events(struct ottl_run *run, const struct ottl_path *path,
+                       const struct ottl_value *value)
+{
+    (void)path;
+    return ottl_expect_message(run, value, OTTL_EVENTS);
+}
+
+static bool get_links(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
+{
+    *ret = ottl_messages(OTTL_LINKS, ottl_count_field(run->records[path->context], LINKS));
+    return true;
+}
+
+static bool set_links(struct ottl_run *run, const struct ottl_path *path,
+                      const struct ottl_value *value)
+{
+    (void)path;
+    return ottl_expect_message(run, value, OTTL_LINKS);
 }
 
 static bool trace_state_key(struct ottl_run *run, const struct ottl_path *path, struct slice *ret)
@@ -266,7 +288,9 @@ static const struct ottl_path_row span_rows[] = {
     {"end_time", ottl_get_moment, ottl_set_moment, END, false},
     {"attributes", ottl_get_attributes, ottl_set_attributes, ATTRIBUTES, true},
     {"dropped_attributes_count", ottl_get_uint32, ottl_set_uint32, DROPPED_ATTRIBUTES, false},
+    {"events", get_events, set_events, OTTL_NO_FIELD, false},
     {"dropped_events_count", ottl_get_uint32, ottl_set_uint32, DROPPED_EVENTS, false},
+    {"links", get_links, set_links, OTTL_NO_FIELD, false},
     {"dropped_links_count", ottl_get_uint32, ottl_set_uint32, DROPPED_LINKS, false},
     {"status", get_status, set_status, STATUS, false},
     {"status.code", get_status_code, set_status_code, STATUS, false},

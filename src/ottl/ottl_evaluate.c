@@ -108,7 +108,7 @@ static bool evaluate_key(struct ottl_run *run, const struct ottl_key *key, struc
     return key->node->get(key->node, run, ret);
 }
 
-static bool text_key(struct ottl_run *run, const struct ottl_key *key, struct slice *ret)
+bool ottl_key_text(struct ottl_run *run, const struct ottl_key *key, struct slice *ret)
 {
     struct ottl_value value;
     if (key->is_text) {
@@ -157,7 +157,7 @@ bool ottl_select(struct ottl_run *run, const struct ottl_value *value, const str
     for (uint32_t i = 0; i < count; i++) {
         if (found.type == OTTL_MAP) {
             struct slice key;
-            if (!text_key(run, &keys[i], &key))
+            if (!ottl_key_text(run, &keys[i], &key))
                 return false;
             struct ottl_entry *entry = ottl_map_find(found.map, key);
             if (entry == NULL) {
@@ -192,7 +192,7 @@ static bool find_entry(struct ottl_run *run, struct ottl_map *map, const struct 
         *ret = ottl_record_slot(run->records[path->context], (uint32_t)path->slot);
         return true;
     }
-    if (!text_key(run, &path->keys[0], ret_key))
+    if (!ottl_key_text(run, &path->keys[0], ret_key))
         return false;
     *ret = ottl_map_find(map, *ret_key);
     return true;
@@ -354,7 +354,7 @@ static bool step_into(struct ottl_run *run, struct ottl_container **owner,
     struct ottl_value value = **target;
     if (value.type == OTTL_MAP) {
         struct slice text;
-        if (!text_key(run, key, &text))
+        if (!ottl_key_text(run, key, &text))
             return false;
         struct ottl_entry *entry = ottl_map_find(value.map, text);
         if (entry == NULL)
@@ -457,7 +457,8 @@ bool ottl_invoke(const struct ottl_invocation *invocation, struct ottl_run *run,
                              .memory = run->memory,
                              .run = run};
     *ret = ottl_nil();
-    return invocation->function->evaluate(&call, ret);
+    return invocation->function->evaluate(&call, ret) &&
+           (call.lent == NULL || call.lent->row->set(run, call.lent, &call.lent_value));
 }
 
 bool ottl_node_call(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)

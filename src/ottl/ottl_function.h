@@ -11,6 +11,7 @@
 
 struct error;
 struct ottl_call;
+struct ottl_path;
 struct ottl_preparation;
 
 /* Parameters are named and typed as the fields of Go's …Arguments struct. An argument is checked
@@ -86,6 +87,9 @@ struct ottl_call {
     void *state;                /* what prepare made */
     struct ottl_memory *memory; /* until the end of the record */
     struct ottl_run *run;       /* for the functions below */
+    /* A map or list that its path gave as a copy: it is set again when the editor is done. */
+    const struct ottl_path *lent;
+    struct ottl_value lent_value;
 };
 
 /* True when the statement gives the argument. */
@@ -111,6 +115,8 @@ bool ottl_get_map(struct ottl_call *call, unsigned parameter, struct ottl_map **
 bool ottl_get_list(struct ottl_call *call, unsigned parameter, struct ottl_list **ret);
 /* Sets the path that is the argument. */
 bool ottl_set(struct ottl_call *call, unsigned parameter, const struct ottl_value *value);
+/* The map that is the first argument stays as it is: Go does not set it. */
+void ottl_leave(struct ottl_call *call);
 /* Lists of arguments (is_list), one by one. */
 unsigned ottl_items(const struct ottl_call *call, unsigned parameter);
 bool ottl_get_item(struct ottl_call *call, unsigned parameter, unsigned item,

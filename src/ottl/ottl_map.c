@@ -295,7 +295,7 @@ struct ottl_entry *ottl_map_find(struct ottl_map *map, struct slice key)
 bool ottl_value_is_storable(const struct ottl_value *value)
 {
     return value->type <= OTTL_BYTES || value->type == OTTL_MAP ||
-           (value->type == OTTL_LIST && value->form != OTTL_FORM_UINTS) ||
+           (value->type == OTTL_LIST && value->form < OTTL_FORM_UINTS) ||
            value->type == OTTL_ENCODED;
 }
 

@@ -139,6 +139,8 @@ int ottl_test_memo(const struct ottl_test *test, struct ottl_run *run);
 /* Runs a function with its arguments, without keys. */
 bool ottl_invoke(const struct ottl_invocation *invocation, struct ottl_run *run,
                  struct ottl_value *ret);
+/* A key that must be a string. */
+bool ottl_key_text(struct ottl_run *run, const struct ottl_key *key, struct slice *ret);
 /* What keys select of a value that a path gave: a map's missing key is nil. */
 bool ottl_select(struct ottl_run *run, const struct ottl_value *value, const struct ottl_key *keys,
                  uint32_t count, struct ottl_value *ret);

@@ -58,7 +58,8 @@ unsigned ottl_contexts_of(enum signal_kind signal)
     case TRACES:
         return common | OTTL_CONTEXT_BIT(OTTL_SPAN) | OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT);
     case METRICS:
-        return common | OTTL_CONTEXT_BIT(OTTL_METRIC) | OTTL_CONTEXT_BIT(OTTL_DATA_POINT);
+        return common | OTTL_CONTEXT_BIT(OTTL_METRIC) | OTTL_CONTEXT_BIT(OTTL_DATA_POINT) |
+               OTTL_CONTEXT_BIT(OTTL_EXEMPLAR);
     case LOGS:
         return common | OTTL_CONTEXT_BIT(OTTL_LOG);
     case PROFILES:

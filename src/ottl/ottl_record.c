@@ -461,8 +461,10 @@ void ottl_record_remove(struct ottl_record *record, unsigned field)
 bool ottl_record_set_bytes(struct ottl_record *record, unsigned field, struct slice bytes)
 {
     struct ottl_field *found = field_to_set(record, field, WIRE_BYTES);
-    if (slice_equal(found->bytes, bytes))
+    const bool is_one = found->wire == WIRE_BYTES && (record->repeated >> field & 1) == 0;
+    if (is_one && slice_equal(found->bytes, bytes))
         return true;
+    found->wire = WIRE_BYTES; /* of a list that was not packed */
     if (record->memory.copies_text && bytes.size > 0) {
         uint8_t *room = ottl_memory_room(&record->memory, bytes.size);
         if (room == NULL)

@@ -416,6 +416,54 @@ static enum decision walk_events(struct ottl_runner *runner, struct ottl_record 
     return KEEP;
 }
 
+/* The exemplars of a data point. */
+static enum decision walk_exemplars(struct ottl_runner *runner, const struct ottl_record *point)
+{
+    const unsigned number = ottl_data_point_exemplars((enum ottl_metric_data)point->kind);
+    struct ottl_record *exemplar = &runner->records[OTTL_EXEMPLAR];
+    struct wire_reader reader = wire_reader_of(point->bytes);
+    struct wire_field field;
+    while (number != 0 && wire_next_field(&reader, &field)) {
+        if (field.number != number)
+            continue;
+        uint64_t at = point->at + (uint64_t)(field.bytes.data - point->bytes.data);
+        const struct place place = {.header_at = at - (field.whole.size - field.bytes.size),
+                                    .content_at = at,
+                                    .content_bytes = field.bytes.size,
+                                    .number = number,
+                                    .edits = runner->edits.count,
+                                    .messages = runner->edits.messages_count};
+        ottl_record_open(exemplar);
+        ottl_record_borrow(exemplar, field.bytes, at);
+        enum decision decision = decide(runner, OTTL_EXEMPLAR);
+        if (decision == DROP)
+            decision = remove_message(runner, &place);
+        else if (decision == KEEP && ottl_record_has_changed(exemplar)) {
+            begin_message(runner, &place);
+            if (!ottl_record_finish(exemplar, &runner->edits))
+                return abort_without_memory(runner);
+        }
+        if (decision == ABORT)
+            return ABORT;
+    }
+    return KEEP;
+}
+
+/* The point whose record is open, and that stays. */
+static enum decision finish_point(struct ottl_runner *runner, const struct place *place)
+{
+    struct ottl_record *point = &runner->records[OTTL_DATA_POINT];
+    const bool has_exemplars = has_context(runner, OTTL_CONTEXT_BIT(OTTL_EXEMPLAR));
+    if (!has_exemplars && !ottl_record_has_changed(point))
+        return KEEP;
+    begin_message(runner, place);
+    if (has_exemplars && walk_exemplars(runner, point) == ABORT)
+        return ABORT;
+    if (ottl_record_has_changed(point) && !ottl_record_finish(point, &runner->edits))
+        return abort_without_memory(runner);
+    return end_message(runner, place);
+}
+
 /* The points of a metric, in its data. */
 static enum decision walk_points(struct ottl_runner *runner, const struct ottl_record *data,
                                  uint64_t *kept)
@@ -441,10 +489,8 @@ static enum decision walk_points(struct ottl_runner *runner, const struct ottl_r
         if (decision == DROP) {
             runner->dropped++;
             decision = remove_message(runner, &place);
-        } else if (decision == KEEP && ottl_record_has_changed(point)) {
-            begin_message(runner, &place);
-            if (!ottl_record_finish(point, &runner->edits))
-                return abort_without_memory(runner);
+        } else if (decision == KEEP) {
+            decision = finish_point(runner, &place);
         }
         if (decision == ABORT)
             return ABORT;
@@ -498,7 +544,9 @@ static enum decision run_metric(struct ottl_runner *runner, const struct place *
     struct ottl_record *metric = &runner->records[OTTL_METRIC];
     struct ottl_record *data = &runner->records[OTTL_METRIC_DATA];
     struct place inner = open_data(runner, metric);
-    bool has_points = has_context(runner, OTTL_CONTEXT_BIT(OTTL_DATA_POINT));
+    const bool has_points =
+        has_context(runner, OTTL_CONTEXT_BIT(OTTL_DATA_POINT) | OTTL_CONTEXT_BIT(OTTL_EXEMPLAR));
+    const bool prunes = runner->prunes && has_context(runner, OTTL_CONTEXT_BIT(OTTL_DATA_POINT));
     uint64_t dropped_before = runner->dropped;
     uint64_t kept = 0;
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_METRIC))) {
@@ -519,7 +567,7 @@ static enum decision run_metric(struct ottl_runner *runner, const struct place *
         begin_message(runner, &inner);
         if (has_points && walk_points(runner, data, &kept) == ABORT)
             return ABORT;
-        if (has_points && kept == 0 && runner->prunes) {
+        if (prunes && kept == 0) {
             runner->dropped = dropped_before + count_points(metric);
             ottl_edits_cut(&runner->edits, place->edits, place->messages);
             return DROP;
@@ -765,6 +813,7 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
 {
     runner->purpose = purpose;
     runner->run.client = batch->client;
+    runner->records[OTTL_OTELCOL].generation++; /* another client */
     runner->run.is_out_of_memory = false;
     runner->is_aborted = false;
     runner->dropped = runner->decided = runner->matches = runner->resources = 0;

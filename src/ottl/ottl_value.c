@@ -4,10 +4,33 @@
 
 #include <assert.h>
 
+const char *ottl_message_name(enum ottl_message_kind kind)
+{
+    static const char *const names[] = {
+        [OTTL_STATUS] = "ptrace.Status",
+        [OTTL_SAMPLE_TYPE] = "pprofile.ValueType",
+        [OTTL_PERIOD_TYPE] = "pprofile.ValueType",
+        [OTTL_POSITIVE_BUCKETS] = "pmetric.ExponentialHistogramDataPointBuckets",
+        [OTTL_NEGATIVE_BUCKETS] = "pmetric.ExponentialHistogramDataPointBuckets",
+        [OTTL_SAMPLES] = "pprofile.SampleSlice",
+        [OTTL_EVENTS] = "ptrace.SpanEventSlice",
+        [OTTL_LINKS] = "ptrace.SpanLinkSlice",
+        [OTTL_EXEMPLARS] = "pmetric.ExemplarSlice",
+        [OTTL_QUANTILES] = "pmetric.SummaryDataPointValueAtQuantileSlice",
+        [OTTL_NUMBER_POINTS] = "pmetric.NumberDataPointSlice",
+        [OTTL_HISTOGRAM_POINTS] = "pmetric.HistogramDataPointSlice",
+        [OTTL_EXPONENTIAL_HISTOGRAM_POINTS] = "pmetric.ExponentialHistogramDataPointSlice",
+        [OTTL_SUMMARY_POINTS] = "pmetric.SummaryDataPointSlice",
+    };
+    assert(kind < sizeof(names) / sizeof(names[0]));
+    return names[kind];
+}
+
 const char *ottl_type_name(const struct ottl_value *value)
 {
-    static const char *const lists[] = {"pcommon.Slice", "[]interface {}", "[]string", "[]int64",
-                                        "[]float64",     "[]bool",         "[]uint64"};
+    static const char *const lists[] = {"pcommon.Slice", "[]interface {}", "[]string",
+                                        "[]int64",       "[]float64",      "[]bool",
+                                        "[]uint64",      "[]time.Time"};
     static const char *const names[] = {
         [OTTL_NIL] = "<nil>",
         [OTTL_BOOL] = "bool",
@@ -22,9 +45,10 @@ const char *ottl_type_name(const struct ottl_value *value)
         [OTTL_TRACE_ID] = "pcommon.TraceID",
         [OTTL_SPAN_ID] = "pcommon.SpanID",
         [OTTL_PROFILE_ID] = "pprofile.ProfileID",
-        [OTTL_MESSAGE] = "a message",
         [OTTL_ENCODED] = "pcommon.Value",
     };
+    if (value->type == OTTL_MESSAGE)
+        return ottl_message_name((enum ottl_message_kind)value->form);
     assert(value->type < sizeof(names) / sizeof(names[0]));
     if (value->type == OTTL_LIST)
         return lists[value->form];

@@ -28,8 +28,9 @@ enum ottl_type {
     OTTL_TRACE_ID,   /* 16 bytes */
     OTTL_SPAN_ID,    /* 8 bytes */
     OTTL_PROFILE_ID, /* 16 bytes */
-    OTTL_MESSAGE, /* span.events, span.links, span.status, metric.data_points …: encoded fields that
-                     can only be set, compared and counted */
+    OTTL_MESSAGE, /* span.events, span.links, span.status, metric.data_points …: a message of the
+                     record's, or a list of such, that can only be set, compared and counted. As in
+                     Go it equals itself and nothing else. */
     OTTL_ENCODED, /* inside maps and lists only: an AnyValue that nobody has read yet */
 };
 
@@ -42,17 +43,38 @@ enum ottl_form {
     OTTL_FORM_DOUBLES,
     OTTL_FORM_BOOLS,
     OTTL_FORM_UINTS, /* []uint64: bucket counts; attributes do not hold it */
+    OTTL_FORM_TIMES, /* []time.Time; the same */
+};
+
+/* Which message a MESSAGE is. */
+enum ottl_message_kind {
+    OTTL_STATUS,
+    OTTL_SAMPLE_TYPE,
+    OTTL_PERIOD_TYPE,
+    OTTL_POSITIVE_BUCKETS,
+    OTTL_NEGATIVE_BUCKETS,
+    OTTL_SAMPLES,
+    /* Lists whose messages Len counts: */
+    OTTL_EVENTS,
+    OTTL_LINKS,
+    OTTL_EXEMPLARS,
+    OTTL_QUANTILES,
+    OTTL_NUMBER_POINTS,
+    OTTL_HISTOGRAM_POINTS,
+    OTTL_EXPONENTIAL_HISTOGRAM_POINTS,
+    OTTL_SUMMARY_POINTS,
 };
 
 struct ottl_value {
     uint8_t type;  /* enum ottl_type */
     uint8_t form;  /* MAP, LIST: enum ottl_form. MESSAGE: which one (enum ottl_message_kind) */
     uint16_t zone; /* TIME: 0 is UTC, others as in ottl_zone.h */
-    uint32_t
-        size; /* STRING, BYTES, MESSAGE, ENCODED, ids: bytes. TIME: the nanoseconds, below 10^9 */
+    uint32_t size; /* STRING, BYTES, MESSAGE, ENCODED, ids: bytes; lists of messages: 0. TIME: the
+                      nanoseconds, below 10^9 */
     union {
         bool boolean;
-        int64_t integer; /* INT; DURATION: nanoseconds; TIME: seconds since 1970 */
+        int64_t integer; /* INT; DURATION: nanoseconds; TIME: seconds since 1970; MESSAGE: how many
+                            messages a list has */
         double real;
         const uint8_t *bytes; /* STRING, BYTES, MESSAGE, ENCODED, ids */
         struct ottl_map *map;
@@ -121,11 +143,27 @@ static inline struct ottl_value ottl_list_value(struct ottl_list *list, enum ott
     return (struct ottl_value){.type = OTTL_LIST, .form = (uint8_t)form, .list = list};
 }
 
-/* The bytes of a STRING, BYTES, MESSAGE, ENCODED or id. */
+/* One message, encoded. */
+static inline struct ottl_value ottl_message(enum ottl_message_kind kind, struct slice bytes)
+{
+    struct ottl_value value = ottl_bytes_of(OTTL_MESSAGE, bytes);
+    value.form = (uint8_t)kind;
+    return value;
+}
+
+/* A list of messages. */
+static inline struct ottl_value ottl_messages(enum ottl_message_kind kind, int64_t count)
+{
+    return (struct ottl_value){.type = OTTL_MESSAGE, .form = (uint8_t)kind, .integer = count};
+}
+
+/* The bytes of a STRING, BYTES, MESSAGE (of one), ENCODED or id. */
 static inline struct slice ottl_slice(const struct ottl_value *value)
 {
     return slice_of(value->bytes, value->size);
 }
 
+/* Of a MESSAGE, as below. */
+const char *ottl_message_name(enum ottl_message_kind kind);
 /* For error messages: "int64", "string", "pcommon.Map" …, as Go's %T prints them. */
 const char *ottl_type_name(const struct ottl_value *value);

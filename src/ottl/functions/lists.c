@@ -32,6 +32,8 @@ static bool len(struct ottl_call *call, struct ottl_value *ret)
         *ret = ottl_int(value.map->count);
     else if (value.type == OTTL_LIST)
         *ret = ottl_int(value.list->count);
+    else if (value.type == OTTL_MESSAGE && value.form >= OTTL_EVENTS)
+        *ret = ottl_int(value.integer);
     else
         return ottl_fail(call,
                          "Len: unsupported target type %s. target arg must be of type string, "
@@ -153,6 +155,8 @@ static bool append(struct ottl_call *call, struct ottl_value *ret)
     struct ottl_list *list = ottl_list_create(call->memory);
     if (list == NULL)
         return ottl_no_memory(call);
+    if (target.type == OTTL_LIST && target.form >= OTTL_FORM_UINTS)
+        return ottl_fail(call, "<Invalid value type %s>", ottl_type_name(&target));
     if (target.type == OTTL_LIST) {
         for (uint32_t i = 0; i < target.list->count; i++)
             if (!ottl_list_append(list, &target.list->items[i]))

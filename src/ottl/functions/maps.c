@@ -228,8 +228,10 @@ static bool limit(struct ottl_call *call, struct ottl_value *ret)
     (void)ret;
     if (!ottl_get_map(call, 0, &map) || !ottl_get_int(call, 1, &limited.limit))
         return false;
-    if (map->count <= limited.limit)
+    if (map->count <= limited.limit) {
+        ottl_leave(call);
         return true;
+    }
     struct slice *keys = ottl_alloc(call, limited.priority.count * sizeof(*keys));
     if (keys == NULL)
         return false;
