@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* filter: drops spans, events, metrics, data points, log records, scopes and
+/* filter: drops spans, events, metrics, data points, log records, profiles, samples, scopes and
  * resources for which an OTTL condition holds
  * (contrib 0.155, processor/filterprocessor). Conditions are given by context below traces: and
  * logs:, or as a list, trace_conditions: and log_conditions:. The oldest form has no conditions but
@@ -50,12 +50,17 @@ struct filter_spans_config {
     struct record_match_config exclude;
 };
 
+struct filter_profiles_config {
+    struct config_texts resource;
+    struct config_texts profile;
+};
+
 struct filter_config {
     const char *error_mode;
     struct filter_traces_config traces;
     struct filter_logs_config logs;
     struct filter_metrics_config metrics;
-    const struct config_value *profiles;
+    struct filter_profiles_config profiles;
     struct filter_spans_config spans;
     const struct config_value *trace_conditions;
     const struct config_value *log_conditions;
@@ -124,6 +129,15 @@ static const struct config_field filter_spans_fields[] = {
     CONFIG_END,
 };
 
+static const struct config_field filter_profiles_fields[] = {
+    CONFIG_TEXTS(struct filter_profiles_config, resource, "resource", NULL,
+                 "Conditions on resources, paths without prefix. Any that holds drops the "
+                 "resource with all its profiles."),
+    CONFIG_TEXTS(struct filter_profiles_config, profile, "profile", NULL,
+                 "Conditions on profiles: any that holds drops the profile."),
+    CONFIG_END,
+};
+
 static const struct config_field filter_fields[] = {
     CONFIG_TEXT(struct filter_config, error_mode, "error_mode", "ignore",
                 "What a condition that fails does: ignore (it does not hold; logged), silent (the "
@@ -134,7 +148,8 @@ static const struct config_field filter_fields[] = {
                    filter_logs_fields, NULL, "Conditions by context, for logs."),
     CONFIG_SECTION(struct filter_config, metrics, struct filter_metrics_config, "metrics",
                    filter_metrics_fields, NULL, "Conditions by context, for metrics."),
-    CONFIG_VALUE(struct filter_config, profiles, "profiles", "Not supported yet."),
+    CONFIG_SECTION(struct filter_config, profiles, struct filter_profiles_config, "profiles",
+                   filter_profiles_fields, NULL, "Conditions by context, for profiles."),
     CONFIG_SECTION(struct filter_config, spans, struct filter_spans_config, "spans",
                    filter_spans_fields, NULL, "Spans to include and exclude by properties."),
     CONFIG_VALUE(struct filter_config, trace_conditions, "trace_conditions",
@@ -144,11 +159,11 @@ static const struct config_field filter_fields[] = {
     CONFIG_VALUE(struct filter_config, metric_conditions, "metric_conditions",
                  "The same for metrics."),
     CONFIG_VALUE(struct filter_config, profile_conditions, "profile_conditions",
-                 "Not supported yet."),
+                 "The same for profiles, and for their samples (context profilesample)."),
     CONFIG_END,
 };
 
-enum { FILTER_SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS };
+enum { FILTER_SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES };
 
 /* Conditions below traces: or logs:. */
 static bool add_texts(struct ottl_plan *plan, const struct config_texts *texts,
@@ -259,6 +274,12 @@ static struct filter_source source_of(const struct filter_config *config, enum s
                                       {{&config->metrics.resource, "resource", OTTL_RESOURCE},
                                        {&config->metrics.metric, "metric", OTTL_METRIC},
                                        {&config->metrics.datapoint, "datapoint", OTTL_DATA_POINT}}};
+    if (signal == PROFILES)
+        return (struct filter_source){config->profile_conditions,
+                                      "profile_conditions",
+                                      "profiles",
+                                      {{&config->profiles.resource, "resource", OTTL_RESOURCE},
+                                       {&config->profiles.profile, "profile", OTTL_PROFILE}}};
     return (struct filter_source){config->log_conditions,
                                   "log_conditions",
                                   "logs",
@@ -304,25 +325,6 @@ static struct ottl_plan *make_plan(const struct filter_config *config, enum sign
     }
     ottl_plan_finish(plan);
     return plan;
-}
-
-static bool refuse_unsupported(const struct filter_config *config, struct error *error)
-{
-    const struct {
-        const struct config_value *value;
-        const char *key;
-    } keys[] = {
-        {config->profiles, "profiles"},
-        {config->profile_conditions, "profile_conditions"},
-    };
-    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-        if (!is_given(keys[i].value))
-            continue;
-        error_set(error, "not supported here; filter profiles elsewhere");
-        error_unsupported(error);
-        return error_at(error, keys[i].key);
-    }
-    return true;
 }
 
 /* ---- Properties ---- */
@@ -391,7 +393,7 @@ static bool compile_properties(enum signal_kind signal, const void *config,
 static bool filter_check(const void *section, struct error *error)
 {
     const struct filter_config *config = section;
-    static const enum signal_kind signals[] = {TRACES, METRICS, LOGS};
+    static const enum signal_kind signals[] = {TRACES, METRICS, LOGS, PROFILES};
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
         if (!check_alone(config, signals[i], error))
             return false;
@@ -400,7 +402,7 @@ static bool filter_check(const void *section, struct error *error)
             return false;
         ottl_plan_destroy(plan);
     }
-    return refuse_unsupported(config, error);
+    return true;
 }
 
 extern const struct component_factory filter_processor_factory;
@@ -500,6 +502,10 @@ static const struct counter_row filter_rows[] = {
      .help = "Number of logs dropped by the filter processor",
      .type = COUNTER_SUM,
      .offset = offsetof(struct statement_stage_counters, filtered[LOGS])},
+    {.name = "otelcol_processor_filter_profiles_filtered",
+     .help = "Number of profiles dropped by the filter processor",
+     .type = COUNTER_SUM,
+     .offset = offsetof(struct statement_stage_counters, filtered[PROFILES])},
     COUNTER_END,
 };
 

@@ -30,13 +30,19 @@ static const struct config_field transform_fields[] = {
     CONFIG_VALUE(struct transform_config, metric_statements, "metric_statements",
                  "The same for metrics."),
     CONFIG_VALUE(struct transform_config, profile_statements, "profile_statements",
-                 "Not supported yet."),
+                 "The same for profiles, and for their samples (context profilesample)."),
     CONFIG_BOOL(struct transform_config, flatten_data, "flatten_data", "false",
                 "Needs the feature gate transform.flatten.logs, which is not supported."),
     CONFIG_END,
 };
 
-enum { TRANSFORM_SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS };
+enum { TRANSFORM_SIGNALS = SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES };
+
+/* The key of each signal. */
+static const char *const keys[SIGNAL_KINDS] = {[TRACES] = "trace_statements",
+                                               [METRICS] = "metric_statements",
+                                               [LOGS] = "log_statements",
+                                               [PROFILES] = "profile_statements"};
 
 /* Plans of one signal, in order. */
 struct plans {
@@ -178,16 +184,15 @@ static bool make_plans(const struct transform_config *config, enum signal_kind s
 {
     const struct config_value *list = signal == TRACES    ? config->trace_statements
                                       : signal == METRICS ? config->metric_statements
-                                                          : config->log_statements;
+                                      : signal == LOGS    ? config->log_statements
+                                                          : config->profile_statements;
     enum ottl_error_mode mode;
     *ret = (struct plans){.count = 0};
     if (!ottl_error_mode_read(config->error_mode, &mode, error))
         return false;
     if (is_given(list) && !add_list(ret, signal, list, mode, error)) {
         destroy_plans(ret);
-        return error_at(error, signal == TRACES    ? "trace_statements"
-                               : signal == METRICS ? "metric_statements"
-                                                   : "log_statements");
+        return error_at(error, keys[signal]);
     }
     for (size_t i = 0; i < ret->count; i++)
         ottl_plan_finish(ret->items[i]);
@@ -197,7 +202,7 @@ static bool make_plans(const struct transform_config *config, enum signal_kind s
 static bool transform_check(const void *section, struct error *error)
 {
     const struct transform_config *config = section;
-    static const enum signal_kind signals[] = {TRACES, METRICS, LOGS};
+    static const enum signal_kind signals[] = {TRACES, METRICS, LOGS, PROFILES};
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
         struct plans plans;
         if (!make_plans(config, signals[i], &plans, error))
@@ -208,11 +213,7 @@ static bool transform_check(const void *section, struct error *error)
         return error_set(error, "'flatten_data' requires the 'transform.flatten.logs' feature "
                                 "gate, which is not supported here") ||
                error_at(error, "flatten_data");
-    if (!is_given(config->profile_statements))
-        return true;
-    error_set(error, "not supported here; edit profiles elsewhere");
-    error_unsupported(error);
-    return error_at(error, "profile_statements");
+    return true;
 }
 
 extern const struct component_factory transform_processor_factory;

@@ -15,6 +15,7 @@
 #include "src/otlp/json/json_write.h"
 #include "src/otlp/schema.h"
 #include "src/ottl/ottl_runner.h"
+#include "src/profiles/otlp/profile_normalize.h"
 
 enum { FILE_BYTES_MAX = 64 << 20, FILE_BYTES_FIRST = 64 * 1024 };
 
@@ -38,8 +39,9 @@ static bool print_usage(const char *program, FILE *out)
         "Usage:\n  %s ottl [--context CONTEXT] [--filter] TEXT… FILE\n\n"
         "Runs statements of OTTL over a file of OTLP/JSON (\"-\": standard input) and prints it "
         "before and after.\n\n"
-        "  --context CONTEXT  resource, scope, span, spanevent, metric, datapoint or log; without "
-        "it paths\n                     begin with their context\n"
+        "  --context CONTEXT  resource, scope, span, spanevent, metric, datapoint, exemplar, log, "
+        "profile or\n                     profilesample; without it paths begin with their "
+        "context\n"
         "  --filter           the texts are conditions; what they hold for is dropped\n",
         program);
     return false;
@@ -106,7 +108,8 @@ static bool find_signal(struct slice text, enum signal_kind *ret)
     static const char *const names[][2] = {
         [TRACES] = {"\"resourceSpans\"", "\"resource_spans\""},
         [METRICS] = {"\"resourceMetrics\"", "\"resource_metrics\""},
-        [LOGS] = {"\"resourceLogs\"", "\"resource_logs\""}};
+        [LOGS] = {"\"resourceLogs\"", "\"resource_logs\""},
+        [PROFILES] = {"\"resourceProfiles\"", "\"resource_profiles\""}};
     const uint8_t *first = NULL;
     for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
         for (unsigned k = 0; k < 2; k++) {
@@ -134,16 +137,28 @@ static struct batch *read_request(const char *path, struct error *error)
         is_known && json_read(otlp_request(signal), text, NULL, &encoded, reason) == JSON_READ;
     mem_free((void *)(uintptr_t)text.data);
     if (!is_known)
-        error_set(error,
-                  "%s: no request of traces, metrics or logs: expected \"resourceSpans\", "
-                  "\"resourceMetrics\" or \"resourceLogs\"",
-                  path);
+        error_set(
+            error,
+            "%s: no request of traces, metrics, logs or profiles: expected \"resourceSpans\", "
+            "\"resourceMetrics\", \"resourceLogs\" or \"resourceProfiles\"",
+            path);
     else if (!is_json)
         error_set(error, "%s: %s", path, reason);
     if (!is_json)
         return NULL;
     struct batch *batch = NULL;
-    if (otlp_check(signal, buffer_slice(encoded), &figures, &failure)) {
+    struct profile_normalized normalized;
+    if (signal == PROFILES && otlp_check(signal, buffer_slice(encoded), &figures, &failure)) {
+        if (profile_normalize(encoded, buffer_slice(encoded), PROFILE_LAYOUTS, NULL, &normalized) !=
+            PROFILES_TAKEN) {
+            error_set(error, "%s: %s", path, normalized.reason);
+        } else {
+            batch = batch_create(signal, 1);
+            batch_append(batch, normalized.owner, normalized.request);
+            batch->items = normalized.samples;
+            buffer_unref(normalized.owner);
+        }
+    } else if (otlp_check(signal, buffer_slice(encoded), &figures, &failure)) {
         batch = batch_create(signal, 1);
         batch_append(batch, encoded, buffer_slice(encoded));
         batch->items = figures.items;

@@ -254,8 +254,8 @@ static bool get_id_text(struct ottl_run *run, const struct ottl_path *path, enum
     return true;
 }
 
-static bool set_id_text(struct ottl_run *run, const struct ottl_path *path,
-                        const struct ottl_value *value, size_t size, const char *name)
+bool ottl_parse_id(struct ottl_run *run, const struct ottl_value *value, size_t size,
+                   const char *name, struct slice *ret)
 {
     if (!ottl_expect(run, value, OTTL_STRING, "string"))
         return false;
@@ -272,7 +272,15 @@ static bool set_id_text(struct ottl_run *run, const struct ottl_path *path,
     for (size_t i = 0; i < size; i++)
         room[i] =
             (uint8_t)(hex_digit(value->bytes[2 * i]) << 4 | hex_digit(value->bytes[2 * i + 1]));
-    return set_id(run, path, slice_of(room, size));
+    *ret = slice_of(room, size);
+    return true;
+}
+
+static bool set_id_text(struct ottl_run *run, const struct ottl_path *path,
+                        const struct ottl_value *value, size_t size, const char *name)
+{
+    struct slice id;
+    return ottl_parse_id(run, value, size, name, &id) && set_id(run, path, id);
 }
 
 bool ottl_get_trace_id(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)

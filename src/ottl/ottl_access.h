@@ -36,6 +36,9 @@ OTTL_ACCESSOR(span_id_text);
 
 #undef OTTL_ACCESSOR
 
+/* The bytes of an id in hexadecimal text, in the run's memory; name is for errors. */
+bool ottl_parse_id(struct ottl_run *run, const struct ottl_value *value, size_t size,
+                   const char *name, struct slice *ret);
 /* The record of a path, its fields found. NULL: memory is refused, and the error is set. */
 struct ottl_record *ottl_record_of(struct ottl_run *run, const struct ottl_path *path);
 /* Go's ExpectType: the error says both types. */

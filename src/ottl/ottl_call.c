@@ -220,6 +220,23 @@ static bool id_text(struct ottl_call *call, const struct ottl_value *value, stru
     return true;
 }
 
+/* Times as JSON; Go's list is nil when it is empty. */
+static bool times_text(struct ottl_call *call, const struct ottl_list *list, struct slice *ret)
+{
+    enum { TIME_TEXT_BYTES_MAX = 64 };
+    char *room = ottl_alloc(call, (size_t)list->count * TIME_TEXT_BYTES_MAX + 2);
+    size_t used = 0;
+    if (room == NULL)
+        return false;
+    for (uint32_t i = 0; i < list->count; i++) {
+        room[used++] = i == 0 ? '[' : ',';
+        used += ottl_time_to_json(&list->items[i], room + used, TIME_TEXT_BYTES_MAX - 1);
+    }
+    room[used++] = ']';
+    *ret = list->count > 0 ? slice_of(room, used) : slice_of_text("null");
+    return true;
+}
+
 bool ottl_to_string_like(struct ottl_call *call, const struct ottl_value *value, struct slice *ret,
                          bool *ret_has)
 {
@@ -260,6 +277,8 @@ bool ottl_to_string_like(struct ottl_call *call, const struct ottl_value *value,
         return keep_text(call, text, ottl_time_to_json(value, text, sizeof(text)), ret);
     case OTTL_MAP:
     case OTTL_LIST:
+        if (value->type == OTTL_LIST && value->form == OTTL_FORM_TIMES)
+            return times_text(call, value->list, ret);
         return container_text(call, value, ret);
     case OTTL_MESSAGE: /* a struct whose fields Go does not show */
         *ret = slice_of_text("{}");

@@ -115,6 +115,11 @@ static bool equal(const struct ottl_value *left, const struct ottl_value *right,
     }
 }
 
+bool ottl_values_are_equal(const struct ottl_value *left, const struct ottl_value *right)
+{
+    return equal(left, right, EQUAL_DEPTH_MAX);
+}
+
 static bool is_nil(const struct ottl_value *value)
 {
     return value->type == OTTL_NIL || (value->type == OTTL_BYTES && value->bytes == NULL);

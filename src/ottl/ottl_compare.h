@@ -9,6 +9,8 @@ enum ottl_comparison { OTTL_EQ, OTTL_NE, OTTL_LT, OTTL_LE, OTTL_GE, OTTL_GT };
 /* Compares any two values; those that do not compare are unequal, and neither less nor greater. The
  * contents of maps and lists are read as needed; what does not fit in memory compares as unequal.
  */
+/* As elements of maps and lists: Go's pcommon.Value.Equal. */
+bool ottl_values_are_equal(const struct ottl_value *left, const struct ottl_value *right);
 bool ottl_compare(const struct ottl_value *left, enum ottl_comparison op,
                   const struct ottl_value *right);
 

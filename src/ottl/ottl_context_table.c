@@ -6,6 +6,7 @@
 #include "src/ottl/ottl_context_logs.h"
 #include "src/ottl/ottl_context_metrics.h"
 #include "src/ottl/ottl_context_otelcol.h"
+#include "src/ottl/ottl_context_profiles.h"
 #include "src/ottl/ottl_context_traces.h"
 
 static const char *const names[OTTL_CONTEXTS] = {
@@ -57,6 +58,8 @@ const struct ottl_context_type *ottl_context_type(enum ottl_context context)
         [OTTL_METRIC] = &ottl_metric_type,
         [OTTL_DATA_POINT] = &ottl_data_point_type,
         [OTTL_EXEMPLAR] = &ottl_exemplar_type,
+        [OTTL_PROFILE] = &ottl_profile_type,
+        [OTTL_PROFILE_SAMPLE] = &ottl_profile_sample_type,
         [OTTL_OTELCOL] = &ottl_otelcol_type,
         [OTTL_METRIC_DATA] = &ottl_metric_data_type,
         [OTTL_SPAN] = &ottl_span_type,

@@ -8,9 +8,9 @@
 #include "src/ottl/ottl_plan.h"
 
 /* From the innermost; Go's order. What is not here comes last. */
-static const enum ottl_context priorities[] = {OTTL_LOG,     OTTL_EXEMPLAR,   OTTL_DATA_POINT,
-                                               OTTL_METRIC,  OTTL_SPAN_EVENT, OTTL_SPAN,
-                                               OTTL_PROFILE, OTTL_SCOPE,      OTTL_RESOURCE};
+static const enum ottl_context priorities[] = {
+    OTTL_LOG,  OTTL_EXEMPLAR,       OTTL_DATA_POINT, OTTL_METRIC, OTTL_SPAN_EVENT,
+    OTTL_SPAN, OTTL_PROFILE_SAMPLE, OTTL_PROFILE,    OTTL_SCOPE,  OTTL_RESOURCE};
 enum { PRIORITIES = sizeof(priorities) / sizeof(priorities[0]) };
 
 struct inference {

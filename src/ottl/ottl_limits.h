@@ -17,5 +17,7 @@ enum {
     OTTL_VALUE_LEVELS_MAX = 56,
     OTTL_LIST_LEVELS = 2,
     OTTL_MAP_LEVELS = 3,
+    /* What is kept of a request's dictionary of profiles, with what statements append. */
+    OTTL_DICTIONARY_BYTES_MAX = 512 << 20,
     OTTL_ERROR_BYTES_MAX = 512,
 };

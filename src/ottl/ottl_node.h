@@ -9,6 +9,7 @@
 #include "src/ottl/ottl_limits.h"
 
 struct client_info;
+struct ottl_dictionary;
 struct ottl_node;
 struct ottl_record;
 
@@ -108,7 +109,8 @@ struct ottl_run {
     struct ottl_map *cache; /* NULL: nobody has asked for it yet */
     struct ottl_remembered *remembered;
     const struct client_info *client;
-    bool is_out_of_memory; /* the budget has refused memory */
+    struct ottl_dictionary *dictionary; /* of profiles */
+    bool is_out_of_memory;              /* the budget has refused memory */
     char error[OTTL_ERROR_BYTES_MAX];
 };
 

@@ -63,7 +63,7 @@ unsigned ottl_contexts_of(enum signal_kind signal)
     case LOGS:
         return common | OTTL_CONTEXT_BIT(OTTL_LOG);
     case PROFILES:
-        return common | OTTL_CONTEXT_BIT(OTTL_PROFILE);
+        return common | OTTL_CONTEXT_BIT(OTTL_PROFILE) | OTTL_CONTEXT_BIT(OTTL_PROFILE_SAMPLE);
     case SIGNAL_KINDS:
         break;
     }

@@ -15,6 +15,8 @@
 
 /* Resource…: 1 resource, 2 scope_…, 3 schema_url; Scope…: 1 scope, 2 items, 3 schema_url. */
 enum { HEAD = 1, CHILDREN = 2, SCHEMA_URL = 3, REQUEST = 1 };
+/* Of Profile. */
+enum { SAMPLES = 2 };
 
 enum decision { KEEP, DROP, ABORT };
 
@@ -38,6 +40,8 @@ void ottl_runner_init(struct ottl_runner *runner, const struct ottl_plan *plan,
                                                           [PROFILES] = OTTL_PROFILE};
     *runner = (struct ottl_runner){.plan = plan, .budget = budget, .item = items[plan->signal]};
     ottl_edits_init(&runner->edits, budget);
+    ottl_dictionary_init(&runner->dictionary, budget);
+    runner->run.dictionary = &runner->dictionary;
     runner->run.remembered = mem_zalloc((plan->memos + 1) * sizeof(*runner->run.remembered));
     unsigned innermost = 0;
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++) {
@@ -59,6 +63,7 @@ void ottl_runner_fini(struct ottl_runner *runner)
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
         ottl_record_fini(&runner->records[i]);
     ottl_edits_fini(&runner->edits);
+    ottl_dictionary_fini(&runner->dictionary);
     scratch_fini(&runner->noted, NULL);
     mem_free(runner->run.remembered);
 }
@@ -376,11 +381,113 @@ static uint64_t count_points_in(const struct rope_field *holder, unsigned levels
     return points;
 }
 
+/* The items of a profile: its samples; a file that is passed on as it came (opaque_profile.h) is
+ * one.
+ */
+static uint64_t profile_items(struct slice profile)
+{
+    enum { PAYLOAD_FORMAT = 9, PAYLOAD = 10 };
+    struct wire_reader reader = wire_reader_of(profile);
+    struct wire_field field;
+    uint64_t samples = 0;
+    bool is_jfr = false;
+    bool has_payload = false;
+    while (wire_next_field(&reader, &field)) {
+        samples += field.number == SAMPLES;
+        if (field.number == PAYLOAD_FORMAT)
+            is_jfr = slice_equal_text(field.bytes, "jfr");
+        else if (field.number == PAYLOAD)
+            has_payload = field.bytes.size > 0;
+    }
+    return samples > 0 ? samples : is_jfr && has_payload;
+}
+
+/* Those of the profiles in such messages. One that lies in several parts is no file. */
+static uint64_t count_samples_in(const struct rope_field *holder, unsigned levels)
+{
+    const struct slice whole = rope_contiguous(&holder->content, holder->content_bytes);
+    struct rope rope = holder->content;
+    struct rope_field field;
+    uint64_t samples = 0;
+    if (levels == 0 && whole.size == holder->content_bytes)
+        return profile_items(whole);
+    while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field))
+        if (levels > 0 && field.number == CHILDREN)
+            samples += count_samples_in(&field, levels - 1);
+        else if (levels == 0)
+            samples += field.number == SAMPLES;
+    return samples;
+}
+
 static uint64_t count_items(const struct ottl_runner *runner, const struct rope_field *holder,
                             unsigned levels)
 {
-    return runner->item == OTTL_METRIC ? count_points_in(holder, levels)
-                                       : count_children(holder, levels);
+    return runner->item == OTTL_METRIC    ? count_points_in(holder, levels)
+           : runner->item == OTTL_PROFILE ? count_samples_in(holder, levels)
+                                          : count_children(holder, levels);
+}
+
+/* The samples of a profile; counts those that stay. */
+static enum decision walk_samples(struct ottl_runner *runner, const struct ottl_record *profile,
+                                  uint64_t *kept)
+{
+    struct ottl_record *sample = &runner->records[OTTL_PROFILE_SAMPLE];
+    struct wire_reader reader = wire_reader_of(profile->bytes);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != SAMPLES)
+            continue;
+        uint64_t at = profile->at + (uint64_t)(field.bytes.data - profile->bytes.data);
+        const struct place place = {.header_at = at - (field.whole.size - field.bytes.size),
+                                    .content_at = at,
+                                    .content_bytes = field.bytes.size,
+                                    .number = SAMPLES,
+                                    .edits = runner->edits.count,
+                                    .messages = runner->edits.messages_count};
+        ottl_record_open(sample);
+        ottl_record_borrow(sample, field.bytes, at);
+        enum decision decision = decide(runner, OTTL_PROFILE_SAMPLE);
+        if (decision == DROP) {
+            runner->dropped++;
+            decision = remove_message(runner, &place);
+        } else if (decision == KEEP && ottl_record_has_changed(sample)) {
+            begin_message(runner, &place);
+            if (!ottl_record_finish(sample, &runner->edits))
+                return abort_without_memory(runner);
+        }
+        if (decision == ABORT)
+            return ABORT;
+        *kept += decision == KEEP;
+    }
+    return KEEP;
+}
+
+/* The profile whose record is open. One that loses its last sample goes, too. */
+static enum decision run_profile(struct ottl_runner *runner, const struct place *place)
+{
+    struct ottl_record *profile = &runner->records[OTTL_PROFILE];
+    const bool has_samples = has_context(runner, OTTL_CONTEXT_BIT(OTTL_PROFILE_SAMPLE));
+    const uint64_t dropped_before = runner->dropped;
+    uint64_t kept = 0;
+    if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_PROFILE))) {
+        enum decision decision = decide(runner, OTTL_PROFILE);
+        if (decision == DROP)
+            runner->dropped += profile_items(profile->bytes);
+        if (decision != KEEP)
+            return decision;
+    }
+    if (!has_samples && !ottl_record_has_changed(profile))
+        return KEEP;
+    begin_message(runner, place);
+    if (has_samples && walk_samples(runner, profile, &kept) == ABORT)
+        return ABORT;
+    if (has_samples && kept == 0 && runner->prunes && runner->dropped > dropped_before) {
+        ottl_edits_cut(&runner->edits, place->edits, place->messages);
+        return DROP;
+    }
+    if (ottl_record_has_changed(profile) && !ottl_record_finish(profile, &runner->edits))
+        return abort_without_memory(runner);
+    return end_message(runner, place);
 }
 
 /* The events of a span. */
@@ -619,8 +726,10 @@ static void close_gap(struct ottl_runner *runner, struct gap *gap)
 static inline enum decision walk_item(struct ottl_runner *runner, const struct place *place,
                                       struct gap *gap, uint64_t *kept)
 {
-    bool is_metric = runner->item == OTTL_METRIC;
-    enum decision decision = is_metric ? run_metric(runner, place) : run_item(runner, place);
+    const bool is_counted = runner->item == OTTL_METRIC || runner->item == OTTL_PROFILE;
+    enum decision decision = runner->item == OTTL_METRIC    ? run_metric(runner, place)
+                             : runner->item == OTTL_PROFILE ? run_profile(runner, place)
+                                                            : run_item(runner, place);
     if (decision == DROP) {
         uint64_t bytes = place->content_at + place->content_bytes - place->header_at;
         if (gap->bytes == 0 || gap->at + gap->bytes != place->header_at) {
@@ -628,7 +737,7 @@ static inline enum decision walk_item(struct ottl_runner *runner, const struct p
             gap->at = place->header_at;
         }
         gap->bytes += bytes;
-        runner->dropped += !is_metric; /* its points are counted */
+        runner->dropped += !is_counted; /* its points or samples are */
         return KEEP;
     }
     ++*kept;
@@ -763,6 +872,7 @@ static bool never_fits(const struct ottl_runner *runner, const struct batch *bat
     uint64_t bytes = 2 * (uint64_t)runner->edits.used_bytes;
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
         bytes += runner->records[i].memory.held_bytes + runner->records[i].memory.refused_bytes;
+    bytes += runner->dictionary.memory.held_bytes + runner->dictionary.memory.refused_bytes;
     if (batch->parts_count > 0)
         bytes += buffer_charge(batch->parts[0].owner);
     return runner->budget != NULL && bytes > budget_limit(runner->budget);
@@ -793,6 +903,11 @@ static struct ottl_result walk(struct ottl_runner *runner, struct batch *batch)
         result.verdict = OTTL_EMPTIED;
         return result;
     }
+    ottl_dictionary_finish(&runner->dictionary, &runner->edits);
+    if (runner->edits.has_failed) {
+        abort_without_memory(runner);
+        return aborted(runner, batch);
+    }
     if (runner->edits.count == 0) {
         result.batch = batch_ref(batch);
         return result;
@@ -814,12 +929,14 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
     runner->purpose = purpose;
     runner->run.client = batch->client;
     runner->records[OTTL_OTELCOL].generation++; /* another client */
+    ottl_dictionary_open(&runner->dictionary, batch);
     runner->run.is_out_of_memory = false;
     runner->is_aborted = false;
     runner->dropped = runner->decided = runner->matches = runner->resources = 0;
     struct ottl_result result = walk(runner, batch);
     /* Between batches nothing is charged. */
     ottl_edits_clear(&runner->edits);
+    ottl_memory_rest(&runner->dictionary.memory);
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
         if (runner->run.records[i] != NULL)
             ottl_memory_rest(&runner->records[i].memory);
@@ -829,6 +946,7 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
 static void charge_to(struct ottl_runner *runner, struct budget *budget)
 {
     runner->edits.budget = budget;
+    runner->dictionary.memory.budget = budget;
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
         runner->records[i].memory.budget = budget;
 }

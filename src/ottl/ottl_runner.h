@@ -2,6 +2,7 @@
 /* Runs a plan over batches. One runner per thread that does; reused from batch to batch. */
 #pragma once
 
+#include "src/ottl/ottl_dictionary.h"
 #include "src/ottl/ottl_edit.h"
 #include "src/ottl/ottl_plan.h"
 
@@ -25,6 +26,7 @@ struct ottl_runner {
     void *arg;
     struct ottl_run run;
     struct ottl_record records[OTTL_CONTEXTS];
+    struct ottl_dictionary dictionary;
     struct ottl_edits edits;
     bool prunes;      /* messages without items are removed, whatever emptied them */
     uint64_t dropped; /* items, of this batch */

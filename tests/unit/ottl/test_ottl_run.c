@@ -1020,7 +1020,7 @@ static void test_mistakes(void **state)
                    "\"spam\" is no context; a path begins with one, as in span.attributes[\"a\"]");
     expect_mistake(OTTL_CONTEXTS, "set(span.name, name)",
                    "column 16: the path \"name\" does not begin with a context; expected one of: "
-                   "resource., scope., span.");
+                   "resource., scope., span., otelcol.");
     expect_mistake(OTTL_CONTEXTS, "set(span.name, log.body)", "\"log\" is no context of this list");
 }
 
