@@ -13,7 +13,7 @@ COPY --from=build /image /
 USER 10001:10001
 # Inside a container the default configuration must be reachable from outside it.
 ENV SPANFLAME_LISTEN=0.0.0.0
-EXPOSE 4040 4317 4318 8888 13133 55679
+EXPOSE 4040 4317 4318 4620 8888 13133 55679
 HEALTHCHECK --interval=10s --timeout=3s --start-period=2s CMD ["/spanflame", "healthcheck"]
 ENTRYPOINT ["/spanflame"]
 CMD ["--config", "/etc/otelcol/config.yaml"]

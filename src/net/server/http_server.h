@@ -156,7 +156,7 @@ struct http_header {
     const char *value;
 };
 
-enum { HTTP_RESPONSE_HEADERS_MAX = 12, HTTP_COMMON_HEADERS_MAX = 64 };
+enum { HTTP_RESPONSE_HEADERS_MAX = 18, HTTP_COMMON_HEADERS_MAX = 64 };
 
 /* Headers that all responses of a server have: at most HTTP_COMMON_HEADERS_MAX. */
 struct http_common_headers {

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The answers to the explore page's questions, as JSON (docs/explore.md). On the explore worker,
+ * which owns what the answers come from. */
+#pragma once
+
+#include "src/explore/explore_job.h"
+#include "src/explore/trace_store.h"
+
+extern const char *const explore_loss_names[EXPLORE_LOSSES];
+
+struct explore_data {
+    struct trace_store traces;
+    struct span_row *rows; /* of one block, for queries */
+    uint32_t rows_capacity;
+    const struct explore_settings *settings;
+    uint64_t started_ns; /* unix */
+    uint64_t used_bytes; /* all that counts towards max_bytes */
+    uint64_t lost[EXPLORE_LOSSES];
+};
+
+void explore_data_init(struct explore_data *data, enum codec codec);
+void explore_data_fini(struct explore_data *data);
+/* Sets the job's answer. */
+void explore_answer(struct explore_data *data, struct explore_job *job);

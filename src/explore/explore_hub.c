@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hub's functions run on the threads that their declarations name; what is static here and
+ * takes a worker runs on the explore worker. */
+#include "src/explore/explore_hub.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/clock.h"
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/base/mem.h"
+#include "src/base/reload_state.h"
+#include "src/core/batch.h"
+#include "src/explore/explore_api.h"
+#include "src/explore/trace_query.h"
+
+enum {
+    NAPS_BEFORE_SLEEP = 5,
+    RAW_BATCHES_MAX = 65536,
+    CPU_PARTS_IDLE = 33,   /* 1/33 of a core while nobody watches */
+    CPU_PARTS_WATCHED = 4, /* 1/4 else */
+};
+#define NAP_NS       ((uint64_t)20 * NS_PER_MS)
+#define CPU_BURST_NS ((uint64_t)100 * NS_PER_MS) /* what may be saved up */
+#define CATCH_UP_NS  ((uint64_t)50 * NS_PER_MS)  /* indexing before an answer */
+
+/* One producer, its lane, and one consumer, the worker. */
+struct explore_ring {
+    _Atomic uint64_t written; /* by the lane */
+    char gap[64 - sizeof(uint64_t)];
+    _Atomic uint64_t read; /* by the worker */
+    char other_gap[64 - sizeof(uint64_t)];
+    struct batch *batches[EXPLORE_RING_BATCHES];
+};
+
+/* A batch that is not indexed yet. */
+struct raw_batch {
+    struct batch *batch;
+    uint64_t bytes; /* that it keeps in memory */
+};
+
+struct explore_hub {
+    /* Registry: main thread. */
+    const void *scope;
+    char *id;
+    unsigned refs;
+    struct explore_hub *next;
+
+    _Atomic bool is_running;
+    _Atomic bool is_asleep; /* the worker: a lane that brings something wakes it */
+    _Atomic uint64_t lost[EXPLORE_LOSSES];
+    _Atomic uint64_t newest;
+    _Atomic uint64_t used_bytes;
+    _Atomic uint64_t traces;
+    _Atomic uint64_t spans;
+    _Atomic(struct explore_ring *) rings[LANES_MAX];
+
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    /* Under the lock. */
+    struct explore_job *jobs;
+    struct explore_job **jobs_last;
+    unsigned jobs_count;
+    bool is_ending;
+
+    /* The worker's. */
+    struct explore_settings settings;
+    struct explore_data data;
+    struct raw_batch *raw; /* a ring of RAW_BATCHES_MAX */
+    uint64_t raw_first;
+    uint64_t raw_next;
+    uint64_t raw_bytes;
+    uint64_t charged_bytes;
+    uint64_t asked_ns; /* when somebody asked last; 0: never */
+    uint64_t cpu_seen_ns;
+    uint64_t refilled_ns;
+    int64_t cpu_left_ns;
+};
+
+static struct explore_hub *hubs;
+
+struct explore_hub *explore_hub_get(const void *scope, const char *id)
+{
+    struct explore_hub *hub = hubs;
+    while (hub != NULL && (hub->scope != scope || strcmp(hub->id, id) != 0))
+        hub = hub->next;
+    if (hub == NULL) {
+        hub = mem_zalloc(sizeof(*hub));
+        hub->scope = scope;
+        hub->id = mem_copy_text(id);
+        hub->next = hubs;
+        hubs = hub;
+        hub->jobs_last = &hub->jobs;
+        pthread_mutex_init(&hub->lock, NULL);
+        pthread_condattr_t attributes;
+        pthread_condattr_init(&attributes);
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+        pthread_cond_init(&hub->changed, &attributes);
+        pthread_condattr_destroy(&attributes);
+    }
+    hub->refs++;
+    return hub;
+}
+
+void explore_hub_release(struct explore_hub *hub)
+{
+    if (hub == NULL)
+        return;
+    assert(hub->refs > 0);
+    if (--hub->refs > 0)
+        return;
+    assert(!atomic_load(&hub->is_running));
+    struct explore_hub **at = &hubs;
+    while (*at != hub)
+        at = &(*at)->next;
+    *at = hub->next;
+    for (size_t i = 0; i < LANES_MAX; i++)
+        mem_free(atomic_load(&hub->rings[i]));
+    pthread_cond_destroy(&hub->changed);
+    pthread_mutex_destroy(&hub->lock);
+    mem_free(hub->id);
+    mem_free(hub);
+}
+
+static void lose(struct explore_hub *hub, enum explore_loss loss, uint64_t items)
+{
+    atomic_fetch_add_explicit(&hub->lost[loss], items, memory_order_relaxed);
+}
+
+static void wake(struct explore_hub *hub)
+{
+    if (!atomic_load(&hub->is_asleep) || !atomic_exchange(&hub->is_asleep, false))
+        return;
+    pthread_mutex_lock(&hub->lock);
+    pthread_cond_signal(&hub->changed);
+    pthread_mutex_unlock(&hub->lock);
+}
+
+void explore_hub_offer(struct explore_hub *hub, unsigned lane, struct batch *batch)
+{
+    assert(lane < LANES_MAX);
+    if (!atomic_load(&hub->is_running))
+        return;
+    struct explore_ring *ring = atomic_load_explicit(&hub->rings[lane], memory_order_relaxed);
+    if (ring == NULL) {
+        ring = mem_zalloc(sizeof(*ring));
+        atomic_store(&hub->rings[lane], ring);
+    }
+    uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
+    if (written - atomic_load(&ring->read) == EXPLORE_RING_BATCHES) {
+        lose(hub, EXPLORE_LOST_RING, batch->items);
+        return;
+    }
+    ring->batches[written % EXPLORE_RING_BATCHES] = batch_ref(batch);
+    atomic_store(&ring->written, written + 1);
+    wake(hub);
+}
+
+static void on_answered(struct lane_task *task)
+{
+    struct explore_job *job =
+        (struct explore_job *)((char *)task - offsetof(struct explore_job, task));
+    job->done(job);
+}
+
+bool explore_hub_ask(struct explore_hub *hub, struct explore_job *job)
+{
+    pthread_mutex_lock(&hub->lock);
+    bool has_room = hub->jobs_count < EXPLORE_JOBS_MAX && atomic_load(&hub->is_running);
+    if (has_room) {
+        job->next = NULL;
+        job->task.fn = on_answered;
+        *hub->jobs_last = job;
+        hub->jobs_last = &job->next;
+        hub->jobs_count++;
+        atomic_store(&hub->is_asleep, false);
+        pthread_cond_signal(&hub->changed);
+    }
+    pthread_mutex_unlock(&hub->lock);
+    return has_room;
+}
+
+struct explore_figures explore_hub_figures(const struct explore_hub *hub)
+{
+    struct explore_figures figures = {
+        .newest = atomic_load(&hub->newest),
+        .used_bytes = atomic_load(&hub->used_bytes),
+        .traces = atomic_load(&hub->traces),
+        .spans = atomic_load(&hub->spans),
+    };
+    for (size_t i = 0; i < EXPLORE_LOSSES; i++)
+        figures.lost[i] = atomic_load(&hub->lost[i]);
+    return figures;
+}
+
+static void drop_raw(struct explore_hub *hub)
+{
+    struct raw_batch *raw = &hub->raw[hub->raw_first++ % RAW_BATCHES_MAX];
+    hub->raw_bytes -= raw->bytes;
+    lose(hub, EXPLORE_LOST_RAW, raw->batch->items);
+    batch_unref(raw->batch);
+}
+
+/* What the batch keeps in memory: its buffers, which may hold more than its parts. */
+static uint64_t bytes_of(const struct batch *batch)
+{
+    uint64_t bytes = sizeof(*batch);
+    for (size_t i = 0; i < batch->parts_count; i++)
+        if (i == 0 || batch->parts[i].owner != batch->parts[i - 1].owner)
+            bytes += buffer_charge(batch->parts[i].owner);
+    return bytes;
+}
+
+/* Takes what the lanes have brought. Returns whether there was anything. */
+static bool drain(struct explore_hub *hub)
+{
+    bool is_any = false;
+    uint64_t raw_max = hub->settings.max_bytes / EXPLORE_RAW_PART;
+    for (size_t i = 0; i < LANES_MAX; i++) {
+        struct explore_ring *ring = atomic_load(&hub->rings[i]);
+        if (ring == NULL)
+            continue;
+        uint64_t read = atomic_load_explicit(&ring->read, memory_order_relaxed);
+        uint64_t written = atomic_load(&ring->written);
+        for (; read < written; read++) {
+            struct batch *batch = ring->batches[read % EXPLORE_RING_BATCHES];
+            if (hub->raw_next - hub->raw_first == RAW_BATCHES_MAX)
+                drop_raw(hub);
+            uint64_t bytes = bytes_of(batch);
+            hub->raw[hub->raw_next++ % RAW_BATCHES_MAX] =
+                (struct raw_batch){.batch = batch, .bytes = bytes};
+            hub->raw_bytes += bytes;
+            while (hub->raw_bytes > raw_max)
+                drop_raw(hub);
+            is_any = true;
+        }
+        atomic_store(&ring->read, read);
+    }
+    return is_any;
+}
+
+/* Keeps to max_bytes and charges the budget, which may have less. */
+static void keep_limit(struct explore_hub *hub)
+{
+    struct trace_store *traces = &hub->data.traces;
+    uint64_t kept = trace_store_bytes(traces);
+    while (kept + hub->raw_bytes > hub->settings.max_bytes && trace_store_evict(traces))
+        kept = trace_store_bytes(traces);
+    while (kept > hub->charged_bytes &&
+           !budget_try_take(hub->settings.budget, kept - hub->charged_bytes)) {
+        if (!trace_store_evict(traces)) {
+            budget_take(hub->settings.budget, kept - hub->charged_bytes);
+            break;
+        }
+        kept = trace_store_bytes(traces);
+    }
+    if (kept < hub->charged_bytes)
+        budget_return(hub->settings.budget, hub->charged_bytes - kept);
+    hub->charged_bytes = kept;
+    hub->data.used_bytes = kept + hub->raw_bytes;
+    atomic_store(&hub->used_bytes, hub->data.used_bytes);
+    atomic_store(&hub->newest, traces->next - 1);
+    atomic_store(&hub->traces, traces->next - traces->first);
+    atomic_store(&hub->spans, traces->spans);
+}
+
+/* Indexes the oldest batch. */
+static void index_one(struct explore_hub *hub)
+{
+    assert(hub->raw_first < hub->raw_next);
+    struct raw_batch raw = hub->raw[hub->raw_first++ % RAW_BATCHES_MAX];
+    struct batch *batch = raw.batch;
+    uint64_t now_ns = clock_wall_ns();
+    hub->raw_bytes -= raw.bytes;
+    bool is_kept = true;
+    if (batch->signal == TRACES)
+        for (size_t i = 0; is_kept && i < batch->parts_count; i++)
+            is_kept = trace_store_add(&hub->data.traces, batch->parts[i].bytes, now_ns);
+    if (!is_kept)
+        lose(hub, EXPLORE_LOST_MEMORY, batch->items);
+    batch_unref(batch);
+    keep_limit(hub);
+}
+
+/* Counts the CPU time that has been used, and what has become free since. */
+static void count_cpu(struct explore_hub *hub)
+{
+    uint64_t now_ns = clock_now_ns();
+    uint64_t cpu_ns = explore_cpu_ns();
+    bool is_watched = hub->asked_ns != 0 && now_ns - hub->asked_ns < EXPLORE_WATCHED_NS;
+    hub->cpu_left_ns -= (int64_t)(cpu_ns - hub->cpu_seen_ns);
+    hub->cpu_left_ns +=
+        (int64_t)((now_ns - hub->refilled_ns) / (is_watched ? CPU_PARTS_WATCHED : CPU_PARTS_IDLE));
+    if (hub->cpu_left_ns > (int64_t)CPU_BURST_NS)
+        hub->cpu_left_ns = (int64_t)CPU_BURST_NS;
+    hub->cpu_seen_ns = cpu_ns;
+    hub->refilled_ns = now_ns;
+}
+
+static void answer(struct explore_hub *hub, struct explore_job *job)
+{
+    struct explore_limit limit = explore_limit_of(CATCH_UP_NS);
+    hub->asked_ns = clock_now_ns();
+    drain(hub);
+    while (hub->raw_first < hub->raw_next && !explore_is_over(&limit))
+        index_one(hub);
+    for (size_t i = 0; i < EXPLORE_LOSSES; i++)
+        hub->data.lost[i] = atomic_load(&hub->lost[i]);
+    explore_answer(&hub->data, job);
+    lane_post(job->lane, &job->task);
+}
+
+static bool has_arrivals(struct explore_hub *hub)
+{
+    for (size_t i = 0; i < LANES_MAX; i++) {
+        struct explore_ring *ring = atomic_load(&hub->rings[i]);
+        if (ring != NULL && atomic_load(&ring->written) != atomic_load(&ring->read))
+            return true;
+    }
+    return false;
+}
+
+/* Waits for a job, or for what is due. Returns the job; NULL: none. */
+static struct explore_job *wait_for(struct explore_hub *hub, uint64_t nap_ns, bool *ret_is_ending)
+{
+    struct explore_job *job = NULL;
+    struct timespec until;
+    if (nap_ns == UINT64_MAX) {
+        atomic_store(&hub->is_asleep, true);
+        if (has_arrivals(hub))
+            atomic_store(&hub->is_asleep, false);
+    } else {
+        clock_gettime(CLOCK_MONOTONIC, &until);
+        uint64_t ns = (uint64_t)until.tv_nsec + nap_ns;
+        until.tv_sec += (time_t)(ns / NS_PER_S);
+        until.tv_nsec = (long)(ns % NS_PER_S);
+    }
+    pthread_mutex_lock(&hub->lock);
+    while (hub->jobs == NULL && !hub->is_ending) {
+        if (nap_ns == UINT64_MAX) {
+            if (!atomic_load(&hub->is_asleep))
+                break;
+            pthread_cond_wait(&hub->changed, &hub->lock);
+        } else if (nap_ns == 0 ||
+                   pthread_cond_timedwait(&hub->changed, &hub->lock, &until) == ETIMEDOUT) {
+            break;
+        }
+    }
+    atomic_store(&hub->is_asleep, false);
+    job = hub->jobs;
+    if (job != NULL) {
+        hub->jobs = job->next;
+        if (hub->jobs == NULL)
+            hub->jobs_last = &hub->jobs;
+        hub->jobs_count--;
+    }
+    *ret_is_ending = hub->is_ending && job == NULL;
+    pthread_mutex_unlock(&hub->lock);
+    return job;
+}
+
+static void *worker_main(void *arg)
+{
+    struct explore_hub *hub = arg;
+    unsigned idle = 0;
+    bool is_ending = false;
+    setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), EXPLORE_WORKER_NICE);
+    hub->cpu_seen_ns = explore_cpu_ns();
+    hub->refilled_ns = clock_now_ns();
+    hub->cpu_left_ns = (int64_t)CPU_BURST_NS;
+    while (!is_ending) {
+        bool has_work = hub->raw_first < hub->raw_next;
+        count_cpu(hub);
+        uint64_t nap_ns = has_work && hub->cpu_left_ns > 0       ? 0
+                          : has_work || idle < NAPS_BEFORE_SLEEP ? NAP_NS
+                                                                 : UINT64_MAX;
+        struct explore_job *job = wait_for(hub, nap_ns, &is_ending);
+        if (job != NULL) {
+            answer(hub, job);
+            idle = 0;
+        }
+        idle = drain(hub) ? 0 : idle + 1;
+        count_cpu(hub);
+        if (hub->raw_first < hub->raw_next && hub->cpu_left_ns > 0)
+            index_one(hub);
+    }
+    return NULL;
+}
+
+bool explore_hub_start(struct explore_hub *hub, const struct explore_settings *settings,
+                       struct error *error)
+{
+    assert(!atomic_load(&hub->is_running));
+    hub->settings = *settings;
+    enum codec codec = CODEC_ZSTD;
+    if (!codec_prepare(CODEC_ZSTD, error)) {
+        log_warn(settings->logger, error->text);
+        codec = CODEC_GZIP;
+        if (!codec_prepare(CODEC_GZIP, error))
+            return false;
+    }
+    explore_data_init(&hub->data, codec);
+    hub->data.settings = &hub->settings;
+    hub->raw = mem_alloc(RAW_BATCHES_MAX * sizeof(hub->raw[0]));
+    hub->is_ending = false;
+    int failed = pthread_create(&hub->thread, NULL, worker_main, hub);
+    if (failed != 0) {
+        explore_data_fini(&hub->data);
+        mem_free(hub->raw);
+        return error_set(error, "cannot start a thread: %s", strerror(failed));
+    }
+    pthread_setname_np(hub->thread, "explore");
+    atomic_store(&hub->is_running, true);
+    return true;
+}
+
+void explore_hub_stop(struct explore_hub *hub)
+{
+    if (!atomic_exchange(&hub->is_running, false))
+        return;
+    pthread_mutex_lock(&hub->lock);
+    hub->is_ending = true;
+    pthread_cond_signal(&hub->changed);
+    pthread_mutex_unlock(&hub->lock);
+    pthread_join(hub->thread, NULL);
+    drain(hub);
+    while (hub->raw_first < hub->raw_next)
+        drop_raw(hub);
+    explore_data_fini(&hub->data);
+    mem_free(hub->raw);
+    budget_return(hub->settings.budget, hub->charged_bytes);
+    hub->charged_bytes = 0;
+}

@@ -1,0 +1,718 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs on the owner's thread. */
+#include "src/explore/trace_store.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "src/base/buffer.h"
+#include "src/base/mem.h"
+#include "src/base/random.h"
+#include "src/otlp/value.h"
+#include "src/otlp/wire.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+enum { SLOTS_FIRST = 1024, BLOCKS_FIRST = 64, ROWS_FIRST = 1024, STRINGS_FIRST = 256 };
+
+/* Numbers of fields. */
+enum {
+    REQUEST_RESOURCE_SPANS = 1,
+    RESOURCE_SPANS_RESOURCE = 1,
+    RESOURCE_SPANS_SCOPE_SPANS = 2,
+    SCOPE_SPANS_SPANS = 2,
+    RESOURCE_ATTRIBUTES = 1,
+    KEY_VALUE_KEY = 1,
+    KEY_VALUE_VALUE = 2,
+    SPAN_TRACE_ID = 1,
+    SPAN_SPAN_ID = 2,
+    SPAN_PARENT_ID = 4,
+    SPAN_NAME = 5,
+    SPAN_KIND = 6,
+    SPAN_START = 7,
+    SPAN_END = 8,
+    SPAN_EVENTS = 11,
+    SPAN_LINKS = 13,
+    SPAN_STATUS = 15,
+    STATUS_CODE = 3,
+};
+
+void trace_store_init(struct trace_store *store, enum codec codec)
+{
+    *store = (struct trace_store){.codec = codec, .first = 1, .next = 1, .next_block = 1};
+    store->seed = (uint64_t)(random_uniform() * 0x1p53);
+    string_table_init(&store->strings);
+    store->box = codec_box_create(NULL);
+    store->slots_count = SLOTS_FIRST;
+    store->slots = mem_zalloc(SLOTS_FIRST * sizeof(uint32_t));
+    store->contexts = mem_alloc(EXPLORE_CONTEXTS_MAX * sizeof(store->contexts[0]));
+}
+
+void trace_store_fini(struct trace_store *store)
+{
+    for (size_t i = store->blocks_begin; i < store->blocks_end; i++)
+        span_block_destroy(store->blocks[i]);
+    for (size_t i = 0; i < store->chunks_count; i++)
+        mem_free(store->chunks[i]);
+    mem_free((void *)store->chunks);
+    mem_free((void *)store->blocks);
+    mem_free(store->slots);
+    mem_free(store->rows);
+    mem_free(store->bodies);
+    mem_free(store->contexts);
+    mem_free(store->context_bytes);
+    mem_free(store->open_strings);
+    mem_free(store->open_traces);
+    string_table_fini(&store->strings);
+    codec_box_destroy(store->box);
+    *store = (struct trace_store){.box = NULL};
+}
+
+/* Makes room for `more` items beyond count in an array that doubles. */
+static bool reserve(void **array, size_t *capacity, size_t count, size_t more, size_t item,
+                    size_t first)
+{
+    if (*capacity - count >= more)
+        return true;
+    size_t wanted = *capacity > 0 ? 2 * *capacity : first;
+    while (wanted - count < more)
+        wanted *= 2;
+    void *grown = mem_try_resize(*array, wanted * item);
+    if (grown == NULL)
+        return false;
+    *array = grown;
+    *capacity = wanted;
+    return true;
+}
+
+static bool reserve32(void **array, uint32_t *capacity, size_t count, size_t more, size_t item,
+                      size_t first)
+{
+    size_t wide = *capacity;
+    bool has_room = reserve(array, &wide, count, more, item, first);
+    assert(wide <= UINT32_MAX);
+    *capacity = (uint32_t)wide;
+    return has_room;
+}
+
+struct trace_record *trace_store_record(const struct trace_store *store, uint64_t number)
+{
+    assert(number >= store->first && number < store->next);
+    uint64_t base = store->first / TRACES_PER_CHUNK;
+    return &store->chunks[number / TRACES_PER_CHUNK - base][number % TRACES_PER_CHUNK];
+}
+
+static uint64_t hash_of(const struct trace_store *store, const uint8_t *id)
+{
+    return XXH3_64bits_withSeed(id, 16, store->seed);
+}
+
+/* Slots hold the number modulo UINT32_MAX, plus 1: numbers that are here are closer together. */
+static uint32_t slot_value(uint64_t number)
+{
+    return (uint32_t)(number % UINT32_MAX) + 1;
+}
+
+static uint64_t number_of(const struct trace_store *store, uint32_t slot)
+{
+    uint64_t number = store->first - store->first % UINT32_MAX + (slot - 1);
+    return number >= store->first ? number : number + UINT32_MAX;
+}
+
+static size_t slot_of(const struct trace_store *store, const uint8_t *id)
+{
+    size_t mask = store->slots_count - 1;
+    size_t at = hash_of(store, id) & mask;
+    while (store->slots[at] != 0 &&
+           memcmp(trace_store_record(store, number_of(store, store->slots[at]))->id, id, 16) != 0)
+        at = (at + 1) & mask;
+    return at;
+}
+
+uint64_t trace_store_find(const struct trace_store *store, const uint8_t id[static 16])
+{
+    uint32_t slot = store->slots[slot_of(store, id)];
+    return slot != 0 ? number_of(store, slot) : UINT64_MAX;
+}
+
+static bool grow_slots(struct trace_store *store)
+{
+    size_t count = 2 * store->slots_count;
+    uint32_t *slots = mem_try_zalloc(count * sizeof(uint32_t));
+    if (slots == NULL)
+        return false;
+    mem_free(store->slots);
+    store->slots = slots;
+    store->slots_count = count;
+    for (uint64_t number = store->first; number < store->next; number++)
+        slots[slot_of(store, trace_store_record(store, number)->id)] = slot_value(number);
+    return true;
+}
+
+static bool add_trace(struct trace_store *store, const uint8_t *id, uint64_t now_ns,
+                      uint64_t *ret_number)
+{
+    size_t count = store->next - store->first;
+    if (2 * (count + 1) > store->slots_count && !grow_slots(store))
+        return false;
+    uint64_t number = store->next;
+    size_t chunk = number / TRACES_PER_CHUNK - store->first / TRACES_PER_CHUNK;
+    if (chunk == store->chunks_count) {
+        struct trace_record *records =
+            mem_try_alloc(TRACES_PER_CHUNK * sizeof(struct trace_record));
+        if (records == NULL)
+            return false;
+        void *chunks = (void *)store->chunks;
+        if (!reserve(&chunks, &store->chunks_capacity, store->chunks_count, 1,
+                     sizeof(struct trace_record *), 16)) {
+            mem_free(records);
+            return false;
+        }
+        store->chunks = (struct trace_record **)chunks;
+        store->chunks[store->chunks_count++] = records;
+    }
+    size_t at = slot_of(store, id);
+    store->next++;
+    struct trace_record *record = trace_store_record(store, number);
+    *record = (struct trace_record){
+        .start_ns = UINT64_MAX,
+        .arrived_ns = now_ns,
+        .first_block = (uint32_t)store->next_block,
+        .last_block = (uint32_t)store->next_block,
+    };
+    memcpy(record->id, id, 16);
+    store->slots[at] = slot_value(number);
+    *ret_number = number;
+    return true;
+}
+
+static void remove_slot(struct trace_store *store, const uint8_t *id)
+{
+    size_t mask = store->slots_count - 1;
+    size_t hole = slot_of(store, id);
+    assert(store->slots[hole] != 0);
+    store->slots[hole] = 0;
+    for (size_t at = (hole + 1) & mask; store->slots[at] != 0; at = (at + 1) & mask) {
+        const uint8_t *other = trace_store_record(store, number_of(store, store->slots[at]))->id;
+        size_t home = hash_of(store, other) & mask;
+        if (((at - home) & mask) < ((at - hole) & mask))
+            continue;
+        store->slots[hole] = store->slots[at];
+        store->slots[at] = 0;
+        hole = at;
+    }
+}
+
+/* The number of a name; the open block refers to it from now on. */
+static bool add_string(struct trace_store *store, struct slice text, uint32_t *ret_number)
+{
+    bool is_new;
+    void *strings = store->open_strings;
+    bool has_room = reserve32(&strings, &store->open_strings_capacity, store->open_strings_count, 1,
+                              sizeof(uint32_t), STRINGS_FIRST);
+    store->open_strings = strings;
+    if (!has_room)
+        return false;
+    *ret_number = string_table_add(&store->strings, text, store->next_block, &is_new);
+    if (!is_new)
+        return true;
+    string_table_ref(&store->strings, *ret_number);
+    store->open_strings[store->open_strings_count++] = *ret_number;
+    return true;
+}
+
+static struct slice service_of(struct slice resource)
+{
+    struct wire_reader attributes = wire_reader_of(resource);
+    struct wire_field field;
+    struct slice name = {.data = NULL};
+    while (wire_next_field(&attributes, &field)) {
+        if (field.number != RESOURCE_ATTRIBUTES || field.type != WIRE_BYTES)
+            continue;
+        struct wire_reader pair = wire_reader_of(field.bytes);
+        struct slice key = {.data = NULL};
+        struct slice value = {.data = NULL};
+        while (wire_next_field(&pair, &field)) {
+            if (field.number == KEY_VALUE_KEY)
+                key = field.bytes;
+            else if (field.number == KEY_VALUE_VALUE)
+                value = field.bytes;
+        }
+        if (!slice_equal_text(key, "service.name"))
+            continue;
+        struct value read = value_read(value);
+        name = read.type == VALUE_STRING ? read.bytes : name;
+    }
+    return name;
+}
+
+/* What is shared by the spans that are being read. */
+struct reading {
+    struct slice resource_spans;
+    struct slice scope_spans;
+    uint32_t context;
+    uint64_t context_block; /* in which it is valid; 0: nowhere */
+    uint32_t service;
+    uint64_t service_block;
+    struct slice service_name;
+};
+
+/* Copies the fields of a message but those of that number. Returns how many bytes. */
+static size_t copy_others(struct slice message, uint32_t number, uint8_t *to)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    size_t size = 0;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == number)
+            continue;
+        memcpy(to + size, field.whole.data, field.whole.size);
+        size += field.whole.size;
+    }
+    return size;
+}
+
+static size_t others_size(struct slice message, uint32_t number)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    size_t size = 0;
+    while (wire_next_field(&reader, &field))
+        size += field.number != number ? field.whole.size : 0;
+    return size;
+}
+
+static struct slice context_at(const struct trace_store *store, struct slice offsets)
+{
+    return slice_of(store->context_bytes + (uintptr_t)offsets.data, offsets.size);
+}
+
+static bool set_context(struct trace_store *store, struct reading *reading)
+{
+    size_t resource = others_size(reading->resource_spans, RESOURCE_SPANS_SCOPE_SPANS);
+    size_t scope = others_size(reading->scope_spans, SCOPE_SPANS_SPANS);
+    void *bytes = store->context_bytes;
+    bool has_room = reserve(&bytes, &store->context_bytes_capacity, store->context_bytes_size,
+                            resource + scope, 1, 4096);
+    store->context_bytes = bytes;
+    if (!has_room)
+        return false;
+    uint8_t *to = store->context_bytes + store->context_bytes_size;
+    copy_others(reading->resource_spans, RESOURCE_SPANS_SCOPE_SPANS, to);
+    copy_others(reading->scope_spans, SCOPE_SPANS_SPANS, to + resource);
+    /* Few contexts recur at random: the last ones are compared, newest first. */
+    enum { COMPARED_MAX = 64 };
+    for (uint32_t i = 0; i < COMPARED_MAX && i < store->contexts_count; i++) {
+        uint32_t at = store->contexts_count - 1 - i;
+        if (slice_equal(context_at(store, store->contexts[at].resource), slice_of(to, resource)) &&
+            slice_equal(context_at(store, store->contexts[at].scope),
+                        slice_of(to + resource, scope))) {
+            reading->context = at;
+            reading->context_block = store->next_block;
+            return true;
+        }
+    }
+    assert(store->contexts_count < EXPLORE_CONTEXTS_MAX);
+    reading->context = store->contexts_count++;
+    reading->context_block = store->next_block;
+    store->contexts[reading->context] = (struct span_context){
+        .resource = {.data = (const uint8_t *)store->context_bytes_size, .size = resource},
+        .scope = {.data = (const uint8_t *)(store->context_bytes_size + resource), .size = scope},
+    };
+    store->context_bytes_size += resource + scope;
+    return true;
+}
+
+static void add_count(uint16_t *count)
+{
+    if (*count < UINT16_MAX)
+        (*count)++;
+}
+
+static bool add_span(struct trace_store *store, struct reading *reading, struct slice span,
+                     uint64_t now_ns)
+{
+    struct span_row row = {.size = (uint32_t)span.size};
+    struct wire_reader reader = wire_reader_of(span);
+    struct wire_field field;
+    struct slice trace_id = {.data = NULL};
+    struct slice name = {.data = NULL};
+    uint64_t end_ns = 0;
+    if (span.size > EXPLORE_SPAN_BYTES_MAX) {
+        store->too_large++;
+        return true;
+    }
+    while (wire_next_field(&reader, &field)) {
+        switch (field.number) {
+        case SPAN_TRACE_ID:
+            trace_id = field.bytes;
+            break;
+        case SPAN_SPAN_ID:
+            if (field.bytes.size == sizeof(row.span_id))
+                memcpy(&row.span_id, field.bytes.data, sizeof(row.span_id));
+            break;
+        case SPAN_PARENT_ID:
+            if (field.bytes.size == sizeof(row.parent_id))
+                memcpy(&row.parent_id, field.bytes.data, sizeof(row.parent_id));
+            break;
+        case SPAN_NAME:
+            name = field.bytes;
+            break;
+        case SPAN_KIND:
+            row.kind = field.number_value < 8 ? (uint8_t)field.number_value : 0;
+            break;
+        case SPAN_START:
+            row.start_ns = field.number_value;
+            break;
+        case SPAN_END:
+            end_ns = field.number_value;
+            break;
+        case SPAN_EVENTS:
+            add_count(&row.events);
+            break;
+        case SPAN_LINKS:
+            add_count(&row.links);
+            break;
+        case SPAN_STATUS: {
+            struct wire_reader status = wire_reader_of(field.bytes);
+            struct wire_field part;
+            row.status = 0;
+            while (wire_next_field(&status, &part))
+                if (part.number == STATUS_CODE)
+                    row.status =
+                        part.number_value <= SPAN_STATUS_ERROR ? (uint8_t)part.number_value : 0;
+            break;
+        }
+        default:
+            break;
+        }
+    }
+    static const uint8_t no_id[16] = {0};
+    if (trace_id.size != sizeof(no_id) || memcmp(trace_id.data, no_id, sizeof(no_id)) == 0)
+        return true; /* it belongs to no trace */
+    row.duration_ns = end_ns > row.start_ns ? end_ns - row.start_ns : 0;
+
+    if (store->rows_count == EXPLORE_OPEN_SPANS_MAX ||
+        store->contexts_count == EXPLORE_CONTEXTS_MAX ||
+        (store->rows_count > 0 &&
+         store->bodies_size + store->context_bytes_size + span.size > EXPLORE_OPEN_BYTES_MAX))
+        if (!trace_store_seal(store))
+            return false;
+    if (reading->context_block != store->next_block && !set_context(store, reading))
+        return false;
+    if (reading->service_block != store->next_block) {
+        if (!add_string(store, reading->service_name, &reading->service))
+            return false;
+        reading->service_block = store->next_block;
+    }
+    void *rows = store->rows;
+    void *bodies = store->bodies;
+    bool has_room = reserve32(&rows, &store->rows_capacity, store->rows_count, 1,
+                              sizeof(struct span_row), ROWS_FIRST);
+    store->rows = rows;
+    has_room = has_room && reserve(&bodies, &store->bodies_capacity, store->bodies_size, span.size,
+                                   1, EXPLORE_OPEN_BYTES_MAX / 4);
+    store->bodies = bodies;
+    if (!has_room || !add_string(store, name, &row.name))
+        return false;
+    uint64_t number = trace_store_find(store, trace_id.data);
+    if (number == UINT64_MAX && !add_trace(store, trace_id.data, now_ns, &number))
+        return false;
+
+    row.trace = number;
+    row.service = reading->service;
+    row.context = (uint16_t)reading->context;
+    row.offset = (uint32_t)store->bodies_size;
+    memcpy(store->bodies + store->bodies_size, span.data, span.size);
+    store->bodies_size += span.size;
+    store->rows[store->rows_count++] = row;
+    store->is_sorted = false;
+    store->spans++;
+    store->spans_total++;
+
+    struct trace_record *record = trace_store_record(store, number);
+    record->last_block = (uint32_t)store->next_block;
+    record->spans++;
+    record->errors += row.status == SPAN_STATUS_ERROR;
+    if (row.start_ns < record->start_ns)
+        record->start_ns = row.start_ns;
+    if (row.start_ns + row.duration_ns > record->end_ns)
+        record->end_ns = row.start_ns + row.duration_ns;
+    if (row.parent_id == 0 && !record->has_root) {
+        record->has_root = true;
+        record->root_kind = row.kind;
+        record->root_name = row.name;
+        record->root_service = row.service;
+    }
+    return true;
+}
+
+bool trace_store_add(struct trace_store *store, struct slice request, uint64_t now_ns)
+{
+    struct wire_reader resources = wire_reader_of(request);
+    struct wire_field resource;
+    while (wire_next_field(&resources, &resource)) {
+        if (resource.number != REQUEST_RESOURCE_SPANS || resource.type != WIRE_BYTES)
+            continue;
+        struct reading reading = {.resource_spans = resource.bytes};
+        struct wire_reader scopes = wire_reader_of(resource.bytes);
+        struct wire_field scope;
+        while (wire_next_field(&scopes, &scope))
+            if (scope.number == RESOURCE_SPANS_RESOURCE)
+                reading.service_name = service_of(scope.bytes);
+        scopes = wire_reader_of(resource.bytes);
+        while (wire_next_field(&scopes, &scope)) {
+            if (scope.number != RESOURCE_SPANS_SCOPE_SPANS || scope.type != WIRE_BYTES)
+                continue;
+            reading.scope_spans = scope.bytes;
+            reading.context_block = 0;
+            struct wire_reader spans = wire_reader_of(scope.bytes);
+            struct wire_field span;
+            while (wire_next_field(&spans, &span))
+                if (span.number == SCOPE_SPANS_SPANS && span.type == WIRE_BYTES &&
+                    !add_span(store, &reading, span.bytes, now_ns))
+                    return false;
+        }
+    }
+    return true;
+}
+
+static int compare_rows(const void *a, const void *b)
+{
+    const struct span_row *x = a;
+    const struct span_row *y = b;
+    if (x->trace != y->trace)
+        return x->trace < y->trace ? -1 : 1;
+    if (x->start_ns != y->start_ns)
+        return x->start_ns < y->start_ns ? -1 : 1;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Sorts the open block, and finds its traces. */
+static bool settle(struct trace_store *store)
+{
+    if (store->is_sorted)
+        return true;
+    qsort(store->rows, store->rows_count, sizeof(store->rows[0]), compare_rows);
+    void *traces = store->open_traces;
+    bool has_room = reserve32(&traces, &store->open_traces_capacity, 0, store->rows_count + 1,
+                              sizeof(struct block_trace), ROWS_FIRST);
+    store->open_traces = traces;
+    if (!has_room)
+        return false;
+    store->open_traces_count = 0;
+    for (uint32_t i = 0; i < store->rows_count; i++)
+        if (i == 0 || store->rows[i].trace != store->rows[i - 1].trace)
+            store->open_traces[store->open_traces_count++] =
+                (struct block_trace){.trace = store->rows[i].trace, .first = i};
+    store->open_traces[store->open_traces_count] =
+        (struct block_trace){.trace = UINT64_MAX, .first = store->rows_count};
+    store->is_sorted = true;
+    return true;
+}
+
+bool trace_store_seal(struct trace_store *store)
+{
+    if (store->rows_count == 0)
+        return true;
+    if (store->blocks_end == store->blocks_capacity && store->blocks_begin > 0) {
+        memmove((void *)store->blocks, (const void *)(store->blocks + store->blocks_begin),
+                (store->blocks_end - store->blocks_begin) * sizeof(struct span_block *));
+        store->blocks_end -= store->blocks_begin;
+        store->blocks_begin = 0;
+    }
+    void *blocks = (void *)store->blocks;
+    bool has_room = reserve(&blocks, &store->blocks_capacity, store->blocks_end, 1,
+                            sizeof(struct span_block *), BLOCKS_FIRST);
+    store->blocks = (struct span_block **)blocks;
+    struct span_context *contexts =
+        mem_try_alloc((store->contexts_count + 1) * sizeof(struct span_context));
+    struct span_block *block = NULL;
+    if (has_room && contexts != NULL && settle(store)) {
+        for (uint32_t i = 0; i < store->contexts_count; i++)
+            contexts[i] = (struct span_context){
+                .resource = context_at(store, store->contexts[i].resource),
+                .scope = context_at(store, store->contexts[i].scope),
+            };
+        block = span_block_create(
+            &(struct span_block_source){.number = store->next_block,
+                                        .rows = store->rows,
+                                        .rows_count = store->rows_count,
+                                        .bodies = store->bodies,
+                                        .contexts = contexts,
+                                        .contexts_count = store->contexts_count,
+                                        .strings = store->open_strings,
+                                        .strings_count = store->open_strings_count},
+            store->box, store->codec);
+    }
+    mem_free(contexts);
+    if (block == NULL)
+        return false;
+    store->blocks[store->blocks_end++] = block;
+    store->blocks_bytes += block->memory;
+    store->next_block++;
+    store->rows_count = 0;
+    store->bodies_size = 0;
+    store->contexts_count = 0;
+    store->context_bytes_size = 0;
+    store->open_strings_count = 0; /* the block has the references now */
+    store->open_traces_count = 0;
+    return true;
+}
+
+uint64_t trace_store_bytes(const struct trace_store *store)
+{
+    return store->blocks_bytes + store->strings.bytes +
+           store->chunks_count * TRACES_PER_CHUNK * sizeof(struct trace_record) +
+           store->slots_count * sizeof(uint32_t) + store->rows_capacity * sizeof(struct span_row) +
+           store->bodies_capacity + store->context_bytes_capacity +
+           store->open_strings_capacity * sizeof(uint32_t) +
+           store->open_traces_capacity * sizeof(struct block_trace) +
+           EXPLORE_CONTEXTS_MAX * sizeof(struct span_context) +
+           store->blocks_capacity * sizeof(struct span_block *);
+}
+
+uint64_t trace_store_oldest_ns(const struct trace_store *store)
+{
+    return store->first < store->next ? trace_store_record(store, store->first)->arrived_ns
+                                      : UINT64_MAX;
+}
+
+size_t trace_store_block_of(const struct trace_store *store, uint32_t number)
+{
+    /* Numbers ascend, and freed blocks leave gaps. */
+    size_t low = store->blocks_begin;
+    size_t high = store->blocks_end;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if ((int32_t)((uint32_t)store->blocks[middle]->number - number) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low - store->blocks_begin;
+}
+
+static void free_block(struct trace_store *store, size_t at)
+{
+    struct span_block *block = store->blocks[at];
+    assert(block->traces_live == 0);
+    for (uint32_t i = 0; i < block->strings_count; i++)
+        string_table_unref(&store->strings, block->strings[i]);
+    store->blocks_bytes -= block->memory;
+    span_block_destroy(block);
+    if (at > store->blocks_begin)
+        memmove((void *)(store->blocks + store->blocks_begin + 1),
+                (const void *)(store->blocks + store->blocks_begin),
+                (at - store->blocks_begin) * sizeof(struct span_block *));
+    store->blocks_begin++;
+}
+
+bool trace_store_evict(struct trace_store *store)
+{
+    if (store->first == store->next)
+        return false;
+    const struct trace_record *record = trace_store_record(store, store->first);
+    if (record->last_block == (uint32_t)store->next_block && !trace_store_seal(store))
+        return false;
+    size_t at = store->blocks_begin + trace_store_block_of(store, record->first_block);
+    while (at < store->blocks_end &&
+           (int32_t)((uint32_t)store->blocks[at]->number - record->last_block) <= 0) {
+        uint32_t first, end;
+        struct span_block *block = store->blocks[at];
+        if (span_block_find(block, store->first, &first, &end)) {
+            assert(block->traces_live > 0);
+            if (--block->traces_live == 0)
+                free_block(store, at);
+        }
+        at++;
+    }
+    store->spans -= record->spans;
+    store->evicted_traces++;
+    remove_slot(store, record->id);
+    store->first++;
+    if (store->first % TRACES_PER_CHUNK == 0) {
+        mem_free(store->chunks[0]);
+        store->chunks_count--;
+        memmove((void *)store->chunks, (const void *)(store->chunks + 1),
+                store->chunks_count * sizeof(struct trace_record *));
+    }
+    return true;
+}
+
+size_t trace_store_blocks(struct trace_store *store)
+{
+    return store->blocks_end - store->blocks_begin + (store->rows_count > 0 && settle(store));
+}
+
+struct block_view trace_store_block(struct trace_store *store, size_t index)
+{
+    if (index < store->blocks_end - store->blocks_begin) {
+        const struct span_block *block = store->blocks[store->blocks_begin + index];
+        return (struct block_view){.block = block,
+                                   .traces = block->traces,
+                                   .traces_count = block->traces_count,
+                                   .spans = block->spans};
+    }
+    assert(store->is_sorted);
+    return (struct block_view){.traces = store->open_traces,
+                               .traces_count = store->open_traces_count,
+                               .spans = store->rows_count};
+}
+
+bool block_view_has_string(const struct trace_store *store, const struct block_view *view,
+                           uint32_t string)
+{
+    if (view->block != NULL)
+        return span_block_has_string(view->block, string);
+    for (uint32_t i = 0; i < store->open_strings_count; i++)
+        if (store->open_strings[i] == string)
+            return true;
+    return false;
+}
+
+bool block_view_find(const struct block_view *view, uint64_t trace, uint32_t *ret_first,
+                     uint32_t *ret_end)
+{
+    struct span_block open = {.traces = (struct block_trace *)(uintptr_t)view->traces,
+                              .traces_count = view->traces_count};
+    return span_block_find(view->block != NULL ? view->block : &open, trace, ret_first, ret_end);
+}
+
+bool trace_store_rows(struct trace_store *store, const struct block_view *view,
+                      struct span_row *rows)
+{
+    if (view->block != NULL) {
+        bool is_whole = span_block_rows(view->block, store->box, store->codec, rows);
+        store->broken_blocks += !is_whole;
+        return is_whole;
+    }
+    memcpy(rows, store->rows, store->rows_count * sizeof(rows[0]));
+    return true;
+}
+
+struct buffer *trace_store_bodies(struct trace_store *store, const struct block_view *view)
+{
+    if (view->block != NULL)
+        return span_block_bodies(view->block, store->box, store->codec);
+    struct buffer *copy = buffer_try_create(NULL, store->bodies_size + 1);
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy->data, store->bodies, store->bodies_size);
+    copy->size = store->bodies_size;
+    return copy;
+}
+
+struct span_context trace_store_context(const struct trace_store *store,
+                                        const struct block_view *view, struct slice bodies,
+                                        uint32_t context)
+{
+    if (view->block != NULL)
+        return span_block_context(view->block, bodies, context);
+    assert(context < store->contexts_count);
+    return (struct span_context){
+        .resource = context_at(store, store->contexts[context].resource),
+        .scope = context_at(store, store->contexts[context].scope),
+    };
+}
