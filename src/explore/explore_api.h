@@ -5,11 +5,16 @@
 
 #include "src/explore/explore_job.h"
 #include "src/explore/trace_store.h"
+#include "src/explore/trace_view.h"
 
 extern const char *const explore_loss_names[EXPLORE_LOSSES];
 
+enum { EXPLORE_VIEWS = 2 }; /* waterfalls that are kept for the next question */
+
 struct explore_data {
     struct trace_store traces;
+    struct trace_view views[EXPLORE_VIEWS];
+    uint64_t views_used;
     struct span_row *rows; /* of one block, for queries */
     uint32_t rows_capacity;
     const struct explore_settings *settings;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "src/base/hex.h"
 #include "src/otlp/json/json_output.h"
@@ -45,6 +46,14 @@ static inline void put_wide(struct json_output *out, const char *name, uint64_t 
     json_output_put_byte(out, '"');
     json_output_put_unsigned(out, number);
     json_output_put_byte(out, '"');
+}
+
+/* With three digits behind the point. */
+static inline void put_real(struct json_output *out, double number)
+{
+    char text[64];
+    snprintf(text, sizeof(text), "%.3f", number);
+    put_raw(out, text);
 }
 
 static inline void put_bool(struct json_output *out, const char *name, bool value)

@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers about many traces: lists, counts, scatter. On the explore worker. */
+#include <stdlib.h>
+
+#include <string.h>
+
+#include "src/base/mem.h"
+#include "src/explore/explore_asking.h"
+
+enum {
+    LIST_LIMIT = 50,
+    LIST_LIMIT_MAX = 1000,
+    POINTS_MAX = 2000,
+    BUCKETS = 60,
+    BUCKETS_MAX = 1000,
+    NAMES_MAX = 2000, /* pairs of service and span name that are told apart */
+    NAMES_SLOTS = 4096,
+    DURATION_STEPS = 16, /* buckets of a distribution for each power of two */
+    DURATION_BUCKETS = 64 * DURATION_STEPS,
+};
+
+/* What is counted of one service or one name. */
+struct service_count {
+    uint32_t service;
+    uint64_t spans;
+    uint64_t errors;
+    uint64_t traces;
+    uint64_t last_trace; /* that was counted */
+};
+
+static int compare_services(const void *a, const void *b)
+{
+    const struct service_count *x = a;
+    const struct service_count *y = b;
+    return x->spans != y->spans ? (x->spans < y->spans ? 1 : -1)
+                                : (x->service > y->service) - (x->service < y->service);
+}
+
+enum { SERVICES_MAX = 4096 };
+
+static struct service_count *count_of(struct service_count *counts, size_t *count, uint32_t service,
+                                      size_t *guess)
+{
+    if (*guess < *count && counts[*guess].service == service)
+        return &counts[*guess];
+    for (size_t i = 0; i < *count; i++)
+        if (counts[i].service == service) {
+            *guess = i;
+            return &counts[i];
+        }
+    if (*count == SERVICES_MAX)
+        return NULL;
+    counts[*count] = (struct service_count){.service = service, .last_trace = UINT64_MAX};
+    *guess = *count;
+    return &counts[(*count)++];
+}
+
+void answer_services(struct asking *asking)
+{
+    struct explore_data *data = asking->data;
+    struct trace_store *store = &data->traces;
+    struct json_output *out = &asking->out;
+    struct span_row *rows = asking_rows(asking);
+    size_t count = 0;
+    size_t guess = 0;
+    if (rows == NULL)
+        return;
+    struct service_count *counts = mem_alloc(SERVICES_MAX * sizeof(counts[0]));
+    for (size_t at = 0; at < trace_store_blocks(store); at++) {
+        struct block_view view = trace_store_block(store, at);
+        if (explore_is_over(&asking->limit)) {
+            mem_free(counts);
+            asking_fail_by(asking, EXPLORE_TOO_LONG);
+            return;
+        }
+        if (!trace_store_rows(store, &view, rows))
+            continue;
+        for (uint32_t i = 0; i < view.spans; i++) {
+            if (rows[i].trace < store->first)
+                continue;
+            struct service_count *of = count_of(counts, &count, rows[i].service, &guess);
+            if (of == NULL)
+                continue;
+            of->spans++;
+            of->errors += rows[i].status == SPAN_STATUS_ERROR;
+            of->traces += of->last_trace != rows[i].trace;
+            of->last_trace = rows[i].trace;
+        }
+    }
+    qsort(counts, count, sizeof(counts[0]), compare_services);
+    put_raw(out, "{\"services\":[");
+    for (size_t i = 0; i < count; i++) {
+        put_comma(out);
+        put_raw(out, "{");
+        put_string(out, "name", string_table_at(&store->strings, counts[i].service));
+        put_unsigned(out, "spans", counts[i].spans);
+        put_unsigned(out, "traces", counts[i].traces);
+        put_unsigned(out, "errors", counts[i].errors);
+        put_bool(out, "hasProfile", false);
+        put_raw(out, "}");
+    }
+    put_raw(out, "]}");
+    mem_free(counts);
+}
+
+/* The services of one trace with their spans, from its rows. */
+static void put_services(struct asking *asking, uint64_t number, const struct trace_record *record)
+{
+    struct explore_data *data = asking->data;
+    struct trace_store *store = &data->traces;
+    struct json_output *out = &asking->out;
+    struct span_row *rows = asking_rows(asking);
+    struct service_count counts[32];
+    size_t count = 0;
+    size_t blocks = trace_store_blocks(store);
+    for (size_t at = trace_store_block_of(store, record->first_block); rows != NULL && at < blocks;
+         at++) {
+        struct block_view view = trace_store_block(store, at);
+        uint32_t first, end;
+        if (!block_view_find(&view, number, &first, &end) || !trace_store_rows(store, &view, rows))
+            continue;
+        for (uint32_t i = first; i < end; i++) {
+            size_t j = 0;
+            while (j < count && counts[j].service != rows[i].service)
+                j++;
+            if (j == sizeof(counts) / sizeof(counts[0]))
+                continue;
+            if (j == count)
+                counts[count++] = (struct service_count){.service = rows[i].service};
+            counts[j].spans++;
+        }
+        if (explore_is_over(&asking->limit))
+            break;
+    }
+    qsort(counts, count, sizeof(counts[0]), compare_services);
+    put_key(out, "services");
+    put_raw(out, "[");
+    for (size_t i = 0; i < count; i++) {
+        put_comma(out);
+        put_raw(out, "{");
+        put_string(out, "name", string_table_at(&store->strings, counts[i].service));
+        put_unsigned(out, "spans", counts[i].spans);
+        put_raw(out, "}");
+    }
+    put_raw(out, "]");
+}
+
+static void put_root(struct asking *asking, const struct trace_record *record)
+{
+    static const char *const kinds[] = {"unspecified", "internal", "server",
+                                        "client",      "producer", "consumer"};
+    const struct string_table *strings = &asking->data->traces.strings;
+    struct json_output *out = &asking->out;
+    put_key(out, "root");
+    if (!record->has_root) {
+        put_raw(out, "null");
+        return;
+    }
+    put_raw(out, "{");
+    put_string(out, "service", string_table_at(strings, record->root_service));
+    put_string(out, "name", string_table_at(strings, record->root_name));
+    put_string(out, "kind", slice_of_text(kinds[record->root_kind < 6 ? record->root_kind : 0]));
+    put_raw(out, "}");
+}
+
+/* Reads the filter and runs it. False: the answer is an error. */
+static bool pick(struct asking *asking, struct trace_filter *filter, struct trace_matches *matches)
+{
+    if (asking->status != 200)
+        return false;
+    if (!trace_filter_read(filter, asking->query, asking->reason)) {
+        asking->status = 400;
+        return false;
+    }
+    struct span_row *rows = asking_rows(asking);
+    if (rows == NULL)
+        return false;
+    enum explore_result result =
+        trace_filter_run(filter, &asking->data->traces, rows, &asking->limit, matches);
+    if (result == EXPLORE_DONE)
+        return true;
+    trace_matches_fini(matches);
+    asking_fail_by(asking, result);
+    return false;
+}
+
+static bool is_picked(const struct asking *asking, const struct trace_filter *filter,
+                      const struct trace_matches *matches, uint64_t number)
+{
+    const struct trace_record *record = trace_store_record(&asking->data->traces, number);
+    return trace_filter_has(filter, matches, record, number, false);
+}
+
+void answer_traces(struct asking *asking)
+{
+    struct trace_store *store = &asking->data->traces;
+    struct json_output *out = &asking->out;
+    struct trace_filter filter;
+    struct trace_matches matches;
+    uint64_t limit = asking_number(asking, "limit", LIST_LIMIT, LIST_LIMIT_MAX);
+    uint64_t before = asking_number(asking, "before", UINT64_MAX, UINT64_MAX);
+    uint64_t after = asking_number(asking, "after", 0, UINT64_MAX);
+    if (!pick(asking, &filter, &matches))
+        return;
+    uint64_t total = 0;
+    uint64_t shown = 0;
+    bool has_more = false;
+    put_raw(out, "{\"traces\":[");
+    for (uint64_t number = store->next - 1; number >= store->first; number--) {
+        if (!is_picked(asking, &filter, &matches, number))
+            continue;
+        total++;
+        if (number >= before || number <= after)
+            continue;
+        has_more = shown == limit;
+        if (shown == limit)
+            continue;
+        const struct trace_record *record = trace_store_record(store, number);
+        shown++;
+        put_comma(out);
+        put_raw(out, "{");
+        put_hex(out, "id", record->id, sizeof(record->id));
+        put_wide(out, "cursor", number);
+        put_root(asking, record);
+        put_wide(out, "start", record->start_ns);
+        put_unsigned(out, "duration", record->end_ns - record->start_ns);
+        put_unsigned(out, "spans", record->spans);
+        put_unsigned(out, "errors", record->errors);
+        put_services(asking, number, record);
+        put_unsigned(out, "samples", 0);
+        put_bool(out, "complete", record->has_root);
+        put_raw(out, "}");
+    }
+    trace_matches_fini(&matches);
+    put_raw(out, "]");
+    put_unsigned(out, "total", total);
+    put_bool(out, "more", has_more);
+    put_wide(out, "newest", store->next - 1);
+    put_raw(out, "}");
+}
+
+void answer_live(struct asking *asking)
+{
+    struct trace_store *store = &asking->data->traces;
+    struct json_output *out = &asking->out;
+    struct trace_filter filter;
+    struct trace_matches matches;
+    uint64_t after = asking_number(asking, "after", 0, UINT64_MAX);
+    if (!pick(asking, &filter, &matches))
+        return;
+    uint64_t count = 0;
+    for (uint64_t number = store->next - 1; number >= store->first && number > after; number--)
+        count += is_picked(asking, &filter, &matches, number);
+    trace_matches_fini(&matches);
+    put_raw(out, "{");
+    put_unsigned(out, "count", count);
+    put_wide(out, "newest", store->next - 1);
+    put_raw(out, "}");
+}
+
+void answer_scatter(struct asking *asking)
+{
+    struct trace_store *store = &asking->data->traces;
+    struct json_output *out = &asking->out;
+    struct trace_filter filter;
+    struct trace_matches matches;
+    uint64_t buckets = asking_number(asking, "buckets", BUCKETS, BUCKETS_MAX);
+    if (!pick(asking, &filter, &matches))
+        return;
+    uint64_t start_ns = UINT64_MAX;
+    uint64_t end_ns = 0;
+    uint64_t total = 0;
+    for (uint64_t number = store->first; number < store->next; number++) {
+        const struct trace_record *record = trace_store_record(store, number);
+        if (!is_picked(asking, &filter, &matches, number))
+            continue;
+        total++;
+        start_ns = record->start_ns < start_ns ? record->start_ns : start_ns;
+        end_ns = record->start_ns >= end_ns ? record->start_ns + 1 : end_ns;
+    }
+    if (filter.start_ns > 0)
+        start_ns = filter.start_ns;
+    if (filter.end_ns < UINT64_MAX)
+        end_ns = filter.end_ns;
+    if (start_ns >= end_ns) {
+        start_ns = start_ns == UINT64_MAX ? 0 : start_ns;
+        end_ns = start_ns + 1;
+    }
+    buckets = buckets > 0 ? buckets : 1;
+    uint64_t width_ns = (end_ns - start_ns + buckets - 1) / buckets;
+    uint64_t counts[BUCKETS_MAX] = {0};
+    uint64_t errors[BUCKETS_MAX] = {0};
+    uint64_t step = total / POINTS_MAX + 1;
+    uint64_t seen = 0;
+    put_raw(out, "{");
+    put_wide(out, "start", start_ns);
+    put_wide(out, "end", end_ns);
+    put_key(out, "points");
+    put_raw(out, "[");
+    for (uint64_t number = store->first; number < store->next; number++) {
+        const struct trace_record *record = trace_store_record(store, number);
+        if (!is_picked(asking, &filter, &matches, number))
+            continue;
+        uint64_t offset_ns = record->start_ns - start_ns;
+        uint64_t bucket = offset_ns / width_ns;
+        counts[bucket < buckets ? bucket : buckets - 1]++;
+        errors[bucket < buckets ? bucket : buckets - 1] += record->errors > 0;
+        if (seen++ % step != 0)
+            continue;
+        put_comma(out);
+        put_raw(out, "[");
+        json_output_put_unsigned(out, offset_ns / NS_PER_MS);
+        put_raw(out, ",");
+        json_output_put_unsigned(out, record->end_ns - record->start_ns);
+        put_raw(out, record->errors > 0 ? ",1," : ",0,");
+        put_hex_value(out, record->id, sizeof(record->id));
+        put_raw(out, "]");
+    }
+    trace_matches_fini(&matches);
+    put_raw(out, "]");
+    put_bool(out, "sampled", step > 1);
+    put_key(out, "histogram");
+    put_raw(out, "{\"edges\":[");
+    for (uint64_t i = 0; i <= buckets; i++) {
+        put_comma(out);
+        json_output_put_unsigned(out, i * width_ns / NS_PER_MS);
+    }
+    put_raw(out, "],\"counts\":[");
+    for (uint64_t i = 0; i < buckets; i++) {
+        put_comma(out);
+        json_output_put_unsigned(out, counts[i]);
+    }
+    put_raw(out, "],\"errors\":[");
+    for (uint64_t i = 0; i < buckets; i++) {
+        put_comma(out);
+        json_output_put_unsigned(out, errors[i]);
+    }
+    put_raw(out, "]}}");
+}
+
+/* Spans of one service and name. */
+struct name_count {
+    uint32_t service;
+    uint32_t name;
+    uint64_t spans;
+    uint64_t errors;
+    uint32_t durations[DURATION_BUCKETS];
+};
+
+static unsigned duration_bucket(uint64_t ns)
+{
+    if (ns < DURATION_STEPS)
+        return (unsigned)ns;
+    unsigned power = 63 - (unsigned)__builtin_clzll(ns);
+    unsigned step = (unsigned)(ns >> (power - 4)) & (DURATION_STEPS - 1);
+    return (power - 3) * DURATION_STEPS + step;
+}
+
+/* The middle of the bucket. */
+static uint64_t bucket_middle(unsigned bucket)
+{
+    if (bucket < 2 * DURATION_STEPS)
+        return bucket;
+    unsigned power = bucket / DURATION_STEPS + 3;
+    uint64_t begin = (uint64_t)(DURATION_STEPS + bucket % DURATION_STEPS) << (power - 4);
+    return begin + (UINT64_C(1) << (power - 4)) / 2;
+}
+
+static uint64_t quantile(const struct name_count *of, unsigned percent)
+{
+    uint64_t rank = (of->spans * percent + 99) / 100;
+    uint64_t seen = 0;
+    for (unsigned i = 0; i < DURATION_BUCKETS; i++) {
+        seen += of->durations[i];
+        if (seen >= rank && seen > 0)
+            return bucket_middle(i);
+    }
+    return 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    const struct name_count *x = *(struct name_count *const *)a;
+    const struct name_count *y = *(struct name_count *const *)b;
+    return x->spans != y->spans       ? (x->spans < y->spans ? 1 : -1)
+           : x->service != y->service ? (x->service > y->service) - (x->service < y->service)
+                                      : (x->name > y->name) - (x->name < y->name);
+}
+
+static struct name_count *name_of(struct name_count **slots, struct name_count **all, size_t *count,
+                                  const struct span_row *row)
+{
+    uint64_t hash = ((uint64_t)row->service << 32 | row->name) * UINT64_C(0x9e3779b97f4a7c15);
+    size_t at = (size_t)(hash >> 40) % NAMES_SLOTS;
+    while (slots[at] != NULL &&
+           (slots[at]->service != row->service || slots[at]->name != row->name))
+        at = (at + 1) % NAMES_SLOTS;
+    if (slots[at] == NULL && *count < NAMES_MAX) {
+        slots[at] = mem_try_zalloc(sizeof(*slots[at]));
+        if (slots[at] == NULL)
+            return NULL;
+        slots[at]->service = row->service;
+        slots[at]->name = row->name;
+        all[(*count)++] = slots[at];
+    }
+    return slots[at];
+}
+
+void answer_spans(struct asking *asking)
+{
+    struct trace_store *store = &asking->data->traces;
+    struct json_output *out = &asking->out;
+    struct trace_filter filter;
+    if (!trace_filter_read(&filter, asking->query, asking->reason)) {
+        asking->status = 400;
+        return;
+    }
+    struct span_row *rows = asking_rows(asking);
+    struct name_count **slots =
+        (struct name_count **)mem_zalloc((NAMES_SLOTS + NAMES_MAX) * sizeof(struct name_count *));
+    struct name_count **all = slots + NAMES_SLOTS;
+    size_t count = 0;
+    uint32_t service = string_table_find(&store->strings, filter.service);
+    uint64_t first_ns = UINT64_MAX;
+    uint64_t last_ns = 0;
+    bool is_any = filter.service.data == NULL;
+    size_t blocks = rows != NULL && (is_any || service != 0) ? trace_store_blocks(store) : 0;
+    for (size_t at = 0; at < blocks && asking->status == 200; at++) {
+        struct block_view view = trace_store_block(store, at);
+        if (explore_is_over(&asking->limit))
+            asking_fail_by(asking, EXPLORE_TOO_LONG);
+        if ((!is_any && !block_view_has_string(store, &view, service)) ||
+            !trace_store_rows(store, &view, rows))
+            continue;
+        for (uint32_t i = 0; i < view.spans; i++) {
+            const struct span_row *row = &rows[i];
+            if (row->trace < store->first || (!is_any && row->service != service) ||
+                row->start_ns < filter.start_ns || row->start_ns >= filter.end_ns)
+                continue;
+            struct name_count *of = name_of(slots, all, &count, row);
+            if (of == NULL)
+                continue;
+            of->spans++;
+            of->errors += row->status == SPAN_STATUS_ERROR;
+            of->durations[duration_bucket(row->duration_ns)]++;
+            first_ns = row->start_ns < first_ns ? row->start_ns : first_ns;
+            last_ns = row->start_ns > last_ns ? row->start_ns : last_ns;
+        }
+    }
+    qsort((void *)all, count, sizeof(all[0]), compare_names);
+    uint64_t range_ns = last_ns > first_ns ? last_ns - first_ns : 0;
+    if (filter.end_ns < UINT64_MAX && filter.start_ns > 0)
+        range_ns = filter.end_ns - filter.start_ns;
+    put_raw(out, "{\"names\":[");
+    for (size_t i = 0; i < count; i++) {
+        put_comma(out);
+        put_raw(out, "{");
+        put_string(out, "service", string_table_at(&store->strings, all[i]->service));
+        put_string(out, "name", string_table_at(&store->strings, all[i]->name));
+        put_unsigned(out, "count", all[i]->spans);
+        put_key(out, "rate");
+        put_real(out, range_ns > 0 ? (double)all[i]->spans * 1e9 / (double)range_ns : 0);
+        put_unsigned(out, "errors", all[i]->errors);
+        put_unsigned(out, "p50", quantile(all[i], 50));
+        put_unsigned(out, "p95", quantile(all[i], 95));
+        put_unsigned(out, "p99", quantile(all[i], 99));
+        put_unsigned(out, "cpuPerCall", 0);
+        put_unsigned(out, "samples", 0);
+        put_raw(out, "}");
+        mem_free(all[i]);
+    }
+    put_raw(out, "]}");
+    mem_free((void *)slots);
+}
