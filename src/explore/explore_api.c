@@ -40,6 +40,7 @@ void explore_data_init(struct explore_data *data, enum codec codec)
 {
     *data = (struct explore_data){.started_ns = clock_wall_ns()};
     trace_store_init(&data->traces, codec);
+    profile_store_init(&data->profiles, &data->traces.strings, data->traces.box, codec);
     data->rows_capacity = EXPLORE_OPEN_SPANS_MAX;
 }
 
@@ -47,6 +48,7 @@ void explore_data_fini(struct explore_data *data)
 {
     for (size_t i = 0; i < EXPLORE_VIEWS; i++)
         trace_view_fini(&data->views[i]);
+    profile_store_fini(&data->profiles);
     trace_store_fini(&data->traces);
     mem_free(data->rows);
     *data = (struct explore_data){.rows = NULL};
@@ -92,8 +94,8 @@ static void answer_status(struct asking *asking)
     put_unsigned(out, "usedBytes", data->used_bytes);
     put_unsigned(out, "traces", store->next - store->first);
     put_unsigned(out, "spans", store->spans);
-    put_unsigned(out, "profiles", 0);
-    put_unsigned(out, "samples", 0);
+    put_unsigned(out, "profiles", data->profiles.profiles);
+    put_unsigned(out, "samples", data->profiles.samples);
     put_wide(out, "oldest", oldest != UINT64_MAX ? oldest : 0);
     put_unsigned(out, "evictedTraces", store->evicted_traces);
     put_key(out, "notKept");

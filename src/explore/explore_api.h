@@ -4,6 +4,7 @@
 #pragma once
 
 #include "src/explore/explore_job.h"
+#include "src/explore/profile_store.h"
 #include "src/explore/trace_store.h"
 #include "src/explore/trace_view.h"
 
@@ -13,6 +14,7 @@ enum { EXPLORE_VIEWS = 2 }; /* waterfalls that are kept for the next question */
 
 struct explore_data {
     struct trace_store traces;
+    struct profile_store profiles;
     struct trace_view views[EXPLORE_VIEWS];
     uint64_t views_used;
     struct span_row *rows; /* of one block, for queries */

@@ -251,20 +251,35 @@ static bool drain(struct explore_hub *hub)
     return is_any;
 }
 
+static uint64_t kept_bytes(const struct explore_hub *hub)
+{
+    return trace_store_bytes(&hub->data.traces) + profile_store_bytes(&hub->data.profiles);
+}
+
+/* Evicts the oldest trace, or profiles if they are older. False: nothing is left. */
+static bool evict(struct explore_hub *hub)
+{
+    struct trace_store *traces = &hub->data.traces;
+    struct profile_store *profiles = &hub->data.profiles;
+    if (profile_store_oldest_ns(profiles) < trace_store_oldest_ns(traces))
+        return profile_store_evict(profiles);
+    return trace_store_evict(traces) || profile_store_evict(profiles);
+}
+
 /* Keeps to max_bytes and charges the budget, which may have less. */
 static void keep_limit(struct explore_hub *hub)
 {
     struct trace_store *traces = &hub->data.traces;
-    uint64_t kept = trace_store_bytes(traces);
-    while (kept + hub->raw_bytes > hub->settings.max_bytes && trace_store_evict(traces))
-        kept = trace_store_bytes(traces);
+    uint64_t kept = kept_bytes(hub);
+    while (kept + hub->raw_bytes > hub->settings.max_bytes && evict(hub))
+        kept = kept_bytes(hub);
     while (kept > hub->charged_bytes &&
            !budget_try_take(hub->settings.budget, kept - hub->charged_bytes)) {
-        if (!trace_store_evict(traces)) {
+        if (!evict(hub)) {
             budget_take(hub->settings.budget, kept - hub->charged_bytes);
             break;
         }
-        kept = trace_store_bytes(traces);
+        kept = kept_bytes(hub);
     }
     if (kept < hub->charged_bytes)
         budget_return(hub->settings.budget, hub->charged_bytes - kept);
@@ -285,9 +300,21 @@ static void index_one(struct explore_hub *hub)
     uint64_t now_ns = clock_wall_ns();
     hub->raw_bytes -= raw.bytes;
     bool is_kept = true;
-    if (batch->signal == TRACES)
+    if (batch->signal == TRACES) {
+        uint64_t too_large = hub->data.traces.too_large;
         for (size_t i = 0; is_kept && i < batch->parts_count; i++)
             is_kept = trace_store_add(&hub->data.traces, batch->parts[i].bytes, now_ns);
+        lose(hub, EXPLORE_LOST_LARGE, hub->data.traces.too_large - too_large);
+    } else if (batch->bytes > EXPLORE_PROFILE_BYTES_MAX) {
+        lose(hub, EXPLORE_LOST_LARGE, batch->items);
+    } else {
+        struct batch_part whole;
+        is_kept = batch_join(batch, hub->settings.budget, &whole);
+        if (is_kept) {
+            is_kept = profile_store_add(&hub->data.profiles, whole.bytes, now_ns);
+            buffer_unref(whole.owner);
+        }
+    }
     if (!is_kept)
         lose(hub, EXPLORE_LOST_MEMORY, batch->items);
     batch_unref(batch);

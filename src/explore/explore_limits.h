@@ -12,15 +12,15 @@ enum {
     EXPLORE_SPAN_BYTES_MAX = 4 * 1024 * 1024, /* larger ones are not kept */
     EXPLORE_STRING_BYTES_MAX = 512,           /* of a name in the index; the span has all of it */
     EXPLORE_PROFILES_BYTES_MAX = 1024 * 1024, /* of a window of profiles, before compression */
-    EXPLORE_RING_BATCHES = 1024,              /* per lane, until the worker takes them */
-    EXPLORE_RAW_PART = 8,                     /* of max_bytes: what has not been indexed yet */
-    EXPLORE_JOBS_MAX = 8,                     /* queries that wait */
-    EXPLORE_QUERY_BYTES_MAX = 8192,           /* of path and query together */
+    EXPLORE_PROFILE_BYTES_MAX = 32 * 1024 * 1024, /* of a request; larger ones are not kept */
+    EXPLORE_RING_BATCHES = 1024,                  /* per lane, until the worker takes them */
+    EXPLORE_RAW_PART = 8,                         /* of max_bytes: what has not been indexed yet */
+    EXPLORE_JOBS_MAX = 8,                         /* queries that wait */
+    EXPLORE_QUERY_BYTES_MAX = 8192,               /* of path and query together */
     EXPLORE_RESPONSE_BYTES_MAX = 64 * 1024 * 1024,
     EXPLORE_WORKER_NICE = 10,
     EXPLORE_LIVE_MAX = 16, /* connections that wait for news */
 };
-#define EXPLORE_BYTES_MIN       (8 * MIB)
-#define EXPLORE_QUERY_NS        ((uint64_t)500 * NS_PER_MS) /* of CPU */
-#define EXPLORE_WATCHED_NS      ((uint64_t)60 * NS_PER_S)   /* after a request somebody watches */
-#define EXPLORE_PROFILES_AGE_NS ((uint64_t)10 * NS_PER_S)   /* a window of profiles closes */
+#define EXPLORE_BYTES_MIN  (8 * MIB)
+#define EXPLORE_QUERY_NS   ((uint64_t)500 * NS_PER_MS) /* of CPU */
+#define EXPLORE_WATCHED_NS ((uint64_t)60 * NS_PER_S)   /* after a request somebody watches */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers about many traces: lists, counts, scatter. On the explore worker. */
+#include <math.h>
 #include <stdlib.h>
 
 #include <string.h>
@@ -96,7 +97,11 @@ void answer_services(struct asking *asking)
         put_unsigned(out, "spans", counts[i].spans);
         put_unsigned(out, "traces", counts[i].traces);
         put_unsigned(out, "errors", counts[i].errors);
-        put_bool(out, "hasProfile", false);
+        bool has_profile = false;
+        for (size_t j = profile_store_blocks(&data->profiles); j > 0 && !has_profile; j--)
+            has_profile = profile_block_has_service(profile_store_block(&data->profiles, j - 1),
+                                                    counts[i].service);
+        put_bool(out, "hasProfile", has_profile);
         put_raw(out, "}");
     }
     put_raw(out, "]}");
@@ -187,8 +192,11 @@ static bool pick(struct asking *asking, struct trace_filter *filter, struct trac
 static bool is_picked(const struct asking *asking, const struct trace_filter *filter,
                       const struct trace_matches *matches, uint64_t number)
 {
-    const struct trace_record *record = trace_store_record(&asking->data->traces, number);
-    return trace_filter_has(filter, matches, record, number, false);
+    const struct explore_data *data = asking->data;
+    const struct trace_record *record = trace_store_record(&data->traces, number);
+    bool has_profile =
+        filter->has_profile && profile_store_samples(&data->profiles, record->id) > 0;
+    return trace_filter_has(filter, matches, record, number, has_profile);
 }
 
 void answer_traces(struct asking *asking)
@@ -227,7 +235,7 @@ void answer_traces(struct asking *asking)
         put_unsigned(out, "spans", record->spans);
         put_unsigned(out, "errors", record->errors);
         put_services(asking, number, record);
-        put_unsigned(out, "samples", 0);
+        put_unsigned(out, "samples", profile_store_samples(&asking->data->profiles, record->id));
         put_bool(out, "complete", record->has_root);
         put_raw(out, "}");
     }
@@ -269,14 +277,19 @@ void answer_scatter(struct asking *asking)
         return;
     uint64_t start_ns = UINT64_MAX;
     uint64_t end_ns = 0;
+    uint64_t shortest_ns = UINT64_MAX;
+    uint64_t longest_ns = 1;
     uint64_t total = 0;
     for (uint64_t number = store->first; number < store->next; number++) {
         const struct trace_record *record = trace_store_record(store, number);
         if (!is_picked(asking, &filter, &matches, number))
             continue;
+        uint64_t duration_ns = record->end_ns - record->start_ns;
         total++;
         start_ns = record->start_ns < start_ns ? record->start_ns : start_ns;
         end_ns = record->start_ns >= end_ns ? record->start_ns + 1 : end_ns;
+        shortest_ns = duration_ns < shortest_ns ? duration_ns : shortest_ns;
+        longest_ns = duration_ns > longest_ns ? duration_ns : longest_ns;
     }
     if (filter.start_ns > 0)
         start_ns = filter.start_ns;
@@ -286,8 +299,10 @@ void answer_scatter(struct asking *asking)
         start_ns = start_ns == UINT64_MAX ? 0 : start_ns;
         end_ns = start_ns + 1;
     }
+    /* Edges in equal ratios. */
     buckets = buckets > 0 ? buckets : 1;
-    uint64_t width_ns = (end_ns - start_ns + buckets - 1) / buckets;
+    double low = shortest_ns < longest_ns ? (double)(shortest_ns > 0 ? shortest_ns : 1) : 1;
+    double steps = log((double)longest_ns + 1) - log(low);
     uint64_t counts[BUCKETS_MAX] = {0};
     uint64_t errors[BUCKETS_MAX] = {0};
     uint64_t step = total / POINTS_MAX + 1;
@@ -301,17 +316,18 @@ void answer_scatter(struct asking *asking)
         const struct trace_record *record = trace_store_record(store, number);
         if (!is_picked(asking, &filter, &matches, number))
             continue;
-        uint64_t offset_ns = record->start_ns - start_ns;
-        uint64_t bucket = offset_ns / width_ns;
+        uint64_t duration_ns = record->end_ns - record->start_ns;
+        double place = (log((double)duration_ns + 1) - log(low)) / steps * (double)buckets;
+        size_t bucket = place <= 0 ? 0 : (size_t)place;
         counts[bucket < buckets ? bucket : buckets - 1]++;
         errors[bucket < buckets ? bucket : buckets - 1] += record->errors > 0;
         if (seen++ % step != 0)
             continue;
         put_comma(out);
         put_raw(out, "[");
-        json_output_put_unsigned(out, offset_ns / NS_PER_MS);
+        json_output_put_unsigned(out, (record->start_ns - start_ns) / NS_PER_MS);
         put_raw(out, ",");
-        json_output_put_unsigned(out, record->end_ns - record->start_ns);
+        json_output_put_unsigned(out, duration_ns);
         put_raw(out, record->errors > 0 ? ",1," : ",0,");
         put_hex_value(out, record->id, sizeof(record->id));
         put_raw(out, "]");
@@ -323,7 +339,8 @@ void answer_scatter(struct asking *asking)
     put_raw(out, "{\"edges\":[");
     for (uint64_t i = 0; i <= buckets; i++) {
         put_comma(out);
-        json_output_put_unsigned(out, i * width_ns / NS_PER_MS);
+        json_output_put_unsigned(
+            out, (uint64_t)(exp(log(low) + steps * (double)i / (double)buckets) - 0.5));
     }
     put_raw(out, "],\"counts\":[");
     for (uint64_t i = 0; i < buckets; i++) {

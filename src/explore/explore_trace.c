@@ -23,6 +23,32 @@ enum {
 /* A waterfall may take longer than other questions: it is kept for the next ones. */
 #define VIEW_NS ((uint64_t)2 * NS_PER_S)
 
+/* Fills in what the profiles say of the trace's spans. */
+static void fill_samples(struct explore_data *data, struct trace_view *view, const uint8_t *id)
+{
+    struct span_samples *spans;
+    size_t count = profile_store_spans(&data->profiles, id, &spans);
+    for (uint32_t i = 0; i < view->services_count; i++)
+        view->services[i].samples = 0;
+    for (uint32_t i = 0; i < view->count; i++) {
+        view->rows[i].samples = 0;
+        view->rows[i].cpu_ns = 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        uint64_t span_id;
+        memcpy(&span_id, spans[i].span_id, sizeof(span_id));
+        uint32_t row = trace_view_find(view, span_id);
+        if (row == VIEW_NONE)
+            continue;
+        uint64_t samples = span_samples_count(&spans[i]);
+        view->rows[row].samples = samples < UINT32_MAX ? (uint32_t)samples : UINT32_MAX;
+        view->rows[row].cpu_ns = span_samples_cpu_ns(&spans[i]);
+        view->services[view->rows[row].service].samples += samples;
+    }
+    mem_free(spans);
+    view->profiles_seen = data->profiles.generation;
+}
+
 /* The waterfall of the trace that the path names; NULL: the answer is an error. */
 static struct trace_view *open_view(struct asking *asking)
 {
@@ -63,6 +89,8 @@ static struct trace_view *open_view(struct asking *asking)
         }
         asking->limit = explore_limit_of(EXPLORE_QUERY_NS);
     }
+    if (view->profiles_seen != data->profiles.generation)
+        fill_samples(data, view, id);
     view->used_at = ++data->views_used;
     return view;
 }
