@@ -4,6 +4,7 @@
  * program; questions go to the explore worker. Runs on lane 0. */
 #include "extensions/explore/explore_access.h"
 #include "extensions/explore/explore_assets.h"
+#include "extensions/explore/explore_live.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
@@ -49,8 +50,8 @@ struct explore_extension {
     struct http_responder responder;
     struct explore_hub *hub;
     struct explore_access access;
+    struct explore_live live;
     struct codec_box *box; /* for browsers without gzip */
-    bool is_prepared;
 };
 
 extern const struct component_factory explore_extension_factory;
@@ -97,7 +98,7 @@ static void respond(struct explore_extension *self, struct http_request *request
 static void respond_error(struct explore_extension *self, struct http_request *request,
                           unsigned status, const char *reason)
 {
-    char body[512]; /* reasons are constants without anything to escape but what %.*s gives */
+    char body[512]; /* reasons are constants without anything to escape */
     snprintf(body, sizeof(body), "{\"error\":\"%s\"}", reason);
     struct http_response response = {
         .status = status,
@@ -194,6 +195,17 @@ static void ask(struct explore_extension *self, struct http_request *request, st
     respond_error(self, request, 503, "too many questions wait: try again in a second");
 }
 
+static void respond_events(void *arg, struct http_request *request, struct slice events)
+{
+    respond(arg, request,
+            &(struct http_response){
+                .status = 200,
+                .headers = {{"content-type", "text/event-stream; charset=utf-8"},
+                            {"cache-control", "no-store"}},
+                .body = events,
+            });
+}
+
 static void print_url(struct explore_extension *self, const char *message)
 {
     char url[512];
@@ -210,6 +222,9 @@ static void print_url(struct explore_extension *self, const char *message)
              port != NULL ? port : "", self->access.is_token_required ? "#token=" : "",
              self->access.is_token_required ? self->access.token : "");
     log_info(&self->responder.base.logger, message, log_text("url", url));
+    /* Where a person looks, whatever the log is set to. */
+    if (isatty(STDOUT_FILENO))
+        printf("%s %s\n", message, url);
 }
 
 static void exchange_token(struct explore_extension *self, struct http_request *request)
@@ -258,6 +273,11 @@ static void on_request(struct component *base, struct http_request *request)
                       "a token is required: open the address that the start has printed");
         return;
     }
+    if (slice_equal_text(path, "/api/v1/live")) {
+        if (!explore_live_take(&self->live, request))
+            respond_error(self, request, 503, "too many pages wait for news, expected 16 at most");
+        return;
+    }
     if (slice_begins_with(path, api)) {
         ask(self, request, slice_of(path.data + sizeof(api) - 1, path.size - (sizeof(api) - 1)));
         return;
@@ -288,6 +308,7 @@ static bool explore_extension_create(struct component *base, struct error *error
         config->needs_token && !listen->has_auth && explore_access_is_open(listen->endpoint);
     self->hub = explore_hub_get(base->service, base->id);
     self->box = codec_box_create(base->budget);
+    explore_live_init(&self->live, base->lane, self->hub, respond_events, self);
     if (!explore_access_init(&self->access, listen->endpoint, needs_token))
         return error_set(error, "the system has no random numbers for a token");
     return http_responder_prepare(base, &config->server, on_request, "Starting explore extension",
@@ -325,6 +346,7 @@ static void explore_extension_stop(struct component *base)
 {
     struct explore_extension *self = explore_extension_of(base);
     assert(lane_is_current(base->lane));
+    explore_live_stop(&self->live);
     http_server_stop(self->responder.front.server, on_stopped, self);
 }
 

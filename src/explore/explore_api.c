@@ -114,11 +114,13 @@ static const struct {
     const char *path;
     void (*answer)(struct asking *asking);
 } questions[] = {
-    {"status", answer_status},      {"services", answer_services},
-    {"traces", answer_traces},      {"scatter", answer_scatter},
-    {"spans", answer_spans},        {"live", answer_live},
-    {"traces/*", answer_trace},     {"traces/*/rows", answer_rows},
-    {"traces/*/find", answer_find}, {"traces/*/spans/*", answer_span},
+    {"status", answer_status},         {"services", answer_services},
+    {"traces", answer_traces},         {"scatter", answer_scatter},
+    {"spans", answer_spans},           {"live", answer_live},
+    {"flame", answer_flame},           {"diff", answer_diff},
+    {"download", answer_download},     {"traces/*", answer_trace},
+    {"traces/*/rows", answer_rows},    {"traces/*/find", answer_find},
+    {"traces/*/spans/*", answer_span},
 };
 
 static struct slice next_part(struct slice *path)

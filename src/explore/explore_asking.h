@@ -28,6 +28,9 @@ struct span_row *asking_rows(struct asking *asking);
 /* A number of the query; the standard if it is absent. More than most is an error. */
 uint64_t asking_number(struct asking *asking, const char *key, uint64_t standard, uint64_t most);
 
+/* The waterfall of that trace; NULL: the answer is an error. */
+struct trace_view *asking_view(struct asking *asking, const uint8_t id[static 16]);
+
 /* Each writes its answer to out, or fails. */
 void answer_services(struct asking *asking);
 void answer_traces(struct asking *asking);
@@ -38,3 +41,7 @@ void answer_trace(struct asking *asking);
 void answer_rows(struct asking *asking);
 void answer_find(struct asking *asking);
 void answer_span(struct asking *asking);
+void answer_flame(struct asking *asking);
+void answer_diff(struct asking *asking);
+void answer_download(struct asking *asking);
+void answer_folded(struct asking *asking);

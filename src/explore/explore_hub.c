@@ -300,20 +300,18 @@ static void index_one(struct explore_hub *hub)
     uint64_t now_ns = clock_wall_ns();
     hub->raw_bytes -= raw.bytes;
     bool is_kept = true;
-    if (batch->signal == TRACES) {
-        uint64_t too_large = hub->data.traces.too_large;
-        for (size_t i = 0; is_kept && i < batch->parts_count; i++)
-            is_kept = trace_store_add(&hub->data.traces, batch->parts[i].bytes, now_ns);
-        lose(hub, EXPLORE_LOST_LARGE, hub->data.traces.too_large - too_large);
-    } else if (batch->bytes > EXPLORE_PROFILE_BYTES_MAX) {
+    struct batch_part whole;
+    if (batch->signal == PROFILES && batch->bytes > EXPLORE_PROFILE_BYTES_MAX) {
         lose(hub, EXPLORE_LOST_LARGE, batch->items);
+    } else if (!batch_join(batch, hub->settings.budget, &whole)) {
+        is_kept = false;
     } else {
-        struct batch_part whole;
-        is_kept = batch_join(batch, hub->settings.budget, &whole);
-        if (is_kept) {
-            is_kept = profile_store_add(&hub->data.profiles, whole.bytes, now_ns);
-            buffer_unref(whole.owner);
-        }
+        uint64_t too_large = hub->data.traces.too_large;
+        is_kept = batch->signal == TRACES
+                      ? trace_store_add(&hub->data.traces, whole.bytes, now_ns)
+                      : profile_store_add(&hub->data.profiles, whole.bytes, now_ns);
+        lose(hub, EXPLORE_LOST_LARGE, hub->data.traces.too_large - too_large);
+        buffer_unref(whole.owner);
     }
     if (!is_kept)
         lose(hub, EXPLORE_LOST_MEMORY, batch->items);

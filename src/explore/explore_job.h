@@ -23,6 +23,8 @@ struct explore_settings {
 };
 
 /* A question and its answer. Embedded by its user, which keeps it until done has run. */
+enum { EXPLORE_DISPOSITION_MAX = 128 };
+
 struct explore_job {
     struct lane_task task; /* of the hub: runs `done` on the lane */
     struct explore_job *next;
@@ -33,8 +35,8 @@ struct explore_job {
     /* The answer. */
     unsigned status;
     const char *type;
-    char disposition[128]; /* "": none */
-    struct buffer *body;   /* the user's from done on; NULL: no memory */
+    char disposition[EXPLORE_DISPOSITION_MAX]; /* "": none */
+    struct buffer *body;                       /* the user's from done on; NULL: no memory */
 };
 
 /* Why spans and samples are not kept. */

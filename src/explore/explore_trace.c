@@ -4,6 +4,7 @@
 #include "src/base/buffer.h"
 #include "src/base/mem.h"
 #include "src/explore/explore_asking.h"
+#include "src/explore/explore_select.h"
 #include "src/otlp/json/json_write.h"
 #include "src/otlp/schema.h"
 #include "src/otlp/wire.h"
@@ -49,15 +50,9 @@ static void fill_samples(struct explore_data *data, struct trace_view *view, con
     view->profiles_seen = data->profiles.generation;
 }
 
-/* The waterfall of the trace that the path names; NULL: the answer is an error. */
-static struct trace_view *open_view(struct asking *asking)
+struct trace_view *asking_view(struct asking *asking, const uint8_t id[static 16])
 {
     struct explore_data *data = asking->data;
-    uint8_t id[16];
-    if (!explore_read_hex(asking->id, id, sizeof(id))) {
-        asking_fail(asking, 400, "a trace id has 32 hexadecimal digits");
-        return NULL;
-    }
     uint64_t number = trace_store_find(&data->traces, id);
     if (number == UINT64_MAX) {
         asking_fail(asking, 404,
@@ -93,6 +88,32 @@ static struct trace_view *open_view(struct asking *asking)
         fill_samples(data, view, id);
     view->used_at = ++data->views_used;
     return view;
+}
+
+/* The waterfall of the trace that the path names; NULL: the answer is an error. */
+static struct trace_view *open_view(struct asking *asking)
+{
+    uint8_t id[16];
+    if (explore_read_hex(asking->id, id, sizeof(id)))
+        return asking_view(asking, id);
+    asking_fail(asking, 400, "a trace id has 32 hexadecimal digits");
+    return NULL;
+}
+
+/* Writes the types of the profiles that a selection has, and why there are none. */
+static void put_profiles(struct asking *asking, struct explore_selection *selection,
+                         uint64_t samples)
+{
+    struct json_output *out = &asking->out;
+    if (samples > 0)
+        put_types(asking, selection);
+    else
+        put_raw(out, ",\"types\":[]");
+    put_key(out, "why");
+    if (samples > 0)
+        put_raw(out, "null");
+    else
+        json_output_put_string(out, slice_of_text(explore_why(asking->data, selection)));
 }
 
 static void put_fraction(struct json_output *out, uint64_t part, uint64_t whole)
@@ -167,10 +188,10 @@ void answer_trace(struct asking *asking)
         json_output_put_unsigned(out, i);
     }
     put_raw(out, "]");
-    put_key(out, "types");
-    put_raw(out, "[]");
-    put_key(out, "why");
-    put_raw(out, "null}");
+    struct explore_selection selection = {.mode = SELECT_TRACE, .end_ns = UINT64_MAX};
+    memcpy(selection.trace_id, record->id, sizeof(record->id));
+    put_profiles(asking, &selection, profile_store_samples(&asking->data->profiles, record->id));
+    put_raw(out, "}");
 }
 
 /* The block of that number's low bits with its bytes; NULL: it is gone. */
@@ -469,6 +490,19 @@ void answer_span(struct asking *asking)
     put_key(out, "profile");
     put_raw(out, "{");
     put_unsigned(out, "samples", drawn->samples);
-    put_raw(out, ",\"types\":[],\"why\":null}}");
+    struct explore_selection selection = {.mode = SELECT_ALL};
+    struct explore_query only = {.count = 3};
+    char texts[2][33];
+    hex_write(trace_store_record(&asking->data->traces, view->number)->id, 16, texts[0]);
+    hex_write(&span_id, sizeof(span_id), texts[1]);
+    only.pairs[0] = (struct explore_pair){slice_of_text("trace"), slice_of(texts[0], 32)};
+    only.pairs[1] = (struct explore_pair){slice_of_text("span"), slice_of(texts[1], 16)};
+    only.pairs[2] = (struct explore_pair){slice_of_text("subtree"), slice_of_text("0")};
+    if (explore_selection_read(asking, &only, &selection)) {
+        selection.longest_ns = drawn->duration_ns;
+        put_profiles(asking, &selection, drawn->samples);
+        explore_selection_fini(&selection);
+    }
+    put_raw(out, "}}");
     buffer_unref(bodies);
 }

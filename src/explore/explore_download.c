@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers that are files: a trace as OTLP/JSON, its profiles as folded stacks. On the explore
+ * worker. */
+#include <stdio.h>
+
+#include "src/base/buffer.h"
+#include "src/explore/explore_asking.h"
+#include "src/otlp/json/json_write.h"
+#include "src/otlp/nested_output.h"
+#include "src/otlp/schema.h"
+
+enum { LENGTH_BYTES = 3 };
+
+/* The trace as a request: a ResourceSpans for each run of spans with one context. False: no
+ * memory, or it takes too long, and the answer is that error. */
+static bool write_trace(struct asking *asking, uint64_t number, struct nested_output *output)
+{
+    struct trace_store *store = &asking->data->traces;
+    const struct trace_record *record = trace_store_record(store, number);
+    struct span_row *rows = asking_rows(asking);
+    size_t blocks = trace_store_blocks(store);
+    if (rows == NULL)
+        return false;
+    for (size_t at = trace_store_block_of(store, record->first_block); at < blocks; at++) {
+        struct block_view block = trace_store_block(store, at);
+        uint32_t first, end;
+        if (!block_view_find(&block, number, &first, &end) ||
+            !trace_store_rows(store, &block, rows))
+            continue;
+        struct buffer *bodies = trace_store_bodies(store, &block);
+        if (bodies == NULL || explore_is_over(&asking->limit)) {
+            buffer_unref(bodies);
+            asking_fail_by(asking, bodies != NULL ? EXPLORE_TOO_LONG : EXPLORE_NO_MEMORY);
+            return false;
+        }
+        struct slice all = buffer_slice(bodies);
+        for (uint32_t i = first; i < end;) {
+            struct span_context context = trace_store_context(store, &block, all, rows[i].context);
+            struct nested_message resource = nested_put_begin(output, 1, LENGTH_BYTES);
+            nested_put_raw(output, context.resource);
+            struct nested_message scope = nested_put_begin(output, 2, LENGTH_BYTES);
+            nested_put_raw(output, context.scope);
+            uint16_t same = rows[i].context;
+            for (; i < end && rows[i].context == same; i++)
+                nested_put_bytes(output, 2, slice_of(all.data + rows[i].offset, rows[i].size));
+            nested_put_end(output, scope);
+            nested_put_end(output, resource);
+        }
+        buffer_unref(bodies);
+    }
+    if (output->refused_bytes == 0)
+        return true;
+    asking_fail_by(asking, EXPLORE_NO_MEMORY);
+    return false;
+}
+
+static void download_trace(struct asking *asking, struct slice id)
+{
+    uint8_t trace_id[16];
+    struct nested_output output = {.budget = asking->data->settings->budget};
+    if (!explore_read_hex(id, trace_id, sizeof(trace_id))) {
+        asking_fail(asking, 400, "trace: expected a trace id of 32 hexadecimal digits");
+        return;
+    }
+    uint64_t number = trace_store_find(&asking->data->traces, trace_id);
+    if (number == UINT64_MAX) {
+        asking_fail(asking, 404, "there is no such trace");
+        return;
+    }
+    if (write_trace(asking, number, &output) && output.buffer != NULL) {
+        struct buffer *json = json_write(otlp_request(TRACES), buffer_slice(output.buffer),
+                                         asking->data->settings->budget);
+        if (json != NULL)
+            json_output_put(&asking->out, json->data, json->size);
+        else
+            asking_fail_by(asking, EXPLORE_NO_MEMORY);
+        buffer_unref(json);
+        snprintf(asking->disposition, EXPLORE_DISPOSITION_MAX,
+                 "attachment; filename=\"trace-%.32s.json\"", (const char *)id.data);
+    }
+    nested_output_fini(&output);
+}
+
+void answer_download(struct asking *asking)
+{
+    struct slice format = explore_query_get(asking->query, "format");
+    if (format.size == 0 || slice_equal_text(format, "otlp-json")) {
+        download_trace(asking, explore_query_get(asking->query, "trace"));
+    } else if (slice_equal_text(format, "folded")) {
+        answer_folded(asking);
+        asking->type = "text/plain; charset=utf-8";
+        snprintf(asking->disposition, EXPLORE_DISPOSITION_MAX,
+                 "attachment; filename=\"profile.folded.txt\"");
+    } else {
+        asking_fail(asking, 400, "format: expected otlp-json, pprof or folded");
+    }
+}

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The store against a naive one: after any order of additions, seals and evictions it has the same
+ * traces with the same spans, and evicts whole traces, the oldest first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/explore/trace_store.h"
+#include "tests/unit/explore/span_request.h"
+
+enum { ROUNDS = 60, STEPS = 120, SPANS_MAX = 40, MODEL_SPANS_MAX = 20000 };
+
+static const char *const services[] = {"a", "cart", "db"};
+static const char *const names[] = {"GET /", "query", "op", "x", ""};
+
+/* What the naive store has: all spans that were added and whose trace was not evicted. */
+static struct test_span model[MODEL_SPANS_MAX];
+static size_t model_count;
+static uint64_t order[MODEL_SPANS_MAX]; /* traces by first arrival */
+static size_t order_first;
+static size_t order_count;
+
+static void model_add(const struct test_span *span)
+{
+    assert_true(model_count < MODEL_SPANS_MAX);
+    size_t i = order_first;
+    while (i < order_count && order[i] != span->trace)
+        i++;
+    if (i == order_count)
+        order[order_count++] = span->trace;
+    model[model_count++] = *span;
+}
+
+static void model_evict(void)
+{
+    uint64_t trace = order[order_first++];
+    size_t kept = 0;
+    for (size_t i = 0; i < model_count; i++)
+        if (model[i].trace != trace)
+            model[kept++] = model[i];
+    model_count = kept;
+}
+
+static void check_trace(struct trace_store *store, uint64_t number, uint64_t trace)
+{
+    const struct trace_record *record = trace_store_record(store, number);
+    uint8_t id[16];
+    uint32_t spans = 0;
+    uint32_t errors = 0;
+    uint64_t start_ns = UINT64_MAX;
+    uint64_t end_ns = 0;
+    trace_id_of(trace, id);
+    assert_memory_equal(record->id, id, 16);
+    assert_int_equal(trace_store_find(store, id), number);
+    for (size_t i = 0; i < model_count; i++) {
+        if (model[i].trace != trace)
+            continue;
+        spans++;
+        errors += model[i].status == 2;
+        uint64_t end = model[i].start_ns + model[i].duration_ns;
+        start_ns = model[i].start_ns < start_ns ? model[i].start_ns : start_ns;
+        end_ns = end > end_ns ? end : end_ns;
+    }
+    assert_int_equal(record->spans, spans);
+    assert_int_equal(record->errors, errors);
+    assert_int_equal(record->start_ns, start_ns);
+    assert_int_equal(record->end_ns, end_ns);
+}
+
+static const struct test_span *model_find(uint64_t trace, uint64_t span_id)
+{
+    for (size_t i = 0; i < model_count; i++)
+        if (model[i].trace == trace && span_id_of(model[i].span) == span_id)
+            return &model[i];
+    return NULL;
+}
+
+/* All rows of the live traces, with their bytes, are the model's spans. */
+static void check_rows(struct trace_store *store)
+{
+    static struct span_row rows[EXPLORE_OPEN_SPANS_MAX];
+    size_t seen = 0;
+    uint64_t before = 0;
+    for (size_t at = 0; at < trace_store_blocks(store); at++) {
+        struct block_view view = trace_store_block(store, at);
+        assert_true(trace_store_rows(store, &view, rows));
+        struct buffer *bodies = trace_store_bodies(store, &view);
+        assert_non_null(bodies);
+        for (uint32_t i = 0; i < view.spans; i++) {
+            const struct span_row *row = &rows[i];
+            if (i > 0)
+                assert_true(row->trace >= before);
+            before = row->trace;
+            if (row->trace < store->first)
+                continue;
+            uint32_t first, end;
+            assert_true(block_view_find(&view, row->trace, &first, &end));
+            assert_true(i >= first && i < end);
+            const struct test_span *span =
+                model_find(order[order_first + (row->trace - store->first)], row->span_id);
+            assert_non_null(span);
+            assert_int_equal(row->parent_id, span->parent != 0 ? span_id_of(span->parent) : 0);
+            assert_int_equal(row->start_ns, span->start_ns);
+            assert_int_equal(row->duration_ns, span->duration_ns);
+            assert_int_equal(row->status, span->status);
+            assert_int_equal(row->events, span->events);
+            assert_true(
+                slice_equal_text(string_table_at(&store->strings, row->service), span->service));
+            assert_true(slice_equal_text(string_table_at(&store->strings, row->name), span->name));
+            assert_true(row->name == 0 || block_view_has_string(store, &view, row->name));
+            struct buffer *expected = span_request(span, 1);
+            /* The span is the last message of the request of one. */
+            assert_true(expected->size > row->size);
+            assert_memory_equal(bodies->data + row->offset,
+                                expected->data + expected->size - row->size, row->size);
+            struct span_context context =
+                trace_store_context(store, &view, buffer_slice(bodies), row->context);
+            assert_non_null(memmem(context.resource.data, context.resource.size, span->service,
+                                   strlen(span->service)));
+            buffer_unref(expected);
+            seen++;
+        }
+        buffer_unref(bodies);
+    }
+    assert_int_equal(seen, model_count);
+    assert_int_equal(store->spans, model_count);
+}
+
+static void agrees_with_a_naive_store(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_true(codec_prepare(CODEC_ZSTD, &error));
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        struct trace_store store;
+        uint64_t next_span = 1;
+        srandom(round + 1);
+        trace_store_init(&store, CODEC_ZSTD);
+        model_count = order_first = order_count = 0;
+        unsigned traces = 1 + (unsigned)random() % 60;
+        for (unsigned step = 0; step < STEPS; step++) {
+            unsigned what = (unsigned)random() % 10;
+            if (what < 6) {
+                struct test_span spans[SPANS_MAX];
+                size_t count = 1 + (size_t)random() % SPANS_MAX;
+                for (size_t i = 0; i < count; i++) {
+                    spans[i] = (struct test_span){
+                        .trace = 1 + (uint64_t)random() % traces + step / 20 * 7,
+                        .span = next_span++,
+                        .parent = random() % 3 == 0 ? 0 : 1 + (uint64_t)random() % next_span,
+                        .service = services[random() % 3],
+                        .name = names[random() % 5],
+                        .start_ns = 1000000000 + (uint64_t)random() % 1000000,
+                        .duration_ns = (uint64_t)random() % 100000,
+                        .status = (uint8_t)(random() % 3),
+                        .events = (unsigned)random() % 4,
+                    };
+                }
+                struct buffer *request = span_request(spans, count);
+                assert_true(trace_store_add(&store, buffer_slice(request), step));
+                buffer_unref(request);
+                for (size_t i = 0; i < count; i++)
+                    model_add(&spans[i]);
+            } else if (what < 8) {
+                assert_int_equal(trace_store_evict(&store), order_first < order_count);
+                if (order_first < order_count)
+                    model_evict();
+            } else {
+                assert_true(trace_store_seal(&store));
+            }
+            assert_int_equal(store.next - store.first, order_count - order_first);
+            for (size_t i = order_first; i < order_count; i++)
+                check_trace(&store, store.first + (i - order_first), order[i]);
+            if (step % 8 == 0)
+                check_rows(&store);
+        }
+        check_rows(&store);
+        while (trace_store_evict(&store)) {
+        }
+        assert_int_equal(store.spans, 0);
+        assert_int_equal(store.blocks_bytes, 0);
+        assert_int_equal(store.strings.live, 0);
+        trace_store_fini(&store);
+    }
+}
+
+/* Many traces through a small limit: memory stays below it, and what is left is the newest. */
+static void keeps_a_limit_of_bytes(void **state)
+{
+    (void)state;
+    enum { LIMIT = 8 << 20, TRACES = 30000 };
+    struct trace_store store;
+    trace_store_init(&store, CODEC_ZSTD);
+    for (uint64_t trace = 1; trace <= TRACES; trace++) {
+        struct test_span spans[3];
+        for (uint64_t i = 0; i < 3; i++)
+            spans[i] = (struct test_span){.trace = trace,
+                                          .span = trace * 4 + i,
+                                          .parent = i > 0 ? trace * 4 : 0,
+                                          .service = services[i],
+                                          .name = names[i],
+                                          .start_ns = trace * 1000 + i,
+                                          .duration_ns = 100,
+                                          .padding = 300};
+        struct buffer *request = span_request(spans, 3);
+        assert_true(trace_store_add(&store, buffer_slice(request), trace));
+        buffer_unref(request);
+        while (trace_store_bytes(&store) > LIMIT)
+            assert_true(trace_store_evict(&store));
+    }
+    uint64_t kept = store.next - store.first;
+    assert_true(store.evicted_traces > 0);
+    assert_int_equal(kept + store.evicted_traces, TRACES);
+    /* 900 bytes of noise for each trace, 30 % of which is left after compression at worst. */
+    assert_true(kept > LIMIT / 1300);
+    for (uint64_t number = store.first; number < store.next; number++) {
+        uint8_t id[16];
+        trace_id_of(number, id); /* numbers begin at 1, as these traces do */
+        assert_memory_equal(trace_store_record(&store, number)->id, id, 16);
+        assert_int_equal(trace_store_record(&store, number)->spans, 3);
+    }
+    trace_store_fini(&store);
+}
+
+/* One trace larger than the limit leaves nothing behind, not even in the middle of it. */
+static void evicts_a_trace_that_is_too_large(void **state)
+{
+    (void)state;
+    struct trace_store store;
+    trace_store_init(&store, CODEC_ZSTD);
+    for (uint64_t i = 0; i < 200; i++) {
+        struct test_span span = {.trace = 1,
+                                 .span = i + 1,
+                                 .service = "a",
+                                 .name = "large",
+                                 .start_ns = 5,
+                                 .padding = 60000};
+        struct buffer *request = span_request(&span, 1);
+        assert_true(trace_store_add(&store, buffer_slice(request), i));
+        buffer_unref(request);
+        while (trace_store_bytes(&store) > (6 << 20) && trace_store_evict(&store)) {
+        }
+        assert_true(trace_store_bytes(&store) <= (6 << 20));
+    }
+    assert_true(store.evicted_traces > 0);
+    trace_store_fini(&store);
+}
+
+static void passes_over_spans_without_a_trace(void **state)
+{
+    (void)state;
+    struct trace_store store;
+    trace_store_init(&store, CODEC_ZSTD);
+    /* ResourceSpans { ScopeSpans { Span { name: "x" } } }, without a trace id. */
+    static const uint8_t bytes[] = {0x0a, 7, 0x12, 5, 0x12, 3, 0x2a, 1, 'x'};
+    assert_true(trace_store_add(&store, slice_of(bytes, sizeof(bytes)), 1));
+    assert_int_equal(store.next, store.first);
+    assert_int_equal(store.spans, 0);
+    trace_store_fini(&store);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(agrees_with_a_naive_store),
+        cmocka_unit_test(keeps_a_limit_of_bytes),
+        cmocka_unit_test(evicts_a_trace_that_is_too_large),
+        cmocka_unit_test(passes_over_spans_without_a_trace),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
