@@ -14,13 +14,6 @@
 
 enum { OUTPUT_BYTES_FIRST = 16 * 1024 };
 
-const char *const explore_loss_names[EXPLORE_LOSSES] = {
-    [EXPLORE_LOST_RING] = "ring_full",
-    [EXPLORE_LOST_RAW] = "not_indexed_in_time",
-    [EXPLORE_LOST_MEMORY] = "no_memory",
-    [EXPLORE_LOST_LARGE] = "too_large",
-};
-
 void asking_fail(struct asking *asking, unsigned status, const char *reason)
 {
     asking->status = status;
@@ -34,24 +27,6 @@ void asking_fail_by(struct asking *asking, enum explore_result result)
                     "the question takes too long: ask for less, for instance a shorter time range");
     else
         asking_fail(asking, 503, "no memory at the moment: try again");
-}
-
-void explore_data_init(struct explore_data *data, enum codec codec)
-{
-    *data = (struct explore_data){.started_ns = clock_wall_ns()};
-    trace_store_init(&data->traces, codec);
-    profile_store_init(&data->profiles, &data->traces.strings, data->traces.box, codec);
-    data->rows_capacity = EXPLORE_OPEN_SPANS_MAX;
-}
-
-void explore_data_fini(struct explore_data *data)
-{
-    for (size_t i = 0; i < EXPLORE_VIEWS; i++)
-        trace_view_fini(&data->views[i]);
-    profile_store_fini(&data->profiles);
-    trace_store_fini(&data->traces);
-    mem_free(data->rows);
-    *data = (struct explore_data){.rows = NULL};
 }
 
 struct span_row *asking_rows(struct asking *asking)

@@ -3,29 +3,7 @@
  * which owns what the answers come from. */
 #pragma once
 
-#include "src/explore/explore_job.h"
-#include "src/explore/profile_store.h"
-#include "src/explore/trace_store.h"
-#include "src/explore/trace_view.h"
+#include "src/explore/explore_data.h"
 
-extern const char *const explore_loss_names[EXPLORE_LOSSES];
-
-enum { EXPLORE_VIEWS = 2 }; /* waterfalls that are kept for the next question */
-
-struct explore_data {
-    struct trace_store traces;
-    struct profile_store profiles;
-    struct trace_view views[EXPLORE_VIEWS];
-    uint64_t views_used;
-    struct span_row *rows; /* of one block, for queries */
-    uint32_t rows_capacity;
-    const struct explore_settings *settings;
-    uint64_t started_ns; /* unix */
-    uint64_t used_bytes; /* all that counts towards max_bytes */
-    uint64_t lost[EXPLORE_LOSSES];
-};
-
-void explore_data_init(struct explore_data *data, enum codec codec);
-void explore_data_fini(struct explore_data *data);
 /* Sets the job's answer. */
 void explore_answer(struct explore_data *data, struct explore_job *job);

@@ -2,7 +2,7 @@
 /* A question that is being answered, and what all answers use. On the explore worker. */
 #pragma once
 
-#include "src/explore/explore_api.h"
+#include "src/explore/explore_data.h"
 #include "src/explore/explore_json.h"
 #include "src/explore/explore_query.h"
 #include "src/explore/trace_query.h"
