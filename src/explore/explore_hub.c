@@ -57,6 +57,8 @@ struct explore_hub {
     unsigned refs;
     struct explore_hub *next;
 
+    const void *reporter;
+
     _Atomic bool is_running;
     _Atomic bool is_asleep; /* the worker: a lane that brings something wakes it */
     _Atomic uint64_t lost[EXPLORE_LOSSES];
@@ -132,6 +134,13 @@ void explore_hub_release(struct explore_hub *hub)
     pthread_mutex_destroy(&hub->lock);
     mem_free(hub->id);
     mem_free(hub);
+}
+
+bool explore_hub_claim(struct explore_hub *hub, const void *reporter)
+{
+    if (hub->reporter == NULL)
+        hub->reporter = reporter;
+    return hub->reporter == reporter;
 }
 
 static void lose(struct explore_hub *hub, enum explore_loss loss, uint64_t items)

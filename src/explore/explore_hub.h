@@ -34,6 +34,9 @@ void explore_hub_offer(struct explore_hub *hub, unsigned lane, struct batch *bat
 bool explore_hub_ask(struct explore_hub *hub, struct explore_job *job)
     __attribute__((warn_unused_result));
 
+/* Whether this one is to report the hub's counters: the first to ask. In create. */
+bool explore_hub_claim(struct explore_hub *hub, const void *reporter);
+
 /* Any thread. */
 struct explore_figures {
     uint64_t lost[EXPLORE_LOSSES]; /* items */

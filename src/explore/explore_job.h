@@ -14,7 +14,6 @@ struct logger;
 
 struct explore_settings {
     uint64_t max_bytes;
-    const char *directory; /* "": memory only */
     struct budget *budget;
     const char *version;
     bool has_join; /* the configuration joins traces and profiles */

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""explore: what arrives over OTLP is shown as JSON, to those who may see it."""
+
+import contextlib
+import http.client
+import json
+import re
+import tempfile
+import urllib.parse
+
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Status
+
+from support import case, client, otlp, process
+from support.metrics import Metrics
+from support.ports import free_port
+
+WITHIN_S = 30
+TIME_NS = 1_700_000_000_000_000_000
+MS = 1_000_000
+
+
+def config(ports, host="127.0.0.1", keys=""):
+    return (
+        "receivers:\n  otlp:\n    protocols:\n"
+        f"      http:\n        endpoint: 127.0.0.1:{ports['http']}\n"
+        "exporters:\n  explore:\n"
+        f"extensions:\n  explore:\n    endpoint: {host}:{ports['page']}\n{keys}"
+        f"service:\n  lanes: 2\n  extensions: [explore]\n{case.metrics_service(ports['own'])}  pipelines:\n"
+        "    traces:\n      receivers: [otlp]\n      exporters: [explore]\n"
+    )
+
+
+def trace(serial, spans=3, error=False):
+    """A root of `spans` * 10 ms with children one after the other."""
+    request = ExportTraceServiceRequest()
+    for service in ("front", "cart"):
+        group = request.resource_spans.add()
+        otlp.add_attributes(group.resource.attributes, {"service.name": service})
+        scope = group.scope_spans.add()
+        scope.scope.name = "lib"
+        for index in [0] if service == "front" else range(1, spans):
+            span = scope.spans.add(
+                trace_id=serial.to_bytes(16, "big"),
+                span_id=(serial * 1000 + index + 1).to_bytes(8, "big"),
+                parent_span_id=(serial * 1000 + 1).to_bytes(8, "big") if index else b"",
+                name="query" if index else "GET /",
+                start_time_unix_nano=TIME_NS + serial * MS + index * 10 * MS,
+                end_time_unix_nano=TIME_NS + serial * MS + (index + 1 if index else spans) * 10 * MS,
+            )
+            otlp.add_attributes(span.attributes, {"user": serial, "text": "<img src=x onerror=alert(1)>"})
+            if error and index == 1:
+                span.status.code = Status.STATUS_CODE_ERROR
+            span.events.add(name="begun", time_unix_nano=span.start_time_unix_nano + MS)
+    return request.SerializeToString()
+
+
+class Explore(case.Case):
+    def setUp(self):
+        self.ports = {name: free_port() for name in ("http", "page", "own")}
+
+    def ask(self, path, headers=None, method="GET"):
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports["page"], timeout=WITHIN_S)
+        with contextlib.closing(connection):
+            connection.request(method, path, headers=headers or {})
+            received = connection.getresponse()
+            names = {name.lower(): value for name, value in received.getheaders()}
+            return client.Response(received.status, names, received.read())
+
+    def get(self, path, **query):
+        reply = self.ask(f"/api/v1/{path}?{urllib.parse.urlencode(query)}")
+        self.assertEqual(reply.status, 200, reply.body)
+        return json.loads(reply.body)
+
+    def start(self, count):
+        self.server(config(self.ports)).wait_until_ready()
+        for serial in range(1, count + 1):
+            body = trace(serial, spans=serial + 2, error=serial == 2)
+            self.assertEqual(client.post(self.ports["http"], "traces", body).status, 200)
+        process.poll_until(
+            lambda: self.get("status")["traces"] == count, WITHIN_S, f"{count} traces are shown"
+        )
+
+    def test_lists_and_filters(self):
+        self.start(5)
+        listed = self.get("traces")
+        self.assertEqual(listed["total"], 5)
+        # By arrival; that of what came at once over several lanes is not known.
+        cursors = [int(one["cursor"]) for one in listed["traces"]]
+        self.assertEqual(cursors, [5, 4, 3, 2, 1])
+        self.assertEqual(listed["traces"][0]["root"], {"service": "front", "name": "GET /", "kind": "unspecified"})
+        ids = lambda **query: sorted(int(one["id"], 16) for one in self.get("traces", **query)["traces"])
+        self.assertEqual(ids(error=1), [2])
+        self.assertEqual(ids(attr="user=3"), [3])
+        self.assertEqual(ids(min="55ms"), [4, 5])
+        self.assertEqual(ids(max="30ms"), [1])
+        self.assertEqual(ids(service="cart", name="query"), [1, 2, 3, 4, 5])
+        self.assertEqual(ids(service="front", name="query"), [])
+        self.assertEqual(ids(service="unknown"), [])
+        self.assertEqual(ids(profile=1), [])
+        page = self.get("traces", limit=2)
+        self.assertTrue(page["more"])
+        rest = self.get("traces", before=page["traces"][-1]["cursor"])["traces"]
+        self.assertEqual(cursors, [int(one["cursor"]) for one in page["traces"] + rest])
+        services = {one["name"]: one for one in self.get("services")["services"]}
+        self.assertEqual(services["front"]["spans"], 5)
+        self.assertEqual(services["cart"]["errors"], 1)
+        names = {one["name"]: one for one in self.get("spans", service="cart")["names"]}
+        self.assertAlmostEqual(names["query"]["p50"], 10 * MS, delta=0.5 * MS)
+        self.assertEqual(len(self.get("scatter")["points"]), 5)
+        self.assertIn("no profiles", self.get("flame", service="cart")["why"])
+
+    def test_shows_a_trace(self):
+        self.start(3)
+        name = f"traces/{3:032x}"
+        head = self.get(name)
+        self.assertEqual((head["spans"], head["duration"]), (5, 50 * MS))
+        window = self.get(f"{name}/rows", **{"from": 1, "count": 2})
+        self.assertEqual((window["from"], window["total"], len(window["rows"])), (1, 5, 2))
+        self.assertEqual([row[6] for row in window["rows"]], ["query", "query"])
+        self.assertEqual(window["events"]["1"], [[MS, "begun"]])
+        self.assertEqual(self.get(f"{name}/find", q="ONERROR")["rows"], [0, 1, 2, 3, 4])
+        span = self.get(f"{name}/spans/{3001:016x}")
+        self.assertEqual(span["span"]["name"], "GET /")
+        self.assertEqual(span["bar"], {"onCpu": 0, "children": 40 * MS, "unexplained": 10 * MS})
+        saved = self.ask(f"/api/v1/download?trace={3:032x}")
+        self.assertEqual(len(json.loads(saved.body)["resourceSpans"]), 2)
+        for path, status in (
+            ("traces/xyz", 400), (f"traces/{9:032x}", 404), (f"{name}/spans/{1:016x}", 404), ("nothing", 404),
+            ("traces?min=soon", 400), ("traces?limit=1000000", 400), ("traces?attr=novalue", 400), ("traces?a=%2", 400),
+            ("flame?trace=1", 400), ("diff?a=x%3D1", 400), ("flame?view=sandwich", 400),
+        ):
+            with self.subTest(path):
+                reply = self.ask(f"/api/v1/{path}")
+                self.assertEqual(reply.status, status)
+                self.assertGreater(len(json.loads(reply.body)["error"]), 10)
+
+    def test_refuses_strangers(self):
+        self.start(1)
+        port = self.ports["page"]
+        for headers, status in (
+            ({"Host": "evil.example.com"}, 421), ({"Host": f"localhost:{port}"}, 200), ({"Host": f"[::1]:{port}"}, 200),
+            ({"Host": f"localhost.evil.example.com:{port}"}, 421), ({"Origin": "http://evil.example.com"}, 403),
+            ({"Origin": f"http://127.0.0.1:{port}"}, 200), ({"Origin": "null"}, 403), ({"Sec-Fetch-Site": "cross-site"}, 403),
+        ):
+            with self.subTest(headers):
+                self.assertEqual(self.ask("/api/v1/status", headers).status, status)
+        self.assertEqual(self.ask("/api/v1/status", method="POST").status, 405)
+        page = self.ask("/")
+        self.assertEqual(page.status, 200)
+        self.assertIn("default-src 'none'", page.headers["content-security-policy"])
+        self.assertEqual(page.headers["x-content-type-options"], "nosniff")
+        self.assertEqual(self.ask("/", {"If-None-Match": page.headers["etag"]}).status, 304)
+
+    def test_demands_a_token_beyond_loopback(self):
+        server = self.server(config(self.ports, host="0.0.0.0")).wait_until_ready()
+        self.assertEqual(self.ask("/").status, 200)
+        self.assertEqual(self.ask("/api/v1/status").status, 401)
+        token = re.findall(r"#token=([0-9a-f]{32})", server.log())[-1]
+        wrong = {"Authorization": f"Bearer {token[::-1]}"}
+        self.assertEqual(self.ask("/api/v1/session", wrong).status, 401)
+        reply = self.ask("/api/v1/session", {"Authorization": f"Bearer {token}"})
+        self.assertEqual(reply.status, 200)
+        cookie = reply.headers["set-cookie"]
+        self.assertIn("SameSite=Strict", cookie)
+        self.assertIn("HttpOnly", cookie)
+        self.assertEqual(self.ask("/api/v1/status", {"Cookie": cookie.split(";")[0]}).status, 200)
+        # Used once.
+        self.assertEqual(self.ask("/api/v1/session", {"Authorization": f"Bearer {token}"}).status, 401)
+
+    def test_needs_its_extension(self):
+        text = config(self.ports).replace("  extensions: [explore]\n", "")
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(text)
+            file.flush()
+            result = process.run("validate", "--config", file.name)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("service::extensions", result.stderr)
+
+    def test_counts_what_is_not_kept(self):
+        self.start(1)
+        page = Metrics(self.ports["own"])
+        self.assertEqual(page.sum("spanflame_explore_not_kept_total", reason="ring_full"), 0)
+
+
+if __name__ == "__main__":
+    case.main()
