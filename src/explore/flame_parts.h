@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the reading of samples (flame_tree.c) and the drawing (flame_draw.c) share. */
+/* What the reading of samples (flame_read.c) and the drawing (flame_draw.c) share. */
 #pragma once
 
 #include <stdbool.h>
