@@ -32,6 +32,13 @@ struct place_frames {
     uint32_t count; /* 0: not resolved yet */
 };
 
+/* What the samples of one profile with the same stack add up to. */
+struct stack_sum {
+    struct flame_weight weight;
+    uint32_t node;   /* plus 1; 0: not resolved yet */
+    bool is_touched; /* by the profile at hand: it is in the list */
+};
+
 /* One request being added. */
 struct adding {
     struct flame_tree *tree;
@@ -39,7 +46,9 @@ struct adding {
     const struct flame_filter *filter;
     struct arena arena;
     struct profile_dictionary dictionary;
-    uint32_t *leaves;               /* by stack: its node + 1 */
+    struct stack_sum *stacks; /* by stack */
+    uint32_t *touched;        /* stacks with a sum; room for all of them */
+    uint32_t touched_count;
     uint32_t *functions;            /* by function: its name */
     struct place_frames *locations; /* by location */
     uint8_t *links;                 /* by link: enum link_pick */
@@ -375,42 +384,62 @@ static struct flame_weight weigh(const struct adding *adding, const struct profi
     return weight;
 }
 
-static enum flame_result add_sample(struct adding *adding, const struct profile *profile,
-                                    const struct profile_sample *sample, bool is_wanted)
+static void add_sample(struct adding *adding, const struct profile *profile,
+                       const struct profile_sample *sample, bool is_wanted)
 {
-    struct flame_tree *tree = adding->tree;
-    struct flame_type_row *row = &tree->types[adding->row];
-    const unsigned sides = tree->settings.sides;
+    struct flame_type_row *row = &adding->tree->types[adding->row];
     if (adding->filter->picks != NULL && !is_picked(adding, sample->link))
-        return FLAME_ADDED;
+        return;
     struct flame_weight weight = weigh(adding, profile, sample);
     if (weight.samples == 0)
-        return FLAME_ADDED;
+        return;
     if (is_wanted) {
+        /* Without a stack, or with one that is not there, it is the root's. */
         struct profile_index index = sample->stack;
-        uint32_t node = 0;
-        if (profile_has(&adding->dictionary, PROFILE_STACKS, index)) {
-            uint32_t *leaf =
-                &adding->leaves[profile_place(&adding->dictionary, PROFILE_STACKS, index)];
-            if (*leaf == 0) {
-                node = resolve_stack(adding, index);
-                if (node == FLAME_NO_NODE)
-                    return adding->failure;
-                *leaf = node + 1;
-            }
-            node = *leaf - 1;
-        }
-        size_t place = (size_t)node * sides + adding->side;
-        struct flame_weight *weights =
-            flame_room(&tree->memory, &row->weights, (place + 1) * sizeof(weights[0]));
-        if (weights == NULL)
-            return FLAME_NO_MEMORY;
-        weights[place].value = flame_sum(weights[place].value, weight.value);
-        weights[place].samples += weight.samples;
+        if (!profile_has(&adding->dictionary, PROFILE_STACKS, index))
+            index = profile_index_of(0);
+        uint32_t place = profile_place(&adding->dictionary, PROFILE_STACKS, index);
+        struct stack_sum *sum = &adding->stacks[place];
+        sum->weight.value = flame_sum(sum->weight.value, weight.value);
+        sum->weight.samples += weight.samples;
+        if (!sum->is_touched)
+            adding->touched[adding->touched_count++] = place;
+        sum->is_touched = true;
     }
     row->counts.samples[adding->side] += weight.samples;
     row->counts.total[adding->side] = flame_sum(row->counts.total[adding->side], weight.value);
-    return FLAME_ADDED;
+}
+
+/* Moves the sums of the profile's stacks into the tree. */
+static enum flame_result settle_sums(struct adding *adding)
+{
+    struct flame_tree *tree = adding->tree;
+    struct flame_type_row *row = &tree->types[adding->row];
+    enum flame_result result = FLAME_ADDED;
+    for (uint32_t i = 0; i < adding->touched_count; i++) {
+        struct stack_sum *sum = &adding->stacks[adding->touched[i]];
+        if (sum->node == 0 && result == FLAME_ADDED) {
+            uint32_t node = resolve_stack(adding, profile_index_of(adding->touched[i]));
+            if (node == FLAME_NO_NODE)
+                result = adding->failure;
+            else
+                sum->node = node + 1;
+        }
+        size_t place = (sum->node - (size_t)1) * tree->settings.sides + adding->side;
+        struct flame_weight *weights = NULL;
+        if (result == FLAME_ADDED)
+            weights = flame_room(&tree->memory, &row->weights, (place + 1) * sizeof(weights[0]));
+        if (weights != NULL) {
+            weights[place].value = flame_sum(weights[place].value, sum->weight.value);
+            weights[place].samples += sum->weight.samples;
+        } else if (result == FLAME_ADDED) {
+            result = FLAME_NO_MEMORY;
+        }
+        sum->weight = (struct flame_weight){.value = 0};
+        sum->is_touched = false;
+    }
+    adding->touched_count = 0;
+    return result;
 }
 
 static bool is_same_type(struct profile_value_type a, struct profile_value_type b)
@@ -534,10 +563,12 @@ static enum flame_result add_profile(struct adding *adding, const struct profile
     struct flame_type_row *row = &tree->types[adding->row];
     bool is_wanted = row->is_asked_for && row->rank <= tree->best_rank;
     while (result == FLAME_ADDED && profile_next_sample(&samples, &sample)) {
-        result = add_sample(adding, profile, &sample, is_wanted);
-        if (result == FLAME_ADDED && flame_must_stop(tree))
+        add_sample(adding, profile, &sample, is_wanted);
+        if (flame_must_stop(tree))
             result = FLAME_STOPPED;
     }
+    if (result == FLAME_ADDED)
+        result = settle_sums(adding);
     if (!is_wanted || row->rank == tree->best_rank || row->counts.samples[adding->side] == 0)
         return result;
     /* Types that this one outranks will not be drawn. */
@@ -557,12 +588,13 @@ enum flame_result flame_tree_add(struct flame_tree *tree, unsigned side, struct 
     arena_init_charged(&adding.arena, tree->memory.max_bytes - tree->memory.used_bytes,
                        tree->settings.budget);
     if (profile_dictionary_open(&adding.dictionary, &adding.arena, request)) {
-        adding.leaves = zeroed(&adding, PROFILE_STACKS, sizeof(adding.leaves[0]));
+        adding.stacks = zeroed(&adding, PROFILE_STACKS, sizeof(adding.stacks[0]));
+        adding.touched = zeroed(&adding, PROFILE_STACKS, sizeof(adding.touched[0]));
         adding.functions = zeroed(&adding, PROFILE_FUNCTIONS, sizeof(adding.functions[0]));
         adding.locations = zeroed(&adding, PROFILE_LOCATIONS, sizeof(adding.locations[0]));
         adding.links = zeroed(&adding, PROFILE_LINKS, sizeof(adding.links[0]));
-        if (adding.leaves != NULL && adding.functions != NULL && adding.locations != NULL &&
-            adding.links != NULL)
+        if (adding.stacks != NULL && adding.touched != NULL && adding.functions != NULL &&
+            adding.locations != NULL && adding.links != NULL)
             result = FLAME_ADDED;
     }
     tree->memory.used_bytes += adding.arena.used_bytes;
