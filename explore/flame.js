@@ -136,7 +136,7 @@ export class Flame {
 
     fitScroller() {
         const deep = (this.tree?.levels.length ?? 0) * ROW + 4;
-        this.scroller.style.setProperty("--deep", `${deep}px`);
+        this.element.style.setProperty("--deep", `${deep}px`);
         this.spacer.style.height = `${Math.max(0, deep)}px`;
         this.draw();
     }

@@ -63,25 +63,30 @@ export function hash(text) {
 
 const HUES = [250, 150, 305, 85, 195, 350, 120, 275, 60, 220, 325, 175];
 
-/** Of a service, the same on every view; `taken` lets the services of one trace differ. */
-export function serviceHue(name, taken) {
-    let at = hash(name) % HUES.length;
-    if (taken) {
-        for (let i = 0; i < HUES.length && taken.has(at); i++) at = (at + 5) % HUES.length;
+const hues = new Map();
+const taken = new Set();
+
+/** Of a service, the same on every view; services differ while there are few. */
+export function serviceHue(name) {
+    let hue = hues.get(name);
+    if (hue === undefined) {
+        let at = hash(name) % HUES.length;
+        while (taken.has(at)) at = (at + 5) % HUES.length;
         taken.add(at);
         if (taken.size === HUES.length) taken.clear();
+        hue = HUES[at];
+        if (hues.size > 5000) hues.clear();
+        hues.set(name, hue);
     }
-    return HUES[at];
+    return hue;
 }
 
 export function serviceColour(hue) {
     return isDark() ? `oklch(0.68 0.11 ${hue})` : `oklch(0.66 0.12 ${hue})`;
 }
 
-/** A map from each name to its colour, distinct while there are few. */
 export function serviceColours(names) {
-    const taken = new Set();
-    return new Map(names.map((name) => [name, serviceColour(serviceHue(name, taken))]));
+    return new Map(names.map((name) => [name, serviceColour(serviceHue(name))]));
 }
 
 /** What a function belongs to: its package, module or file, without its own name. */

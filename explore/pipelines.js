@@ -6,7 +6,8 @@ import * as format from "./format.js";
 
 const EVERY_MS = 10000;
 const WIDE = 190;
-const HIGH = 92;
+const HIGH = 102;
+const PASS = 14; // of a line that passes a column
 const GAP_X = 70;
 const GAP_Y = 18;
 
@@ -26,13 +27,23 @@ export function columns(nodes, edges) {
     }
     const fed = new Set(edges.flatMap(({ from, to }) => [from, to]));
     const last = Math.max(0, ...[...depth.values()]);
-    const out = [];
+    const out = Array.from({ length: last + 1 }, () => []);
+    const place = new Map();
     for (const node of nodes) {
         if (!fed.has(node.id)) continue;
-        const at = node.kind === "exporter" ? last : depth.get(node.id);
-        (out[at] ??= []).push(node);
+        place.set(node.id, node.kind === "exporter" ? last : depth.get(node.id));
+        out[place.get(node.id)].push(node);
     }
-    return out.filter(Boolean);
+    // A line over several columns gets a place of its own in each, so that it passes beside the boxes.
+    const passed = new Set();
+    for (const { from, to } of edges)
+        for (let at = (place.get(from) ?? last) + 1; at < (place.get(to) ?? 0); at++) {
+            const id = `${from}\n${to}\n${at}`;
+            if (passed.has(id)) continue;
+            passed.add(id);
+            out[at].push({ id, isPass: true });
+        }
+    return out;
 }
 
 function sparkline(values, className, label) {
@@ -99,14 +110,17 @@ export function openPipelines(container, to, app) {
         const scrolled = picture.scrollLeft;
         const list = columns(data.nodes, data.edges);
         const places = new Map();
-        const high = Math.max(1, ...list.map((nodes) => nodes.length)) * (HIGH + GAP_Y);
+        const highOf = (node) => (node.isPass ? PASS : HIGH);
+        const tall = (nodes) => nodes.reduce((all, node) => all + highOf(node) + GAP_Y, -GAP_Y);
+        const high = Math.max(HIGH, ...list.map(tall));
         const boxes = list.flatMap((nodes, column) => {
-            const top = (high - nodes.length * (HIGH + GAP_Y) + GAP_Y) / 2;
-            return nodes.map((node, i) => {
+            let y = (high - tall(nodes)) / 2;
+            return nodes.map((node) => {
                 const x = column * (WIDE + GAP_X);
-                const y = top + i * (HIGH + GAP_Y);
-                places.set(node.id, [x, y]);
-                return box(node, x, y);
+                const top = y;
+                y += highOf(node) + GAP_Y;
+                places.set(node.id, [x, top + highOf(node) / 2, column]);
+                return node.isPass ? null : box(node, x, top);
             });
         });
         const wide = list.length * (WIDE + GAP_X) - GAP_X;
@@ -117,9 +131,16 @@ export function openPipelines(container, to, app) {
             if (!from || !to) continue;
             const nth = seen.get(`${edge.from} ${edge.to}`) ?? 0;
             seen.set(`${edge.from} ${edge.to}`, nth + 1);
-            const [x0, y0, x1, y1] = [from[0] + WIDE, from[1] + HIGH / 2 + nth * 7, to[0], to[1] + HIGH / 2 + nth * 7];
-            const bend = Math.max(30, (x1 - x0) / 2);
-            lines.append(svg("path", { class: `edge ${["traces", "metrics", "logs", "profiles"].includes(edge.signal) ? edge.signal : ""}`, d: `M${x0},${y0} C${x0 + bend},${y0} ${x1 - bend},${y1} ${x1},${y1}` }, svg("title", {}, tame(edge.pipeline, 60))));
+            const stops = [from];
+            for (let at = from[2] + 1; at < to[2]; at++) stops.push(places.get(`${edge.from}\n${edge.to}\n${at}`) ?? from);
+            stops.push(to);
+            let d = "";
+            for (let i = 1; i < stops.length; i++) {
+                const [x0, y0, x1, y1] = [stops[i - 1][0] + WIDE, stops[i - 1][1] + nth * 7, stops[i][0], stops[i][1] + nth * 7];
+                const bend = (x1 - x0) / 2;
+                d += `${i === 1 ? "M" : "L"}${x0},${y0} C${x0 + bend},${y0} ${x1 - bend},${y1} ${x1},${y1} `;
+            }
+            lines.append(svg("path", { class: `edge ${["traces", "metrics", "logs", "profiles"].includes(edge.signal) ? edge.signal : ""}`, d }, svg("title", {}, tame(edge.pipeline, 60))));
         }
         const board = h("div", { class: "board" }, lines, boxes);
         board.style.width = `${wide}px`;

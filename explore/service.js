@@ -156,7 +156,7 @@ function words(text) {
         ? `, ${["start", "end"].map((key) => (/^\d+$/.test(query.get(key) ?? "") ? format.time(query.get(key), false) : "…")).join(" – ")}` : "";
     const name = [query.get("service"), query.get("name")].filter(Boolean).map((one) => tame(one, 80)).join(" ");
     if (query.has("not-trace")) return `all other traces of ${name}`;
-    if (query.has("trace")) return `${query.has("span") ? "selected spans of trace" : "trace"} ${tame(query.get("trace"), 8).slice(0, 8)}${when}`;
+    if (query.has("trace")) return `${query.has("span") ? "selected spans of trace" : "trace"} ${tame(query.get("trace").slice(0, 8))}${when}`;
     if (query.get("slow") === "1") return `slow ${name}${when}`;
     if (query.get("slow") === "0") return `fast ${name}${when}`;
     return `${name || "everything"}${when}`;
