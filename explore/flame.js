@@ -126,6 +126,7 @@ export class Flame {
         this.chosen = -1;
         this.hovered = -1;
         this.tip.hidden = true;
+        this.item.textContent = this.tree.size ? this.describe(this.zoomed).join(", ") : "nothing";
         this.search(this.searched ?? "");
         this.fitScroller();
     }

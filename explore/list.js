@@ -133,7 +133,7 @@ export function openList(container, to, app) {
         const line = h("tr", { "data-id": trace.id },
             h("td", { class: "c-time mono", title: format.iso(trace.start) }, format.time(trace.start)),
             h("td", { class: "c-name" }, h("a", { href: href(trace), title: root ? tame(`${root.service} ${root.name}`) : null },
-                root ? [h("b", {}, tame(root.service, 80)), " ", tame(root.name, 200)] : h("span", { class: "muted" }, "root span has not come"))),
+                root ? [h("b", {}, tame(root.service, 80)), " ", tame(root.name, 200), root.missingParent && h("span", { class: "muted" }, " (its parent has not come)")] : h("span", { class: "muted" }, "root span has not come"))),
             h("td", { class: "num" }, format.duration(trace.duration)),
             h("td", { class: "c-bar" }, h("div", { class: "length" }, bar)),
             h("td", { class: "num" }, format.count(trace.spans)),
@@ -224,7 +224,8 @@ export function openList(container, to, app) {
 
     let scatter = null;
     let brush = null; // [x0, y0, x1, y1]
-    const EDGE = { left: 54, right: 70, top: 8, bottom: 20 };
+    const EDGE = { left: 54, right: 10, top: 8, bottom: 46 };
+    const BARS = 26; // of EDGE.bottom
 
     async function plan() {
         try {
@@ -296,15 +297,18 @@ export function openList(container, to, app) {
         context.globalAlpha = 1;
         const { edges, counts, errors } = scatter.histogram;
         const most = Math.max(1, ...counts);
-        counts.forEach((number, i) => {
-            const y0 = at.y(edges[i + 1]);
-            const y1 = at.y(edges[i]);
-            if (!number || y1 < EDGE.top || y0 > EDGE.top + at.height) return;
-            const long = (number / most) * (EDGE.right - 12);
+        counts.forEach((number, i) => { // traces over time, below the points
+            if (!number) return;
+            const x = at.x(edges[i]);
+            const wide = Math.max(1, at.x(edges[i + 1]) - x - 1);
+            const bar = (part) => (part / most) * (BARS - 3);
+            const base = EDGE.top + at.height + BARS;
+            context.globalAlpha = 0.55;
             context.fillStyle = normal;
-            context.fillRect(width - EDGE.right + 8, y0 + 0.5, Math.max(1, long), Math.max(1, y1 - y0 - 1));
+            context.fillRect(x, base - Math.max(1, bar(number)), wide, Math.max(1, bar(number)));
+            context.globalAlpha = 1;
             context.fillStyle = bad;
-            context.fillRect(width - EDGE.right + 8, y0 + 0.5, ((errors?.[i] ?? 0) / most) * (EDGE.right - 12), Math.max(1, y1 - y0 - 1));
+            context.fillRect(x, base - bar(errors?.[i] ?? 0), wide, bar(errors?.[i] ?? 0));
         });
         if (brush) {
             context.fillStyle = colour("accent");

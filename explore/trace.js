@@ -103,7 +103,7 @@ export function openTrace(container, to, app) {
             title: "The flame graph of this trace against all others of its root name" }, "Compare with its others") : null;
         fill(place,
             h("div", { class: "trace-head" },
-                h("div", { class: "trace-title" }, h("h1", { class: "clip", title: root ? tame(`${root.service} ${root.name}`) : null }, root ? [h("span", { class: "muted" }, tame(root.service, 80)), " ", tame(root.name, 200)] : "A trace without its root"),
+                h("div", { class: "trace-title" }, h("h1", { class: "clip", title: root ? tame(`${root.service} ${root.name}`) : null }, root ? [h("span", { class: "muted" }, tame(root.service, 80)), " ", tame(root.name, 200), root.missingParent && h("span", { class: "muted" }, " (its parent has not come)")] : "A trace without its root"),
                     h("p", { class: "facts" }, h("span", { class: "mono", title: id }, tame(id, 40)), h("span", { title: format.iso(header.start) }, format.time(header.start)),
                         h("b", {}, format.duration(header.duration)), h("span", {}, format.plural(header.spans, "span")),
                         header.errors ? h("button", { type: "button", class: "link bad", title: "Next error (e)", onclick: () => jump("error") }, format.plural(header.errors, "error")) : h("span", { class: "muted" }, "no errors"),
