@@ -43,8 +43,8 @@ export function svg(tag, attributes, ...children) {
 export function tame(text, most = 300) {
     let out = String(text ?? "").replace(
         /[\u0000-\u001f\u007f-\u009f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g, "\u25a1");
-    out = out.replace(/(\p{M}{3})\p{M}+/gu, "$1");
-    if (out.length > most) out = `${out.slice(0, most - 40)}…${out.slice(-39)}`;
+    out = out.replace(/(\p{M}{2})\p{M}+/gu, "$1");
+    if (out.length > most) out = `${out.slice(0, most - 40)}…${out.slice(-39)}`.replace(/[\ud800-\udbff](?=…)|(?<=…)[\udc00-\udfff]/g, "");
     return out;
 }
 

@@ -224,7 +224,7 @@ export function openList(container, to, app) {
 
     let scatter = null;
     let brush = null; // [x0, y0, x1, y1]
-    const EDGE = { left: 54, right: 10, top: 8, bottom: 46 };
+    const EDGE = { left: 54, right: 66, top: 8, bottom: 46 };
     const BARS = 26; // of EDGE.bottom
 
     async function plan() {
@@ -295,20 +295,33 @@ export function openList(container, to, app) {
             }
         }
         context.globalAlpha = 1;
+        // How many there are over time, below the points, and by duration, right of them.
+        const buckets = Math.max(1, Math.min(120, Math.floor(at.width / 12)));
+        const all = new Array(buckets).fill(0);
+        const failed = new Array(buckets).fill(0);
+        for (const point of scatter.points) {
+            const bucket = Math.max(0, Math.min(buckets - 1, Math.floor((point[0] / at.span) * buckets)));
+            all[bucket]++;
+            if (point[2]) failed[bucket]++;
+        }
+        const bars = (counts, errors, draw) => {
+            const most = Math.max(1, ...counts);
+            counts.forEach((number, i) => {
+                if (!number) return;
+                context.globalAlpha = 0.55;
+                context.fillStyle = normal;
+                draw(i, number / most);
+                context.globalAlpha = 1;
+                context.fillStyle = bad;
+                if (errors?.[i]) draw(i, errors[i] / most);
+            });
+        };
+        const base = EDGE.top + at.height + BARS;
+        bars(all, failed, (i, share) => context.fillRect(EDGE.left + (i / buckets) * at.width, base - share * (BARS - 3), at.width / buckets - 1, share * (BARS - 3)));
         const { edges, counts, errors } = scatter.histogram;
-        const most = Math.max(1, ...counts);
-        counts.forEach((number, i) => { // traces over time, below the points
-            if (!number) return;
-            const x = at.x(edges[i]);
-            const wide = Math.max(1, at.x(edges[i + 1]) - x - 1);
-            const bar = (part) => (part / most) * (BARS - 3);
-            const base = EDGE.top + at.height + BARS;
-            context.globalAlpha = 0.55;
-            context.fillStyle = normal;
-            context.fillRect(x, base - Math.max(1, bar(number)), wide, Math.max(1, bar(number)));
-            context.globalAlpha = 1;
-            context.fillStyle = bad;
-            context.fillRect(x, base - bar(errors?.[i] ?? 0), wide, bar(errors?.[i] ?? 0));
+        bars(counts, errors, (i, share) => {
+            const [y0, y1] = [Math.max(EDGE.top, at.y(edges[i + 1])), Math.min(EDGE.top + at.height, at.y(edges[i]))];
+            if (y1 > y0) context.fillRect(width - EDGE.right + 8, y0 + 0.5, share * (EDGE.right - 12), Math.max(1, y1 - y0 - 1));
         });
         if (brush) {
             context.fillStyle = colour("accent");
