@@ -167,7 +167,17 @@ function showKeys() {
     dialog.showModal();
 }
 
-let prefix = 0; // when "g" was pressed
+let prefix = -Infinity; // when "g" was pressed
+
+/** The second key after "g", before any view takes it. */
+function onSecondKey(event) {
+    const to = { t: "traces", s: "services", p: "pipelines" }[event.key];
+    if (!to || event.timeStamp - prefix > 1500) return;
+    prefix = -Infinity;
+    app.go(to);
+    event.preventDefault();
+    event.stopPropagation();
+}
 
 function onKey(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || $("keys").open) return;
@@ -176,11 +186,7 @@ function onKey(event) {
         if (event.key === "Escape") typing.blur();
         return;
     }
-    const targets = { t: "traces", s: "services", p: "pipelines" };
-    if (event.timeStamp - prefix < 1500 && targets[event.key]) {
-        prefix = 0;
-        app.go(targets[event.key]);
-    } else if (event.key === "g") prefix = event.timeStamp;
+    if (event.key === "g") prefix = event.timeStamp;
     else if (event.key === "?") showKeys();
     else if (event.key === "l") nextTheme();
     else if (event.key === "o") $("file").click();
@@ -283,6 +289,7 @@ async function start() {
         event.preventDefault();
         main.focus();
     });
+    addEventListener("keydown", onSecondKey, true);
     addEventListener("keydown", onKey);
     watchDrops();
     const token = /^#token=(.+)$/.exec(location.hash);
