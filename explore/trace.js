@@ -46,6 +46,7 @@ export function openTrace(container, to, app) {
 
     Promise.all([source.trace(id, abort.signal), rows.ask(0)]).then(([answer]) => {
         header = answer;
+        header.samples ??= header.services.reduce((all, service) => all + (service.samples ?? 0), 0);
         build();
     }, (error) => app.failed(place, error, () => app.go(`trace/${id}`)));
 
