@@ -91,7 +91,17 @@ class Page(case.Case):
             return json.load(response)
 
     def wait_for(self, what, path, check):
-        process.poll_until(lambda: check(self.api(path)), 30, what)
+        got = None
+
+        def look():
+            nonlocal got
+            got = self.api(path)
+            return check(got)
+
+        try:
+            process.poll_until(look, 30, what)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the answer was {json.dumps(got)[:2000]}")
 
     def open(self, route):
         self.browser.open(f"{self.url}#/{route}")
