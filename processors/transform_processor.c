@@ -50,6 +50,7 @@ struct plans {
     size_t count;
     unsigned innermost; /* of the last plan's groups; contexts are ordered from the outside */
     bool stays_inside;  /* none of them changes what surrounds its records */
+    bool makes_metrics; /* the last plan does, for its own group alone */
 };
 
 static void destroy_plans(struct plans *plans)
@@ -70,19 +71,21 @@ static unsigned around(unsigned context)
  * early or too late. */
 static bool may_join(const struct plans *plans, unsigned context, unsigned written)
 {
-    return plans->count > 0 && context >= plans->innermost && plans->stays_inside &&
-           (written & around(plans->innermost)) == 0;
+    return plans->count > 0 && !plans->makes_metrics && context >= plans->innermost &&
+           plans->stays_inside && (written & around(plans->innermost)) == 0;
 }
 
 /* Compiles a group by itself: finds the mistakes, its context, and what it changes. */
 static bool probe(enum signal_kind signal, const struct ottl_group *group, bool is_list,
-                  unsigned *ret_context, unsigned *ret_written, struct error *error)
+                  unsigned *ret_context, unsigned *ret_written, bool *ret_makes_metrics,
+                  struct error *error)
 {
     struct ottl_plan *plan = ottl_plan_create(signal, OTTL_FOR_TRANSFORM);
     bool is_fine = ottl_plan_add(plan, group, is_list, error);
     if (is_fine) {
         *ret_context = (unsigned)__builtin_ctz(plan->contexts);
         *ret_written = plan->written;
+        *ret_makes_metrics = plan->makes_metrics;
     }
     ottl_plan_destroy(plan);
     return is_fine;
@@ -92,14 +95,16 @@ static bool add(struct plans *plans, enum signal_kind signal, const struct ottl_
                 bool is_list, struct error *error)
 {
     unsigned context, written;
-    if (!probe(signal, group, is_list, &context, &written, error))
+    bool makes_metrics;
+    if (!probe(signal, group, is_list, &context, &written, &makes_metrics, error))
         return false;
-    if (!may_join(plans, context, written)) {
+    if (makes_metrics || !may_join(plans, context, written)) {
         plans->items = mem_resize(plans->items, (plans->count + 1) * sizeof(struct ottl_plan *));
         plans->items[plans->count++] = ottl_plan_create(signal, OTTL_FOR_TRANSFORM);
         plans->stays_inside = true;
     }
     plans->innermost = context;
+    plans->makes_metrics = makes_metrics;
     plans->stays_inside = plans->stays_inside && (written & around(context)) == 0;
     return ottl_plan_add(plans->items[plans->count - 1], group, is_list, error);
 }

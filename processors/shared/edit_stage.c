@@ -19,12 +19,14 @@ struct helped_edit {
     struct edit_result result;
 };
 
-/* The rest of a request from which items were dropped, in the next stage. */
+/* The rest of a request from which items were dropped, or to which some were added, in the next
+ * stage. */
 struct passed_rest {
     struct receipt receipt;
     struct receipt *outer;
     struct edit_stage *owner;
     struct batch *dropped; /* without bytes: their number */
+    bool is_made;          /* they are new ones instead, received here */
 };
 
 static void book_dropped(struct edit_stage *self, const struct batch *dropped,
@@ -44,7 +46,10 @@ static void on_passed(struct receipt *receipt, const struct outcome *outcome, vo
 {
     struct passed_rest *passed = arg;
     assert(receipt == &passed->receipt);
-    if (outcome->verdict != REFUSED)
+    if (passed->is_made && outcome->verdict == REFUSED)
+        ledger_reject(passed->owner->base.ledger, passed->dropped, outcome->reason,
+                      component_exporters(&passed->owner->base, passed->dropped));
+    if (!passed->is_made && outcome->verdict != REFUSED)
         book_dropped(passed->owner, passed->dropped, outcome);
     receipt_resolve(passed->outer, outcome);
     batch_unref(passed->dropped);
@@ -77,13 +82,13 @@ static void pass_on(struct edit_stage *self, enum edit_place place, const struct
         self->ops->edited(self, place);
     if (result->batch != NULL)
         counter_add(&counters->outgoing[batch->signal], result->batch->items);
-    if (result->batch != NULL && result->dropped == 0) {
+    if (result->batch != NULL && result->dropped + result->made == 0) {
         component_consume(self->base.next, result->batch, receipt);
         batch_unref(result->batch);
         return;
     }
     struct batch *dropped = batch_create_like(batch, 0);
-    dropped->items = result->dropped;
+    dropped->items = result->dropped + result->made;
     if (result->batch == NULL) {
         book_dropped(self, dropped, &outcome_accepted);
         batch_unref(dropped);
@@ -95,6 +100,9 @@ static void pass_on(struct edit_stage *self, enum edit_place place, const struct
     passed->outer = receipt;
     passed->owner = self;
     passed->dropped = dropped;
+    passed->is_made = result->made > 0;
+    if (passed->is_made)
+        ledger_receive(self->base.ledger, dropped, component_exporters(&self->base, dropped));
     component_consume(self->base.next, result->batch, &passed->receipt);
     batch_unref(result->batch);
 }

@@ -37,6 +37,7 @@ struct edit_result {
     } verdict;
     struct batch *batch; /* DONE: a reference; NULL: nothing is left */
     uint64_t dropped;    /* DONE: items that are not in batch */
+    uint64_t made;       /* DONE: items that are new; not both */
     const char *failure; /* FAILED: stays valid until the next edit at this place */
 };
 

@@ -33,17 +33,20 @@ static struct edit_result edit(struct edit_stage *stage, enum edit_place place, 
     struct ottl_runner *runners = self->runners[place];
     struct ottl_result ran = {.verdict = OTTL_PASSED, .batch = batch_ref(batch)};
     uint64_t dropped = 0;
+    uint64_t made = 0;
     for (size_t i = 0; i < self->plans_count && ran.verdict == OTTL_PASSED; i++) {
         struct batch *before = ran.batch;
         ran = ottl_runner_run(&runners[i], before);
         dropped += ran.dropped;
+        made += ran.made;
         batch_unref(before);
     }
     if (ran.verdict == OTTL_NO_MEMORY)
         return (struct edit_result){.verdict = ran.never_fits ? EDIT_NEVER_FITS : EDIT_NO_ROOM};
     if (ran.verdict == OTTL_REFUSED) /* as the Go collector's: an error that is not permanent */
         return (struct edit_result){.verdict = EDIT_FAILED, .failure = ran.error};
-    return (struct edit_result){.batch = ran.batch, .dropped = dropped};
+    const uint64_t both = dropped < made ? dropped : made;
+    return (struct edit_result){.batch = ran.batch, .dropped = dropped - both, .made = made - both};
 }
 
 static void count_dropped(struct edit_stage *stage, const struct batch *dropped)

@@ -616,6 +616,7 @@ static bool compile_call(struct compiler *compiler, const struct ottl_tree *tree
             return ottl_problem_set(compiler->problem, tree->at, "%s lacks the argument %s",
                                     function->name, function->parameters[i].name);
     compiler->is_volatile = compiler->is_volatile || function->is_volatile;
+    compiler->plan->makes_metrics = compiler->plan->makes_metrics || function->makes_metrics;
     if (function->contexts != 0) { /* it looks at the record itself */
         compiler->uses |= OTTL_CONTEXT_BIT(compiler->context);
         compiler->plan->keys[compiler->context].fields = UINT32_MAX;

@@ -62,6 +62,15 @@ void ottl_edits_add(struct ottl_edits *edits, uint64_t at, uint64_t removed, siz
         .at = at, .removed = removed, .insert = insert, .insert_bytes = insert_bytes};
 }
 
+void ottl_edits_add_behind(struct ottl_edits *edits, uint64_t at, uint64_t owner_at,
+                           size_t insert_bytes)
+{
+    ottl_edits_add(edits, at, 0, insert_bytes);
+    if (!edits->has_failed)
+        ((struct ottl_edit *)edits->edits.memory)[edits->count - 1].owner_at = owner_at;
+    edits->is_unsorted = true;
+}
+
 void ottl_edits_remove(struct ottl_edits *edits, uint64_t at, uint64_t bytes)
 {
     const struct ottl_edit *list = edits->edits.memory;
@@ -176,7 +185,12 @@ static int64_t measure(struct ottl_edits *edits)
         depth = close_messages(messages, open, depth,
                                list[i].removed > 0 || list[i].at == 0 ? list[i].at : list[i].at - 1,
                                &total);
-        *(depth > 0 ? &messages[open[depth - 1]].growth : &total) += edit_growth(&list[i]);
+        size_t owner = depth;
+        while (list[i].owner_at > 0 && owner > 0 &&
+               messages[open[owner - 1]].content_at != list[i].owner_at)
+            owner--;
+        assert(list[i].owner_at == 0 || owner > 0);
+        *(owner > 0 ? &messages[open[owner - 1]].growth : &total) += edit_growth(&list[i]);
     }
     for (; next < edits->messages_count; next++) {
         depth = close_messages(messages, open, depth, messages[next].header_at, &total);

@@ -21,6 +21,7 @@ struct ottl_edit {
     uint64_t removed;
     size_t insert; /* where the new bytes are in ottl_edits.bytes */
     size_t insert_bytes;
+    uint64_t owner_at; /* the content of the message that grows; 0: the innermost one */
 };
 
 /* A message with changes inside: its length is written anew. */
@@ -54,6 +55,10 @@ void ottl_edits_clear(struct ottl_edits *edits);
 uint8_t *ottl_edits_room(struct ottl_edits *edits, size_t bytes);
 /* Replaces `removed` bytes by the insert_bytes last asked for with ottl_edits_room. */
 void ottl_edits_add(struct ottl_edits *edits, uint64_t at, uint64_t removed, size_t insert_bytes);
+/* Inserts the insert_bytes last asked for at the end of a field of the message whose content begins
+ * at owner_at, also behind an edited message. */
+void ottl_edits_add_behind(struct ottl_edits *edits, uint64_t at, uint64_t owner_at,
+                           size_t insert_bytes);
 /* Takes a whole message away. */
 void ottl_edits_remove(struct ottl_edits *edits, uint64_t at, uint64_t bytes);
 /* The bytes between tag and content will say the new length. Once for each message around an edit,

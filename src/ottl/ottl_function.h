@@ -73,7 +73,8 @@ struct ottl_function {
     void (*release)(void *state); /* frees what prepare made, which may be NULL */
     unsigned users;               /* enum ottl_users */
     ottl_contexts contexts;
-    bool is_volatile; /* its result may differ though its arguments do not: clock, chance */
+    bool makes_metrics; /* it is a user of ottl_rewrite.h */
+    bool is_volatile;   /* its result may differ though its arguments do not: clock, chance */
 };
 
 /* The arguments of one call in a statement, by the parameters' order. */

@@ -11,6 +11,9 @@ enum {
     OTTL_PLAN_BYTES_MAX = 64 << 20,
     /* What the statements may make of one record, beside its own bytes. */
     OTTL_RECORD_BYTES_MAX = 16 << 20,
+    /* What functions append to a batch of metrics, by its bytes: a factor, and as much in any case. */
+    OTTL_APPENDED_FACTOR_MAX = 16,
+    OTTL_APPENDED_BYTES_MIN = 64 * 1024,
     /* Messages in one another below an attribute's AnyValue, so that receivers can read what
      * statements make: a data point's is the eighth of WIRE_DEPTH_MAX. A list takes two, a map
      * three. */

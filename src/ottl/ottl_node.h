@@ -12,6 +12,7 @@ struct client_info;
 struct ottl_dictionary;
 struct ottl_node;
 struct ottl_record;
+struct ottl_rewrite;
 
 /* ["text"], [1] or [expression] */
 struct ottl_key {
@@ -110,7 +111,8 @@ struct ottl_run {
     struct ottl_remembered *remembered;
     const struct client_info *client;
     struct ottl_dictionary *dictionary; /* of profiles */
-    bool is_out_of_memory;              /* the budget has refused memory */
+    struct ottl_rewrite *rewrite;
+    bool is_out_of_memory; /* the budget has refused memory */
     char error[OTTL_ERROR_BYTES_MAX];
 };
 

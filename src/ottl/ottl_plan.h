@@ -69,6 +69,7 @@ struct ottl_plan {
     struct ottl_sequence *sequences[OTTL_CONTEXTS];
     struct ottl_keys keys[OTTL_CONTEXTS];
     uint32_t keys_capacity[OTTL_CONTEXTS];
+    bool makes_metrics; /* some function does */
     uint32_t memos;
     struct ottl_state *states;
     bool is_finished;

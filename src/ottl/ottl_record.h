@@ -71,11 +71,10 @@ struct ottl_record {
 void ottl_record_init(struct ottl_record *record, const struct ottl_context_type *type,
                       const struct ottl_keys *keys, struct budget *budget);
 void ottl_record_fini(struct ottl_record *record);
-/* Forgets the last message; there is none until _borrow. */
-static inline void ottl_record_open(struct ottl_record *record)
+/* Forgets the last message, but not what statements have made; there is none until _borrow. */
+static inline void ottl_record_reopen(struct ottl_record *record)
 {
     struct ottl_map *map = &record->attributes;
-    ottl_memory_reset(&record->memory);
     record->bytes = slice_of(NULL, 0);
     record->exists = record->is_joined = record->is_scanned = false;
     record->present = record->repeated = record->changed = record->explicit = 0;
@@ -94,6 +93,13 @@ static inline void ottl_record_open(struct ottl_record *record)
     record->slots = NULL;
     record->indexed = record->indexed_moves = 0;
     record->generation++;
+}
+
+/* The same, and forgets what statements have made. */
+static inline void ottl_record_open(struct ottl_record *record)
+{
+    ottl_memory_reset(&record->memory);
+    ottl_record_reopen(record);
 }
 
 /* The content of the next one, in one piece, and its place in the batch. */

@@ -42,6 +42,9 @@ void ottl_runner_init(struct ottl_runner *runner, const struct ottl_plan *plan,
     ottl_edits_init(&runner->edits, budget);
     ottl_dictionary_init(&runner->dictionary, budget);
     runner->run.dictionary = &runner->dictionary;
+    ottl_edits_init(&runner->detached, budget);
+    ottl_rewrite_init(&runner->rewrite, budget);
+    runner->run.rewrite = &runner->rewrite;
     runner->run.remembered = mem_zalloc((plan->memos + 1) * sizeof(*runner->run.remembered));
     unsigned innermost = 0;
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++) {
@@ -64,6 +67,8 @@ void ottl_runner_fini(struct ottl_runner *runner)
         ottl_record_fini(&runner->records[i]);
     ottl_edits_fini(&runner->edits);
     ottl_dictionary_fini(&runner->dictionary);
+    ottl_edits_fini(&runner->detached);
+    ottl_rewrite_fini(&runner->rewrite);
     scratch_fini(&runner->noted, NULL);
     mem_free(runner->run.remembered);
 }
@@ -629,9 +634,9 @@ static struct place open_data(struct ottl_runner *runner, const struct ottl_reco
 }
 
 /* All points of a metric, as items are counted: also those of data that a later field replaces. */
-static uint64_t count_points(const struct ottl_record *metric)
+static uint64_t count_points(struct slice metric)
 {
-    struct wire_reader reader = wire_reader_of(metric->bytes);
+    struct wire_reader reader = wire_reader_of(metric);
     struct wire_field field;
     struct wire_field point;
     uint64_t points = 0;
@@ -643,6 +648,35 @@ static uint64_t count_points(const struct ottl_record *metric)
             points += point.number == 1;
     }
     return points;
+}
+
+/* Puts the Metric, as a field of a scope, into the edits. */
+static bool put_metric(struct ottl_runner *runner, struct slice metric, size_t *ret_bytes)
+{
+    const size_t whole = wire_field_size(CHILDREN, metric.size);
+    uint8_t *room = ottl_edits_room(&runner->edits, whole);
+    if (room == NULL)
+        return false;
+    struct wire_writer writer = wire_writer_of(room, whole);
+    wire_write_bytes(&writer, CHILDREN, metric);
+    *ret_bytes = whole;
+    return true;
+}
+
+/* The metric has become another one. */
+static enum decision replace_metric(struct ottl_runner *runner, const struct place *place,
+                                    uint64_t points_before)
+{
+    struct slice metric;
+    size_t bytes;
+    if (!ottl_metric_current(&runner->run, &metric) || !put_metric(runner, metric, &bytes))
+        return abort_without_memory(runner);
+    ottl_edits_add(&runner->edits, place->header_at,
+                   place->content_at + place->content_bytes - place->header_at, bytes);
+    runner->edits.is_unsorted = true;
+    runner->dropped += points_before;
+    runner->made += count_points(metric);
+    return KEEP;
 }
 
 /* The metric whose record is open. */
@@ -657,9 +691,13 @@ static enum decision run_metric(struct ottl_runner *runner, const struct place *
     uint64_t dropped_before = runner->dropped;
     uint64_t kept = 0;
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_METRIC))) {
+        const struct slice before = metric->bytes;
+        runner->rewrite.is_rewritten = false;
         enum decision decision = decide(runner, OTTL_METRIC);
         if (decision == DROP)
-            runner->dropped += count_points(metric);
+            runner->dropped += count_points(metric->bytes);
+        if (decision == KEEP && runner->rewrite.is_rewritten)
+            return replace_metric(runner, place, count_points(before));
         if (decision != KEEP)
             return decision;
     }
@@ -675,7 +713,7 @@ static enum decision run_metric(struct ottl_runner *runner, const struct place *
         if (has_points && walk_points(runner, data, &kept) == ABORT)
             return ABORT;
         if (prunes && kept == 0) {
-            runner->dropped = dropped_before + count_points(metric);
+            runner->dropped = dropped_before + count_points(metric->bytes);
             ottl_edits_cut(&runner->edits, place->edits, place->messages);
             return DROP;
         }
@@ -799,6 +837,77 @@ static enum decision walk_items(struct ottl_runner *runner, const struct rope_fi
     return KEEP;
 }
 
+/* A metric that a function has appended: the group's statements run on it, as on the others. */
+static enum decision run_appended(struct ottl_runner *runner, struct slice bytes, size_t *ret_bytes)
+{
+    struct ottl_record *metric = &runner->records[OTTL_METRIC];
+    struct ottl_record *data = &runner->records[OTTL_METRIC_DATA];
+    struct slice result;
+    uint64_t kept = 0;
+    ottl_record_open(metric);
+    uint8_t *room = ottl_memory_room(&metric->memory, bytes.size);
+    if (room == NULL)
+        return abort_without_memory(runner);
+    memcpy(room, bytes.data, bytes.size);
+    ottl_record_borrow(metric, slice_of(room, bytes.size), 0);
+    const struct place place = open_data(runner, metric);
+    if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_METRIC)) &&
+        run_context(runner, OTTL_METRIC) == ABORT)
+        return ABORT;
+    if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_DATA_POINT)) && data->exists) {
+        /* By places in the metric itself. */
+        const struct ottl_edits edits = runner->edits;
+        runner->edits = runner->detached;
+        ottl_edits_reuse(&runner->edits);
+        begin_message(runner, &place);
+        enum decision decision = walk_points(runner, data, &kept);
+        bool is_written =
+            decision != ABORT &&
+            (!ottl_record_has_changed(data) || ottl_record_finish(data, &runner->edits)) &&
+            (!ottl_record_has_changed(metric) || ottl_record_finish(metric, &runner->edits)) &&
+            ottl_rewrite_apply(&runner->edits, metric->bytes, &metric->memory, &result);
+        runner->detached = runner->edits;
+        runner->edits = edits;
+        if (decision == ABORT)
+            return ABORT;
+        if (!is_written)
+            return abort_without_memory(runner);
+    } else if (!ottl_metric_current(&runner->run, &result)) {
+        return abort_without_memory(runner);
+    }
+    if (!put_metric(runner, result, ret_bytes))
+        return abort_without_memory(runner);
+    runner->made += count_points(result);
+    return KEEP;
+}
+
+/* Puts what functions have appended behind the scope's metrics. */
+static enum decision append_metrics(struct ottl_runner *runner, const struct rope_field *holder)
+{
+    struct ottl_rewrite *rewrite = &runner->rewrite;
+    struct rope rope = holder->content;
+    struct rope_field field;
+    uint64_t end = 0;
+    size_t inserted = 0;
+    while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field))
+        if (field.number == CHILDREN)
+            end = field.begin.at + field.size;
+    for (size_t at = 0; at < rewrite->appended_bytes;) {
+        const uint8_t *bytes = (const uint8_t *)rewrite->appended.memory + at;
+        uint64_t size;
+        size_t put;
+        memcpy(&size, bytes, sizeof(size));
+        if (run_appended(runner, slice_of(bytes + sizeof(size), (size_t)size), &put) == ABORT)
+            return ABORT;
+        inserted += put;
+        at += sizeof(size) + (((size_t)size + OTTL_APPENDED_ALIGNMENT - 1) &
+                              ~(size_t)(OTTL_APPENDED_ALIGNMENT - 1));
+    }
+    rewrite->appended_bytes = 0;
+    ottl_edits_add_behind(&runner->edits, end, holder->content.at, inserted);
+    return runner->edits.has_failed ? abort_without_memory(runner) : KEEP;
+}
+
 static enum decision walk_scope(struct ottl_runner *runner, const struct rope_field *holder)
 {
     const unsigned inner = ~(OTTL_CONTEXT_BIT(OTTL_RESOURCE) | OTTL_CONTEXT_BIT(OTTL_SCOPE));
@@ -817,6 +926,8 @@ static enum decision walk_scope(struct ottl_runner *runner, const struct rope_fi
     }
     if (has_context(runner, inner)) {
         if (walk_items(runner, holder, &kept) == ABORT)
+            return ABORT;
+        if (runner->rewrite.appended_bytes > 0 && append_metrics(runner, holder) == ABORT)
             return ABORT;
         if (kept == 0 && runner->prunes)
             return remove_message(runner, &place);
@@ -898,7 +1009,10 @@ static struct ottl_result walk(struct ottl_runner *runner, struct batch *batch)
             return aborted(runner, batch);
         runner->resources += decision == KEEP;
     }
-    struct ottl_result result = {.verdict = OTTL_PASSED, .dropped = runner->dropped};
+    /* A metric that becomes another one loses its points and gets new ones. */
+    const uint64_t both = runner->dropped < runner->made ? runner->dropped : runner->made;
+    struct ottl_result result = {
+        .verdict = OTTL_PASSED, .dropped = runner->dropped - both, .made = runner->made - both};
     if (runner->resources == 0 && (runner->prunes || runner->purpose != OTTL_DROPS)) {
         result.verdict = OTTL_EMPTIED;
         return result;
@@ -917,8 +1031,8 @@ static struct ottl_result walk(struct ottl_runner *runner, struct batch *batch)
         abort_without_memory(runner);
         return aborted(runner, batch);
     }
-    assert(runner->dropped <= batch->items);
-    result.batch->items = batch->items - runner->dropped;
+    assert(result.dropped <= batch->items);
+    result.batch->items = batch->items - result.dropped + result.made;
     return result;
 }
 
@@ -933,10 +1047,17 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
     runner->run.is_out_of_memory = false;
     runner->is_aborted = false;
     runner->dropped = runner->decided = runner->matches = runner->resources = 0;
+    runner->made = 0;
+    if (runner->plan->makes_metrics)
+        ottl_rewrite_begin(&runner->rewrite, batch->bytes);
     struct ottl_result result = walk(runner, batch);
     /* Between batches nothing is charged. */
     ottl_edits_clear(&runner->edits);
     ottl_memory_rest(&runner->dictionary.memory);
+    if (runner->plan->makes_metrics) {
+        ottl_edits_clear(&runner->detached);
+        ottl_rewrite_begin(&runner->rewrite, 0);
+    }
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
         if (runner->run.records[i] != NULL)
             ottl_memory_rest(&runner->records[i].memory);
@@ -947,6 +1068,8 @@ static void charge_to(struct ottl_runner *runner, struct budget *budget)
 {
     runner->edits.budget = budget;
     runner->dictionary.memory.budget = budget;
+    runner->detached.budget = budget;
+    runner->rewrite.edits.budget = budget;
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
         runner->records[i].memory.budget = budget;
 }

@@ -5,6 +5,7 @@
 #include "src/ottl/ottl_dictionary.h"
 #include "src/ottl/ottl_edit.h"
 #include "src/ottl/ottl_plan.h"
+#include "src/ottl/ottl_rewrite.h"
 
 struct batch;
 
@@ -30,7 +31,10 @@ struct ottl_runner {
     struct ottl_edits edits;
     bool prunes;      /* messages without items are removed, whatever emptied them */
     uint64_t dropped; /* items, of this batch */
-    bool is_aborted;  /* the run's error says why */
+    struct ottl_rewrite rewrite;
+    struct ottl_edits detached; /* of a metric that is appended */
+    uint64_t made;              /* items, of this batch */
+    bool is_aborted;            /* the run's error says why */
     /* Of a division: */
     enum ottl_purpose purpose;
     struct scratch noted;               /* a bit for each record: a condition held */
@@ -61,6 +65,7 @@ struct ottl_result {
     enum ottl_verdict verdict;
     struct batch *batch; /* PASSED: a reference */
     uint64_t dropped;    /* items */
+    uint64_t made;       /* items that are new */
     bool never_fits;     /* NO_MEMORY: more than the whole budget is needed */
     const char *error;   /* of the runner */
 };

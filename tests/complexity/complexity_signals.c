@@ -1013,7 +1013,26 @@ static const struct work_stage of_traces[] = {
     {.name = "protobuf for Zipkin", .run = run_zipkin_proto, .per_byte_max = 42},
 };
 
+/* Makes other metrics of each. */
+static void run_metric_functions(struct slice request)
+{
+    static const char *const texts[] = {
+        "scale_metric(2.0, \"s\")",
+        "extract_count_metric(true) where type != METRIC_DATA_TYPE_SUM",
+        "copy_metric(name = \"copy\") where name != \"copy\"",
+        "convert_sum_to_gauge()",
+        "convert_gauge_to_sum(\"delta\", true)",
+    };
+    const struct ottl_group group = {.context = OTTL_METRIC,
+                                     .paths = OTTL_PATHS_BARE,
+                                     .error_mode = OTTL_SILENT,
+                                     .statements = texts,
+                                     .statements_count = sizeof(texts) / sizeof(texts[0])};
+    run_plan(request, &group, OTTL_FOR_TRANSFORM);
+}
+
 static const struct work_stage of_metrics[] = {
+    {.name = "OTTL, metrics of metrics", .run = run_metric_functions, .per_byte_max = 700},
     {.name = "series for Prometheus", .run = run_series, .per_byte_max = 110},
     {.name = "remote write", .run = run_remote_write, .per_byte_max = 70},
 };
@@ -1061,8 +1080,8 @@ int main(int argc, char **argv)
                                  sizeof(shapes) / sizeof(shapes[0]), argc, argv);
         if (signal_at_hand == METRICS) {
             failed +=
-                work_check(of_metrics, 2, shapes, sizeof(shapes) / sizeof(shapes[0]), argc, argv);
-            failed += work_check(of_metrics, 2, wide_points, 1, argc, argv);
+                work_check(of_metrics, 3, shapes, sizeof(shapes) / sizeof(shapes[0]), argc, argv);
+            failed += work_check(of_metrics, 3, wide_points, 1, argc, argv);
         }
         failed += work_check(gatherings, sizeof(gatherings) / sizeof(gatherings[0]), &shapes[4], 1,
                              argc, argv);

@@ -14,7 +14,7 @@
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/random_otlp.h"
 
-enum { HEADER_BYTES = 2, TEXTS_MAX = 8 };
+enum { HEADER_BYTES = 2, TEXTS_MAX = 12 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -53,6 +53,21 @@ static const struct row rows[] = {
      {"set(attributes[\"a\"], metric.unit)", "set(value_double, 0.5)", "set(sum, 1.5)",
       "set(bucket_counts, [1, 2])", "set(positive.offset, scale)", "set(metric.is_monotonic, true)",
       "set(flags, 3)"},
+     true},
+    {METRICS,
+     OTTL_METRIC,
+     {"set(name, unit)", "scale_metric(2.0, \"s\")", "convert_sum_to_gauge() where name > \"a\"",
+      "convert_gauge_to_sum(\"delta\", true)", "extract_sum_metric(true)",
+      "extract_count_metric(true)", "copy_metric(name = \"b\") where name < \"a\"",
+      "convert_summary_quantile_val_to_gauge()",
+      "convert_exponential_histogram_to_histogram(\"random\", [0.0, 2.0, 5.0])",
+      "set(metadata[\"a\"], description)"},
+     true},
+    {METRICS,
+     OTTL_DATA_POINT,
+     {"set(attributes[\"a\"], metric.unit)", "convert_summary_count_val_to_sum(\"delta\", true)",
+      "convert_summary_sum_val_to_sum(\"delta\", true)", "merge_histogram_buckets(1)",
+      "merge_histogram_buckets(2, \"limit_buckets\")", "set(metric.name, \"n\")"},
      true},
     {LOGS, OTTL_LOG, {"IsMatch(body, \"a\") or attributes == resource.attributes"}, false},
 };
@@ -93,7 +108,7 @@ static void run(const struct row *row, struct batch *batch)
         bool is_fine = otlp_check(result.batch->signal, bytes, &figures, &reason);
         assert(is_fine);
         assert(figures.items == result.batch->items);
-        assert(figures.items + result.dropped == batch->items);
+        assert(figures.items + result.dropped == batch->items + result.made);
         assert(oracle_decodes(result.batch->signal, bytes));
         mem_free((void *)(uintptr_t)bytes.data);
         batch_unref(result.batch);

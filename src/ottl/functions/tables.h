@@ -6,6 +6,8 @@
 
 extern const struct ottl_function ottl_map_functions[];
 extern const struct ottl_function ottl_metric_functions[];
+extern const struct ottl_function ottl_metric_form_functions[];
+extern const struct ottl_function ottl_metric_value_functions[];
 extern const struct ottl_function ottl_string_functions[];
 extern const struct ottl_function ottl_type_functions[];
 extern const struct ottl_function ottl_span_functions[];

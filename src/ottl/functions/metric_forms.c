@@ -1,0 +1,538 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Editors of transform that make metrics of another form (contrib 0.155, processor/
+ * transformprocessor/internal/metrics): sums of gauges, counts of histograms, copies. They read the
+ * encoded metric and write another one. Run on the processor's thread. */
+#include <math.h>
+#include <string.h>
+
+#include "src/base/error.h"
+#include "src/otlp/metrics/metric_reader.h"
+#include "src/otlp/wire.h"
+#include "src/ottl/functions/tables.h"
+#include "src/ottl/ottl_rewrite.h"
+
+/* Of Metric, of its data, of all data points, of NumberDataPoint. */
+enum { NAME = 1, DESCRIPTION = 2, UNIT = 3 };
+enum { POINTS = 1, TEMPORALITY = 2, IS_MONOTONIC = 3 };
+enum { START = 2, TIME = 3, AS_DOUBLE = 4, AS_INT = 6, NUMBER_ATTRIBUTES = 7 };
+enum { SUMMARY_QUANTILES = 6 };
+/* Of KeyValue and AnyValue. */
+enum { KEY = 1, VALUE = 2, DOUBLE_VALUE = 4 };
+
+/* Bytes that a field has beside its content, or a number with its tag, at most. */
+enum { HEADER_MAX = 16, POINT_MAX = 64 };
+
+/* ---- Writing ---- */
+
+static bool room_for(struct ottl_call *call, size_t bytes, struct wire_writer *ret)
+{
+    uint8_t *room = ottl_alloc(call, bytes);
+    if (room == NULL)
+        return false;
+    *ret = wire_writer_of(room, bytes);
+    return true;
+}
+
+static uint64_t bits_of(double real)
+{
+    uint64_t bits;
+    memcpy(&bits, &real, sizeof(bits));
+    return bits;
+}
+
+static struct slice joined(struct ottl_call *call, struct slice name, struct slice suffix)
+{
+    uint8_t *room = ottl_alloc(call, name.size + suffix.size);
+    if (room == NULL)
+        return slice_of(NULL, 0);
+    if (name.size > 0)
+        memcpy(room, name.data, name.size);
+    if (suffix.size > 0)
+        memcpy(room + name.size, suffix.data, suffix.size);
+    return slice_of(room, name.size + suffix.size);
+}
+
+static void put_text(struct wire_writer *writer, uint32_t number, struct slice text)
+{
+    if (text.size > 0)
+        wire_write_bytes(writer, number, text);
+}
+
+static void put_sum_fields(struct wire_writer *writer, uint64_t temporality, bool is_monotonic)
+{
+    if (temporality != 0)
+        wire_write_number(writer, TEMPORALITY, temporality);
+    if (is_monotonic)
+        wire_write_number(writer, IS_MONOTONIC, 1);
+}
+
+/* The points of a data message as they are. */
+static void copy_points(struct wire_writer *writer, struct slice data)
+{
+    struct wire_reader reader = wire_reader_of(data);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field))
+        if (field.number == POINTS)
+            wire_write_raw(writer, field.whole);
+}
+
+/* A metric of name, description, unit and one data message. */
+static bool write_metric(struct ottl_call *call, const struct metric *metric, uint32_t kind,
+                         struct slice data, struct slice *ret)
+{
+    struct wire_writer writer;
+    size_t bytes = metric->name.size + metric->description.size + metric->unit.size + data.size +
+                   4 * HEADER_MAX;
+    if (!room_for(call, bytes, &writer))
+        return false;
+    put_text(&writer, NAME, metric->name);
+    put_text(&writer, DESCRIPTION, metric->description);
+    put_text(&writer, UNIT, metric->unit);
+    wire_write_bytes(&writer, kind, data);
+    *ret = wire_written(&writer);
+    return true;
+}
+
+/* The fields of a metric that are not its data, then that data. */
+static bool write_other_data(struct ottl_call *call, struct slice bytes, uint32_t kind,
+                             struct slice data, struct slice *ret)
+{
+    struct wire_reader reader = wire_reader_of(bytes);
+    struct wire_field field;
+    struct wire_writer writer;
+    if (!room_for(call, bytes.size + data.size + HEADER_MAX, &writer))
+        return false;
+    while (wire_next_field(&reader, &field))
+        if (field.number != METRIC_GAUGE && field.number != METRIC_SUM &&
+            field.number != METRIC_HISTOGRAM && field.number != METRIC_EXPONENTIAL &&
+            field.number != METRIC_SUMMARY)
+            wire_write_raw(&writer, field.whole);
+    wire_write_bytes(&writer, kind, data);
+    *ret = wire_written(&writer);
+    return true;
+}
+
+/* ---- Arguments ---- */
+
+static bool read_temporality(struct slice text, uint64_t *ret)
+{
+    *ret = slice_equal_text(text, "delta")        ? TEMPORALITY_DELTA
+           : slice_equal_text(text, "cumulative") ? TEMPORALITY_CUMULATIVE
+                                                  : TEMPORALITY_UNSPECIFIED;
+    return *ret != TEMPORALITY_UNSPECIFIED;
+}
+
+static bool check_temporality(const struct ottl_preparation *preparation, void **ret_state,
+                              struct error *error)
+{
+    const struct slice text = ottl_literal_text(preparation, 0);
+    uint64_t temporality;
+    *ret_state = NULL;
+    return read_temporality(text, &temporality) ||
+           error_set(error, "unknown aggregation temporality: %.*s", (int)text.size,
+                     (const char *)text.data);
+}
+
+/* The optional string that is the argument. */
+static bool get_text_or(struct ottl_call *call, unsigned parameter, const char *absent,
+                        struct slice *ret)
+{
+    *ret = slice_of_text(absent);
+    return !ottl_has(call, parameter) || ottl_get_string(call, parameter, ret);
+}
+
+static bool read_current(struct ottl_call *call, struct slice *ret_bytes, struct metric *ret_metric)
+{
+    if (!ottl_metric_current(call->run, ret_bytes))
+        return false;
+    *ret_metric = metric_read(*ret_bytes);
+    return true;
+}
+
+/* ---- Sums and gauges ---- */
+
+static bool convert_sum_to_gauge(struct ottl_call *call, struct ottl_value *ret)
+{
+    struct slice bytes;
+    struct metric metric;
+    struct wire_writer writer;
+    (void)ret;
+    if (!read_current(call, &bytes, &metric))
+        return false;
+    if (metric.kind != METRIC_SUM)
+        return true;
+    if (!room_for(call, metric.data.size, &writer))
+        return false;
+    copy_points(&writer, metric.data);
+    if (!write_other_data(call, bytes, METRIC_GAUGE, wire_written(&writer), &bytes))
+        return false;
+    ottl_metric_replace(call->run, bytes);
+    return true;
+}
+
+static bool convert_gauge_to_sum(struct ottl_call *call, struct ottl_value *ret)
+{
+    struct slice bytes;
+    struct slice text;
+    struct metric metric;
+    struct wire_writer writer;
+    uint64_t temporality;
+    bool is_monotonic;
+    (void)ret;
+    if (!ottl_get_string(call, 0, &text) || !ottl_get_bool(call, 1, &is_monotonic) ||
+        !read_current(call, &bytes, &metric))
+        return false;
+    read_temporality(text, &temporality);
+    if (metric.kind != METRIC_GAUGE)
+        return true;
+    if (!room_for(call, metric.data.size + POINT_MAX, &writer))
+        return false;
+    copy_points(&writer, metric.data);
+    put_sum_fields(&writer, temporality, is_monotonic);
+    if (!write_other_data(call, bytes, METRIC_SUM, wire_written(&writer), &bytes))
+        return false;
+    ottl_metric_replace(call->run, bytes);
+    return true;
+}
+
+/* ---- Copies ---- */
+
+static bool copy_metric(struct ottl_call *call, struct ottl_value *ret)
+{
+    enum { TEXTS = 3 };
+    static const uint32_t numbers[TEXTS] = {NAME, DESCRIPTION, UNIT};
+    struct slice texts[TEXTS];
+    bool is_given[TEXTS] = {false};
+    bool has_failed = false;
+    struct slice bytes;
+    struct wire_reader reader;
+    struct wire_field field;
+    struct wire_writer writer;
+    (void)ret;
+    if (!ottl_metric_current(call->run, &bytes))
+        return false;
+    size_t size = bytes.size;
+    for (unsigned i = 0; i < TEXTS && !has_failed; i++) {
+        if (!ottl_has(call, i))
+            continue;
+        /* As in Go: the copy is there before a text fails. */
+        has_failed = !ottl_get_string(call, i, &texts[i]);
+        is_given[i] = !has_failed;
+        size += is_given[i] ? texts[i].size + HEADER_MAX : 0;
+    }
+    if ((has_failed && call->run->is_out_of_memory) || !room_for(call, size, &writer))
+        return false;
+    reader = wire_reader_of(bytes);
+    while (wire_next_field(&reader, &field))
+        if (field.number < NAME || field.number > UNIT || !is_given[field.number - NAME])
+            wire_write_raw(&writer, field.whole);
+    for (unsigned i = 0; i < TEXTS; i++)
+        if (is_given[i])
+            put_text(&writer, numbers[i], texts[i]);
+    if (has_failed) {
+        char reason[OTTL_ERROR_BYTES_MAX];
+        memcpy(reason, call->run->error, sizeof(reason));
+        return ottl_metric_append(call->run, wire_written(&writer)) &&
+               ottl_run_fail(call->run, "%s", reason);
+    }
+    return ottl_metric_append(call->run, wire_written(&writer));
+}
+
+/* ---- Sums of what points say ---- */
+
+static size_t attributes_size(struct slice point, uint32_t number)
+{
+    struct wire_reader reader = wire_reader_of(point);
+    struct wire_field field;
+    size_t size = 0;
+    while (wire_next_field(&reader, &field))
+        if (field.number == number && field.type == WIRE_BYTES)
+            size += wire_field_size(NUMBER_ATTRIBUTES, field.bytes.size);
+    return size;
+}
+
+static void copy_attributes(struct wire_writer *writer, struct slice point, uint32_t number)
+{
+    struct wire_reader reader = wire_reader_of(point);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field))
+        if (field.number == number && field.type == WIRE_BYTES)
+            wire_write_bytes(writer, NUMBER_ATTRIBUTES, field.bytes);
+}
+
+enum { FIXED64_FIELD = 9 };
+
+/* A NumberDataPoint with the attributes and times of another point; extra: more fields of it. */
+static void put_number(struct wire_writer *writer, const struct metric_point *point,
+                       uint32_t number, uint64_t bits, struct slice extra)
+{
+    const uint32_t attributes = metric_point_attributes(point->kind);
+    size_t size = attributes_size(point->bytes, attributes) + extra.size + FIXED64_FIELD;
+    size += point->start_ns != 0 ? FIXED64_FIELD : 0;
+    size += point->time_ns != 0 ? FIXED64_FIELD : 0;
+    wire_write_header(writer, POINTS, size);
+    copy_attributes(writer, point->bytes, attributes);
+    wire_write_raw(writer, extra);
+    if (point->start_ns != 0)
+        wire_write_fixed64(writer, START, point->start_ns);
+    if (point->time_ns != 0)
+        wire_write_fixed64(writer, TIME, point->time_ns);
+    wire_write_fixed64(writer, number, bits);
+}
+
+static size_t count_points(struct slice data)
+{
+    struct metric_items points = metric_items_of(data, POINTS);
+    struct slice point;
+    size_t count = 0;
+    while (metric_items_next(&points, &point))
+        count++;
+    return count;
+}
+
+/* Appends the sum of the points' counts, or of their sums. */
+static bool append_sum(struct ottl_call *call, const struct metric *metric, struct slice suffix,
+                       uint64_t temporality, bool is_monotonic, bool is_count, bool is_always)
+{
+    struct metric_items points = metric_items_of(metric->data, POINTS);
+    struct metric sum = *metric;
+    struct slice bytes;
+    struct wire_writer writer;
+    size_t count = 0;
+    if (!room_for(call, 2 * metric->data.size + (count_points(metric->data) + 1) * POINT_MAX,
+                  &writer))
+        return false;
+    while (metric_items_next(&points, &bytes)) {
+        const struct metric_point point = metric_point_read(metric->kind, bytes);
+        if (!is_count && !point.has_sum && metric->kind != METRIC_SUMMARY)
+            continue;
+        put_number(&writer, &point, is_count ? AS_INT : AS_DOUBLE,
+                   is_count ? point.count : bits_of(point.sum), slice_of(NULL, 0));
+        count++;
+    }
+    if (count == 0 && !is_always)
+        return true;
+    put_sum_fields(&writer, temporality, is_monotonic);
+    sum.name = joined(call, metric->name, suffix);
+    return sum.name.data != NULL &&
+           write_metric(call, &sum, METRIC_SUM, wire_written(&writer), &bytes) &&
+           ottl_metric_append(call->run, bytes);
+}
+
+static const char *kind_name(enum metric_kind kind)
+{
+    return kind == METRIC_GAUGE         ? "Gauge"
+           : kind == METRIC_SUM         ? "Sum"
+           : kind == METRIC_HISTOGRAM   ? "Histogram"
+           : kind == METRIC_EXPONENTIAL ? "ExponentialHistogram"
+           : kind == METRIC_SUMMARY     ? "Summary"
+                                        : "Empty";
+}
+
+static bool extract(struct ottl_call *call, bool is_count)
+{
+    struct slice bytes;
+    struct slice suffix;
+    struct metric metric;
+    bool is_monotonic;
+    if (!ottl_get_bool(call, 0, &is_monotonic) ||
+        !get_text_or(call, 1, is_count ? "_count" : "_sum", &suffix) ||
+        !read_current(call, &bytes, &metric))
+        return false;
+    uint64_t temporality =
+        metric.kind == METRIC_SUMMARY ? (uint64_t)TEMPORALITY_CUMULATIVE : metric.temporality;
+    bool is_fit = metric.kind == METRIC_HISTOGRAM || metric.kind == METRIC_EXPONENTIAL ||
+                  metric.kind == METRIC_SUMMARY;
+    if (!is_fit || temporality == TEMPORALITY_UNSPECIFIED)
+        return ottl_fail(call,
+                         "%s requires an input metric of type Histogram, ExponentialHistogram or "
+                         "Summary, got %s",
+                         call->function->name, kind_name(metric.kind));
+    if (is_count)
+        metric.unit = slice_of_text("1");
+    return append_sum(call, &metric, suffix, temporality, is_monotonic, is_count, false);
+}
+
+static bool extract_sum(struct ottl_call *call, struct ottl_value *ret)
+{
+    (void)ret;
+    return extract(call, false);
+}
+
+static bool extract_count(struct ottl_call *call, struct ottl_value *ret)
+{
+    (void)ret;
+    return extract(call, true);
+}
+
+/* In the context of a data point: all points of its metric, as they came. */
+static bool convert_summary(struct ottl_call *call, bool is_count)
+{
+    struct slice bytes;
+    struct slice text;
+    struct slice suffix;
+    struct metric metric;
+    uint64_t temporality;
+    bool is_monotonic;
+    if (!ottl_get_string(call, 0, &text) || !ottl_get_bool(call, 1, &is_monotonic) ||
+        !get_text_or(call, 2, is_count ? "_count" : "_sum", &suffix) ||
+        !read_current(call, &bytes, &metric))
+        return false;
+    read_temporality(text, &temporality);
+    return metric.kind != METRIC_SUMMARY ||
+           append_sum(call, &metric, suffix, temporality, is_monotonic, is_count, true);
+}
+
+static bool convert_summary_count(struct ottl_call *call, struct ottl_value *ret)
+{
+    (void)ret;
+    return convert_summary(call, true);
+}
+
+static bool convert_summary_sum(struct ottl_call *call, struct ottl_value *ret)
+{
+    (void)ret;
+    return convert_summary(call, false);
+}
+
+/* The quantile as an attribute: it replaces one of that key. */
+static bool put_quantile(struct ottl_call *call, struct wire_writer *writer,
+                         const struct metric_point *point, struct slice key,
+                         const struct metric_quantile *quantile)
+{
+    const size_t value = FIXED64_FIELD;
+    const size_t entry = wire_field_size(KEY, key.size) + wire_field_size(VALUE, value);
+    struct wire_reader reader = wire_reader_of(point->bytes);
+    struct wire_field field;
+    struct wire_writer fields;
+    struct metric_point rest = *point;
+    bool is_put = false;
+    if (!room_for(call, point->bytes.size + entry + HEADER_MAX, &fields))
+        return false;
+    rest.bytes = slice_of(NULL, 0);
+    for (bool has_more = true; has_more;) {
+        has_more = wire_next_field(&reader, &field);
+        if (has_more && (field.number != NUMBER_ATTRIBUTES || field.type != WIRE_BYTES))
+            continue;
+        bool is_it = false;
+        struct wire_reader pair = wire_reader_of(has_more ? field.bytes : slice_of(NULL, 0));
+        struct wire_field part;
+        while (wire_next_field(&pair, &part))
+            if (part.number == KEY)
+                is_it = slice_equal(part.bytes, key);
+        if (has_more && (!is_it || is_put)) {
+            wire_write_bytes(&fields, NUMBER_ATTRIBUTES, field.bytes);
+            continue;
+        }
+        if (is_put)
+            continue;
+        is_put = true;
+        wire_write_header(&fields, NUMBER_ATTRIBUTES, entry);
+        wire_write_bytes(&fields, KEY, key);
+        wire_write_header(&fields, VALUE, value);
+        wire_write_fixed64(&fields, DOUBLE_VALUE, bits_of(quantile->quantile));
+    }
+    put_number(writer, &rest, AS_DOUBLE, bits_of(quantile->value), wire_written(&fields));
+    return true;
+}
+
+static bool convert_quantiles(struct ottl_call *call, struct ottl_value *ret)
+{
+    struct slice bytes;
+    struct slice key;
+    struct slice suffix;
+    struct metric metric;
+    struct wire_writer writer;
+    struct slice item;
+    size_t size = POINT_MAX;
+    (void)ret;
+    if (!get_text_or(call, 0, "quantile", &key) || !get_text_or(call, 1, ".quantiles", &suffix) ||
+        !read_current(call, &bytes, &metric))
+        return false;
+    if (metric.kind != METRIC_SUMMARY)
+        return true;
+    struct metric_items points = metric_items_of(metric.data, POINTS);
+    while (metric_items_next(&points, &bytes)) {
+        struct metric_items quantiles = metric_items_of(bytes, SUMMARY_QUANTILES);
+        while (metric_items_next(&quantiles, &item))
+            size += attributes_size(bytes, NUMBER_ATTRIBUTES) + key.size + 2 * POINT_MAX;
+    }
+    if (!room_for(call, size, &writer))
+        return false;
+    points = metric_items_of(metric.data, POINTS);
+    while (metric_items_next(&points, &bytes)) {
+        const struct metric_point point = metric_point_read(METRIC_SUMMARY, bytes);
+        struct metric_items quantiles = metric_items_of(bytes, SUMMARY_QUANTILES);
+        while (metric_items_next(&quantiles, &item)) {
+            const struct metric_quantile quantile = metric_quantile_read(item);
+            if (!put_quantile(call, &writer, &point, key, &quantile))
+                return false;
+        }
+    }
+    metric.name = joined(call, metric.name, suffix);
+    return metric.name.data != NULL &&
+           write_metric(call, &metric, METRIC_GAUGE, wire_written(&writer), &bytes) &&
+           ottl_metric_append(call->run, bytes);
+}
+
+static const struct ottl_parameter copy_parameters[] = {
+    {"Name", OTTL_STRINGS_ONLY, true, false},
+    {"Description", OTTL_STRINGS_ONLY, true, false},
+    {"Unit", OTTL_STRINGS_ONLY, true, false},
+    {.name = NULL}};
+static const struct ottl_parameter to_sum_parameters[] = {
+    {"StringAggTemp", OTTL_TEXT_LITERAL, false, false},
+    {"Monotonic", OTTL_BOOL_LITERAL, false, false},
+    {.name = NULL}};
+static const struct ottl_parameter summary_parameters[] = {
+    {"StringAggTemp", OTTL_TEXT_LITERAL, false, false},
+    {"Monotonic", OTTL_BOOL_LITERAL, false, false},
+    {"Suffix", OTTL_TEXT_LITERAL, true, false},
+    {.name = NULL}};
+static const struct ottl_parameter extract_parameters[] = {
+    {"Monotonic", OTTL_BOOL_LITERAL, false, false},
+    {"Suffix", OTTL_TEXT_LITERAL, true, false},
+    {.name = NULL}};
+static const struct ottl_parameter quantile_parameters[] = {
+    {"AttributeKey", OTTL_TEXT_LITERAL, true, false},
+    {"Suffix", OTTL_TEXT_LITERAL, true, false},
+    {.name = NULL}};
+
+#define OF_METRICS                                                                                 \
+    .users = OTTL_FOR_TRANSFORM, .contexts = OTTL_CONTEXT_BIT(OTTL_METRIC), .makes_metrics = true
+#define OF_POINTS                                                                                  \
+    .users = OTTL_FOR_TRANSFORM, .contexts = OTTL_CONTEXT_BIT(OTTL_DATA_POINT),                    \
+    .makes_metrics = true
+
+const struct ottl_function ottl_metric_form_functions[] = {
+    {.name = "convert_sum_to_gauge", .evaluate = convert_sum_to_gauge, OF_METRICS},
+    {.name = "convert_gauge_to_sum",
+     .parameters = to_sum_parameters,
+     .evaluate = convert_gauge_to_sum,
+     .prepare = check_temporality,
+     OF_METRICS},
+    {.name = "copy_metric", .parameters = copy_parameters, .evaluate = copy_metric, OF_METRICS},
+    {.name = "extract_sum_metric",
+     .parameters = extract_parameters,
+     .evaluate = extract_sum,
+     OF_METRICS},
+    {.name = "extract_count_metric",
+     .parameters = extract_parameters,
+     .evaluate = extract_count,
+     OF_METRICS},
+    {.name = "convert_summary_quantile_val_to_gauge",
+     .parameters = quantile_parameters,
+     .evaluate = convert_quantiles,
+     OF_METRICS},
+    {.name = "convert_summary_count_val_to_sum",
+     .parameters = summary_parameters,
+     .evaluate = convert_summary_count,
+     .prepare = check_temporality,
+     OF_POINTS},
+    {.name = "convert_summary_sum_val_to_sum",
+     .parameters = summary_parameters,
+     .evaluate = convert_summary_sum,
+     .prepare = check_temporality,
+     OF_POINTS},
+    {.name = NULL},
+};
