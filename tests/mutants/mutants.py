@@ -178,6 +178,16 @@ MUTANTS = [
            ("test_filter_pipeline",)),
     Mutant("filter: what is dropped is counted", "src/records/record_filter.c",
            "edit->dropped += count_all(filter, level, content);", ";", ("test_filter_pipeline",)),
+    # transform: metrics of metrics
+    Mutant("transform: what is appended has an end", "src/ottl/ottl_rewrite.c",
+           "if (sizeof(size) + padded > rewrite->left_bytes)", "if (rewrite->appended_bytes > (64u << 20))",
+           ("test_metric_statements_pipeline",)),
+    Mutant("transform: what is appended grows its scope alone", "src/ottl/ottl_edit.c",
+           "while (list[i].owner_at > 0 && owner > 0 &&", "while (false && owner > 0 &&",
+           ("test_metric_statements_pipeline",)),
+    Mutant("transform: what is made is received", "processors/shared/edit_stage.c",
+           "if (passed->is_made)\n        ledger_receive", "if (false)\n        ledger_receive",
+           ("test_metric_statements_pipeline",)),
     # probabilistic_sampler
     Mutant("sampler: a threshold only rises", "src/records/record_sampler.c",
            "decision->threshold_before > decision->threshold)\n            decision->threshold",
