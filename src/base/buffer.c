@@ -120,20 +120,29 @@ enum budget_result buffer_try_charge(struct buffer *buffer, size_t more)
     return BUDGET_GIVEN;
 }
 
+void buffer_ref_many(struct buffer *buffer, unsigned holders)
+{
+    unsigned old = atomic_fetch_add_explicit(&buffer->refs, holders, memory_order_relaxed);
+    assert(old > 0);
+}
+
 struct buffer *buffer_ref(struct buffer *buffer)
 {
-    unsigned old = atomic_fetch_add_explicit(&buffer->refs, 1, memory_order_relaxed);
-    assert(old > 0);
+    buffer_ref_many(buffer, 1);
     return buffer;
 }
 
 void buffer_unref(struct buffer *buffer)
 {
-    if (buffer == NULL)
-        return;
-    unsigned old = atomic_fetch_sub_explicit(&buffer->refs, 1, memory_order_acq_rel);
-    assert(old > 0);
-    if (old > 1)
+    if (buffer != NULL)
+        buffer_unref_many(buffer, 1);
+}
+
+void buffer_unref_many(struct buffer *buffer, unsigned holders)
+{
+    unsigned old = atomic_fetch_sub_explicit(&buffer->refs, holders, memory_order_acq_rel);
+    assert(old >= holders);
+    if (old > holders)
         return;
     struct budget *budget = buffer->budget;
     size_t total = buffer_charge(buffer);

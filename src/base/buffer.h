@@ -45,6 +45,9 @@ enum budget_result buffer_try_charge(struct buffer *buffer, size_t more)
 size_t buffer_charge(const struct buffer *buffer);
 /* Adds a holder; each calls buffer_unref. Returns buffer. */
 struct buffer *buffer_ref(struct buffer *buffer);
+/* Adds, and releases, so many holders at once. */
+void buffer_ref_many(struct buffer *buffer, unsigned holders);
+void buffer_unref_many(struct buffer *buffer, unsigned holders);
 /* The last unref frees the buffer and returns its charge. NULL is a no-op. */
 void buffer_unref(struct buffer *buffer);
 

@@ -11,25 +11,48 @@
 
 enum { BYTES_FIRST = 256 };
 
-void *scratch_grow(struct scratch *scratch, struct budget *budget, size_t bytes)
+/* Twice what there is, or more. */
+static size_t wanted_bytes(const struct scratch *scratch, size_t bytes)
 {
-    assert(bytes > scratch->bytes);
     size_t wanted = scratch->bytes > 0 ? scratch->bytes : BYTES_FIRST;
-    if (bytes > SIZE_MAX / 2)
-        return NULL;
     while (wanted < bytes)
         wanted *= 2;
+    return wanted;
+}
+
+static void *resize(struct scratch *scratch, struct budget *budget, size_t wanted)
+{
     /* Both exist while it is copied. */
     if (budget != NULL && !budget_try_take(budget, wanted))
         return NULL;
     void *memory = mem_try_resize(scratch->memory, wanted);
     if (budget != NULL)
         budget_return(budget, memory != NULL ? scratch->bytes : wanted);
-    if (memory == NULL)
-        return NULL;
-    memset((uint8_t *)memory + scratch->bytes, 0, wanted - scratch->bytes);
-    *scratch = (struct scratch){.memory = memory, .bytes = wanted};
+    if (memory != NULL)
+        *scratch = (struct scratch){.memory = memory, .bytes = wanted};
     return memory;
+}
+
+void *scratch_grow(struct scratch *scratch, struct budget *budget, size_t bytes)
+{
+    const size_t before = scratch->bytes;
+    assert(bytes > before);
+    if (bytes > SIZE_MAX / 2)
+        return NULL;
+    uint8_t *memory = resize(scratch, budget, wanted_bytes(scratch, bytes));
+    if (memory != NULL)
+        memset(memory + before, 0, scratch->bytes - before);
+    return memory;
+}
+
+void *scratch_reserve(struct scratch *scratch, struct budget *budget, size_t bytes, size_t likely)
+{
+    if (bytes <= scratch->bytes)
+        return scratch->memory;
+    if (bytes > SIZE_MAX / 2)
+        return NULL;
+    void *memory = likely > bytes ? resize(scratch, budget, likely) : NULL;
+    return memory != NULL ? memory : resize(scratch, budget, wanted_bytes(scratch, bytes));
 }
 
 void scratch_fini(struct scratch *scratch, struct budget *budget)

@@ -26,4 +26,9 @@ static inline __attribute__((warn_unused_result)) void *scratch_room(struct scra
     return scratch_grow(scratch, budget, bytes);
 }
 
+/* The same, but what is new holds anything, and there may be more of it: up to `likely`, unless the
+ * budget refuses that. */
+void *scratch_reserve(struct scratch *scratch, struct budget *budget, size_t bytes, size_t likely)
+    __attribute__((warn_unused_result));
+
 void scratch_fini(struct scratch *scratch, struct budget *budget);

@@ -85,6 +85,30 @@ bool batch_is_shared(const struct batch *batch)
     return atomic_load_explicit(&batch->refs, memory_order_acquire) > 1;
 }
 
+/* Edited batches have parts of two buffers in turn: each is released once for many parts. */
+static void unref_owners(const struct batch *batch)
+{
+    struct buffer *owners[2] = {NULL, NULL};
+    unsigned holders[2] = {0, 0};
+    unsigned last = 0;
+    for (size_t i = 0; i < batch->parts_count; i++) {
+        struct buffer *owner = batch->parts[i].owner;
+        if (owner != owners[last]) {
+            last = !last;
+            if (owner != owners[last]) {
+                if (holders[last] > 0)
+                    buffer_unref_many(owners[last], holders[last]);
+                owners[last] = owner;
+                holders[last] = 0;
+            }
+        }
+        holders[last]++;
+    }
+    for (unsigned i = 0; i < 2; i++)
+        if (holders[i] > 0)
+            buffer_unref_many(owners[i], holders[i]);
+}
+
 void batch_unref(struct batch *batch)
 {
     if (batch == NULL)
@@ -93,8 +117,7 @@ void batch_unref(struct batch *batch)
     assert(old > 0);
     if (old > 1)
         return;
-    for (size_t i = 0; i < batch->parts_count; i++)
-        buffer_unref(batch->parts[i].owner);
+    unref_owners(batch);
     client_info_unref(batch->client);
     if (batch->parts != &batch->first_part) {
         if (charge_of(batch) > 0)
@@ -104,22 +127,28 @@ void batch_unref(struct batch *batch)
     mem_free(batch);
 }
 
-void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes)
+bool batch_append_held(struct batch *batch, struct buffer *owner, struct slice bytes)
 {
-    assert(atomic_load(&batch->refs) == 1);
+    assert(atomic_load_explicit(&batch->refs, memory_order_relaxed) == 1);
     assert(bytes.data >= owner->data && bytes.data + bytes.size <= owner->data + owner->capacity);
     if (bytes.size == 0)
-        return;
+        return false;
     batch->bytes += bytes.size;
     struct batch_part *last = batch->parts_count > 0 ? &batch->parts[batch->parts_count - 1] : NULL;
     if (last != NULL && last->owner == owner && last->bytes.data + last->bytes.size == bytes.data) {
         last->bytes.size += bytes.size;
-        return;
+        return false;
     }
     if (batch->parts_count == batch->parts_capacity)
         make_room(batch, 2 * batch->parts_capacity, owner->budget);
-    batch->parts[batch->parts_count++] =
-        (struct batch_part){.owner = buffer_ref(owner), .bytes = bytes};
+    batch->parts[batch->parts_count++] = (struct batch_part){.owner = owner, .bytes = bytes};
+    return true;
+}
+
+void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes)
+{
+    if (batch_append_held(batch, owner, bytes))
+        buffer_ref(owner);
 }
 
 void batch_take_in(struct batch *batch, const struct batch *other)

@@ -67,6 +67,10 @@ bool batch_is_shared(const struct batch *batch);
 /* Only while the batch has one reference. Takes a reference to owner; joins a part that continues
  * the last one. */
 void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes);
+/* The same without the reference. True: there is another part, and the caller takes a reference for
+ * it (buffer_ref_many) before anyone else sees the batch. */
+bool batch_append_held(struct batch *batch, struct buffer *owner, struct slice bytes)
+    __attribute__((warn_unused_result));
 /* Adds the items and the arrival of other, whose bytes have been appended already. */
 void batch_take_in(struct batch *batch, const struct batch *other);
 /* Appends every part of other and adds its items. */

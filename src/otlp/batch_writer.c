@@ -8,7 +8,6 @@
 #include "src/core/batch.h"
 
 enum {
-    COPY_BYTES_MAX = 512, /* longer runs are borrowed */
     HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
 };
 
@@ -17,10 +16,36 @@ void batch_writer_init(struct batch_writer *writer, struct batch *batch, struct 
     *writer = (struct batch_writer){.batch = batch, .budget = budget};
 }
 
-void batch_writer_fini(struct batch_writer *writer)
+static void leave_lender(struct batch_writer *writer)
 {
+    if (writer->lender_parts > 0)
+        buffer_ref_many(writer->lender, writer->lender_parts);
+    writer->lender = NULL;
+    writer->lender_parts = 0;
+}
+
+static void leave_buffer(struct batch_writer *writer)
+{
+    if (writer->buffer_parts > 0)
+        buffer_ref_many(writer->buffer, writer->buffer_parts);
     buffer_unref(writer->buffer);
     writer->buffer = NULL;
+    writer->buffer_parts = 0;
+}
+
+void batch_writer_fini(struct batch_writer *writer)
+{
+    leave_lender(writer);
+    leave_buffer(writer);
+}
+
+static void borrow(struct batch_writer *writer, struct buffer *owner, struct slice bytes)
+{
+    if (owner != writer->lender) {
+        leave_lender(writer);
+        writer->lender = owner;
+    }
+    writer->lender_parts += batch_append_held(writer->batch, owner, bytes);
 }
 
 uint8_t *batch_writer_room(struct batch_writer *writer, size_t bytes)
@@ -33,12 +58,12 @@ uint8_t *batch_writer_room(struct batch_writer *writer, size_t bytes)
         if (total > BATCH_WRITER_BYTES_MAX)
             total = BATCH_WRITER_BYTES_MAX;
         size_t capacity = total - sizeof(struct buffer);
-        buffer_unref(writer->buffer);
+        leave_buffer(writer);
         writer->buffer = buffer_create(writer->budget, bytes > capacity ? bytes : capacity);
     }
     uint8_t *room = writer->buffer->data + writer->buffer->size;
     writer->buffer->size += bytes;
-    batch_append(writer->batch, writer->buffer, slice_of(room, bytes));
+    writer->buffer_parts += batch_append_held(writer->batch, writer->buffer, slice_of(room, bytes));
     return room;
 }
 
@@ -64,13 +89,13 @@ void batch_writer_borrow(struct batch_writer *writer, struct rope from, uint64_t
     assert(from.batch != writer->batch);
     if (bytes == 0)
         return;
-    if (bytes <= COPY_BYTES_MAX) {
+    if (bytes < BATCH_WRITER_BORROWED_MIN) {
         rope_copy(from, bytes, batch_writer_room(writer, (size_t)bytes));
         return;
     }
     while (bytes > 0) {
         struct slice piece = rope_contiguous(&from, bytes);
-        batch_append(writer->batch, from.batch->parts[from.part].owner, piece);
+        borrow(writer, from.batch->parts[from.part].owner, piece);
         bytes -= piece.size;
         rope_skip(&from, piece.size);
     }

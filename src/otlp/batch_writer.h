@@ -16,10 +16,17 @@ struct buffer;
 /* Each buffer is twice as large as the one before, up to the second of these. */
 enum { BATCH_WRITER_BYTES_FIRST = 1024, BATCH_WRITER_BYTES_MAX = 128 * 1024 };
 
+/* Fewer borrowed bytes are copied. */
+enum { BATCH_WRITER_BORROWED_MIN = 513 };
+
 struct batch_writer {
     struct batch *batch;
     struct budget *budget;
     struct buffer *buffer; /* where new bytes go, or NULL */
+    /* References that the batch's parts still need: */
+    unsigned buffer_parts;
+    struct buffer *lender; /* of the last borrowed bytes, or NULL */
+    unsigned lender_parts;
 };
 
 /* Borrows batch, which must have one reference. */

@@ -977,9 +977,10 @@ static bool make_ready(struct compiler *compiler, struct ottl_compiled_statement
     struct slice key = path->keys[0].text;
     size_t whole = wire_field_size(KEY, key.size) + wire_field_size(VALUE, size);
     struct ottl_ready *ready = room_of(compiler, sizeof(*ready));
-    uint8_t *room = room_of(compiler, whole);
+    uint8_t *room = room_of(compiler, whole + OTTL_READY_SLACK);
     if (ready == NULL || room == NULL)
         return false;
+    memset(room + whole, 0, OTTL_READY_SLACK);
     struct wire_writer writer = wire_writer_of(room, whole);
     wire_write_bytes(&writer, KEY, key);
     wire_write_header(&writer, VALUE, size);

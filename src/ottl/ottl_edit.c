@@ -13,6 +13,8 @@
 
 enum { MESSAGE_DEPTH_MAX = 16 };
 
+enum { EDITS, MESSAGES, BYTES, KINDS }; /* of memory */
+
 void ottl_edits_init(struct ottl_edits *edits, struct budget *budget)
 {
     *edits = (struct ottl_edits){.budget = budget};
@@ -25,8 +27,22 @@ void ottl_edits_fini(struct ottl_edits *edits)
     scratch_fini(&edits->bytes, edits->budget);
 }
 
+void ottl_edits_expect(struct ottl_edits *edits, uint64_t batch_bytes)
+{
+    for (unsigned i = 0; i < KINDS; i++) {
+        const double part =
+            edits->last_batch_bytes > 0 ? (double)batch_bytes / (double)edits->last_batch_bytes : 0;
+        const double likely = (double)edits->last_bytes[i] * part * 9 / 8;
+        edits->likely_bytes[i] = (size_t)(likely < (double)batch_bytes ? likely : 0);
+    }
+    edits->last_batch_bytes = batch_bytes;
+}
+
 void ottl_edits_clear(struct ottl_edits *edits)
 {
+    edits->last_bytes[EDITS] = edits->count * sizeof(struct ottl_edit);
+    edits->last_bytes[MESSAGES] = edits->messages_count * sizeof(struct ottl_edited_message);
+    edits->last_bytes[BYTES] = edits->used_bytes;
     ottl_edits_fini(edits);
     edits->count = 0;
     edits->messages_count = 0;
@@ -36,9 +52,10 @@ void ottl_edits_clear(struct ottl_edits *edits)
     edits->has_failed = false;
 }
 
-uint8_t *ottl_edits_room(struct ottl_edits *edits, size_t bytes)
+uint8_t *ottl_edits_grow(struct ottl_edits *edits, size_t bytes)
 {
-    uint8_t *room = scratch_room(&edits->bytes, edits->budget, edits->used_bytes + bytes);
+    uint8_t *room = scratch_reserve(&edits->bytes, edits->budget, edits->used_bytes + bytes,
+                                    edits->likely_bytes[BYTES]);
     if (room == NULL) {
         edits->has_failed = true;
         return NULL;
@@ -51,7 +68,8 @@ uint8_t *ottl_edits_room(struct ottl_edits *edits, size_t bytes)
 void ottl_edits_add(struct ottl_edits *edits, uint64_t at, uint64_t removed, size_t insert_bytes)
 {
     struct ottl_edit *list =
-        scratch_room(&edits->edits, edits->budget, (edits->count + 1) * sizeof(*list));
+        scratch_reserve(&edits->edits, edits->budget, (edits->count + 1) * sizeof(*list),
+                        edits->likely_bytes[EDITS]);
     if (list == NULL) {
         edits->has_failed = true;
         return;
@@ -83,7 +101,8 @@ void ottl_edits_add_message(struct ottl_edits *edits, uint64_t header_at, uint64
                             uint64_t content_bytes, uint32_t number)
 {
     struct ottl_edited_message *list =
-        scratch_room(&edits->messages, edits->budget, (edits->messages_count + 1) * sizeof(*list));
+        scratch_reserve(&edits->messages, edits->budget,
+                        (edits->messages_count + 1) * sizeof(*list), edits->likely_bytes[MESSAGES]);
     if (list == NULL) {
         edits->has_failed = true;
         return;
@@ -209,6 +228,14 @@ static void borrow_up_to(struct batch_writer *writer, struct rope *rope, uint64_
     rope_skip(rope, bytes);
 }
 
+/* What is copied joins what was copied before; each borrowed part has some bytes. */
+static size_t likely_parts(const struct ottl_edits *edits, const struct batch *batch)
+{
+    size_t most = 2 * (size_t)(batch->bytes / BATCH_WRITER_BORROWED_MIN);
+    size_t places = edits->count + edits->messages_count;
+    return batch->parts_count + 4 + (places < most ? places : most);
+}
+
 struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch, struct budget *budget)
 {
     struct ottl_edited_message *messages = edits->messages.memory;
@@ -221,7 +248,7 @@ struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch, st
     if (edits->are_messages_unsorted)
         qsort(messages, edits->messages_count, sizeof(*messages), compare_messages);
     int64_t growth = measure(edits);
-    struct batch *edited = batch_create_like(batch, batch->parts_count + 4);
+    struct batch *edited = batch_create_like(batch, likely_parts(edits, batch));
     struct batch_writer writer;
     struct rope rope = rope_of(batch);
     batch_writer_init(&writer, edited, budget);

@@ -41,6 +41,10 @@ struct ottl_edits {
     size_t messages_count;
     struct scratch bytes;
     size_t used_bytes;
+    /* Of the last batch that was edited, and of this one, in bytes. */
+    size_t last_bytes[3];
+    uint64_t last_batch_bytes;
+    size_t likely_bytes[3];
     bool is_unsorted; /* edits */
     bool are_messages_unsorted;
     bool has_failed; /* sticky: the budget refused memory */
@@ -50,9 +54,19 @@ void ottl_edits_init(struct ottl_edits *edits, struct budget *budget);
 void ottl_edits_fini(struct ottl_edits *edits);
 /* Forgets all edits and frees their memory, which is charged to the budget. */
 void ottl_edits_clear(struct ottl_edits *edits);
+/* Before the edits of a batch: so much memory as its like took is taken at once. */
+void ottl_edits_expect(struct ottl_edits *edits, uint64_t batch_bytes);
 /* Room for `bytes` that the next edit inserts; the caller fills all of it at once. NULL: refused.
  */
-uint8_t *ottl_edits_room(struct ottl_edits *edits, size_t bytes);
+uint8_t *ottl_edits_grow(struct ottl_edits *edits, size_t bytes);
+static inline uint8_t *ottl_edits_room(struct ottl_edits *edits, size_t bytes)
+{
+    if (bytes > edits->bytes.bytes - edits->used_bytes)
+        return ottl_edits_grow(edits, bytes);
+    uint8_t *room = (uint8_t *)edits->bytes.memory + edits->used_bytes;
+    edits->used_bytes += bytes;
+    return room;
+}
 /* Replaces `removed` bytes by the insert_bytes last asked for with ottl_edits_room. */
 void ottl_edits_add(struct ottl_edits *edits, uint64_t at, uint64_t removed, size_t insert_bytes);
 /* Inserts the insert_bytes last asked for at the end of a field of the message whose content begins

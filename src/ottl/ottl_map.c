@@ -60,15 +60,13 @@ static void *grown(struct ottl_memory *memory, const void *items, uint32_t count
     return moved;
 }
 
-static struct ottl_entry *add_entry(struct ottl_map *map)
+struct ottl_entry *ottl_map_grow(struct ottl_map *map)
 {
-    if (map->count == map->capacity) {
-        struct ottl_entry *moved = grown(map->base.memory, map->entries, map->count, &map->capacity,
-                                         sizeof(*map->entries));
-        if (moved == NULL)
-            return NULL;
-        map->entries = moved;
-    }
+    struct ottl_entry *moved =
+        grown(map->base.memory, map->entries, map->count, &map->capacity, sizeof(*map->entries));
+    if (moved == NULL)
+        return NULL;
+    map->entries = moved;
     return &map->entries[map->count++];
 }
 
@@ -111,15 +109,6 @@ void ottl_entry_read(struct ottl_entry *entry, struct slice whole, struct slice 
     entry->is_new = false;
 }
 
-bool ottl_map_add_read(struct ottl_map *map, const struct ottl_entry *entry)
-{
-    struct ottl_entry *added = add_entry(map);
-    if (added == NULL)
-        return false;
-    *added = *entry;
-    return true;
-}
-
 bool ottl_map_load(struct ottl_map *map, struct slice message, uint32_t number)
 {
     struct wire_reader reader = wire_reader_of(message);
@@ -127,7 +116,7 @@ bool ottl_map_load(struct ottl_map *map, struct slice message, uint32_t number)
     while (wire_next_field(&reader, &field)) {
         if (field.number != number || field.type != WIRE_BYTES)
             continue;
-        struct ottl_entry *entry = add_entry(map);
+        struct ottl_entry *entry = ottl_map_room(map);
         if (entry == NULL)
             return false;
         ottl_entry_read(entry, field.whole, field.bytes);
@@ -373,7 +362,7 @@ static bool copy_map(struct ottl_map *target, const struct ottl_map *source, uns
             !copy_value(target->base.memory, &target->base, &source->entries[i].value, &copy.value,
                         left))
             return false;
-        struct ottl_entry *entry = add_entry(target);
+        struct ottl_entry *entry = ottl_map_room(target);
         if (entry == NULL)
             return false;
         *entry = copy;
@@ -461,7 +450,7 @@ struct ottl_entry *ottl_map_append(struct ottl_map *map, struct slice key)
 {
     if (!copy_bytes(map->base.memory, &key))
         return NULL;
-    struct ottl_entry *entry = add_entry(map);
+    struct ottl_entry *entry = ottl_map_room(map);
     if (entry == NULL)
         return NULL;
     *entry = (struct ottl_entry){.key = key, .value = ottl_nil(), .is_new = true};

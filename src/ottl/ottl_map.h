@@ -21,7 +21,9 @@ struct ottl_container {
     bool is_constant;       /* of ottl_value_fix: read by several threads */
 };
 
-/* A KeyValue that statements set as it is: constant, outlives every record. */
+/* A KeyValue that statements set as it is: constant, outlives every record. So many bytes behind
+ * what is encoded can be read, too. */
+enum { OTTL_READY_SLACK = 16 };
 struct ottl_ready {
     struct slice key;
     struct ottl_value value; /* no map, no list */
@@ -85,11 +87,25 @@ static inline bool ottl_entry_is_plain(struct slice content, struct slice *ret_k
     *ret_value = slice_of(value + 2, value[1]);
     return true;
 }
+/* Room for another entry, which the caller fills. NULL: refused. */
+struct ottl_entry *ottl_map_grow(struct ottl_map *map) __attribute__((warn_unused_result));
+static inline __attribute__((warn_unused_result)) struct ottl_entry *ottl_map_room(
+    struct ottl_map *map)
+{
+    return map->count < map->capacity ? &map->entries[map->count++] : ottl_map_grow(map);
+}
 /* Reads key and value of a KeyValue, `content`, that is the field `whole`. */
 void ottl_entry_read(struct ottl_entry *entry, struct slice whole, struct slice content);
 /* Appends an entry that was read. Nothing counts as changed. */
-bool ottl_map_add_read(struct ottl_map *map, const struct ottl_entry *entry)
-    __attribute__((warn_unused_result));
+static inline __attribute__((warn_unused_result)) bool ottl_map_add_read(
+    struct ottl_map *map, const struct ottl_entry *entry)
+{
+    struct ottl_entry *added = ottl_map_room(map);
+    if (added == NULL)
+        return false;
+    *added = *entry;
+    return true;
+}
 
 /* Decodes an AnyValue. Maps and lists are read one level deep, into memory, as children of parent.
  */

@@ -198,57 +198,65 @@ static inline void note_plain_field(struct ottl_record *record, const uint8_t *a
     note_field(record, &field);
 }
 
+/* Attributes lie there. */
+static inline void extend_attributes(struct ottl_record *record, const uint8_t *begin,
+                                     const uint8_t *end)
+{
+    if (record->attributes_end == 0)
+        record->attributes_begin = (uint32_t)(begin - record->bytes.data);
+    record->attributes_end = (uint32_t)(end - record->bytes.data);
+}
+
+/* A field of any form. Returns its end; NULL: memory is refused. */
+static __attribute__((noinline)) const uint8_t *scan_field(struct ottl_record *record,
+                                                           const uint8_t *at, const uint8_t *end,
+                                                           enum wanted wanted)
+{
+    struct wire_reader reader = wire_reader_of(slice_of(at, (size_t)(end - at)));
+    struct wire_field field;
+    struct ottl_entry entry;
+    bool is_read = wire_next_field(&reader, &field);
+    assert(is_read); /* the batch was checked */
+    if (field.number != record->attributes_field) {
+        note_field(record, &field);
+        return reader.at;
+    }
+    extend_attributes(record, at, reader.at);
+    if (wanted == WANT_NONE || field.type != WIRE_BYTES)
+        return reader.at;
+    ottl_entry_read(&entry, field.whole, field.bytes);
+    return note_attribute(record, &entry, wanted) ? reader.at : NULL;
+}
+
 /* One pass over the message. What statements do not name is stepped over with as little work as can
  * be. */
 static inline __attribute__((always_inline)) bool scan(struct ottl_record *record,
                                                        enum wanted wanted)
 {
-    struct wire_reader reader = wire_reader_of(record->bytes);
-    struct wire_field field;
-    const uint8_t *const base = record->bytes.data;
-    const uint8_t *const end = reader.end;
+    const uint8_t *at = record->bytes.data;
+    const uint8_t *const end = at + record->bytes.size;
     const uint32_t number = record->attributes_field;
     const uint32_t wants = record->keys->fields;
-    const uint8_t *first = NULL; /* attribute */
-    const uint8_t *last = base;  /* its end */
     assert(record->bytes.size <= UINT32_MAX);
-    for (const uint8_t *at = base; at < end;) {
-        const uint8_t *from = at;
+    record->attributes_begin = record->attributes_end = 0;
+    while (at < end) {
+        const uint8_t *const from = at;
         at = scan_attributes(record, at, end, wanted);
         if (at == NULL)
             return false;
-        if (at != from) {
-            first = first == NULL ? from : first;
-            last = at;
-        }
-        size_t size = plain_field_size(at, (size_t)(end - at));
-        for (; size > 0 && at[0] >> 3 != number;
-             at += size, size = plain_field_size(at, (size_t)(end - at)))
+        if (at != from)
+            extend_attributes(record, from, at);
+        size_t size;
+        while ((size = plain_field_size(at, (size_t)(end - at))) > 0 && at[0] >> 3 != number) {
             if ((wants >> (at[0] >> 3) & 1) != 0)
                 note_plain_field(record, at, size);
-        if (at == end || (size > 0 && at[0] >> 3 == number && at != from))
-            continue;
-        reader.at = at;
-        if (!wire_next_field(&reader, &field))
-            break;
-        from = at;
-        at = reader.at;
-        if (field.number != number) {
-            note_field(record, &field);
-            continue;
+            at += size;
         }
-        first = first == NULL ? from : first;
-        last = at;
-        struct ottl_entry entry;
-        if (wanted == WANT_NONE || field.type != WIRE_BYTES)
-            continue;
-        ottl_entry_read(&entry, field.whole, field.bytes);
-        if (!note_attribute(record, &entry, wanted))
+        /* What neither takes; an attribute that the first takes is left to the next turn. */
+        if (at < end && (size == 0 || at == from) &&
+            (at = scan_field(record, at, end, wanted)) == NULL)
             return false;
     }
-    assert(reader.failure == NULL);
-    record->attributes_begin = first != NULL ? (uint32_t)(first - base) : 0;
-    record->attributes_end = (uint32_t)(last - base);
     record->is_scanned = true;
     return true;
 }
@@ -393,16 +401,21 @@ struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot)
 bool ottl_record_set_ready(struct ottl_record *record, uint32_t slot,
                            const struct ottl_ready *ready)
 {
+    struct ottl_map *map = &record->attributes;
     if (!record->has_slots && !ottl_record_load_slots(record))
         return false;
     struct ottl_entry *entry = ottl_record_slot(record, slot);
-    if (entry == NULL && (entry = ottl_record_append(record, slot)) == NULL)
-        return false;
-    entry->key = ready->key; /* the same text */
-    entry->value = ready->value;
-    entry->ready = ready;
-    entry->is_new = true;
-    ottl_container_touch(&record->attributes.base);
+    const struct slice whole = entry != NULL ? entry->whole : slice_of(NULL, 0);
+    if (entry == NULL) {
+        if ((entry = ottl_map_room(map)) == NULL)
+            return false;
+        record->slots[slot] = (int32_t)(map->count - 1);
+        record->indexed = map->count;
+    }
+    /* The key is the same text. */
+    *entry = (struct ottl_entry){
+        .key = ready->key, .value = ready->value, .whole = whole, .ready = ready, .is_new = true};
+    map->base.has_changed = true; /* it is part of nothing */
     return true;
 }
 
@@ -479,7 +492,7 @@ bool ottl_record_set_bytes(struct ottl_record *record, unsigned field, struct sl
     return true;
 }
 
-static uint8_t *put_varint(uint8_t *at, uint64_t value)
+static inline uint8_t *put_varint(uint8_t *at, uint64_t value)
 {
     for (; value >= 0x80; value >>= 7)
         *at++ = (uint8_t)(value | 0x80);
@@ -487,7 +500,7 @@ static uint8_t *put_varint(uint8_t *at, uint64_t value)
     return at;
 }
 
-static uint8_t *put_header(uint8_t *at, uint32_t number, size_t bytes)
+static inline uint8_t *put_header(uint8_t *at, uint32_t number, size_t bytes)
 {
     return put_varint(put_varint(at, wire_tag(number, WIRE_BYTES)), bytes);
 }
@@ -519,15 +532,19 @@ static bool is_ready(const struct ottl_entry *entry)
 }
 
 /* 0: no memory. */
-static size_t write_ready(const struct ottl_ready *ready, uint32_t number, struct ottl_edits *edits)
+static inline size_t write_ready(const struct ottl_ready *ready, uint32_t number,
+                                 struct ottl_edits *edits)
 {
-    uint8_t *room = ottl_edits_room(edits, HEADER_BYTES_MAX + ready->encoded.size);
+    const size_t size = ready->encoded.size;
+    uint8_t *room = ottl_edits_room(edits, HEADER_BYTES_MAX + size + OTTL_READY_SLACK);
     if (room == NULL)
         return 0;
-    uint8_t *at = put_header(room, number, ready->encoded.size);
-    memcpy(at, ready->encoded.data, ready->encoded.size);
-    size_t bytes = (size_t)(at - room) + ready->encoded.size;
-    edits->used_bytes -= HEADER_BYTES_MAX + ready->encoded.size - bytes;
+    uint8_t *at = put_header(room, number, size);
+    /* Most are short: in pieces, of which the last may be too long. */
+    for (size_t i = 0; i < size; i += OTTL_READY_SLACK)
+        memcpy(at + i, ready->encoded.data + i, OTTL_READY_SLACK);
+    size_t bytes = (size_t)(at - room) + size;
+    edits->used_bytes -= HEADER_BYTES_MAX + size + OTTL_READY_SLACK - bytes;
     return bytes;
 }
 

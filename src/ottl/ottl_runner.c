@@ -1050,6 +1050,7 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
     runner->made = 0;
     if (runner->plan->makes_metrics)
         ottl_rewrite_begin(&runner->rewrite, batch->bytes);
+    ottl_edits_expect(&runner->edits, batch->bytes);
     struct ottl_result result = walk(runner, batch);
     /* Between batches nothing is charged. */
     ottl_edits_clear(&runner->edits);
