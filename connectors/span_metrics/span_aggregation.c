@@ -3,7 +3,7 @@
 #include "connectors/span_metrics/span_aggregation.h"
 
 #include <assert.h>
-#include <inttypes.h>
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,6 +28,7 @@ enum {
     SPAN_TRACE_ID = 1,
     SPAN_SPAN_ID = 2,
     SPAN_TRACE_STATE = 3,
+    SPAN_PARENT_ID = 4,
     SPAN_NAME = 5,
     SPAN_KIND = 6,
     SPAN_START = 7,
@@ -102,9 +103,27 @@ struct key_value {
     struct slice value;
 };
 
+/* Whether it has the usual form: key and value once, in this order, both with lengths below 128. */
+static inline bool read_plain(struct slice bytes, struct key_value *ret)
+{
+    enum { HEADERS = 4, SHORT = 0x80 };
+    const uint8_t *at = bytes.data;
+    if (bytes.size < HEADERS || at[0] != (KEY_VALUE_KEY << 3 | WIRE_BYTES) || at[1] >= SHORT ||
+        (size_t)at[1] + HEADERS > bytes.size)
+        return false;
+    const uint8_t *value = at + 2 + at[1];
+    if (value[0] != (KEY_VALUE_VALUE << 3 | WIRE_BYTES) || value[1] >= SHORT ||
+        (size_t)at[1] + value[1] + HEADERS != bytes.size)
+        return false;
+    *ret = (struct key_value){slice_of(at + 2, at[1]), slice_of(value + 2, value[1])};
+    return true;
+}
+
 static struct key_value read_key_value(struct slice bytes)
 {
     struct key_value pair = {nothing, nothing};
+    if (read_plain(bytes, &pair))
+        return pair;
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
     while (wire_next_field(&reader, &field)) {
@@ -114,6 +133,20 @@ static struct key_value read_key_value(struct slice bytes)
             pair.value = field.bytes;
     }
     return pair;
+}
+
+/* Decimal digits, from the end of the room. */
+static struct slice write_integer(int64_t integer, char room[DOUBLE_STRING_BYTES_MAX])
+{
+    uint64_t rest = integer < 0 ? -(uint64_t)integer : (uint64_t)integer;
+    char *const end = room + DOUBLE_STRING_BYTES_MAX;
+    char *at = end;
+    do
+        *--at = (char)('0' + rest % 10);
+    while ((rest /= 10) > 0);
+    if (integer < 0)
+        *--at = '-';
+    return slice_of(at, (size_t)(end - at));
 }
 
 /* Of its text, since the Go collector takes values of equal text for equal. */
@@ -137,8 +170,7 @@ static struct text_hash hash_value(const struct span_aggregation *aggregation, s
     case VALUE_BOOL:
         return text_hash_of(seed, slice_of_text(value.boolean ? "true" : "false"));
     case VALUE_INT:
-        return text_hash_of(seed, slice_of(number, (size_t)snprintf(number, sizeof(number),
-                                                                    "%" PRId64, value.integer)));
+        return text_hash_of(seed, write_integer(value.integer, number));
     case VALUE_DOUBLE:
         return text_hash_of(seed, slice_of(number, double_to_string(value.real, number)));
     case VALUE_LIST:
@@ -572,6 +604,55 @@ static uint64_t read_status(struct slice bytes)
     return code;
 }
 
+/* Most are unwanted, which the size of their key tells. */
+static inline void read_span_attribute(const struct span_aggregation *aggregation,
+                                       struct span_facts *span, struct slice attribute)
+{
+    const struct dimensions *dimensions = aggregation->settings->dimensions;
+    struct key_value pair;
+    if ((dimensions->names_count == 0 && !dimensions->has_globs) ||
+        span->attributes++ >= LABEL_ATTRIBUTES_MAX)
+        return;
+    if (!read_plain(attribute, &pair))
+        pair = read_key_value(attribute);
+    if (dimensions->has_globs || (dimensions->name_sizes >> pair.key.size % 64 & 1) != 0)
+        find_labels(aggregation, LABELS_OF_SPAN, &pair);
+}
+
+/* Fields in the usual form: tags of one byte, and lengths of one. Attributes and times are most of
+ * a span. Returns where something else begins. */
+static inline const uint8_t *read_plain_fields(const struct span_aggregation *aggregation,
+                                               struct span_facts *span, const uint8_t *at,
+                                               const uint8_t *end)
+{
+    enum { SHORT = 0x80, FIXED64_BYTES = 9, HEADER = 2 };
+    while (end - at >= FIXED64_BYTES) {
+        const size_t size = at[1];
+        uint64_t number;
+        if (at[0] == (SPAN_START << 3 | WIRE_FIXED64) || at[0] == (SPAN_END << 3 | WIRE_FIXED64)) {
+            memcpy(&number, at + 1, sizeof(number));
+            *(at[0] >> 3 == SPAN_START ? &span->start_ns : &span->end_ns) = le64toh(number);
+            at += FIXED64_BYTES;
+            continue;
+        }
+        if ((at[0] & 7) != WIRE_BYTES || size >= SHORT || size + HEADER > (size_t)(end - at))
+            return at;
+        const struct slice bytes = slice_of(at + HEADER, size);
+        if (at[0] == (SPAN_ATTRIBUTES << 3 | WIRE_BYTES))
+            read_span_attribute(aggregation, span, bytes);
+        else if (at[0] == (SPAN_NAME << 3 | WIRE_BYTES))
+            span->name = bytes;
+        else if (at[0] == (SPAN_TRACE_ID << 3 | WIRE_BYTES))
+            span->trace_id = bytes;
+        else if (at[0] == (SPAN_SPAN_ID << 3 | WIRE_BYTES))
+            span->span_id = bytes;
+        else if (at[0] != (SPAN_PARENT_ID << 3 | WIRE_BYTES))
+            return at;
+        at += HEADER + size;
+    }
+    return at;
+}
+
 static void read_span_field(const struct span_aggregation *aggregation, struct span_facts *span,
                             const struct wire_field *field)
 {
@@ -598,12 +679,7 @@ static void read_span_field(const struct span_aggregation *aggregation, struct s
         span->end_ns = field->number_value;
         break;
     case SPAN_ATTRIBUTES << 3 | WIRE_BYTES:
-        if ((aggregation->settings->dimensions->names_count > 0 ||
-             aggregation->settings->dimensions->has_globs) &&
-            span->attributes++ < LABEL_ATTRIBUTES_MAX) {
-            struct key_value pair = read_key_value(field->bytes);
-            find_labels(aggregation, LABELS_OF_SPAN, &pair);
-        }
+        read_span_attribute(aggregation, span, field->bytes);
         break;
     case SPAN_EVENTS << 3 | WIRE_BYTES:
         span->has_events = true;
@@ -652,9 +728,14 @@ static void add_span(struct span_aggregation *aggregation, struct slice bytes)
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
     clear_found(aggregation, LABELS_OF_SPAN);
-    while (wire_next_field(&reader, &field))
+    do {
+        reader.at = read_plain_fields(aggregation, &span, reader.at, reader.end);
+        if (reader.at == reader.end || !wire_next_field(&reader, &field))
+            break;
         read_span_field(aggregation, &span, &field);
-    sort_matches(aggregation, LABELS_OF_SPAN);
+    } while (reader.at < reader.end);
+    if (settings->dimensions->has_globs)
+        sort_matches(aggregation, LABELS_OF_SPAN);
 
     uint64_t ns = span.end_ns > span.start_ns ? span.end_ns - span.start_ns : 0;
     aggregation->duration = (double)ns / settings->unit_ns;
