@@ -6,70 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "src/config/contrib_types.h"
 #include "src/config/decode.h"
 #include "src/config/identifier.h"
 #include "src/config/loader.h"
 #include "src/config/suggest.h"
 
-enum { VALID_VALUES_MAX = 512, CONTRIB_TYPE_MAX = 64 };
-
-/* The component types of the Go collector's distributions, to tell components that this build lacks
- * from typing errors: one string per kind, with blanks between and around. */
-static const char *const contrib_types[] = {
-    [RECEIVER] =
-        " active_directory_ds activedirectoryds aerospike apache apachespark awscloudwatch "
-        "awscontainerinsightreceiver awsecscontainermetrics awsfirehose awslambda awss3 awsxray "
-        "azureblob azureeventhub azure_event_hub azuremonitor azure_monitor bigip carbon chrony "
-        "ciscoos cloudflare cloudfoundry collectd couchdb datadog docker_stats docker_observer "
-        "elasticsearch envoyals expvar faro file filelog file_log filestats flinkmetrics "
-        "fluentforward "
-        "github gitlab githubgen googlecloudmonitoring googlecloudpubsub googlecloudspanner "
-        "haproxy "
-        "hostmetrics httpcheck http_check huaweicloudcesreceiver iis influxdb jaeger jmx journald "
-        "k8s_cluster k8s_events k8sobjects k8slog kafka kafkametrics kubeletstats libhoney "
-        "loki memcached mongodb mongodbatlas mysql namedpipe netflow nginx nop nsxt ntp opencensus "
-        "oracledb osquery otelarrow otlp otlpjsonfile podman_stats postgresql pprof prometheus "
-        "prometheus_simple prometheusremotewrite pulsar purefa purefb pyroscope rabbitmq "
-        "receiver_creator redfish redis riak saphana signalfx simpleprometheus skywalking snmp "
-        "snowflake solace splunk_hec splunkenterprise sqlquery sqlserver sshcheck statsd stef "
-        "syslog "
-        "systemd tcpcheck tcplog tlscheck udplog vcenter vcr wavefront webhookevent "
-        "windowseventlog windowsperfcounters windowsservice yanggrpc zipkin zookeeper ",
-    [PROCESSOR] =
-        " attributes batch coralogix cumulativetodelta deltatocumulative deltatorate "
-        "dnslookup filter geoip groupbyattrs groupbytrace interval isolationforest k8sattributes "
-        "k8s_attributes log_dedup logdedup logstransform logs_transform memory_limiter "
-        "metricsgeneration metricstarttime "
-        "metricstransform probabilistic_sampler queuebatch redaction remotetap resource "
-        "resourcedetection routing schema span spanmetrics spanpruning servicegraph sumologic "
-        "tail_sampling "
-        "transform unroll ",
-    [EXPORTER] =
-        " alertmanager alibabacloud_logservice awscloudwatchlogs awsemf awskinesis awss3 "
-        "awsxray azureblob azuredataexplorer azuremonitor bmchelix carbon cassandra clickhouse "
-        "coralogix datadog dataset debug doris dynatrace elasticsearch faro file googlecloud "
-        "googlecloudpubsub googlecloudstorage googlemanagedprometheus honeycombmarker influxdb "
-        "instana jaeger jaeger_thrift kafka kinetica loadbalancing load_balancing logging "
-        "logicmonitor logzio loki mezmo nop opencensus opensearch oracleobservability otelarrow "
-        "otlp otlp_grpc otlp_http otlphttp parquet prometheus prometheusremotewrite "
-        "prometheus_remote_write pulsar rabbitmq sapm sematext sentry signalfx skywalking "
-        "splunk_hec "
-        "stef sumologic syslog tencentcloud_logservice tinybird topic wavefront zipkin ",
-    [CONNECTOR] =
-        " count datadog exceptions failover forward grafanacloud metricsaslogs otlpjson "
-        "roundrobin routing service_graph servicegraph signaltometrics slowsql spanmetrics sum ",
-    [EXTENSION] =
-        " ack asapclient avro_log_encoding awscloudwatchmetricstreams_encoding awslogs_encoding "
-        "awsproxy azure_auth azure_encoding basicauth bearertokenauth cgroupruntime datadog "
-        "db_storage "
-        "docker_observer ecs_observer ecs_task_observer googleclientauth "
-        "google_cloud_logentry_encoding headers_setter health_check healthcheckv2 host_observer "
-        "http_forwarder jaeger_encoding jaegerremotesampling json_log_encoding k8s_leader_elector "
-        "k8s_observer kafkatopics_observer memory_ballast memory_limiter oauth2client oidc opamp "
-        "otlp_encoding pprof redis_storage remotetap sigv4auth skywalking_encoding "
-        "solarwindsapmsettings sumologic "
-        "text_encoding zipkin_encoding zpages ",
-};
+enum { VALID_VALUES_MAX = 512 };
 
 const char *component_kind_name(enum component_kind kind)
 {
@@ -151,30 +94,28 @@ static void report_unknown(struct loader *loader, const struct path *path,
     for (unsigned i = 0; i < COMPONENT_KINDS; i++)
         is_other_kind |=
             component_factory_find(loader, (enum component_kind)i, identifier->type, NULL) != NULL;
-    char word[CONTRIB_TYPE_MAX + 3];
-    snprintf(word, sizeof(word), " %.*s ", CONTRIB_TYPE_MAX, identifier->type);
+    const struct contrib_type known = contrib_type_find(kind, identifier->type);
     const char *reason = "";
-    if (kind == EXPORTER &&
-        (strcmp(identifier->type, "jaeger") == 0 || strcmp(identifier->type, "jaeger_thrift") == 0))
-        reason = "; the Go collector has removed it, too: Jaeger takes OTLP, so use otlp_grpc with "
-                 "Jaeger's port 4317";
+    if (known.is_removed)
+        reason = "; the Go collector has removed it, too";
     else if (is_other_kind)
         reason = "; there is such a component, but of another kind";
-    else if (kind == EXPORTER && strcmp(identifier->type, "logging") == 0)
-        reason = "; the logging exporter has been deprecated, use the debug exporter instead";
-    else if (strstr(contrib_types[kind], word) != NULL)
+    else if (known.is_known)
         reason = "; the Go collector has such a component, this build does not";
-    static const char format[] = "unknown type: \"%s\" for id: \"%s\" (valid values: [%s])%s%s";
-    if (strstr(contrib_types[kind], word) == NULL)
+    const char *colon = known.advice != NULL ? ": " : "";
+    const char *advice = known.advice != NULL ? known.advice : "";
+    static const char format[] = "unknown type: \"%s\" for id: \"%s\" (valid values: [%s])%s%s%s%s";
+    if (!known.is_known)
         loader_problem(loader, entry->position, path, format, identifier->type, identifier->id,
-                       values, reason, suggestion_to_text(&suggestion).text);
+                       values, reason, "", "", suggestion_to_text(&suggestion).text);
     else if (!loader->skips_unsupported)
         loader_unsupported(loader, entry->position, path, format, identifier->type, identifier->id,
-                           values, reason, suggestion_to_text(&suggestion).text);
+                           values, reason, colon, advice, suggestion_to_text(&suggestion).text);
     else
-        loader_unsupported(loader, entry->position, path,
-                           "the Go collector has %s \"%s\", or had it; this build does not",
-                           component_kind_name(kind), identifier->type);
+        loader_unsupported(loader, entry->position, path, "the Go collector has%s %s \"%s\"%s%s%s",
+                           known.is_removed ? " removed" : "", component_kind_name(kind),
+                           identifier->type, known.is_removed ? "" : "; this build does not", colon,
+                           advice);
 }
 
 void config_component_locate(const struct config_component *component, struct error *error)
