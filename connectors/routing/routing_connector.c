@@ -340,24 +340,29 @@ static void routing_stop(struct component *component)
         component_stopped(component);
 }
 
+/* Pipelines that --skip-unsupported leaves out have no place: what is for them alone goes nowhere.
+ */
 static bool find_places(const struct routing *self, const struct config_texts *pipelines,
                         struct places *ret, struct error *error)
 {
     const struct outlet *outlet = self->base.outlets[self->base.output];
+    const struct service_view *service = self->base.service;
     ret->items = mem_alloc((pipelines->count + 1) * sizeof(*ret->items));
-    for (; ret->count < pipelines->count; ret->count++) {
+    for (size_t i = 0; i < pipelines->count; i++) {
         size_t place = 0;
         while (place < outlet_pipelines(outlet) &&
-               strcmp(outlet_pipeline_at(outlet, place), pipelines->texts[ret->count]) != 0)
+               strcmp(outlet_pipeline_at(outlet, place), pipelines->texts[i]) != 0)
             place++;
+        if (place == outlet_pipelines(outlet) && service != NULL && service->leaves_out != NULL &&
+            service->leaves_out(service, pipelines->texts[i]))
+            continue;
         if (place == outlet_pipelines(outlet))
             return error_set(error,
                              "pipeline not found: missing consumer: \"%s\"; expected a pipeline "
                              "of %s that has \"%s\" among its receivers",
-                             pipelines->texts[ret->count], signal_name(self->base.output),
-                             self->base.id) ||
-                   error_at_index(error, ret->count);
-        ret->items[ret->count] = place;
+                             pipelines->texts[i], signal_name(self->base.output), self->base.id) ||
+                   error_at_index(error, i);
+        ret->items[ret->count++] = place;
     }
     return true;
 }

@@ -187,6 +187,8 @@ struct service_view {
     bool is_rehearsal;
     /* Returns the extension of that id if service::extensions lists it, else NULL. */
     const struct config_component *(*extension)(const struct service_view *view, const char *id);
+    /* Whether the configuration has a pipeline of that id that --skip-unsupported leaves out. */
+    bool (*leaves_out)(const struct service_view *view, const char *pipeline);
     void (*print_page)(const struct service_view *view, enum status_page page, FILE *out);
     /* service.instance.id of the telemetry's resource; "": the configuration removes it. */
     const char *instance_id;

@@ -359,6 +359,15 @@ static bool build(struct service *service, struct lane *const *lanes, struct err
     return true;
 }
 
+static bool leaves_out(const struct service_view *view, const char *pipeline)
+{
+    const struct config *config = ((const struct service *)view)->config;
+    for (size_t i = 0; i < config->skips_count; i++)
+        if (config->skips[i].component == NULL && strcmp(config->skips[i].pipeline, pipeline) == 0)
+            return true;
+    return false;
+}
+
 static struct service *create(const struct config *config, struct lane *const *lanes,
                               unsigned lanes_count, bool is_rehearsal, struct error *error)
 {
@@ -366,6 +375,7 @@ static struct service *create(const struct config *config, struct lane *const *l
     struct service *service = mem_zalloc(sizeof(*service));
     service->view = (struct service_view){.is_rehearsal = is_rehearsal,
                                           .extension = find_extension,
+                                          .leaves_out = leaves_out,
                                           .print_page = print_page,
                                           .instance_id = instance_id(config),
                                           .gates = &config->gates,

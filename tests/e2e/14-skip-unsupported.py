@@ -83,6 +83,24 @@ class SkipUnsupported(case.Case):
         ):
             self.assertIn(text, done.stderr)
 
+    def test_routing_does_without_the_pipelines_that_are_left_out(self):
+        text = (
+            f"receivers: {{otlp: {{protocols: {{http: {{endpoint: '127.0.0.1:{self.http}'}}}}}}}}\n"
+            "processors: {k8sattributes: }\n"
+            f"exporters: {{otlp_http: {{endpoint: '{self.back_end.url}', compression: none}}}}\n"
+            "connectors:\n  routing:\n    default_pipelines: [traces/kept, traces/gone]\n"
+            "    table: [{context: span, condition: 'name == \"nothing\"', pipelines: [traces/gone]}]\n"
+            "service:\n  unsupported: skip\n  telemetry: {metrics: {level: none}}\n  pipelines:\n"
+            "    traces: {receivers: [otlp], exporters: [routing]}\n"
+            "    traces/kept: {receivers: [routing], exporters: [otlp_http]}\n"
+            "    traces/gone: {receivers: [routing], processors: [k8sattributes], exporters: [otlp_http]}\n"
+        )
+        self.daemon(text)
+        self.assertEqual(client.post(self.http, "traces", otlp.traces(3).SerializeToString()).status, 200)
+        self.back_end.wait(lambda requests: requests)
+        wrong = run("validate", "--config", self.file(text.replace("[traces/kept, traces/gone]", "[traces/else]")))
+        self.assertIn('missing consumer: "traces/else"', wrong.stderr)
+
     def test_migrate_writes_a_file_that_starts(self):
         file, output = self.file(self.text), str(self.directory / "new.yaml")
         done = run("migrate", file, "--write", output)
