@@ -115,6 +115,17 @@ static struct batch *match(struct routed *routed, const struct routing_row *row,
         *rest = row->route.is_copy ? batch_ref(batch) : NULL;
         return batch;
     }
+    if (row->route.plan->contexts == OTTL_CONTEXT_BIT(OTTL_OTELCOL)) {
+        const int result = ottl_runner_test_request(runner, batch);
+        if (result == OTTL_FAILED) {
+            routed->verdict = runner->run.is_out_of_memory ? OTTL_NO_MEMORY : OTTL_REFUSED;
+            snprintf(routed->error, sizeof(routed->error), "%s", runner->run.error);
+        }
+        if (result != OTTL_TRUE)
+            return NULL;
+        *rest = row->route.is_copy ? batch_ref(batch) : NULL;
+        return batch;
+    }
     const struct ottl_division division = ottl_runner_divide(runner, batch, row->route.is_copy);
     batch_unref(batch);
     *rest = division.rest;

@@ -16,10 +16,11 @@
 #define ROUTE_WHERE   "route() where "
 
 static const struct config_field entry_fields[] = {
-    CONFIG_TEXT(struct routing_entry, context, "context", NULL,
-                "What the condition is about: resource, span, metric, datapoint, log, or request "
-                "(client metadata). Without it the paths say so, and begin with it "
-                "(resource.attributes[\"a\"])."),
+    CONFIG_TEXT(
+        struct routing_entry, context, "context", NULL,
+        "What the condition is about: resource, span, metric, datapoint, log, otelcol (the "
+        "client), or request (client metadata). Without it the paths say so, and begin with it "
+        "(resource.attributes[\"a\"])."),
     CONFIG_TEXT(struct routing_entry, condition, "condition", NULL,
                 "What matches goes to the pipelines. An OTTL condition; with context request, "
                 "request[\"key\"] == \"value\" or !=."),
@@ -48,11 +49,8 @@ const struct config_field routing_fields[] = {
 static const struct {
     enum ottl_context context;
     enum signal_kind signal;
-} contexts[] = {{OTTL_RESOURCE, SIGNAL_KINDS},
-                {OTTL_SPAN, TRACES},
-                {OTTL_METRIC, METRICS},
-                {OTTL_DATA_POINT, METRICS},
-                {OTTL_LOG, LOGS}};
+} contexts[] = {{OTTL_RESOURCE, SIGNAL_KINDS}, {OTTL_OTELCOL, SIGNAL_KINDS}, {OTTL_SPAN, TRACES},
+                {OTTL_METRIC, METRICS},        {OTTL_DATA_POINT, METRICS},   {OTTL_LOG, LOGS}};
 enum { CONTEXTS = sizeof(contexts) / sizeof(contexts[0]) };
 
 static bool is_known(enum ottl_context context)
@@ -315,15 +313,10 @@ static bool init_plan(struct route *route, const struct routing_entry *entry,
                               contexts[i].context, mode, error);
         return has_text(route, entry, error) || error_at(error, key);
     }
-    if (strcmp(entry->context, "otelcol") == 0) {
-        error_set(error, "the context otelcol is not supported here; use the context request, "
-                         "with request[\"key\"] == \"value\"");
-        error_unsupported(error);
-    } else {
-        error_set(error,
-                  "invalid context: %s; expected request, resource, span, metric, datapoint or log",
-                  entry->context);
-    }
+    error_set(error,
+              "invalid context: %s; expected request, otelcol, resource, span, metric, datapoint "
+              "or log",
+              entry->context);
     return error_at(error, "context");
 }
 

@@ -1137,6 +1137,17 @@ int ottl_runner_test(struct ottl_runner *runner, const struct ottl_sequence *seq
     return holds ? OTTL_TRUE : OTTL_FALSE;
 }
 
+int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch)
+{
+    charge_to(runner, batch->is_acknowledged ? NULL : runner->budget);
+    runner->run.client = batch->client;
+    runner->run.is_out_of_memory = false;
+    ottl_record_open(&runner->records[OTTL_OTELCOL]);
+    const enum decision decision = run_context(runner, OTTL_OTELCOL);
+    ottl_memory_rest(&runner->records[OTTL_OTELCOL].memory);
+    return decision == KEEP ? OTTL_FALSE : decision == DROP ? OTTL_TRUE : OTTL_FAILED;
+}
+
 bool ottl_runner_enter(struct ottl_runner *runner, enum ottl_context head, struct slice fields)
 {
     struct batch batch = {.parts_count = 1, .bytes = fields.size};

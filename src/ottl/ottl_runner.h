@@ -99,6 +99,9 @@ struct ottl_result ottl_runner_visit(struct ottl_runner *runner, struct batch *b
 /* Whether a condition of the sequence holds for the record that is open, for a visitor: OTTL_FALSE,
  * _TRUE, or _FAILED with the run's error. A sequence without conditions holds. */
 int ottl_runner_test(struct ottl_runner *runner, const struct ottl_sequence *sequence);
+/* Whether a condition of a plan on otelcol holds for the request. OTTL_FAILED: one failed before,
+ * with error_mode propagate, and the run's error says why. */
+int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch);
 
 /* For those who come to spans one by one, with a plan of conditions on spans and their events: */
 /* The Resource, or the scope, of the spans that follow. fields: of the message around it, without

@@ -272,14 +272,9 @@ static void log_records_are_routed(void **state)
     expect_division(&division);
 }
 
-static void requests_are_routed_by_the_metadata_of_their_client(void **state)
+static void expect_routed_by_client(const char *table)
 {
-    (void)state;
-    struct harness *h =
-        build(TABLE("{context: request, condition: 'request[\"X-Tenant\"] == \"acme\"', pipelines: "
-                    "[traces/a]}, {context: request, condition: 'request[\"X-Tenant\"] != "
-                    "\"acme\"', pipelines: [traces/b]}"),
-              TRACES);
+    struct harness *h = build(table, TRACES);
     static const char *const tenants[] = {"acme", "other", NULL};
     for (unsigned i = 0; i < EXPORTERS; i++) {
         const struct client_metadata row = {"x-tenant", tenants[i]};
@@ -292,6 +287,19 @@ static void requests_are_routed_by_the_metadata_of_their_client(void **state)
     }
     expect_totals(h, TRACES, 18, 6, 12);
     harness_destroy(h);
+}
+
+static void requests_are_routed_by_the_metadata_of_their_client(void **state)
+{
+    (void)state;
+    expect_routed_by_client(
+        TABLE("{context: request, condition: 'request[\"X-Tenant\"] == \"acme\"', pipelines: "
+              "[traces/a]}, {context: request, condition: 'request[\"X-Tenant\"] != "
+              "\"acme\"', pipelines: [traces/b]}"));
+    expect_routed_by_client(TABLE(
+        "{context: otelcol, condition: 'otelcol.client.metadata[\"X-Tenant\"][0] == \"acme\"', "
+        "pipelines: [traces/a]}, {context: otelcol, condition: "
+        "'otelcol.client.metadata[\"X-Tenant\"] != nil', pipelines: [traces/b]}"));
 }
 
 #define BY_NAME                                                                                    \
@@ -434,8 +442,8 @@ static void mistakes_are_refused(void **state)
         {"{statement: 'set(span.name, \"x\")', pipelines: [traces/a]}", "set"},
         {"{statement: 'delete_key(resource.attributes, \"x\") where true', pipelines: [traces/a]}",
          "delete_key is not supported in routing"},
-        {"{context: otelcol, condition: 'true', pipelines: [traces/a]}",
-         "otelcol is not supported"},
+        {"{context: otelcol, condition: 'resource.schema_url == \"\"', pipelines: [traces/a]}",
+         "otelcol"},
         {"{condition: 'scope.name == \"x\"', pipelines: [traces/a]}", "scope"},
         {"{context: request, statement: 'route()', pipelines: [traces/a]}",
          "requires a 'condition'"},
