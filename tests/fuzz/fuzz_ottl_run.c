@@ -69,6 +69,17 @@ static const struct row rows[] = {
       "convert_summary_sum_val_to_sum(\"delta\", true)", "merge_histogram_buckets(1)",
       "merge_histogram_buckets(2, \"limit_buckets\")", "set(metric.name, \"n\")"},
      true},
+    {PROFILES,
+     OTTL_PROFILE,
+     {"set(attributes[\"a\"], sample_type.unit)", "delete_key(attributes, \"b\")",
+      "set(period_type.type, original_payload_format)", "set(attribute_indices, [0, 1])",
+      "set(original_payload, profile_id.string)", "set(duration, period)"},
+     true},
+    {PROFILES,
+     OTTL_PROFILE_SAMPLE,
+     {"set(attributes[\"a\"], link_index)", "set(values, timestamps_unix_nano)",
+      "set(profile.attributes, attributes)", "set(timestamps, timestamps)"},
+     true},
     {LOGS, OTTL_LOG, {"IsMatch(body, \"a\") or attributes == resource.attributes"}, false},
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
