@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads samples into a tree. A stack of a request is resolved once, when the first sample that is
- * picked has it; after that a sample costs its decoding and one addition. Owner's thread. */
+/* Reads samples into a tree. The samples of a profile are added up by stack
+ * first; a stack of a request is resolved once, when a profile has picked samples of it. Owner's
+ * thread. */
 #include "src/explore/flame_tree.h"
 
 #include <assert.h>
@@ -22,7 +23,12 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { NAME_SLOTS_FIRST = 256, ADDRESS_NAME_BYTES_MAX = 512 };
+enum {
+    NAME_SLOTS_FIRST = 256,
+    ADDRESS_NAME_BYTES_MAX = 512,
+    FILE_TAIL_BYTES = 4096, /* of a path, in which its last part is looked for */
+    LINES_FEW = 2,          /* of a location; how one with more is passed is remembered */
+};
 
 enum link_pick { LINK_UNKNOWN, LINK_PICKED, LINK_NOT_PICKED };
 
@@ -50,6 +56,10 @@ struct adding {
     uint32_t *touched;        /* stacks with a sum; room for all of them */
     uint32_t touched_count;
     uint32_t *functions;            /* by function: its name */
+    uint32_t *strings;              /* by string: the name of functions that it is */
+    uint32_t *files;                /* by mapping: the index of its file's name, plus 1 */
+    struct flame_trie passages;     /* from a node through a location of many lines … */
+    struct scratch ends;            /* … to this one, uint32_t */
     struct place_frames *locations; /* by location */
     uint8_t *links;                 /* by link: enum link_pick */
     struct scratch pool;            /* names of frames, leaf first */
@@ -182,18 +192,24 @@ static struct slice string_at(const struct adding *adding, struct profile_index 
 static uint32_t function_name(struct adding *adding, struct profile_index index)
 {
     const struct profile_dictionary *dictionary = &adding->dictionary;
-    struct slice name = slice_of("", 0);
+    struct profile_index name = profile_index_of(0);
     uint32_t *known = NULL;
     if (profile_index_is_set(index) && profile_has(dictionary, PROFILE_FUNCTIONS, index)) {
         known = &adding->functions[profile_place(dictionary, PROFILE_FUNCTIONS, index)];
         if (*known != 0)
             return *known;
         struct profile_function function = profile_function_at(dictionary, index);
-        name = string_at(adding, function.name);
-        if (name.size == 0)
-            name = string_at(adding, function.system_name);
+        name = string_at(adding, function.name).size > 0 ? function.name : function.system_name;
     }
-    uint32_t added = add_name(adding->tree, name.size > 0 ? name : slice_of_text("[unknown]"));
+    struct slice text = string_at(adding, name);
+    uint32_t *known_string = NULL;
+    if (text.size > 0)
+        known_string = &adding->strings[profile_place(dictionary, PROFILE_STRINGS, name)];
+    uint32_t added = known_string != NULL ? *known_string : 0;
+    if (added == 0)
+        added = add_name(adding->tree, text.size > 0 ? text : slice_of_text("[unknown]"));
+    if (known_string != NULL)
+        *known_string = added;
     if (known != NULL)
         *known = added;
     return added;
@@ -205,10 +221,22 @@ static uint32_t address_name(struct adding *adding, const struct profile_locatio
     char text[ADDRESS_NAME_BYTES_MAX];
     struct slice file = slice_of("", 0);
     if (profile_index_is_set(location->mapping) &&
-        profile_has(&adding->dictionary, PROFILE_MAPPINGS, location->mapping))
-        file =
-            string_at(adding, profile_mapping_at(&adding->dictionary, location->mapping).filename);
-    const uint8_t *slash = file.size > 0 ? memrchr(file.data, '/', file.size) : NULL;
+        profile_has(&adding->dictionary, PROFILE_MAPPINGS, location->mapping)) {
+        uint32_t place = profile_place(&adding->dictionary, PROFILE_MAPPINGS, location->mapping);
+        if (adding->files[place] == 0) {
+            struct profile_mapping mapping =
+                profile_mapping_at(&adding->dictionary, location->mapping);
+            bool is_there = profile_has(&adding->dictionary, PROFILE_STRINGS, mapping.filename);
+            adding->files[place] = 1 + (is_there ? profile_place(&adding->dictionary,
+                                                                 PROFILE_STRINGS, mapping.filename)
+                                                 : 0);
+        }
+        file = string_at(adding, profile_index_of(adding->files[place] - 1));
+    }
+    struct slice tail = file;
+    if (tail.size > FILE_TAIL_BYTES)
+        tail = slice_of(file.data + file.size - FILE_TAIL_BYTES, FILE_TAIL_BYTES);
+    const uint8_t *slash = tail.size > 0 ? memrchr(tail.data, '/', tail.size) : NULL;
     if (slash != NULL)
         file = slice_of(slash + 1, (size_t)(file.data + file.size - slash - 1));
     file = otlp_text_cut(file, ADDRESS_NAME_BYTES_MAX / 2);
@@ -272,6 +300,7 @@ static uint32_t resolve_stack(struct adding *adding, struct profile_index index)
     size_t depth = 0;
     uint32_t node = 0;
     bool is_same = true;
+    bool has_path = true; /* path has, or gets, all the way so far */
     if (locations == NULL || path == NULL)
         goto no_memory;
     while (profile_indices_next(&reader, &place))
@@ -280,12 +309,32 @@ static uint32_t resolve_stack(struct adding *adding, struct profile_index index)
     assert(count <= places);
     while (count > 0) {
         uint32_t frames_count;
-        const uint32_t *frames = location_frames(adding, locations[--count], &frames_count);
+        struct profile_index location = locations[--count];
+        const uint32_t *frames = location_frames(adding, location, &frames_count);
+        uint32_t *end = NULL;
         if (frames == NULL)
             goto no_memory;
+        if (frames_count > LINES_FEW && frames_count <= FLAME_DEPTH_MAX - depth) {
+            uint32_t passage =
+                flame_trie_child(&adding->passages, &tree->memory, node,
+                                 profile_place(dictionary, PROFILE_LOCATIONS, location));
+            uint32_t *ends = NULL;
+            if (passage != FLAME_NO_NODE)
+                ends = flame_room(&tree->memory, &adding->ends,
+                                  (passage + (size_t)1) * sizeof(ends[0]));
+            if (ends == NULL)
+                goto no_memory;
+            end = &ends[passage];
+            has_path = false;
+        }
+        if (end != NULL && *end != 0) {
+            node = *end;
+            depth += frames_count;
+            frames_count = 0;
+        }
         for (; frames_count > 0 && depth < FLAME_DEPTH_MAX; depth++) {
             uint32_t name = frames[--frames_count];
-            if (is_same && depth < tree->path_count && path[depth].name == name) {
+            if (is_same && has_path && depth < tree->path_count && path[depth].name == name) {
                 node = path[depth].parent;
                 continue;
             }
@@ -293,13 +342,17 @@ static uint32_t resolve_stack(struct adding *adding, struct profile_index index)
             node = flame_trie_child(&tree->trie, &tree->memory, node, name);
             if (node == FLAME_NO_NODE)
                 goto no_memory;
-            path[depth] = (struct flame_node){.parent = node, .name = name};
-            tree->path_count = depth + 1;
+            if (has_path) {
+                path[depth] = (struct flame_node){.parent = node, .name = name};
+                tree->path_count = depth + 1;
+            }
             if (flame_must_stop(tree)) {
                 adding->failure = FLAME_STOPPED;
                 return FLAME_NO_NODE;
             }
         }
+        if (end != NULL)
+            *end = node;
         tree->is_cut |= frames_count > 0;
         if (depth == FLAME_DEPTH_MAX && count > 0) {
             tree->is_cut = true;
@@ -585,16 +638,20 @@ enum flame_result flame_tree_add(struct flame_tree *tree, unsigned side, struct 
     assert(side < tree->settings.sides);
     struct adding adding = {.tree = tree, .side = side, .filter = filter};
     enum flame_result result = FLAME_NO_MEMORY;
+    flame_trie_init(&adding.passages);
     arena_init_charged(&adding.arena, tree->memory.max_bytes - tree->memory.used_bytes,
                        tree->settings.budget);
     if (profile_dictionary_open(&adding.dictionary, &adding.arena, request)) {
         adding.stacks = zeroed(&adding, PROFILE_STACKS, sizeof(adding.stacks[0]));
         adding.touched = zeroed(&adding, PROFILE_STACKS, sizeof(adding.touched[0]));
         adding.functions = zeroed(&adding, PROFILE_FUNCTIONS, sizeof(adding.functions[0]));
+        adding.strings = zeroed(&adding, PROFILE_STRINGS, sizeof(adding.strings[0]));
+        adding.files = zeroed(&adding, PROFILE_MAPPINGS, sizeof(adding.files[0]));
         adding.locations = zeroed(&adding, PROFILE_LOCATIONS, sizeof(adding.locations[0]));
         adding.links = zeroed(&adding, PROFILE_LINKS, sizeof(adding.links[0]));
         if (adding.stacks != NULL && adding.touched != NULL && adding.functions != NULL &&
-            adding.locations != NULL && adding.links != NULL)
+            adding.strings != NULL && adding.files != NULL && adding.locations != NULL &&
+            adding.links != NULL)
             result = FLAME_ADDED;
     }
     tree->memory.used_bytes += adding.arena.used_bytes;
@@ -633,6 +690,8 @@ enum flame_result flame_tree_add(struct flame_tree *tree, unsigned side, struct 
     arena_clear(&adding.arena);
     flame_release(&tree->memory, &adding.pool);
     flame_release(&tree->memory, &adding.stack);
+    flame_release(&tree->memory, &adding.ends);
+    flame_trie_fini(&adding.passages, &tree->memory);
     return result;
 }
 

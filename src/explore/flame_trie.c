@@ -79,7 +79,7 @@ static bool make_slots(struct flame_trie *trie, struct flame_memory *memory)
 uint32_t flame_trie_child(struct flame_trie *trie, struct flame_memory *memory, uint32_t parent,
                           uint32_t name)
 {
-    assert(parent < trie->count);
+    assert(trie->count > 0);
     if (2 * (uint64_t)trie->count >= trie->slots_count && !make_slots(trie, memory))
         return FLAME_NO_NODE;
     uint64_t mixed = ((uint64_t)parent << 32 | name) ^ trie->seed;

@@ -48,7 +48,8 @@ struct flame_trie {
 
 void flame_trie_init(struct flame_trie *trie);
 void flame_trie_fini(struct flame_trie *trie, struct flame_memory *memory);
-/* The child of that name, which is added if it is new. FLAME_NO_NODE: no memory. */
+/* The child of that name, which is added if it is new. Any numbers will do where the nodes are just
+ * keys. FLAME_NO_NODE: no memory. */
 uint32_t flame_trie_child(struct flame_trie *trie, struct flame_memory *memory, uint32_t parent,
                           uint32_t name);
 

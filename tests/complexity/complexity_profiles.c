@@ -14,13 +14,16 @@
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
+#include "src/explore/flame_tree.h"
 #include "src/join/index/join_store.h"
 #include "src/join/profiles/pending_processes.h"
 #include "src/join/profiles/profile_copies.h"
 #include "src/join/profiles/profile_enrich.h"
 #include "src/join/profiles/profile_keep.h"
+#include "src/otlp/json/json_output.h"
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/json/json_write.h"
 #include "src/otlp/schema.h"
@@ -980,7 +983,37 @@ static void run_pyroscope_ingest(struct slice request)
     make_forms(request, true);
 }
 
+static void run_call_tree(struct slice request)
+{
+    static const struct flame_filter filter = {.end_unix_ns = UINT64_MAX};
+    static const struct flame_settings settings = {.bytes_max = 256 * MIB, .sides = 2};
+    struct profile_normalized normalized = pass(request);
+    work_begin();
+    struct flame_tree *tree = flame_tree_create(&settings);
+    enum flame_result result = FLAME_ADDED;
+    for (unsigned side = 0; side < FLAME_SIDES_MAX && result == FLAME_ADDED; side++)
+        result = flame_tree_add(tree, side, normalized.request, &filter);
+    assert(result == FLAME_ADDED);
+    for (enum flame_view view = FLAME_VIEW_TREE; view <= FLAME_VIEW_TOP; view++) {
+        const struct flame_drawing drawing = {
+            .view = view,
+            .width = 1600,
+            .function = slice_of_text("cpu"),
+            .bytes_max = FLAME_RESPONSE_BYTES_MAX,
+        };
+        struct json_output output;
+        json_output_init(&output, 256, SIZE_MAX, NULL);
+        result = flame_tree_write(tree, &drawing, &output);
+        assert(result == FLAME_ADDED);
+        buffer_unref(json_output_take(&output));
+    }
+    flame_tree_destroy(tree);
+    work_end();
+    buffer_unref(normalized.owner);
+}
+
 static const struct work_stage stages[] = {
+    {.name = "call trees", .run = run_call_tree, .per_byte_max = 60},
     {.name = "normalize", .run = run_normalize, .per_byte_max = 60},
     {.name = "merge", .run = run_merge, .per_byte_max = 39},
     {.name = "cut by one sample", .run = run_cut_by_one, .n = 400, .per_byte_max = 41},
