@@ -34,7 +34,7 @@ typedef Opentelemetry__Proto__Profiles__V1development__ScopeProfiles naive_scope
 typedef Opentelemetry__Proto__Profiles__V1development__Sample naive_sample;
 typedef Opentelemetry__Proto__Profiles__V1development__Location naive_location;
 
-enum { FRAMES_MAX = 512, PATHS_MAX = 20000, PATH_BYTES_MAX = 16384, SEEDS = 1500 };
+enum { FRAMES_MAX = 512, PATHS_MAX = 20000, PATH_BYTES_MAX = 16384, SEEDS = 250 };
 
 /* The sums of one path from the root. */
 struct path {
