@@ -5,6 +5,7 @@
 #include "extensions/explore/explore_access.h"
 #include "extensions/explore/explore_assets.h"
 #include "extensions/explore/explore_live.h"
+#include "extensions/explore/explore_picture.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
@@ -48,6 +49,7 @@ struct explore_extension {
     struct explore_hub *hub;
     struct explore_access access;
     struct explore_live live;
+    struct explore_picture picture;
     struct codec_box *box; /* for browsers without gzip */
 };
 
@@ -248,6 +250,23 @@ static void exchange_token(struct explore_extension *self, struct http_request *
     respond(self, request, &response);
 }
 
+static void respond_picture(struct explore_extension *self, struct http_request *request)
+{
+    struct buffer *body = explore_picture_write(&self->picture);
+    if (body == NULL) {
+        respond_error(self, request, 503, "no memory at the moment: try again");
+        return;
+    }
+    respond(self, request,
+            &(struct http_response){
+                .status = 200,
+                .headers = {{"content-type", "application/json; charset=utf-8"},
+                            {"cache-control", "no-store"}},
+                .body = buffer_slice(body),
+            });
+    buffer_unref(body);
+}
+
 static void on_request(struct component *base, struct http_request *request)
 {
     struct explore_extension *self = explore_extension_of(base);
@@ -268,6 +287,10 @@ static void on_request(struct component *base, struct http_request *request)
         !explore_access_has_session(&self->access, request)) {
         respond_error(self, request, 401,
                       "a token is required: open the address that the start has printed");
+        return;
+    }
+    if (slice_equal_text(path, "/api/v1/pipelines")) {
+        respond_picture(self, request);
         return;
     }
     if (slice_equal_text(path, "/api/v1/live")) {
@@ -326,6 +349,7 @@ static bool explore_extension_start(struct component *base, struct error *error)
     if (!codec_prepare(CODEC_GZIP, error) || !explore_hub_start(self->hub, &settings, error) ||
         !http_responder_start(base, error))
         return false;
+    explore_picture_start(&self->picture, base);
     print_url(self, "Traces and profiles are shown at");
     return true;
 }
@@ -343,6 +367,7 @@ static void explore_extension_stop(struct component *base)
     struct explore_extension *self = explore_extension_of(base);
     assert(lane_is_current(base->lane));
     explore_live_stop(&self->live);
+    explore_picture_stop(&self->picture);
     http_server_stop(self->responder.front.server, on_stopped, self);
 }
 

@@ -180,6 +180,29 @@ enum status_page {
     STATUS_PAGES,
 };
 
+/* A component in the picture of the pipelines: totals since the start, over all lanes. */
+struct picture_node {
+    const char *node; /* "receiver/otlp"; processors, one per pipeline: "processor/batch@traces" */
+    const char *kind;
+    const char *type;
+    const char *id;       /* as in YAML */
+    uint32_t line;        /* of the configuration; 0: unknown */
+    uint64_t items;       /* taken; exporters: sent */
+    uint64_t bytes;       /* exporters with a queue: offered */
+    uint64_t refused;     /* exporters: failed for good, or for lack of room */
+    uint64_t queue;       /* requests that wait */
+    uint64_t queue_limit; /* 0: it has no queue */
+    uint64_t retries;
+};
+struct picture_edge {
+    const char *from;
+    const char *to;
+    const char *pipeline;
+    const char *signal;
+};
+typedef void (*picture_node_fn)(const struct picture_node *node, void *arg);
+typedef void (*picture_edge_fn)(const struct picture_edge *edge, void *arg);
+
 /* What components may ask the service. */
 struct service_view {
     /* Built only as a check (validate), maybe on another machine: certificates and passwords are
@@ -190,6 +213,9 @@ struct service_view {
     /* Whether the configuration has a pipeline of that id that --skip-unsupported leaves out. */
     bool (*leaves_out)(const struct service_view *view, const char *pipeline);
     void (*print_page)(const struct service_view *view, enum status_page page, FILE *out);
+    /* The running pipelines: any thread while the service runs; strings are the callee's. */
+    void (*each_node)(const struct service_view *view, picture_node_fn fn, void *arg);
+    void (*each_edge)(const struct service_view *view, picture_edge_fn fn, void *arg);
     /* service.instance.id of the telemetry's resource; "": the configuration removes it. */
     const char *instance_id;
     const struct feature_gates *gates; /* NULL, in some tests: the defaults */

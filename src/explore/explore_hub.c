@@ -251,7 +251,8 @@ static bool drain(struct explore_hub *hub)
             hub->raw[hub->raw_next++ % RAW_BATCHES_MAX] =
                 (struct raw_batch){.batch = batch, .bytes = bytes};
             hub->raw_bytes += bytes;
-            while (hub->raw_bytes > raw_max)
+            /* The newest stays, however large it is. */
+            while (hub->raw_bytes > raw_max && hub->raw_next - hub->raw_first > 1)
                 drop_raw(hub);
             is_any = true;
         }

@@ -14,7 +14,7 @@ enum {
     EXPLORE_PROFILES_BYTES_MAX = 1024 * 1024, /* of a window of profiles, before compression */
     EXPLORE_PROFILE_BYTES_MAX = 32 * 1024 * 1024, /* of a request; larger ones are not kept */
     EXPLORE_RING_BATCHES = 1024,                  /* per lane, until the worker takes them */
-    EXPLORE_RAW_PART = 8,                         /* of max_bytes: what has not been indexed yet */
+    EXPLORE_RAW_PART = 4,                         /* of max_bytes: what has not been indexed yet */
     EXPLORE_JOBS_MAX = 8,                         /* queries that wait */
     EXPLORE_QUERY_BYTES_MAX = 8192,               /* of path and query together */
     EXPLORE_RESPONSE_BYTES_MAX = 64 * 1024 * 1024,

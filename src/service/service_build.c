@@ -18,6 +18,7 @@
 #include "src/core/batch.h"
 #include "src/pipeline/pipeline.h"
 #include "src/service/journals.h"
+#include "src/service/picture.h"
 #include "src/service/service.h"
 #include "src/service/service_parts.h"
 #include "src/service/status_page.h"
@@ -287,6 +288,16 @@ static void print_page(const struct service_view *view, enum status_page page, F
     status_page_print((const struct service *)view, page, out);
 }
 
+static void each_node(const struct service_view *view, picture_node_fn fn, void *arg)
+{
+    picture_each_node((const struct service *)view, fn, arg);
+}
+
+static void each_edge(const struct service_view *view, picture_edge_fn fn, void *arg)
+{
+    picture_each_edge((const struct service *)view, fn, arg);
+}
+
 static bool build(struct service *service, struct lane *const *lanes, struct error *error)
 {
     for (unsigned i = 0; i < service->lanes_count; i++) {
@@ -377,6 +388,8 @@ static struct service *create(const struct config *config, struct lane *const *l
                                           .extension = find_extension,
                                           .leaves_out = leaves_out,
                                           .print_page = print_page,
+                                          .each_node = each_node,
+                                          .each_edge = each_edge,
                                           .instance_id = instance_id(config),
                                           .gates = &config->gates,
                                           .is_ready = is_ready,

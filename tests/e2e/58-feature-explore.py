@@ -177,6 +177,18 @@ class Explore(case.Case):
         self.assertEqual(result.returncode, 1)
         self.assertIn("service::extensions", result.stderr)
 
+    def test_pictures_the_pipelines(self):
+        self.start(2)
+        picture = self.get("pipelines")
+        nodes = {node["id"]: node for node in picture["nodes"]}
+        self.assertEqual(set(nodes), {"receiver/otlp", "exporter/explore"})
+        self.assertEqual(nodes["receiver/otlp"]["metrics"]["items"], 7)
+        self.assertEqual(nodes["exporter/explore"]["metrics"]["items"], 7)
+        self.assertEqual(nodes["receiver/otlp"]["line"], 2)
+        edge = {"from": "receiver/otlp", "to": "exporter/explore", "pipeline": "traces", "signal": "traces"}
+        self.assertEqual(picture["edges"], [edge])
+        self.assertEqual(set(picture["series"]["nodes"]), set(nodes))
+
     def test_counts_what_is_not_kept(self):
         self.start(1)
         page = Metrics(self.ports["own"])

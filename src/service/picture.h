@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The running pipelines as a picture: components as nodes with their totals, and what passes
+ * between them as edges. */
+#pragma once
+
+#include "src/core/component.h"
+
+struct service;
+
+/* Any thread while the service exists; figures of lanes are snapshots. */
+void picture_each_node(const struct service *service, picture_node_fn fn, void *arg);
+void picture_each_edge(const struct service *service, picture_edge_fn fn, void *arg);
