@@ -19,6 +19,14 @@ enum {
     PARENT_LOOK_BACK = 24,
     COMPRESSION_LEVEL = 1,
 };
+#define RESOURCE_AS_BEFORE UINT32_MAX /* in place of its size: that of the context before */
+
+/* Scopes of one resource share its bytes. */
+static bool shares_resource(const struct span_context *contexts, uint32_t at)
+{
+    return at > 0 && contexts[at].resource.data == contexts[at - 1].resource.data &&
+           contexts[at].resource.size == contexts[at - 1].resource.size;
+}
 
 static uint64_t zigzag(uint64_t difference)
 {
@@ -117,7 +125,8 @@ struct span_block *span_block_create(const struct span_block_source *source, str
     assert(count > 0);
     uint64_t bodies = (uint64_t)source->contexts_count * 2 * sizeof(uint32_t);
     for (uint32_t i = 0; i < source->contexts_count; i++)
-        bodies += source->contexts[i].resource.size + source->contexts[i].scope.size;
+        bodies += (shares_resource(source->contexts, i) ? 0 : source->contexts[i].resource.size) +
+                  source->contexts[i].scope.size;
     for (uint32_t i = 0; i < count; i++)
         bodies += source->rows[i].size;
     uint64_t columns_max = (uint64_t)count * ROW_BYTES_MAX;
@@ -139,12 +148,15 @@ struct span_block *span_block_create(const struct span_block_source *source, str
 
     writer = wire_writer_of(raw, bodies);
     for (uint32_t i = 0; i < source->contexts_count; i++) {
-        uint32_t sizes[2] = {(uint32_t)source->contexts[i].resource.size,
+        uint32_t sizes[2] = {shares_resource(source->contexts, i)
+                                 ? RESOURCE_AS_BEFORE
+                                 : (uint32_t)source->contexts[i].resource.size,
                              (uint32_t)source->contexts[i].scope.size};
         wire_write_raw(&writer, slice_of(sizes, sizeof(sizes)));
     }
     for (uint32_t i = 0; i < source->contexts_count; i++) {
-        wire_write_raw(&writer, source->contexts[i].resource);
+        if (!shares_resource(source->contexts, i))
+            wire_write_raw(&writer, source->contexts[i].resource);
         wire_write_raw(&writer, source->contexts[i].scope);
     }
     uint32_t traces = 0;
@@ -277,13 +289,14 @@ struct span_context span_block_context(const struct span_block *block, struct sl
     uint32_t sizes[2];
     for (uint32_t i = 0; i <= context && i < block->contexts; i++) {
         memcpy(sizes, bodies.data + i * sizeof(sizes), sizeof(sizes));
-        if ((uint64_t)at + sizes[0] + sizes[1] > bodies.size)
+        bool is_shared = sizes[0] == RESOURCE_AS_BEFORE;
+        uint32_t resource = is_shared ? 0 : sizes[0];
+        if ((uint64_t)at + resource + sizes[1] > bodies.size)
             break;
-        if (i == context) {
-            found.resource = slice_of(bodies.data + at, sizes[0]);
-            found.scope = slice_of(bodies.data + at + sizes[0], sizes[1]);
-        }
-        at += (size_t)sizes[0] + sizes[1];
+        if (!is_shared)
+            found.resource = slice_of(bodies.data + at, resource);
+        found.scope = slice_of(bodies.data + at + resource, sizes[1]);
+        at += (size_t)resource + sizes[1];
     }
     return found;
 }

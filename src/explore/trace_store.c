@@ -256,6 +256,8 @@ struct reading {
     uint32_t service;
     uint64_t service_block;
     struct slice service_name;
+    struct slice resource;   /* offset and size of its fields among the contexts' bytes … */
+    uint64_t resource_block; /* … of that block */
 };
 
 /* Copies the fields of a message but those of that number. Returns how many bytes. */
@@ -288,39 +290,66 @@ static struct slice context_at(const struct trace_store *store, struct slice off
     return slice_of(store->context_bytes + (uintptr_t)offsets.data, offsets.size);
 }
 
-static bool set_context(struct trace_store *store, struct reading *reading)
+/* Few contexts recur at random: the last ones are compared, newest first. */
+enum { CONTEXTS_COMPARED_MAX = 64 };
+
+/* Copies the resource's fields, once for all of its scopes, unless a context has them already. */
+static bool set_resource(struct trace_store *store, struct reading *reading)
 {
-    size_t resource = others_size(reading->resource_spans, RESOURCE_SPANS_SCOPE_SPANS);
-    size_t scope = others_size(reading->scope_spans, SCOPE_SPANS_SPANS);
+    size_t size = others_size(reading->resource_spans, RESOURCE_SPANS_SCOPE_SPANS);
     void *bytes = store->context_bytes;
-    bool has_room = reserve(&bytes, &store->context_bytes_capacity, store->context_bytes_size,
-                            resource + scope, 1, 4096);
+    bool has_room =
+        reserve(&bytes, &store->context_bytes_capacity, store->context_bytes_size, size, 1, 4096);
     store->context_bytes = bytes;
     if (!has_room)
         return false;
     uint8_t *to = store->context_bytes + store->context_bytes_size;
     copy_others(reading->resource_spans, RESOURCE_SPANS_SCOPE_SPANS, to);
-    copy_others(reading->scope_spans, SCOPE_SPANS_SPANS, to + resource);
-    /* Few contexts recur at random: the last ones are compared, newest first. */
-    enum { COMPARED_MAX = 64 };
-    for (uint32_t i = 0; i < COMPARED_MAX && i < store->contexts_count; i++) {
+    reading->resource =
+        (struct slice){.data = (const uint8_t *)store->context_bytes_size, .size = size};
+    reading->resource_block = store->next_block;
+    for (uint32_t i = 0; i < CONTEXTS_COMPARED_MAX && i < store->contexts_count; i++) {
+        struct slice other = store->contexts[store->contexts_count - 1 - i].resource;
+        if (slice_equal(context_at(store, other), slice_of(to, size))) {
+            reading->resource = other;
+            return true;
+        }
+    }
+    store->context_bytes_size += size;
+    return true;
+}
+
+static bool set_context(struct trace_store *store, struct reading *reading)
+{
+    if (reading->resource_block != store->next_block && !set_resource(store, reading))
+        return false;
+    size_t size = others_size(reading->scope_spans, SCOPE_SPANS_SPANS);
+    void *bytes = store->context_bytes;
+    bool has_room =
+        reserve(&bytes, &store->context_bytes_capacity, store->context_bytes_size, size, 1, 4096);
+    store->context_bytes = bytes;
+    if (!has_room)
+        return false;
+    uint8_t *to = store->context_bytes + store->context_bytes_size;
+    copy_others(reading->scope_spans, SCOPE_SPANS_SPANS, to);
+    reading->context_block = store->next_block;
+    for (uint32_t i = 0; i < CONTEXTS_COMPARED_MAX && i < store->contexts_count; i++) {
         uint32_t at = store->contexts_count - 1 - i;
-        if (slice_equal(context_at(store, store->contexts[at].resource), slice_of(to, resource)) &&
-            slice_equal(context_at(store, store->contexts[at].scope),
-                        slice_of(to + resource, scope))) {
+        const struct span_context *other = &store->contexts[at];
+        if (other->resource.data == reading->resource.data &&
+            other->resource.size == reading->resource.size &&
+            slice_equal(context_at(store, other->scope), slice_of(to, size))) {
             reading->context = at;
-            reading->context_block = store->next_block;
             return true;
         }
     }
     assert(store->contexts_count < EXPLORE_CONTEXTS_MAX);
     reading->context = store->contexts_count++;
-    reading->context_block = store->next_block;
     store->contexts[reading->context] = (struct span_context){
-        .resource = {.data = (const uint8_t *)store->context_bytes_size, .size = resource},
-        .scope = {.data = (const uint8_t *)(store->context_bytes_size + resource), .size = scope},
+        .resource = reading->resource,
+        .scope = {.data = (const uint8_t *)store->context_bytes_size, .size = size},
     };
-    store->context_bytes_size += resource + scope;
+    store->context_bytes_size += size;
     return true;
 }
 
