@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explore: indexing spans, and closing their blocks. */
+#include <assert.h>
+
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/explore/trace_store.h"
+#include "tests/complexity/message.h"
+#include "tests/complexity/work.h"
+
+enum { SPAN = 2, SCOPE_SPANS = 2, RESOURCE_SPANS = 1 };
+
+/* One of trace `trace`, with the name. */
+static void put_span(struct profile_bytes *out, size_t trace, size_t span, const char *name)
+{
+    char id[17];
+    size_t begin = out->size;
+    snprintf(id, sizeof(id), "%016zu", trace);
+    put_bytes(out, 1, id, 16);
+    snprintf(id, sizeof(id), "%08zu", span % 100000000);
+    put_bytes(out, 2, id, 8);
+    put_text(out, 5, name);
+    profile_bytes_wrap(out, begin, SPAN);
+}
+
+/* What is written since `begin` becomes a scope's spans; what since 0 a resource's. */
+static struct slice end_resource(struct profile_bytes *out, size_t padding)
+{
+    char *text = mem_zalloc(padding + 1);
+    memset(text, 'r', padding);
+    size_t resource = out->size;
+    put_attribute(out, 1, "service.name", "a");
+    put_attribute(out, 1, "padding", text);
+    profile_bytes_wrap(out, resource, 1);
+    profile_bytes_wrap(out, 0, RESOURCE_SPANS);
+    mem_free(text);
+    return message_done(out);
+}
+
+static struct slice spans_of_one_trace(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_span(&out, 1, i, "n");
+    profile_bytes_wrap(&out, 0, SCOPE_SPANS);
+    return end_resource(&out, 0);
+}
+
+static struct slice a_trace_for_each(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_span(&out, n - i, i, "n");
+    profile_bytes_wrap(&out, 0, SCOPE_SPANS);
+    return end_resource(&out, 0);
+}
+
+static struct slice a_name_for_each(size_t n)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    for (size_t i = 0; i < n; i++)
+        put_span(&out, 1, i, name_of(name, i));
+    profile_bytes_wrap(&out, 0, SCOPE_SPANS);
+    return end_resource(&out, 0);
+}
+
+static struct slice one_span_id(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_span(&out, 1, 1, "n");
+    profile_bytes_wrap(&out, 0, SCOPE_SPANS);
+    return end_resource(&out, 0);
+}
+
+/* Each scope repeats the resource's bytes in what it means, not in what it takes. */
+static struct slice scopes_of_a_large_resource(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++) {
+        size_t scope = out.size;
+        put_span(&out, 1, i, "n");
+        profile_bytes_wrap(&out, scope, SCOPE_SPANS);
+    }
+    return end_resource(&out, 40 * n);
+}
+
+static struct slice many_resources(size_t n)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        put_span(&out, 1, i, "n");
+        profile_bytes_wrap(&out, begin, SCOPE_SPANS);
+        size_t resource = out.size;
+        put_attribute(&out, 1, "service.name", name_of(name, i));
+        profile_bytes_wrap(&out, resource, 1);
+        profile_bytes_wrap(&out, begin, RESOURCE_SPANS);
+    }
+    return message_done(&out);
+}
+
+static const struct work_shape shapes[] = {
+    {"spans of one trace", spans_of_one_trace},
+    {"a trace for each", a_trace_for_each},
+    {"a name for each", a_name_for_each},
+    {"one span id", one_span_id},
+    {"scopes of a large resource", scopes_of_a_large_resource},
+    {"many resources", many_resources},
+};
+
+static void run_index(struct slice request)
+{
+    struct trace_store store;
+    trace_store_init(&store, CODEC_ZSTD);
+    work_begin();
+    bool is_added = trace_store_add(&store, request, 1) && trace_store_seal(&store);
+    assert(is_added);
+    while (trace_store_evict(&store)) {
+    }
+    work_end();
+    trace_store_fini(&store);
+}
+
+static const struct work_stage stages[] = {
+    {.name = "indexing spans", .run = run_index, .per_byte_max = 28},
+};
+
+int main(int argc, char **argv)
+{
+    struct error error;
+    if (!codec_prepare(CODEC_ZSTD, &error))
+        return 77;
+    return work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
+                      sizeof(shapes) / sizeof(shapes[0]), argc, argv) > 0;
+}

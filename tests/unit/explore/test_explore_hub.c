@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lanes, the worker and questions at once: what lanes bring is kept or counted, every question is
+ * answered, and what the budget was charged comes back. Runs under the thread sanitizer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/log.h"
+#include "src/core/batch.h"
+#include "src/explore/explore_hub.h"
+#include "tests/unit/explore/span_request.h"
+
+enum { PRODUCERS = 3, BATCHES = 400, SPANS = 5, QUESTIONS = 40 };
+
+static struct explore_hub *hub;
+static struct budget budget;
+
+static void *produce(void *arg)
+{
+    unsigned lane = (unsigned)(uintptr_t)arg;
+    for (unsigned i = 0; i < BATCHES; i++) {
+        struct test_span spans[SPANS];
+        for (unsigned j = 0; j < SPANS; j++)
+            spans[j] = (struct test_span){.trace = 1 + lane * 1000000u + i,
+                                          .span = 1 + j,
+                                          .parent = j > 0 ? 1 : 0,
+                                          .service = "a",
+                                          .name = "n",
+                                          .start_ns = 1000 + i,
+                                          .duration_ns = 10};
+        struct buffer *request = span_request(spans, SPANS);
+        struct batch *batch = batch_create(TRACES, 1);
+        batch_append(batch, request, buffer_slice(request));
+        batch->items = SPANS;
+        explore_hub_offer(hub, lane, batch);
+        batch_unref(batch);
+        buffer_unref(request);
+    }
+    return NULL;
+}
+
+struct asked {
+    struct explore_job job;
+    struct lane *lane;
+    unsigned left; /* questions to come */
+    uint64_t traces;
+};
+
+static const char *const questions[][2] = {
+    {"traces", "limit=5&service=a"}, {"services", ""}, {"scatter", ""}, {"spans", "service=a"},
+    {"flame", "service=a"},          {"nothing", ""},  {"status", ""},
+};
+
+static void ask(struct asked *asked)
+{
+    size_t which = asked->left % (sizeof(questions) / sizeof(questions[0]));
+    if (asked->left == 1)
+        which = sizeof(questions) / sizeof(questions[0]) - 1;
+    asked->job.path = (char *)(uintptr_t)questions[which][0];
+    asked->job.query = (char *)(uintptr_t)questions[which][1];
+    assert_true(explore_hub_ask(hub, &asked->job));
+}
+
+static void on_answer(struct explore_job *job)
+{
+    struct asked *asked = (struct asked *)job;
+    bool is_unknown = strcmp(job->path, "nothing") == 0;
+    assert_int_equal(job->status, is_unknown ? 404 : 200);
+    assert_non_null(job->body);
+    assert_int_equal(job->body->data[0], '{');
+    assert_int_equal(job->body->data[job->body->size - 1], '}');
+    buffer_unref(job->body);
+    if (--asked->left > 0)
+        ask(asked);
+    else
+        lane_end(asked->lane);
+}
+
+static void keeps_or_counts_what_lanes_bring(void **state)
+{
+    (void)state;
+    struct error error;
+    struct logger logger = {.component_id = "explore"};
+    pthread_t threads[PRODUCERS];
+    struct lane *lane = lane_create(0);
+    budget_init(&budget, UINT64_MAX);
+    hub = explore_hub_get(&budget, "explore");
+    assert_ptr_equal(explore_hub_get(&budget, "explore"), hub);
+    explore_hub_release(hub);
+    struct explore_settings settings = {
+        .max_bytes = 64 * MIB, .budget = &budget, .version = "1", .logger = &logger};
+    assert_true(explore_hub_start(hub, &settings, &error));
+    for (uintptr_t i = 0; i < PRODUCERS; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, produce, (void *)i), 0);
+    struct asked asked = {.lane = lane, .left = QUESTIONS};
+    asked.job.lane = lane;
+    asked.job.done = on_answer;
+    ask(&asked);
+    lane_run(lane);
+    for (unsigned i = 0; i < PRODUCERS; i++)
+        pthread_join(threads[i], NULL);
+    /* The last question takes in what was left, unless that takes too long. */
+    asked.left = 1;
+    ask(&asked);
+    lane_run(lane);
+    explore_hub_stop(hub);
+    struct explore_figures figures = explore_hub_figures(hub);
+    uint64_t lost = 0;
+    for (size_t i = 0; i < EXPLORE_LOSSES; i++)
+        lost += figures.lost[i];
+    assert_int_equal(figures.spans + lost, PRODUCERS * BATCHES * SPANS);
+    assert_true(figures.spans > 0);
+    assert_int_equal(budget_used(&budget), 0);
+    explore_hub_release(hub);
+    lane_destroy(lane);
+    budget_fini(&budget);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(keeps_or_counts_what_lanes_bring)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
