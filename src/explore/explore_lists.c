@@ -37,10 +37,10 @@ static int compare_services(const void *a, const void *b)
                                 : (x->service > y->service) - (x->service < y->service);
 }
 
-enum { SERVICES_MAX = 4096 };
+enum { SERVICES_MAX = 4096, LISTED_SERVICES_MAX = 32 };
 
-static struct service_count *count_of(struct service_count *counts, size_t *count, uint32_t service,
-                                      size_t *guess)
+static struct service_count *count_of(struct service_count *counts, size_t *count, size_t most,
+                                      uint32_t service, size_t *guess)
 {
     if (*guess < *count && counts[*guess].service == service)
         return &counts[*guess];
@@ -49,7 +49,7 @@ static struct service_count *count_of(struct service_count *counts, size_t *coun
             *guess = i;
             return &counts[i];
         }
-    if (*count == SERVICES_MAX)
+    if (*count == most)
         return NULL;
     counts[*count] = (struct service_count){.service = service, .last_trace = UINT64_MAX};
     *guess = *count;
@@ -79,7 +79,8 @@ void answer_services(struct asking *asking)
         for (uint32_t i = 0; i < view.spans; i++) {
             if (rows[i].trace < store->first)
                 continue;
-            struct service_count *of = count_of(counts, &count, rows[i].service, &guess);
+            struct service_count *of =
+                count_of(counts, &count, SERVICES_MAX, rows[i].service, &guess);
             if (of == NULL)
                 continue;
             of->spans++;
@@ -108,43 +109,53 @@ void answer_services(struct asking *asking)
     mem_free(counts);
 }
 
-/* The services of one trace with their spans, from its rows. */
-static void put_services(struct asking *asking, uint64_t number, const struct trace_record *record)
+/* Of one trace that is listed. */
+struct listed {
+    uint64_t number;
+    size_t count;
+    struct service_count services[LISTED_SERVICES_MAX];
+};
+
+/* Counts the spans of the listed traces by service; each block is read once for all of them. What
+ * takes too long is left out. */
+static void count_services(struct asking *asking, struct listed *listed, size_t count)
 {
-    struct explore_data *data = asking->data;
-    struct trace_store *store = &data->traces;
-    struct json_output *out = &asking->out;
+    struct trace_store *store = &asking->data->traces;
     struct span_row *rows = asking_rows(asking);
-    struct service_count counts[32];
-    size_t count = 0;
     size_t blocks = trace_store_blocks(store);
-    for (size_t at = trace_store_block_of(store, record->first_block); rows != NULL && at < blocks;
-         at++) {
-        struct block_view view = trace_store_block(store, at);
-        uint32_t first, end;
-        if (!block_view_find(&view, number, &first, &end) || !trace_store_rows(store, &view, rows))
-            continue;
-        for (uint32_t i = first; i < end; i++) {
-            size_t j = 0;
-            while (j < count && counts[j].service != rows[i].service)
-                j++;
-            if (j == sizeof(counts) / sizeof(counts[0]))
+    for (size_t at = blocks; rows != NULL && at > 0 && !explore_is_over(&asking->limit); at--) {
+        struct block_view view = trace_store_block(store, at - 1);
+        bool is_read = false;
+        for (size_t i = 0; i < count; i++) {
+            uint32_t first, end;
+            if (!block_view_find(&view, listed[i].number, &first, &end))
                 continue;
-            if (j == count)
-                counts[count++] = (struct service_count){.service = rows[i].service};
-            counts[j].spans++;
+            if (!is_read && !trace_store_rows(store, &view, rows))
+                break;
+            is_read = true;
+            size_t guess = 0;
+            for (uint32_t j = first; j < end; j++) {
+                struct service_count *of = count_of(listed[i].services, &listed[i].count,
+                                                    LISTED_SERVICES_MAX, rows[j].service, &guess);
+                if (of != NULL)
+                    of->spans++;
+            }
         }
-        if (explore_is_over(&asking->limit))
-            break;
     }
-    qsort(counts, count, sizeof(counts[0]), compare_services);
+}
+
+static void put_services(struct asking *asking, struct listed *listed)
+{
+    const struct string_table *strings = &asking->data->traces.strings;
+    struct json_output *out = &asking->out;
+    qsort(listed->services, listed->count, sizeof(listed->services[0]), compare_services);
     put_key(out, "services");
     put_raw(out, "[");
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < listed->count; i++) {
         put_comma(out);
         put_raw(out, "{");
-        put_string(out, "name", string_table_at(&store->strings, counts[i].service));
-        put_unsigned(out, "spans", counts[i].spans);
+        put_string(out, "name", string_table_at(strings, listed->services[i].service));
+        put_unsigned(out, "spans", listed->services[i].spans);
         put_raw(out, "}");
     }
     put_raw(out, "]");
@@ -213,7 +224,12 @@ void answer_traces(struct asking *asking)
     uint64_t total = 0;
     uint64_t shown = 0;
     bool has_more = false;
-    put_raw(out, "{\"traces\":[");
+    struct listed *listed = mem_try_alloc((limit + 1) * sizeof(listed[0]));
+    if (listed == NULL) {
+        trace_matches_fini(&matches);
+        asking_fail_by(asking, EXPLORE_NO_MEMORY);
+        return;
+    }
     for (uint64_t number = store->next - 1; number >= store->first; number--) {
         if (!is_picked(asking, &filter, &matches, number))
             continue;
@@ -221,25 +237,31 @@ void answer_traces(struct asking *asking)
         if (number >= before || number <= after)
             continue;
         has_more = shown == limit;
-        if (shown == limit)
-            continue;
-        const struct trace_record *record = trace_store_record(store, number);
-        shown++;
+        if (shown < limit) {
+            listed[shown].number = number;
+            listed[shown++].count = 0;
+        }
+    }
+    trace_matches_fini(&matches);
+    count_services(asking, listed, shown);
+    put_raw(out, "{\"traces\":[");
+    for (size_t i = 0; i < shown; i++) {
+        const struct trace_record *record = trace_store_record(store, listed[i].number);
         put_comma(out);
         put_raw(out, "{");
         put_hex(out, "id", record->id, sizeof(record->id));
-        put_wide(out, "cursor", number);
+        put_wide(out, "cursor", listed[i].number);
         put_root(asking, record);
         put_wide(out, "start", record->start_ns);
         put_unsigned(out, "duration", record->end_ns - record->start_ns);
         put_unsigned(out, "spans", record->spans);
         put_unsigned(out, "errors", record->errors);
-        put_services(asking, number, record);
+        put_services(asking, &listed[i]);
         put_unsigned(out, "samples", profile_store_samples(&asking->data->profiles, record->id));
         put_bool(out, "complete", record->has_root);
         put_raw(out, "}");
     }
-    trace_matches_fini(&matches);
+    mem_free(listed);
     put_raw(out, "]");
     put_unsigned(out, "total", total);
     put_bool(out, "more", has_more);
