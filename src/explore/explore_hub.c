@@ -33,7 +33,10 @@ enum {
 };
 #define NAP_NS       ((uint64_t)20 * NS_PER_MS)
 #define CPU_BURST_NS ((uint64_t)100 * NS_PER_MS) /* what may be saved up */
-#define CATCH_UP_NS  ((uint64_t)50 * NS_PER_MS)  /* indexing before an answer */
+/* What lanes may have handed over while the worker has no time left: buffers that stay in use cost
+ * the lanes their caches. */
+#define WAITING_BYTES (1 * MIB)
+#define CATCH_UP_NS   ((uint64_t)50 * NS_PER_MS) /* indexing before an answer */
 
 /* One producer, its lane, and one consumer, the worker. */
 struct explore_ring {
@@ -62,6 +65,8 @@ struct explore_hub {
     _Atomic bool is_running;
     _Atomic bool is_asleep; /* the worker: a lane that brings something wakes it */
     _Atomic uint64_t lost[EXPLORE_LOSSES];
+    _Atomic uint64_t waiting_bytes; /* that lanes have handed over and that are not indexed */
+    _Atomic uint64_t waiting_max;   /* above it lanes hand over nothing */
     _Atomic uint64_t newest;
     _Atomic uint64_t used_bytes;
     _Atomic uint64_t traces;
@@ -167,11 +172,17 @@ void explore_hub_offer(struct explore_hub *hub, unsigned lane, struct batch *bat
         ring = mem_zalloc(sizeof(*ring));
         atomic_store(&hub->rings[lane], ring);
     }
+    if (atomic_load_explicit(&hub->waiting_bytes, memory_order_relaxed) >
+        atomic_load_explicit(&hub->waiting_max, memory_order_relaxed)) {
+        lose(hub, EXPLORE_LOST_RAW, batch->items);
+        return;
+    }
     uint64_t written = atomic_load_explicit(&ring->written, memory_order_relaxed);
     if (written - atomic_load(&ring->read) == EXPLORE_RING_BATCHES) {
         lose(hub, EXPLORE_LOST_RING, batch->items);
         return;
     }
+    atomic_fetch_add_explicit(&hub->waiting_bytes, batch->bytes, memory_order_relaxed);
     ring->batches[written % EXPLORE_RING_BATCHES] = batch_ref(batch);
     atomic_store(&ring->written, written + 1);
     wake(hub);
@@ -214,12 +225,18 @@ struct explore_figures explore_hub_figures(const struct explore_hub *hub)
     return figures;
 }
 
+static void release_raw(struct explore_hub *hub, struct batch *batch)
+{
+    atomic_fetch_sub_explicit(&hub->waiting_bytes, batch->bytes, memory_order_relaxed);
+    batch_unref(batch);
+}
+
 static void drop_raw(struct explore_hub *hub)
 {
     struct raw_batch *raw = &hub->raw[hub->raw_first++ % RAW_BATCHES_MAX];
     hub->raw_bytes -= raw->bytes;
     lose(hub, EXPLORE_LOST_RAW, raw->batch->items);
-    batch_unref(raw->batch);
+    release_raw(hub, raw->batch);
 }
 
 /* What the batch keeps in memory: its buffers, which may hold more than its parts. */
@@ -325,7 +342,7 @@ static void index_one(struct explore_hub *hub)
     }
     if (!is_kept)
         lose(hub, EXPLORE_LOST_MEMORY, batch->items);
-    batch_unref(batch);
+    release_raw(hub, batch);
     keep_limit(hub);
 }
 
@@ -342,6 +359,10 @@ static void count_cpu(struct explore_hub *hub)
         hub->cpu_left_ns = (int64_t)CPU_BURST_NS;
     hub->cpu_seen_ns = cpu_ns;
     hub->refilled_ns = now_ns;
+    uint64_t waiting_max = hub->settings.max_bytes / EXPLORE_RAW_PART;
+    if (hub->cpu_left_ns <= 0 && !is_watched && waiting_max > WAITING_BYTES)
+        waiting_max = WAITING_BYTES;
+    atomic_store_explicit(&hub->waiting_max, waiting_max, memory_order_relaxed);
 }
 
 static void answer(struct explore_hub *hub, struct explore_job *job)
@@ -450,6 +471,7 @@ bool explore_hub_start(struct explore_hub *hub, const struct explore_settings *s
     hub->data.settings = &hub->settings;
     hub->raw = mem_alloc(RAW_BATCHES_MAX * sizeof(hub->raw[0]));
     hub->is_ending = false;
+    atomic_store(&hub->waiting_max, settings->max_bytes / EXPLORE_RAW_PART);
     int failed = pthread_create(&hub->thread, NULL, worker_main, hub);
     if (failed != 0) {
         explore_data_fini(&hub->data);
