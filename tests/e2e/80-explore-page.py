@@ -388,7 +388,9 @@ class Hostile(Page):
             link = span.links.add(trace_id=trace, span_id=span_id)
             otlp.add_attributes(link.attributes, {text: text})
             builder.sample([text, "main"], 10 * MS, link=(trace, span_id))
-        self.send(request)
+            if number % len(PAYLOADS) == 0:
+                self.send(request)
+                request = otlp.REQUESTS["traces"]()
         self.send(builder.request, profiles.PATH)
         self.wait_for("all are kept", "status", lambda got: got["traces"] == len(traces))
         self.wait_for("samples are kept", "status", lambda got: got["samples"])
