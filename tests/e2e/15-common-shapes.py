@@ -11,7 +11,7 @@ from support import case, client, otlp, peers
 from support.ports import free_port
 from support.process import run
 
-# PORT is another free port each time; SELF is that of the own metrics, DATA that of the OTLP receiver, SINK a back-end's URL.
+# PORT is another free port each time, SELF that of the own metrics, DATA that of OTLP over HTTP; SINK is the back-end.
 OTLP = """\
 receivers:
   otlp:
@@ -91,8 +91,8 @@ service:
         True,
         traces("  batch: {timeout: '${env:SHAPE_UNSET:-100ms}'}\n", "batch").replace(
             "    compression: none\n",
-            "    compression: ${env:SHAPE_UNSET:-none}\n    headers: {authorization: 'Bearer ${env:SHAPE_UNSET:-secret}', "
-            "x-tenant: '$${not-a-reference}'}\n",
+            "    compression: ${env:SHAPE_UNSET:-none}\n    headers: {"
+            "authorization: 'Bearer ${env:SHAPE_UNSET:-secret}', x-tenant: '$${not-a-reference}'}\n",
         ),
     ),
     (
@@ -107,10 +107,11 @@ service:
     (
         "health, pages and profiles of the collector",
         True,
-        traces("  batch: {timeout: 1ms}\n", "batch", "extensions:\n  health_check: {endpoint: '127.0.0.1:PORT', path: /health}\n"
+        traces("  batch: {timeout: 1ms}\n", "batch",
+               "extensions:\n  health_check: {endpoint: '127.0.0.1:PORT', path: /health}\n"
                "  zpages: {endpoint: '127.0.0.1:PORT'}\n")
         .replace("service:\n", "service:\n  extensions: [health_check, zpages]\n")
-        .replace("    metrics:\n", "    logs: {level: info, encoding: json, output_paths: [stderr]}\n    metrics:\n", 1),
+        .replace("    metrics:\n", "    logs: {level: info, encoding: json}\n    metrics:\n", 1),
     ),
     (
         "resources and attributes are edited",
@@ -317,7 +318,8 @@ class CommonShapes(case.Case):
                 self.assertEqual(run("validate", "--config", path).returncode, 0)
                 if not is_beside:
                     continue
-                done = subprocess.run([otelcol, "validate", "--config", path], capture_output=True, text=True, timeout=60)
+                command = [otelcol, "validate", "--config", path]
+                done = subprocess.run(command, capture_output=True, text=True, timeout=60)
                 self.assertEqual(done.returncode, 0, done.stderr)
 
 
