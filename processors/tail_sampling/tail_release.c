@@ -104,7 +104,8 @@ struct gather {
     uint32_t skips;   /* of those that go on next: the lowest that is left */
     bool has_last;    /* last is set */
     uint32_t last;    /* skips of those that have gone on */
-    size_t fragments; /* with these skips */
+    size_t fragments; /* with these skips … */
+    size_t parts;     /* … and of their batch */
     struct batch *batch;
     struct tail_output *output;
     bool is_joint;
@@ -125,9 +126,10 @@ static void count_fragment(const struct tail_slabs *slabs, const struct tail_fra
         gather->skips = skips;
         gather->skipped = request != NULL ? request->skipped : 0;
         gather->is_joint = false;
-        gather->fragments = 0;
+        gather->fragments = gather->parts = 0;
     }
     gather->fragments++;
+    gather->parts += tail_fragment_parts(fragment);
     gather->is_joint |= request != NULL && request->is_joint;
 }
 
@@ -153,7 +155,7 @@ void tail_release(struct tail *self, struct tail_spans *spans, const struct tail
     struct tail_output *first = NULL;
     struct tail_output **end = &first;
     for (;;) {
-        gather.fragments = 0;
+        gather.fragments = gather.parts = 0;
         tail_spans_each(&self->slabs, spans, count_fragment, &gather);
         if (gather.fragments == 0)
             break;
@@ -161,7 +163,7 @@ void tail_release(struct tail *self, struct tail_spans *spans, const struct tail
         size_t bytes = sizeof(struct tail_output) + requests * sizeof(struct tail_request *);
         budget_take(self->base.budget, bytes + sizeof(struct batch));
         gather.output = mem_zalloc(bytes);
-        gather.batch = batch_create(TRACES, gather.fragments);
+        gather.batch = batch_create(TRACES, gather.parts);
         gather.batch->is_acknowledged = true;
         gather.batch->is_joint = gather.is_joint;
         gather.batch->skips = gather.skips;

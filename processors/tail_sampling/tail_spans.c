@@ -253,18 +253,37 @@ void tail_spans_each(const struct tail_slabs *slabs, const struct tail_spans *sp
     }
 }
 
-void tail_fragment_append(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
-                          struct batch *batch)
+size_t tail_fragment_parts(const struct tail_fragment *fragment)
 {
     struct slice body = fragment->body;
     struct tail_piece piece;
+    size_t parts = 0;
+    while (next_piece(&body, fragment->is_plain, &piece))
+        parts++;
+    return parts;
+}
+
+void tail_fragment_append(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
+                          struct batch *batch)
+{
+    struct buffer *const own = slabs->items[fragment->slab].buffer;
+    struct slice body = fragment->body;
+    struct tail_piece piece;
+    unsigned parts = 0; /* of it */
     while (next_piece(&body, fragment->is_plain, &piece)) {
-        uint32_t slab = piece.shared.slab != 0 ? piece.shared.slab : fragment->slab;
-        struct buffer *owner = slabs->items[slab].buffer;
-        if (piece.shared.slab != 0)
-            piece.bytes.data = owner->data + piece.shared.offset;
-        batch_append(batch, owner, piece.bytes);
+        if (piece.shared.slab == 0) {
+            parts += batch_append_held(batch, own, piece.bytes);
+            continue;
+        }
+        struct buffer *owner = slabs->items[piece.shared.slab].buffer;
+        piece.bytes.data = owner->data + piece.shared.offset;
+        if (owner == own)
+            parts += batch_append_held(batch, own, piece.bytes);
+        else
+            batch_append(batch, owner, piece.bytes);
     }
+    if (parts > 0)
+        buffer_ref_many(own, parts);
 }
 
 void tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans)

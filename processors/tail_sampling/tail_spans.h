@@ -77,6 +77,8 @@ void tail_spans_each(const struct tail_slabs *slabs, const struct tail_spans *sp
                      void (*fn)(const struct tail_slabs *slabs,
                                 const struct tail_fragment *fragment, void *arg),
                      void *arg);
+/* Parts of a batch that the bytes of a fragment become. */
+size_t tail_fragment_parts(const struct tail_fragment *fragment);
 /* Appends the bytes of a fragment, not its items, to a batch, which takes references. */
 void tail_fragment_append(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
                           struct batch *batch);

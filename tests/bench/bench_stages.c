@@ -61,6 +61,13 @@ static void take(struct tail_split *split, struct tail_group *group, uint64_t *b
     tail_group_store(split, group, &trace->spans, NULL);
 }
 
+static void count_parts(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
+                        void *arg)
+{
+    (void)slabs;
+    *(size_t *)arg += tail_fragment_parts(fragment);
+}
+
 static void append(const struct tail_slabs *slabs, const struct tail_fragment *fragment, void *arg)
 {
     tail_fragment_append(slabs, fragment, arg);
@@ -76,7 +83,9 @@ static void decide_all(struct kept *kept)
         struct tail_result result =
             tail_policies_decide(kept->policies, &facts, &now, kept->counters);
         if (result.decision == TAIL_SAMPLED) {
-            struct batch *batch = batch_create(TRACES, 1);
+            size_t parts = 0;
+            tail_spans_each(&kept->slabs, &trace->spans, count_parts, &parts);
+            struct batch *batch = batch_create(TRACES, parts);
             tail_spans_each(&kept->slabs, &trace->spans, append, batch);
             kept->sampled++;
             batch_unref(batch);
