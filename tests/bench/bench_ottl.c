@@ -14,7 +14,7 @@
 #include "src/ottl/ottl_runner.h"
 #include "tests/bench/payload.h"
 
-enum { SPANS = 1000, SPAN_BYTES = 672, BATCHES = 40, RUNS = 60, TEXTS_MAX = 300 };
+enum { SPANS = 1000, SPAN_BYTES = 672, BATCHES = 40, RUNS = 60, TEXTS_MAX = 300, SETS = 4 };
 
 struct texts {
     const char *items[TEXTS_MAX];
@@ -35,11 +35,11 @@ static struct batch *batch_of(const struct payload *payload)
 
 static const char *only = ""; /* part of the names of what is measured */
 
-static void measure(const char *name, struct batch *batch, const struct texts *conditions,
-                    const struct texts *statements)
+static double measure(const char *name, struct batch *batch, const struct texts *conditions,
+                      const struct texts *statements)
 {
     if (strstr(name, only) == NULL)
-        return;
+        return 0;
     struct ottl_plan *plan =
         ottl_plan_create(TRACES, statements != NULL ? OTTL_FOR_TRANSFORM : OTTL_FOR_FILTER);
     const struct ottl_group group = {
@@ -74,6 +74,14 @@ static void measure(const char *name, struct batch *batch, const struct texts *c
     printf("%-40s %8.1f ns\n", name, best);
     ottl_runner_fini(&runner);
     ottl_plan_destroy(plan);
+    return best;
+}
+
+static void judge(const char *name, double value, double most, const char *unit)
+{
+    if (value > 0)
+        printf("  %-38s %8.1f %s, %s %.0f\n", name, value, unit,
+               value <= most ? "within" : "MISSED:", most);
 }
 
 int main(int argc, char **argv)
@@ -100,7 +108,8 @@ int main(int argc, char **argv)
     struct batch *batch = batch_of(&payload);
     struct texts texts = {.items = {"attributes[\"x\"] == \"y\""}, .count = 1};
     printf("%u spans of %zu bytes\n", (unsigned)batch->items, payload.body.size / batch->items);
-    measure("one condition, an attribute", batch, &texts, NULL);
+    double condition = measure("one condition, an attribute", batch, &texts, NULL);
+    judge("to keep everything", condition, 60, "ns");
     texts.items[0] = "name == \"x\"";
     measure("one condition, the name", batch, &texts, NULL);
     texts.items[0] = "resource.attributes[\"x\"] == \"y\"";
@@ -111,20 +120,27 @@ int main(int argc, char **argv)
         snprintf(text, sizeof(text), "attributes[\"key.%zu\"] == \"value\"", i);
         texts.items[i] = strdup(text);
     }
-    measure("300 conditions", batch, &texts, NULL);
+    judge("that", measure("300 conditions", batch, &texts, NULL), 3000, "ns");
     for (size_t i = 0; i < TEXTS_MAX; i++) {
         char text[128];
         snprintf(text, sizeof(text), "set(attributes[\"key.%zu\"], \"value\")", i);
         texts.items[i] = strdup(text);
     }
-    for (texts.count = 1; texts.count <= 11; texts.count += 5) {
+    static const size_t counts[SETS] = {1, 10, 11, 200};
+    double sets[SETS];
+    for (unsigned i = 0; i < SETS; i++) {
         char name[64];
+        texts.count = counts[i];
         snprintf(name, sizeof(name), "%zu attributes set", texts.count);
-        measure(name, batch, NULL, &texts);
+        sets[i] = measure(name, batch, NULL, &texts);
     }
+    judge("the first, beside the condition", sets[0] - condition, 60, "ns");
+    judge("each further", (sets[2] - sets[0]) / 10, 20, "ns");
+    if (sets[1] > 0)
+        judge("200 against 10", sets[3] / sets[1], 22, "times");
     texts.count = sizeof(mixed) / sizeof(mixed[0]);
     memcpy(texts.items, mixed, sizeof(mixed));
-    measure("15 mixed statements", batch, NULL, &texts);
+    judge("those", measure("15 mixed statements", batch, NULL, &texts), 400, "ns");
     batch_unref(batch);
     payload_free(&payload);
     return 0;
