@@ -256,7 +256,9 @@ static void refuse(struct routed *routed)
 {
     struct outcome outcome;
     if (routed->verdict == OTTL_REFUSED) {
-        outcome = outcome_failed(routed->error, routed->batch->is_acknowledged);
+        /* As the Go collector's: an error that is not permanent. */
+        outcome = outcome_busy(routed->error);
+        outcome.reason = LOSS_INVALID;
     } else if (routed->never_fits) {
         outcome = outcome_too_large("what it takes to route the request is more than the whole "
                                     "memory budget (service::budget_mib); send less at a time");

@@ -56,11 +56,12 @@ static void on_passed(struct receipt *receipt, const struct outcome *outcome, vo
     mem_free(passed);
 }
 
-static void refuse(const struct edit_stage *self, const struct batch *batch,
-                   const struct edit_result *result, struct receipt *receipt)
+static void refuse(const struct edit_stage *self, const struct edit_result *result,
+                   struct receipt *receipt)
 {
     /* A request is never passed on unedited: that could leak what the edit removes. */
-    struct outcome outcome = outcome_failed(result->failure, batch->is_acknowledged);
+    struct outcome outcome = outcome_busy(result->failure);
+    outcome.reason = LOSS_INVALID;
     if (result->verdict == EDIT_NO_ROOM) {
         outcome = outcome_busy(self->ops->no_room);
         outcome.reason = LOSS_MEMORY;
@@ -75,7 +76,7 @@ static void pass_on(struct edit_stage *self, enum edit_place place, const struct
 {
     struct edit_stage_counters *counters = self->base.counters;
     if (result->verdict != EDIT_DONE) {
-        refuse(self, batch, result, receipt);
+        refuse(self, result, receipt);
         return;
     }
     if (self->ops->edited != NULL)

@@ -47,15 +47,6 @@ struct outcome outcome_busy(const char *message)
     };
 }
 
-struct outcome outcome_failed(const char *message, bool is_acknowledged)
-{
-    struct outcome outcome = outcome_busy(message);
-    if (is_acknowledged)
-        outcome = outcome_refused(STATUS_UNKNOWN, message);
-    outcome.reason = LOSS_INVALID;
-    return outcome;
-}
-
 struct outcome outcome_refused(enum status_code code, const char *message)
 {
     assert(code != STATUS_OK);

@@ -84,12 +84,7 @@ extern const struct outcome outcome_accepted;
 struct outcome outcome_busy(const char *message);
 /* A permanent refusal, not counted yet. */
 struct outcome outcome_refused(enum status_code code, const char *message);
-/* A failure that comes from the content of a batch, such as a statement's, with error_mode
- * propagate. As in the Go collector a client may send it again; when it has got its OK already
- * nobody can, and the refusal is permanent. */
-struct outcome outcome_failed(const char *message, bool is_acknowledged);
-/* outcome_refused for a request that needs more memory than the whole budget: RESOURCE_EXHAUSTED,
- * 413. */
+/* The same for a request that needs more memory than the whole budget: RESOURCE_EXHAUSTED, 413. */
 struct outcome outcome_too_large(const char *message);
 /* Whether it is one. */
 bool outcome_is_too_large(const struct outcome *outcome);
