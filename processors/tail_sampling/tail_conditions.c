@@ -18,7 +18,7 @@ static bool add(struct ottl_plan *plan, const struct config_texts *texts, enum o
 }
 
 struct tail_conditions *tail_conditions_create(const struct tail_ottl_config *config,
-                                               struct error *error)
+                                               struct budget *budget, struct error *error)
 {
     /* As Go: a failure is only reported in the mode ignore, which has to be asked for. */
     enum ottl_error_mode mode = OTTL_SILENT;
@@ -33,8 +33,7 @@ struct tail_conditions *tail_conditions_create(const struct tail_ottl_config *co
     ottl_plan_finish(plan);
     struct tail_conditions *conditions = mem_zalloc(sizeof(*conditions));
     conditions->plan = plan;
-    /* What a span needs has a limit, and is not charged: a decision cannot be refused. */
-    ottl_runner_init(&conditions->runner, plan, NULL);
+    ottl_runner_init(&conditions->runner, plan, budget);
     return conditions;
 }
 

@@ -68,6 +68,7 @@ struct compiler {
     struct tail_policies *policies;
     bool is_stateful; /* of the policy at hand: decisions depend on more than the spans so far */
     size_t slots;     /* of limits, so far */
+    struct budget *budget;
     struct error *error;
 };
 
@@ -277,7 +278,7 @@ static bool compile_ottl(struct compiler *compiler, struct tail_policy *policy,
     struct tail_leaf *leaf = add_leaf(compiler, policy, TAIL_OTTL);
     if (leaf == NULL || add_leaf(compiler, &ignored, TAIL_OTTL_FAILED) == NULL)
         return false;
-    leaf->conditions = tail_conditions_create(config, compiler->error);
+    leaf->conditions = tail_conditions_create(config, compiler->budget, compiler->error);
     return leaf->conditions != NULL || error_at(compiler->error, "ottl_condition");
 }
 
@@ -477,11 +478,11 @@ static bool check_name(const struct tail_policy_config *items, size_t place, str
 }
 
 struct tail_policies *tail_policies_create(const struct tail_sampling_config *config,
-                                           struct error *error)
+                                           struct budget *budget, struct error *error)
 {
     const struct tail_policy_config *items = config->policies.items;
     struct tail_policies *policies = mem_zalloc(sizeof(*policies));
-    struct compiler compiler = {.policies = policies, .error = error};
+    struct compiler compiler = {.policies = policies, .budget = budget, .error = error};
     policies->stops_at_first = config->sample_on_first_match;
     size_t count = config->policies.count;
     bool is_fine =

@@ -12,6 +12,7 @@
 #include "src/base/counter.h"
 #include "src/base/slice.h"
 
+struct budget;
 struct error;
 struct pattern;
 struct tail_conditions;
@@ -141,9 +142,10 @@ struct tail_result {
     const char *composite;            /* sub-policy of a composite that sampled it, or NULL */
 };
 
-/* Compiles; NULL: the configuration is wrong. The configuration outlives the policies. */
+/* Compiles; NULL: the configuration is wrong. The configuration outlives the policies. budget,
+ * which may be NULL: for what OTTL conditions need. */
 struct tail_policies *tail_policies_create(const struct tail_sampling_config *config,
-                                           struct error *error);
+                                           struct budget *budget, struct error *error);
 /* NULL is a no-op. */
 void tail_policies_destroy(struct tail_policies *policies);
 /* From now on the limits are those of first, which outlives policies and was compiled from the same

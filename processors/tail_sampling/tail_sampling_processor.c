@@ -161,7 +161,7 @@ static bool tail_check(const void *section, struct error *error)
         error_at(error, "tail_storage");
         return error_unsupported(error);
     }
-    struct tail_policies *policies = tail_policies_create(config, error);
+    struct tail_policies *policies = tail_policies_create(config, NULL, error);
     tail_policies_destroy(policies);
     return policies != NULL;
 }
@@ -178,7 +178,7 @@ static bool tail_create(struct component *component, struct error *error)
     struct tail *self = tail_of(component);
     const struct tail_sampling_config *config = component->config;
     self->config = config;
-    self->policies = tail_policies_create(config, error);
+    self->policies = tail_policies_create(config, component->budget, error);
     if (self->policies == NULL)
         return false;
     tail_policies_report(self->policies, log_failure, self);

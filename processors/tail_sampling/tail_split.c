@@ -260,7 +260,7 @@ static void show_heads(struct tail_split *split)
         (const struct scope_entry *)split->scopes.memory + split->scopes_count - 1;
     for (size_t i = 0; i < policies->conditions_count; i++) {
         struct ottl_runner *runner = &policies->leaves[policies->conditions[i]].conditions->runner;
-        /* Memory has no budget here, and what heads need is below the limit of a record. */
+        /* What heads need is below the limit of a record. */
         if (!split->has_seen_resource)
             (void)ottl_runner_enter(runner, OTTL_RESOURCE, resource_others(split));
         (void)ottl_runner_enter(runner, OTTL_SCOPE,
@@ -381,6 +381,13 @@ static bool read_resource(struct tail_split *split, struct tail_walk *walk,
     }
 }
 
+/* Another request may come next: they are shared by all splits of the lane. */
+static void rest_conditions(const struct tail_policies *policies)
+{
+    for (size_t i = 0; i < policies->conditions_count; i++)
+        ottl_runner_rest(&policies->leaves[policies->conditions[i]].conditions->runner);
+}
+
 bool tail_split_step(struct tail_split *split, const struct tail_taker *taker)
 {
     struct tail_walk *walk = &split->walk;
@@ -393,6 +400,7 @@ bool tail_split_step(struct tail_split *split, const struct tail_taker *taker)
             do {
                 if (!wire_next_field(&walk->resources, &field)) {
                     assert(walk->resources.failure == NULL);
+                    rest_conditions(split->policies);
                     return true;
                 }
             } while (field.number != RESOURCES);
@@ -406,6 +414,7 @@ bool tail_split_step(struct tail_split *split, const struct tail_taker *taker)
         spans += split->spans_count;
         hand_over(split, !is_read, taker);
     }
+    rest_conditions(split->policies);
     return false;
 }
 

@@ -79,6 +79,14 @@ void ottl_memory_rest(struct ottl_memory *memory)
         enter(memory, memory->first);
 }
 
+static bool take(const struct ottl_memory *memory, size_t bytes)
+{
+    if (!memory->may_exceed)
+        return budget_try_take(memory->budget, bytes);
+    budget_take(memory->budget, bytes);
+    return true;
+}
+
 void *ottl_memory_grow(struct ottl_memory *memory, size_t bytes)
 {
     const size_t whole = (bytes + (bytes == 0) + 15) & ~(size_t)15;
@@ -93,7 +101,7 @@ void *ottl_memory_grow(struct ottl_memory *memory, size_t bytes)
         bool is_charged =
             memory->budget != NULL && (memory->first != NULL || size > BLOCK_BYTES_FIRST);
         if (whole >= bytes && size <= memory->max_bytes - memory->held_bytes &&
-            (!is_charged || budget_try_take(memory->budget, size))) {
+            (!is_charged || take(memory, size))) {
             block = mem_try_alloc(sizeof(*block) + size);
             if (block == NULL && is_charged)
                 budget_return(memory->budget, size);

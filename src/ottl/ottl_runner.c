@@ -73,6 +73,13 @@ void ottl_runner_fini(struct ottl_runner *runner)
     mem_free(runner->run.remembered);
 }
 
+void ottl_runner_rest(struct ottl_runner *runner)
+{
+    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
+        if (runner->run.records[i] != NULL)
+            ottl_memory_rest(&runner->records[i].memory);
+}
+
 static enum decision fail(struct ottl_runner *runner, const struct ottl_sequence *sequence,
                           const char *text, const char *what)
 {
@@ -1059,9 +1066,7 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
         ottl_edits_clear(&runner->detached);
         ottl_rewrite_begin(&runner->rewrite, 0);
     }
-    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
-        if (runner->run.records[i] != NULL)
-            ottl_memory_rest(&runner->records[i].memory);
+    ottl_runner_rest(runner);
     return result;
 }
 
@@ -1155,6 +1160,7 @@ bool ottl_runner_enter(struct ottl_runner *runner, enum ottl_context head, struc
     batch.parts = &batch.first_part;
     const struct rope_field holder = {.content = rope_of(&batch), .content_bytes = fields.size};
     assert(head == OTTL_RESOURCE || head == OTTL_SCOPE);
+    runner->records[head].memory.may_exceed = true;
     return !reads(runner, head) || open_head(&runner->records[head], &holder);
 }
 
@@ -1166,6 +1172,7 @@ int ottl_runner_test_span(struct ottl_runner *runner, struct slice span)
     struct wire_field field;
     enum decision decision = KEEP;
     runner->run.is_out_of_memory = false;
+    runner->records[OTTL_SPAN].memory.may_exceed = event->memory.may_exceed = true;
     ottl_record_open(&runner->records[OTTL_SPAN]);
     ottl_record_borrow(&runner->records[OTTL_SPAN], span, 0);
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN)))

@@ -103,10 +103,14 @@ int ottl_runner_test(struct ottl_runner *runner, const struct ottl_sequence *seq
  * with error_mode propagate, and the run's error says why. */
 int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch);
 
-/* For those who come to spans one by one, with a plan of conditions on spans and their events: */
+/* For those who come to spans one by one, with a plan of conditions on spans and their events.
+ * Memory is charged to the budget of _init, beyond its limit if need be: at most
+ * OTTL_RECORD_BYTES_MAX for each of a resource, a scope, a span and an event. */
 /* The Resource, or the scope, of the spans that follow. fields: of the message around it, without
  * what repeats below; they stay valid for these spans. False: memory is refused. */
 bool ottl_runner_enter(struct ottl_runner *runner, enum ottl_context head, struct slice fields);
 /* OTTL_TRUE: a condition holds for the span, or for one of its events. OTTL_FAILED: one failed
  * before, with error_mode propagate. */
 int ottl_runner_test_span(struct ottl_runner *runner, struct slice span);
+/* Before other work comes between: what is charged is freed. What was entered is forgotten. */
+void ottl_runner_rest(struct ottl_runner *runner);

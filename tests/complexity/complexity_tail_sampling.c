@@ -185,7 +185,7 @@ static void run(struct slice request, unsigned lanes)
     struct tail_split split;
     struct budget budget;
     budget_init(&budget, UINT64_MAX);
-    kept.policies = tail_policies_create(tail_fixture_config(), &error);
+    kept.policies = tail_policies_create(tail_fixture_config(), NULL, &error);
     bool is_made = tail_traces_init(&kept.traces, kept.policies->words, 1 << 20, &budget);
     assert(is_made);
     tail_slabs_init(&kept.slabs, &budget, false);

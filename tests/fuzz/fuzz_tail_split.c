@@ -118,7 +118,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tail_slabs slabs;
     struct tail_split split;
     budget_init(&budget, UINT64_MAX);
-    struct tail_policies *policies = tail_policies_create(tail_fixture_config(), &error);
+    struct tail_policies *policies = tail_policies_create(tail_fixture_config(), NULL, &error);
     struct taken taken = {.policies = policies, .slabs = &slabs, .left_out = data[1]};
     const struct tail_taker taker = {.begin = begin, .take = take, .arg = &taken};
     tail_slabs_init(&slabs, &budget, false);

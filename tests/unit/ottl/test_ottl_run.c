@@ -1299,6 +1299,36 @@ static void statements_nest_values_in_bounds(void **state)
     }
 }
 
+/* What tests span by span need is charged beyond the budget's limit, and freed at rest. */
+static void test_charge_of_spans(void **state)
+{
+    enum { ATTRIBUTES = 2000, ATTRIBUTE_BYTES = 2 + 2 + 5 };
+    static const char *const conditions[STATEMENTS_MAX] = {"Len(attributes) == 2000"};
+    static uint8_t span[ATTRIBUTES * ATTRIBUTE_BYTES];
+    struct wire_writer writer = wire_writer_of(span, sizeof(span));
+    struct budget budget;
+    struct ottl_runner runner;
+    (void)state;
+    for (unsigned i = 0; i < ATTRIBUTES; i++) {
+        char key[8];
+        snprintf(key, sizeof(key), "k%04u", i);
+        wire_write_header(&writer, 9, ATTRIBUTE_BYTES - 2);
+        wire_write_bytes(&writer, 1, slice_of_text(key));
+    }
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, conditions, false, OTTL_PROPAGATE);
+    budget_init(&budget, 1000);
+    ottl_runner_init(&runner, plan, &budget);
+    assert_true(ottl_runner_enter(&runner, OTTL_RESOURCE, slice_of(NULL, 0)));
+    assert_true(ottl_runner_enter(&runner, OTTL_SCOPE, slice_of(NULL, 0)));
+    assert_int_equal(ottl_runner_test_span(&runner, wire_written(&writer)), OTTL_TRUE);
+    assert_true(budget_used(&budget) > ATTRIBUTES * sizeof(struct ottl_entry));
+    assert_true(budget_used(&budget) < OTTL_RECORD_BYTES_MAX);
+    ottl_runner_rest(&runner);
+    assert_int_equal(budget_used(&budget), 0);
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1328,6 +1358,7 @@ int main(void)
         cmocka_unit_test(test_drop_neighbours),
         cmocka_unit_test(test_attributes_of_points),
         cmocka_unit_test(statements_nest_values_in_bounds),
+        cmocka_unit_test(test_charge_of_spans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
