@@ -37,3 +37,6 @@ void put_record_processors(struct drawing *drawing); /* of single records, and o
 void put_metric_exporters(struct drawing *drawing);  /* prometheus and its remote write */
 void put_file_exporter(struct drawing *drawing);
 void put_connectors(struct drawing *drawing);
+/* Behind them, for traces, metrics or logs: routing/SIGNAL to SIGNAL/routed0 and so on. */
+enum { ROUTED_PIPELINES = 3 };
+void put_routing(struct drawing *drawing, const char *signal);

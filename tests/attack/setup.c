@@ -230,17 +230,18 @@ static const struct signal_parts signals[] = {
                            "tail_sampling", NULL},
      (const char *const[]){"zipkin", "file", NULL},
      (const char *const[]){"span_metrics", "service_graph", "exceptions", "count", "forward",
-                           NULL}},
+                           "routing/traces", NULL}},
     {"metrics",
      (const char *const[]){"attributes", "redaction", "groupbyattrs", "filter", "filter/old",
                            "filter/oldest", "transform", "transform/forms", "cumulativetodelta",
                            "deltatocumulative", NULL},
      (const char *const[]){"prometheus", "prometheus_remote_write", "file", NULL},
-     (const char *const[]){"count", "forward", NULL}},
+     (const char *const[]){"count", "forward", "routing/metrics", NULL}},
     {"logs",
      (const char *const[]){"attributes", "redaction", "probabilistic_sampler", "groupbyattrs",
                            "filter", "filter/old", "filter/oldest", "transform", NULL},
-     (const char *const[]){"file", NULL}, (const char *const[]){"count", "forward", NULL}},
+     (const char *const[]){"file", NULL},
+     (const char *const[]){"count", "forward", "routing/logs", NULL}},
     {"profiles", (const char *const[]){NULL}, (const char *const[]){"file", NULL},
      (const char *const[]){"profile_metrics", "forward", NULL}},
 };
@@ -256,6 +257,7 @@ static const struct signal_parts *parts_of(const char *pipeline)
 /* Which connectors pipelines write to, and so others must read. */
 struct joints {
     bool forward_of[sizeof(signals) / sizeof(signals[0])];
+    bool routing_of[sizeof(signals) / sizeof(signals[0])];
     struct words metrics; /* what makes them */
     bool exceptions;
 };
@@ -270,6 +272,8 @@ static void note_connectors(struct joints *joints, const struct signal_parts *pa
             is_known |= joints->metrics.list[j] == name;
         if (strcmp(name, "forward") == 0)
             joints->forward_of[parts - signals] = true;
+        else if (strncmp(name, "routing", strlen("routing")) == 0)
+            joints->routing_of[parts - signals] = true;
         else if (!is_known)
             add_word(&joints->metrics, name);
         joints->exceptions |= strcmp(name, "exceptions") == 0;
@@ -320,7 +324,20 @@ static void put_exporters_of(struct drawing *drawing, const char *name, bool has
     put_list(drawing, "exporters", words.list);
 }
 
-static void put_pipelines(struct drawing *drawing)
+/* Pipelines behind a connector of one signal. */
+static void put_behind(struct drawing *drawing, const char *signal, const char *connector,
+                       const char *as, unsigned count)
+{
+    char name[32];
+    for (unsigned i = 0; i < count; i++) {
+        snprintf(name, sizeof(name), "%s/%s%u", signal, as, i);
+        bytes_add_format(drawing->out, "    %s:\n      receivers: [%s]\n", name, connector);
+        put_processors_of(drawing, name, true, false);
+        put_exporters_of(drawing, name, true, NULL);
+    }
+}
+
+static struct joints put_pipelines(struct drawing *drawing)
 {
     struct joints joints = {.exceptions = false};
     char name[32];
@@ -341,15 +358,13 @@ static void put_pipelines(struct drawing *drawing)
         put_exporters_of(drawing, name, has_added, &joints);
     }
     for (unsigned i = 0; i < 4; i++) {
-        if (!joints.forward_of[i])
+        if (joints.forward_of[i])
+            put_behind(drawing, signals[i].name, "forward", "behind",
+                       1 + (unsigned)drawn_below(drawing, 2));
+        if (!joints.routing_of[i])
             continue;
-        unsigned behind_max = 1 + (unsigned)drawn_below(drawing, 2);
-        for (unsigned behind = 0; behind < behind_max; behind++) {
-            snprintf(name, sizeof(name), "%s/behind%u", signals[i].name, behind);
-            bytes_add_format(drawing->out, "    %s:\n      receivers: [forward]\n", name);
-            put_processors_of(drawing, name, true, false);
-            put_exporters_of(drawing, name, true, NULL);
-        }
+        snprintf(name, sizeof(name), "routing/%s", signals[i].name);
+        put_behind(drawing, signals[i].name, name, "routed", ROUTED_PIPELINES);
     }
     if (joints.metrics.count > 0) {
         put(drawing, "    metrics/made:\n");
@@ -362,6 +377,7 @@ static void put_pipelines(struct drawing *drawing)
         put_processors_of(drawing, "logs", true, false);
         put_exporters_of(drawing, "logs", true, NULL);
     }
+    return joints;
 }
 
 void setup_write(uint64_t seed, struct bytes_out *out)
@@ -370,7 +386,6 @@ void setup_write(uint64_t seed, struct bytes_out *out)
     put_receivers(&drawing);
     put_processors(&drawing);
     put_exporters(&drawing);
-    put_connectors(&drawing);
     put(&drawing, "extensions:\n"
                   "  health_check: {endpoint: '127.0.0.1:${env:ATTACK_HEALTH}'}\n"
                   "  zpages: {endpoint: '127.0.0.1:${env:ATTACK_ZPAGES}'}\n"
@@ -392,5 +407,9 @@ void setup_write(uint64_t seed, struct bytes_out *out)
                   "      - pull: {exporter: {prometheus: {host: 127.0.0.1, "
                   "port: '${env:ATTACK_METRICS}'}}}\n"
                   "  pipelines:\n");
-    put_pipelines(&drawing);
+    struct joints joints = put_pipelines(&drawing);
+    put_connectors(&drawing);
+    for (unsigned i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+        if (joints.routing_of[i])
+            put_routing(&drawing, signals[i].name);
 }

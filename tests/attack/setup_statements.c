@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processors that run OTTL, and tail_sampling, at random. */
+/* Processors that run OTTL, tail_sampling and routing, at random. */
 #include "tests/attack/drawing.h"
 
 static const char *const trace_conditions[] = {
@@ -176,6 +176,11 @@ static const char *const policies[] = {
     "policy_order: [d, e], composite_sub_policy: [{name: d, type: always_sample}, "
     "{name: e, type: span_count, span_count: {min_spans: 2}}], "
     "rate_allocation: [{policy: d, percent: 40}, {policy: e, percent: 20}]}}\n",
+    "    - {name: conditions, type: ottl_condition, ottl_condition: {error_mode: ignore, span: "
+    "['attributes[\"bytes\"] > 3', 'resource.attributes[\"tag\"] != nil'], spanevent: "
+    "['name == \"main\"']}}\n",
+    "    - {name: failing, type: ottl_condition, ottl_condition: {error_mode: propagate, span: "
+    "['attributes[\"tag\"][\"a\"] == scope.name']}}\n",
     "    - {name: all, type: always_sample}\n",
     NULL,
 };
@@ -209,4 +214,70 @@ void put_tail_sampling(struct drawing *drawing)
     }
     put(drawing, "    policies:\n");
     put_lines(drawing, policies, 1, 4, true);
+}
+
+/* Conditions of routing stand alone. */
+static const char *const trace_routes[] = {
+    "    - condition: 'span.attributes[\"http.route\"] == \"/cart/{id}\"'\n",
+    "    - condition: 'IsMatch(resource.attributes[\"service.name\"], \"^c\")'\n",
+    "    - condition: 'span.kind == SPAN_KIND_SERVER and not IsRootSpan()'\n",
+    "    - condition: 'span.status.code == STATUS_CODE_ERROR'\n",
+    "    - condition: 'span.attributes[\"tag\"][\"a\"][0] == 1 or span.attributes[\"bytes\"] > "
+    "3'\n",
+    "    - condition: 'resource.attributes[\"host.name\"] != nil'\n",
+    "    - context: span\n      statement: 'route() where name == \"main\"'\n",
+};
+
+static const char *const metric_routes[] = {
+    "    - condition: 'metric.name == \"cpu\" or metric.type == METRIC_DATA_TYPE_SUM'\n",
+    "    - condition: 'datapoint.attributes[\"tag\"] == \"true\"'\n",
+    "    - condition: 'datapoint.value_int > 1000 or datapoint.value_double < 3.5'\n",
+    "    - condition: 'datapoint.count > 5 and datapoint.sum != nil'\n",
+    "    - condition: 'IsInt(resource.attributes[\"process.pid\"])'\n",
+    "    - context: resource\n      statement: 'route() where attributes[\"tag\"] != nil'\n",
+};
+
+static const char *const log_routes[] = {
+    "    - condition: 'log.severity_number < SEVERITY_NUMBER_INFO'\n",
+    "    - condition: 'IsMatch(log.body, \"GET .*\")'\n",
+    "    - condition: 'log.body[\"tag\"] != nil or IsMap(log.body)'\n",
+    "    - condition: 'Int(log.attributes[\"bytes\"]) > 3'\n",
+    "    - condition: 'resource.attributes[\"service.name\"] == \"cart\"'\n",
+    "    - context: resource\n      statement: 'route() where attributes[\"tag\"] != nil'\n",
+};
+
+static const char *const request_routes[] = {
+    "    - context: request\n      condition: 'request[\"x-scope-orgid\"] == \"a\"'\n",
+    "    - context: request\n      condition: 'request[\"x-scope-orgid\"] != \"a\"'\n",
+};
+
+void put_routing(struct drawing *drawing, const char *signal)
+{
+    enum { ENTRIES_MAX = 5 };
+    const char *const *routes = signal[0] == 't'   ? trace_routes
+                                : signal[0] == 'm' ? metric_routes
+                                                   : log_routes;
+    size_t count = signal[0] == 't'   ? sizeof(trace_routes) / sizeof(trace_routes[0])
+                   : signal[0] == 'm' ? sizeof(metric_routes) / sizeof(metric_routes[0])
+                                      : sizeof(log_routes) / sizeof(log_routes[0]);
+    bytes_add_format(drawing->out, "  routing/%s:\n", signal);
+    PUT_ONE_OF(drawing, "", "    error_mode: silent\n", "    error_mode: silent\n",
+               "    error_mode: propagate\n");
+    if (drawn_below(drawing, 2) == 0)
+        bytes_add_format(drawing->out, "    default_pipelines: [%s/routed0]\n", signal);
+    put(drawing, "    table:\n");
+    /* Each pipeline stands in an entry: those that no entry names get nothing. */
+    for (uint64_t i = 0; i < ROUTED_PIPELINES + drawn_below(drawing, ENTRIES_MAX); i++) {
+        if (drawn_below(drawing, 4) == 0)
+            put(drawing, request_routes[drawn_below(drawing, 2)]);
+        else
+            put(drawing, routes[drawn_below(drawing, count)]);
+        PUT_ONE_OF(drawing, "", "      action: copy\n", "      action: move\n");
+        bytes_add_format(drawing->out, "      pipelines: [%s/routed%u", signal,
+                         (unsigned)(i % ROUTED_PIPELINES));
+        if (drawn_below(drawing, 3) == 0)
+            bytes_add_format(drawing->out, ", %s/routed%u", signal,
+                             (unsigned)((i + 1) % ROUTED_PIPELINES));
+        put(drawing, "]\n");
+    }
 }
