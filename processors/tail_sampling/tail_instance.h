@@ -59,6 +59,7 @@ struct tail {
     struct tail **peers;      /* the instances of all lanes */
     _Atomic unsigned handing; /* of the first lane's: handovers under way, and what makes more */
     bool is_stopping;
+    bool blocks;         /* block_on_overflow, until the service begins to stop */
     bool records_policy; /* feature gates */
     bool counts_spans;
     bool counts_bytes;

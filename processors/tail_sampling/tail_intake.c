@@ -432,7 +432,7 @@ void tail_route(struct tail *self, struct batch *batch, struct receipt *receipt)
 /* Whether a request has to wait until traces have been decided. */
 static bool is_full(const struct tail *self)
 {
-    return self->config->block_on_overflow && !self->is_stopping &&
+    return self->blocks &&
            self->waiting_count + self->due.count + self->ready.count >= self->traces_max;
 }
 

@@ -178,6 +178,7 @@ static bool tail_create(struct component *component, struct error *error)
     struct tail *self = tail_of(component);
     const struct tail_sampling_config *config = component->config;
     self->config = config;
+    self->blocks = config->block_on_overflow;
     self->policies = tail_policies_create(config, component->budget, error);
     if (self->policies == NULL)
         return false;
@@ -281,11 +282,20 @@ static void tail_consume(struct component *component, struct batch *batch, struc
     tail_run(self);
 }
 
+static void tail_release_senders(struct component *component)
+{
+    struct tail *self = tail_of(component);
+    self->blocks = false;
+    if (ring_depth(self->blocked) > 0)
+        tail_run(self);
+}
+
 static void tail_stop(struct component *component)
 {
     struct tail *self = tail_of(component);
     assert(!self->is_stopping);
     self->is_stopping = true;
+    self->blocks = false;
     downstream_stop(&self->downstream);
     if (self->peers == NULL)
         component_stopped(component);
@@ -323,6 +333,7 @@ const struct component_factory tail_sampling_processor_factory = {
     .create = tail_create,
     .start = tail_start,
     .consume = tail_consume,
+    .release_senders = tail_release_senders,
     .stop = tail_stop,
     .destroy = tail_destroy,
 };

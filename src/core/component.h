@@ -129,6 +129,9 @@ struct component_factory {
      * exactly once: now, later, or by passing it on. Exporters make one attempt and resolve with
      * its result. */
     void (*consume)(struct component *self, struct batch *batch, struct receipt *receipt);
+    /* Processors that keep senders waiting: the service begins to stop. Receivers stop first, which
+     * waits for all responses, so from now on nothing waits here. Before stop. NULL: none. */
+    void (*release_senders)(struct component *self);
     /* Begins to stop: takes no new work, finishes what it holds. Calls component_stopped(self) at
      * the end, now or later. */
     void (*stop)(struct component *self);

@@ -68,6 +68,12 @@ static void stop_component(struct component *component, struct stop_latch *latch
         component_stopped(component);
 }
 
+static void release_senders(struct component *component)
+{
+    if (component != NULL && component->is_started && component->factory->release_senders != NULL)
+        component->factory->release_senders(component);
+}
+
 static void release(void *arg)
 {
     stop_latch_release(arg);
@@ -169,6 +175,9 @@ static void on_share_begun(struct lane_task *task)
         for (size_t i = 0; i < exporters; i++)
             if (part->queues[i] != NULL)
                 exporter_queue_flush_retries(part->queues[i]);
+        for (size_t i = 0; i < config->pipelines_count; i++)
+            for (size_t j = 0; j < config->pipelines[i].processors_count; j++)
+                release_senders(part->processors[i][j]);
         for (size_t i = 0; i < config->components_count; i++)
             stop_component(part->receivers[i], &share->latch);
         break;

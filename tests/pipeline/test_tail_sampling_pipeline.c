@@ -345,6 +345,88 @@ static void senders_wait_for_the_lane_of_the_trace(void **state)
     harness_destroy(h);
 }
 
+/* A request that waits is taken when decisions have made room, and only for that: at least
+ * num_traces traces in each decision_wait, whatever else is configured. */
+static void senders_are_blocked_no_longer_than_decisions_take(void **state)
+{
+    enum { REQUESTS = 60, NUM_TRACES = 5, WAIT_S = 2 };
+    static const struct {
+        const char *options;
+        unsigned lanes;
+        unsigned traces; /* of a request, each with two spans */
+        bool share;      /* requests share some of their traces */
+        uint64_t rounds; /* of decision_wait and the tick it begins in, at most */
+    } rows[] = {
+        {"", 1, 1, false, REQUESTS / NUM_TRACES},
+        {"", 1, 5, false, REQUESTS},
+        {"", 1, 12, false, REQUESTS},
+        {"", 1, 3, true, REQUESTS / 2},
+        /* Each lane has a part of num_traces, three, and all may belong to one. */
+        {"", 2, 1, false, REQUESTS / 3},
+        {"", 2, 12, false, REQUESTS},
+        {"decision_wait_after_root_received: 1s, ", 1, 1, false, REQUESTS / NUM_TRACES},
+        {"decision_cache: {sampled_cache_size: 3, non_sampled_cache_size: 3}, ", 1, 3, true,
+         REQUESTS / 2},
+        {"sampling_strategy: span-ingest, ", 1, 5, false, REQUESTS},
+        {"maximum_trace_size_bytes: 80, ", 1, 5, false, REQUESTS},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char yaml[1024];
+        struct test_request *requests[REQUESTS];
+        struct trace_span spans[24] = {{.trace = 0}};
+        snprintf(yaml, sizeof(yaml),
+                 TAIL("decision_wait: 2s, num_traces: 5, block_on_overflow: true, %s", "%s"),
+                 rows[i].options, strstr(rows[i].options, "ingest") != NULL ? NEVER : BUSY);
+        struct harness *h = harness_create_on(yaml, rows[i].lanes);
+        for (unsigned lane = 0; lane < rows[i].lanes; lane++)
+            harness_exporter_on(h, "test", lane, TRACES)->has_own_items = true;
+        for (uint64_t n = 0; n < REQUESTS; n++) {
+            for (unsigned k = 0; k < 2 * rows[i].traces; k++)
+                spans[k] = (struct trace_span){
+                    .trace = 1 + (rows[i].share ? n + k / 2 : n * rows[i].traces + k / 2),
+                    .span = 1 + k % 2,
+                    .parent = k % 2};
+            requests[n] =
+                trace_offer(h, (unsigned)n % rows[i].lanes, NULL, spans, 2 * rows[i].traces);
+        }
+        uint64_t seconds = 0;
+        const uint64_t most = rows[i].rounds * (WAIT_S + 1) + WAIT_S + 1;
+        uint64_t resolved = 0;
+        while (resolved < REQUESTS && seconds <= most) {
+            harness_advance(h, S);
+            seconds++;
+            resolved = 0;
+            for (size_t n = 0; n < REQUESTS; n++)
+                resolved += requests[n]->is_resolved && requests[n]->outcome.verdict == ACCEPTED;
+        }
+        if (resolved < REQUESTS || seconds > most)
+            fail_msg("row %zu: %d of %d requests after %d s", i, (int)resolved, REQUESTS,
+                     (int)seconds);
+        harness_advance(h, (WAIT_S + 1) * S);
+        assert_int_equal(harness_totals(h, TRACES).in_flight, 0);
+        harness_destroy(h);
+    }
+}
+
+/* A stop lets in what waits: receivers would wait for it, and what has its OK would be lost. */
+static void a_stop_ends_the_wait_of_senders(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(TAIL("num_traces: 1, block_on_overflow: true, ", BUSY));
+    harness_exporter(h, "test")->has_own_items = true;
+    struct test_request *last = NULL;
+    for (uint64_t i = 0; i < 20; i++)
+        last = trace_offer(h, 0, NULL, &(struct trace_span){.trace = 1 + i, .span = 1}, 1);
+    assert_false(last->is_resolved);
+    harness_stop(h);
+    harness_advance(h, S);
+    assert_true(h->has_stopped);
+    assert_int_equal(last->outcome.verdict, ACCEPTED);
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 0);
+    harness_destroy(h);
+}
+
 static void late_spans_follow_the_decision(void **state)
 {
     (void)state;
@@ -866,6 +948,8 @@ int main(void)
         cmocka_unit_test(beyond_num_traces_the_oldest_is_decided),
         cmocka_unit_test(senders_wait_where_they_are_to_be_blocked),
         cmocka_unit_test(senders_wait_for_the_lane_of_the_trace),
+        cmocka_unit_test(senders_are_blocked_no_longer_than_decisions_take),
+        cmocka_unit_test(a_stop_ends_the_wait_of_senders),
         cmocka_unit_test(late_spans_follow_the_decision),
         cmocka_unit_test(caches_remember_decisions),
         cmocka_unit_test(large_traces_are_dropped),
