@@ -3,6 +3,7 @@
  * their OK, what each exporter gets and when, what is kept over a stop, a kill and a restart, and
  * that the ledger adds up meanwhile. */
 #include "tests/support/harness.h"
+#include "tests/support/trace_sketch.h"
 
 #include "src/base/error.h"
 #include "src/base/fileops.h"
@@ -508,6 +509,69 @@ static void each_has_its_own_progress_over_a_restart(void **state)
     harness_await(h, has_come_to_rest, h, "it rests");
     assert_int_equal(harness_totals(h, TRACES).received, REQUESTS);
     stop(h);
+}
+
+struct in_flight {
+    const struct harness *h;
+    uint64_t items;
+};
+
+static bool has_in_flight(void *arg)
+{
+    const struct in_flight *expected = arg;
+    return harness_totals(expected->h, TRACES).in_flight == expected->items;
+}
+
+static bool holds_a_trace(void *arg)
+{
+    char *page = harness_metrics(arg);
+    const char *found = strstr(page, "sampling_traces_on_memory{");
+    bool is_held = found != NULL && strncmp(strchr(found, '}') + 1, " 1", 2) == 0;
+    free(page);
+    return is_held;
+}
+
+/* A trace whose spans are owed to different exporters goes on as several messages. What is behind
+ * may be done with the first at once, and with its requests, before the second is made. */
+static void parts_of_a_trace_may_end_at_once(void **state)
+{
+    (void)state;
+    const struct setting before = {
+        .exporters = "test/a: {" AT_ONCE "}, test/b: {" AT_ONCE "}",
+        .names = "test/a, test/b",
+    };
+    const struct setting setting = {
+        .exporters = before.exporters,
+        .names = before.names,
+        .processors = "tail_sampling: {decision_wait: 1s, policies: [{name: busy, type: "
+                      "rate_limiting, rate_limiting: {spans_per_second: 9}}]}, filter: "
+                      "{trace_conditions: ['span.end_time_unix_nano == 0']}",
+        .through = "tail_sampling, filter",
+    };
+    const struct trace_span first = {.trace = 1, .span = 1};
+    const struct trace_span second = {.trace = 1, .span = 2};
+    struct harness *h = start(&before);
+    harness_exporter(h, "test/a")->has_own_items = true;
+    harness_exporter(h, "test/b")->has_own_items = true;
+    harness_exporter(h, "test/b")->result = RESULT_BUSY;
+    trace_offer(h, 0, NULL, &first, 1);
+    await_results(h);
+    harness_await(h, has_come_to_rest, h, "the journal has what is owed to one");
+    stop_as_it_is(h);
+    h = start(&setting);
+    harness_exporter(h, "test/a")->has_own_items = true;
+    harness_exporter(h, "test/b")->has_own_items = true;
+    harness_await(h, holds_a_trace, h, "the journal gives it again");
+    assert_int_equal(harness_totals(h, TRACES).in_flight, 1);
+    trace_offer(h, 0, NULL, &second, 1);
+    await_results(h);
+    harness_await(h, has_in_flight, &(struct in_flight){h, 3}, "the second span is owed to both");
+    harness_advance(h, 3 * S);
+    harness_await(h, has_come_to_rest, h, "nothing is left");
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_UNWANTED], 3);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 0);
+    stop(h);
+    check_nothing_is_left(&before, "test/b");
 }
 
 static void one_goes_on_while_the_other_retries(void **state)
@@ -1605,6 +1669,7 @@ int main(void)
         TEST(one_that_does_not_store_is_given_nothing_again),
         TEST(one_that_refuses_gets_its_records_later_and_in_order),
         TEST(each_has_its_own_progress_over_a_restart),
+        TEST(parts_of_a_trace_may_end_at_once),
         TEST(one_goes_on_while_the_other_retries),
         TEST(what_one_has_finished_is_known_after_a_kill),
         TEST(one_that_is_away_again_holds_up_nothing),
