@@ -95,8 +95,7 @@ static void refuse(struct count_request *request)
     struct outcome outcome;
     if (request->result.verdict == OTTL_REFUSED) {
         /* As the Go collector's: an error that is not permanent. */
-        outcome = outcome_busy(request->result.error);
-        outcome.reason = LOSS_INVALID;
+        outcome = outcome_failed(request->result.error);
     } else if (request->result.never_fits) {
         outcome = outcome_too_large("counting in the request takes more than the whole memory "
                                     "budget (service::budget_mib); send less at a time");

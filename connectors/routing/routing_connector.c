@@ -257,8 +257,7 @@ static void refuse(struct routed *routed)
     struct outcome outcome;
     if (routed->verdict == OTTL_REFUSED) {
         /* As the Go collector's: an error that is not permanent. */
-        outcome = outcome_busy(routed->error);
-        outcome.reason = LOSS_INVALID;
+        outcome = outcome_failed(routed->error);
     } else if (routed->never_fits) {
         outcome = outcome_too_large("what it takes to route the request is more than the whole "
                                     "memory budget (service::budget_mib); send less at a time");

@@ -191,7 +191,7 @@ static void on_delivered(struct receipt *receipt, const struct outcome *outcome,
     struct delivery *delivery = arg;
     struct span_metrics *self = delivery->owner;
     assert(receipt == &delivery->receipt);
-    if (outcome->verdict != REFUSED || outcome->is_permanent) {
+    if (!outcome_may_change(outcome)) {
         if (outcome->verdict != ACCEPTED)
             self->export.refused_flush = delivery->flush;
         delivery_end(delivery);

@@ -60,8 +60,7 @@ static void refuse(const struct edit_stage *self, const struct edit_result *resu
                    struct receipt *receipt)
 {
     /* A request is never passed on unedited: that could leak what the edit removes. */
-    struct outcome outcome = outcome_busy(result->failure);
-    outcome.reason = LOSS_INVALID;
+    struct outcome outcome = outcome_failed(result->failure);
     if (result->verdict == EDIT_NO_ROOM) {
         outcome = outcome_busy(self->ops->no_room);
         outcome.reason = LOSS_MEMORY;

@@ -189,7 +189,7 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
     assert(way->offered > 0);
     way->offered--;
     receipt_init(receipt, receipt->fn, arg);
-    if (outcome->verdict == REFUSED && !outcome->is_permanent) {
+    if (outcome_may_change(outcome)) {
         pause_for_room(delivery, outcome);
         return;
     }

@@ -150,7 +150,7 @@ static void on_receipt(struct receipt *receipt, const struct outcome *outcome, v
     struct pyroscope_exchange *exchange = delivery->exchange;
     assert(receipt == &delivery->receipt);
     receipt_init(receipt, receipt->fn, delivery);
-    if (outcome->verdict == REFUSED && !outcome->is_permanent) {
+    if (outcome_may_change(outcome)) {
         delivery->deferral = *outcome;
         snprintf(delivery->message, sizeof(delivery->message), "%s", outcome->message);
         delivery->deferral.message = delivery->message;

@@ -47,6 +47,14 @@ struct outcome outcome_busy(const char *message)
     };
 }
 
+struct outcome outcome_failed(const char *message)
+{
+    struct outcome outcome = outcome_busy(message);
+    outcome.reason = LOSS_INVALID;
+    outcome.is_lasting = true;
+    return outcome;
+}
+
 struct outcome outcome_refused(enum status_code code, const char *message)
 {
     assert(code != STATUS_OK);
@@ -107,7 +115,8 @@ void receipt_resolve(struct receipt *receipt, const struct outcome *outcome)
         struct outcome before = *worst;
         bool is_worse = outcome->verdict != before.verdict
                             ? outcome->verdict > before.verdict
-                            : outcome->is_permanent && !before.is_permanent;
+                            : (outcome->is_permanent && !before.is_permanent) ||
+                                  (before.is_lasting && outcome_may_change(outcome));
         if (is_worse) {
             *worst = *outcome;
             worst->owed = before.owed;

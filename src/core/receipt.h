@@ -47,6 +47,8 @@ struct outcome {
     enum failure_cause cause;
     enum loss_reason reason;  /* for the ledger, when not accepted */
     bool is_permanent;        /* a retry cannot succeed */
+    bool is_lasting;          /* REFUSED, and so will the same batch be again, though the client is
+                                 told to retry, as by the Go collector; of ours none offers it again */
     uint64_t retry_after_ns;  /* hint for the client; 0: none */
     bool is_hint_for_all;     /* kept after our own retries: gRPC's RetryInfo is passed on */
     const char *message;      /* borrowed for the call; NULL when accepted */
@@ -72,7 +74,7 @@ struct receipt {
     receipt_fn fn;
     void *arg;
     unsigned pending; /* outcomes still expected */
-    /* LOST before REFUSED before ACCEPTED, permanent before not. Owns its strings. */
+    /* LOST before REFUSED before ACCEPTED, permanent before not, lasting last. Owns its strings. */
     struct outcome worst;
 };
 
@@ -82,12 +84,20 @@ const char *status_code_name(enum status_code code);
 extern const struct outcome outcome_accepted;
 /* A retryable refusal (UNAVAILABLE with a hint), not counted yet. */
 struct outcome outcome_busy(const char *message);
+/* A lasting refusal: what the configuration makes of the items fails. Not counted yet. */
+struct outcome outcome_failed(const char *message);
 /* A permanent refusal, not counted yet. */
 struct outcome outcome_refused(enum status_code code, const char *message);
 /* The same for a request that needs more memory than the whole budget: RESOURCE_EXHAUSTED, 413. */
 struct outcome outcome_too_large(const char *message);
 /* Whether it is one. */
 bool outcome_is_too_large(const struct outcome *outcome);
+
+/* Whether who keeps the batch may offer it again: it was refused, and that can change. */
+static inline bool outcome_may_change(const struct outcome *outcome)
+{
+    return outcome->verdict == REFUSED && !outcome->is_permanent && !outcome->is_lasting;
+}
 
 /* Expects one outcome. fn may free the receipt. */
 void receipt_init(struct receipt *receipt, receipt_fn fn, void *arg);

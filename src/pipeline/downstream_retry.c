@@ -47,7 +47,7 @@ static void on_resolved(struct receipt *receipt, const struct outcome *outcome, 
     struct downstream_batch *offered = arg;
     struct downstream_retry *downstream = offered->owner;
     assert(receipt == &offered->receipt);
-    if (outcome->verdict == REFUSED && !outcome->is_permanent) {
+    if (outcome_may_change(outcome)) {
         keep(offered);
         return;
     }

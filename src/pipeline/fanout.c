@@ -98,7 +98,7 @@ static void on_stored_end(struct receipt *receipt, const struct outcome *outcome
     assert(receipt == &way->receipt);
     result.owed = 0;
     if (outcome->verdict == REFUSED) {
-        if (outcome->is_permanent && passage != NULL) {
+        if (!outcome_may_change(outcome) && passage != NULL) {
             result.verdict = LOST;
             ledger_drop(passage->connector->ledger, way->batch, outcome->reason,
                         passage->exporters);

@@ -84,7 +84,7 @@ static void on_entry_resolved(struct receipt *receipt, const struct outcome *out
     assert(receipt == &entry->receipt);
     if (outcome->verdict == REFUSED &&
         (entry->counting == COUNTS_ALL ||
-         (entry->counting == COUNTS_PERMANENT && outcome->is_permanent)))
+         (entry->counting == COUNTS_PERMANENT && !outcome_may_change(outcome))))
         ledger_reject(pipeline->ledger, entry->batch, outcome->reason, pipeline->exporters);
     receipt_resolve(entry->upstream, outcome);
     batch_unref(entry->batch);
@@ -223,10 +223,11 @@ static void on_durable_end(struct receipt *receipt, const struct outcome *outcom
     ledger_release(pipeline->ledger, batch->signal, batch->items * given);
     if (outcome->verdict == REFUSED) {
         /* A processor refused it for all. Destinations that do not store get it no more. */
-        unsigned dropped = durable->destinations - (outcome->is_permanent ? 0 : given);
+        bool is_owed = outcome_may_change(outcome);
+        unsigned dropped = durable->destinations - (is_owed ? given : 0);
         if (dropped > 0)
             ledger_drop(pipeline->ledger, batch, outcome->reason, dropped);
-        if (!outcome->is_permanent) {
+        if (is_owed) {
             entry->owed = entry->given;
             ledger_defer(pipeline->ledger, batch->signal, batch->items * given);
         }

@@ -574,6 +574,34 @@ static void parts_of_a_trace_may_end_at_once(void **state)
     check_nothing_is_left(&before, "test/b");
 }
 
+/* A record that statements fail on is not kept: it would fail again each time, and fill the
+ * journal.
+ */
+static void what_statements_fail_on_is_dropped(void **state)
+{
+    (void)state;
+    const struct setting setting = {
+        .exporters = "test: {" STORES "}",
+        .processors = "transform: {error_mode: propagate, trace_statements: "
+                      "['set(span.name, 1) where span.end_time_unix_nano == 0']}",
+        .through = "transform",
+    };
+    const struct trace_span failing = {.trace = 1, .span = 1};
+    const struct trace_span fine = {.trace = 1, .span = 2, .end_ms = 1};
+    struct harness *h = start(&setting);
+    harness_exporter(h, "test")->has_own_items = true;
+    trace_offer(h, 0, NULL, &failing, 1);
+    trace_offer(h, 0, NULL, &fine, 1);
+    await_results(h);
+    await_items(h, harness_exporter(h, "test"), 1);
+    harness_await(h, has_come_to_rest, h, "nothing is left");
+    assert_int_equal(harness_totals(h, TRACES).by_reason[LOSS_INVALID], 1);
+    assert_int_equal(harness_totals(h, TRACES).dropped, 1);
+    assert_int_equal(harness_totals(h, TRACES).deferred, 0);
+    stop(h);
+    check_nothing_is_left(&plain, "test");
+}
+
 static void one_goes_on_while_the_other_retries(void **state)
 {
     (void)state;
@@ -1670,6 +1698,7 @@ int main(void)
         TEST(one_that_refuses_gets_its_records_later_and_in_order),
         TEST(each_has_its_own_progress_over_a_restart),
         TEST(parts_of_a_trace_may_end_at_once),
+        TEST(what_statements_fail_on_is_dropped),
         TEST(one_goes_on_while_the_other_retries),
         TEST(what_one_has_finished_is_known_after_a_kill),
         TEST(one_that_is_away_again_holds_up_nothing),
