@@ -197,11 +197,16 @@ static const char *const stateless_policies[] = {
 void put_tail_sampling(struct drawing *drawing)
 {
     put(drawing, "  tail_sampling:\n");
+    /* Where senders are blocked, about num_traces traces pass in each decision_wait: sessions must
+     * have their responses within RESPONSE_NS. */
     PUT_ONE_OF(drawing, "    decision_wait: 100ms\n", "    decision_wait: 1s\n",
+               "    decision_wait: 1s\n    num_traces: 2\n",
                "    decision_wait: 2s\n    decision_wait_after_root_received: 50ms\n",
-               "    decision_wait: 0s\n");
-    PUT_ONE_OF(drawing, "", "    num_traces: 2\n", "    num_traces: 10\n",
-               "    num_traces: 100\n    block_on_overflow: true\n");
+               "    decision_wait: 2s\n    decision_wait_after_root_received: 50ms\n"
+               "    num_traces: 10\n",
+               "    decision_wait: 0s\n    num_traces: 2\n",
+               "    decision_wait: 0s\n    num_traces: 100\n    block_on_overflow: true\n",
+               "    decision_wait: 1s\n    num_traces: 200\n    block_on_overflow: true\n");
     PUT_ONE_OF(drawing, "", "    decision_cache: {sampled_cache_size: 4}\n",
                "    decision_cache: {sampled_cache_size: 100, non_sampled_cache_size: 100}\n");
     PUT_ONE_OF(drawing, "", "", "    sample_on_first_match: true\n");
