@@ -47,8 +47,8 @@ struct outcome {
     enum failure_cause cause;
     enum loss_reason reason;  /* for the ledger, when not accepted */
     bool is_permanent;        /* a retry cannot succeed */
-    bool is_lasting;          /* REFUSED, and so will the same batch be again, though the client is
-                                 told to retry, as by the Go collector; of ours none offers it again */
+    bool is_lasting;          /* REFUSED, and so will the same batch be again: the client is told to
+                                 retry, as by the Go collector, but no stage offers it again */
     uint64_t retry_after_ns;  /* hint for the client; 0: none */
     bool is_hint_for_all;     /* kept after our own retries: gRPC's RetryInfo is passed on */
     const char *message;      /* borrowed for the call; NULL when accepted */

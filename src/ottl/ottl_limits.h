@@ -11,7 +11,7 @@ enum {
     OTTL_PLAN_BYTES_MAX = 64 << 20,
     /* What the statements may make of one record, beside its own bytes. */
     OTTL_RECORD_BYTES_MAX = 16 << 20,
-    /* What functions append to a batch of metrics, by its bytes: a factor, and as much in any case. */
+    /* What functions append to a batch of metrics: a factor of its bytes, or so much at least. */
     OTTL_APPENDED_FACTOR_MAX = 16,
     OTTL_APPENDED_BYTES_MIN = 64 * 1024,
     /* Messages in one another below an attribute's AnyValue, so that receivers can read what

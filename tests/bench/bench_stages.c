@@ -123,7 +123,7 @@ static void measure_tail(const char *name, uint32_t spans)
     policies[TAIL_FIXTURE_POLICIES - 1].shared = tail_fixture_shared("10", "span_count");
     policies[TAIL_FIXTURE_POLICIES - 1].shared.span_count.min_spans = 100;
     config.policies.items = policies;
-    kept.policies = tail_policies_create(&config, &error);
+    kept.policies = tail_policies_create(&config, NULL, &error);
     bool is_made = tail_traces_init(&kept.traces, kept.policies->words, 1 << 20, &budget);
     assert(is_made);
     tail_slabs_init(&kept.slabs, &budget, false);

@@ -94,7 +94,8 @@ static void test_mistakes(void **state)
     expect(BEFORE, no_file, OTTL_COMMAND_WRONG, "", "a statement and a file are needed");
     expect(BEFORE, missing, OTTL_COMMAND_WRONG, "", "/nowhere/x: No such file or directory");
     expect(BEFORE, flag, OTTL_COMMAND_WRONG, "", "unknown flag: --no");
-    expect("{}", statement, OTTL_COMMAND_WRONG, "", "no request of traces, metrics, logs or profiles");
+    expect("{}", statement, OTTL_COMMAND_WRONG, "",
+           "no request of traces, metrics, logs or profiles");
     expect("{\"resourceSpans\":[", statement, OTTL_COMMAND_WRONG, "", path);
     expect(BEFORE, help, OTTL_COMMAND_RAN, NULL, "");
 }
