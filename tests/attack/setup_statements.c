@@ -140,12 +140,16 @@ void put_statement_processors(struct drawing *drawing)
     put(drawing, "    log_statements:\n");
     put_lines(drawing, log_statements, 1, 3, true);
     put(drawing, "  transform/forms:\n    error_mode: silent\n    metric_statements:\n");
-    PUT_ONE_OF(drawing, "      - 'extract_sum_metric(true)'\n      - 'scale_metric(2.0, \"s\")'\n",
-               "      - 'convert_sum_to_gauge()'\n      - 'copy_metric()'\n",
-               "      - 'convert_exponential_histogram_to_histogram(\"random\", [0.0, 5.0])'\n"
-               "      - 'convert_gauge_to_sum(\"delta\", true)'\n",
-               "      - {context: datapoint, statements: ['merge_histogram_buckets(2, "
-               "\"limit_buckets\")', 'convert_summary_count_val_to_sum(\"delta\", true)']}\n");
+    PUT_ONE_OF(
+        drawing,
+        "      - {context: metric, statements: ['extract_sum_metric(true)', 'scale_metric(2.0, "
+        "\"s\")']}\n",
+        "      - {context: metric, statements: ['convert_sum_to_gauge()', 'copy_metric()']}\n",
+        "      - {context: metric, statements: "
+        "['convert_exponential_histogram_to_histogram(\"random\", [0.0, 5.0])', "
+        "'convert_gauge_to_sum(\"delta\", true)']}\n",
+        "      - {context: datapoint, statements: ['merge_histogram_buckets(2, "
+        "\"limit_buckets\")', 'convert_summary_count_val_to_sum(\"delta\", true)']}\n");
 }
 
 static const char *const policies[] = {

@@ -61,6 +61,7 @@ static const struct {
     {PROCESSOR, "tail_sampling", "policies: [{name: a, type: always_sample}]"},
     {PROCESSOR, "resource", "attributes: [{key: a, value: b, action: upsert}]"},
     {EXTENSION, "health_check", "endpoint: \"127.0.0.1:0\""},
+    {EXTENSION, "explore", "endpoint: \"127.0.0.1:0\""},
     {EXTENSION, "basicauth", "client_auth: {username: a, password: b}"},
     {EXTENSION, "bearertokenauth", "token: a"},
     {EXTENSION, "file_storage", "directory: /tmp"},
@@ -84,6 +85,10 @@ static void write_yaml(char yaml[static YAML_MAX], const struct component_factor
     const char *users[] = {
         [RECEIVER] = "nop", [PROCESSOR] = "", [EXPORTER] = "nop", [EXTENSION] = ""};
     users[factory->kind == CONNECTOR ? EXPORTER : factory->kind] = factory->type;
+    /* An exporter that brings what arrives to an extension of its name. */
+    bool has_extension = factory->kind == EXPORTER && strcmp(factory->type, "explore") == 0;
+    if (has_extension)
+        users[EXTENSION] = factory->type;
     char own[YAML_MAX / 2];
     if (strcmp(factory->type, "routing") == 0)
         snprintf(own, sizeof(own),
@@ -96,6 +101,10 @@ static void write_yaml(char yaml[static YAML_MAX], const struct component_factor
     for (int kind = RECEIVER; kind <= EXTENSION; kind++) {
         bool has_nop = kind == RECEIVER || kind == EXPORTER;
         bool has_own = kind == (int)factory->kind && strcmp(factory->type, "nop") != 0;
+        if (kind == EXTENSION && has_extension)
+            used +=
+                (size_t)snprintf(yaml + used, YAML_MAX - used,
+                                 "extensions:\n  %s: {endpoint: \"127.0.0.1:0\"}\n", factory->type);
         if (has_nop || has_own)
             used += (size_t)snprintf(yaml + used, YAML_MAX - used, "%s:\n%s%s",
                                      component_kind_section((enum component_kind)kind),
