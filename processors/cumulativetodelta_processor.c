@@ -282,7 +282,7 @@ static bool cumulativetodelta_create(struct component *component, struct error *
         !make_match(&config->exclude, "exclude", &self->exclude, error))
         return false;
     for (size_t i = 0; i < EDIT_PLACES; i++)
-        delta_editor_init(&self->editors[i], &settings, component->shared);
+        delta_editor_init(&self->editors[i], &settings, component->shared, component->budget);
     self->has_editors = true;
     record_stage_init(&self->stage, &stage_ops, &self->editors[EDIT_ON_LANE],
                       &self->editors[EDIT_ON_HELPER]);

@@ -155,7 +155,7 @@ static bool deltatocumulative_create(struct component *component, struct error *
     (void)error;
     timer_init(&self->sweep, on_sweep, self);
     for (size_t i = 0; i < EDIT_PLACES; i++)
-        sum_editor_init(&self->editors[i], component->shared);
+        sum_editor_init(&self->editors[i], component->shared, component->budget);
     self->has_editors = true;
     record_stage_init(&self->stage, &stage_ops, &self->editors[EDIT_ON_LANE],
                       &self->editors[EDIT_ON_HELPER]);

@@ -3,6 +3,7 @@
 #include "src/base/scratch.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -20,10 +21,12 @@ static size_t wanted_bytes(const struct scratch *scratch, size_t bytes)
     return wanted;
 }
 
-static void *resize(struct scratch *scratch, struct budget *budget, size_t wanted)
+static void *resize(struct scratch *scratch, struct budget *budget, size_t wanted, bool may_exceed)
 {
     /* Both exist while it is copied. */
-    if (budget != NULL && !budget_try_take(budget, wanted))
+    if (budget != NULL && may_exceed)
+        budget_take(budget, wanted);
+    else if (budget != NULL && !budget_try_take(budget, wanted))
         return NULL;
     void *memory = mem_try_resize(scratch->memory, wanted);
     if (budget != NULL)
@@ -33,16 +36,26 @@ static void *resize(struct scratch *scratch, struct budget *budget, size_t wante
     return memory;
 }
 
-void *scratch_grow(struct scratch *scratch, struct budget *budget, size_t bytes)
+static void *grow(struct scratch *scratch, struct budget *budget, size_t bytes, bool may_exceed)
 {
     const size_t before = scratch->bytes;
     assert(bytes > before);
     if (bytes > SIZE_MAX / 2)
         return NULL;
-    uint8_t *memory = resize(scratch, budget, wanted_bytes(scratch, bytes));
+    uint8_t *memory = resize(scratch, budget, wanted_bytes(scratch, bytes), may_exceed);
     if (memory != NULL)
         memset(memory + before, 0, scratch->bytes - before);
     return memory;
+}
+
+void *scratch_grow(struct scratch *scratch, struct budget *budget, size_t bytes)
+{
+    return grow(scratch, budget, bytes, false);
+}
+
+void *scratch_grow_beyond(struct scratch *scratch, struct budget *budget, size_t bytes)
+{
+    return grow(scratch, budget, bytes, true);
 }
 
 void *scratch_reserve(struct scratch *scratch, struct budget *budget, size_t bytes, size_t likely)
@@ -51,8 +64,8 @@ void *scratch_reserve(struct scratch *scratch, struct budget *budget, size_t byt
         return scratch->memory;
     if (bytes > SIZE_MAX / 2)
         return NULL;
-    void *memory = likely > bytes ? resize(scratch, budget, likely) : NULL;
-    return memory != NULL ? memory : resize(scratch, budget, wanted_bytes(scratch, bytes));
+    void *memory = likely > bytes ? resize(scratch, budget, likely, false) : NULL;
+    return memory != NULL ? memory : resize(scratch, budget, wanted_bytes(scratch, bytes), false);
 }
 
 void scratch_fini(struct scratch *scratch, struct budget *budget)

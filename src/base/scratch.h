@@ -15,6 +15,10 @@ struct scratch {
 void *scratch_grow(struct scratch *scratch, struct budget *budget, size_t bytes)
     __attribute__((warn_unused_result));
 
+/* The same, charged beyond the budget's limit if need be. */
+void *scratch_grow_beyond(struct scratch *scratch, struct budget *budget, size_t bytes)
+    __attribute__((warn_unused_result));
+
 /* Memory of at least that many bytes: the content is kept, the rest is zero. NULL: no memory, and
  * the scratch is unchanged. budget may be NULL. Inline, since there is nearly always room. */
 static inline __attribute__((warn_unused_result)) void *scratch_room(struct scratch *scratch,

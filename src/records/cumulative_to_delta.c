@@ -52,10 +52,10 @@ void delta_table_sweep(struct stream_table *table, unsigned shard, uint64_t befo
 }
 
 void delta_editor_init(struct delta_editor *editor, const struct delta_settings *settings,
-                       struct stream_table *table)
+                       struct stream_table *table, struct budget *budget)
 {
     *editor = (struct delta_editor){.settings = *settings, .table = table};
-    metric_stream_init(&editor->stream, stream_table_seed(table), false, NULL);
+    metric_stream_init(&editor->stream, stream_table_seed(table), false, budget);
     arena_init(&editor->arena, RECORD_VALUES_BYTES_MAX);
 }
 
@@ -436,11 +436,20 @@ static void enter(void *arg, struct record_edit *edit, enum record_level level,
     metric_stream_enter(&editor->stream, edit, level, content);
 }
 
+static uint64_t needs(void *arg, struct slice request)
+{
+    const struct delta_editor *editor = arg;
+    return metric_stream_needs(&editor->stream, request);
+}
+
 struct batch *delta_editor_run(struct delta_editor *editor, struct record_edit *edit,
                                struct batch *batch)
 {
-    const struct record_visitor visitor = {
-        .arg = editor, .enter = enter, .record = convert_metric, .drops_empty = true};
+    const struct record_visitor visitor = {.arg = editor,
+                                           .enter = enter,
+                                           .needs = needs,
+                                           .record = convert_metric,
+                                           .drops_empty = true};
     memset(&editor->figures, 0, sizeof(editor->figures));
     struct batch *edited = record_edit_run_on(edit, batch, &visitor, EDIT_PART * batch->bytes);
     metric_stream_clear(&editor->stream);

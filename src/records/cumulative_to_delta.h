@@ -54,7 +54,7 @@ struct stream_table *delta_table_create(struct budget *budget);
 void delta_table_sweep(struct stream_table *table, unsigned shard, uint64_t before_ns);
 
 void delta_editor_init(struct delta_editor *editor, const struct delta_settings *settings,
-                       struct stream_table *table);
+                       struct stream_table *table, struct budget *budget);
 void delta_editor_fini(struct delta_editor *editor);
 /* As record_edit_run. Not refused once a point has been remembered. */
 struct batch *delta_editor_run(struct delta_editor *editor, struct record_edit *edit,

@@ -43,10 +43,10 @@ void sum_table_sweep(struct stream_table *table, unsigned shard, uint64_t before
     stream_table_sweep(table, shard, is_stale, &before_ns);
 }
 
-void sum_editor_init(struct sum_editor *editor, struct stream_table *table)
+void sum_editor_init(struct sum_editor *editor, struct stream_table *table, struct budget *budget)
 {
     *editor = (struct sum_editor){.table = table};
-    metric_stream_init(&editor->stream, stream_table_seed(table), true, NULL);
+    metric_stream_init(&editor->stream, stream_table_seed(table), true, budget);
     arena_init(&editor->arena, RECORD_VALUES_BYTES_MAX);
 }
 
@@ -270,11 +270,17 @@ static void enter(void *arg, struct record_edit *edit, enum record_level level,
     metric_stream_enter(&editor->stream, edit, level, content);
 }
 
+static uint64_t needs(void *arg, struct slice request)
+{
+    const struct sum_editor *editor = arg;
+    return metric_stream_needs(&editor->stream, request);
+}
+
 struct batch *sum_editor_run(struct sum_editor *editor, struct record_edit *edit,
                              struct batch *batch)
 {
     const struct record_visitor visitor = {
-        .arg = editor, .enter = enter, .record = sum_metric, .drops_empty = true};
+        .arg = editor, .enter = enter, .needs = needs, .record = sum_metric, .drops_empty = true};
     memset(editor->points, 0, sizeof(editor->points));
     editor->now_ns = clock_now_ns();
     struct batch *edited = record_edit_run_on(edit, batch, &visitor, EDIT_PART * batch->bytes);

@@ -22,7 +22,7 @@ struct stream_table *sum_table_create(uint64_t streams_max, struct budget *budge
 /* Removes streams of a shard that had no point since then, on clock_now_ns's scale. */
 void sum_table_sweep(struct stream_table *table, unsigned shard, uint64_t before_ns);
 
-void sum_editor_init(struct sum_editor *editor, struct stream_table *table);
+void sum_editor_init(struct sum_editor *editor, struct stream_table *table, struct budget *budget);
 void sum_editor_fini(struct sum_editor *editor);
 /* As record_edit_run. Not refused once a point has been remembered. */
 struct batch *sum_editor_run(struct sum_editor *editor, struct record_edit *edit,

@@ -36,6 +36,72 @@ void identity_fini(struct identity *identity)
     arena_clear(&identity->arena);
 }
 
+static void *allocate(struct identity *identity, size_t size)
+{
+    struct arena *arena = &identity->arena;
+    if (identity->may_exceed && size <= SORTED_BYTES_MAX - arena->used_bytes)
+        return arena_alloc(arena, size);
+    return arena_try_alloc(arena, size);
+}
+
+enum { ARRAY = 5, KEY_VALUES = 6 }; /* of AnyValue */
+
+/* Elements of lists and maps in an AnyValue. Recursion is bounded: otlp_check refused what is
+ * deeper. */
+static uint64_t elements_in(struct slice value)
+{
+    enum { ELEMENTS = 1, VALUE = 2 };
+    struct wire_reader reader = wire_reader_of(value);
+    struct wire_field field;
+    struct wire_field element;
+    struct wire_field part;
+    uint64_t count = 0;
+    while (wire_next_field(&reader, &field)) {
+        if (field.type != WIRE_BYTES || (field.number != ARRAY && field.number != KEY_VALUES))
+            continue;
+        struct wire_reader elements = wire_reader_of(field.bytes);
+        while (wire_next_field(&elements, &element)) {
+            if (element.number != ELEMENTS)
+                continue;
+            count++;
+            if (field.number == ARRAY) {
+                count += elements_in(element.bytes);
+                continue;
+            }
+            struct wire_reader parts = wire_reader_of(element.bytes);
+            while (wire_next_field(&parts, &part))
+                if (part.number == VALUE && part.type == WIRE_BYTES)
+                    count += elements_in(part.bytes);
+        }
+    }
+    return count;
+}
+
+uint64_t identity_needs(struct slice message, uint32_t number)
+{
+    enum {
+        VALUE = 2,
+        /* An item of the list and its copy while that grows; an entry to be sorted, and a third of
+         * a chunk behind it; lengths and kinds of key and value. Blocks double. */
+        ELEMENT_BYTES = 4 * sizeof(struct attribute) + 2 * sizeof(struct entry) + 4 * 32,
+        BYTES_PART = 4, /* of the message's own: while the block grows there are two */
+    };
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    struct wire_field part;
+    uint64_t elements = 0;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != number || field.type != WIRE_BYTES)
+            continue;
+        elements++;
+        struct wire_reader parts = wire_reader_of(field.bytes);
+        while (wire_next_field(&parts, &part))
+            if (part.number == VALUE && part.type == WIRE_BYTES)
+                elements += elements_in(part.bytes);
+    }
+    return elements * ELEMENT_BYTES + BYTES_PART * message.size;
+}
+
 void identity_clear(struct identity *identity)
 {
     identity->size = 0;
@@ -70,8 +136,10 @@ void identity_put_raw(struct identity *identity, const void *bytes, size_t size)
     if (needed > identity->block.bytes) {
         size_t doubled = 2 * identity->block.bytes;
         size_t room = doubled > BLOCK_FIRST ? doubled : BLOCK_FIRST;
-        if (scratch_room(&identity->block, identity->budget, needed > room ? needed : room) ==
-            NULL) {
+        room = needed > room ? needed : room;
+        if ((identity->may_exceed
+                 ? scratch_grow_beyond(&identity->block, identity->budget, room)
+                 : scratch_grow(&identity->block, identity->budget, room)) == NULL) {
             identity->has_failed = true;
             return;
         }
@@ -142,7 +210,7 @@ static void put_elements(struct identity *identity, struct slice container, bool
         count += field.number == ELEMENTS;
     struct entry *entries = NULL;
     if (is_map && count > 0) {
-        entries = arena_try_alloc(&identity->arena, count * sizeof(entries[0]));
+        entries = allocate(identity, count * sizeof(entries[0]));
         if (entries == NULL) {
             identity->has_failed = true;
             return;
@@ -208,7 +276,7 @@ void identity_put_attributes(struct identity *identity, const struct attribute_l
     struct entry *entries = NULL;
     size_t count = 0;
     if (list->count > 0)
-        entries = arena_try_alloc(&identity->arena, list->count * sizeof(entries[0]));
+        entries = allocate(identity, list->count * sizeof(entries[0]));
     if (list->count > 0 && entries == NULL) {
         identity->has_failed = true;
         return;

@@ -19,11 +19,15 @@ struct identity {
     size_t size; /* bytes written */
     struct arena arena;
     struct budget *budget; /* NULL: not charged */
+    bool may_exceed;       /* the budget's limit */
     bool has_failed;       /* sticky: there was no memory */
 };
 
 void identity_init(struct identity *identity, struct budget *budget);
 void identity_fini(struct identity *identity);
+/* The bytes that it takes at most, while it grows, for a message's attributes: its fields with that
+ * number. Lists of attributes (struct attribute_list) are included. */
+uint64_t identity_needs(struct slice message, uint32_t number);
 /* Empties it, and keeps some of its memory. */
 void identity_clear(struct identity *identity);
 /* Takes back everything from that size on. */

@@ -14,6 +14,7 @@ void metric_stream_init(struct metric_stream *stream, uint64_t seed, bool uses_s
         .uses_scope_attributes = uses_scope_attributes,
     };
     identity_init(&stream->identity, budget);
+    stream->identity.may_exceed = true;
     attribute_list_init(&stream->list, RECORD_VALUES_BYTES_MAX, budget);
 }
 
@@ -25,8 +26,74 @@ void metric_stream_fini(struct metric_stream *stream)
 
 void metric_stream_clear(struct metric_stream *stream)
 {
-    identity_clear(&stream->identity);
+    struct budget *budget = stream->identity.budget;
+    identity_fini(&stream->identity);
+    identity_init(&stream->identity, budget);
+    stream->identity.may_exceed = true;
     attribute_list_clear(&stream->list);
+}
+
+static void need(uint64_t *most, struct slice message, uint32_t number)
+{
+    if (message.size < METRIC_STREAM_SMALL_BYTES)
+        return;
+    uint64_t needed = identity_needs(message, number);
+    if (needed > *most)
+        *most = needed;
+}
+
+/* Of a Resource… or Scope… message. */
+static void need_of_head(uint64_t *most, const struct wire_field *head, uint32_t number)
+{
+    if (head->number == RECORDS_HEAD)
+        need(most, head->bytes, number);
+}
+
+static void need_of_points(uint64_t *most, const struct wire_field *scope_field)
+{
+    enum { POINTS = 1 };
+    struct wire_field data;
+    struct wire_field point;
+    if (scope_field->number != RECORDS_CHILDREN ||
+        scope_field->bytes.size < METRIC_STREAM_SMALL_BYTES)
+        return;
+    struct wire_reader metric = wire_reader_of(scope_field->bytes);
+    while (wire_next_field(&metric, &data)) {
+        if (data.type != WIRE_BYTES || data.bytes.size < METRIC_STREAM_SMALL_BYTES)
+            continue;
+        uint32_t attributes = metric_point_attributes((enum metric_kind)data.number);
+        struct wire_reader points = wire_reader_of(data.bytes);
+        /* Not of other fields: names may be anything. */
+        while (attributes > 0 && wire_next_field(&points, &point))
+            if (point.number == POINTS)
+                need(most, point.bytes, attributes);
+    }
+}
+
+uint64_t metric_stream_needs(const struct metric_stream *stream, struct slice request)
+{
+    struct wire_reader resources = wire_reader_of(request);
+    struct wire_field resource;
+    struct wire_field scope;
+    struct wire_field field;
+    uint64_t most = 0;
+    while (wire_next_field(&resources, &resource)) {
+        if (resource.number != RECORDS_RESOURCES || resource.bytes.size < METRIC_STREAM_SMALL_BYTES)
+            continue;
+        struct wire_reader scopes = wire_reader_of(resource.bytes);
+        while (wire_next_field(&scopes, &scope)) {
+            need_of_head(&most, &scope, RESOURCE_ATTRIBUTES);
+            if (scope.number != RECORDS_CHILDREN || scope.bytes.size < METRIC_STREAM_SMALL_BYTES)
+                continue;
+            struct wire_reader fields = wire_reader_of(scope.bytes);
+            while (wire_next_field(&fields, &field)) {
+                if (stream->uses_scope_attributes)
+                    need_of_head(&most, &field, SCOPE_ATTRIBUTES);
+                need_of_points(&most, &field);
+            }
+        }
+    }
+    return most;
 }
 
 static struct identity_digest finish(struct metric_stream *stream)

@@ -8,6 +8,12 @@
 #include "src/records/identity.h"
 #include "src/records/record_edit.h"
 
+struct budget;
+
+/* Messages of fewer bytes than that are not looked at to see what their attributes need: it is
+ * below about a hundred times as many. */
+enum { METRIC_STREAM_SMALL_BYTES = 4096 };
+
 struct metric_stream {
     struct identity identity;
     struct attribute_list list;
@@ -19,9 +25,14 @@ struct metric_stream {
     struct identity_digest metric;
 };
 
+/* Memory is charged to the budget, beyond its limit if need be: whoever remembers what it has seen
+ * cannot be refused in the middle of a request. metric_stream_needs says before how much it is. */
 void metric_stream_init(struct metric_stream *stream, uint64_t seed, bool uses_scope_attributes,
                         struct budget *budget);
 void metric_stream_fini(struct metric_stream *stream);
+/* Bytes that it takes at most at once for a request: for the resource, scope or data point with the
+ * most attributes. 0: none is large. */
+uint64_t metric_stream_needs(const struct metric_stream *stream, struct slice request);
 /* Frees what a request needed. */
 void metric_stream_clear(struct metric_stream *stream);
 /* As the visitor's enter. */

@@ -301,9 +301,18 @@ static struct batch *run(struct record_edit *edit, struct batch *batch,
     struct wire_field field;
     if (!record_edit_begin(edit, batch))
         return NULL;
-    edit->may_exceed |= may_exceed;
     if (batch->bytes == 0)
         return batch_ref(batch);
+    if (may_exceed && visitor->needs != NULL && !edit->may_exceed) {
+        uint64_t needed = visitor->needs(visitor->arg, edit->whole->parts[0].bytes);
+        if (!budget_has_room(edit->budget, needed)) {
+            edit->missed_bytes = needed + batch->bytes;
+            edit->has_failed = true;
+            record_edit_end(edit);
+            return NULL;
+        }
+    }
+    edit->may_exceed |= may_exceed;
     struct wire_reader reader = wire_reader_of(edit->whole->parts[0].bytes);
     while (!edit->has_failed && wire_next_field(&reader, &field))
         if (field.number == RECORDS_RESOURCES)

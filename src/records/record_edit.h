@@ -58,6 +58,9 @@ struct record_visitor {
     /* A Span, LogRecord or Metric; may change it. False: it is left out, and the visitor has
      * counted its items in edit->dropped. */
     bool (*record)(void *arg, struct record_edit *edit, const struct wire_field *field);
+    /* Bytes that the visitor takes at most at once for what is in the request, beyond the budget's
+     * limit if need be. NULL: few. With record_edit_run_on: it is refused before without room. */
+    uint64_t (*needs)(void *arg, struct slice request);
     bool drops_empty; /* Scope… messages without records, then Resource… messages without scopes */
 };
 

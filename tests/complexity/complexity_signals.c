@@ -653,7 +653,7 @@ static void run_deltas(struct slice request)
         return;
     }
     struct stream_table *table = delta_table_create(NULL);
-    delta_editor_init(&editor, &settings, table);
+    delta_editor_init(&editor, &settings, table, NULL);
     record_edit_init(&edit, NULL);
     struct batch *batch = batch_of(request);
     work_begin();
@@ -676,7 +676,7 @@ static void run_sums(struct slice request)
         return;
     }
     struct stream_table *table = sum_table_create(UINT64_MAX, NULL);
-    sum_editor_init(&editor, table);
+    sum_editor_init(&editor, table, NULL);
     record_edit_init(&edit, NULL);
     struct batch *batch = batch_of(request);
     work_begin();

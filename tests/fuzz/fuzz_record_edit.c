@@ -179,7 +179,7 @@ static void make_deltas(struct record_edit *edit, struct batch *batch)
         .initial = DELTA_INITIAL_KEEP, .include = &all, .exclude = &all};
     struct delta_editor editor;
     struct stream_table *table = delta_table_create(NULL);
-    delta_editor_init(&editor, &settings, table);
+    delta_editor_init(&editor, &settings, table, edit->budget);
     for (int i = 0; i < 2; i++)
         check(batch, delta_editor_run(&editor, edit, batch));
     delta_editor_fini(&editor);
@@ -190,7 +190,7 @@ static void add_up(struct record_edit *edit, struct batch *batch)
 {
     struct sum_editor editor;
     struct stream_table *table = sum_table_create(4, NULL);
-    sum_editor_init(&editor, table);
+    sum_editor_init(&editor, table, edit->budget);
     for (int i = 0; i < 2; i++)
         check(batch, sum_editor_run(&editor, edit, batch));
     sum_editor_fini(&editor);

@@ -115,7 +115,7 @@ static struct batch *make_deltas(struct record_edit *edit, struct batch *batch,
     if (batch->signal != METRICS)
         return batch_ref(batch);
     struct stream_table *table = delta_table_create(budget);
-    delta_editor_init(&editor, &settings, table);
+    delta_editor_init(&editor, &settings, table, edit->budget);
     struct batch *edited = delta_editor_run(&editor, edit, batch);
     delta_editor_fini(&editor);
     stream_table_destroy(table);
@@ -128,7 +128,7 @@ static struct batch *add_up(struct record_edit *edit, struct batch *batch, struc
     if (batch->signal != METRICS)
         return batch_ref(batch);
     struct stream_table *table = sum_table_create(UINT64_MAX, budget);
-    sum_editor_init(&editor, table);
+    sum_editor_init(&editor, table, edit->budget);
     struct batch *edited = sum_editor_run(&editor, edit, batch);
     sum_editor_fini(&editor);
     stream_table_destroy(table);
@@ -284,12 +284,77 @@ static void an_edit_stays_within_the_budget(void **state)
         }
 }
 
+/* A sum with one point. Two bytes are one of its attributes, or an element of the only one's map.
+ */
+static struct batch *dense_point(size_t count, unsigned temporality, bool is_nested)
+{
+    enum { HEADERS = 128, SUM_TEMPORALITY = 2, SUM_IS_MONOTONIC = 3 };
+    static const uint32_t flat[] = {1, 7, 2, 2, 1}; /* point, Sum, Metric, Scope…, Resource… */
+    static const uint32_t nested[] = {6, 2, 7, 1, 7, 2, 2, 1}; /* the same, AnyValue, KeyValue */
+    const uint32_t *numbers = is_nested ? nested : flat;
+    const size_t levels = is_nested ? 8 : 5;
+    struct buffer *buffer = buffer_create(NULL, 2 * count + HEADERS);
+    struct buffer *inner = buffer_create(NULL, 2 * count + HEADERS);
+    for (size_t i = 0; i < count; i++) {
+        inner->data[2 * i] = is_nested ? 0x0a : 0x3a;
+        inner->data[2 * i + 1] = 0;
+    }
+    inner->size = 2 * count;
+    for (size_t i = 0; i < levels; i++) {
+        struct wire_writer out = wire_writer_of(buffer->data, 2 * count + HEADERS);
+        wire_write_bytes(&out, numbers[i], slice_of(inner->data, inner->size));
+        if (i + 5 == levels) {
+            wire_write_number(&out, SUM_TEMPORALITY, temporality);
+            wire_write_number(&out, SUM_IS_MONOTONIC, 1);
+        }
+        struct slice written = wire_written(&out);
+        memcpy(inner->data, written.data, written.size);
+        inner->size = written.size;
+    }
+    struct batch *batch = two_parts(METRICS, slice_of(inner->data, inner->size), inner->size);
+    batch->items = 1;
+    buffer_unref(inner);
+    buffer_unref(buffer);
+    return batch;
+}
+
+/* Those who remember streams cannot be refused in the middle: they are before, or all is charged.
+ */
+static void a_dense_point_stays_within_the_budget(void **state)
+{
+    enum { COUNT = 100000 };
+    static const uint64_t limits[] = {4 << 20, 24 << 20, 512 << 20};
+    (void)state;
+    for (unsigned k = 0; k < 12; k++) {
+        bool are_sums = k % 2 == 1;
+        struct batch *batch = dense_point(COUNT, are_sums ? 1 : 2, k % 4 >= 2);
+        uint64_t limit = limits[k / 4];
+        struct budget budget;
+        budget_init(&budget, limit);
+        memory_watch_begin();
+        struct batch *edited = run(are_sums ? add_up : make_deltas, batch, &budget);
+        uint64_t charged = atomic_load(&budget.high_water);
+        if (memory_watch_peak() > charged + charged / 8 + SLACK_BYTES)
+            fail_msg("shape %u: %llu held, %llu charged", k,
+                     (unsigned long long)memory_watch_peak(), (unsigned long long)charged);
+        if (charged > limit)
+            fail_msg("shape %u: %llu charged of %llu", k, (unsigned long long)charged,
+                     (unsigned long long)limit);
+        assert_int_equal(edited != NULL, k / 4 == 2);
+        batch_unref(edited);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
+        batch_unref(batch);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_do_not_matter),
         cmocka_unit_test(any_budget_gives_all_or_nothing),
         cmocka_unit_test(an_edit_stays_within_the_budget),
+        cmocka_unit_test(a_dense_point_stays_within_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
