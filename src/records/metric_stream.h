@@ -12,7 +12,7 @@ struct budget;
 
 /* Messages of fewer bytes than that are not looked at to see what their attributes need: it is
  * below about a hundred times as many. */
-enum { METRIC_STREAM_SMALL_BYTES = 4096 };
+enum { METRIC_STREAM_SMALL_BYTES = 512 };
 
 struct metric_stream {
     struct identity identity;
