@@ -389,8 +389,10 @@ class Hostile(Page):
             otlp.add_attributes(link.attributes, {text: text})
             builder.sample([text, "main"], 10 * MS, link=(trace, span_id))
             if number % len(PAYLOADS) == 0:
+                # One after the other: what comes faster than the worker can index is left out.
                 self.send(request)
                 request = otlp.REQUESTS["traces"]()
+                self.wait_for("they are kept", "status", lambda got, sent=number: got["traces"] >= sent)
         self.send(builder.request, profiles.PATH)
         self.wait_for("all are kept", "status", lambda got: got["traces"] == len(traces))
         self.wait_for("samples are kept", "status", lambda got: got["samples"])

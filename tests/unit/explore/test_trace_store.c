@@ -152,9 +152,10 @@ static void agrees_with_a_naive_store(void **state)
                 struct test_span spans[SPANS_MAX];
                 size_t count = 1 + (size_t)random() % SPANS_MAX;
                 for (size_t i = 0; i < count; i++) {
+                    const uint64_t span = next_span++;
                     spans[i] = (struct test_span){
                         .trace = 1 + (uint64_t)random() % traces + step / 20 * 7,
-                        .span = next_span++,
+                        .span = span,
                         .parent = random() % 3 == 0 ? 0 : 1 + (uint64_t)random() % next_span,
                         .service = services[random() % 3],
                         .name = names[random() % 5],
