@@ -231,8 +231,7 @@ static const char *const trace_routes[] = {
     "    - condition: 'IsMatch(resource.attributes[\"service.name\"], \"^c\")'\n",
     "    - condition: 'span.kind == SPAN_KIND_SERVER and not IsRootSpan()'\n",
     "    - condition: 'span.status.code == STATUS_CODE_ERROR'\n",
-    "    - condition: 'span.attributes[\"tag\"][\"a\"][0] == 1 or span.attributes[\"bytes\"] > "
-    "3'\n",
+    "    - condition: 'span.attributes[\"tag\"][0] == 1 or span.attributes[\"bytes\"] > 3'\n",
     "    - condition: 'resource.attributes[\"host.name\"] != nil'\n",
     "    - context: span\n      statement: 'route() where name == \"main\"'\n",
 };

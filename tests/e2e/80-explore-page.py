@@ -405,8 +405,8 @@ class Hostile(Page):
         self.open("traces")
         browser.until("rows", "return document.querySelectorAll('.traces tbody tr').length >= 50")
         for _ in range(len(traces) // 50 - 1):
-            browser.run("document.querySelector('button.more').click()")
             shown = browser.run("return document.querySelectorAll('.traces tbody tr').length")
+            browser.run("document.querySelector('button.more').click()")
             browser.until("more", f"return document.querySelectorAll('.traces tbody tr').length > {shown}")
         tall = browser.run("return Math.max(...[...document.querySelectorAll('.traces tbody tr')].map((one) => one.offsetHeight))")
         self.assertLessEqual(tall, 34)
