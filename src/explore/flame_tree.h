@@ -107,7 +107,7 @@ struct flame_drawing {
  * added; types have "a" and "b" in place of samples and total: {"type","unit","a":{…},"b":{…}}.
  * (TOP: [nameIndex,totalA,totalB,selfA,selfB].)
  * FLAME_ADDED, or FLAME_NO_MEMORY (json_output's sticky error tells, too), or FLAME_STOPPED. */
-enum flame_result flame_tree_write(struct flame_tree *tree, const struct flame_drawing *drawing,
+enum flame_result flame_tree_write(struct flame_tree *tree, const struct flame_drawing *wanted,
                                    struct json_output *output);
 /* "main;work;inner 12\n" for each stack with a self value, unpruned, side 0 (";" in names becomes
  * ":"). */
