@@ -38,7 +38,9 @@ static bool is_address(struct slice host, bool is_bracketed)
 static bool is_loopback(struct slice host)
 {
     static const char domain[] = ".localhost";
-    return slice_equal_nocase(host, "localhost") || slice_begins_with(host, "127.") ||
+    /* 127.0.0.1.example.com is a name, which an attacker's DNS can stand for. */
+    return slice_equal_nocase(host, "localhost") ||
+           (slice_begins_with(host, "127.") && is_address(host, false)) ||
            slice_equal_text(host, "::1") ||
            (host.size > sizeof(domain) &&
             slice_equal_nocase(

@@ -140,7 +140,9 @@ class Explore(case.Case):
         port = self.ports["page"]
         for headers, status in (
             ({"Host": "evil.example.com"}, 421), ({"Host": f"localhost:{port}"}, 200), ({"Host": f"[::1]:{port}"}, 200),
-            ({"Host": f"localhost.evil.example.com:{port}"}, 421), ({"Origin": "http://evil.example.com"}, 403),
+            ({"Host": f"localhost.evil.example.com:{port}"}, 421),
+            ({"Host": f"127.evil.example.com:{port}"}, 421), ({"Host": f"127.0.0.1.evil.example.com:{port}"}, 421),
+            ({"Origin": "http://evil.example.com"}, 403),
             ({"Origin": f"http://127.0.0.1:{port}"}, 200), ({"Origin": "null"}, 403), ({"Sec-Fetch-Site": "cross-site"}, 403),
         ):
             with self.subTest(headers):
