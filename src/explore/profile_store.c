@@ -11,7 +11,7 @@
 #include "src/base/random.h"
 #include "src/core/batch.h"
 #include "src/explore/explore_limits.h"
-#include "src/otlp/value.h"
+#include "src/explore/service_name.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/otlp/profile_merge.h"
 #include "src/profiles/otlp/profile_view.h"
@@ -24,9 +24,6 @@ enum {
     TRACES_FIRST = 256,
     SERVICES_MAX = 256, /* of one block; the others are not found by their name */
     COMPRESSION_LEVEL = 1,
-    RESOURCE_ATTRIBUTES = 1,
-    KEY_VALUE_KEY = 1,
-    KEY_VALUE_VALUE = 2,
 };
 
 uint64_t span_samples_count(const struct span_samples *samples)
@@ -172,30 +169,6 @@ static void forget_traces(struct profile_store *store, const struct profile_bloc
     }
 }
 
-static struct slice service_of(struct slice resource)
-{
-    struct wire_reader attributes = wire_reader_of(resource);
-    struct wire_field field;
-    struct slice name = {.data = NULL};
-    while (wire_next_field(&attributes, &field)) {
-        if (field.number != RESOURCE_ATTRIBUTES || field.type != WIRE_BYTES)
-            continue;
-        struct wire_reader pair = wire_reader_of(field.bytes);
-        struct slice key = {.data = NULL};
-        struct slice value = {.data = NULL};
-        while (wire_next_field(&pair, &field)) {
-            if (field.number == KEY_VALUE_KEY)
-                key = field.bytes;
-            else if (field.number == KEY_VALUE_VALUE)
-                value = field.bytes;
-        }
-        struct value read = value_read(value);
-        if (slice_equal_text(key, "service.name") && read.type == VALUE_STRING)
-            name = read.bytes;
-    }
-    return name;
-}
-
 /* How a profile's values are counted. */
 enum measure { MEASURES_CPU_TIME, MEASURES_SAMPLES, MEASURES_OTHERS };
 
@@ -272,8 +245,9 @@ static bool read_request(struct profile_store *store, struct profile_block *bloc
             block->end_ns = end_ns;
         if (at.resource.bytes.data != last_resource && block->services_count < SERVICES_MAX) {
             bool is_new;
-            uint32_t number = string_table_add(store->strings, service_of(at.resource.resource),
-                                               UINT64_MAX - block->number, &is_new);
+            uint32_t number =
+                string_table_add(store->strings, service_name_of(at.resource.resource),
+                                 UINT64_MAX - block->number, &is_new);
             last_resource = at.resource.bytes.data;
             for (size_t i = 0; is_new && i < block->services_count; i++)
                 is_new = services[i] != number;

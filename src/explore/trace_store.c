@@ -8,7 +8,7 @@
 #include "src/base/buffer.h"
 #include "src/base/mem.h"
 #include "src/base/random.h"
-#include "src/otlp/value.h"
+#include "src/explore/service_name.h"
 #include "src/otlp/wire.h"
 
 #define XXH_INLINE_ALL
@@ -22,9 +22,6 @@ enum {
     RESOURCE_SPANS_RESOURCE = 1,
     RESOURCE_SPANS_SCOPE_SPANS = 2,
     SCOPE_SPANS_SPANS = 2,
-    RESOURCE_ATTRIBUTES = 1,
-    KEY_VALUE_KEY = 1,
-    KEY_VALUE_VALUE = 2,
     SPAN_TRACE_ID = 1,
     SPAN_SPAN_ID = 2,
     SPAN_PARENT_ID = 4,
@@ -222,31 +219,6 @@ static bool add_string(struct trace_store *store, struct slice text, uint32_t *r
     return true;
 }
 
-static struct slice service_of(struct slice resource)
-{
-    struct wire_reader attributes = wire_reader_of(resource);
-    struct wire_field field;
-    struct slice name = {.data = NULL};
-    while (wire_next_field(&attributes, &field)) {
-        if (field.number != RESOURCE_ATTRIBUTES || field.type != WIRE_BYTES)
-            continue;
-        struct wire_reader pair = wire_reader_of(field.bytes);
-        struct slice key = {.data = NULL};
-        struct slice value = {.data = NULL};
-        while (wire_next_field(&pair, &field)) {
-            if (field.number == KEY_VALUE_KEY)
-                key = field.bytes;
-            else if (field.number == KEY_VALUE_VALUE)
-                value = field.bytes;
-        }
-        if (!slice_equal_text(key, "service.name"))
-            continue;
-        struct value read = value_read(value);
-        name = read.type == VALUE_STRING ? read.bytes : name;
-    }
-    return name;
-}
-
 /* What is shared by the spans that are being read. */
 struct reading {
     struct slice resource_spans;
@@ -359,75 +331,117 @@ static void add_count(uint16_t *count)
         (*count)++;
 }
 
-static bool add_span(struct trace_store *store, struct reading *reading, struct slice span,
-                     uint64_t now_ns)
+/* What the index needs of a span. */
+struct span_facts {
+    struct span_row row; /* without what the store gives: trace, service, name, context, offset */
+    struct slice trace_id;
+    struct slice name;
+};
+
+static void read_status(struct span_row *row, struct slice status)
 {
-    struct span_row row = {.size = (uint32_t)span.size};
+    struct wire_reader reader = wire_reader_of(status);
+    struct wire_field field;
+    row->status = 0;
+    while (wire_next_field(&reader, &field))
+        if (field.number == STATUS_CODE)
+            row->status = field.number_value <= SPAN_STATUS_ERROR ? (uint8_t)field.number_value : 0;
+}
+
+static void read_span(struct slice span, struct span_facts *facts)
+{
     struct wire_reader reader = wire_reader_of(span);
     struct wire_field field;
-    struct slice trace_id = {.data = NULL};
-    struct slice name = {.data = NULL};
     uint64_t end_ns = 0;
-    if (span.size > EXPLORE_SPAN_BYTES_MAX) {
-        store->too_large++;
-        return true;
-    }
+    *facts = (struct span_facts){.row.size = (uint32_t)span.size};
+    struct span_row *row = &facts->row;
     while (wire_next_field(&reader, &field)) {
         switch (field.number) {
         case SPAN_TRACE_ID:
-            trace_id = field.bytes;
+            facts->trace_id = field.bytes;
             break;
         case SPAN_SPAN_ID:
-            if (field.bytes.size == sizeof(row.span_id))
-                memcpy(&row.span_id, field.bytes.data, sizeof(row.span_id));
+            if (field.bytes.size == sizeof(row->span_id))
+                memcpy(&row->span_id, field.bytes.data, sizeof(row->span_id));
             break;
         case SPAN_PARENT_ID:
-            if (field.bytes.size == sizeof(row.parent_id))
-                memcpy(&row.parent_id, field.bytes.data, sizeof(row.parent_id));
+            if (field.bytes.size == sizeof(row->parent_id))
+                memcpy(&row->parent_id, field.bytes.data, sizeof(row->parent_id));
             break;
         case SPAN_NAME:
-            name = field.bytes;
+            facts->name = field.bytes;
             break;
         case SPAN_KIND:
-            row.kind = field.number_value < 8 ? (uint8_t)field.number_value : 0;
+            row->kind = field.number_value < 8 ? (uint8_t)field.number_value : 0;
             break;
         case SPAN_START:
-            row.start_ns = field.number_value;
+            row->start_ns = field.number_value;
             break;
         case SPAN_END:
             end_ns = field.number_value;
             break;
         case SPAN_EVENTS:
-            add_count(&row.events);
+            add_count(&row->events);
             break;
         case SPAN_LINKS:
-            add_count(&row.links);
+            add_count(&row->links);
             break;
-        case SPAN_STATUS: {
-            struct wire_reader status = wire_reader_of(field.bytes);
-            struct wire_field part;
-            row.status = 0;
-            while (wire_next_field(&status, &part))
-                if (part.number == STATUS_CODE)
-                    row.status =
-                        part.number_value <= SPAN_STATUS_ERROR ? (uint8_t)part.number_value : 0;
+        case SPAN_STATUS:
+            read_status(row, field.bytes);
             break;
-        }
         default:
             break;
         }
     }
-    static const uint8_t no_id[16] = {0};
-    if (trace_id.size != sizeof(no_id) || memcmp(trace_id.data, no_id, sizeof(no_id)) == 0)
-        return true; /* it belongs to no trace */
-    row.duration_ns = end_ns > row.start_ns ? end_ns - row.start_ns : 0;
+    row->duration_ns = end_ns > row->start_ns ? end_ns - row->start_ns : 0;
+}
 
-    if (store->rows_count == EXPLORE_OPEN_SPANS_MAX ||
+/* Ends the open block if the span has no room in it. */
+static bool make_room(struct trace_store *store, size_t bytes)
+{
+    bool is_full =
+        store->rows_count == EXPLORE_OPEN_SPANS_MAX ||
         store->contexts_count == EXPLORE_CONTEXTS_MAX ||
         (store->rows_count > 0 &&
-         store->bodies_size + store->context_bytes_size + span.size > EXPLORE_OPEN_BYTES_MAX))
-        if (!trace_store_seal(store))
-            return false;
+         store->bodies_size + store->context_bytes_size + bytes > EXPLORE_OPEN_BYTES_MAX);
+    return !is_full || trace_store_seal(store);
+}
+
+/* The row belongs to the trace now. */
+static void note_span(struct trace_store *store, const struct span_row *row)
+{
+    struct trace_record *record = trace_store_record(store, row->trace);
+    record->last_block = (uint32_t)store->next_block;
+    record->spans++;
+    record->errors += row->status == SPAN_STATUS_ERROR;
+    if (row->start_ns < record->start_ns)
+        record->start_ns = row->start_ns;
+    if (row->start_ns + row->duration_ns > record->end_ns)
+        record->end_ns = row->start_ns + row->duration_ns;
+    if (row->parent_id == 0 && !record->has_root) {
+        record->has_root = true;
+        record->root_kind = row->kind;
+        record->root_name = row->name;
+        record->root_service = row->service;
+    }
+}
+
+static bool add_span(struct trace_store *store, struct reading *reading, struct slice span,
+                     uint64_t now_ns)
+{
+    static const uint8_t no_id[16] = {0};
+    struct span_facts facts;
+    struct span_row *row = &facts.row;
+    if (span.size > EXPLORE_SPAN_BYTES_MAX) {
+        store->too_large++;
+        return true;
+    }
+    read_span(span, &facts);
+    if (facts.trace_id.size != sizeof(no_id) ||
+        memcmp(facts.trace_id.data, no_id, sizeof(no_id)) == 0)
+        return true; /* it belongs to no trace */
+    if (!make_room(store, span.size))
+        return false;
     if (reading->context_block != store->next_block && !set_context(store, reading))
         return false;
     if (reading->service_block != store->next_block) {
@@ -443,37 +457,22 @@ static bool add_span(struct trace_store *store, struct reading *reading, struct 
     has_room = has_room && reserve(&bodies, &store->bodies_capacity, store->bodies_size, span.size,
                                    1, EXPLORE_OPEN_BYTES_MAX / 4);
     store->bodies = bodies;
-    if (!has_room || !add_string(store, name, &row.name))
+    if (!has_room || !add_string(store, facts.name, &row->name))
         return false;
-    uint64_t number = trace_store_find(store, trace_id.data);
-    if (number == UINT64_MAX && !add_trace(store, trace_id.data, now_ns, &number))
+    uint64_t number = trace_store_find(store, facts.trace_id.data);
+    if (number == UINT64_MAX && !add_trace(store, facts.trace_id.data, now_ns, &number))
         return false;
-
-    row.trace = number;
-    row.service = reading->service;
-    row.context = (uint16_t)reading->context;
-    row.offset = (uint32_t)store->bodies_size;
+    row->trace = number;
+    row->service = reading->service;
+    row->context = (uint16_t)reading->context;
+    row->offset = (uint32_t)store->bodies_size;
     memcpy(store->bodies + store->bodies_size, span.data, span.size);
     store->bodies_size += span.size;
-    store->rows[store->rows_count++] = row;
+    store->rows[store->rows_count++] = *row;
     store->is_sorted = false;
     store->spans++;
     store->spans_total++;
-
-    struct trace_record *record = trace_store_record(store, number);
-    record->last_block = (uint32_t)store->next_block;
-    record->spans++;
-    record->errors += row.status == SPAN_STATUS_ERROR;
-    if (row.start_ns < record->start_ns)
-        record->start_ns = row.start_ns;
-    if (row.start_ns + row.duration_ns > record->end_ns)
-        record->end_ns = row.start_ns + row.duration_ns;
-    if (row.parent_id == 0 && !record->has_root) {
-        record->has_root = true;
-        record->root_kind = row.kind;
-        record->root_name = row.name;
-        record->root_service = row.service;
-    }
+    note_span(store, row);
     return true;
 }
 
@@ -489,7 +488,7 @@ bool trace_store_add(struct trace_store *store, struct slice request, uint64_t n
         struct wire_field scope;
         while (wire_next_field(&scopes, &scope))
             if (scope.number == RESOURCE_SPANS_RESOURCE)
-                reading.service_name = service_of(scope.bytes);
+                reading.service_name = service_name_of(scope.bytes);
         scopes = wire_reader_of(resource.bytes);
         while (wire_next_field(&scopes, &scope)) {
             if (scope.number != RESOURCE_SPANS_SCOPE_SPANS || scope.type != WIRE_BYTES)

@@ -502,31 +502,31 @@ static enum decision run_profile(struct ottl_runner *runner, const struct place 
     return end_message(runner, place);
 }
 
-/* The events of a span. */
-static enum decision walk_events(struct ottl_runner *runner, struct ottl_record *span)
+/* Messages in a record that end there: the events of a span, the exemplars of a point. */
+static enum decision walk_leaves(struct ottl_runner *runner, const struct ottl_record *holder,
+                                 uint32_t number, enum ottl_context context)
 {
-    enum { EVENTS = 11 };
-    struct ottl_record *event = &runner->records[OTTL_SPAN_EVENT];
-    struct wire_reader reader = wire_reader_of(span->bytes);
+    struct ottl_record *leaf = &runner->records[context];
+    struct wire_reader reader = wire_reader_of(holder->bytes);
     struct wire_field field;
     while (wire_next_field(&reader, &field)) {
-        if (field.number != EVENTS)
+        if (field.number != number)
             continue;
-        uint64_t at = span->at + (uint64_t)(field.bytes.data - span->bytes.data);
-        struct place place = {.header_at = at - (field.whole.size - field.bytes.size),
-                              .content_at = at,
-                              .content_bytes = field.bytes.size,
-                              .number = EVENTS,
-                              .edits = runner->edits.count,
-                              .messages = runner->edits.messages_count};
-        ottl_record_open(event);
-        ottl_record_borrow(event, field.bytes, at);
-        enum decision decision = decide(runner, OTTL_SPAN_EVENT);
+        uint64_t at = holder->at + (uint64_t)(field.bytes.data - holder->bytes.data);
+        const struct place place = {.header_at = at - (field.whole.size - field.bytes.size),
+                                    .content_at = at,
+                                    .content_bytes = field.bytes.size,
+                                    .number = number,
+                                    .edits = runner->edits.count,
+                                    .messages = runner->edits.messages_count};
+        ottl_record_open(leaf);
+        ottl_record_borrow(leaf, field.bytes, at);
+        enum decision decision = decide(runner, context);
         if (decision == DROP)
             decision = remove_message(runner, &place);
-        else if (decision == KEEP && ottl_record_has_changed(event)) {
+        else if (decision == KEEP && ottl_record_has_changed(leaf)) {
             begin_message(runner, &place);
-            if (!ottl_record_finish(event, &runner->edits))
+            if (!ottl_record_finish(leaf, &runner->edits))
                 return abort_without_memory(runner);
         }
         if (decision == ABORT)
@@ -535,37 +535,16 @@ static enum decision walk_events(struct ottl_runner *runner, struct ottl_record 
     return KEEP;
 }
 
-/* The exemplars of a data point. */
+static enum decision walk_events(struct ottl_runner *runner, const struct ottl_record *span)
+{
+    enum { EVENTS = 11 };
+    return walk_leaves(runner, span, EVENTS, OTTL_SPAN_EVENT);
+}
+
 static enum decision walk_exemplars(struct ottl_runner *runner, const struct ottl_record *point)
 {
     const unsigned number = ottl_data_point_exemplars((enum ottl_metric_data)point->kind);
-    struct ottl_record *exemplar = &runner->records[OTTL_EXEMPLAR];
-    struct wire_reader reader = wire_reader_of(point->bytes);
-    struct wire_field field;
-    while (number != 0 && wire_next_field(&reader, &field)) {
-        if (field.number != number)
-            continue;
-        uint64_t at = point->at + (uint64_t)(field.bytes.data - point->bytes.data);
-        const struct place place = {.header_at = at - (field.whole.size - field.bytes.size),
-                                    .content_at = at,
-                                    .content_bytes = field.bytes.size,
-                                    .number = number,
-                                    .edits = runner->edits.count,
-                                    .messages = runner->edits.messages_count};
-        ottl_record_open(exemplar);
-        ottl_record_borrow(exemplar, field.bytes, at);
-        enum decision decision = decide(runner, OTTL_EXEMPLAR);
-        if (decision == DROP)
-            decision = remove_message(runner, &place);
-        else if (decision == KEEP && ottl_record_has_changed(exemplar)) {
-            begin_message(runner, &place);
-            if (!ottl_record_finish(exemplar, &runner->edits))
-                return abort_without_memory(runner);
-        }
-        if (decision == ABORT)
-            return ABORT;
-    }
-    return KEEP;
+    return number != 0 ? walk_leaves(runner, point, number, OTTL_EXEMPLAR) : KEEP;
 }
 
 /* The point whose record is open, and that stays. */

@@ -119,22 +119,6 @@ static const struct work_shape shapes[] = {
     {"many events", many_events},         {"many resources", many_resources},
 };
 
-static struct batch *batch_of(struct slice request)
-{
-    struct otlp_figures figures;
-    const char *reason;
-    bool is_sound = otlp_check(TRACES, request, &figures, &reason);
-    assert(is_sound);
-    struct buffer *buffer = buffer_create(NULL, request.size);
-    memcpy(buffer->data, request.data, request.size);
-    buffer->size = request.size;
-    struct batch *batch = batch_create(TRACES, 1);
-    batch_append(batch, buffer, buffer_slice(buffer));
-    batch->items = figures.items;
-    buffer_unref(buffer);
-    return batch;
-}
-
 static void run_count(struct slice request)
 {
     static const char *const conditions[] = {"name == \"n\"", "attributes[\"k7\"] != nil"};
@@ -159,7 +143,7 @@ static void run_count(struct slice request)
         abort();
     }
     count_tally_init(&tally, &rules, &budget);
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(TRACES, request);
     work_begin();
     struct ottl_result result = count_tally_take(&tally, batch);
     work_end();

@@ -181,27 +181,11 @@ static void init(struct counted *counted)
     exception_bench_init(&counted->bench, &counted->budget);
 }
 
-static struct batch *batch_of(struct slice request)
-{
-    struct otlp_figures figures;
-    const char *reason;
-    bool is_sound = otlp_check(TRACES, request, &figures, &reason);
-    assert(is_sound);
-    struct buffer *buffer = buffer_create(NULL, request.size);
-    memcpy(buffer->data, request.data, request.size);
-    buffer->size = request.size;
-    struct batch *batch = batch_create(TRACES, 1);
-    batch_append(batch, buffer, buffer_slice(buffer));
-    batch->items = figures.items;
-    buffer_unref(buffer);
-    return batch;
-}
-
 static void run_counting(struct slice request, bool writes)
 {
     struct counted counted;
     struct exception_reader reader;
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(TRACES, request);
     struct batch *written;
     size_t at = 0;
     init(&counted);
@@ -239,7 +223,7 @@ static void run_logs(struct slice request)
 {
     struct counted counted;
     struct exception_logs logs;
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(TRACES, request);
     init(&counted);
     work_begin();
     exception_logs_make(&logs, &counted.keys, batch, &counted.budget);

@@ -344,25 +344,6 @@ static const struct work_shape shapes[] = {
     {"entities", entities},
 };
 
-static struct batch *batch_of(struct slice request)
-{
-    struct otlp_figures figures;
-    const char *reason;
-    bool is_fine = otlp_check(signal_at_hand, request, &figures, &reason);
-    struct buffer *buffer = buffer_create(NULL, request.size);
-    struct batch *batch = batch_create(signal_at_hand, 1);
-    if (!is_fine)
-        fprintf(stderr, "%s\n", reason);
-    assert(is_fine);
-    if (request.size > 0)
-        memcpy(buffer->data, request.data, request.size);
-    buffer->size = request.size;
-    batch_append(batch, buffer, buffer_slice(buffer));
-    batch->items = figures.items;
-    buffer_unref(buffer);
-    return batch;
-}
-
 static void run_check(struct slice request)
 {
     struct otlp_figures figures;
@@ -396,7 +377,7 @@ static void split(struct slice request, struct otlp_limit limit)
 {
     struct budget budget;
     budget_init(&budget, UINT64_MAX);
-    struct batch *rest = batch_of(request);
+    struct batch *rest = message_batch(signal_at_hand, request);
     work_begin();
     while (rest != NULL) {
         struct batch *head;
@@ -442,7 +423,7 @@ static void run_gather(struct slice request)
     unsigned results = 0;
     struct profile_bytes one = {0};
     put_records(&one, 1);
-    struct batch *batch = batch_of(enclose(&one, 0));
+    struct batch *batch = message_batch(signal_at_hand, enclose(&one, 0));
     budget_init(&budget, UINT64_MAX);
     batcher_init(&batcher, signal_at_hand, &budget, NULL);
     work_begin();
@@ -487,7 +468,7 @@ static void run_edit(struct slice request)
         action_configs, sizeof(action_configs) / sizeof(action_configs[0]), &error);
     assert(actions != NULL);
     resource_editor_init(&editor, actions, NULL, NULL);
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     struct batch *edited = resource_edit(&editor, batch);
     work_end();
@@ -517,7 +498,7 @@ static void run_attributes(struct slice request)
     assert(actions != NULL && exclude != NULL);
     attribute_editor_init(&editor, actions, NULL, exclude, NULL);
     record_edit_init(&edit, NULL);
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     struct batch *edited = attribute_editor_run(&editor, &edit, batch);
     work_end();
@@ -553,7 +534,7 @@ static void run_filter(struct slice request)
     assert(exclude != NULL);
     record_filter_init(&filter, signal_at_hand, NULL, exclude, NULL);
     record_edit_init(&edit, NULL);
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     struct batch *edited = record_filter_run(&filter, &edit, batch);
     work_end();
@@ -582,7 +563,7 @@ static void run_sampler(struct slice request)
     }
     record_sampler_init(&sampler, &settings, NULL);
     record_edit_init(&edit, NULL);
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     struct batch *edited = record_sampler_run(&sampler, &edit, batch);
     work_end();
@@ -611,7 +592,7 @@ static void run_redaction(struct slice request)
     assert(rules != NULL);
     redaction_init(&redaction, rules, NULL);
     record_edit_init(&edit, NULL);
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     struct batch *edited = redaction_run(&redaction, &edit, batch);
     work_end();
@@ -629,7 +610,7 @@ static void run_grouping(struct slice request)
     struct attribute_grouper grouper;
     attribute_grouper_init(&grouper, keys, 2, NULL);
     record_edit_init(&edit, NULL);
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     struct batch *edited = attribute_grouper_run(&grouper, &edit, batch);
     work_end();
@@ -655,7 +636,7 @@ static void run_deltas(struct slice request)
     struct stream_table *table = delta_table_create(NULL);
     delta_editor_init(&editor, &settings, table, NULL);
     record_edit_init(&edit, NULL);
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     batch_unref(delta_editor_run(&editor, &edit, batch));
     batch_unref(delta_editor_run(&editor, &edit, batch));
@@ -678,7 +659,7 @@ static void run_sums(struct slice request)
     struct stream_table *table = sum_table_create(UINT64_MAX, NULL);
     sum_editor_init(&editor, table, NULL);
     record_edit_init(&edit, NULL);
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     batch_unref(sum_editor_run(&editor, &edit, batch));
     batch_unref(sum_editor_run(&editor, &edit, batch));
@@ -699,7 +680,7 @@ static void run_plan(struct slice request, const struct ottl_group *group, unsig
     assert(is_fine);
     ottl_plan_finish(plan);
     ottl_runner_init(&runner, plan, NULL);
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     struct ottl_result result = ottl_runner_run(&runner, batch);
     work_end();
@@ -748,7 +729,7 @@ static void run_division(struct slice request)
     assert(is_fine);
     ottl_plan_finish(plan);
     ottl_runner_init(&runner, plan, NULL);
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     struct ottl_division division = ottl_runner_divide(&runner, batch, false);
     work_end();
@@ -788,7 +769,7 @@ static void run_trace_split(struct slice request)
         work_end();
         return;
     }
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     trace_split_init(&split, NULL);
     enum trace_split_result result = trace_split_run(&split, batch, true);
@@ -852,7 +833,7 @@ static void read_spans(struct slice request, enum join_mark mark)
     assert(store != NULL);
     service_set_add(&store->services, 0, true, 1);
     span_reader_init(&reader, store, 0, NULL);
-    struct batch *batch = batch_of(request);
+    struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     struct batch *marked = span_reader_read(&reader, batch, 1, &figures);
     work_end();

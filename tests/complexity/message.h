@@ -2,9 +2,13 @@
 /* Writing protobuf messages for the shapes, field by field. */
 #pragma once
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "src/base/buffer.h"
+#include "src/core/batch.h"
+#include "src/otlp/check.h"
 #include "src/profiles/otlp/profile_bytes.h"
 
 static inline void put_number(struct profile_bytes *out, uint32_t number, uint64_t value)
@@ -82,4 +86,24 @@ static inline struct slice numbered(const char *head, const char *format_head, s
     }
     profile_bytes_add(&out, slice_of_text(tail));
     return message_done(&out);
+}
+
+/* A copy of the request, as the door lets it in. */
+static inline struct batch *message_batch(enum signal_kind signal, struct slice request)
+{
+    struct otlp_figures figures;
+    const char *reason;
+    bool is_sound = otlp_check(signal, request, &figures, &reason);
+    if (!is_sound)
+        fprintf(stderr, "%s\n", reason);
+    assert(is_sound);
+    struct buffer *buffer = buffer_create(NULL, request.size);
+    if (request.size > 0)
+        memcpy(buffer->data, request.data, request.size);
+    buffer->size = request.size;
+    struct batch *batch = batch_create(signal, 1);
+    batch_append(batch, buffer, buffer_slice(buffer));
+    batch->items = figures.items;
+    buffer_unref(buffer);
+    return batch;
 }
