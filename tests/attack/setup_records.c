@@ -94,7 +94,8 @@ void put_metric_exporters(struct drawing *drawing)
     put(drawing, "  prometheus_remote_write:\n"
                  "    endpoint: http://127.0.0.1:${env:ATTACK_SINK}/api/v1/write\n"
                  "    timeout: 500ms\n");
-    PUT_ONE_OF(drawing, "", "    max_batch_size_bytes: 1000\n", "    max_batch_size_bytes: 1\n");
+    /* A request for each series would take longer than span metrics take to be flushed again. */
+    PUT_ONE_OF(drawing, "", "    max_batch_size_bytes: 1000\n", "    max_batch_size_bytes: 300\n");
     PUT_ONE_OF(drawing, "", "    external_labels: {a: b, job: c}\n");
     PUT_ONE_OF(drawing, "", "    send_metadata: true\n");
     PUT_ONE_OF(drawing, "", "    target_info: {enabled: false}\n");
