@@ -185,18 +185,8 @@ static void on_grpc_request(struct http_request *request, void *arg)
     struct slice method;
     if (!grpc_accept(request, &call))
         return;
-    enum auth_verdict verdict =
-        server_auth_ask(&receiver->servers[JAEGER_GRPC].auth, request, &result);
-    if (verdict != AUTH_GRANTED) {
-        bool is_busy = verdict == AUTH_BUSY;
-        grpc_respond_status(request, &call,
-                            &(struct rpc_status){
-                                .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
-                                .message = result.reason,
-                                .retry_after_ns = is_busy ? RETRY_AFTER_BUSY_NS : 0,
-                            });
+    if (!server_auth_admits_call(&receiver->servers[JAEGER_GRPC].auth, request, &call, &result))
         return;
-    }
     if (!grpc_split_path(request, &call, &service, &method))
         return;
     bool is_known = slice_equal_text(service, known_service);

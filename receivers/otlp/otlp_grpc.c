@@ -53,18 +53,8 @@ static void on_request(struct http_request *request, void *arg)
     struct auth_result result;
     if (!grpc_accept(request, &call))
         return;
-    enum auth_verdict verdict =
-        server_auth_ask(&receiver->servers[OTLP_GRPC].auth, request, &result);
-    if (verdict != AUTH_GRANTED) {
-        bool is_busy = verdict == AUTH_BUSY;
-        grpc_respond_status(request, &call,
-                            &(struct rpc_status){
-                                .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
-                                .message = result.reason,
-                                .retry_after_ns = is_busy ? RETRY_AFTER_BUSY_NS : 0,
-                            });
+    if (!server_auth_admits_call(&receiver->servers[OTLP_GRPC].auth, request, &call, &result))
         return;
-    }
     struct slice service;
     struct slice method;
     if (!grpc_split_path(request, &call, &service, &method))

@@ -34,6 +34,15 @@ static inline bool slice_equal_text(struct slice a, const char *text)
     return slice_equal(a, slice_of_text(text));
 }
 
+/* Whether all bytes are 0, as in an id that is none. True if it is empty. */
+static inline bool slice_is_zero(struct slice slice)
+{
+    uint8_t any = 0;
+    for (size_t i = 0; i < slice.size; i++)
+        any |= slice.data[i];
+    return any == 0;
+}
+
 /* As memcmp; of two that begin alike the shorter one is less. */
 static inline int slice_compare(struct slice a, struct slice b)
 {

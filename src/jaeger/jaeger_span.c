@@ -292,26 +292,6 @@ bool jaeger_put_process(struct jaeger_request *request, struct nested_output *ou
 
 /* ---- Parts of a Span ---- */
 
-static bool is_zero(const uint8_t *bytes, size_t size)
-{
-    uint8_t all = 0;
-    for (size_t i = 0; i < size; i++)
-        all |= bytes[i];
-    return all == 0;
-}
-
-static void put_id(struct nested_output *output, uint32_t number, const uint8_t *id, size_t size)
-{
-    if (!is_zero(id, size))
-        nested_put_bytes(output, number, slice_of(id, size));
-}
-
-static void put_text(struct nested_output *output, uint32_t number, struct slice text)
-{
-    if (text.size > 0)
-        nested_put_bytes(output, number, text);
-}
-
 static void put_time(struct nested_output *output, uint32_t number, int64_t time_ns)
 {
     if (time_ns > 0)
@@ -332,7 +312,7 @@ bool jaeger_add_event(struct jaeger_request *request, size_t first, int64_t time
     }
     struct nested_message event = nested_put_begin(output, SPAN_EVENTS, 1);
     put_time(output, EVENT_TIME, time_ns);
-    put_text(output, EVENT_NAME, take_string(tags, count, "event"));
+    nested_put_text(output, EVENT_NAME, take_string(tags, count, "event"));
     put_tags(request, output, EVENT_ATTRIBUTES, tags, count);
     nested_put_end(output, event);
     request->messages++;
@@ -414,7 +394,7 @@ static void put_status(struct jaeger_request *request, unsigned code, struct sli
     if (code == CODE_UNSET && message.size == 0)
         return;
     struct nested_message status = nested_put_begin(output, SPAN_STATUS, 1);
-    put_text(output, STATUS_MESSAGE, message);
+    nested_put_text(output, STATUS_MESSAGE, message);
     if (code != CODE_UNSET)
         nested_put_number(output, STATUS_CODE, code);
     nested_put_end(output, status);
@@ -455,8 +435,10 @@ static void put_links(struct jaeger_request *request)
             .bytes = slice_of_text(is_child ? "child_of" : "follows_from"),
         };
         struct nested_message link = nested_put_begin(output, SPAN_LINKS, 1);
-        put_id(output, LINK_TRACE_ID, reference->trace_id, sizeof(reference->trace_id));
-        put_id(output, LINK_SPAN_ID, reference->span_id, sizeof(reference->span_id));
+        nested_put_id(output, LINK_TRACE_ID,
+                      slice_of(reference->trace_id, sizeof(reference->trace_id)));
+        nested_put_id(output, LINK_SPAN_ID,
+                      slice_of(reference->span_id, sizeof(reference->span_id)));
         put_tag(request, output, LINK_ATTRIBUTES, &type);
         nested_put_end(output, link);
         request->messages++;
@@ -494,18 +476,18 @@ bool jaeger_span_end(struct jaeger_request *request)
     if (request->verdict != CONVERTED)
         return false;
     const struct jaeger_reference *parent = find_parent(request);
-    if (parent != NULL && is_zero(span->parent_id, sizeof(span->parent_id)))
+    if (parent != NULL && slice_is_zero(slice_of(span->parent_id, sizeof(span->parent_id))))
         memcpy(span->parent_id, parent->span_id, sizeof(span->parent_id));
     unsigned kind = take_kind(tags, count);
     struct slice message;
     unsigned code = take_status(tags, count, kind, &message);
     struct nested_message nested = nested_put_begin(output, SPANS, 2);
-    put_id(output, SPAN_TRACE_ID, span->trace_id, sizeof(span->trace_id));
-    put_id(output, SPAN_ID, span->id, sizeof(span->id));
+    nested_put_id(output, SPAN_TRACE_ID, slice_of(span->trace_id, sizeof(span->trace_id)));
+    nested_put_id(output, SPAN_ID, slice_of(span->id, sizeof(span->id)));
     if (is_proto)
-        put_text(output, SPAN_TRACE_STATE, take_string(tags, count, "w3c.tracestate"));
-    put_id(output, SPAN_PARENT_ID, span->parent_id, sizeof(span->parent_id));
-    put_text(output, SPAN_NAME, span->name);
+        nested_put_text(output, SPAN_TRACE_STATE, take_string(tags, count, "w3c.tracestate"));
+    nested_put_id(output, SPAN_PARENT_ID, slice_of(span->parent_id, sizeof(span->parent_id)));
+    nested_put_text(output, SPAN_NAME, span->name);
     if (kind != KIND_UNSPECIFIED)
         nested_put_number(output, SPAN_KIND, kind);
     put_time(output, SPAN_START, span->start_ns);

@@ -6,6 +6,7 @@
 #include "src/core/client_info.h"
 #include "src/core/component.h"
 #include "src/listen/server_config.h"
+#include "src/net/server/grpc.h"
 #include "src/net/server/http_server.h"
 #include "src/net/syntax/http_path.h"
 
@@ -117,6 +118,22 @@ enum auth_verdict server_auth_ask(const struct server_auth *auth,
     struct http_auth_request auth_request = {
         .base = {.header = find_header}, .request = request, .params = &auth->config->params};
     return authenticator_check(auth->authenticator, &auth_request.base, result);
+}
+
+bool server_auth_admits_call(const struct server_auth *auth, struct http_request *request,
+                             const struct grpc_call *call, struct auth_result *ret_result)
+{
+    enum auth_verdict verdict = server_auth_ask(auth, request, ret_result);
+    bool is_busy = verdict == AUTH_BUSY;
+    if (verdict == AUTH_GRANTED)
+        return true;
+    grpc_respond_status(request, call,
+                        &(struct rpc_status){
+                            .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,
+                            .message = ret_result->reason,
+                            .retry_after_ns = is_busy ? RETRY_AFTER_BUSY_NS : 0,
+                        });
+    return false;
 }
 
 struct client_info *server_auth_client(const struct auth_result *result,

@@ -10,6 +10,7 @@
 struct client_info;
 struct component;
 struct error;
+struct grpc_call;
 struct http_request;
 struct server_auth_config;
 struct server_config;
@@ -27,6 +28,9 @@ void server_auth_fini(struct server_auth *auth);
 /* What *result points to is valid until the next call. */
 enum auth_verdict server_auth_ask(const struct server_auth *auth,
                                   const struct http_request *request, struct auth_result *result);
+/* The same for a gRPC call. False: it has responded. */
+bool server_auth_admits_call(const struct server_auth *auth, struct http_request *request,
+                             const struct grpc_call *call, struct auth_result *ret_result);
 /* The client for pipelines: info with the attributes of result; the caller owns it. NULL: nothing
  * is known. */
 struct client_info *server_auth_client(const struct auth_result *result,

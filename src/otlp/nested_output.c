@@ -97,6 +97,18 @@ void nested_put_bytes(struct nested_output *output, uint32_t number, struct slic
     nested_put_raw(output, bytes);
 }
 
+void nested_put_text(struct nested_output *output, uint32_t number, struct slice text)
+{
+    if (text.size > 0)
+        nested_put_bytes(output, number, text);
+}
+
+void nested_put_id(struct nested_output *output, uint32_t number, struct slice id)
+{
+    if (!slice_is_zero(id))
+        nested_put_bytes(output, number, id);
+}
+
 void nested_put_raw(struct nested_output *output, struct slice bytes)
 {
     if (bytes.size == 0 || !reserve(output, bytes.size))

@@ -35,6 +35,10 @@ bool nested_output_has_room(struct nested_output *output, size_t bytes);
 void nested_put_number(struct nested_output *output, uint32_t number, uint64_t value);
 void nested_put_fixed64(struct nested_output *output, uint32_t number, uint64_t value);
 void nested_put_bytes(struct nested_output *output, uint32_t number, struct slice bytes);
+/* Writes nothing for an empty text, as proto3 leaves defaults out. */
+void nested_put_text(struct nested_output *output, uint32_t number, struct slice text);
+/* Writes nothing for an id of zeros, which means none. */
+void nested_put_id(struct nested_output *output, uint32_t number, struct slice id);
 void nested_put_raw(struct nested_output *output, struct slice bytes);
 /* length_bytes: how many bytes its length is likely to take; its content moves if it takes others.
  */

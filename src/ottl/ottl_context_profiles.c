@@ -459,21 +459,13 @@ static bool get_id(struct ottl_run *run, const struct ottl_path *path, struct ot
     return true;
 }
 
-static bool is_zero(struct slice id)
-{
-    for (size_t i = 0; i < id.size; i++)
-        if (id.data[i] != 0)
-            return false;
-    return true;
-}
-
 static bool set_id(struct ottl_run *run, const struct ottl_path *path,
                    const struct ottl_value *value)
 {
     struct ottl_record *record = ottl_record_of(run, path);
     if (record == NULL || !ottl_expect(run, value, OTTL_PROFILE_ID, "pprofile.ProfileID"))
         return false;
-    if (is_zero(ottl_slice(value)))
+    if (slice_is_zero(ottl_slice(value)))
         return ottl_run_fail(run, "profile ids must not be empty");
     return ottl_put_bytes(run, record, PROFILE_ID, ottl_slice(value));
 }

@@ -103,14 +103,6 @@ static void skip_bool(struct json_reader *reader)
 
 /* ---- Ids ---- */
 
-static bool is_zero(const uint8_t *id, size_t size)
-{
-    uint8_t all = 0;
-    for (size_t i = 0; i < size; i++)
-        all |= id[i];
-    return all == 0;
-}
-
 /* Hexadecimal digits of a number of 64 bits, however many zeros precede them. */
 static bool read_hex(struct slice digits, uint8_t id[ZIPKIN_SPAN_ID_BYTES])
 {
@@ -175,7 +167,7 @@ static void read_v1_id(struct json_reader *reader, uint8_t *id, size_t size, con
         *byte = (uint8_t)((unsigned)*byte << 4 | (digit & 15));
         is_valid = digit < 16;
     }
-    if (!is_valid || is_zero(id, size))
+    if (!is_valid || slice_is_zero(slice_of(id, size)))
         json_walk_fail(&reader->walk, begin, expected);
 }
 
@@ -355,7 +347,7 @@ static void read_v2_span(struct json_reader *reader)
         else
             json_walk_skip(&reader->walk);
     }
-    if (is_zero(span->id, sizeof(span->id)))
+    if (slice_is_zero(slice_of(span->id, sizeof(span->id))))
         json_walk_fail(&reader->walk, begin, "a span with an id that is not zero");
     if (reader->walk.failure != NULL)
         return;
@@ -495,7 +487,8 @@ static void read_v1_span(struct json_reader *reader)
         if (reader->walk.failure == NULL)
             reader->place = "Span";
     }
-    if (is_zero(span->trace_id, sizeof(span->trace_id)) || is_zero(span->id, sizeof(span->id)))
+    if (slice_is_zero(slice_of(span->trace_id, sizeof(span->trace_id))) ||
+        slice_is_zero(slice_of(span->id, sizeof(span->id))))
         json_walk_fail(&reader->walk, begin, "a span with traceId and id");
     if (reader->walk.failure != NULL)
         return;

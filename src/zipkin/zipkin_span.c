@@ -159,26 +159,6 @@ bool zipkin_add_event(struct zipkin_request *request, uint64_t time_ns, struct s
 
 /* ---- Parts of a Span ---- */
 
-static bool is_zero(const uint8_t *bytes, size_t size)
-{
-    uint8_t all = 0;
-    for (size_t i = 0; i < size; i++)
-        all |= bytes[i];
-    return all == 0;
-}
-
-static void put_id(struct nested_output *output, uint32_t number, const uint8_t *id, size_t size)
-{
-    if (!is_zero(id, size))
-        nested_put_bytes(output, number, slice_of(id, size));
-}
-
-static void put_text(struct nested_output *output, uint32_t number, struct slice text)
-{
-    if (text.size > 0)
-        nested_put_bytes(output, number, text);
-}
-
 static void put_attribute(struct zipkin_request *request, const struct zipkin_tag *tag)
 {
     zipkin_put_tag(&request->output, FIELD_ATTRIBUTES_OF_SPAN, tag);
@@ -189,11 +169,11 @@ static void put_identity(struct zipkin_request *request, struct slice trace_stat
 {
     const struct zipkin_span *span = &request->span;
     struct nested_output *output = &request->output;
-    put_id(output, SPAN_TRACE_ID, span->trace_id, sizeof(span->trace_id));
-    put_id(output, SPAN_ID, span->id, sizeof(span->id));
-    put_text(output, SPAN_TRACE_STATE, trace_state);
-    put_id(output, SPAN_PARENT_ID, span->parent_id, sizeof(span->parent_id));
-    put_text(output, SPAN_NAME, span->name);
+    nested_put_id(output, SPAN_TRACE_ID, slice_of(span->trace_id, sizeof(span->trace_id)));
+    nested_put_id(output, SPAN_ID, slice_of(span->id, sizeof(span->id)));
+    nested_put_text(output, SPAN_TRACE_STATE, trace_state);
+    nested_put_id(output, SPAN_PARENT_ID, slice_of(span->parent_id, sizeof(span->parent_id)));
+    nested_put_text(output, SPAN_NAME, span->name);
     if (span->kind != 0)
         nested_put_number(output, SPAN_KIND, span->kind);
     if (span->start_ns != 0)
@@ -208,7 +188,7 @@ static void put_status(struct zipkin_request *request, int32_t code, struct slic
     if (code == CODE_UNSET && message.size == 0)
         return;
     struct nested_message status = nested_put_begin(output, SPAN_STATUS, 1);
-    put_text(output, STATUS_MESSAGE, message);
+    nested_put_text(output, STATUS_MESSAGE, message);
     if (code != CODE_UNSET)
         nested_put_number(output, STATUS_CODE, (uint64_t)(int64_t)code);
     nested_put_end(output, status);
@@ -261,14 +241,14 @@ static void put_event(struct zipkin_request *request, const struct zipkin_event 
     if (event->time_ns != 0)
         nested_put_fixed64(output, EVENT_TIME, event->time_ns);
     size_t before = nested_output_size(output);
-    put_text(output, EVENT_NAME, name);
+    nested_put_text(output, EVENT_NAME, name);
     if (name.size < event->text.size &&
         (!split_tail(rest, &json, &dropped) ||
          !zipkin_put_json(request, FIELD_ATTRIBUTES_OF_EVENT, json))) {
         dropped = 0;
         if (output->refused_bytes == 0)
             nested_output_cut(output, before);
-        put_text(output, EVENT_NAME, event->text);
+        nested_put_text(output, EVENT_NAME, event->text);
     }
     if (dropped > 0)
         nested_put_number(output, EVENT_DROPPED, dropped);
@@ -317,9 +297,9 @@ static bool put_link(struct zipkin_request *request, struct slice text)
         return false;
     size_t before = nested_output_size(output);
     struct nested_message link = nested_put_begin(output, SPAN_LINKS, 1);
-    put_id(output, LINK_TRACE_ID, trace_id, sizeof(trace_id));
-    put_id(output, LINK_SPAN_ID, span_id, sizeof(span_id));
-    put_text(output, LINK_TRACE_STATE, state);
+    nested_put_id(output, LINK_TRACE_ID, slice_of(trace_id, sizeof(trace_id)));
+    nested_put_id(output, LINK_SPAN_ID, slice_of(span_id, sizeof(span_id)));
+    nested_put_text(output, LINK_TRACE_STATE, state);
     if (!zipkin_put_json(request, FIELD_ATTRIBUTES_OF_LINK, json)) {
         if (output->refused_bytes == 0)
             nested_output_cut(output, before);

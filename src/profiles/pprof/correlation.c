@@ -58,14 +58,6 @@ static bool read_number(uint64_t number, uint8_t ret_id[SPAN_BYTES])
     return number != 0;
 }
 
-static bool is_zero(struct slice id)
-{
-    uint8_t any = 0;
-    for (size_t i = 0; i < id.size; i++)
-        any |= id.data[i];
-    return any == 0;
-}
-
 static bool take_trace(struct correlation *correlation, const uint8_t id[TRACE_BYTES])
 {
     memcpy(correlation->trace_id, id, TRACE_BYTES);
@@ -141,7 +133,7 @@ bool correlation_take_bytes(struct correlation *correlation, struct slice key, s
     if (!find_name(key, &name) || name.form == SPAN_DECIMAL)
         return false;
     size_t size = name.form == TRACE_HEX ? TRACE_BYTES : SPAN_BYTES;
-    if (bytes.size != size || is_zero(bytes))
+    if (bytes.size != size || slice_is_zero(bytes))
         return false;
     return name.form == TRACE_HEX ? take_trace(correlation, bytes.data)
                                   : take_span(correlation, name.rank, bytes.data);
@@ -167,8 +159,8 @@ void correlation_take_link(struct correlation *correlation,
                            const struct profile_dictionary *dictionary, struct profile_index index)
 {
     struct profile_link link = profile_link_at(dictionary, index);
-    if (link.trace_id.size == TRACE_BYTES && !is_zero(link.trace_id))
+    if (link.trace_id.size == TRACE_BYTES && !slice_is_zero(link.trace_id))
         take_trace(correlation, link.trace_id.data);
-    if (link.span_id.size == SPAN_BYTES && !is_zero(link.span_id))
+    if (link.span_id.size == SPAN_BYTES && !slice_is_zero(link.span_id))
         take_span(correlation, RANK_SPAN, link.span_id.data);
 }
