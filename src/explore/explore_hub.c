@@ -28,11 +28,13 @@
 enum {
     NAPS_BEFORE_SLEEP = 5,
     RAW_BATCHES_MAX = 65536,
-    CPU_PARTS_IDLE = 33,   /* 1/33 of a core while nobody watches */
-    CPU_PARTS_WATCHED = 4, /* 1/4 else */
+    COPIED_BYTES_MAX = 64 * 1024, /* of a batch that waits in memory of its own */
+    CPU_PARTS_IDLE = 33,          /* 1/33 of a core while nobody watches */
+    CPU_PARTS_WATCHED = 4,        /* 1/4 else */
 };
 #define NAP_NS       ((uint64_t)20 * NS_PER_MS)
 #define CPU_BURST_NS ((uint64_t)100 * NS_PER_MS) /* what may be saved up */
+#define CPU_DEBT_NS  ((uint64_t)20 * NS_PER_MS)  /* what taking batches may add up to */
 /* What lanes may have handed over while the worker has no time left: buffers that stay in use cost
  * the lanes their caches. */
 #define WAITING_BYTES (1 * MIB)
@@ -47,10 +49,11 @@ struct explore_ring {
     struct batch *batches[EXPLORE_RING_BATCHES];
 };
 
-/* A batch that is not indexed yet. */
+/* A batch that is not indexed yet: of a lane, or a copy. */
 struct raw_batch {
     struct batch *batch;
-    uint64_t bytes; /* that it keeps in memory */
+    uint64_t bytes;   /* that it keeps in memory */
+    uint64_t waiting; /* of waiting_bytes; 0: a copy */
 };
 
 struct explore_hub {
@@ -225,10 +228,11 @@ struct explore_figures explore_hub_figures(const struct explore_hub *hub)
     return figures;
 }
 
-static void release_raw(struct explore_hub *hub, struct batch *batch)
+static void release_raw(struct explore_hub *hub, const struct raw_batch *raw)
 {
-    atomic_fetch_sub_explicit(&hub->waiting_bytes, batch->bytes, memory_order_relaxed);
-    batch_unref(batch);
+    if (raw->waiting > 0)
+        atomic_fetch_sub_explicit(&hub->waiting_bytes, raw->waiting, memory_order_relaxed);
+    batch_unref(raw->batch);
 }
 
 static void drop_raw(struct explore_hub *hub)
@@ -236,17 +240,43 @@ static void drop_raw(struct explore_hub *hub)
     struct raw_batch *raw = &hub->raw[hub->raw_first++ % RAW_BATCHES_MAX];
     hub->raw_bytes -= raw->bytes;
     lose(hub, EXPLORE_LOST_RAW, raw->batch->items);
-    release_raw(hub, raw->batch);
+    release_raw(hub, raw);
 }
 
 /* What the batch keeps in memory: its buffers, which may hold more than its parts. */
-static uint64_t bytes_of(const struct batch *batch)
+static uint64_t memory_of(const struct batch *batch)
 {
     uint64_t bytes = sizeof(*batch);
     for (size_t i = 0; i < batch->parts_count; i++)
         if (i == 0 || batch->parts[i].owner != batch->parts[i - 1].owner)
-            bytes += buffer_charge(batch->parts[i].owner);
+            bytes += sizeof(struct buffer) + batch->parts[i].owner->capacity;
     return bytes;
+}
+
+/* Takes a batch that waits. Small requests are copied where they keep much memory, or will wait
+ * long: a queue of them has no more memory than their bytes, and the lanes get their buffers
+ * back. */
+static struct raw_batch take_raw(struct explore_hub *hub, struct batch *batch)
+{
+    struct raw_batch raw = {.batch = batch, .bytes = memory_of(batch), .waiting = batch->bytes};
+    uint64_t copied = sizeof(*batch) + sizeof(struct buffer) + batch->bytes;
+    bool is_soon = hub->cpu_left_ns > 0 && raw.bytes <= 2 * copied;
+    if (batch->bytes > COPIED_BYTES_MAX || is_soon)
+        return raw;
+    struct buffer *bytes = buffer_try_create(hub->settings.budget, batch->bytes);
+    if (bytes == NULL)
+        return raw;
+    for (size_t i = 0; i < batch->parts_count; i++) {
+        struct slice part = batch->parts[i].bytes;
+        memcpy(bytes->data + bytes->size, part.data, part.size);
+        bytes->size += part.size;
+    }
+    struct batch *copy = batch_create(batch->signal, 1);
+    batch_append(copy, bytes, buffer_slice(bytes));
+    copy->items = batch->items;
+    buffer_unref(bytes);
+    release_raw(hub, &raw);
+    return (struct raw_batch){.batch = copy, .bytes = copied};
 }
 
 /* Takes what the lanes have brought. Returns whether there was anything. */
@@ -261,13 +291,11 @@ static bool drain(struct explore_hub *hub)
         uint64_t read = atomic_load_explicit(&ring->read, memory_order_relaxed);
         uint64_t written = atomic_load(&ring->written);
         for (; read < written; read++) {
-            struct batch *batch = ring->batches[read % EXPLORE_RING_BATCHES];
+            struct raw_batch raw = take_raw(hub, ring->batches[read % EXPLORE_RING_BATCHES]);
             if (hub->raw_next - hub->raw_first == RAW_BATCHES_MAX)
                 drop_raw(hub);
-            uint64_t bytes = bytes_of(batch);
-            hub->raw[hub->raw_next++ % RAW_BATCHES_MAX] =
-                (struct raw_batch){.batch = batch, .bytes = bytes};
-            hub->raw_bytes += bytes;
+            hub->raw[hub->raw_next++ % RAW_BATCHES_MAX] = raw;
+            hub->raw_bytes += raw.bytes;
             /* The newest stays, however large it is. */
             while (hub->raw_bytes > raw_max && hub->raw_next - hub->raw_first > 1)
                 drop_raw(hub);
@@ -342,7 +370,7 @@ static void index_one(struct explore_hub *hub)
     }
     if (!is_kept)
         lose(hub, EXPLORE_LOST_MEMORY, batch->items);
-    release_raw(hub, batch);
+    release_raw(hub, &raw);
     keep_limit(hub);
 }
 
@@ -447,7 +475,9 @@ static void *worker_main(void *arg)
             answer(hub, job);
             idle = 0;
         }
-        idle = drain(hub) ? 0 : idle + 1;
+        /* Beyond that debt the lanes keep what they have, and count what they cannot. */
+        bool may_take = hub->cpu_left_ns > -(int64_t)CPU_DEBT_NS;
+        idle = !may_take || drain(hub) ? 0 : idle + 1;
         count_cpu(hub);
         if (hub->raw_first < hub->raw_next && hub->cpu_left_ns > 0)
             index_one(hub);

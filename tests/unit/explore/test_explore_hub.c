@@ -126,8 +126,66 @@ static void keeps_or_counts_what_lanes_bring(void **state)
     budget_fini(&budget);
 }
 
+enum { ROUNDS = 8, SMALL = 500, ROOMY_BYTES = 64 * 1024 };
+
+/* Small requests in buffers that hold far more: the queue counts what it keeps, which is little. */
+static void keeps_small_requests_of_large_buffers(void **state)
+{
+    (void)state;
+    struct error error;
+    struct logger logger = {.component_id = "explore"};
+    struct lane *lane = lane_create(0);
+    budget_init(&budget, UINT64_MAX);
+    hub = explore_hub_get(&budget, "explore");
+    struct explore_settings settings = {
+        .max_bytes = 8 * MIB, .budget = &budget, .version = "1", .logger = &logger};
+    assert_true(explore_hub_start(hub, &settings, &error));
+    struct asked asked = {.lane = lane};
+    asked.job.lane = lane;
+    asked.job.done = on_answer;
+    for (unsigned round = 0; round < ROUNDS; round++) {
+        for (unsigned i = 0; i < SMALL; i++) {
+            struct test_span span = {.trace = 1 + round * SMALL + i,
+                                     .span = 1,
+                                     .service = "a",
+                                     .name = "n",
+                                     .start_ns = 1000,
+                                     .duration_ns = 10};
+            struct buffer *request = span_request(&span, 1);
+            struct buffer *roomy = buffer_try_create(&budget, ROOMY_BYTES);
+            assert_non_null(roomy);
+            memcpy(roomy->data, request->data, request->size);
+            roomy->size = request->size;
+            struct batch *batch = batch_create(TRACES, 1);
+            batch_append(batch, roomy, buffer_slice(roomy));
+            batch->items = 1;
+            explore_hub_offer(hub, 0, batch);
+            batch_unref(batch);
+            buffer_unref(roomy);
+            buffer_unref(request);
+        }
+        /* The worker takes what waits before it answers. */
+        asked.left = 1;
+        ask(&asked);
+        lane_run(lane);
+        /* Nothing but what is kept, or waits, is charged. */
+        assert_true(budget_used(&budget) < 4 * MIB);
+    }
+    struct explore_figures figures = explore_hub_figures(hub);
+    for (size_t i = 0; i < EXPLORE_LOSSES; i++)
+        assert_int_equal(figures.lost[i], 0);
+    explore_hub_stop(hub);
+    assert_int_equal(budget_used(&budget), 0);
+    explore_hub_release(hub);
+    lane_destroy(lane);
+    budget_fini(&budget);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(keeps_or_counts_what_lanes_bring)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keeps_or_counts_what_lanes_bring),
+        cmocka_unit_test(keeps_small_requests_of_large_buffers),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
