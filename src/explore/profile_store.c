@@ -21,7 +21,6 @@
 
 enum {
     BLOCKS_FIRST = 64,
-    TRACES_FIRST = 256,
     SERVICES_MAX = 256, /* of one block; the others are not found by their name */
     COMPRESSION_LEVEL = 1,
 };
@@ -44,8 +43,6 @@ void profile_store_init(struct profile_store *store, struct string_table *string
     *store = (struct profile_store){.strings = strings, .box = box, .codec = codec};
     store->seed = (uint64_t)(random_uniform() * 0x1p53);
     store->next_block = 1;
-    store->traces_places = TRACES_FIRST;
-    store->traces = mem_zalloc(TRACES_FIRST * sizeof(store->traces[0]));
 }
 
 static void free_block(struct profile_store *store, struct profile_block *block)
@@ -63,7 +60,11 @@ void profile_store_fini(struct profile_store *store)
     for (size_t i = store->blocks_begin; i < store->blocks_end; i++)
         free_block(store, store->blocks[i]);
     mem_free((void *)store->blocks);
-    mem_free(store->traces);
+    size_t at = 0;
+    void *trace;
+    while ((trace = hash_table_each(&store->traces, &at)) != NULL)
+        mem_free(trace);
+    hash_table_clear(&store->traces);
     *store = (struct profile_store){.blocks = NULL};
 }
 
@@ -91,82 +92,68 @@ static size_t join_spans(struct span_samples *spans, size_t count)
     return kept;
 }
 
-static size_t place_of(const struct profile_store *store, const uint8_t *id)
+static uint64_t hash_of(const struct profile_store *store, const uint8_t *id)
 {
-    size_t mask = store->traces_places - 1;
-    size_t at = XXH3_64bits_withSeed(id, 16, store->seed) & mask;
-    while (store->traces[at].blocks > 0 && memcmp(store->traces[at].id, id, 16) != 0)
-        at = (at + 1) & mask;
-    return at;
+    return XXH3_64bits_withSeed(id, 16, store->seed);
+}
+
+/* NULL: no block has samples of it. */
+static struct trace_samples *find_samples(const struct profile_store *store, const uint8_t *id)
+{
+    uint64_t hash = hash_of(store, id);
+    size_t at = 0;
+    struct trace_samples *found;
+    do
+        found = hash_table_next(&store->traces, hash, &at);
+    while (found != NULL && memcmp(found->id, id, sizeof(found->id)) != 0);
+    return found;
 }
 
 uint64_t profile_store_samples(const struct profile_store *store, const uint8_t id[static 16])
 {
-    const struct trace_samples *found = &store->traces[place_of(store, id)];
-    return found->blocks > 0 ? found->samples : 0;
+    const struct trace_samples *found = find_samples(store, id);
+    return found != NULL ? found->samples : 0;
 }
 
-static bool grow_traces(struct profile_store *store)
+/* Takes back what the first of the block's spans have been counted for. */
+static void forget_traces(struct profile_store *store, const struct profile_block *block,
+                          size_t spans_count)
 {
-    struct trace_samples *old = store->traces;
-    size_t count = store->traces_places;
-    struct trace_samples *grown = mem_try_zalloc(2 * count * sizeof(grown[0]));
-    if (grown == NULL)
-        return false;
-    store->traces = grown;
-    store->traces_places = 2 * count;
-    for (size_t i = 0; i < count; i++)
-        if (old[i].blocks > 0)
-            store->traces[place_of(store, old[i].id)] = old[i];
-    mem_free(old);
-    return true;
+    for (size_t i = 0; i < spans_count; i++) {
+        const struct span_samples *span = &block->spans[i];
+        bool is_last = i + 1 == spans_count || memcmp(span->trace_id, span[1].trace_id, 16) != 0;
+        struct trace_samples *from = find_samples(store, span->trace_id);
+        assert(from != NULL && from->blocks > 0);
+        uint64_t count = span_samples_count(span);
+        from->samples -= count < from->samples ? count : from->samples;
+        if (!is_last || --from->blocks > 0)
+            continue;
+        hash_table_remove(&store->traces, hash_of(store, from->id), from);
+        mem_free(from);
+    }
 }
 
 /* Counts a block's samples for its traces. False: no memory, nothing is counted. */
 static bool count_traces(struct profile_store *store, const struct profile_block *block)
 {
-    while (2 * (store->traces_count + block->spans_count) > store->traces_places)
-        if (!grow_traces(store))
-            return false;
     for (size_t i = 0; i < block->spans_count; i++) {
         const struct span_samples *span = &block->spans[i];
-        struct trace_samples *to = &store->traces[place_of(store, span->trace_id)];
+        struct trace_samples *to = find_samples(store, span->trace_id);
         bool is_first = i == 0 || memcmp(span->trace_id, span[-1].trace_id, 16) != 0;
-        if (to->blocks == 0) {
-            memcpy(to->id, span->trace_id, 16);
-            store->traces_count++;
+        if (to == NULL) {
+            to = mem_try_zalloc(sizeof(*to));
+            if (to != NULL)
+                memcpy(to->id, span->trace_id, sizeof(to->id));
+            if (to == NULL || !hash_table_add(&store->traces, hash_of(store, to->id), to)) {
+                mem_free(to);
+                forget_traces(store, block, i);
+                return false;
+            }
         }
         to->blocks += is_first;
         to->samples += span_samples_count(span);
     }
     return true;
-}
-
-static void forget_traces(struct profile_store *store, const struct profile_block *block)
-{
-    size_t mask = store->traces_places - 1;
-    for (size_t i = 0; i < block->spans_count; i++) {
-        const struct span_samples *span = &block->spans[i];
-        bool is_last =
-            i + 1 == block->spans_count || memcmp(span->trace_id, span[1].trace_id, 16) != 0;
-        size_t hole = place_of(store, span->trace_id);
-        struct trace_samples *from = &store->traces[hole];
-        assert(from->blocks > 0);
-        uint64_t count = span_samples_count(span);
-        from->samples -= count < from->samples ? count : from->samples;
-        if (!is_last || --from->blocks > 0)
-            continue;
-        store->traces_count--;
-        *from = (struct trace_samples){.blocks = 0};
-        for (size_t at = (hole + 1) & mask; store->traces[at].blocks > 0; at = (at + 1) & mask) {
-            size_t home = XXH3_64bits_withSeed(store->traces[at].id, 16, store->seed) & mask;
-            if (((at - home) & mask) < ((at - hole) & mask))
-                continue;
-            store->traces[hole] = store->traces[at];
-            store->traces[at] = (struct trace_samples){.blocks = 0};
-            hole = at;
-        }
-    }
 }
 
 /* How a profile's values are counted. */
@@ -351,7 +338,7 @@ static struct buffer *compress(struct profile_store *store, struct slice request
 /* Removes the block at that place, which is the first or one of the open ones, at the end. */
 static void drop_block(struct profile_store *store, struct profile_block *block)
 {
-    forget_traces(store, block);
+    forget_traces(store, block, block->spans_count);
     store->bytes -= block->memory;
     store->samples -= block->samples;
     store->profiles -= block->profiles;
@@ -430,7 +417,8 @@ bool profile_store_add(struct profile_store *store, struct slice request, uint64
 
 uint64_t profile_store_bytes(const struct profile_store *store)
 {
-    return store->bytes + store->traces_places * sizeof(store->traces[0]) +
+    return store->bytes + store->traces.capacity * sizeof(struct hash_entry) +
+           store->traces.count * sizeof(struct trace_samples) +
            store->blocks_capacity * sizeof(struct profile_block *);
 }
 

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/hash_table.h"
 #include "src/base/slice.h"
 #include "src/codec/codec.h"
 #include "src/explore/string_table.h"
@@ -62,9 +63,7 @@ struct profile_store {
     size_t blocks_open;
     size_t blocks_end;
     size_t blocks_capacity;
-    struct trace_samples *traces; /* open addressing; blocks 0: free */
-    size_t traces_places;
-    size_t traces_count;
+    struct hash_table traces; /* struct trace_samples, by trace id */
     uint64_t seed;
     uint64_t bytes;      /* of the blocks */
     uint64_t open_bytes; /* of those that are open, uncompressed */

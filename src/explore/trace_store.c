@@ -14,7 +14,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { SLOTS_FIRST = 1024, BLOCKS_FIRST = 64, ROWS_FIRST = 1024, STRINGS_FIRST = 256 };
+enum { BLOCKS_FIRST = 64, ROWS_FIRST = 1024, STRINGS_FIRST = 256 };
 
 /* Numbers of fields. */
 enum {
@@ -41,8 +41,6 @@ void trace_store_init(struct trace_store *store, enum codec codec)
     store->seed = (uint64_t)(random_uniform() * 0x1p53);
     string_table_init(&store->strings);
     store->box = codec_box_create(NULL);
-    store->slots_count = SLOTS_FIRST;
-    store->slots = mem_zalloc(SLOTS_FIRST * sizeof(uint32_t));
     store->contexts = mem_alloc(EXPLORE_CONTEXTS_MAX * sizeof(store->contexts[0]));
 }
 
@@ -54,7 +52,7 @@ void trace_store_fini(struct trace_store *store)
         mem_free(store->chunks[i]);
     mem_free((void *)store->chunks);
     mem_free((void *)store->blocks);
-    mem_free(store->slots);
+    hash_table_clear(&store->numbers);
     mem_free(store->rows);
     mem_free(store->bodies);
     mem_free(store->contexts);
@@ -105,54 +103,29 @@ static uint64_t hash_of(const struct trace_store *store, const uint8_t *id)
     return XXH3_64bits_withSeed(id, 16, store->seed);
 }
 
-/* Slots hold the number modulo UINT32_MAX, plus 1: numbers that are here are closer together. */
-static uint32_t slot_value(uint64_t number)
-{
-    return (uint32_t)(number % UINT32_MAX) + 1;
-}
-
-static uint64_t number_of(const struct trace_store *store, uint32_t slot)
-{
-    uint64_t number = store->first - store->first % UINT32_MAX + (slot - 1);
-    return number >= store->first ? number : number + UINT32_MAX;
-}
-
-static size_t slot_of(const struct trace_store *store, const uint8_t *id)
-{
-    size_t mask = store->slots_count - 1;
-    size_t at = hash_of(store, id) & mask;
-    while (store->slots[at] != 0 &&
-           memcmp(trace_store_record(store, number_of(store, store->slots[at]))->id, id, 16) != 0)
-        at = (at + 1) & mask;
-    return at;
-}
-
 uint64_t trace_store_find(const struct trace_store *store, const uint8_t id[static 16])
 {
-    uint32_t slot = store->slots[slot_of(store, id)];
-    return slot != 0 ? number_of(store, slot) : UINT64_MAX;
+    uint64_t hash = hash_of(store, id);
+    size_t at = 0;
+    for (;;) {
+        uint64_t number = (uintptr_t)hash_table_next(&store->numbers, hash, &at);
+        if (number == 0)
+            return UINT64_MAX;
+        if (memcmp(trace_store_record(store, number)->id, id, 16) == 0)
+            return number;
+    }
 }
 
-static bool grow_slots(struct trace_store *store)
+/* Numbers are the table's objects; none is 0. */
+static void *object_of(uint64_t number)
 {
-    size_t count = 2 * store->slots_count;
-    uint32_t *slots = mem_try_zalloc(count * sizeof(uint32_t));
-    if (slots == NULL)
-        return false;
-    mem_free(store->slots);
-    store->slots = slots;
-    store->slots_count = count;
-    for (uint64_t number = store->first; number < store->next; number++)
-        slots[slot_of(store, trace_store_record(store, number)->id)] = slot_value(number);
-    return true;
+    _Static_assert(sizeof(uintptr_t) == sizeof(number), "a pointer holds a number");
+    return (void *)(uintptr_t)number; // NOLINT(performance-no-int-to-ptr)
 }
 
 static bool add_trace(struct trace_store *store, const uint8_t *id, uint64_t now_ns,
                       uint64_t *ret_number)
 {
-    size_t count = store->next - store->first;
-    if (2 * (count + 1) > store->slots_count && !grow_slots(store))
-        return false;
     uint64_t number = store->next;
     size_t chunk = number / TRACES_PER_CHUNK - store->first / TRACES_PER_CHUNK;
     if (chunk == store->chunks_count) {
@@ -169,7 +142,8 @@ static bool add_trace(struct trace_store *store, const uint8_t *id, uint64_t now
         store->chunks = (struct trace_record **)chunks;
         store->chunks[store->chunks_count++] = records;
     }
-    size_t at = slot_of(store, id);
+    if (!hash_table_add(&store->numbers, hash_of(store, id), object_of(number)))
+        return false;
     store->next++;
     struct trace_record *record = trace_store_record(store, number);
     *record = (struct trace_record){
@@ -179,26 +153,8 @@ static bool add_trace(struct trace_store *store, const uint8_t *id, uint64_t now
         .last_block = (uint32_t)store->next_block,
     };
     memcpy(record->id, id, 16);
-    store->slots[at] = slot_value(number);
     *ret_number = number;
     return true;
-}
-
-static void remove_slot(struct trace_store *store, const uint8_t *id)
-{
-    size_t mask = store->slots_count - 1;
-    size_t hole = slot_of(store, id);
-    assert(store->slots[hole] != 0);
-    store->slots[hole] = 0;
-    for (size_t at = (hole + 1) & mask; store->slots[at] != 0; at = (at + 1) & mask) {
-        const uint8_t *other = trace_store_record(store, number_of(store, store->slots[at]))->id;
-        size_t home = hash_of(store, other) & mask;
-        if (((at - home) & mask) < ((at - hole) & mask))
-            continue;
-        store->slots[hole] = store->slots[at];
-        store->slots[at] = 0;
-        hole = at;
-    }
 }
 
 /* The number of a name; the open block refers to it from now on. */
@@ -593,9 +549,9 @@ uint64_t trace_store_bytes(const struct trace_store *store)
 {
     return store->blocks_bytes + store->strings.bytes +
            store->chunks_count * TRACES_PER_CHUNK * sizeof(struct trace_record) +
-           store->slots_count * sizeof(uint32_t) + store->rows_capacity * sizeof(struct span_row) +
-           store->bodies_capacity + store->context_bytes_capacity +
-           store->open_strings_capacity * sizeof(uint32_t) +
+           store->numbers.capacity * sizeof(struct hash_entry) +
+           store->rows_capacity * sizeof(struct span_row) + store->bodies_capacity +
+           store->context_bytes_capacity + store->open_strings_capacity * sizeof(uint32_t) +
            store->open_traces_capacity * sizeof(struct block_trace) +
            EXPLORE_CONTEXTS_MAX * sizeof(struct span_context) +
            store->blocks_capacity * sizeof(struct span_block *);
@@ -658,7 +614,7 @@ bool trace_store_evict(struct trace_store *store)
     }
     store->spans -= record->spans;
     store->evicted_traces++;
-    remove_slot(store, record->id);
+    hash_table_remove(&store->numbers, hash_of(store, record->id), object_of(store->first));
     store->first++;
     if (store->first % TRACES_PER_CHUNK == 0) {
         mem_free(store->chunks[0]);

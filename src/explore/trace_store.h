@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/hash_table.h"
 #include "src/codec/codec.h"
 #include "src/explore/explore_limits.h"
 #include "src/explore/span_block.h"
@@ -43,10 +44,7 @@ struct trace_store {
     size_t chunks_capacity;
     uint64_t first;
     uint64_t next;
-    /* Open addressing by trace id: 0: free; else the number modulo
-     * UINT32_MAX, plus 1. */
-    uint32_t *slots;
-    size_t slots_count;
+    struct hash_table numbers; /* by trace id; objects are numbers */
     uint64_t seed;
     /* Blocks, oldest first, from `blocks_begin`. */
     struct span_block **blocks;
