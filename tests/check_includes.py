@@ -88,6 +88,7 @@ FLOORS = (
     ("src/cli/arguments", "verbs and flags of commands that have verbs"),
     ("src/cli/profile", "spanflame profile: show, convert, merge, diff"),
     ("src/cli/journal", "spanflame journal: list, verify, export"),
+    ("src/cli/explore", "spanflame traces and spanflame flame: asks a running daemon"),
     ("src/cli", "the command line"),
 )
 ORDER = {folder: number for number, (folder, _) in enumerate(FLOORS)}

@@ -75,6 +75,10 @@ static const struct {
      "Show what of a Go collector's configuration runs here; argument: its FILE; --write FILE"},
     {"ottl", CLI_OTTL,
      "Run OTTL statements over a file of OTLP/JSON, to try them; see \"ottl --help\""},
+    {"traces", CLI_TRACES,
+     "Traces that a running daemon's explore extension keeps; see \"traces help\""},
+    {"flame", CLI_FLAME,
+     "Flame graphs of what it keeps, and their differences; see \"flame help\""},
     {"completion", CLI_COMPLETION, "Print completions for a shell; argument: bash, zsh or fish"},
 };
 
@@ -210,7 +214,8 @@ bool cli_parse(struct cli *cli, int count, char **arguments, struct error *error
         cli->rest = &arguments[i + 1];
         cli->rest_count = count - i - 1;
         if (cli->command == CLI_VERSION || cli->command == CLI_HELP ||
-            cli->command == CLI_PROFILE || cli->command == CLI_JOURNAL || cli->command == CLI_OTTL)
+            cli->command == CLI_PROFILE || cli->command == CLI_JOURNAL ||
+            cli->command == CLI_OTTL || cli->command == CLI_TRACES || cli->command == CLI_FLAME)
             break;
     }
     return true;

@@ -19,6 +19,8 @@ enum cli_command {
     CLI_JOURNAL,
     CLI_MIGRATE,
     CLI_OTTL,
+    CLI_TRACES,
+    CLI_FLAME,
     CLI_COMPLETION,
     CLI_VERSION,
     CLI_HELP,
@@ -41,7 +43,8 @@ struct cli {
     bool skips_validation;  /* print-config --validate=false */
     const char
         *argument; /* featuregate ID, healthcheck URL, completion SHELL, migrate FILE; NULL: none */
-    char **rest;   /* profile, journal, ottl: the arguments after it, which they parse themselves */
+    /* profile, journal, ottl, traces, flame: the arguments after it, which they parse themselves */
+    char **rest;
     int rest_count;
 };
 

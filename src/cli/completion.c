@@ -7,12 +7,14 @@
 
 #include "src/base/error.h"
 #include "src/cli/cli.h"
+#include "src/cli/explore/explore_arguments.h"
 #include "src/cli/journal/journal_arguments.h"
 #include "src/cli/profile/profile_arguments.h"
 
 /* Commands with verbs. */
-enum { TABLES = 2 };
-static const struct verb_table *const tables[TABLES] = {&profile_verbs, &journal_verbs};
+enum { TABLES = 4 };
+static const struct verb_table *const tables[TABLES] = {&profile_verbs, &journal_verbs,
+                                                        &traces_verbs, &flame_verbs};
 
 /* Words of a list: commands or flags of the program, or of a command with verbs. */
 struct words {

@@ -9,6 +9,7 @@
 #include "src/cli/cli.h"
 #include "src/cli/completion.h"
 #include "src/cli/components.h"
+#include "src/cli/explore/explore_command.h"
 #include "src/cli/health_probe.h"
 #include "src/cli/journal/journal_command.h"
 #include "src/cli/migrate.h"
@@ -53,6 +54,10 @@ int main(int count, char **arguments)
         return journal_command(cli.program, cli.rest_count, cli.rest, stdout, stderr);
     case CLI_OTTL:
         return (int)ottl_command(cli.program, cli.rest_count, cli.rest, stdout, stderr);
+    case CLI_TRACES:
+        return traces_command(cli.program, cli.rest_count, cli.rest, stdout, stderr);
+    case CLI_FLAME:
+        return flame_command(cli.program, cli.rest_count, cli.rest, stdout, stderr);
     case CLI_VERSION:
         printf("%s version %s\n", cli.program, SPANFLAME_VERSION);
         return 0;

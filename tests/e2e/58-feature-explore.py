@@ -11,7 +11,7 @@ import urllib.parse
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Status
 
-from support import case, client, otlp, process
+from support import case, client, otlp, process, profiles
 from support.metrics import Metrics
 from support.ports import free_port
 
@@ -28,6 +28,7 @@ def config(ports, host="127.0.0.1", keys=""):
         f"extensions:\n  explore:\n    endpoint: {host}:{ports['page']}\n{keys}"
         f"service:\n  lanes: 2\n  extensions: [explore]\n{case.metrics_service(ports['own'])}  pipelines:\n"
         "    traces:\n      receivers: [otlp]\n      exporters: [explore]\n"
+        "    profiles:\n      receivers: [otlp]\n      exporters: [explore]\n"
     )
 
 
@@ -135,6 +136,88 @@ class Explore(case.Case):
                 self.assertEqual(reply.status, status)
                 self.assertGreater(len(json.loads(reply.body)["error"]), 10)
 
+    def profile(self, serial, shares):
+        """CPU profile of the spans of a trace: {span number: [(stack, milliseconds)]}."""
+        builder = profiles.Builder({"service.name": "cart"})
+        builder.profile("cpu:nanoseconds", ("cpu:nanoseconds", 10 * MS), TIME_NS)
+        ids = serial.to_bytes(16, "big")
+        for number, stacks in shares.items():
+            span = (serial * 1000 + number).to_bytes(8, "big")
+            for stack, ms in stacks:
+                builder.sample(stack, ms * MS, link=(ids, span))
+        reply = client.request(
+            self.ports["http"], "POST", profiles.PATH, builder.request.SerializeToString(),
+            {"Content-Type": client.PROTOBUF},
+        )
+        self.assertEqual(reply.status, 200, reply.body)
+        process.poll_until(
+            lambda: self.get("flame", trace=f"{serial:032x}").get("samples"), WITHIN_S, "the profile is kept"
+        )
+
+    def tool(self, *words, **environment):
+        environment = {"SPANFLAME_EXPLORE_URL": f"http://127.0.0.1:{self.ports['page']}/", **environment}
+        done = process.run(*words, environment=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_commands_print_tables_and_json(self):
+        self.start(3)
+        self.profile(3, {1: [(["parse", "main"], 100)], 2: [(["render", "main"], 300)]})
+        self.profile(1, {1: [(["parse", "main"], 50)]})
+        name = f"{3:032x}"
+        listed = json.loads(self.tool("traces", "list", "--attr", "user=3", "--json"))
+        self.assertEqual([one["id"] for one in listed["traces"]], [name])
+        table = self.tool("traces", "list", "--min=35ms", "--profile")
+        self.assertIn(name, table)
+        self.assertIn("front GET /", table)
+        self.assertIn("50.00ms", table)
+        self.assertIn("1 in all", table)
+        shown = self.tool("traces", "show", name)
+        self.assertRegex(shown, f"(?m)^ *0 +50.00ms +10.00ms .* {3001:016x}  front GET /$")
+        self.assertRegex(shown, f"(?m) {3002:016x}    cart query$")
+        self.assertIn("2 of 5 spans", self.tool("traces", "show", name, "--limit", "2"))
+        self.assertRegex(self.tool("traces", "services"), "(?m)yes  cart$")
+        self.assertRegex(self.tool("traces", "names", "--service=cart"), "(?m)^ +9 .* cart query$")
+        self.assertEqual(len(json.loads(self.tool("traces", "save", name))["resourceSpans"]), 2)
+        top = self.tool("flame", "top", "--trace", name)
+        self.assertRegex(top, r"(?m)^cpu: 400.00ms, \d+ samples, ± \d+ %$")
+        self.assertRegex(top, r"(?m)^ +300.00ms   75.0% .* render$")
+        tree = self.tool("flame", "tree", "--trace", name, "--span", f"{3001:016x}")
+        self.assertRegex(tree, r"(?m)^ +100.00ms  100.0% +0    main$")
+        self.assertRegex(tree, r"(?m)^ +100.00ms  100.0% +100.00ms      parse$")
+        self.assertNotIn("render", tree)
+        difference = self.tool("flame", "diff", f"trace={name}", f"not-trace={name}")
+        self.assertRegex(difference, r"(?m)\+75.0%  parse$")
+        self.assertIn("main;render 300000000", self.tool("flame", "folded", "--trace", name))
+        self.assertIn("No samples: ", self.tool("flame", "top", "--trace", f"{2:032x}"))
+
+    def test_commands_say_what_is_wrong(self):
+        self.server(config(self.ports)).wait_until_ready()
+        url = f"--url=http://127.0.0.1:{self.ports['page']}"
+        for words, text in (
+            (("traces", "list", "--min=soon", url), "status 400: min"), (("traces", "show", url), "found 0 words"),
+            (("traces", "show", "12", url), "32 hexadecimal digits"), (("traces", "list", "--url=localhost"), "http://"),
+            (("traces", "show", f"{9:032x}", url), "no such trace"), (("flame", "top", "--min=1", url), "unknown flag"),
+            (("flame", "top", f"--url=http://127.0.0.1:{free_port()}"), "no answer from"),
+            (("traces", "list", f"--url=http://127.0.0.1:{self.ports['own']}/metrics"), "status 404"),
+        ):
+            with self.subTest(words):
+                done = process.run(*words)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(text, done.stderr)
+
+    def test_commands_log_in(self):
+        server = self.server(config(self.ports, host="0.0.0.0")).wait_until_ready()
+        address = f"http://127.0.0.1:{self.ports['page']}/"
+        refused = process.run("traces", "services", environment={"SPANFLAME_EXPLORE_URL": address})
+        self.assertIn("401: a token is required", refused.stderr)
+        printed = address + re.findall(r"#token=[0-9a-f]{32}", server.log())[-1]
+        done = process.run("traces", "services", "--url", printed)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        session = re.search(r"SPANFLAME_EXPLORE_TOKEN=([0-9a-f]{32})", done.stderr)[1]
+        self.assertIn("SERVICE", self.tool("traces", "services", SPANFLAME_EXPLORE_TOKEN=session))
+        self.assertIn("401", process.run("traces", "services", "--url", printed).stderr)
+
     def test_refuses_strangers(self):
         self.start(1)
         port = self.ports["page"]
@@ -187,8 +270,9 @@ class Explore(case.Case):
         self.assertEqual(nodes["receiver/otlp"]["metrics"]["items"], 7)
         self.assertEqual(nodes["exporter/explore"]["metrics"]["items"], 7)
         self.assertEqual(nodes["receiver/otlp"]["line"], 2)
-        edge = {"from": "receiver/otlp", "to": "exporter/explore", "pipeline": "traces", "signal": "traces"}
-        self.assertEqual(picture["edges"], [edge])
+        edge = {"from": "receiver/otlp", "to": "exporter/explore"}
+        edges = [{**edge, "pipeline": signal, "signal": signal} for signal in ("traces", "profiles")]
+        self.assertCountEqual(picture["edges"], edges)
         self.assertEqual(set(picture["series"]["nodes"]), set(nodes))
 
     def test_counts_what_is_not_kept(self):

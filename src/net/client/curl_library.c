@@ -20,12 +20,25 @@
     }
 
 static const struct dynlib_symbol symbols[] = {
-    SYMBOL(global_init_mem),  SYMBOL(easy_init),           SYMBOL(easy_cleanup),
-    SYMBOL(easy_reset),       SYMBOL(easy_setopt),         SYMBOL(easy_getinfo),
-    SYMBOL(easy_strerror),    SYMBOL(slist_append),        SYMBOL(slist_free_all),
-    SYMBOL(multi_init),       SYMBOL(multi_cleanup),       SYMBOL(multi_setopt),
-    SYMBOL(multi_add_handle), SYMBOL(multi_remove_handle), SYMBOL(multi_socket_action),
-    SYMBOL(multi_assign),     SYMBOL(multi_info_read),     {NULL, 0},
+    SYMBOL(global_init_mem),
+    SYMBOL(easy_init),
+    SYMBOL(easy_cleanup),
+    SYMBOL(easy_perform),
+    SYMBOL(easy_reset),
+    SYMBOL(easy_setopt),
+    SYMBOL(easy_getinfo),
+    SYMBOL(easy_strerror),
+    SYMBOL(slist_append),
+    SYMBOL(slist_free_all),
+    SYMBOL(multi_init),
+    SYMBOL(multi_cleanup),
+    SYMBOL(multi_setopt),
+    SYMBOL(multi_add_handle),
+    SYMBOL(multi_remove_handle),
+    SYMBOL(multi_socket_action),
+    SYMBOL(multi_assign),
+    SYMBOL(multi_info_read),
+    {NULL, 0},
 };
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -14,6 +14,7 @@ struct error;
 struct curl_library {
     __typeof__(&curl_global_init_mem) global_init_mem;
     __typeof__(&curl_easy_init) easy_init;
+    __typeof__(&curl_easy_perform) easy_perform;
     __typeof__(&curl_easy_cleanup) easy_cleanup;
     __typeof__(&curl_easy_reset) easy_reset;
     __typeof__(&curl_easy_setopt) easy_setopt;
