@@ -6,6 +6,7 @@ import { decode } from "./decode.js";
 import { tame, save } from "./dom.js";
 import * as format from "./format.js";
 import { text } from "./span.js";
+import { pprofOf } from "./pprof.js";
 
 const FILE_BYTES_MAX = 256 * 1024 * 1024;
 
@@ -276,6 +277,11 @@ class Files {
     }
 
     samplesOf(query) {
+        if (query.get("not-trace")) {
+            const { root } = this.of(query.get("not-trace"));
+            const others = new Set(this.sorted.filter((trace) => trace.id !== query.get("not-trace") && trace.root && trace.root.name === root?.name).map((trace) => trace.id));
+            return this.all.filter((sample) => others.has(sample.traceId));
+        }
         if (query.get("trace")) {
             const trace = this.of(query.get("trace"));
             const ids = (query.get("span") ?? "").split(",").filter(Boolean);
@@ -288,7 +294,68 @@ class Files {
             }
             return this.all.filter((sample) => sample.traceId === trace.id && sample.span && rows.has(sample.span.row));
         }
-        return query.get("service") !== null ? this.all.filter((sample) => sample.service === query.get("service")) : this.all;
+        return this.all.filter((sample) => (query.get("service") === null || sample.service === query.get("service")) && (query.get("file") === null || sample.file === query.get("file")));
+    }
+
+    /** The files that have samples of a service: the sides of a comparison. */
+    filesOf(service) {
+        return [...new Set(this.all.filter((sample) => sample.service === service).map((sample) => sample.file))];
+    }
+
+    async diff(query) {
+        const sides = ["a", "b"].map((key) => this.samplesOf(new URLSearchParams(query.get(key))));
+        const types = new Map();
+        sides.forEach((samples, side) => {
+            for (const sample of samples) {
+                const of = types.get(sample.type) ?? { type: sample.type, unit: sample.unit, a: { samples: 0, total: 0 }, b: { samples: 0, total: 0 } };
+                const to = side ? of.b : of.a;
+                to.samples += sample.count;
+                to.total += sample.value;
+                types.set(sample.type, of);
+            }
+        });
+        const size = (type) => type.a.samples + type.b.samples;
+        const list = [...types.values()].sort((x, y) => size(y) - size(x));
+        const type = types.get(query.get("type")) ?? types.get("cpu") ?? types.get("wall") ?? list[0];
+        const none = { samples: 0, total: 0 };
+        const out = { type: type?.type ?? "", unit: type?.unit ?? "", a: type?.a ?? none, b: type?.b ?? none, samples: type ? size(type) : 0, types: list, names: ["all"], tree: [], pruned: 0, truncatedDepth: false,
+            why: type ? null : "The open files have no samples of either side." };
+        if (!type) return out;
+        const own = sides.map((samples) => samples.filter((sample) => sample.type === type.type));
+        if (query.get("view") === "top") {
+            const tops = own.map((samples) => this.top(samples));
+            const rows = new Map();
+            tops.forEach(({ names, top }, side) => {
+                for (const [name, total, self] of top) {
+                    const row = rows.get(names[name]) ?? [0, 0, 0, 0];
+                    row[side] = total;
+                    row[side + 2] = self;
+                    rows.set(names[name], row);
+                }
+            });
+            const names = [...rows.keys()];
+            return { ...out, names, top: names.map((name, i) => [i, ...rows.get(name)]).sort((x, y) => y[3] + y[4] - x[3] - x[4]) };
+        }
+        const width = Number(query.get("width")) || 1600;
+        const wanted = query.get("view") === "sandwich" ? query.get("function") ?? "" : null;
+        const tree = new Tree();
+        const callers = new Tree();
+        if (wanted !== null) {
+            callers.names = tree.names;
+            callers.index = tree.index;
+            callers.root.name = tree.root.name = tree.name(wanted);
+        }
+        own.forEach((samples, side) => {
+            for (const sample of samples) {
+                const first = wanted === null ? -1 : sample.stack.indexOf(wanted);
+                if (wanted !== null && first < 0) continue;
+                tree.add(wanted === null ? sample.stack : sample.stack.slice(sample.stack.lastIndexOf(wanted) + 1), sample.value, side);
+                if (wanted !== null) callers.add(sample.stack.slice(0, first).reverse(), sample.value, side);
+            }
+        });
+        const { rows, pruned } = tree.rows(true, width);
+        if (wanted !== null) return { ...out, names: tree.names, callers: callers.rows(true, width).rows, callees: rows };
+        return { ...out, names: tree.names, tree: rows, pruned };
     }
 
     async flame(query) {
@@ -362,6 +429,10 @@ class Files {
         save("stacks.folded", "text/plain", [...sums].map(([line, value]) => `${line} ${value}\n`).join(""));
     }
 
+    async savePprof(query, fileName) {
+        save(`${fileName}.pb.gz`, "application/octet-stream", await pprofOf(this.samplesOf(new URLSearchParams(query))));
+    }
+
     async spans(query) {
         const groups = new Map();
         for (const trace of this.sorted)
@@ -388,7 +459,9 @@ export async function readFiles(files) {
     for (const file of files) {
         try {
             if (file.size > FILE_BYTES_MAX) throw new Error("it is larger than 256 MiB");
+            const first = out.samples.length;
             await decode(file, out);
+            for (let i = first; i < out.samples.length; i++) out.samples[i].file = file.name;
         } catch (error) {
             throw new Error(`${tame(file.name, 80)} cannot be read: ${error.message}.`);
         }

@@ -92,7 +92,7 @@ export function openService(container, to, app) {
         label: `Flame graph of ${tame(name, 60)}`, load: (query, signal) => source.flame(query, signal), state, onState: put, fileName: tame(name, 40),
         download: (kind, base, type) => {
             if (kind === "otlp-json") return null;
-            if (source.isLocal) return kind === "folded" ? () => source.saveFolded(base) : null;
+            if (source.isLocal) return { folded: () => source.saveFolded(base), pprof: () => source.savePprof(base, "profile") }[kind];
             const query = new URLSearchParams(base);
             if (type) query.set("type", type);
             query.set("format", kind);
@@ -102,7 +102,7 @@ export function openService(container, to, app) {
     const compare = h("details", { class: "menu" }, h("summary", {}, "Compare"), h("div", { class: "menu-items" }));
     const dot = h("span", { class: "dot" });
     dot.style.backgroundColor = serviceColour(serviceHue(name));
-    fill(container, h("div", { class: "page-head" }, h("h1", {}, dot, tame(name, 120)), picker, source.isLocal ? null : compare,
+    fill(container, h("div", { class: "page-head" }, h("h1", {}, dot, tame(name, 120)), source.isLocal ? null : picker, !source.isLocal || source.filesOf(name).length > 1 ? compare : null,
         h("a", { href: source.isLocal ? "#/file" : `#/traces?${new URLSearchParams({ service: name })}` }, "Its traces")),
     h("div", { class: "service-work" }, panel.element, h("section", { "aria-label": "Spans by name" }, h("h2", {}, "Spans by name"), spans)));
 
@@ -110,7 +110,11 @@ export function openService(container, to, app) {
         fill(picker, rangePicker(state, (changes) => { put({ ...changes, zoom: null }); load(); }));
         const when = range(state);
         panel.show(new URLSearchParams({ service: name, ...when }));
-        fill(compare.lastChild, [5, 15, 60].map((minutes) => h("button", { type: "button", class: "quiet", onclick: () => {
+        if (source.isLocal) {
+            const [first, ...others] = source.filesOf(name);
+            const side = (file) => String(new URLSearchParams({ service: name, file }));
+            fill(compare.lastChild, others.slice(0, 20).map((other) => h("a", { href: `#/diff?${new URLSearchParams({ from: "file", a: side(first), b: side(other) })}` }, `${tame(other, 40)} against ${tame(first, 40)}`)));
+        } else fill(compare.lastChild, [5, 15, 60].map((minutes) => h("button", { type: "button", class: "quiet", onclick: () => {
             const now = Date.now();
             const side = (from, end) => String(new URLSearchParams({ service: name, start: format.nanoseconds(now - from * 60000), end: format.nanoseconds(now - end * 60000) }));
             app.go("diff", new URLSearchParams({ a: side(2 * minutes, minutes), b: side(minutes, 0) }));
@@ -155,6 +159,7 @@ function words(text) {
     const when = query.has("start") || query.has("end")
         ? `, ${["start", "end"].map((key) => (/^\d+$/.test(query.get(key) ?? "") ? format.time(query.get(key), false) : "…")).join(" – ")}` : "";
     const name = [query.get("service"), query.get("name")].filter(Boolean).map((one) => tame(one, 80)).join(" ");
+    if (query.has("file")) return `${name} in ${tame(query.get("file"), 80)}`;
     if (query.has("not-trace")) return `all other traces of ${name}`;
     if (query.has("trace")) return `${query.has("span") ? "selected spans of trace" : "trace"} ${tame(query.get("trace").slice(0, 8))}${when}`;
     if (query.get("slow") === "1") return `slow ${name}${when}`;
@@ -173,7 +178,7 @@ export function openDiff(container, to, app) {
 
     function side(key) {
         const query = new URLSearchParams(state.get(key) ?? "");
-        const isRange = query.has("service") && !query.has("trace") && !query.has("not-trace");
+        const isRange = !app.source.isLocal && query.has("service") && !query.has("trace") && !query.has("not-trace");
         return h("div", { class: "side-of" }, h("b", {}, key.toUpperCase()), " ", words(state.get(key) ?? ""),
             isRange && rangePicker(query, (changes) => {
                 for (const [name, value] of Object.entries(changes)) {

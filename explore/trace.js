@@ -82,7 +82,7 @@ export function openTrace(container, to, app) {
             label: "Flame graph of the selection", load: (query, signal) => source.flame(query, signal), state, onState: put,
             fileName: `trace-${id.slice(0, 8)}`,
             download: (kind, base, type) => {
-                if (source.isLocal) return kind === "folded" ? () => source.saveFolded(base) : null;
+                if (source.isLocal) return { folded: () => source.saveFolded(base), pprof: () => source.savePprof(base, `trace-${id.slice(0, 8)}`) }[kind];
                 const query = new URLSearchParams(base);
                 if (kind === "otlp-json") for (const key of [...query.keys()]) if (key !== "trace") query.delete(key);
                 if (type && kind !== "otlp-json") query.set("type", type);
@@ -100,7 +100,7 @@ export function openTrace(container, to, app) {
             h("div", { class: "pane", role: "tabpanel", id: "pane-details", "aria-labelledby": "tab-details" }, details));
         split = h("div", { class: "split", role: "separator", tabindex: 0, "aria-orientation": "vertical", "aria-label": "Width of the spans", "aria-valuemin": 20, "aria-valuemax": 80 });
         const work = h("div", { class: "trace-work" }, wf.element, split, side);
-        const compare = !source.isLocal && root ? h("a", { class: "button", href: `#/diff?${new URLSearchParams({ a: `trace=${id}`, b: String(new URLSearchParams({ "not-trace": id, service: root.service, name: root.name })) })}`,
+        const compare = root ? h("a", { class: "button", href: `#/diff?${source.isLocal ? "from=file&" : ""}${new URLSearchParams({ a: `trace=${id}`, b: String(new URLSearchParams({ "not-trace": id, service: root.service, name: root.name })) })}`,
             title: "The flame graph of this trace against all others of its root name" }, "Compare with its others") : null;
         fill(place,
             h("div", { class: "trace-head" },

@@ -45,3 +45,4 @@ void answer_flame(struct asking *asking);
 void answer_diff(struct asking *asking);
 void answer_download(struct asking *asking);
 void answer_folded(struct asking *asking);
+void answer_pprof(struct asking *asking);

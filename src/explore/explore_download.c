@@ -91,6 +91,11 @@ void answer_download(struct asking *asking)
         asking->type = "text/plain; charset=utf-8";
         snprintf(asking->disposition, EXPLORE_DISPOSITION_MAX,
                  "attachment; filename=\"profile.folded.txt\"");
+    } else if (slice_equal_text(format, "pprof")) {
+        answer_pprof(asking);
+        asking->type = "application/octet-stream";
+        snprintf(asking->disposition, EXPLORE_DISPOSITION_MAX,
+                 "attachment; filename=\"profile.pb.gz\"");
     } else {
         asking_fail(asking, 400, "format: expected otlp-json, pprof or folded");
     }

@@ -45,13 +45,7 @@ static bool add_side(struct asking *asking, struct flame_tree *tree, unsigned si
     };
     for (size_t i = 0; i < profile_store_blocks(store); i++) {
         const struct profile_block *block = profile_store_block(store, i);
-        bool is_outside = block->start_ns <= block->end_ns &&
-                          (block->end_ns < selection->start_ns ||
-                           (block->start_ns != UINT64_MAX && block->start_ns >= selection->end_ns));
-        if (is_outside ||
-            (selection->mode == SELECT_TRACE &&
-             !profile_block_has_trace(block, selection->trace_id)) ||
-            (filter.service.data != NULL && !profile_block_has_service(block, service)))
+        if (!explore_selection_wants(selection, block, service))
             continue;
         struct buffer *request = profile_store_open(store, block);
         if (request == NULL)

@@ -85,6 +85,19 @@ bool explore_selection_has(const struct explore_selection *selection, const uint
     return false;
 }
 
+bool explore_selection_wants(const struct explore_selection *selection,
+                             const struct profile_block *block, uint32_t service)
+{
+    bool is_outside = block->start_ns <= block->end_ns &&
+                      (block->end_ns < selection->start_ns ||
+                       (block->start_ns != UINT64_MAX && block->start_ns >= selection->end_ns));
+    bool is_of_service = selection->mode == SELECT_ALL && selection->service.data != NULL;
+    return !is_outside &&
+           (selection->mode != SELECT_TRACE ||
+            profile_block_has_trace(block, selection->trace_id)) &&
+           (!is_of_service || profile_block_has_service(block, service));
+}
+
 /* Spans of one trace, by a list of ids, with what is below them. */
 static bool select_spans(struct asking *asking, struct slice list, bool has_subtree,
                          struct explore_selection *selection)

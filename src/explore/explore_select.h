@@ -36,6 +36,12 @@ void explore_selection_fini(struct explore_selection *selection);
 bool explore_selection_has(const struct explore_selection *selection, const uint8_t *trace_id,
                            const uint8_t *span_id);
 
+struct profile_block;
+/* Whether samples that it picks may be in a block of profiles. service: the number of its service's
+ * name. */
+bool explore_selection_wants(const struct explore_selection *selection,
+                             const struct profile_block *block, uint32_t service);
+
 /* Why there are no samples, in words for the person. */
 const char *explore_why(const struct explore_data *data, const struct explore_selection *selection);
 /* Writes "types":[…] of what it picks. */

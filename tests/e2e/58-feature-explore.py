@@ -191,6 +191,28 @@ class Explore(case.Case):
         self.assertIn("main;render 300000000", self.tool("flame", "folded", "--trace", name))
         self.assertIn("No samples: ", self.tool("flame", "top", "--trace", f"{2:032x}"))
 
+    def test_saves_pprof(self):
+        self.start(3)
+        self.profile(3, {1: [(["parse", "main"], 100)], 2: [(["render", "main"], 300)]})
+        self.profile(1, {1: [(["parse", "main"], 50)]})
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/cart.pb.gz"
+            for words, wanted in (
+                (("--trace", f"{3:032x}"), {"parse": 100, "render": 300}),
+                (("--trace", f"{3:032x}", "--span", f"{3001:016x}"), {"parse": 100}),
+                (("--service", "cart"), {"parse": 150, "render": 300}),
+                (("--not-trace", f"{3:032x}"), {"parse": 50}),
+            ):
+                with self.subTest(words):
+                    self.tool("flame", "pprof", "-o", path, *words)
+                    shown = json.loads(process.run("profile", "show", path, "--json").stdout)
+                    (cpu,) = shown["types"]
+                    flat = {one["name"]: one["flat"] for one in cpu["functions"] if one["flat"]}
+                    self.assertEqual(flat, {name: ms * MS for name, ms in wanted.items()})
+        for query in ("service=nobody", f"trace={2:032x}"):
+            reply = self.ask(f"/api/v1/download?format=pprof&{query}")
+            self.assertEqual(reply.status, 404, reply.body)
+
     def test_commands_say_what_is_wrong(self):
         self.server(config(self.ports)).wait_until_ready()
         url = f"--url=http://127.0.0.1:{self.ports['page']}"

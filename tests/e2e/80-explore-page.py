@@ -294,6 +294,47 @@ class Files(Page):
         self.assertEqual([url for url in asked if trace in url or "session" in url], [])
         self.browser.screenshot("file")
 
+    def test_two_profiles_are_compared(self):
+        trace, spans, samples = self.files()
+        builder = profiles.Builder({"service.name": "shop"})
+        builder.profile("cpu:nanoseconds", ("cpu:nanoseconds", 10 * MS), 1)
+        builder.sample(["parse", "main"], 300 * MS)
+        other = builder.request.SerializeToString()
+        self.open("pipelines")
+        self.drop({"before.binpb": samples, "after.binpb": other})
+        self.browser.until("the service", "return location.hash.startsWith('#/service/shop')")
+        self.browser.run("document.querySelector('.page-head details').open = true")
+        link = self.browser.find(".page-head .menu-items a")
+        self.assertEqual(link.text, "after.binpb against before.binpb")
+        self.browser.click(link)
+        self.assertEqual(self.hottest(), "render")
+        rows = [row.text.split() for row in self.browser.all(".top-table tbody tr")]
+        parse = next(row for row in rows if row[0] == "parse")
+        self.assertIn("+80.0", parse)
+        self.assertEqual(self.browser.texts(".side-of"), ["A\nshop in before.binpb", "B\nshop in after.binpb"])
+
+    def test_samples_of_files_are_saved_as_pprof(self):
+        _, spans, samples = self.files()
+        self.open("pipelines")
+        self.drop({"traces.binpb": spans, "profiles.binpb": samples})
+        self.browser.until("a flame graph", "return document.querySelector('.has-profile .flame')")
+        self.browser.run(
+            "URL.createObjectURL = (blob) => { blob.arrayBuffer().then((bytes) => {"
+            " window.saved = btoa(String.fromCharCode(...new Uint8Array(bytes))); }); return 'about:blank#saved'; };"
+            "HTMLAnchorElement.prototype.click = () => {};"
+            "document.querySelector('.panel-head details').open = true;"
+        )
+        button = [one for one in self.browser.all(".panel-head .menu-items button") if one.text == "pprof"][0]
+        self.browser.click(button)
+        saved = self.browser.until("the file", "return window.saved")
+        with tempfile.NamedTemporaryFile(suffix=".pb.gz") as file:
+            file.write(base64.b64decode(saved))
+            file.flush()
+            shown = json.loads(process.run("profile", "show", file.name, "--json").stdout)
+        (cpu,) = shown["types"]
+        flat = {one["name"]: one["flat"] for one in cpu["functions"] if one["flat"]}
+        self.assertEqual(flat, {"render": 400 * MS, "parse": 100 * MS})
+
     def test_json(self):
         trace, spans, _ = self.files()
         from google.protobuf import json_format

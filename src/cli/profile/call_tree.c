@@ -9,23 +9,6 @@
 #include "src/base/mem.h"
 #include "src/cli/profile/report_limits.h"
 
-enum { ARRAY_FIRST = 64 };
-
-void *grown_array(void *array, uint32_t *capacity, uint32_t count, size_t size)
-{
-    assert(count < UINT32_MAX / 2);
-    assert(size > 0);
-    if (count <= *capacity && array != NULL)
-        return array;
-    uint32_t more = *capacity > 0 ? *capacity : ARRAY_FIRST;
-    while (more < count)
-        more *= 2;
-    array = mem_resize(array, more * size);
-    memset((uint8_t *)array + *capacity * size, 0, (more - *capacity) * size);
-    *capacity = more;
-    return array;
-}
-
 void call_tree_init(struct call_tree *tree)
 {
     *tree = (struct call_tree){.nodes = NULL};

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/profiles/otlp/profile_numbers.h"
 #include "src/profiles/otlp/profile_set.h"
 
 struct call_node {
@@ -27,16 +28,3 @@ void call_tree_init(struct call_tree *tree);
 void call_tree_fini(struct call_tree *tree);
 /* names: leaf first. */
 void call_tree_add(struct call_tree *tree, const uint32_t *names, size_t count, int64_t value);
-
-/* Sums saturate. */
-static inline int64_t saturated_sum(int64_t a, int64_t b)
-{
-    int64_t sum;
-    if (__builtin_add_overflow(a, b, &sum))
-        return a > 0 ? INT64_MAX : INT64_MIN;
-    return sum;
-}
-
-/* Room for `count` elements of `size` bytes, doubling, new ones zeroed. */
-void *grown_array(void *array, uint32_t *capacity, uint32_t count, size_t size)
-    __attribute__((returns_nonnull));

@@ -9,29 +9,12 @@
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/limits.h"
-#include "src/cli/profile/pprof_merge.h"
 #include "src/cli/profile/profile_file.h"
-#include "src/cli/profile/report_limits.h"
 #include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_merge.h"
-#include "src/profiles/otlp/profile_view.h"
-#include "src/profiles/pprof/otlp_to_pprof.h"
+#include "src/profiles/pprof/otlp_to_pprof_merge.h"
 #include "src/profiles/pprof/pprof_reader.h"
 #include "src/profiles/pprof/pprof_to_otlp.h"
-#include "src/profiles/pprof/profile_type.h"
-
-/* Nothing of a profile is dropped: the limits are those of files. */
-static const struct otlp_to_pprof_rules whole = {
-    .labels = {.has_trace_id = true,
-               .has_numbers = true,
-               .keeps_dots = true,
-               .keeps_service = true,
-               .names_max = OTLP_LABEL_NAMES_MAX,
-               .value_bytes_max = REPORT_LABEL_BYTES_MAX},
-    .samples_max = UINT64_MAX,
-    .bytes_max = PROFILE_FILE_BYTES_MAX,
-    .depth_max = REPORT_DEPTH_MAX,
-};
 
 /* Merges the file as OTLP. False: error has the reason. */
 static bool merge_otlp(struct profile_merge *merge, const struct profile_file *file,
@@ -90,68 +73,17 @@ struct buffer *profile_convert_to_otlp(const struct profile_file *files, size_t 
     return request;
 }
 
-static bool merge_pprof_bytes(struct pprof_merge *merge, struct slice bytes, struct error *error)
+static bool merge_as_pprof(struct pprof_merge *merge, const struct profile_file *file,
+                           struct convert_losses *losses, struct error *error)
 {
-    struct arena arena;
-    struct pprof pprof;
-    arena_init(&arena, 4 * PROFILE_FILE_BYTES_MAX);
-    bool is_added =
-        pprof_read(&arena, bytes, &pprof, error) && pprof_merge_add(merge, &pprof, error);
-    arena_clear(&arena);
-    return is_added;
-}
-
-/* Merges the parts of one Profile message that are pprof profiles. */
-static bool merge_profile(struct pprof_merge *merge, struct otlp_to_pprof *conversion,
-                          const struct profile *profile, struct error *error)
-{
-    const struct profile_type_texts texts = {
-        .type = profile_string_at(conversion->dictionary, profile->sample_type.type),
-        .unit = profile_string_at(conversion->dictionary, profile->sample_type.unit),
-        .period_type = profile_string_at(conversion->dictionary, profile->period_type.type),
-        .period_unit = profile_string_at(conversion->dictionary, profile->period_type.unit),
-    };
-    const struct profile_type type = profile_type_plain(&texts);
-    const struct otlp_to_pprof_source source = {.profile = profile, .type = &type};
-    bool is_merged = true;
-    otlp_to_pprof_begin(conversion, &source);
-    while (is_merged && otlp_to_pprof_fill(conversion)) {
-        struct buffer *part = otlp_to_pprof_take(conversion, profile->time_unix_ns);
-        is_merged = part != NULL && merge_pprof_bytes(merge, buffer_slice(part), error);
-        buffer_unref(part);
-    }
-    if (otlp_to_pprof_has_failed(conversion))
-        return error_set(error, "not enough memory to convert it to pprof");
-    return is_merged;
-}
-
-static bool merge_otlp_as_pprof(struct pprof_merge *merge, const struct profile_file *file,
-                                struct convert_losses *losses, struct error *error)
-{
-    struct arena arena;
-    struct profile_dictionary dictionary;
-    struct otlp_to_pprof conversion;
+    const struct otlp_to_pprof_merge_source source = {.request = file->bytes};
+    struct otlp_to_pprof_figures figures = {.zero = 0};
+    if (file->format == FORMAT_PPROF)
+        return pprof_merge_bytes(merge, file->bytes, error);
     assert(file->format == FORMAT_OTLP);
-    arena_init(&arena, PROFILE_INDEX_BYTES_MAX);
-    if (!profile_dictionary_open(&dictionary, &arena, file->bytes)) {
-        arena_clear(&arena);
-        return error_set(error, "its dictionary takes more than %llu MiB to index",
-                         (unsigned long long)(PROFILE_INDEX_BYTES_MAX / MIB));
-    }
-    struct wire_reader resources = wire_reader_of(file->bytes);
-    struct profile_resource resource;
-    bool is_merged = true;
-    otlp_to_pprof_init(&conversion, &whole, &dictionary, NULL);
-    while (is_merged && profile_next_resource(&resources, &resource)) {
-        struct profile_iterator at = profile_iterator_of_resource(resource.bytes);
-        losses->resources += resource.resource.size > 0;
-        while (is_merged && profile_iterator_next(&at))
-            is_merged = merge_profile(merge, &conversion, &at.profile, error);
-    }
-    losses->zero_samples += conversion.figures.zero;
-    losses->negative_samples += conversion.figures.negative;
-    otlp_to_pprof_fini(&conversion);
-    arena_clear(&arena);
+    bool is_merged = otlp_to_pprof_merge(merge, &source, &figures, &losses->resources, error);
+    losses->zero_samples += figures.zero;
+    losses->negative_samples += figures.negative;
     return is_merged;
 }
 
@@ -165,9 +97,7 @@ struct buffer *profile_convert_to_pprof(const struct profile_file *files, size_t
     *ret_losses = (struct convert_losses){.resources = 0};
     pprof_merge_init(&merge);
     for (size_t i = 0; is_merged && i < count; i++) {
-        is_merged = files[i].format == FORMAT_PPROF
-                        ? merge_pprof_bytes(&merge, files[i].bytes, error)
-                        : merge_otlp_as_pprof(&merge, &files[i], ret_losses, error);
+        is_merged = merge_as_pprof(&merge, &files[i], ret_losses, error);
         if (!is_merged)
             error_prefix(error, "%s", files[i].path);
     }

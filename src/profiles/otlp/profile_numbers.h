@@ -142,3 +142,12 @@ static inline bool profile_content_at(const uint8_t *at, const uint8_t *end,
     *ret_content = slice_of(content, (size_t)size);
     return true;
 }
+
+/* Sums saturate. */
+static inline int64_t saturated_sum(int64_t a, int64_t b)
+{
+    int64_t sum;
+    if (__builtin_add_overflow(a, b, &sum))
+        return a > 0 ? INT64_MAX : INT64_MIN;
+    return sum;
+}

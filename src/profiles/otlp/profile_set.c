@@ -326,3 +326,19 @@ void profile_set_hand_out(const struct profile_set *set, struct batch *batch)
         batch_append(batch, set->chunks[i], buffer_slice(set->chunks[i]));
     assert(batch->bytes - before == set->encoded_bytes);
 }
+
+void *grown_array(void *array, uint32_t *capacity, uint32_t count, size_t size)
+{
+    assert(count < UINT32_MAX / 2);
+    assert(size > 0);
+    if (count <= *capacity && array != NULL)
+        return array;
+    enum { ARRAY_FIRST = 64 };
+    uint32_t more = *capacity > 0 ? *capacity : ARRAY_FIRST;
+    while (more < count)
+        more *= 2;
+    array = mem_resize(array, more * size);
+    memset((uint8_t *)array + *capacity * size, 0, (more - *capacity) * size);
+    *capacity = more;
+    return array;
+}

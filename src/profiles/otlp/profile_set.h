@@ -76,6 +76,10 @@ uint8_t *profile_set_write(const struct profile_set *set, uint8_t *at);
 /* Appends the chunks to batch, which shares them: the next call is _clear or _fini. */
 void profile_set_hand_out(const struct profile_set *set, struct batch *batch);
 
+/* For rows beside a set: room for `count` elements of `size` bytes, doubling, new ones zeroed. */
+void *grown_array(void *array, uint32_t *capacity, uint32_t count, size_t size)
+    __attribute__((returns_nonnull));
+
 static inline struct slice profile_set_at(const struct profile_set *set, uint32_t index)
 {
     const struct profile_set_entry *entry = &set->entries[index];

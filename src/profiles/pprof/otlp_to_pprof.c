@@ -165,6 +165,9 @@ static bool next_sample(struct otlp_to_pprof *conversion)
         if (conversion->services_count > 1 &&
             service_of(conversion, sample, false) != conversion->source.service)
             continue;
+        const struct otlp_to_pprof_source *source = &conversion->source;
+        if (source->picks != NULL && !source->picks(source->arg, source->profile, sample))
+            continue;
         int64_t value = value_of(conversion, sample);
         conversion->figures.zero += value == 0;
         conversion->figures.negative += value < 0;

@@ -35,6 +35,9 @@ struct otlp_to_pprof_source {
     const struct profile *profile;
     const struct profile_type *type;
     size_t service; /* only samples of that service; see otlp_to_pprof_services */
+    /* Whether a sample is written; the others are not counted. NULL: all. */
+    bool (*picks)(void *arg, const struct profile *profile, const struct profile_sample *sample);
+    void *arg;
 };
 
 /* Counts of samples since init. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries are keyed by 64-bit words that describe them in the merged profile's indices; new entries
  * are written at once, samples at the end. One owner. */
-#include "src/cli/profile/pprof_merge.h"
+#include "src/profiles/pprof/pprof_merge.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 #include "src/base/error.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/cli/profile/call_tree.h"
 #include "src/profiles/otlp/profile_bounds.h"
+#include "src/profiles/otlp/profile_numbers.h"
 
 enum { COLUMNS_FIRST = 4, LABEL_WORDS = 4 };
 
