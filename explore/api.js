@@ -40,6 +40,7 @@ export const remote = {
     diff: (query, signal) => get("diff", query, signal),
     spans: (query, signal) => get("spans", query, signal),
     pipelines: (signal) => get("pipelines", null, signal),
+    node: (id, signal) => get("pipelines", new URLSearchParams({ node: id }), signal),
     download: (query) => `api/v1/download?${query}`,
     live: (query) => new EventSource(`api/v1/live?${query}`),
 };

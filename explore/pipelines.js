@@ -5,6 +5,7 @@ import { h, svg, fill, empty, tame } from "./dom.js";
 import * as format from "./format.js";
 
 const EVERY_MS = 10000;
+const LINES_MOST = 400;
 const WIDE = 190;
 const HIGH = 102;
 const PASS = 14; // of a line that passes a column
@@ -169,9 +170,9 @@ export function openPipelines(container, to, app) {
         if (budget?.limit) items.push(fact("Memory budget", format.bytes(budget.used), `of ${format.bytes(budget.limit)}`, budget.used / budget.limit));
         if (join) {
             const asked = (join.hits ?? 0) + (join.misses ?? 0);
-            items.push(fact("Join", asked ? `${format.percent(join.hits / asked)} hits` : "nothing asked yet", `${format.plural(join.held ?? 0, "request")} held`));
+            items.push(fact("Join", asked ? `${format.percent(join.hits / asked)} hits` : "nothing asked yet", `${format.plural(join.held ?? 0, "request")} held${join.heldBytes ? `, ${format.bytes(join.heldBytes)}` : ""}`));
         }
-        if (journal && "backlogBytes" in journal) items.push(fact("Journal backlog", format.bytes(journal.backlogBytes), journal.backlogBytes ? "to be delivered" : "all is delivered"));
+        if (journal && "backlogBytes" in journal) items.push(fact("Journal backlog", format.bytes(journal.backlogBytes), !journal.backlogRecords ? "all is delivered" : `${format.plural(journal.backlogRecords, "request")} to be delivered, the oldest since ${format.time(journal.oldest, false)}${journal.full ? "; full" : ""}`));
         fill(facts, items);
     }
 
@@ -180,6 +181,22 @@ export function openPipelines(container, to, app) {
         app.replace({ node: chosen });
         draw();
     }
+
+    /** The lines of YAML, numbered as far as they stand as written, and the counters under the names that Prometheus sees. */
+    async function showLines(place, node) {
+        try {
+            const { yaml, counters } = await app.source.node(node.id, abort.signal);
+            const lines = yaml.replace(/\n$/, "").split("\n").slice(0, LINES_MOST);
+            const labels = (of) => Object.entries(of).map(([key, value]) => `${key}="${value}"`).join(",");
+            fill(place, h("h3", {}, node.line ? `Configuration, from line ${node.line}` : "Configuration"), h("pre", { class: "yaml", tabindex: 0 }, tame(lines.join("\n"), 20000)),
+                counters.length > 0 && [h("h3", {}, "Metrics"), h("dl", { class: "pairs metrics" }, counters.map((one) =>
+                    [h("dt", { class: "mono" }, tame(one.name + (Object.keys(one.labels).length ? `{${labels(one.labels)}}` : ""), 200)), h("dd", {}, metric(one.name, one.value))]))]);
+        } catch (error) {
+            if (error.name !== "AbortError") fill(place, h("p", { class: "muted" }, error.message));
+        }
+    }
+
+    const shownLines = h("div", { class: "node-lines" });
 
     function showDetail() {
         const node = data.nodes.find((one) => one.id === chosen);
@@ -192,8 +209,10 @@ export function openPipelines(container, to, app) {
             return h("div", { class: "chart" }, h("span", {}, spaced(key)), h("b", {}, now), sparkline(values, key === "refused" && sum(values) ? "bad" : "", `${spaced(key)}, now ${now}`));
         });
         fill(detail, h("header", {}, h("h2", {}, tame(node.id, 80)), h("button", { type: "button", class: "quiet", "aria-label": "Close", onclick: () => choose(node.id) }, "×")),
-            node.line ? h("p", { class: "muted" }, `Line ${node.line} of the configuration`) : null, charts,
-            h("dl", { class: "pairs" }, Object.entries(node.metrics ?? {}).map(([key, value]) => [h("dt", { title: tame(key) }, spaced(key)), h("dd", {}, metric(key, value))])));
+            charts, h("dl", { class: "pairs" }, Object.entries(node.metrics ?? {}).map(([key, value]) => [h("dt", { title: tame(key) }, spaced(key)), h("dd", {}, metric(key, value))])), shownLines);
+        if (shownLines.dataset.of !== node.id) fill(shownLines);
+        shownLines.dataset.of = node.id;
+        showLines(shownLines, node);
     }
 
     function showWarnings() {

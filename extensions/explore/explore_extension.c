@@ -15,6 +15,7 @@
 #include "src/codec/codec.h"
 #include "src/config/field.h"
 #include "src/explore/explore_hub.h"
+#include "src/explore/explore_query.h"
 #include "src/listen/http_responder.h"
 #include "src/net/server/http_server.h"
 
@@ -185,6 +186,10 @@ static void ask(struct explore_extension *self, struct http_request *request, st
     question->request = request;
     question->job.path = texts;
     question->job.query = texts + path.size + 1;
+    const struct service_view *service = self->responder.base.service;
+    const struct picture_sums sums = service->sums(service);
+    question->job.has_join = sums.has_join;
+    question->job.held_requests = sums.held_requests;
     question->job.lane = self->responder.base.lane;
     question->job.done = on_answer;
     if (explore_hub_ask(self->hub, &question->job))
@@ -252,9 +257,22 @@ static void exchange_token(struct explore_extension *self, struct http_request *
 
 static void respond_picture(struct explore_extension *self, struct http_request *request)
 {
-    struct buffer *body = explore_picture_write(&self->picture);
+    struct explore_query *query = mem_alloc(sizeof(*query));
+    const char *reason = NULL;
+    bool is_known = true;
+    bool is_read = explore_query_parse(query, http_request_query(request), &reason);
+    struct slice node = is_read ? explore_query_get(query, "node") : slice_of(NULL, 0);
+    struct buffer *body = !is_read        ? NULL
+                          : node.size > 0 ? explore_picture_detail(&self->picture, node, &is_known)
+                                          : explore_picture_write(&self->picture);
+    mem_free(query);
     if (body == NULL) {
-        respond_error(self, request, 503, "no memory at the moment: try again");
+        if (!is_read)
+            respond_error(self, request, 400, reason);
+        else if (!is_known)
+            respond_error(self, request, 404, "the configuration has no such component in use");
+        else
+            respond_error(self, request, 503, "no memory at the moment: try again");
         return;
     }
     respond(self, request,

@@ -2,9 +2,12 @@
 /* On lane 0. */
 #include "extensions/explore/explore_picture.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/budget.h"
+#include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/lane.h"
 #include "src/base/log_recent.h"
@@ -110,6 +113,28 @@ static void put_edge(const struct picture_edge *edge, void *arg)
     put_raw(out, "}");
 }
 
+static void put_sums(struct json_output *out, const struct picture_sums *sums)
+{
+    if (sums->has_join) {
+        put_key(out, "join");
+        put_raw(out, "{");
+        put_unsigned(out, "hits", sums->hits);
+        put_unsigned(out, "misses", sums->misses);
+        put_unsigned(out, "held", sums->held_requests);
+        put_unsigned(out, "heldBytes", sums->held_bytes);
+        put_raw(out, "}");
+    }
+    if (sums->has_journal) {
+        put_key(out, "journal");
+        put_raw(out, "{");
+        put_unsigned(out, "backlogRecords", sums->waiting_records);
+        put_unsigned(out, "backlogBytes", sums->waiting_bytes);
+        put_wide(out, "oldest", sums->oldest_wall_ns);
+        put_bool(out, "full", sums->is_full);
+        put_raw(out, "}");
+    }
+}
+
 /* "time level caller text", tabs between; a line of JSON is shown whole. */
 static void put_warning(const char *line, void *arg)
 {
@@ -175,9 +200,61 @@ struct buffer *explore_picture_write(const struct explore_picture *picture)
     put_unsigned(&out, "used", budget_used(component->budget));
     put_unsigned(&out, "limit", budget_limit(component->budget));
     put_raw(&out, "}");
+    const struct picture_sums sums = service->sums(service);
+    put_sums(&out, &sums);
     put_key(&out, "warnings");
     put_raw(&out, "[");
     log_recent_visit(put_warning, &out);
     put_raw(&out, "]}");
     return json_output_take(&out);
+}
+
+static void put_counter(const struct picture_counter *counter, void *arg)
+{
+    struct json_output *out = arg;
+    put_comma(out);
+    put_raw(out, "{");
+    put_string(out, "name", slice_of_text(counter->name));
+    put_key(out, "labels");
+    put_raw(out, "{");
+    for (size_t i = 0; i < sizeof(counter->labels) / sizeof(counter->labels[0]); i++)
+        if (counter->labels[i] != NULL)
+            put_string(out, counter->labels[i], slice_of_text(counter->values[i]));
+    put_raw(out, "}");
+    put_unsigned(out, "value", counter->value);
+    put_raw(out, "}");
+}
+
+struct buffer *explore_picture_detail(const struct explore_picture *picture, struct slice node,
+                                      bool *ret_is_known)
+{
+    enum { BYTES_FIRST = 4096, BYTES_MAX = 4 * 1024 * 1024, NAME_BYTES_MAX = 512 };
+    const struct service_view *service = picture->component->service;
+    struct json_output out;
+    char name[NAME_BYTES_MAX];
+    char *yaml = NULL;
+    size_t size = 0;
+    *ret_is_known = node.size < sizeof(name);
+    FILE *text = *ret_is_known ? open_memstream(&yaml, &size) : NULL;
+    if (text == NULL)
+        return NULL;
+    memcpy(name, node.data, node.size);
+    name[node.size] = '\0';
+    json_output_init(&out, BYTES_FIRST, BYTES_MAX, picture->component->budget);
+    put_raw(&out, "{");
+    put_string(&out, "id", node);
+    put_key(&out, "counters");
+    put_raw(&out, "[");
+    *ret_is_known = service->node_detail(service, name, put_counter, &out, text);
+    put_raw(&out, "]");
+    bool is_whole = fclose(text) == 0;
+    if (is_whole)
+        put_string(&out, "yaml", slice_of(yaml, size));
+    put_raw(&out, "}");
+    free(yaml);
+    struct buffer *body = json_output_take(&out);
+    if (is_whole && *ret_is_known)
+        return body;
+    buffer_unref(body);
+    return NULL;
 }

@@ -3,9 +3,11 @@
  * component are noted. On lane 0. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/slice.h"
 #include "src/base/timer.h"
 
 struct buffer;
@@ -31,3 +33,6 @@ void explore_picture_start(struct explore_picture *picture, struct component *co
 void explore_picture_stop(struct explore_picture *picture);
 /* The JSON: the caller's; NULL: no memory. */
 struct buffer *explore_picture_write(const struct explore_picture *picture);
+/* The same of one node's counters and lines of YAML. *ret_is_known: there is such a node. */
+struct buffer *explore_picture_detail(const struct explore_picture *picture, struct slice node,
+                                      bool *ret_is_known);

@@ -11,6 +11,7 @@
 #include <strings.h>
 #include <yaml.h>
 
+#include "src/base/arena.h"
 #include "src/base/text_escape.h"
 #include "src/config/component_set.h"
 #include "src/config/decode.h"
@@ -326,6 +327,48 @@ bool print_yaml(const struct node *root, FILE *out)
                    yaml_stream_end_event_initialize(&event) && yaml_emitter_emit(&emitter, &event);
     yaml_emitter_delete(&emitter);
     return is_fine && !ferror(out);
+}
+
+static struct node *copy_node(struct arena *arena, const struct node *node)
+{
+    struct node *copy = arena_try_alloc(arena, sizeof(*copy));
+    if (copy == NULL)
+        return NULL;
+    *copy = *node;
+    if (node->count == 0)
+        return copy;
+    copy->capacity = node->count;
+    copy->slots = NULL;
+    copy->slots_count = 0;
+    copy->entries = arena_try_alloc(arena, node->count * sizeof(copy->entries[0]));
+    for (size_t i = 0; copy->entries != NULL && i < node->count; i++) {
+        copy->entries[i] = node->entries[i];
+        copy->entries[i].value = copy_node(arena, node->entries[i].value);
+        if (copy->entries[i].value == NULL)
+            return NULL;
+    }
+    return copy->entries != NULL ? copy : NULL;
+}
+
+bool print_component(const struct config_component *component, FILE *out)
+{
+    enum { COPY_BYTES_MAX = 16 * 1024 * 1024 };
+    struct arena arena;
+    const struct node_entry *origin = component->origin;
+    if (origin == NULL)
+        return false;
+    arena_init(&arena, COPY_BYTES_MAX);
+    struct node *value = copy_node(&arena, origin->value);
+    struct node_entry entry = {.key = origin->key, .position = origin->position, .value = value};
+    const struct node map = {
+        .kind = NODE_MAP, .position = origin->position, .count = 1, .entries = &entry};
+    if (value != NULL && component->factory != NULL)
+        prepare_map(component->factory->fields, value, false);
+    else if (value != NULL)
+        redact_all(value);
+    bool is_printed = value != NULL && print_yaml(&map, out);
+    arena_clear(&arena);
+    return is_printed;
 }
 
 static void write_json(const struct node *node, int indent, FILE *out)

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+struct config_component;
 struct loader;
 struct node;
 
@@ -15,3 +16,7 @@ void print_prepare(struct loader *loader, struct node *root, bool is_unredacted)
 /* False when out of memory or the file cannot be written. */
 bool print_yaml(const struct node *root, FILE *out);
 bool print_json(const struct node *root, FILE *out);
+/* A component's section as it was written, with its key, as YAML: strings that are secrets are
+ * redacted as above, defaults are not added. False as above, or when nobody has written it. Any
+ * thread. */
+bool print_component(const struct config_component *component, FILE *out);

@@ -203,6 +203,27 @@ struct picture_edge {
     const char *pipeline;
     const char *signal;
 };
+/* What the join and the journals have done and hold. */
+struct picture_sums {
+    bool has_join; /* a trace_profile_join is in a pipeline; of all of them: */
+    uint64_t hits;
+    uint64_t misses;
+    uint64_t held_requests;
+    uint64_t held_bytes;
+    bool has_journal;         /* a pipeline has one; of all of them: */
+    uint64_t waiting_records; /* that some exporter has not finished */
+    uint64_t waiting_bytes;
+    uint64_t oldest_wall_ns; /* 0: none waits */
+    bool is_full;
+};
+/* A counter of one node: "otelcol_receiver_accepted_spans", {transport="grpc"} as pairs. */
+struct picture_counter {
+    const char *name;
+    const char *labels[2]; /* NULL: none */
+    const char *values[2];
+    uint64_t value;
+};
+typedef void (*picture_counter_fn)(const struct picture_counter *counter, void *arg);
 typedef void (*picture_node_fn)(const struct picture_node *node, void *arg);
 typedef void (*picture_edge_fn)(const struct picture_edge *edge, void *arg);
 
@@ -219,6 +240,11 @@ struct service_view {
     /* The running pipelines: any thread while the service runs; strings are the callee's. */
     void (*each_node)(const struct service_view *view, picture_node_fn fn, void *arg);
     void (*each_edge)(const struct service_view *view, picture_edge_fn fn, void *arg);
+    struct picture_sums (*sums)(const struct service_view *view);
+    /* The counters of one node, and its section of the configuration as YAML with secrets redacted.
+     * False: there is no such node. */
+    bool (*node_detail)(const struct service_view *view, const char *node, picture_counter_fn fn,
+                        void *arg, FILE *yaml);
     /* service.instance.id of the telemetry's resource; "": the configuration removes it. */
     const char *instance_id;
     const struct feature_gates *gates; /* NULL, in some tests: the defaults */

@@ -78,7 +78,7 @@ static void answer_status(struct asking *asking)
     for (size_t i = 0; i < EXPLORE_LOSSES; i++)
         put_unsigned(out, explore_loss_names[i], data->lost[i]);
     put_raw(out, "}");
-    put_bool(out, "joinConfigured", data->settings->has_join);
+    put_bool(out, "joinConfigured", data->has_join);
     put_bool(out, "tokenRequired", data->settings->is_token_required);
     put_string(out, "hostName", slice_of_text(host));
     put_raw(out, "}");

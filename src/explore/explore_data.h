@@ -19,8 +19,10 @@ struct explore_data {
     struct span_row *rows; /* of one block, for queries */
     uint32_t rows_capacity;
     const struct explore_settings *settings;
-    uint64_t started_ns; /* unix */
-    uint64_t used_bytes; /* all that counts towards max_bytes */
+    bool has_join;          /* as in the job that is being answered */
+    uint64_t held_requests; /* the same */
+    uint64_t started_ns;    /* unix */
+    uint64_t used_bytes;    /* all that counts towards max_bytes */
     uint64_t lost[EXPLORE_LOSSES];
 };
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Answers from profiles: the flame graph of a span, a trace, a service, of spans by name, and the
  * comparison of two of them. On the explore worker. */
+#include <stdio.h>
+
 #include "src/base/buffer.h"
+#include "src/base/clock.h"
 #include "src/base/mem.h"
 #include "src/explore/explore_asking.h"
 #include "src/explore/explore_select.h"
@@ -74,38 +77,75 @@ static struct flame_tree *create_tree(struct asking *asking, unsigned sides, str
     return tree;
 }
 
-const char *explore_why(const struct explore_data *data, const struct explore_selection *selection)
+/* Why one trace has no samples at all. */
+static void why_no_trace(const struct explore_data *data, uint64_t number,
+                         char why[EXPLORE_WHY_BYTES_MAX])
+{
+    enum { RECENT_S = 30 };
+    const struct profile_store *profiles = &data->profiles;
+    uint64_t arrived_ns =
+        number != UINT64_MAX ? trace_store_record(&data->traces, number)->arrived_ns : 0;
+    if (profiles->evicted_blocks > 0 && number != UINT64_MAX &&
+        arrived_ns < profile_store_oldest_ns(profiles))
+        snprintf(why, EXPLORE_WHY_BYTES_MAX,
+                 "profiles of that time have been evicted: raise max_bytes to keep more");
+    else if (data->held_requests > 0)
+        snprintf(why, EXPLORE_WHY_BYTES_MAX,
+                 "none is linked to this trace yet: trace_profile_join holds %llu request%s of "
+                 "profiles until their spans have come, or its time is over; look again then",
+                 (unsigned long long)data->held_requests, data->held_requests == 1 ? "" : "s");
+    else if (arrived_ns + RECENT_S * (uint64_t)NS_PER_S > clock_wall_ns())
+        snprintf(why, EXPLORE_WHY_BYTES_MAX,
+                 "none has come yet for this trace, which is younger than %d s: profilers send "
+                 "every 10 to 15 seconds",
+                 RECENT_S);
+    else
+        snprintf(why, EXPLORE_WHY_BYTES_MAX,
+                 "profiles have come, but none is linked to this trace: the profiler must label "
+                 "its samples with span ids (span profiles)%s",
+                 data->has_join ? ", or send timestamps and thread ids by which trace_profile_join "
+                                  "can link them; it holds none back at the moment"
+                                : ", or the processor trace_profile_join, which this "
+                                  "configuration does not use, must link them");
+}
+
+void explore_why(const struct explore_data *data, const struct explore_selection *selection,
+                 char why[EXPLORE_WHY_BYTES_MAX])
 {
     const struct profile_store *profiles = &data->profiles;
-    if (profiles->samples_total == 0)
-        return "no profiles have come so far: send some, for instance from an SDK of Pyroscope or "
-               "an eBPF profiler, to a pipeline with the explore exporter";
-    if (selection->mode == SELECT_ALL)
-        return "no samples of this service in this time range";
-    if (selection->mode == SELECT_TRACE || selection->mode == SELECT_SPANS) {
-        uint64_t number = trace_store_find(&data->traces, selection->trace_id);
-        bool is_recent =
-            number != UINT64_MAX &&
-            trace_store_record(&data->traces, number)->arrived_ns + UINT64_C(30) * NS_PER_S >
-                clock_wall_ns();
-        if (profile_store_samples(profiles, selection->trace_id) > 0) {
-            if (selection->longest_ns > 0 && selection->longest_ns < 10 * (uint64_t)NS_PER_MS)
-                return "the span is shorter than the usual time between two samples (10 ms), so "
-                       "that none may have fallen into it; others of its trace have some";
-            return "other spans of this trace have samples, this one has none: it did not run on "
-                   "a CPU when samples were taken, or its thread was not profiled";
-        }
-        if (profiles->evicted_blocks > 0 && number != UINT64_MAX &&
-            trace_store_record(&data->traces, number)->arrived_ns <
-                profile_store_oldest_ns(profiles))
-            return "profiles of that time have been evicted: raise max_bytes to keep more";
-        if (is_recent && data->settings->has_join)
-            return "none has come yet: profilers send every 10 to 15 seconds, and "
-                   "trace_profile_join may still hold what came for a span that is not there";
-        return "profiles have come, but none is linked to this trace: the profiler must label its "
-               "samples with span ids (span profiles), or trace_profile_join must link them";
+    bool is_of_trace = selection->mode == SELECT_TRACE || selection->mode == SELECT_SPANS;
+    if (profiles->samples_total == 0 && data->held_requests > 0) {
+        snprintf(why, EXPLORE_WHY_BYTES_MAX,
+                 "no profiles have come so far; trace_profile_join holds %llu request%s of them "
+                 "until their spans have come, or its time is over; look again then",
+                 (unsigned long long)data->held_requests, data->held_requests == 1 ? "" : "s");
+    } else if (profiles->samples_total == 0) {
+        snprintf(why, EXPLORE_WHY_BYTES_MAX,
+                 "no profiles have come so far: send some, for instance from an SDK of Pyroscope "
+                 "or an eBPF profiler, to a pipeline with the explore exporter");
+    } else if (selection->mode == SELECT_ALL) {
+        snprintf(why, EXPLORE_WHY_BYTES_MAX, "no samples of this service in this time range");
+    } else if (!is_of_trace) {
+        snprintf(why, EXPLORE_WHY_BYTES_MAX,
+                 "profiles have come, but none is linked to these spans");
+    } else if (profile_store_samples(profiles, selection->trace_id) == 0) {
+        why_no_trace(data, trace_store_find(&data->traces, selection->trace_id), why);
+    } else if (selection->longest_ns > 0 && selection->longest_ns < 10 * (uint64_t)NS_PER_MS) {
+        snprintf(why, EXPLORE_WHY_BYTES_MAX,
+                 "the span is shorter than the usual time between two samples (10 ms), so that "
+                 "none may have fallen into it; others of its trace have some");
+    } else {
+        snprintf(why, EXPLORE_WHY_BYTES_MAX,
+                 "other spans of this trace have samples, this one has none: it did not run on a "
+                 "CPU when samples were taken, or its thread was not profiled");
     }
-    return "profiles have come, but none is linked to these spans";
+}
+
+void put_reason(struct asking *asking, const struct explore_selection *selection)
+{
+    char why[EXPLORE_WHY_BYTES_MAX];
+    explore_why(asking->data, selection, why);
+    json_output_put_string(&asking->out, slice_of_text(why));
 }
 
 static void put_why(struct asking *asking, uint64_t samples,
@@ -115,7 +155,7 @@ static void put_why(struct asking *asking, uint64_t samples,
     if (samples > 0)
         put_raw(&asking->out, "null");
     else
-        json_output_put_string(&asking->out, slice_of_text(explore_why(asking->data, selection)));
+        put_reason(asking, selection);
 }
 
 static bool read_drawing(struct asking *asking, struct flame_drawing *drawing)

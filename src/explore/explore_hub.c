@@ -402,6 +402,8 @@ static void answer(struct explore_hub *hub, struct explore_job *job)
         index_one(hub);
     for (size_t i = 0; i < EXPLORE_LOSSES; i++)
         hub->data.lost[i] = atomic_load(&hub->lost[i]);
+    hub->data.has_join = job->has_join;
+    hub->data.held_requests = job->held_requests;
     explore_answer(&hub->data, job);
     lane_post(job->lane, &job->task);
 }

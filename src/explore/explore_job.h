@@ -16,7 +16,6 @@ struct explore_settings {
     uint64_t max_bytes;
     struct budget *budget;
     const char *version;
-    bool has_join; /* the configuration joins traces and profiles */
     bool is_token_required;
     const struct logger *logger; /* outlives the hub's work */
 };
@@ -29,7 +28,9 @@ struct explore_job {
     struct explore_job *next;
     struct lane *lane;
     void (*done)(struct explore_job *job);
-    char *path; /* below /api/v1/ */
+    bool has_join;          /* the configuration joins traces and profiles … */
+    uint64_t held_requests; /* … and the join holds these at the moment */
+    char *path;             /* below /api/v1/ */
     char *query;
     /* The answer. */
     unsigned status;

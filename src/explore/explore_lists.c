@@ -7,6 +7,7 @@
 
 #include "src/base/mem.h"
 #include "src/explore/explore_asking.h"
+#include "src/explore/span_cpu.h"
 
 enum {
     LIST_LIMIT = 50,
@@ -383,6 +384,8 @@ struct name_count {
     uint32_t name;
     uint64_t spans;
     uint64_t errors;
+    uint64_t cpu_ns; /* of their profiles' samples … */
+    uint64_t samples;
     uint32_t durations[DURATION_BUCKETS];
 };
 
@@ -455,6 +458,13 @@ void answer_spans(struct asking *asking)
         return;
     }
     struct span_row *rows = asking_rows(asking);
+    struct span_cpu cpu;
+    if (rows == NULL)
+        return;
+    if (!span_cpu_init(&cpu, &asking->data->profiles, asking->data->settings->budget)) {
+        asking_fail_by(asking, EXPLORE_NO_MEMORY);
+        return;
+    }
     struct name_count **slots =
         (struct name_count **)mem_zalloc((NAMES_SLOTS + NAMES_MAX) * sizeof(struct name_count *));
     struct name_count **all = slots + NAMES_SLOTS;
@@ -463,7 +473,7 @@ void answer_spans(struct asking *asking)
     uint64_t first_ns = UINT64_MAX;
     uint64_t last_ns = 0;
     bool is_any = filter.service.data == NULL;
-    size_t blocks = rows != NULL && (is_any || service != 0) ? trace_store_blocks(store) : 0;
+    size_t blocks = is_any || service != 0 ? trace_store_blocks(store) : 0;
     for (size_t at = 0; at < blocks && asking->status == 200; at++) {
         struct block_view view = trace_store_block(store, at);
         if (explore_is_over(&asking->limit))
@@ -482,6 +492,10 @@ void answer_spans(struct asking *asking)
             of->spans++;
             of->errors += row->status == SPAN_STATUS_ERROR;
             of->durations[duration_bucket(row->duration_ns)]++;
+            const struct span_cpu_entry *sampled =
+                span_cpu_find(&cpu, trace_store_record(store, row->trace)->id, row->span_id);
+            of->cpu_ns += sampled != NULL ? sampled->cpu_ns : 0;
+            of->samples += sampled != NULL ? sampled->samples : 0;
             first_ns = row->start_ns < first_ns ? row->start_ns : first_ns;
             last_ns = row->start_ns > last_ns ? row->start_ns : last_ns;
         }
@@ -503,11 +517,12 @@ void answer_spans(struct asking *asking)
         put_unsigned(out, "p50", quantile(all[i], 50));
         put_unsigned(out, "p95", quantile(all[i], 95));
         put_unsigned(out, "p99", quantile(all[i], 99));
-        put_unsigned(out, "cpuPerCall", 0);
-        put_unsigned(out, "samples", 0);
+        put_unsigned(out, "cpuPerCall", all[i]->cpu_ns / all[i]->spans);
+        put_unsigned(out, "samples", all[i]->samples);
         put_raw(out, "}");
         mem_free(all[i]);
     }
     put_raw(out, "]}");
+    span_cpu_fini(&cpu);
     mem_free((void *)slots);
 }

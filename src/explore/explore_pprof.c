@@ -141,8 +141,10 @@ void answer_pprof(struct asking *asking)
     struct making making = {.asking = asking, .selection = &selection};
     pprof_merge_init(&merge);
     if (merge_blocks(&making, &merge, &reserved)) {
+        char why[EXPLORE_WHY_BYTES_MAX];
+        explore_why(asking->data, &selection, why);
         if (making.picked == 0)
-            asking_fail(asking, 404, explore_why(asking->data, &selection));
+            asking_fail(asking, 404, why);
         struct buffer *plain = making.picked > 0 ? pprof_merge_take(&merge, &error) : NULL;
         if (plain != NULL)
             put_file(asking, plain);

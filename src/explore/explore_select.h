@@ -43,6 +43,10 @@ bool explore_selection_wants(const struct explore_selection *selection,
                              const struct profile_block *block, uint32_t service);
 
 /* Why there are no samples, in words for the person. */
-const char *explore_why(const struct explore_data *data, const struct explore_selection *selection);
+enum { EXPLORE_WHY_BYTES_MAX = 320 };
+void explore_why(const struct explore_data *data, const struct explore_selection *selection,
+                 char why[EXPLORE_WHY_BYTES_MAX]);
+/* Writes that as a string. */
+void put_reason(struct asking *asking, const struct explore_selection *selection);
 /* Writes "types":[…] of what it picks. */
 void put_types(struct asking *asking, struct explore_selection *selection);

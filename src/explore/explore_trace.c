@@ -113,7 +113,7 @@ static void put_profiles(struct asking *asking, struct explore_selection *select
     if (samples > 0)
         put_raw(out, "null");
     else
-        json_output_put_string(out, slice_of_text(explore_why(asking->data, selection)));
+        put_reason(asking, selection);
 }
 
 static void put_fraction(struct json_output *out, uint64_t part, uint64_t whole)

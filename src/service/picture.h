@@ -10,3 +10,7 @@ struct service;
 /* Any thread while the service exists; figures of lanes are snapshots. */
 void picture_each_node(const struct service *service, picture_node_fn fn, void *arg);
 void picture_each_edge(const struct service *service, picture_edge_fn fn, void *arg);
+struct picture_sums picture_sums(const struct service *service);
+/* As service_view's node_detail. */
+bool picture_node_detail(const struct service *service, const char *node, picture_counter_fn fn,
+                         void *arg, FILE *yaml);

@@ -293,6 +293,17 @@ static void each_node(const struct service_view *view, picture_node_fn fn, void 
     picture_each_node((const struct service *)view, fn, arg);
 }
 
+static struct picture_sums sums(const struct service_view *view)
+{
+    return picture_sums((const struct service *)view);
+}
+
+static bool node_detail(const struct service_view *view, const char *node, picture_counter_fn fn,
+                        void *arg, FILE *yaml)
+{
+    return picture_node_detail((const struct service *)view, node, fn, arg, yaml);
+}
+
 static void each_edge(const struct service_view *view, picture_edge_fn fn, void *arg)
 {
     picture_each_edge((const struct service *)view, fn, arg);
@@ -390,6 +401,8 @@ static struct service *create(const struct config *config, struct lane *const *l
                                           .print_page = print_page,
                                           .each_node = each_node,
                                           .each_edge = each_edge,
+                                          .sums = sums,
+                                          .node_detail = node_detail,
                                           .instance_id = instance_id(config),
                                           .gates = &config->gates,
                                           .is_ready = is_ready,

@@ -177,7 +177,12 @@ class Explore(case.Case):
         self.assertRegex(shown, f"(?m) {3002:016x}    cart query$")
         self.assertIn("2 of 5 spans", self.tool("traces", "show", name, "--limit", "2"))
         self.assertRegex(self.tool("traces", "services"), "(?m)yes  cart$")
-        self.assertRegex(self.tool("traces", "names", "--service=cart"), "(?m)^ +9 .* cart query$")
+        self.assertRegex(self.tool("traces", "names", "--service=cart"), "(?m)^ +9 .* 33.33ms  cart query$")
+        names = {one["service"]: one for one in self.get("spans")["names"]}
+        # 300 ms in 9 calls; 150 ms in 3.
+        self.assertAlmostEqual(names["cart"]["cpuPerCall"], 300 * MS / 9, delta=1)
+        self.assertEqual(names["front"]["cpuPerCall"], 50 * MS)
+        self.assertEqual((names["cart"]["samples"], names["front"]["samples"]), (30, 15))
         self.assertEqual(len(json.loads(self.tool("traces", "save", name))["resourceSpans"]), 2)
         top = self.tool("flame", "top", "--trace", name)
         self.assertRegex(top, r"(?m)^cpu: 400.00ms, \d+ samples, ± \d+ %$")
@@ -296,6 +301,50 @@ class Explore(case.Case):
         edges = [{**edge, "pipeline": signal, "signal": signal} for signal in ("traces", "profiles")]
         self.assertCountEqual(picture["edges"], edges)
         self.assertEqual(set(picture["series"]["nodes"]), set(nodes))
+        self.assertNotIn("join", picture)
+        self.assertNotIn("journal", picture)
+
+    def test_shows_what_the_join_and_the_journal_hold(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text = config(self.ports).replace(
+                "exporters:\n  explore:\n",
+                "processors:\n  trace_profile_join: {hold: 60s}\n"
+                "exporters:\n  explore:\n"
+                f"  otlp_http:\n    endpoint: http://user:hush@127.0.0.1:{free_port()}\n"
+                "    headers: {authorization: hush}\n    sending_queue: {storage: file_storage}\n",
+            ).replace("exporters: [explore]", "exporters: [explore, otlp_http]", 1)
+            text = text.replace("extensions: [explore]", "extensions: [explore, file_storage]").replace(
+                "extensions:\n", f"extensions:\n  file_storage: {{directory: {folder}, create_directory: true}}\n", 1
+            )
+            text = text.replace("      exporters: [explore]", "      processors: [trace_profile_join]\n      exporters: [explore]")
+            text = text.replace("    traces:\n      receivers: [otlp]", "    traces:\n      receivers: [otlp]\n      processors: [trace_profile_join]")
+            self.server(text).wait_until_ready()
+            self.assertEqual(client.post(self.ports["http"], "traces", trace(1)).status, 200)
+            process.poll_until(lambda: self.get("status")["traces"] == 1, WITHIN_S, "the trace is shown")
+            builder = profiles.Builder({"service.name": "cart"})
+            builder.profile("cpu:nanoseconds", ("cpu:nanoseconds", 10 * MS), TIME_NS)
+            builder.sample(["main"], 10 * MS, link=(b"\7" * 16, b"\7" * 8))
+            body = builder.request.SerializeToString()
+            self.assertEqual(client.request(self.ports["http"], "POST", profiles.PATH, body, {"Content-Type": client.PROTOBUF}).status, 200)
+            process.poll_until(lambda: self.get("pipelines")["join"]["held"] == 1, WITHIN_S, "the join holds it")
+            picture = self.get("pipelines")
+            self.assertGreater(picture["join"]["heldBytes"], 100)
+            self.assertEqual(picture["journal"]["backlogRecords"], 1)
+            self.assertGreater(picture["journal"]["backlogBytes"], 100)
+            why = self.get("flame", trace=f"{1:032x}")["why"]
+            self.assertIn("trace_profile_join holds 1 request", why)
+            self.assertTrue(self.get("status")["joinConfigured"])
+            detail = self.get("pipelines", node="exporter/otlp_http")
+            self.assertIn("authorization: '[REDACTED]'", detail["yaml"])
+            self.assertIn("endpoint: '[REDACTED]'", detail["yaml"])
+            self.assertNotIn("hush", detail["yaml"])
+            detail = self.get("pipelines", node="receiver/otlp")
+            self.assertIn(f"endpoint: 127.0.0.1:{self.ports['http']}", detail["yaml"])
+            counters = {(one["name"], *one["labels"].values()): one["value"] for one in detail["counters"]}
+            self.assertEqual(counters["otelcol_receiver_accepted_spans", "http"], 3)
+            detail = self.get("pipelines", node="processor/trace_profile_join@traces")
+            self.assertTrue(detail["yaml"].startswith("trace_profile_join:"))
+            self.assertEqual(self.ask("/api/v1/pipelines?node=receiver/none").status, 404)
 
     def test_counts_what_is_not_kept(self):
         self.start(1)
