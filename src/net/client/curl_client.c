@@ -61,6 +61,7 @@ struct exchange {
     bool has_retry_after;
     char retry_after[RETRY_AFTER_BYTES_MAX];
     char content_encoding[CONTENT_ENCODING_BYTES_MAX];
+    struct response_notes notes;
     struct response_body body;
     char error[CURL_ERROR_SIZE];
 };
@@ -264,6 +265,18 @@ static struct slice header_value(struct slice line, const char *name)
     return http1_trim(slice_of(line.data + size, line.size - size));
 }
 
+static void note_header(struct exchange *exchange, struct slice line)
+{
+    const uint8_t *colon = memchr(line.data, ':', line.size);
+    if (exchange->post.noted == NULL || colon == NULL)
+        return;
+    struct slice name = slice_of(line.data, (size_t)(colon - line.data));
+    struct slice value = slice_of(colon + 1, line.size - name.size - 1);
+    while (value.size > 0 && strchr("\r\n", value.data[value.size - 1]) != NULL)
+        value.size--;
+    response_notes_take(&exchange->notes, name, http1_trim(value));
+}
+
 /* Called for each line of each head, including those of interim responses. */
 static size_t on_header(char *data, size_t size, size_t count, void *arg)
 {
@@ -281,6 +294,7 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
         exchange->has_retry_after = false;
         memset(exchange->retry_after, 0, sizeof(exchange->retry_after));
         memset(exchange->content_encoding, 0, sizeof(exchange->content_encoding));
+        response_notes_begin(&exchange->notes, exchange->post.noted);
         mem_free(exchange->location);
         exchange->location = NULL;
     } else if (retry_after.data != NULL) {
@@ -299,6 +313,8 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
         }
     } else if (bytes <= 2) {
         exchange->has_head = true;
+    } else {
+        note_header(exchange, line);
     }
     return bytes;
 }
@@ -398,6 +414,7 @@ static struct http_result result_of(struct exchange *exchange, CURLcode code)
         .body = slice_of(exchange->body.data, exchange->body.size),
         .is_cut = exchange->body.is_cut || code != CURLE_OK,
         .location = status / 100 == 3 ? exchange->location : NULL,
+        .notes = &exchange->notes,
     };
     if ((status == 429 || status == 503) && exchange->has_retry_after)
         result.has_retry_after =

@@ -159,6 +159,7 @@ static void on_response(struct http1_client_conn *connection)
         .body = http1_response_body(response),
         .is_cut = response->is_cut,
         .location = response->location,
+        .notes = &response->notes,
     };
     if ((response->status == 429 || response->status == 503) && response->has_retry_after)
         result.has_retry_after =
@@ -241,7 +242,8 @@ static void exchange_send(struct exchange *exchange)
         /* uv_buf_t is not const because it is for reading, too. */
         buffers[count++] = (uv_buf_t){.base = (char *)(uintptr_t)bytes.data, .len = bytes.size};
     }
-    int error = http1_client_conn_send(exchange->connection, buffers, count, &post->sink);
+    int error =
+        http1_client_conn_send(exchange->connection, buffers, count, &post->sink, post->noted);
     mem_free(buffers);
     if (error != 0)
         exchange_fail(exchange, uv_strerror(error));

@@ -127,7 +127,7 @@ struct http1_client_conn *http1_client_conn_create(struct lane *lane,
 }
 
 int http1_client_conn_send(struct http1_client_conn *connection, uv_buf_t *buffers, size_t count,
-                           const struct response_sink *sink)
+                           const struct response_sink *sink, const char *const *noted)
 {
     assert(connection->state == HTTP1_CONNECTING || connection->state == HTTP1_IDLE);
     assert(count > 0);
@@ -139,6 +139,7 @@ int http1_client_conn_send(struct http1_client_conn *connection, uv_buf_t *buffe
     connection->has_heard = false;
     http1_response_reset(&connection->response);
     connection->response.sink = *sink;
+    response_notes_begin(&connection->response.notes, noted);
     int error = 0;
     if (is_first)
         error = uv_read_start((uv_stream_t *)&connection->tcp, on_allocate, on_read);

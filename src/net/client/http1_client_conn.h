@@ -60,9 +60,10 @@ struct http1_client_conn *http1_client_conn_create(struct lane *lane,
 /* Sends a request on a connected, idle connection. What the buffers point to must stay until the
  * response is complete or the connection closed; the array of buffers is modified. sink gets the
  * body of a response with status 2xx, for which there is no deadline but the exchange's then.
- * Returns 0, or a libuv error. */
+ * noted: headers of the response that are noted (response_notes.h); NULL: none. Returns 0, or a
+ * libuv error. */
 int http1_client_conn_send(struct http1_client_conn *connection, uv_buf_t *buffers, size_t count,
-                           const struct response_sink *sink);
+                           const struct response_sink *sink, const char *const *noted);
 /* After a response that keeps_alive: idles until the next exchange. timeout_ns 0: for ever. */
 void http1_client_conn_rest(struct http1_client_conn *connection, uint64_t timeout_ns);
 /* Only on_closed is called after this, later. Idempotent. */

@@ -132,6 +132,8 @@ static void take_header(struct http1_response *response, struct slice name, stru
         response->location = mem_alloc(value.size + 1);
         memcpy(response->location, value.data, value.size);
         response->location[value.size] = '\0';
+    } else {
+        response_notes_take(&response->notes, name, value);
     }
 }
 
@@ -150,6 +152,7 @@ static void header_line(struct http1_response *response, struct slice line)
             response->retry_after[0] = '\0';
             memset(response->content_type, 0, sizeof(response->content_type));
             memset(response->content_encoding, 0, sizeof(response->content_encoding));
+            response_notes_begin(&response->notes, response->notes.names);
             response->state = RESPONSE_STATUS_LINE;
             return;
         }

@@ -10,6 +10,7 @@
 
 #include "src/base/slice.h"
 #include "src/net/client/response_body.h"
+#include "src/net/client/response_notes.h"
 
 enum http1_response_state {
     RESPONSE_STATUS_LINE,
@@ -36,8 +37,9 @@ struct http1_response {
     char retry_after[RETRY_AFTER_BYTES_MAX]; /* "" when longer */
     char content_type[CONTENT_TYPE_BYTES_MAX];
     char content_encoding[CONTENT_ENCODING_BYTES_MAX];
-    char *location;            /* of a redirect, as sent; NULL: none. Valid until reset */
-    struct response_sink sink; /* gets the body of a response with status 2xx; set after reset */
+    char *location;              /* of a redirect, as sent; NULL: none. Valid until reset */
+    struct response_sink sink;   /* gets the body of a response with status 2xx; set after reset */
+    struct response_notes notes; /* begun after reset, for more headers */
     /* private: */
     unsigned line_status;
     bool is_http11;

@@ -18,6 +18,7 @@ struct config_pair;
 struct error;
 struct http_url;
 struct lane;
+struct response_notes;
 struct tls_client_config;
 
 struct http_client_settings {
@@ -51,8 +52,9 @@ struct http_result {
     struct slice content_encoding; /* what a sink got is not decoded */
     struct slice body;             /* cut at RESPONSE_BYTES_MAX */
     bool is_cut;
-    const char *location;              /* of a redirect (3xx) that was not followed; NULL: none */
-    const struct request_edits *edits; /* what the credentials changed; NULL: nothing */
+    const char *location;               /* of a redirect (3xx) that was not followed; NULL: none */
+    const struct request_edits *edits;  /* what the credentials changed; NULL: nothing */
+    const struct response_notes *notes; /* of the headers asked for; NULL: there was no response */
 };
 typedef void (*http_done_fn)(const struct http_result *result, void *arg);
 
@@ -68,6 +70,7 @@ struct http_post {
     const struct client_info *client; /* for the credentials; NULL: not known, or several */
     const char *target;        /* path and query, encoded, instead of the URL's; NULL: the URL's */
     struct response_sink sink; /* gets the body of a response with status 2xx; not after done */
+    const char *const *noted;  /* response_notes.h: headers to note; NULL: none */
     http_done_fn done;         /* exactly once, never from inside http_client_post */
     void *arg;
     /* Set by http_client. */
