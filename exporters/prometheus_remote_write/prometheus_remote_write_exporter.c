@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* prometheus_remote_write: POSTs metrics to what takes Prometheus remote write 1.0. Each consume is
+/* prometheus_remote_write: POSTs metrics to what takes Prometheus remote write. Each consume is
  * one attempt; queue and retries come before it (src/pipeline/exporter_queue.h), and a repeated
  * batch is translated and sent again, which changes nothing for samples that have arrived. One
  * instance per lane, on its lane; what is large is translated by the lane's helper. */
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -21,6 +22,7 @@
 #include "src/base/mem.h"
 #include "src/base/stop_latch.h"
 #include "src/codec/codec.h"
+#include "src/config/feature_gates.h"
 #include "src/config/shared/exporter_queue_config.h"
 #include "src/config/shared/file_storage_config.h"
 #include "src/core/batch.h"
@@ -29,6 +31,7 @@
 #include "src/listen/authenticator.h"
 #include "src/net/client/http_client.h"
 #include "src/net/client/request_secrets.h"
+#include "src/net/client/response_notes.h"
 #include "src/net/syntax/http_url.h"
 
 enum {
@@ -39,6 +42,7 @@ enum {
     SET_BUDGET_PART = 4, /* and at most a quarter of the budget */
     BATCH_BYTES_STANDARD = 3000000,
     NAME_LOG_BYTES_MAX = 200,
+    DIGITS_MAX = 18, /* of a number of what was written */
 };
 
 /* ---- options ---- */
@@ -56,6 +60,8 @@ static const char *const strategies[] = {"",
                                          "NoUTF8EscapingWithSuffixes",
                                          "NoTranslation",
                                          NULL};
+#define VERSION_HEADER "X-Prometheus-Remote-Write-Version"
+#define V2_GATE        "exporter.prometheusremotewritexporter.enableSendingRW2"
 enum { MESSAGE_V1, MESSAGE_V2 };
 static const char *const messages[] = {"prometheus.WriteRequest", "io.prometheus.write.v2.Request",
                                        NULL};
@@ -164,10 +170,11 @@ static const struct config_field remote_write_fields[] = {
                 "Add unit and _total to names, unless translation_strategy is set. Deprecated."),
     CONFIG_CHOICE(OWNER, translation_strategy, "translation_strategy", "", strategies,
                   "How names are translated."),
-    CONFIG_BOOL(OWNER, send_metadata, "send_metadata", "false",
-                "Send type, unit and description of each metric, too."),
+    CONFIG_BOOL(
+        OWNER, send_metadata, "send_metadata", "false",
+        "Send type, unit and description of each metric, too; version 2.0 always has them."),
     CONFIG_CHOICE(OWNER, protobuf_message, "protobuf_message", "prometheus.WriteRequest", messages,
-                  "Version of remote write; only 1.0, prometheus.WriteRequest."),
+                  "Version of remote write: 1.0, or 2.0 with --feature-gates " V2_GATE "."),
     CONFIG_OPTIONAL(OWNER, wal, struct wal_config, has_wal, CONFIG_NULL_IS_OFF, "wal", wal_fields,
                     NULL, "Not supported: use remote_write_queue::storage."),
     HTTP_CLIENT_ROWS(OWNER, client, "5s", ""),
@@ -198,6 +205,12 @@ static bool external_labels_check(const struct config_pairs *labels, struct erro
     return true;
 }
 
+static bool keeps_utf8(const struct remote_write_config *config)
+{
+    return config->translation_strategy == STRATEGY_UTF8_WITH_SUFFIXES ||
+           config->translation_strategy == STRATEGY_NONE;
+}
+
 static bool remote_write_exporter_check(const void *section, struct error *error)
 {
     const struct remote_write_config *config = section;
@@ -210,19 +223,12 @@ static bool remote_write_exporter_check(const void *section, struct error *error
         return error_set(error, "compression type must be snappy, found \"%s\"; remove the key",
                          compression) ||
                error_at(error, "compression");
-    if (config->protobuf_message == MESSAGE_V2)
-        return error_set(error,
-                         "remote write v2 is only supported with the feature gate "
-                         "exporter.prometheusremotewritexporter.enableSendingRW2, which this build "
-                         "does not have; remove the key to send prometheus.WriteRequest") ||
-               error_at(error, "protobuf_message");
-    if (config->translation_strategy == STRATEGY_UTF8_WITH_SUFFIXES ||
-        config->translation_strategy == STRATEGY_NONE)
+    if (config->protobuf_message == MESSAGE_V1 && keeps_utf8(config))
         return error_set(error,
                          "translation strategy %s requires Prometheus Remote Write 2.0 (UTF-8 "
-                         "support); use UnderscoreEscapingWithSuffixes or "
-                         "UnderscoreEscapingWithoutSuffixes",
-                         strategies[config->translation_strategy]) ||
+                         "support); set protobuf_message: %s, or use "
+                         "UnderscoreEscapingWithSuffixes or UnderscoreEscapingWithoutSuffixes",
+                         strategies[config->translation_strategy], messages[MESSAGE_V2]) ||
                error_at(error, "translation_strategy");
     if (config->has_wal)
         return error_set(error,
@@ -240,6 +246,12 @@ static bool remote_write_exporter_check(const void *section, struct error *error
 
 /* ---- attempts ---- */
 
+/* What back-ends of version 2.0 say that they have written. */
+enum written { WRITTEN_SAMPLES, WRITTEN_HISTOGRAMS, WRITTEN_EXEMPLARS, WRITTEN_KINDS };
+static const char *const written_headers[WRITTEN_KINDS + 1] = {
+    "X-Prometheus-Remote-Write-Samples-Written", "X-Prometheus-Remote-Write-Histograms-Written",
+    "X-Prometheus-Remote-Write-Exemplars-Written"};
+
 struct remote_write_counters {
     counter consumers;
     counter failed_translations;
@@ -247,7 +259,13 @@ struct remote_write_counters {
     counter translated;
     counter losses[REMOTE_WRITE_LOSSES];
     counter rejected;
+    counter written[WRITTEN_KINDS];
 };
+
+#define WRITTEN_ROW(kind, what)                                                                    \
+    COUNTER(struct remote_write_counters, written[kind], COUNTER_SUM,                              \
+            "otelcol_exporter_prometheusremotewrite_written_" what,                                \
+            "What the back-end says it has written of them; remote write 2.0 only.")
 
 #define LOSS_ROW(loss, text)                                                                       \
     {                                                                                              \
@@ -278,6 +296,9 @@ static const struct counter_row remote_write_counter_rows[] = {
             "spanflame_remote_write_rejected_points",
             "Data points in requests that the back-end refused for good while it took others of "
             "the same batch."),
+    WRITTEN_ROW(WRITTEN_SAMPLES, "samples"),
+    WRITTEN_ROW(WRITTEN_HISTOGRAMS, "histograms"),
+    WRITTEN_ROW(WRITTEN_EXEMPLARS, "exemplars"),
     COUNTER_END,
 };
 
@@ -296,12 +317,13 @@ struct remote_write_exporter {
     struct codec_box *helper_codecs;     /* the same, on the helper of the lane */
     struct authenticator *authenticator; /* NULL: none */
     struct stop_latch users; /* held by the client, and while the helper works on an attempt */
+    bool has_warned[WRITTEN_KINDS]; /* of a header that is missing or wrong */
     bool is_stopping;
 };
 
 struct attempt;
 
-/* One WriteRequest. */
+/* One request. */
 struct piece {
     struct attempt *attempt;
     struct batch_part body; /* compressed */
@@ -411,12 +433,37 @@ static void send_pieces(struct attempt *attempt)
         attempt_done(attempt);
 }
 
+/* As the Go collector does, for any status. A header that is missing is a sign of a back-end that
+ * takes 1.0 alone and may drop what it does not know. */
+static void note_written(struct remote_write_exporter *exporter, const struct http_result *result)
+{
+    struct remote_write_counters *counters = exporter->base.counters;
+    for (size_t i = 0; result->notes != NULL && i < WRITTEN_KINDS; i++) {
+        const char *text = response_note(result->notes, i);
+        size_t digits = text != NULL ? strspn(text, "0123456789") : 0;
+        bool is_number = digits > 0 && digits <= DIGITS_MAX && text[digits] == '\0';
+        if (is_number)
+            counter_add(&counters->written[i], strtoull(text, NULL, 10));
+        if (is_number || exporter->has_warned[i])
+            continue;
+        exporter->has_warned[i] = true;
+        log_warn(&exporter->base.logger,
+                 text == NULL ? "The response has no header that says how much was written: the "
+                                "back-end may not support remote write 2.0, and drop data."
+                              : "The header of the response that says how much was written is not "
+                                "a number: it is not counted.",
+                 log_text("header", written_headers[i]), log_text("url", exporter->shown_url));
+    }
+}
+
 static void on_done(const struct http_result *result, void *arg)
 {
     enum { TOO_MANY_REQUESTS = 429, SERVER_ERROR = 500 };
     struct piece *piece = arg;
     struct attempt *attempt = piece->attempt;
     struct remote_write_exporter *exporter = attempt->exporter;
+    if (exporter->settings.is_v2)
+        note_written(exporter, result);
     if (result->status >= 200 && result->status < 300) {
         attempt->accepted++;
     } else {
@@ -437,8 +484,12 @@ static void on_done(const struct http_result *result, void *arg)
 /* False: there is no memory. Takes over the request. */
 static bool add_piece(struct attempt *attempt, struct buffer *request, uint64_t points)
 {
-    static const struct config_pair version = {"X-Prometheus-Remote-Write-Version", "0.1.0"};
+    static const struct config_pair versions[] = {{VERSION_HEADER, "0.1.0"},
+                                                  {VERSION_HEADER, "2.0.0"}};
+    static const char *const types[] = {
+        "application/x-protobuf", "application/x-protobuf;proto=io.prometheus.write.v2.Request"};
     const struct remote_write_exporter *exporter = attempt->exporter;
+    bool is_v2 = exporter->settings.is_v2;
     struct codec_box *codecs = attempt->is_helped ? exporter->helper_codecs : exporter->codecs;
     const struct batch_part plain = {.owner = request, .bytes = buffer_slice(request)};
     const struct codec_input input = {.parts = &plain, .parts_count = 1, .level = -1};
@@ -458,9 +509,10 @@ static bool add_piece(struct attempt *attempt, struct buffer *request, uint64_t 
         .points = points,
         .post = {.parts_count = 1,
                  .bytes = output->size,
-                 .content_type = "application/x-protobuf",
+                 .content_type = types[is_v2],
                  .content_encoding = "snappy",
-                 .header = exporter->has_own_version ? NULL : &version,
+                 .header = exporter->has_own_version ? NULL : &versions[is_v2],
+                 .noted = is_v2 ? written_headers : NULL,
                  .client = attempt->batch->client,
                  .done = on_done},
     };
@@ -474,8 +526,8 @@ static void drop_pieces(struct attempt *attempt)
     attempt->count = 0;
 }
 
-/* The set as pieces. False: no memory. */
-static bool cut(struct attempt *attempt, const struct remote_write_set *set)
+/* The set as pieces. */
+static enum remote_write_result cut(struct attempt *attempt, struct remote_write_set *set)
 {
     const struct remote_write_exporter *exporter = attempt->exporter;
     struct remote_write_cursor cursor = remote_write_cursor_of(set);
@@ -494,7 +546,11 @@ static bool cut(struct attempt *attempt, const struct remote_write_set *set)
         piece->post.parts = &piece->body;
         piece->post.arg = piece;
     }
-    return next == REMOTE_WRITE_NO_MORE;
+    if (next != REMOTE_WRITE_NO_MORE)
+        drop_pieces(attempt);
+    return next == REMOTE_WRITE_NO_MORE    ? REMOTE_WRITE_TRANSLATED
+           : next == REMOTE_WRITE_TOO_MUCH ? REMOTE_WRITE_TOO_LARGE
+                                           : REMOTE_WRITE_NO_MEMORY;
 }
 
 static void keep_name(struct attempt *attempt)
@@ -519,10 +575,8 @@ static enum remote_write_result encode(struct attempt *attempt, size_t bytes_max
     enum remote_write_result result =
         remote_write_translate(whole.bytes, &exporter->settings, &set, &attempt->losses);
     keep_name(attempt);
-    if (result == REMOTE_WRITE_TRANSLATED && !cut(attempt, &set)) {
-        drop_pieces(attempt);
-        result = REMOTE_WRITE_NO_MEMORY;
-    }
+    if (result == REMOTE_WRITE_TRANSLATED)
+        result = cut(attempt, &set);
     attempt->series = set.count;
     remote_write_set_fini(&set);
     buffer_unref(whole.owner);
@@ -637,7 +691,7 @@ static void make_external_labels(struct remote_write_exporter *exporter,
 static bool has_version_header(const struct config_pairs *headers)
 {
     for (size_t i = 0; i < headers->count; i++)
-        if (strcasecmp(headers->pairs[i].key, "X-Prometheus-Remote-Write-Version") == 0)
+        if (strcasecmp(headers->pairs[i].key, VERSION_HEADER) == 0)
             return true;
     return false;
 }
@@ -655,6 +709,13 @@ static bool remote_write_exporter_create(struct component *self, struct error *e
     struct remote_write_exporter *exporter = exporter_of(self);
     const struct remote_write_config *config = self->config;
     struct http_url url;
+    if (config->protobuf_message == MESSAGE_V2 && self->service != NULL &&
+        !feature_gate_is_enabled(self->service->gates, GATE_REMOTE_WRITE_V2))
+        return error_set(error,
+                         "remote write v2 is only supported with the feature gate %s: start with "
+                         "--feature-gates %s, or remove the key to send %s",
+                         V2_GATE, V2_GATE, messages[MESSAGE_V1]) ||
+               error_at(error, "protobuf_message");
     exporter->url = exporter_url(config->endpoint);
     if (!http_url_parse(exporter->url, &url, error))
         return error_prefix(error, "endpoint");
@@ -662,18 +723,26 @@ static bool remote_write_exporter_create(struct component *self, struct error *e
     self->destination = exporter->shown_url;
     http_url_clear(&url);
     make_external_labels(exporter, &config->external_labels);
+    bool is_v2 = config->protobuf_message == MESSAGE_V2;
+    bool has_utf8 = keeps_utf8(config);
     bool has_suffixes = config->translation_strategy == STRATEGY_UNSET
                             ? config->add_metric_suffixes
-                            : config->translation_strategy == STRATEGY_ESCAPED_WITH_SUFFIXES;
+                            : config->translation_strategy == STRATEGY_ESCAPED_WITH_SUFFIXES ||
+                                  config->translation_strategy == STRATEGY_UTF8_WITH_SUFFIXES;
     exporter->settings = (struct remote_write_settings){
-        .naming = {.name_space = config->name_space, .has_suffixes = has_suffixes},
+        .naming = {.name_space = config->name_space,
+                   .has_suffixes = has_suffixes,
+                   .has_utf8 = has_utf8},
         .labels = {.external = exporter->external_labels,
                    .external_count = config->external_labels.count,
                    .has_scope = !config->disable_scope_info,
                    .has_resource = config->resource.enabled,
-                   .has_service = !config->resource.exclude_service_attributes},
+                   .has_service = !config->resource.exclude_service_attributes,
+                   .has_utf8 = has_utf8,
+                   .is_v2 = is_v2},
         .has_target_info = config->target_info.enabled,
         .has_metadata = config->send_metadata,
+        .is_v2 = is_v2,
     };
     exporter->batch_bytes_max =
         config->max_batch_size_bytes > 0 ? config->max_batch_size_bytes : BATCH_BYTES_STANDARD;

@@ -141,10 +141,12 @@ static int compare_keys(const void *a, const void *b)
 }
 
 /* Sorts attributes by key, drops those of the point that the resource has too, and names them. In
- * target_info runs of underscores stay. */
+ * target_info of version 1.0 runs of underscores stay. */
 static void name_attributes(struct remote_write_labels *labels, bool is_target)
 {
-    static const struct prometheus_naming naming = {.name_space = ""};
+    const struct remote_write_label_settings *settings = labels->settings;
+    const struct prometheus_naming naming = {.name_space = "", .has_utf8 = settings->has_utf8};
+    bool is_joined = !settings->has_utf8 && !(is_target && !settings->is_v2);
     size_t kept = 0;
     qsort(labels->candidates, labels->candidates_count, sizeof(labels->candidates[0]),
           compare_keys);
@@ -162,8 +164,8 @@ static void name_attributes(struct remote_write_labels *labels, bool is_target)
             fail_memory(labels);
             return;
         }
-        size_t size = is_target ? prometheus_label_name(&naming, candidate.key, name)
-                                : prometheus_label_name_joined(candidate.key, name);
+        size_t size = is_joined ? prometheus_label_name_joined(candidate.key, name)
+                                : prometheus_label_name(&naming, candidate.key, name);
         if (size == 0)
             labels->failure = "an attribute has no name that could be a label";
         candidate.name = slice_of(name, size);
@@ -273,8 +275,10 @@ static void add_scope_attribute(struct remote_write_labels *labels,
     memcpy(whole, prefix, sizeof(prefix) - 1);
     if (key.size > 0)
         memcpy(whole + sizeof(prefix) - 1, key.data, key.size);
-    size = prometheus_label_name_joined(slice_of(whole, size), name);
-    add_named(labels, RANK_SCOPE, slice_of(name, size), value);
+    struct slice named = slice_of(whole, size);
+    if (!labels->settings->has_utf8)
+        named = slice_of(name, prometheus_label_name_joined(named, name));
+    add_named(labels, RANK_SCOPE, named, value);
 }
 
 static void add_scope(struct remote_write_labels *labels, struct slice scope)
@@ -364,35 +368,42 @@ static void write_label(struct wire_writer *writer, const struct prometheus_labe
         wire_write_bytes(writer, 2, label->value);
 }
 
-bool remote_write_labels_encode(struct remote_write_labels *labels, struct slice name,
-                                const struct prometheus_label *more, struct slice *ret_encoded)
+void remote_write_labels_complete(struct remote_write_labels *labels, struct slice name,
+                                  const struct prometheus_label *more)
 {
     /* Sorted: "_" is before every lower-case letter. */
-    struct prometheus_label added[2] = {{slice_of_text("__name__"), name}};
+    struct prometheus_label added[REMOTE_WRITE_ADDED_MAX] = {{slice_of_text("__name__"), name}};
     size_t added_count = 1;
     if (more != NULL)
         added[added_count++] = *more;
-    size_t room = 0;
-    for (size_t i = 0; i < added_count; i++)
-        room += wire_field_size(1, label_bytes(&added[i]));
-    for (size_t i = 0; i < labels->count; i++)
-        room += wire_field_size(1, label_bytes(&labels->list[i]));
-    void *memory = scratch_room(&labels->encoded, labels->budget, room);
-    labels->work += room;
-    if (memory == NULL)
-        return false;
-    struct wire_writer writer = wire_writer_of(memory, room);
     size_t next = 0;
+    size_t count = 0;
     for (size_t i = 0; i < labels->count; i++) {
         int order = -1;
         while (next < added_count &&
                (order = slice_compare(added[next].name, labels->list[i].name)) < 0)
-            write_label(&writer, &added[next++]);
+            labels->whole[count++] = added[next++];
         if (next == added_count || order != 0)
-            write_label(&writer, &labels->list[i]);
+            labels->whole[count++] = labels->list[i];
     }
     while (next < added_count)
-        write_label(&writer, &added[next++]);
+        labels->whole[count++] = added[next++];
+    labels->whole_count = count;
+    for (size_t i = 0; i < count; i++)
+        labels->work += wire_field_size(1, label_bytes(&labels->whole[i]));
+}
+
+bool remote_write_labels_encode(struct remote_write_labels *labels, struct slice *ret_encoded)
+{
+    size_t room = 0;
+    for (size_t i = 0; i < labels->whole_count; i++)
+        room += wire_field_size(1, label_bytes(&labels->whole[i]));
+    void *memory = scratch_room(&labels->encoded, labels->budget, room);
+    if (memory == NULL)
+        return false;
+    struct wire_writer writer = wire_writer_of(memory, room);
+    for (size_t i = 0; i < labels->whole_count; i++)
+        write_label(&writer, &labels->whole[i]);
     *ret_encoded = wire_written(&writer);
     return true;
 }

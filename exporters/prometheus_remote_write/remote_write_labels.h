@@ -19,7 +19,10 @@
 
 struct budget;
 
-enum { REMOTE_WRITE_LABELS_MAX = 1024 }; /* of a series; and attributes that it is made of */
+enum {
+    REMOTE_WRITE_LABELS_MAX = 1024, /* of a series; and attributes that it is made of */
+    REMOTE_WRITE_ADDED_MAX = 2,     /* __name__, le or quantile */
+};
 
 /* A resource of the request. Resource: 1 attributes. */
 struct remote_write_resource {
@@ -37,6 +40,8 @@ struct remote_write_label_settings {
     bool has_scope;    /* scopes become labels */
     bool has_resource; /* resource attributes become labels of every series … */
     bool has_service;  /* … with those that job and instance are made of */
+    bool has_utf8;     /* names stay as they are */
+    bool is_v2;        /* in target_info too, runs of underscores become one */
 };
 
 /* One that may become a label. */
@@ -67,6 +72,9 @@ struct remote_write_labels {
     bool is_scope_memory;                                   /* because memory was short */
     struct prometheus_label scope[REMOTE_WRITE_LABELS_MAX]; /* those of the scope */
     struct prometheus_label list[REMOTE_WRITE_LABELS_MAX];  /* sorted by name */
+    /* With what is added to it. */
+    struct prometheus_label whole[REMOTE_WRITE_LABELS_MAX + REMOTE_WRITE_ADDED_MAX];
+    size_t whole_count;
     struct remote_write_candidate candidates[REMOTE_WRITE_LABELS_MAX];
 };
 
@@ -84,8 +92,10 @@ void remote_write_labels_of_point(struct remote_write_labels *labels,
 /* The same for target_info of the resource. */
 void remote_write_labels_of_target(struct remote_write_labels *labels,
                                    const struct remote_write_resource *resource);
-/* The list as field 1 of TimeSeries (prometheus/prompb, types.proto), with __name__ and, unless it
- * is NULL, one more label: they replace others of their names. Valid until the next call. False: no
- * memory. */
-bool remote_write_labels_encode(struct remote_write_labels *labels, struct slice name,
-                                const struct prometheus_label *more, struct slice *ret_encoded);
+/* Makes the whole list: with __name__ and, unless it is NULL, one more label, which replace others
+ * of their names. What it borrows has to last as long as it is used. */
+void remote_write_labels_complete(struct remote_write_labels *labels, struct slice name,
+                                  const struct prometheus_label *more);
+/* The whole list as field 1 of TimeSeries (prometheus/prompb, types.proto). Valid until the next
+ * call. False: no memory. */
+bool remote_write_labels_encode(struct remote_write_labels *labels, struct slice *ret_encoded);

@@ -33,10 +33,13 @@ struct translation {
     struct metric metric;
     struct scratch name; /* the metric's, with room for a suffix */
     size_t name_size;
-    struct scratch bounds;             /* struct bound, of a histogram */
-    struct scratch text;               /* encoded buckets of a native histogram; units */
-    uint64_t latest_ns;                /* of the resource */
-    bool is_counted;                   /* the data point at hand, with its first series */
+    struct scratch bounds;                   /* struct bound, of a histogram */
+    struct scratch text;                     /* encoded buckets of a native histogram; units */
+    uint64_t latest_ns;                      /* of the resource */
+    bool is_counted;                         /* the data point at hand, with its first series */
+    struct remote_write_symbol *help, *unit; /* 2.0: of the metric, with its type */
+    unsigned type;
+    struct scratch symbols;            /* 2.0: pointers to those of a series or an exemplar */
     struct remote_write_labels labels; /* large */
 };
 
@@ -101,22 +104,47 @@ static uint64_t to_bits(double value)
     return bits;
 }
 
+/* Version 2.0: pointers to the symbols of the whole list of labels. False: the set is full or has
+ * no memory. */
+static bool symbols_of_labels(struct translation *translation, struct slice *ret_symbols)
+{
+    const struct remote_write_labels *labels = &translation->labels;
+    size_t count = 2 * labels->whole_count;
+    struct remote_write_symbol **symbols =
+        room(translation, &translation->symbols, count * sizeof(*symbols));
+    if (symbols == NULL)
+        return false;
+    for (size_t i = 0; i < labels->whole_count; i++) {
+        symbols[2 * i] = remote_write_set_symbol(translation->set, labels->whole[i].name);
+        symbols[2 * i + 1] = remote_write_set_symbol(translation->set, labels->whole[i].value);
+    }
+    *ret_symbols = slice_of(symbols, count * sizeof(*symbols));
+    return !has_failed(translation);
+}
+
 /* The series of the labels at hand. NULL: the set is full or has no memory. */
 static struct remote_write_series *series_of(struct translation *translation, const char *suffix,
                                              const struct prometheus_label *more)
 {
-    struct slice encoded;
+    struct slice key;
     size_t suffix_bytes = strlen(suffix);
     char *name = translation->name.memory;
     memcpy(name + translation->name_size, suffix, suffix_bytes);
-    if (!remote_write_labels_encode(&translation->labels,
-                                    slice_of(name, translation->name_size + suffix_bytes), more,
-                                    &encoded)) {
-        translation->set->has_no_memory = true;
+    remote_write_labels_complete(&translation->labels,
+                                 slice_of(name, translation->name_size + suffix_bytes), more);
+    bool has_key = translation->settings->is_v2
+                       ? symbols_of_labels(translation, &key)
+                       : remote_write_labels_encode(&translation->labels, &key);
+    translation->set->has_no_memory |= !has_key && !translation->set->is_full;
+    if (!has_key)
         return NULL;
-    }
     check_work(translation);
-    struct remote_write_series *series = remote_write_set_series(translation->set, encoded);
+    struct remote_write_series *series = remote_write_set_series(translation->set, key);
+    if (series != NULL && translation->settings->is_v2 && series->help == NULL) {
+        series->help = translation->help;
+        series->unit = translation->unit;
+        series->type = translation->type;
+    }
     if (series != NULL && !translation->is_counted) {
         series->points++;
         translation->is_counted = true;
@@ -213,14 +241,19 @@ static void exemplar_attributes(struct translation *translation, struct exemplar
     }
 }
 
+static int64_t exemplar_ms(const struct metric_exemplar *exemplar)
+{
+    int64_t ns = exemplar->has_value ? (int64_t)exemplar->time_ns : 0;
+    return ns / NS_PER_MS - (ns % NS_PER_MS < 0);
+}
+
 static void exemplar_write(struct translation *translation, struct exemplar_writer *writer,
                            struct slice message, const struct metric_exemplar *exemplar)
 {
     size_t used = exemplar_id(writer, "trace_id", exemplar->trace_id) +
                   exemplar_id(writer, "span_id", exemplar->span_id);
     exemplar_attributes(translation, writer, message, used);
-    int64_t ns = exemplar->has_value ? (int64_t)exemplar->time_ns : 0;
-    int64_t ms = ns / NS_PER_MS - (ns % NS_PER_MS < 0);
+    int64_t ms = exemplar_ms(exemplar);
     if (to_bits(exemplar->value) != 0) {
         writer->bytes += 1 + sizeof(uint64_t);
         if (writer->writer != NULL)
@@ -233,9 +266,97 @@ static void exemplar_write(struct translation *translation, struct exemplar_writ
     }
 }
 
+/* Version 2.0: puts a label where its name belongs among those before it. */
+static void insert_label(struct prometheus_label *labels, size_t *count, struct slice name,
+                         struct slice value)
+{
+    size_t at = (*count)++;
+    for (; at > 0 && slice_compare(name, labels[at - 1].name) < 0; at--)
+        labels[at] = labels[at - 1];
+    labels[at] = (struct prometheus_label){.name = name, .value = value};
+}
+
+enum {
+    EXEMPLAR_IDS = 2,
+    /* Each attribute has a character at least. */
+    EXEMPLAR_LABELS_MAX = EXEMPLAR_IDS + EXEMPLAR_CHARACTERS_MAX,
+    EXEMPLAR_ID_CHARACTERS = 2 * 16,
+};
+
+/* Version 2.0: filtered attributes besides the ids, left out as a whole when they are too long.
+ * Those without a name and a value are none. Returns how many labels there are. */
+static size_t gather_attributes(struct translation *translation, struct prometheus_label *labels,
+                                size_t ids, size_t used, struct slice message)
+{
+    struct metric_items items = metric_items_of(message, 7);
+    struct slice bytes;
+    size_t count = ids;
+    struct prometheus_label of_ids[EXEMPLAR_IDS];
+    memcpy(of_ids, labels, ids * sizeof(*labels));
+    while (metric_items_next(&items, &bytes)) {
+        struct metric_attribute attribute = metric_attribute_read(bytes);
+        struct slice value = {0};
+        bool is_id = false;
+        for (size_t i = 0; i < ids; i++)
+            is_id |= slice_equal(attribute.key, of_ids[i].name);
+        if (is_id)
+            continue;
+        if (!value_to_string(&translation->labels.arena, attribute.value, &value)) {
+            translation->set->has_no_memory = true;
+            break;
+        }
+        used += characters(attribute.key) + characters(value);
+        if (used > EXEMPLAR_CHARACTERS_MAX) {
+            memcpy(labels, of_ids, ids * sizeof(*labels));
+            return ids;
+        }
+        if (attribute.key.size + value.size > 0)
+            insert_label(labels, &count, attribute.key, value);
+    }
+    return count;
+}
+
+/* Version 2.0: labels are sorted; an attribute named as an id that is there is left out. */
+static void add_sampling(struct translation *translation, struct remote_write_series *series,
+                         struct slice message, const struct metric_exemplar *exemplar)
+{
+    struct prometheus_label labels[EXEMPLAR_LABELS_MAX];
+    char texts[EXEMPLAR_IDS][EXEMPLAR_ID_CHARACTERS];
+    const struct {
+        struct slice name;
+        struct slice id;
+    } ids[EXEMPLAR_IDS] = {{slice_of_text("trace_id"), exemplar->trace_id},
+                           {slice_of_text("span_id"), exemplar->span_id}};
+    size_t count = 0;
+    size_t used = 0;
+    for (size_t i = 0; i < EXEMPLAR_IDS; i++) {
+        if (!is_id(ids[i].id))
+            continue;
+        assert(2 * ids[i].id.size <= EXEMPLAR_ID_CHARACTERS);
+        used += ids[i].name.size + 2 * ids[i].id.size;
+        insert_label(labels, &count, ids[i].name,
+                     hex_write(ids[i].id.data, ids[i].id.size, texts[i]));
+    }
+    count = gather_attributes(translation, labels, count, used, message);
+    struct remote_write_exemplar *sampling =
+        remote_write_set_exemplar(translation->set, series, 2 * count);
+    if (sampling == NULL)
+        return;
+    sampling->value = exemplar->value;
+    sampling->time_ms = exemplar_ms(exemplar);
+    for (size_t i = 0; i < count; i++) {
+        sampling->symbols[2 * i] = remote_write_set_symbol(translation->set, labels[i].name);
+        sampling->symbols[2 * i + 1] = remote_write_set_symbol(translation->set, labels[i].value);
+    }
+}
+
 static void add_exemplar(struct translation *translation, struct remote_write_series *series,
                          struct slice message, const struct metric_exemplar *exemplar)
 {
+    if (translation->settings->is_v2) {
+        add_sampling(translation, series, message, exemplar);
+        return;
+    }
     struct exemplar_writer sizes = {.writer = NULL};
     exemplar_write(translation, &sizes, message, exemplar);
     uint8_t *memory =
@@ -265,8 +386,8 @@ static void add_number(struct translation *translation, const struct metric_poin
 {
     struct remote_write_series *series =
         add_sample(translation, "", NULL, point, metric_point_value(point));
-    if (series != NULL && translation->metric.kind == METRIC_SUM &&
-        translation->metric.is_monotonic)
+    bool is_counter = translation->metric.kind == METRIC_SUM && translation->metric.is_monotonic;
+    if (series != NULL && (is_counter || translation->settings->is_v2))
         add_exemplars(translation, series, point);
 }
 
@@ -576,30 +697,6 @@ static bool name_metric(struct translation *translation)
     return translation->name_size > 0;
 }
 
-static void add_metric(struct translation *translation)
-{
-    const struct metric *metric = &translation->metric;
-    struct metric_items points = metric_items_of(metric->data, 1);
-    struct slice bytes;
-    enum remote_write_loss loss = REMOTE_WRITE_LOSSES;
-    if (metric->kind == METRIC_NONE)
-        return;
-    if (metric->kind != METRIC_GAUGE && metric->kind != METRIC_SUMMARY &&
-        metric->temporality != TEMPORALITY_CUMULATIVE)
-        loss = REMOTE_WRITE_TEMPORALITY;
-    else if (!name_metric(translation))
-        loss = REMOTE_WRITE_NAME;
-    while (!has_failed(translation) && metric_items_next(&points, &bytes)) {
-        struct metric_point point = metric_point_read(metric->kind, bytes);
-        if (point.time_ns > translation->latest_ns)
-            translation->latest_ns = point.time_ns;
-        if (loss == REMOTE_WRITE_LOSSES)
-            add_point(translation, &point);
-        else
-            lose(translation, loss, 1);
-    }
-}
-
 /* The type that receivers of Prometheus note in the metric's metadata, field 12. */
 static struct slice noted_type(struct slice metric)
 {
@@ -615,27 +712,76 @@ static struct slice noted_type(struct slice metric)
     return (struct slice){0};
 }
 
-/* MetricMetadata.MetricType */
+/* MetricMetadata.MetricType; version 2.0 has the same numbers. */
+enum prometheus_type {
+    PROMETHEUS_UNKNOWN = 0,
+    PROMETHEUS_COUNTER = 1,
+    PROMETHEUS_GAUGE = 2,
+    PROMETHEUS_HISTOGRAM = 3,
+    PROMETHEUS_SUMMARY = 5,
+    PROMETHEUS_INFO = 6,
+    PROMETHEUS_STATES = 7,
+};
+
 static unsigned type_of(const struct metric *metric, struct slice bytes)
 {
-    enum { UNKNOWN = 0, COUNTER = 1, GAUGE = 2, HISTOGRAM = 3, SUMMARY = 5, INFO = 6, STATES = 7 };
     struct slice noted = noted_type(bytes);
     switch (metric->kind) {
     case METRIC_GAUGE:
-        return slice_equal_text(noted, "unknown") ? UNKNOWN : GAUGE;
+        return slice_equal_text(noted, "unknown") ? PROMETHEUS_UNKNOWN : PROMETHEUS_GAUGE;
     case METRIC_SUM:
-        return metric->is_monotonic                  ? COUNTER
-               : slice_equal_text(noted, "info")     ? INFO
-               : slice_equal_text(noted, "stateset") ? STATES
-                                                     : GAUGE;
+        return metric->is_monotonic                  ? PROMETHEUS_COUNTER
+               : slice_equal_text(noted, "info")     ? PROMETHEUS_INFO
+               : slice_equal_text(noted, "stateset") ? PROMETHEUS_STATES
+                                                     : PROMETHEUS_GAUGE;
     case METRIC_HISTOGRAM:
     case METRIC_EXPONENTIAL:
-        return HISTOGRAM;
+        return PROMETHEUS_HISTOGRAM;
     case METRIC_SUMMARY:
-        return SUMMARY;
+        return PROMETHEUS_SUMMARY;
     case METRIC_NONE:
     default:
-        return UNKNOWN;
+        return PROMETHEUS_UNKNOWN;
+    }
+}
+
+/* Version 2.0: of the series that follow. */
+static void note_metadata(struct translation *translation, unsigned type, struct slice help,
+                          struct slice unit)
+{
+    const struct prometheus_naming *naming = &translation->settings->naming;
+    char *text = room(translation, &translation->text, prometheus_unit_max(unit));
+    if (text == NULL)
+        return;
+    translation->type = type;
+    translation->help = remote_write_set_symbol(translation->set, help);
+    translation->unit = remote_write_set_symbol(
+        translation->set, slice_of(text, prometheus_unit(naming, unit, text)));
+}
+
+static void add_metric(struct translation *translation, struct slice encoded)
+{
+    const struct metric *metric = &translation->metric;
+    struct metric_items points = metric_items_of(metric->data, 1);
+    struct slice bytes;
+    enum remote_write_loss loss = REMOTE_WRITE_LOSSES;
+    if (metric->kind == METRIC_NONE)
+        return;
+    if (metric->kind != METRIC_GAUGE && metric->kind != METRIC_SUMMARY &&
+        metric->temporality != TEMPORALITY_CUMULATIVE)
+        loss = REMOTE_WRITE_TEMPORALITY;
+    else if (!name_metric(translation))
+        loss = REMOTE_WRITE_NAME;
+    else if (translation->settings->is_v2)
+        note_metadata(translation, type_of(metric, encoded), metric->description, metric->unit);
+    while (!has_failed(translation) && metric_items_next(&points, &bytes)) {
+        struct metric_point point = metric_point_read(metric->kind, bytes);
+        if (point.time_ns > translation->latest_ns)
+            translation->latest_ns = point.time_ns;
+        if (loss == REMOTE_WRITE_LOSSES)
+            add_point(translation, &point);
+        else
+            lose(translation, loss, 1);
     }
 }
 
@@ -648,7 +794,8 @@ static void add_metadata(struct translation *translation, struct slice metric)
         return;
     const struct slice texts[] = {slice_of(translation->name.memory, translation->name_size),
                                   translation->metric.description,
-                                  slice_of(text, prometheus_unit(translation->metric.unit, text))};
+                                  slice_of(text, prometheus_unit(&translation->settings->naming,
+                                                                 translation->metric.unit, text))};
     static const uint32_t numbers[] = {2, 4, 5};
     unsigned type = type_of(&translation->metric, metric);
     size_t bytes = type != 0 ? 2 : 0;
@@ -686,6 +833,9 @@ static void add_target_info(struct translation *translation)
         name[space_bytes++] = '_';
     translation->name_size = space_bytes;
     translation->is_counted = true;
+    if (translation->settings->is_v2)
+        note_metadata(translation, PROMETHEUS_GAUGE, slice_of_text("Target metadata"),
+                      (struct slice){0});
     const struct metric_point point = {.time_ns = translation->latest_ns};
     add_sample(translation, suffix, NULL, &point, 1);
 }
@@ -713,8 +863,8 @@ static void add_resource(struct translation *translation, struct slice message)
         remote_write_labels_begin_scope(&translation->labels, last_of(scope, 1));
         while (!has_failed(translation) && metric_items_next(&metrics, &metric)) {
             translation->metric = metric_read(metric);
-            add_metric(translation);
-            if (translation->settings->has_metadata)
+            add_metric(translation, metric);
+            if (translation->settings->has_metadata && !translation->settings->is_v2)
                 add_metadata(translation, metric);
         }
     }
@@ -735,6 +885,7 @@ enum remote_write_result remote_write_translate(struct slice request,
         return REMOTE_WRITE_NO_MEMORY;
     translation->settings = settings;
     translation->set = set;
+    set->is_v2 = settings->is_v2;
     remote_write_labels_init(&translation->labels, &settings->labels, set->budget);
     while (!has_failed(translation) && metric_items_next(&resources, &resource))
         add_resource(translation, resource);
@@ -743,6 +894,7 @@ enum remote_write_result remote_write_translate(struct slice request,
     scratch_fini(&translation->name, set->budget);
     scratch_fini(&translation->bounds, set->budget);
     scratch_fini(&translation->text, set->budget);
+    scratch_fini(&translation->symbols, set->budget);
     scratch_fini(&memory, set->budget);
     return set->is_full         ? REMOTE_WRITE_TOO_LARGE
            : set->has_no_memory ? REMOTE_WRITE_NO_MEMORY

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OTLP metrics to remote write 1.0 (Prometheus Remote-Write 1.0 specification), by the rules of the
- * Go collector's translator 0.155 (pkg/translator/prometheusremotewrite). Pure but for memory; any
- * thread. */
+/* OTLP metrics to remote write 1.0 or 2.0 (Prometheus Remote-Write specifications), by the rules of
+ * the Go collector's translator 0.155 (pkg/translator/prometheusremotewrite). Pure but for memory;
+ * any thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +19,8 @@ struct remote_write_settings {
     struct prometheus_naming naming;
     struct remote_write_label_settings labels;
     bool has_target_info;
-    bool has_metadata;
+    bool has_metadata; /* 1.0; in 2.0 each series has some */
+    bool is_v2;        /* as in the labels' settings */
 };
 
 /* Why a data point is left out. */

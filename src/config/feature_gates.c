@@ -6,6 +6,9 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* Of gates in a message, which has to have room for other problems. */
+enum { IDS_BYTES_MAX = 700 };
+
 struct gate_row {
     const char *id;
     const char *stage;
@@ -32,6 +35,15 @@ static const struct gate_row rows[FEATURE_GATES] = {
     [GATE_FILE_COMPRESSION] = {"exporter.file.nativeCompression", "Alpha", false,
                                "The file exporter compresses its files as a whole, for zstd -d, "
                                "instead of each message."},
+    [GATE_REMOTE_WRITE_WORKERS] =
+        {"exporter.prometheusremotewritexporter.EnableMultipleWorkers", "Alpha", false,
+         "No effect here: say max_batch_request_parallelism of prometheus_remote_write."},
+    [GATE_REMOTE_WRITE_429] = {"exporter.prometheusremotewritexporter.RetryOn429", "Alpha", false,
+                               "No effect here: prometheus_remote_write tries 429 again."},
+    [GATE_REMOTE_WRITE_V2] = {"exporter.prometheusremotewritexporter.enableSendingRW2", "Alpha",
+                              false,
+                              "Allows protobuf_message: io.prometheus.write.v2.Request of "
+                              "prometheus_remote_write."},
     [GATE_FILE_DELETION] = {"filelog.allowFileDeletion", "Alpha", false,
                             "Allows delete_after_read of receivers that read files."},
     [GATE_QUEUE_BATCH] = {"pkg.exporterhelper.queueBatchEnabled", "Alpha", false,
@@ -112,12 +124,17 @@ bool feature_gates_parse(struct feature_gates *gates, const char *list, struct e
         } else if (gate < FEATURE_GATES) {
             gates->is_enabled[gate] = *element != '-';
         } else {
-            char ids[1024] = "";
+            static const char rest[] = " and those of \"spanflame featuregate\"";
+            char ids[IDS_BYTES_MAX] = "";
             size_t length = 0;
-            for (size_t i = 0; i < FEATURE_GATES; i++)
+            size_t i = 0;
+            for (; i < FEATURE_GATES &&
+                   length + strlen(rows[i].id) + sizeof(" ") + sizeof(rest) <= sizeof(ids);
+                 i++)
                 length += (size_t)snprintf(ids + length, sizeof(ids) - length, "%s%s",
                                            i > 0 ? " " : "", rows[i].id);
-            assert(length < sizeof(ids));
+            if (i < FEATURE_GATES)
+                memcpy(ids + length, rest, sizeof(rest));
             add_error(&problems, "no such feature gate \"%.*s\". valid gates: [%s]", (int)id_size,
                       id, ids);
         }

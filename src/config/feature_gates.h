@@ -17,7 +17,10 @@ enum feature_gate {
     GATE_SPAN_METRICS_LEGACY_NAMES,
     GATE_SPAN_METRICS_SECONDS,
     GATE_FILE_COMPRESSION, /* files of the file exporter are zstd as a whole */
-    GATE_FILE_DELETION,    /* delete_after_read of receivers of files */
+    GATE_REMOTE_WRITE_WORKERS,
+    GATE_REMOTE_WRITE_429,
+    GATE_REMOTE_WRITE_V2, /* protobuf_message: io.prometheus.write.v2.Request */
+    GATE_FILE_DELETION,   /* delete_after_read of receivers of files */
     GATE_QUEUE_BATCH,
     GATE_PROTO_POOLING,
     GATE_TAIL_COUNT_BYTES, /* of contrib's tailsamplingprocessor, as the next two */

@@ -403,15 +403,23 @@ size_t prometheus_unit_max(struct slice unit)
     return 2 * (unit.size + SUFFIXES_BYTES_MAX);
 }
 
-size_t prometheus_unit(struct slice unit, char *text)
+size_t prometheus_unit(const struct prometheus_naming *naming, struct slice unit, char *text)
 {
     struct unit_suffixes suffixes = unit_suffixes_of(unit);
     struct name name = {.text = text};
-    name.size = clean_unit(suffixes.main, text);
+    if (naming->has_utf8)
+        name_add(&name, suffixes.main);
+    else
+        name.size = clean_unit(suffixes.main, text);
     if (suffixes.per.size > 0) {
         name_add_word(&name, slice_of_text("per_"));
-        name.size += clean_unit(suffixes.per, text + name.size);
+        if (naming->has_utf8)
+            name_add(&name, suffixes.per);
+        else
+            name.size += clean_unit(suffixes.per, text + name.size);
     }
+    if (name.size > 0 && text[0] == '_')
+        memmove(text, text + 1, --name.size);
     return trim_last_underscore(slice_of(text, name.size)).size;
 }
 

@@ -37,7 +37,7 @@ size_t prometheus_label_name_joined(struct slice key, char *text);
 /* Room for a unit in words, and the unit, "bytes_per_second", as metadata has it. Returns its size,
  * which may be 0. */
 size_t prometheus_unit_max(struct slice unit);
-size_t prometheus_unit(struct slice unit, char *text);
+size_t prometheus_unit(const struct prometheus_naming *naming, struct slice unit, char *text);
 
 /* Whether every client takes the name: [a-zA-Z_:][a-zA-Z0-9_:]*. */
 bool prometheus_name_is_plain(struct slice name);

@@ -939,14 +939,15 @@ static void run_series(struct slice request)
     budget_fini(&budget);
 }
 
-static void run_remote_write(struct slice request)
+static void run_remote_write_as(struct slice request, bool is_v2)
 {
     enum { REQUEST_BYTES = 3000000 };
     const struct remote_write_settings settings = {
         .naming = {.name_space = "", .has_suffixes = true},
-        .labels = {.has_scope = true, .has_resource = true, .has_service = true},
+        .labels = {.has_scope = true, .has_resource = true, .has_service = true, .is_v2 = is_v2},
         .has_target_info = true,
         .has_metadata = true,
+        .is_v2 = is_v2,
     };
     struct remote_write_set set;
     struct remote_write_losses losses;
@@ -966,6 +967,16 @@ static void run_remote_write(struct slice request)
     work_end();
     work_produced(produced + set.arena.used_bytes);
     remote_write_set_fini(&set);
+}
+
+static void run_remote_write(struct slice request)
+{
+    run_remote_write_as(request, false);
+}
+
+static void run_remote_write_v2(struct slice request)
+{
+    run_remote_write_as(request, true);
 }
 
 static void run_zipkin(struct slice request, enum zipkin_format format)
@@ -1016,6 +1027,7 @@ static const struct work_stage of_metrics[] = {
     {.name = "OTTL, metrics of metrics", .run = run_metric_functions, .per_byte_max = 700},
     {.name = "series for Prometheus", .run = run_series, .per_byte_max = 110},
     {.name = "remote write", .run = run_remote_write, .per_byte_max = 70},
+    {.name = "remote write 2.0", .run = run_remote_write_v2, .per_byte_max = 90},
 };
 
 static const struct work_stage stages[] = {

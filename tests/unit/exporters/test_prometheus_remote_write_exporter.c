@@ -4,6 +4,7 @@
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
+#include "src/base/counter.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -140,6 +141,65 @@ static void metrics_are_posted(void **state)
     assert_non_null(strstr(head, "Content-Encoding: snappy\r\n"));
     assert_non_null(strstr(head, "X-Prometheus-Remote-Write-Version: 0.1.0\r\n"));
     check_body(&fixture, slice_of(expected, sizeof(expected) - 1));
+    tear_down(&fixture);
+}
+
+static const char version_2[] = "protobuf_message: io.prometheus.write.v2.Request";
+
+static uint64_t counted(const struct fixture *fixture, const char *name)
+{
+    const struct component *exporter = fixture->exporter.component;
+    for (const struct counter_row *row = exporter->factory->counters; row->name != NULL; row++)
+        if (strcmp(row->name, name) == 0)
+            return counter_read(
+                (const counter *)(const void *)((const char *)exporter->counters + row->offset));
+    fail_msg("no counter %s", name);
+    return 0;
+}
+
+static void version_2_is_posted(void **state)
+{
+#define WRITTEN "X-Prometheus-Remote-Write-"
+    static const struct backend_step steps[] = {
+        {.response = HEAD("204 No Content",
+                          WRITTEN "Samples-Written: 3\r\n" WRITTEN "Samples-Written: 8\r\n" WRITTEN
+                                  "histograms-written: 0\r\n" WRITTEN "Exemplars-Written: 2\r\n",
+                          "0")},
+        /* What was written counts in a failure, too; what is no number does not. */
+        {.response =
+             HEAD("400 Bad Request",
+                  WRITTEN "Samples-Written: 4\r\n" WRITTEN "Histograms-Written: 1x\r\n" WRITTEN
+                          "Exemplars-Written: 12345678901234567890123456\r\n",
+                  "0")},
+        {.response = HEAD("204 No Content", WRITTEN "Samples-Written: -4\r\n", "0")},
+    };
+    static const char expected[] = "\x22\x00\x22\x08__name__\x22\x02"
+                                   "aa"
+                                   "\x2a\x15\x0a\x02\x01\x02" SAMPLE "\x2a\x02\x08\x02";
+    struct fixture fixture;
+    (void)state;
+    set_up(&fixture, steps, 3, version_2);
+    export(&fixture, 1, 0);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    const char *head = scripted_backend_head(fixture.backend);
+    assert_non_null(strstr(
+        head, "Content-Type: application/x-protobuf;proto=io.prometheus.write.v2.Request\r\n"));
+    assert_non_null(strstr(head, "Content-Encoding: snappy\r\n"));
+    assert_non_null(strstr(head, "X-Prometheus-Remote-Write-Version: 2.0.0\r\n"));
+    check_body(&fixture, slice_of(expected, sizeof(expected) - 1));
+#define COUNTED(what) counted(&fixture, "otelcol_exporter_prometheusremotewrite_written_" what)
+    assert_int_equal(COUNTED("samples"), 3);
+    assert_int_equal(COUNTED("histograms"), 0);
+    assert_int_equal(COUNTED("exemplars"), 2);
+    export(&fixture, 1, 0);
+    assert_true(fixture.exporter.outcome.is_permanent);
+    export(&fixture, 1, 0);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(COUNTED("samples"), 7);
+    assert_int_equal(COUNTED("histograms"), 0);
+    assert_int_equal(COUNTED("exemplars"), 2);
+#undef COUNTED
+#undef WRITTEN
     tear_down(&fixture);
 }
 
@@ -468,8 +528,12 @@ static void mistakes_in_the_configuration_are_found(void **state)
         {"{max_batch_request_parallelism: 0}", "max_batch_request_parallelism"},
         {"{max_batch_size_bytes: -1}", "max_batch_size_bytes"},
         {"{compression: gzip}", "compression type must be snappy"},
-        {"{protobuf_message: io.prometheus.write.v2.Request}",
-         "remote write v2 is only supported with the feature gate"},
+        {"{protobuf_message: io.prometheus.write.v2.Request}", NULL},
+        {"{protobuf_message: io.prometheus.write.v2.Request, translation_strategy: NoTranslation}",
+         NULL},
+        {"{protobuf_message: io.prometheus.write.v2.Request, "
+         "translation_strategy: NoUTF8EscapingWithSuffixes}",
+         NULL},
         {"{protobuf_message: x}", "protobuf_message"},
         {"{translation_strategy: NoTranslation}",
          "translation strategy NoTranslation requires Prometheus Remote Write 2.0"},
@@ -498,6 +562,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(metrics_are_posted),
+        cmocka_unit_test(version_2_is_posted),
         cmocka_unit_test(configured_headers_win),
         cmocka_unit_test(deltas_are_counted),
         cmocka_unit_test(server_errors_are_tried_again),

@@ -48,6 +48,12 @@ static const struct remote_write_settings standard = {
     .labels = {.has_scope = true, .has_service = true},
     .has_target_info = true,
 };
+static const struct remote_write_settings version_2 = {
+    .naming = {.name_space = "", .has_suffixes = true},
+    .labels = {.has_scope = true, .has_service = true, .is_v2 = true},
+    .has_target_info = true,
+    .is_v2 = true,
+};
 
 /* What was read back, as text. */
 struct output {
@@ -191,6 +197,126 @@ static void print_metadata(struct output *output, struct slice metadata)
     print(output, "\n");
 }
 
+/* ---- version 2.0 ---- */
+
+enum { SYMBOLS_MAX = 4096 };
+
+/* The table of the request at hand, and which of it are referred to. */
+struct symbols {
+    struct slice list[SYMBOLS_MAX];
+    bool is_used[SYMBOLS_MAX];
+    size_t count;
+};
+
+static void read_symbols(struct symbols *symbols, struct slice request)
+{
+    struct wire_reader reader = wire_reader_of(request);
+    struct wire_field field;
+    memset(symbols, 0, sizeof(*symbols));
+    while (wire_read_field(&reader, &field)) {
+        assert_in_range(field.number, 4, 5);
+        if (field.number == 5)
+            continue;
+        for (size_t i = 0; i < symbols->count; i++)
+            assert_false(slice_equal(symbols->list[i], field.bytes));
+        assert_true(symbols->count < SYMBOLS_MAX);
+        symbols->list[symbols->count++] = field.bytes;
+    }
+    assert_null(reader.failure);
+    assert_int_equal(symbols->list[0].size, 0);
+    symbols->is_used[0] = true;
+}
+
+static struct slice symbol(struct symbols *symbols, uint64_t place)
+{
+    assert_true(place < symbols->count);
+    symbols->is_used[place] = true;
+    return symbols->list[place];
+}
+
+static void print_refs(struct output *output, struct symbols *symbols, struct slice refs)
+{
+    struct wire_reader reader = wire_reader_of(refs);
+    for (size_t i = 0; reader.at < reader.end; i++) {
+        struct slice text = symbol(symbols, wire_read_varint(&reader, WIRE_SHORT_VARINT_BYTES_MAX));
+        print(output, "%.*s%c", (int)text.size, (const char *)text.data, i % 2 == 0 ? '=' : ',');
+    }
+    assert_null(reader.failure);
+}
+
+static void print_exemplar_v2(struct output *output, struct symbols *symbols, struct slice message)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    uint64_t value = 0;
+    int64_t time_ms = 0;
+    while (wire_read_field(&reader, &field))
+        if (field.number == 1)
+            print_refs(output, symbols, field.bytes);
+        else if (field.number == 2)
+            value = field.number_value;
+        else
+            time_ms = (int64_t)field.number_value;
+    print_value(output, value);
+    print(output, "@%lld", (long long)time_ms);
+}
+
+/* Type, help and unit. */
+static void print_metadata_v2(struct output *output, struct symbols *symbols, struct slice message)
+{
+    struct wire_reader reader = wire_reader_of(message);
+    struct wire_field field;
+    uint64_t numbers[5] = {0};
+    while (wire_read_field(&reader, &field)) {
+        assert_in_range(field.number, 1, 4);
+        numbers[field.number] = field.number_value;
+    }
+    struct slice help = symbol(symbols, numbers[3]);
+    struct slice unit = symbol(symbols, numbers[4]);
+    print(output, " M%d/%.*s/%.*s", (int)numbers[1], (int)help.size, (const char *)help.data,
+          (int)unit.size, (const char *)unit.data);
+}
+
+static void print_series_v2(struct output *output, struct symbols *symbols, struct slice series)
+{
+    struct wire_reader reader = wire_reader_of(series);
+    struct wire_field field;
+    while (wire_read_field(&reader, &field)) {
+        assert_in_range(field.number, 1, 5);
+        if (field.number == 1) {
+            print_refs(output, symbols, field.bytes);
+        } else if (field.number == 2) {
+            print(output, " ");
+            print_part(output, field.bytes, false);
+        } else if (field.number == 3) {
+            print(output, " H");
+            print_histogram(output, field.bytes);
+        } else if (field.number == 4) {
+            print(output, " #");
+            print_exemplar_v2(output, symbols, field.bytes);
+        } else {
+            print_metadata_v2(output, symbols, field.bytes);
+        }
+    }
+    assert_null(reader.failure);
+    print(output, "\n");
+}
+
+/* No request has a symbol that it does not need. */
+static void print_request_v2(struct output *output, struct slice request)
+{
+    struct symbols *symbols = malloc(sizeof(*symbols));
+    struct wire_reader reader = wire_reader_of(request);
+    struct wire_field field;
+    read_symbols(symbols, request);
+    while (wire_read_field(&reader, &field))
+        if (field.number == 5)
+            print_series_v2(output, symbols, field.bytes);
+    for (size_t i = 0; i < symbols->count; i++)
+        assert_true(symbols->is_used[i]);
+    free(symbols);
+}
+
 static struct buffer *encode(const char *json)
 {
     struct buffer *encoded;
@@ -203,8 +329,7 @@ static struct buffer *encode(const char *json)
 }
 
 /* A line for each series; "--" between requests. Returns the points of the requests. */
-static uint64_t write_all(const struct remote_write_set *set, size_t bytes_max,
-                          struct output *output)
+static uint64_t write_all(struct remote_write_set *set, size_t bytes_max, struct output *output)
 {
     struct remote_write_cursor cursor = remote_write_cursor_of(set);
     struct buffer *request;
@@ -218,7 +343,9 @@ static uint64_t write_all(const struct remote_write_set *set, size_t bytes_max,
         struct wire_field field;
         if (output->size > 0)
             print(output, "--\n");
-        while (wire_read_field(&reader, &field))
+        if (set->is_v2)
+            print_request_v2(output, buffer_slice(request));
+        while (!set->is_v2 && wire_read_field(&reader, &field))
             if (field.number == 1)
                 print_series(output, field.bytes);
             else
@@ -569,16 +696,14 @@ static struct buffer *everything(void)
     return request;
 }
 
-static void each_allocation_may_fail(void **state)
+static void check_allocations(struct remote_write_settings settings)
 {
     struct buffer *request = everything();
-    struct remote_write_settings settings = standard;
     struct remote_write_losses losses;
     struct output *output = malloc(sizeof(*output));
     struct budget budget;
     bool is_done = false;
     unsigned failures = 0;
-    (void)state;
     settings.has_metadata = true;
     budget_init(&budget, UINT64_MAX);
     for (uint64_t n = 1; !is_done; n++) {
@@ -603,17 +728,23 @@ static void each_allocation_may_fail(void **state)
     buffer_unref(request);
 }
 
-static void a_full_set_is_too_large(void **state)
+static void each_allocation_may_fail(void **state)
+{
+    (void)state;
+    check_allocations(standard);
+    check_allocations(version_2);
+}
+
+static void check_full_sets(const struct remote_write_settings *settings)
 {
     struct buffer *request = everything();
     struct remote_write_losses losses;
     bool is_whole = false;
-    (void)state;
     for (size_t bytes = 0; !is_whole; bytes += 50) {
         struct remote_write_set set;
         remote_write_set_init(&set, bytes, NULL);
         enum remote_write_result result =
-            remote_write_translate(buffer_slice(request), &standard, &set, &losses);
+            remote_write_translate(buffer_slice(request), settings, &set, &losses);
         is_whole = result == REMOTE_WRITE_TRANSLATED;
         if (!is_whole)
             assert_int_equal(result, REMOTE_WRITE_TOO_LARGE);
@@ -621,6 +752,175 @@ static void a_full_set_is_too_large(void **state)
         remote_write_set_fini(&set);
     }
     buffer_unref(request);
+}
+
+static void a_full_set_is_too_large(void **state)
+{
+    (void)state;
+    check_full_sets(&standard);
+    check_full_sets(&version_2);
+}
+
+static void v2_has_symbols_and_metadata(void **state)
+{
+    (void)state;
+    expect(&version_2, TWO(SERVICE, TEXT("host..name", "h")),
+           METRICS("{\"name\":\"c\",\"unit\":\"By/s\",\"description\":\"Bytes.\",\"sum\":"
+                   "{\"aggregationTemporality\":2,\"isMonotonic\":true,\"dataPoints\":[" POINT(
+                       INTEGER("1")) "]}}",
+                   GAUGE("mem", WITH(TEXT("a.b", "shop"), INTEGER("7"))),
+                   SUMMARY("s", POINT("\"count\":\"3\",\"quantileValues\":["
+                                      "{\"quantile\":0.5,\"value\":7}]"))),
+           "__name__=c_bytes_per_second_total,job=shop, 1@5 M1/Bytes./bytes_per_second\n"
+           "__name__=mem_bytes,a_b=shop,job=shop, 7@5 M2//bytes\n"
+           "__name__=s_sum,job=shop, 0@5 M5//\n"
+           "__name__=s_count,job=shop, 3@5 M5//\n"
+           "__name__=s,job=shop,quantile=0.5, 7@5 M5//\n"
+           "__name__=target_info,host_name=h,job=shop, 1@5 M2/Target metadata/\n");
+}
+
+static void v2_notes_the_first_metadata_of_a_series(void **state)
+{
+    static const char second[] = "{\"name\":\"a\",\"unit\":\"By\",\"description\":\"b\","
+                                 "\"gauge\":{\"dataPoints\":[" AT("6000000", INTEGER("2")) "]}}";
+    (void)state;
+    expect(&version_2, "", METRICS(GAUGE("a", POINT(INTEGER("1"))), second),
+           "__name__=a_bytes, 1@5 2@6 M2//bytes\n");
+    /* Exponential histograms need no other type. */
+    expect(&version_2, "",
+           METRICS(EXPONENTIAL("e", POINT("\"count\":\"2\",\"positive\":{\"offset\":-1,"
+                                          "\"bucketCounts\":[2]}"))),
+           "__name__=e, H 1:2 5:1e-128 6:0 span11/1 deltas12/2 15:5 M3//\n");
+}
+
+static void v2_has_exemplars_of_all_types(void **state)
+{
+    (void)state;
+#define BOTH " #span_id=0102030405060708,trace_id=0102030405060708090a0b0c0d0e0f10,0.4@4 #a.b=1,9@3"
+    expect(&version_2, "",
+           METRICS(SUM("u", "2", "false", POINT(TWO(INTEGER("1"), EXEMPLARS))),
+                   HISTOGRAM("h", "2", POINT("\"count\":\"6\"," EXEMPLARS)),
+                   EXPONENTIAL("e", POINT(EXEMPLARS))),
+           "__name__=u, 1@5" BOTH " M2//\n"
+           "__name__=h_count, 6@5 M3//\n"
+           "__name__=h_bucket,le=+Inf, 6@5" BOTH " M3//\n"
+           "__name__=e, H 1:0 5:1e-128 6:0 15:5" BOTH " M3//\n");
+#undef BOTH
+}
+
+static void v2_exemplars_have_each_label_once(void **state)
+{
+    static const char long_text[] = "0123456789012345678901234567890123456789012345678901234567890";
+    char list[1024];
+    char point[4096];
+    (void)state;
+    /* An id is not counted twice; what is too long goes as a whole; empty ones are none. */
+    snprintf(list, sizeof(list),
+             TEXT("trace_id", "mine") "," TEXT("z", "1") "," TEXT("a", "2") "," TEXT("", ""));
+    snprintf(point, sizeof(point),
+             POINT("\"asInt\":\"1\",\"exemplars\":[{\"asInt\":\"3\",\"traceId\":"
+                   "\"0102030405060708090a0b0c0d0e0f10\",\"filteredAttributes\":[%s]},"
+                   "{\"asInt\":\"4\",\"filteredAttributes\":[%s]},"
+                   "{\"asInt\":\"5\",\"spanId\":\"0102030405060708\",\"filteredAttributes\":[" TEXT(
+                       "a", "%s") "," TEXT("b", "%s") "]}]"),
+             list, list, long_text, long_text);
+    char metric[8192];
+    snprintf(metric, sizeof(metric), GAUGE("a", "%s"), point);
+    expect(&version_2, "", METRICS(metric),
+           "__name__=a_bytes, 1@5 #a=2,trace_id=0102030405060708090a0b0c0d0e0f10,z=1,3@0"
+           " #a=2,trace_id=mine,z=1,4@0 #span_id=0102030405060708,5@0 M2//bytes\n");
+}
+
+static void v2_may_keep_names(void **state)
+{
+    struct remote_write_settings settings = version_2;
+    const char *const *metrics = METRICS(
+        GAUGE("mem.free", WITH(TWO(TEXT("http.route", "/"), TEXT("1c", "z")), INTEGER("1"))),
+        GAUGE("b", WITH(TEXT("__", "x"), INTEGER("1"))));
+    (void)state;
+    settings.naming.has_utf8 = true;
+    settings.labels.has_utf8 = true;
+    struct remote_write_losses losses =
+        expect(&settings, TWO(SERVICE, TEXT("host.name", "h")), metrics,
+               "1c=z,__name__=mem.free_bytes,http.route=/,job=shop, 1@5 M2//bytes\n"
+               "__name__=target_info,host.name=h,job=shop, 1@5 M2/Target metadata/\n");
+    assert_int_equal(losses.points[REMOTE_WRITE_NAME], 1);
+    settings.naming.has_suffixes = false;
+    settings.has_target_info = false;
+    expect(&settings, "", metrics, "1c=z,__name__=mem.free,http.route=/, 1@5 M2//bytes\n");
+}
+
+static void v2_requests_have_the_symbols_that_they_need(void **state)
+{
+    /* A series of a gauge takes 23 bytes, and its symbols 8 + 7, or 8 + 7 + 5 with those that the
+     * first needs as well: 43, and 73 together. */
+    static const struct {
+        size_t bytes_max;
+        const char *expected;
+    } rows[] = {
+        {74, "__name__=a_bytes, 1@5 M2//bytes\n__name__=b_bytes, 1@5 M2//bytes\n--\n"
+             "__name__=c_bytes, 1@5 M2//bytes\n"},
+        {73, "__name__=a_bytes, 1@5 M2//bytes\n--\n__name__=b_bytes, 1@5 M2//bytes\n--\n"
+             "__name__=c_bytes, 1@5 M2//bytes\n"},
+        {1, "__name__=a_bytes, 1@5 M2//bytes\n--\n__name__=b_bytes, 1@5 M2//bytes\n--\n"
+            "__name__=c_bytes, 1@5 M2//bytes\n"},
+    };
+    struct output *output = malloc(sizeof(*output));
+    char *json =
+        request_of("", METRICS(GAUGE("a", POINT(INTEGER("1"))), GAUGE("b", POINT(INTEGER("1"))),
+                               GAUGE("c", POINT(INTEGER("1")))));
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        translate(&version_2, json, rows[i].bytes_max, output);
+        assert_string_equal(output->text, rows[i].expected);
+    }
+    free(json);
+    free(output);
+}
+
+/* Small requests that all need one long text become much more than what they are made of. */
+static void v2_repeated_symbols_are_bounded(void **state)
+{
+    enum { HELP_BYTES = 10000, POINTS = 100, ROW_BYTES = 64, BYTES_MAX = 100000 };
+    char *json = malloc(HELP_BYTES + POINTS * ROW_BYTES + 1000);
+    size_t size = (size_t)sprintf(json, "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":["
+                                        "{\"name\":\"a\",\"description\":\"");
+    (void)state;
+    memset(json + size, 'h', HELP_BYTES);
+    size += HELP_BYTES;
+    size += (size_t)sprintf(json + size, "\",\"gauge\":{\"dataPoints\":[");
+    for (int i = 0; i < POINTS; i++)
+        size += (size_t)sprintf(json + size,
+                                "%s{\"attributes\":[{\"key\":\"k\",\"value\":{\"intValue\":%d}}]}",
+                                i > 0 ? "," : "", i);
+    sprintf(json + size, "]}}]}]}]}");
+    struct buffer *request = encode(json);
+    static const struct {
+        size_t batch_bytes;
+        enum remote_write_next last;
+    } rows[] = {{BATCH_BYTES, REMOTE_WRITE_NO_MORE}, {1000, REMOTE_WRITE_TOO_MUCH}};
+    for (size_t i = 0; i < 2; i++) {
+        struct remote_write_set set;
+        struct remote_write_losses losses;
+        struct buffer *body;
+        uint64_t points;
+        size_t bytes = 0;
+        enum remote_write_next next;
+        remote_write_set_init(&set, BYTES_MAX, NULL);
+        assert_int_equal(remote_write_translate(buffer_slice(request), &version_2, &set, &losses),
+                         REMOTE_WRITE_TRANSLATED);
+        struct remote_write_cursor cursor = remote_write_cursor_of(&set);
+        while ((next = remote_write_cursor_next(&cursor, NULL, rows[i].batch_bytes, &body,
+                                                &points)) == REMOTE_WRITE_REQUEST) {
+            bytes += body->size;
+            buffer_unref(body);
+        }
+        assert_int_equal(next, rows[i].last);
+        assert_in_range(bytes, HELP_BYTES, BYTES_MAX);
+        remote_write_set_fini(&set);
+    }
+    buffer_unref(request);
+    free(json);
 }
 
 /* Attributes of a resource that become one label cost work that does not show in what is written.
@@ -677,6 +977,13 @@ int main(void)
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(a_full_set_is_too_large),
         cmocka_unit_test(much_work_is_too_large),
+        cmocka_unit_test(v2_has_symbols_and_metadata),
+        cmocka_unit_test(v2_notes_the_first_metadata_of_a_series),
+        cmocka_unit_test(v2_has_exemplars_of_all_types),
+        cmocka_unit_test(v2_exemplars_have_each_label_once),
+        cmocka_unit_test(v2_may_keep_names),
+        cmocka_unit_test(v2_requests_have_the_symbols_that_they_need),
+        cmocka_unit_test(v2_repeated_symbols_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

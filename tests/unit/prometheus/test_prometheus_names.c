@@ -524,28 +524,33 @@ static void units_stand_alone_in_metadata(void **state)
 {
     static const struct {
         const char *unit;
-        const char *expected;
+        const char *expected[2]; /* with UTF-8 the latter */
     } rows[] = {
-        {"By/s", "bytes_per_second"},
-        {"s", "seconds"},
-        {"1", ""},
-        {"{req}/m", "per_minute"},
-        {"", ""},
-        {"a b", "a_b"},
-        {"_x_", "x"},
-        {"/s", "per_second"},
-        {"a/__", "a_per"},
-        {"{a}", ""},
-        {"KiBy/mo", "kibibytes_per_month"},
+        {"By/s", {"bytes_per_second", "bytes_per_second"}},
+        {"s", {"seconds", "seconds"}},
+        {"1", {"", ""}},
+        {"{req}/m", {"per_minute", "per_minute"}},
+        {"", {"", ""}},
+        {"a b", {"a_b", "a b"}},
+        {"_x_", {"x", "x"}},
+        {"__x__", {"x", "_x_"}},
+        {"_", {"", ""}},
+        {"/s", {"per_second", "per_second"}},
+        {"a/__", {"a_per", "a_per__"}},
+        {"{a}", {"", ""}},
+        {"KiBy/mo", {"kibibytes_per_month", "kibibytes_per_month"}},
+        {"\xc3\xa9/\xc3\xa9", {"per", "\xc3\xa9_per_\xc3\xa9"}},
     };
     (void)state;
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        struct slice unit = slice_of_text(rows[i].unit);
-        char *text = malloc(prometheus_unit_max(unit) + 1);
-        text[prometheus_unit(unit, text)] = '\0';
-        assert_string_equal(text, rows[i].expected);
-        free(text);
-    }
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        for (size_t k = 0; k < 2; k++) {
+            const struct prometheus_naming naming = {.name_space = "", .has_utf8 = k == 1};
+            struct slice unit = slice_of_text(rows[i].unit);
+            char *text = malloc(prometheus_unit_max(unit) + 1);
+            text[prometheus_unit(&naming, unit, text)] = '\0';
+            assert_string_equal(text, rows[i].expected[k]);
+            free(text);
+        }
 }
 
 static void names_are_escaped_for_the_client(void **state)
