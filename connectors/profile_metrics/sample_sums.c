@@ -17,7 +17,7 @@
 #include "src/otlp/wire.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/otlp/profile_view.h"
-#include "src/profiles/pprof/profile_type.h"
+#include "src/profiles/pprof/profile_amount.h"
 
 /* Fields of Resource and KeyValue. */
 enum { RESOURCE_ATTRIBUTES = 1, PAIR_KEY = 1, PAIR_VALUE = 2 };
@@ -209,31 +209,6 @@ static void read_attributes(struct reading *reading, const struct profile_indice
 
 /* ---- Profiles ---- */
 
-static struct slice string_at(const struct reading *reading, struct profile_index index)
-{
-    return profile_has(&reading->dictionary, PROFILE_STRINGS, index)
-               ? profile_string_at(&reading->dictionary, index)
-               : slice_of(NULL, 0);
-}
-
-/* ns of a unit; 0: it is no unit of time. */
-static uint64_t nanoseconds_of(const char *unit)
-{
-    static const struct {
-        const char *unit;
-        uint64_t ns;
-    } units[] = {
-        {"nanoseconds", 1},
-        {"microseconds", 1000},
-        {"milliseconds", 1000 * 1000},
-        {"seconds", 1000 * 1000 * 1000},
-    };
-    for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-        if (strcmp(unit, units[i].unit) == 0)
-            return units[i].ns;
-    return 0;
-}
-
 /* False: what it measures is none of ours. */
 static bool counting_of(const struct reading *reading, const struct profile *profile,
                         bool has_cpu_time, struct counting *ret_counting)
@@ -249,12 +224,7 @@ static bool counting_of(const struct reading *reading, const struct profile *pro
         {"lock_time", "lock_time", MEASURE_BLOCKED},
         {"lock_duration", "lock_duration", MEASURE_BLOCKED},
     };
-    const struct profile_type_texts texts = {
-        .type = string_at(reading, profile->sample_type.type),
-        .unit = string_at(reading, profile->sample_type.unit),
-        .period_type = string_at(reading, profile->period_type.type),
-        .period_unit = string_at(reading, profile->period_type.unit),
-    };
+    const struct profile_type_texts texts = profile_type_texts_of(&reading->dictionary, profile);
     struct profile_type type = profile_type_canonical(&texts, profile->period > 0, has_cpu_time);
     if (strcmp(type.name, "memory") == 0 && strncmp(type.type, "alloc_", 6) == 0 &&
         strcmp(type.unit, "bytes") == 0 && profile_type_stem_bytes(texts.type) == texts.type.size) {
@@ -266,7 +236,7 @@ static bool counting_of(const struct reading *reading, const struct profile *pro
             continue;
         *ret_counting = (struct counting){
             .measure = rows[i].measure,
-            .factor = type.counts_periods ? (uint64_t)profile->period : nanoseconds_of(type.unit),
+            .factor = type.counts_periods ? (uint64_t)profile->period : profile_unit_ns(type.unit),
         };
         return ret_counting->factor > 0;
     }
@@ -277,19 +247,6 @@ static uint64_t add_up(uint64_t a, uint64_t b)
 {
     uint64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
-}
-
-/* The sum of the values, of which negative ones count as 0. */
-static uint64_t total_of(const struct profile_sample *sample, uint64_t factor)
-{
-    struct profile_numbers_reader numbers = profile_numbers_read(&sample->values);
-    uint64_t total = 0;
-    uint64_t number;
-    while (profile_numbers_next(&numbers, &number))
-        if ((int64_t)number > 0)
-            total = add_up(total, number);
-    uint64_t product;
-    return __builtin_mul_overflow(total, factor, &product) ? UINT64_MAX : product;
 }
 
 static void read_profile(struct reading *reading, const struct profile *profile, bool has_cpu_time)
@@ -304,7 +261,7 @@ static void read_profile(struct reading *reading, const struct profile *profile,
     memcpy(common, reading->resource_ids, sizeof(common));
     read_attributes(reading, &profile->attributes, common);
     while (!reading->has_failed && profile_next_sample(&samples, &sample)) {
-        uint64_t total = total_of(&sample, counting.factor);
+        uint64_t total = profile_sample_total(&sample, counting.factor);
         if (total == 0)
             continue;
         memcpy(ids, common, sizeof(ids));
@@ -319,13 +276,9 @@ static void read_profile(struct reading *reading, const struct profile *profile,
 
 static void read_scope(struct reading *reading, const struct profile_scope *scope)
 {
+    bool has_cpu_time = profile_scope_has_cpu_time(&reading->dictionary, scope);
     struct wire_reader profiles = wire_reader_of(scope->bytes);
     struct profile profile;
-    bool has_cpu_time = false;
-    while (!has_cpu_time && profile_next_profile(&profiles, &profile))
-        has_cpu_time = profile_type_is_cpu_time(string_at(reading, profile.sample_type.type),
-                                                string_at(reading, profile.sample_type.unit));
-    profiles = wire_reader_of(scope->bytes);
     while (!reading->has_failed && profile_next_profile(&profiles, &profile))
         read_profile(reading, &profile, has_cpu_time);
 }

@@ -10,6 +10,7 @@
 #include "src/base/clock.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
+#include "src/join/index/join_store.h"
 
 enum { EARLY_TRACES_MAX = 1024 }; /* decided early for one request */
 
@@ -26,11 +27,38 @@ uint64_t tail_cache_key(const uint8_t id[TAIL_TRACE_ID_BYTES])
     return key;
 }
 
+/* The id as the join has it. */
+static void read_id(const struct tail_trace *trace, uint64_t ret_id[2])
+{
+    memcpy(ret_id, trace->id, sizeof(trace->id));
+}
+
+void tail_tell(struct tail *self, const struct tail_trace *trace, bool is_sampled)
+{
+    uint64_t id[2];
+    if (self->join == NULL)
+        return;
+    read_id(trace, id);
+    join_store_judge(self->join, id, is_sampled, clock_now_ns());
+}
+
+/* What profiles have measured by now. */
+static void learn(struct tail *self, struct tail_trace *trace)
+{
+    uint64_t id[2];
+    if (self->policies->profiles_count == 0)
+        return;
+    read_id(trace, id);
+    const struct trace_cost cost = trace_costs_get(&self->join->costs, id);
+    tail_policies_learn(self->policies, cost.samples, cost.cpu_ns, trace->bits);
+}
+
 void tail_remember(struct tail *self, const struct tail_trace *trace)
 {
     struct decision_cache *cache = self->caches[trace->decision == TAIL_SAMPLED];
     if (cache != NULL)
         decision_cache_put(cache, tail_cache_key(trace->id), trace->policy);
+    tail_tell(self, trace, trace->decision == TAIL_SAMPLED);
 }
 
 void tail_settle(struct tail *self, struct tail_trace *trace)
@@ -91,6 +119,7 @@ struct tail_now tail_now_of(const struct tail *self)
 void tail_decide(struct tail *self, struct tail_trace *trace)
 {
     struct tail_counters *counters = self->base.counters;
+    learn(self, trace);
     struct tail_facts facts = tail_facts_of(trace, trace->bits);
     struct tail_now now = tail_now_of(self);
     struct tail_result result = {.decision = TAIL_NOT_SAMPLED};

@@ -23,6 +23,7 @@
 #include "src/core/component.h"
 #include "src/pipeline/downstream_retry.h"
 
+struct join_store;
 struct ring;
 
 #define TAIL_TICK_NS ((uint64_t)NS_PER_S)
@@ -58,6 +59,7 @@ struct tail {
     unsigned lanes;
     struct tail **peers;      /* the instances of all lanes */
     _Atomic unsigned handing; /* of the first lane's: handovers under way, and what makes more */
+    struct join_store *join;  /* of trace_profile_join in the same pipeline; NULL: none */
     bool is_stopping;
     bool blocks;         /* block_on_overflow, until the service begins to stop */
     bool records_policy; /* feature gates */
@@ -125,7 +127,9 @@ void tail_release_due(struct tail *self);
 uint64_t tail_cache_key(const uint8_t id[TAIL_TRACE_ID_BYTES]);
 struct tail_facts tail_facts_of(const struct tail_trace *trace, const uint64_t *bits);
 struct tail_now tail_now_of(const struct tail *self);
-/* Puts the trace's decision into a cache, if there is one. */
+/* Tells the join what becomes of the trace, if there is one. */
+void tail_tell(struct tail *self, const struct tail_trace *trace, bool is_sampled);
+/* Puts the trace's decision into a cache, if there is one, and tells the join. */
 void tail_remember(struct tail *self, const struct tail_trace *trace);
 /* Its spans are gone: with a cache, or on an overflow, the trace is forgotten. */
 void tail_settle(struct tail *self, struct tail_trace *trace);

@@ -86,6 +86,8 @@ static void take_waiting(struct intake *intake, struct tail_split *split,
             trace->outlook = TAIL_OPEN;
         if (trace->outlook == TAIL_WILL_NOT_SAMPLE)
             tail_drop_spans(self, &trace->spans, LOSS_UNWANTED);
+        if (trace->outlook != TAIL_OPEN)
+            tail_tell(self, trace, trace->outlook == TAIL_WILL_SAMPLE);
     }
     if (trace->outlook == TAIL_WILL_NOT_SAMPLE) {
         tail_lose(self, group->spans, intake->request, LOSS_UNWANTED);

@@ -67,6 +67,7 @@ enum level { LEVEL_POLICY, LEVEL_COMPOSITE, LEVEL_AND, LEVEL_NOT };
 struct compiler {
     struct tail_policies *policies;
     bool is_stateful; /* of the policy at hand: decisions depend on more than the spans so far */
+    size_t place;     /* of the policy at hand, in the configuration */
     size_t slots;     /* of limits, so far */
     struct budget *budget;
     struct error *error;
@@ -282,6 +283,24 @@ static bool compile_ottl(struct compiler *compiler, struct tail_policy *policy,
     return leaf->conditions != NULL || error_at(compiler->error, "ottl_condition");
 }
 
+/* The join tells what profiles measure, whenever they come. */
+static bool compile_profile(struct compiler *compiler, struct tail_policy *policy,
+                            const struct tail_profile_config *config)
+{
+    struct tail_leaf *leaf = add_leaf(compiler, policy, TAIL_PROFILE);
+    if (leaf == NULL)
+        return false;
+    leaf->min = (int64_t)config->min_samples;
+    leaf->max = (int64_t)config->min_cpu_ns;
+    if (leaf->min == 0 && leaf->max == 0)
+        return error_set(compiler->error, "min_samples and min_cpu are both 0, which every trace "
+                                          "reaches: set at least one of them") ||
+               error_at(compiler->error, "profile");
+    compiler->is_stateful = true;
+    compiler->policies->profiled = compiler->place;
+    return true;
+}
+
 static bool is_allowed(const char *type, enum level level)
 {
     if (strcmp(type, "not") == 0)
@@ -303,7 +322,7 @@ static bool refuse_type(struct compiler *compiler, const char *type, enum level 
                      "unknown sampling policy type \"%s\" here, expected always_sample, latency, "
                      "numeric_attribute, probabilistic, status_code, string_attribute, "
                      "rate_limiting, bytes_limiting, span_count, trace_state, boolean_attribute, "
-                     "trace_flags, ottl_condition%s",
+                     "trace_flags, ottl_condition, profile%s",
                      type, more[level]) ||
            error_at(compiler->error, "type");
 }
@@ -339,6 +358,8 @@ static bool compile_leaf(struct compiler *compiler, struct tail_policy *policy,
         return compile_boolean(compiler, policy, &config->boolean);
     if (strcmp(type, "ottl_condition") == 0)
         return compile_ottl(compiler, policy, &config->ottl);
+    if (strcmp(type, "profile") == 0)
+        return compile_profile(compiler, policy, &config->profile);
     return refuse_type(compiler, type, level);
 }
 
@@ -460,6 +481,8 @@ static void arrange(struct compiler *compiler)
             policies->latencies[policies->latencies_count++] = i;
         else if (leaf->kind == TAIL_PROBABILISTIC)
             policies->hashes[policies->hashes_count++] = i;
+        else if (leaf->kind == TAIL_PROFILE)
+            policies->profiles[policies->profiles_count++] = i;
         else if (leaf->kind == TAIL_RATE || leaf->kind == TAIL_BYTES)
             tail_limits_set(policies->limits, leaf->limiter, leaf->min, leaf->max);
     }
@@ -495,6 +518,7 @@ struct tail_policies *tail_policies_create(const struct tail_sampling_config *co
             if ((strcmp(items[i].shared.type, "drop") == 0) != (drops == 1))
                 continue;
             compiler.is_stateful = false;
+            compiler.place = i;
             policies->drops += (size_t)drops;
             is_fine = check_name(items, i, error) &&
                       compile(&compiler, &policies->items[policies->count++], &items[i]);
@@ -582,6 +606,16 @@ void tail_policies_begin(const struct tail_policies *policies,
     }
 }
 
+void tail_policies_learn(const struct tail_policies *policies, uint64_t samples, uint64_t cpu_ns,
+                         uint64_t *bits)
+{
+    for (size_t i = 0; i < policies->profiles_count; i++) {
+        const struct tail_leaf *leaf = &policies->leaves[policies->profiles[i]];
+        if (samples >= (uint64_t)leaf->min && cpu_ns >= (uint64_t)leaf->max)
+            set_bit(bits, leaf->bit);
+    }
+}
+
 void tail_policies_inherit(const struct tail_policies *policies, const uint64_t *earlier,
                            uint64_t *bits)
 {
@@ -656,6 +690,7 @@ static bool leaf_samples(struct tail_policies *policies, const struct tail_leaf 
     case TAIL_BOOLEAN:
     case TAIL_TRACE_FLAGS:
     case TAIL_OTTL:
+    case TAIL_PROFILE:
     case TAIL_OTTL_FAILED:
     default:
         return has_bit(facts->bits, leaf->bit) != leaf->is_inverted;
@@ -823,6 +858,7 @@ static enum truth leaf_truth(const struct tail_leaf *leaf, const struct tail_fac
     case TAIL_BOOLEAN:
     case TAIL_TRACE_FLAGS:
     case TAIL_OTTL:
+    case TAIL_PROFILE:
     case TAIL_OTTL_FAILED:
     default:
         if (!has_bit(facts->bits, leaf->bit))

@@ -45,6 +45,7 @@ enum tail_leaf_kind {
     TAIL_BOOLEAN,
     TAIL_TRACE_FLAGS,
     TAIL_OTTL,
+    TAIL_PROFILE,
     TAIL_OTTL_FAILED, /* no policy: the bit behind that of OTTL, a condition has failed */
 };
 
@@ -55,8 +56,9 @@ struct tail_leaf {
     uint16_t limiter;      /* RATE, BYTES: in struct tail_limits */
     bool boolean;          /* BOOLEAN */
     uint8_t statuses;      /* STATUS: a bit for each code */
-    int64_t min;           /* NUMERIC, SPAN_COUNT; LATENCY: threshold in ms */
-    int64_t max;           /* NUMERIC, SPAN_COUNT; LATENCY: upper threshold, 0: none */
+    int64_t min;           /* NUMERIC, SPAN_COUNT; LATENCY: threshold in ms; PROFILE: samples */
+    int64_t max;           /* NUMERIC, SPAN_COUNT; LATENCY: upper threshold, 0: none; PROFILE: least
+                              CPU time in ns */
     uint64_t hash;         /* PROBABILISTIC: of the salt */
     uint64_t threshold;    /* PROBABILISTIC: largest hash that is sampled */
     struct slice key;      /* attribute, or key in the trace state */
@@ -110,6 +112,9 @@ struct tail_policies {
     uint16_t conditions[TAIL_LEAVES_MAX];
     size_t hashes_count; /* PROBABILISTIC */
     uint16_t hashes[TAIL_LEAVES_MAX];
+    size_t profiles_count; /* PROFILE */
+    uint16_t profiles[TAIL_LEAVES_MAX];
+    size_t profiled;            /* place in the configuration of a policy with such a leaf */
     struct tail_limits *limits; /* owned by the first lane's */
     bool owns_limits;
 };
@@ -155,6 +160,9 @@ void tail_policies_share(struct tail_policies *policies, const struct tail_polic
 /* Sets the bits that depend on the id alone. */
 void tail_policies_begin(const struct tail_policies *policies,
                          const uint8_t id[TAIL_TRACE_ID_BYTES], uint64_t *bits);
+/* Sets the bits of what profiles have measured of the trace so far. */
+void tail_policies_learn(const struct tail_policies *policies, uint64_t samples, uint64_t cpu_ns,
+                         uint64_t *bits);
 /* Of a trace's earlier spans: whether conditions held or failed. What comes first counts. */
 void tail_policies_inherit(const struct tail_policies *policies, const uint64_t *earlier,
                            uint64_t *bits);

@@ -98,6 +98,14 @@ static const struct config_field ottl_fields[] = {
     CONFIG_END,
 };
 
+static const struct config_field profile_fields[] = {
+    CONFIG_COUNT(struct tail_profile_config, min_samples, "min_samples", "1", 0, INT64_MAX,
+                 "Records of profiles that name spans of the trace, at least."),
+    CONFIG_DURATION(struct tail_profile_config, min_cpu_ns, "min_cpu", "0", 0, INT64_MAX,
+                    "CPU time that these measure together, at least."),
+    CONFIG_END,
+};
+
 /* clang-format off */
 #define SHARED_ROWS(owner)                                                                         \
     CONFIG_TEXT(owner, shared.name, "name", NULL, "Name of the policy, for metrics."),             \
@@ -124,7 +132,9 @@ static const struct config_field ottl_fields[] = {
     CONFIG_SECTION(owner, shared.boolean, struct tail_boolean_config, "boolean_attribute",         \
                    boolean_fields, NULL, "Settings of type boolean_attribute."),                   \
     CONFIG_SECTION(owner, shared.ottl, struct tail_ottl_config, "ottl_condition", ottl_fields,     \
-                   NULL, "Settings of type ottl_condition.")
+                   NULL, "Settings of type ottl_condition."),                                      \
+    CONFIG_SECTION(owner, shared.profile, struct tail_profile_config, "profile", profile_fields,   \
+                   NULL, "Settings of type profile, which the Go collector does not have.")
 /* clang-format on */
 
 static const struct config_field not_sub_fields[] = {

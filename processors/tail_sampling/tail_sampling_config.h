@@ -52,6 +52,10 @@ struct tail_boolean_config {
     bool value;
     bool invert_match;
 };
+struct tail_profile_config {
+    uint64_t min_samples;
+    uint64_t min_cpu_ns;
+};
 struct tail_ottl_config {
     const char *error_mode;
     struct config_texts span;
@@ -73,6 +77,7 @@ struct tail_shared_config {
     struct tail_trace_state_config trace_state;
     struct tail_boolean_config boolean;
     struct tail_ottl_config ottl;
+    struct tail_profile_config profile;
 };
 
 struct tail_not_sub_config {

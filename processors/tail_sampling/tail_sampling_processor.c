@@ -17,8 +17,10 @@
 #include "src/base/mem.h"
 #include "src/base/ring.h"
 #include "src/config/feature_gates.h"
+#include "src/join/index/join_store.h"
 
 enum {
+    JOIN_PART = 4,            /* of the budget is for the join at most: a quarter */
     TRACES_PART = 3,          /* of the budget is for traces, without their spans: a third */
     TURN_TRACES_MAX = 8192,   /* decided in one turn of the lane */
     OVERFLOW_TRACES = 1 << 20 /* with block_on_overflow: beyond num_traces, of requests taken */
@@ -227,6 +229,58 @@ static bool create_caches(struct tail *self, struct error *error)
     return true;
 }
 
+static bool refuse_profiles(const struct tail *self, struct error *error)
+{
+    return error_set(error,
+                     "policies of type profile learn of samples from trace_profile_join, which is "
+                     "not in this pipeline: add it before %s, and to a pipeline of profiles",
+                     self->base.id) ||
+           error_at_index(error, self->policies->profiled) || error_at(error, "policies");
+}
+
+static bool tail_meet(struct component *component, struct error *error)
+{
+    struct tail *self = tail_of(component);
+    const struct component *join = component_beside(component, "trace_profile_join");
+    bool wants_costs = self->policies->profiles_count > 0;
+    uint64_t limit = budget_limit(component->budget);
+    uint64_t bytes = 0;
+    if (join == NULL)
+        return !wants_costs || refuse_profiles(self, error);
+    self->join = join->shared;
+    if (!join_store_meet_sampler(self->join, wants_costs, &bytes))
+        return error_set(error, "no memory for what tail_sampling and \"%s\" tell each other",
+                         join->id);
+    if (bytes > limit / JOIN_PART)
+        return error_set(error,
+                         "what tail_sampling and \"%s\" tell each other takes %" PRIu64
+                         " bytes, which is more than a quarter of the memory for requests: raise "
+                         "service::budget_mib, or make index::entries of \"%s\" smaller",
+                         join->id, bytes, join->id);
+    budget_lower(component->budget, limit - bytes);
+    return true;
+}
+
+static void advise_on_join(const struct tail *self)
+{
+    const struct join_store *join = self->join;
+    const struct component *component = &self->base;
+    if (join == NULL || component->first != component)
+        return;
+    if (self->policies->profiles_count > 0 && !join->has_profiles)
+        log_warn(&component->logger, "No pipeline of profiles has trace_profile_join with the same "
+                                     "id, so policies of type profile sample nothing: add it to "
+                                     "one");
+    if (join->settings.keep.keeps_sampled &&
+        join->settings.hold_ns < self->config->decision_wait_ns)
+        log_warn(
+            &component->logger,
+            "Profiles wait less long than traces: samples of traces that are not decided yet "
+            "are kept; make hold of trace_profile_join longer than decision_wait",
+            log_int("hold_ms", (int64_t)(join->settings.hold_ns / NS_PER_MS)),
+            log_int("decision_wait_ms", (int64_t)(self->config->decision_wait_ns / NS_PER_MS)));
+}
+
 /* By now the instances of all lanes exist. */
 static bool tail_start(struct component *component, struct error *error)
 {
@@ -261,6 +315,7 @@ static bool tail_start(struct component *component, struct error *error)
     tail_slabs_init(&self->slabs, budget, component->is_journaled);
     tail_split_init(&self->split, self->policies, &self->slabs, 1, budget);
     tail_split_init(&self->router, self->policies, &self->slabs, self->lanes, budget);
+    advise_on_join(self);
     self->start_ns = clock_now_ns();
     if (!tail_traces_init(&self->traces, words, entries, budget))
         return error_set(error, "no address space for num_traces %" PRIu64, config->num_traces);
@@ -331,6 +386,7 @@ const struct component_factory tail_sampling_processor_factory = {
     .each_counter = tail_each_counter,
     .check = tail_check,
     .create = tail_create,
+    .meet = tail_meet,
     .start = tail_start,
     .consume = tail_consume,
     .release_senders = tail_release_senders,

@@ -91,6 +91,7 @@ static bool value_matches(const struct tail_leaf *leaf, const struct value *valu
     case TAIL_TRACE_STATE:
     case TAIL_TRACE_FLAGS:
     case TAIL_OTTL:
+    case TAIL_PROFILE:
     case TAIL_OTTL_FAILED:
     default:
         assert(false);

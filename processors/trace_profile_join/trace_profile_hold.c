@@ -132,7 +132,7 @@ struct held_request trace_profile_hold_pop_complete(struct trace_profile_hold *h
                                                     unsigned *looks)
 {
     if (hold->next == &hold->first) {
-        uint64_t arrivals = span_index_arrivals(&hold->store->index);
+        uint64_t arrivals = join_store_changes(hold->store);
         if (arrivals == hold->arrivals)
             return (struct held_request){.batch = NULL};
         hold->round_arrivals = arrivals;

@@ -40,7 +40,7 @@ struct trace_profile_hold {
     struct held **next; /* where the round of look-ups continues */
     uint64_t count;
     uint64_t bytes;
-    uint64_t arrivals;       /* span_index_arrivals at the start of the last complete round */
+    uint64_t arrivals;       /* join_store_changes at the start of the last complete round */
     uint64_t round_arrivals; /* at the start of this round */
 };
 
@@ -63,6 +63,7 @@ void trace_profile_hold_add(struct trace_profile_hold *hold, struct held_request
 /* Removes the oldest request. Returns the reference and the spans; the bytes stay taken. */
 struct held_request trace_profile_hold_pop(struct trace_profile_hold *hold);
 /* The same with the next request that no longer waits for anything. Call it until it returns none:
- * there is none, no spans have arrived, or *looks, decremented for each checked request, is 0. */
+ * there is none, nothing has come that they wait for, or *looks, decremented for each checked
+ * request, is 0. */
 struct held_request trace_profile_hold_pop_complete(struct trace_profile_hold *hold,
                                                     unsigned *looks);

@@ -69,9 +69,10 @@ const struct config_field trace_profile_join_fields[] = {
                    links_fields, NULL, "Links between the views of traces and profiles."),
     CONFIG_BOOL(struct trace_profile_join_config, window_fallback, "window_fallback", "false",
                 "Samples that name no span take the only one of their thread at that time."),
-    CONFIG_VALUE(struct trace_profile_join_config, keep, "keep",
-                 "List of slow: <duration>, error, sampled: samples of other spans are dropped. "
-                 "Empty: all are kept."),
+    CONFIG_VALUE(
+        struct trace_profile_join_config, keep, "keep",
+        "List of slow: <duration>, error, sampled: samples of other spans are dropped, with "
+        "sampled those of traces that tail_sampling drops. Empty: all are kept."),
     CONFIG_BOOL(struct trace_profile_join_config, keep_unlinked, "keep_unlinked", "true",
                 "With keep: whether samples without a known span are kept."),
     CONFIG_SECTION(struct trace_profile_join_config, control, struct join_control_config, "control",

@@ -22,6 +22,7 @@
 #include "src/join/index/join_store.h"
 #include "src/join/profiles/pending_processes.h"
 #include "src/join/profiles/profile_copies.h"
+#include "src/join/profiles/profile_costs.h"
 #include "src/join/profiles/profile_enrich.h"
 #include "src/join/profiles/profile_keep.h"
 #include "src/join/spans/span_reader.h"
@@ -52,6 +53,7 @@ struct join_counters {
     counter copied;
     counter uncopied;
     counter unwanted;
+    counter untold;
     counter held_profiles;
     counter held_bytes;
     counter released[RELEASES];
@@ -112,6 +114,9 @@ static const struct counter_row join_counters[] = {
     JOIN_COUNTER(uncopied, COUNTER_SUM, "uncopied_samples",
                  "Number of copies that were not made: a request had too many of them"),
     JOIN_COUNTER(unwanted, COUNTER_SUM, "unwanted_samples", "Number of samples that keep dropped"),
+    JOIN_COUNTER(untold, COUNTER_SUM, "untold_samples",
+                 "Number of samples that policies of tail_sampling did not learn of for want of "
+                 "memory budget"),
     JOIN_COUNTER(held_profiles, COUNTER_GAUGE, "held_requests",
                  "Number of requests of profiles that wait for spans"),
     JOIN_COUNTER(held_bytes, COUNTER_GAUGE, "held_bytes",
@@ -492,6 +497,14 @@ static bool is_to_wait(struct join *self, const struct profile_links *links,
     return true;
 }
 
+/* For policies of tail_sampling. */
+static void tell_costs(struct join *self, struct profile_links *links, const struct batch *batch)
+{
+    struct join_counters *counters = self->base.counters;
+    if (!profile_costs_tell(links, clock_now_ns()))
+        counter_add(&counters->untold, batch->items);
+}
+
 /* Holds a request of profiles, or hands it to the next stage if anything is left of it. */
 static void consume_profiles(struct join *self, struct batch *batch, struct receipt *receipt)
 {
@@ -502,7 +515,10 @@ static void consume_profiles(struct join *self, struct batch *batch, struct rece
     struct finished finished = {.batch = NULL};
     uint32_t missing;
     profile_enricher_init(&enricher, self->store, owner->budget);
-    if (!look_up(owner, &enricher, whole, &missing)) {
+    bool is_known = look_up(owner, &enricher, whole, &missing);
+    if (is_known && self->store->wants_costs)
+        tell_costs(self, &enricher.links, whole);
+    if (!is_known) {
         finished.batch = batch_ref(whole);
     } else if (is_to_wait(self, &enricher.links, whole, missing, &pending)) {
         /* Accepted: from now on the join is responsible for it, or the journal before it. */
@@ -649,9 +665,20 @@ static bool join_create(struct component *component, struct error *error)
                          component->budget);
         return true;
     }
+    self->store->has_profiles = true;
     trace_profile_hold_init(&self->hold, self->store, component->budget);
     downstream_init(&self->downstream, component, on_released, on_room);
     timer_init(&self->timer, on_timer, self);
+    return true;
+}
+
+/* Where tail_sampling stands beside it, that one looks for this one's store. */
+static bool join_meet(struct component *component, struct error *error)
+{
+    struct join *self = join_of(component);
+    (void)error;
+    self->store->passes_unsampled |=
+        component->signal == TRACES && component_beside(component, "tail_sampling") == NULL;
     return true;
 }
 
@@ -727,6 +754,7 @@ const struct component_factory trace_profile_join_processor_factory = {
     .share = join_share,
     .unshare = join_unshare,
     .create = join_create,
+    .meet = join_meet,
     .start = join_start,
     .consume = join_consume,
     .stop = join_stop,

@@ -3,6 +3,7 @@
 #include "src/core/component.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "src/base/lane.h"
 #include "src/base/stop_latch.h"
@@ -12,6 +13,16 @@ unsigned component_exporters(const struct component *self, const struct batch *b
 {
     assert(batch->skipped < self->exporters);
     return self->exporters - batch->skipped;
+}
+
+struct component *component_beside(struct component *self, const char *type)
+{
+    struct component *at = self;
+    while (at->before != NULL)
+        at = at->before;
+    while (at != NULL && strcmp(at->factory->type, type) != 0)
+        at = at->next;
+    return at;
 }
 
 void component_consume(struct component *next, struct batch *batch, struct receipt *receipt)

@@ -39,12 +39,13 @@ struct outlet;
 /* First member of every instance. */
 struct component {
     const struct component_factory *factory;
-    const char *id;         /* as in YAML: "batch/slow" */
-    const void *config;     /* the struct that the option table filled; shared by all lanes */
-    struct lane *lane;      /* the only thread that may call us */
-    struct budget *budget;  /* bytes of the whole process */
-    struct ledger *ledger;  /* of this lane */
-    struct component *next; /* processors: the next stage */
+    const char *id;           /* as in YAML: "batch/slow" */
+    const void *config;       /* the struct that the option table filled; shared by all lanes */
+    struct lane *lane;        /* the only thread that may call us */
+    struct budget *budget;    /* bytes of the whole process */
+    struct ledger *ledger;    /* of this lane */
+    struct component *next;   /* processors: the next stage */
+    struct component *before; /* processors: the one before in the pipeline, or NULL */
     struct outlet *outlets[SIGNAL_KINDS]; /* receivers; connectors: of output only; NULL: none */
     enum signal_kind signal;              /* of what consume takes */
     enum signal_kind output;              /* connectors: of what goes to the outlet */
@@ -123,6 +124,9 @@ struct component_factory {
     /* The instance is zeroed and its component filled; allocates and prepares. On failure destroy
      * is called. */
     bool (*create)(struct component *self, struct error *error);
+    /* Processors: looks for others in its pipeline, all of which are made (component_beside). Also
+     * when the configuration is only checked; main thread. NULL: needs none. */
+    bool (*meet)(struct component *self, struct error *error);
     /* Opens sockets and timers. After a failure stop follows and closes what was opened. */
     bool (*start)(struct component *self, struct error *error);
     /* Borrows the batch; call batch_ref to keep it. Must resolve the receipt, which may be NULL,
@@ -145,6 +149,8 @@ struct component_factory {
 void component_stopped(struct component *self);
 /* Destinations of the batch: fewer than self->exporters when the journal gives it to some. */
 unsigned component_exporters(const struct component *self, const struct batch *batch);
+/* Processors: the first of that type in the pipeline of self; NULL: it has none. */
+struct component *component_beside(struct component *self, const char *type);
 /* Passes a batch to the next stage. */
 void component_consume(struct component *next, struct batch *batch, struct receipt *receipt);
 

@@ -17,6 +17,7 @@ enum {
     JOIN_PENDING_PROCESSES_MAX = 64,  /* of a held request */
     JOIN_PENDING_SHARE = 4,           /* such requests may take a quarter of hold_bytes */
     JOIN_SEEN_IDS_MAX = 1 << 16,      /* ids that profiles have named */
+    JOIN_COSTS_SHARE = 4,             /* traces whose samples are counted: of index::entries */
     JOIN_LINKS_MAX = 1 << 20,         /* spans of a request beyond which no parents are looked up */
 };
 /* Work in one turn of the loop before others have theirs. */

@@ -13,7 +13,7 @@ struct span_facts;
 struct keep_rules {
     uint64_t slow_ns; /* spans that took at least so long; 0: no such rule */
     bool keeps_errors;
-    bool keeps_sampled;  /* all spans that arrived: an unsampled one would not have been sent */
+    bool keeps_sampled;  /* all spans that arrived, but for those that tail_sampling dropped */
     bool keeps_unlinked; /* samples that name no span, or one that did not arrive */
 };
 

@@ -178,6 +178,7 @@ struct pipeline *pipeline_create(const struct pipeline_settings *settings)
     }
     for (size_t i = settings->processors_count; i > 0; i--) {
         settings->processors[i - 1]->next = pipeline->head;
+        settings->processors[i - 1]->before = i > 1 ? settings->processors[i - 2] : NULL;
         settings->processors[i - 1]->is_journaled = pipeline->storing != 0;
         pipeline->head = settings->processors[i - 1];
     }

@@ -23,7 +23,7 @@ struct pipeline_settings {
     struct lane *lane;
     struct ledger *ledger;
     struct budget *budget;               /* for the requests in the pipeline */
-    struct component *const *processors; /* in order; their next is set here */
+    struct component *const *processors; /* in order; their next and before are set here */
     size_t processors_count;
     struct exporter_queue *const *queues;
     size_t queues_count;

@@ -165,6 +165,21 @@ static bool build_connectors(struct service *service, struct service_lane *part,
     return true;
 }
 
+/* Processors look for one another. */
+static bool let_meet(const struct config_pipeline *from, struct component *const *processors,
+                     struct error *error)
+{
+    for (size_t i = 0; i < from->processors_count; i++) {
+        struct component *processor = processors[i];
+        if (processor->factory->meet == NULL || processor->factory->meet(processor, error))
+            continue;
+        config_component_locate(from->processors[i], error);
+        return error_prefix(error, "failed to create \"%s\" processor, in pipeline \"%s\"",
+                            processor->id, from->id);
+    }
+    return true;
+}
+
 static bool build_pipeline(struct service *service, struct service_lane *part, size_t index,
                            struct error *error)
 {
@@ -234,11 +249,12 @@ static bool build_pipeline(struct service *service, struct service_lane *part, s
         });
     mem_free((void *)queues);
     mem_free((void *)connectors);
-    return is_possible ||
-           error_set(error,
-                     "pipeline \"%s\" has %zu exporters with storage, or pipelines with such "
-                     "exporters behind its connectors, expected at most %d",
-                     from->id, storing, STORING_MAX);
+    if (!is_possible)
+        return error_set(error,
+                         "pipeline \"%s\" has %zu exporters with storage, or pipelines with such "
+                         "exporters behind its connectors, expected at most %d",
+                         from->id, storing, STORING_MAX);
+    return let_meet(from, part->processors[index], error);
 }
 
 static void link_over_lanes(struct component *first, struct component *before,

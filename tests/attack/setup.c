@@ -295,8 +295,12 @@ static void put_processors_of(struct drawing *drawing, const char *name, bool ha
     add_some(drawing, &words, resources, 2, 3);
     if (has_added)
         add_shuffled(drawing, &words, parts->added, 1, 3);
-    if (has_join)
+    if (has_join) {
         add_word(&words, "trace_profile_join");
+        /* Which learns of samples. */
+        if (parts->name[0] == 't' && drawn_below(drawing, 3) == 0)
+            add_word(&words, "tail_sampling/profiled");
+    }
     add_some(drawing, &words, batch, 2, 3);
     put_list(drawing, "processors", words.list);
 }

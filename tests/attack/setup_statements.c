@@ -198,8 +198,32 @@ static const char *const stateless_policies[] = {
     NULL,
 };
 
+/* They need the join in the same pipeline. */
+static const char *const profile_policies[] = {
+    "    - {name: profiled, type: profile}\n",
+    "    - {name: hot, type: profile, profile: {min_samples: 2, min_cpu: 1us}}\n",
+    "    - {name: cold, type: not, not: {not_sub_policy: {name: a, type: profile, profile: "
+    "{min_samples: 0, min_cpu: 10ms}}}}\n",
+    "    - {name: both, type: and, and: {and_sub_policy: [{name: a, type: profile}, "
+    "{name: b, type: latency, latency: {threshold_ms: 10}}]}}\n",
+    "    - {name: shares, type: composite, composite: {max_total_spans_per_second: 300, "
+    "policy_order: [a], composite_sub_policy: [{name: a, type: profile}], "
+    "rate_allocation: [{policy: a, percent: 40}]}}\n",
+    "    - {name: cool, type: drop, drop: {drop_sub_policy: [{name: a, type: not, not: "
+    "{not_sub_policy: {name: b, type: profile}}}]}}\n",
+    NULL,
+};
+
 void put_tail_sampling(struct drawing *drawing)
 {
+    put(drawing, "  tail_sampling/profiled:\n");
+    PUT_ONE_OF(drawing, "    decision_wait: 100ms\n", "    decision_wait: 1s\n",
+               "    decision_wait: 1s\n    num_traces: 2\n",
+               "    decision_wait: 0s\n    num_traces: 100\n    block_on_overflow: true\n");
+    PUT_ONE_OF(drawing, "", "    decision_cache: {sampled_cache_size: 4}\n");
+    put(drawing, "    policies:\n");
+    put_lines(drawing, profile_policies, 1, 2, true);
+    put_lines(drawing, policies, 0, 2, true);
     put(drawing, "  tail_sampling:\n");
     /* Where senders are blocked, about num_traces traces pass in each decision_wait: sessions must
      * have their responses within RESPONSE_NS. */

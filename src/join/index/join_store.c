@@ -73,6 +73,8 @@ void join_store_destroy(struct join_store *store)
     id_set_fini(&store->missed);
     process_table_fini(&store->processes);
     span_window_fini(&store->window);
+    trace_verdicts_fini(&store->verdicts);
+    trace_costs_fini(&store->costs);
     span_index_fini(&store->index);
     profile_bytes_fini(&store->shape);
     mem_free(store->id);
@@ -92,6 +94,10 @@ struct join_store *join_store_open(const char *id, const struct join_settings *s
         store->settings = *settings;
         keep_switch_init(&store->keep, &settings->keep);
         store->has_spans = false;
+        store->has_profiles = false;
+        store->has_sampler = false;
+        store->passes_unsampled = false;
+        store->wants_costs = false;
         store->has_control = false;
         return store;
     }
@@ -110,6 +116,50 @@ static void destroy_kept(void *object)
 void join_store_close(struct join_store *store)
 {
     assert(atomic_load(&store->held_bytes) == 0);
+    if (!store->wants_costs)
+        trace_costs_fini(&store->costs);
+    if (!store->has_sampler)
+        trace_verdicts_fini(&store->verdicts);
     if (store->id == NULL || !reload_state_put(store->id, store, destroy_kept))
         join_store_destroy(store);
+}
+
+bool join_store_meet_sampler(struct join_store *store, bool wants_costs, uint64_t *ret_bytes)
+{
+    uint64_t traces = store->settings.index_entries;
+    bool makes_verdicts = !store->has_sampler;
+    bool makes_costs = wants_costs && !store->wants_costs;
+    *ret_bytes = 0;
+    store->has_sampler = true;
+    store->wants_costs |= wants_costs;
+    if (makes_verdicts)
+        *ret_bytes += trace_verdicts_bytes(traces);
+    if (makes_costs)
+        *ret_bytes += trace_costs_bytes(traces / JOIN_COSTS_SHARE);
+    /* After a reload they are there already. */
+    return (!makes_verdicts || store->verdicts.places != NULL ||
+            trace_verdicts_init(&store->verdicts, traces)) &&
+           (!makes_costs || trace_costs_are_on(&store->costs) ||
+            trace_costs_init(&store->costs, traces / JOIN_COSTS_SHARE));
+}
+
+void join_store_judge(struct join_store *store, const uint64_t trace[2], bool is_sampled,
+                      uint64_t now_ns)
+{
+    if (keep_switch_read(&store->keep).keeps_sampled)
+        trace_verdicts_put(&store->verdicts, trace, is_sampled ? TRACE_SAMPLED : TRACE_DROPPED,
+                           now_ns);
+}
+
+enum trace_verdict join_store_verdict(const struct join_store *store, const uint64_t trace[2])
+{
+    if (!store->has_sampler || store->passes_unsampled)
+        return TRACE_SAMPLED;
+    return trace_verdicts_get(&store->verdicts, trace);
+}
+
+uint64_t join_store_changes(const struct join_store *store)
+{
+    return span_index_arrivals(&store->index) +
+           atomic_load_explicit(&store->verdicts.changes, memory_order_acquire);
 }

@@ -26,12 +26,28 @@ struct keep {
     uint64_t dropped;
 };
 
+/* The rules that look at spans alone. */
+static struct keep_rules rules_for_spans(const struct keep_rules *rules)
+{
+    struct keep_rules others = *rules;
+    others.keeps_sampled = false;
+    return others;
+}
+
 bool profile_keep_is_settled(const struct join_store *store, const struct span_facts *facts)
 {
-    struct keep_rules rules = keep_switch_read(&store->keep);
+    const struct keep_rules rules = keep_switch_read(&store->keep);
+    const struct keep_rules others = rules_for_spans(&rules);
     struct span_facts root = *facts;
-    bool needs_root = store->settings.takes_root || profile_copies_are_on(&store->settings) ||
-                      (keep_rules_are_on(&rules) && !keep_rules_want(&rules, facts));
+    bool needs_root = store->settings.takes_root || profile_copies_are_on(&store->settings);
+    if (keep_rules_are_on(&rules) && !keep_rules_want(&others, facts)) {
+        enum trace_verdict verdict = TRACE_DROPPED;
+        if (rules.keeps_sampled)
+            verdict = join_store_verdict(store, facts->trace);
+        if (verdict == TRACE_UNKNOWN)
+            return false;
+        needs_root |= verdict == TRACE_DROPPED && keep_rules_are_on(&others);
+    }
     return !needs_root || span_index_root(&store->index, &root) == SPAN_ROOT_FOUND;
 }
 
@@ -51,25 +67,40 @@ uint32_t profile_keep_unsettled(struct profile_links *links)
     return unsettled;
 }
 
+/* The span did not arrive, but maybe what became of its trace is known. */
+static bool is_missed_link_wanted(const struct keep *keep, const struct link_key *key)
+{
+    const struct join_store *store = keep->links->store;
+    bool is_dropped = keep->rules->keeps_sampled && key->has_trace != 0 &&
+                      join_store_verdict(store, key->trace) == TRACE_DROPPED;
+    return keep->rules->keeps_unlinked && !is_dropped;
+}
+
 /* A slow or failed request is of interest as a whole: samples are kept for the span that they name,
- * for the root that they get instead, and for the root of either. */
+ * for the root that they get instead, and for the root of either. A trace that is not decided yet
+ * may be sampled. */
 static bool is_link_wanted(const struct keep *keep, const struct join_link *link)
 {
     const struct join_store *store = keep->links->store;
     const struct link_key *key = &link->key;
+    const struct keep_rules others = rules_for_spans(keep->rules);
     struct span_facts received;
     struct span_facts root = link->facts;
     if (link->found != SPAN_FOUND)
-        return keep->rules->keeps_unlinked;
-    if (keep_rules_want(keep->rules, &link->facts))
+        return is_missed_link_wanted(keep, key);
+    if (keep_rules_want(&others, &link->facts) ||
+        (keep->rules->keeps_sampled &&
+         join_store_verdict(store, link->facts.trace) != TRACE_DROPPED))
         return true;
+    if (!keep_rules_are_on(&others))
+        return false;
     if (store->settings.takes_root &&
         span_index_find(&store->index, key->has_trace ? key->trace : NULL, key->span, &received) ==
             SPAN_FOUND &&
-        keep_rules_want(keep->rules, &received))
+        keep_rules_want(&others, &received))
         return true;
     return span_index_root(&store->index, &root) != SPAN_ROOT_UNKNOWN &&
-           keep_rules_want(keep->rules, &root);
+           keep_rules_want(&others, &root);
 }
 
 /* Removes samples of the Profile that the walk has reached, and the Profile when none is left; one

@@ -300,6 +300,8 @@ static void finish_run(struct span_reader *reader)
         }
         reader->figures.indexed++;
         reader->figures.late += id_set_take(&store->missed, facts->span);
+        if (store->wants_costs)
+            trace_costs_move_span(&store->costs, facts->span, facts->trace, reader->now_ns);
         if (reader->process_keys.count > 0)
             single_traces_note(&store->single_traces, &reader->process_keys, facts, reader->now_ns);
 
