@@ -7,6 +7,10 @@
 
 #include "src/base/budget.h"
 #include "src/base/mem.h"
+#include "src/base/random.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 /* A span while the tree is built; indices are into the nodes, which are sorted by start. */
 struct node {
@@ -29,17 +33,18 @@ static int compare_nodes(const void *a, const void *b)
     return (x->span.span_id > y->span.span_id) - (x->span.span_id < y->span.span_id);
 }
 
-static uint32_t slot_of(uint64_t span_id, uint32_t mask)
+/* Clients choose the ids, often ones that count up: neither those nor any others may collide. */
+static uint32_t slot_of(const struct trace_view *view, uint64_t span_id)
 {
-    return (uint32_t)(span_id * UINT64_C(0x9e3779b97f4a7c15) >> 32) & mask;
+    return (uint32_t)XXH3_64bits_withSeed(&span_id, sizeof(span_id), view->seed) & view->slots_mask;
 }
 
-static uint32_t find_node(const struct node *nodes, const uint32_t *slots, uint32_t mask,
-                          uint64_t span_id)
+static uint32_t find_node(const struct trace_view *view, const struct node *nodes, uint64_t span_id)
 {
-    for (uint32_t at = slot_of(span_id, mask); slots[at] != 0; at = (at + 1) & mask)
-        if (nodes[slots[at] - 1].span.span_id == span_id)
-            return slots[at] - 1;
+    for (uint32_t at = slot_of(view, span_id); view->slots[at] != 0;
+         at = (at + 1) & view->slots_mask)
+        if (nodes[view->slots[at] - 1].span.span_id == span_id)
+            return view->slots[at] - 1;
     return VIEW_NONE;
 }
 
@@ -47,7 +52,7 @@ uint32_t trace_view_find(const struct trace_view *view, uint64_t span_id)
 {
     if (view->count == 0)
         return VIEW_NONE;
-    for (uint32_t at = slot_of(span_id, view->slots_mask); view->slots[at] != 0;
+    for (uint32_t at = slot_of(view, span_id); view->slots[at] != 0;
          at = (at + 1) & view->slots_mask)
         if (view->rows[view->slots[at] - 1].span_id == span_id)
             return view->slots[at] - 1;
@@ -261,6 +266,7 @@ enum explore_result trace_view_build(struct trace_view *view, struct trace_store
     view->rows = mem_try_alloc(spans * sizeof(view->rows[0]));
     view->slots = mem_try_zalloc(places * sizeof(uint32_t));
     view->slots_mask = places - 1;
+    view->seed = (uint64_t)(random_uniform() * 0x1p53);
     view->budget = budget;
     view->charged = lasting;
     enum explore_result result = nodes != NULL && view->rows != NULL && view->slots != NULL
@@ -272,7 +278,7 @@ enum explore_result trace_view_build(struct trace_view *view, struct trace_store
     if (result == EXPLORE_DONE) {
         qsort(nodes, count, sizeof(nodes[0]), compare_nodes);
         for (uint32_t i = 0; i < count; i++) {
-            uint32_t at = slot_of(nodes[i].span.span_id, view->slots_mask);
+            uint32_t at = slot_of(view, nodes[i].span.span_id);
             while (view->slots[at] != 0 &&
                    nodes[view->slots[at] - 1].span.span_id != nodes[i].span.span_id)
                 at = (at + 1) & view->slots_mask;
@@ -282,9 +288,7 @@ enum explore_result trace_view_build(struct trace_view *view, struct trace_store
         /* Backwards, so that lists of children ascend by start. */
         for (uint32_t i = count; i-- > 0;) {
             uint64_t parent_id = nodes[i].span.parent_id;
-            uint32_t parent = parent_id != 0
-                                  ? find_node(nodes, view->slots, view->slots_mask, parent_id)
-                                  : VIEW_NONE;
+            uint32_t parent = parent_id != 0 ? find_node(view, nodes, parent_id) : VIEW_NONE;
             if (parent == VIEW_NONE || parent == i)
                 continue;
             nodes[i].parent = parent;
@@ -302,7 +306,7 @@ enum explore_result trace_view_build(struct trace_view *view, struct trace_store
         view->start_ns = UINT64_MAX;
         for (uint32_t i = 0; i < count; i++) {
             const struct view_row *row = &view->rows[i];
-            uint32_t at = slot_of(row->span_id, view->slots_mask);
+            uint32_t at = slot_of(view, row->span_id);
             while (view->slots[at] != 0)
                 at = (at + 1) & view->slots_mask;
             view->slots[at] = i + 1;

@@ -50,6 +50,7 @@ struct trace_view {
     struct view_row *rows;
     uint32_t *slots; /* by span id: row + 1 */
     uint32_t slots_mask;
+    uint64_t seed; /* of the slots' hashes */
     struct view_service *services;
     uint32_t services_count;
     uint64_t start_ns;

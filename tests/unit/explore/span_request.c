@@ -18,7 +18,7 @@ void trace_id_of(uint64_t trace, uint8_t id[16])
     write_big_endian(trace, id + 8);
 }
 
-uint64_t span_id_of(uint64_t span)
+uint64_t row_span_id_of(uint64_t span)
 {
     uint8_t bytes[8];
     uint64_t id;

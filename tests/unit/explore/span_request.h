@@ -27,4 +27,4 @@ struct test_span {
 struct buffer *span_request(const struct test_span *spans, size_t count);
 void trace_id_of(uint64_t trace, uint8_t id[16]);
 /* As rows have span ids. */
-uint64_t span_id_of(uint64_t span);
+uint64_t row_span_id_of(uint64_t span);

@@ -78,7 +78,7 @@ static void check_trace(struct trace_store *store, uint64_t number, uint64_t tra
 static const struct test_span *model_find(uint64_t trace, uint64_t span_id)
 {
     for (size_t i = 0; i < model_count; i++)
-        if (model[i].trace == trace && span_id_of(model[i].span) == span_id)
+        if (model[i].trace == trace && row_span_id_of(model[i].span) == span_id)
             return &model[i];
     return NULL;
 }
@@ -107,7 +107,7 @@ static void check_rows(struct trace_store *store)
             const struct test_span *span =
                 model_find(order[order_first + (row->trace - store->first)], row->span_id);
             assert_non_null(span);
-            assert_int_equal(row->parent_id, span->parent != 0 ? span_id_of(span->parent) : 0);
+            assert_int_equal(row->parent_id, span->parent != 0 ? row_span_id_of(span->parent) : 0);
             assert_int_equal(row->start_ns, span->start_ns);
             assert_int_equal(row->duration_ns, span->duration_ns);
             assert_int_equal(row->status, span->status);

@@ -49,13 +49,13 @@ static void release(void)
 static void check_row(uint32_t row, uint64_t span, int64_t parent, uint32_t depth, uint32_t subtree,
                       uint64_t self_ns, bool is_critical)
 {
-    assert_int_equal(view.rows[row].span_id, span_id_of(span));
+    assert_int_equal(view.rows[row].span_id, row_span_id_of(span));
     assert_int_equal(view.rows[row].parent, parent < 0 ? VIEW_NONE : (uint32_t)parent);
     assert_int_equal(view.rows[row].depth, depth);
     assert_int_equal(view.rows[row].subtree, subtree);
     assert_int_equal(view.rows[row].self_ns, self_ns);
     assert_int_equal(view.rows[row].is_critical, is_critical);
-    assert_int_equal(trace_view_find(&view, span_id_of(span)), row);
+    assert_int_equal(trace_view_find(&view, row_span_id_of(span)), row);
 }
 
 static void draws_a_tree(void **state)
@@ -100,7 +100,7 @@ static void draws_a_tree(void **state)
     assert_int_equal(view.services[0].spans + view.services[1].spans, 4);
     assert_int_equal(view.start_ns, 100);
     assert_int_equal(view.end_ns, 200);
-    assert_int_equal(trace_view_find(&view, span_id_of(77)), VIEW_NONE);
+    assert_int_equal(trace_view_find(&view, row_span_id_of(77)), VIEW_NONE);
     release();
 }
 
