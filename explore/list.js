@@ -170,7 +170,7 @@ export function openList(container, to, app) {
             shown += answer.traces.length;
             if (answer.traces.length) oldest = answer.traces.at(-1).cursor;
             more.hidden = !answer.more || shown >= ROWS_MAX;
-            note.textContent = shown ? `${format.count(shown)} of ${format.plural(answer.total, "trace")}` : "";
+            note.textContent = shown ? `${format.count(shown)} of ${answer.partial ? "at least " : ""}${format.plural(answer.total, "trace")}` : "";
             if (answer.more && shown >= ROWS_MAX) note.textContent += "; older ones: narrow the filter or the time";
             table.hidden = shown === 0;
             plotBox.hidden = shown === 0 && !filters.has("start");

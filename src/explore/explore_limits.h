@@ -23,4 +23,5 @@ enum {
 };
 #define EXPLORE_BYTES_MIN  (8 * MIB)
 #define EXPLORE_QUERY_NS   ((uint64_t)500 * NS_PER_MS) /* of CPU */
+#define EXPLORE_SEARCH_NS  ((uint64_t)75 * NS_PER_MS)  /* of CPU, where a part will do */
 #define EXPLORE_WATCHED_NS ((uint64_t)60 * NS_PER_S)   /* after a request somebody watches */

@@ -181,7 +181,8 @@ static void put_root(struct asking *asking, const struct trace_record *record)
 }
 
 /* Reads the filter and runs it. False: the answer is an error. */
-static bool pick(struct asking *asking, struct trace_filter *filter, struct trace_matches *matches)
+static bool pick(struct asking *asking, struct trace_filter *filter,
+                 const struct trace_search *search, struct trace_matches *matches)
 {
     if (asking->status != 200)
         return false;
@@ -193,7 +194,7 @@ static bool pick(struct asking *asking, struct trace_filter *filter, struct trac
     if (rows == NULL)
         return false;
     enum explore_result result =
-        trace_filter_run(filter, &asking->data->traces, rows, &asking->limit, matches);
+        trace_filter_run(filter, &asking->data->traces, rows, &asking->limit, search, matches);
     if (result == EXPLORE_DONE)
         return true;
     trace_matches_fini(matches);
@@ -220,7 +221,10 @@ void answer_traces(struct asking *asking)
     uint64_t limit = asking_number(asking, "limit", LIST_LIMIT, LIST_LIMIT_MAX);
     uint64_t before = asking_number(asking, "before", UINT64_MAX, UINT64_MAX);
     uint64_t after = asking_number(asking, "after", 0, UINT64_MAX);
-    if (!pick(asking, &filter, &matches))
+    struct trace_search search = {.after = after, .before = before, .enough = limit + 1};
+    if (explore_query_get(asking->query, "profile").size > 0)
+        search.enough = UINT64_MAX; /* which of them have one is seen later */
+    if (!pick(asking, &filter, &search, &matches))
         return;
     uint64_t total = 0;
     uint64_t shown = 0;
@@ -243,6 +247,7 @@ void answer_traces(struct asking *asking)
             listed[shown++].count = 0;
         }
     }
+    bool is_partial = matches.is_partial;
     trace_matches_fini(&matches);
     count_services(asking, listed, shown);
     put_raw(out, "{\"traces\":[");
@@ -265,7 +270,8 @@ void answer_traces(struct asking *asking)
     mem_free(listed);
     put_raw(out, "]");
     put_unsigned(out, "total", total);
-    put_bool(out, "more", has_more);
+    put_bool(out, "more", has_more || is_partial);
+    put_bool(out, "partial", is_partial);
     put_wide(out, "newest", store->next - 1);
     put_raw(out, "}");
 }
@@ -277,7 +283,8 @@ void answer_live(struct asking *asking)
     struct trace_filter filter;
     struct trace_matches matches;
     uint64_t after = asking_number(asking, "after", 0, UINT64_MAX);
-    if (!pick(asking, &filter, &matches))
+    struct trace_search search = {.after = after, .before = UINT64_MAX};
+    if (!pick(asking, &filter, &search, &matches))
         return;
     uint64_t count = 0;
     for (uint64_t number = store->next - 1; number >= store->first && number > after; number--)
@@ -296,7 +303,8 @@ void answer_scatter(struct asking *asking)
     struct trace_filter filter;
     struct trace_matches matches;
     uint64_t buckets = asking_number(asking, "buckets", BUCKETS, BUCKETS_MAX);
-    if (!pick(asking, &filter, &matches))
+    struct trace_search search = {.before = UINT64_MAX};
+    if (!pick(asking, &filter, &search, &matches))
         return;
     uint64_t start_ns = UINT64_MAX;
     uint64_t end_ns = 0;
@@ -358,6 +366,7 @@ void answer_scatter(struct asking *asking)
     trace_matches_fini(&matches);
     put_raw(out, "]");
     put_bool(out, "sampled", step > 1);
+    put_bool(out, "partial", matches.is_partial);
     put_key(out, "histogram");
     put_raw(out, "{\"edges\":[");
     for (uint64_t i = 0; i <= buckets; i++) {

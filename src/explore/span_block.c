@@ -186,13 +186,14 @@ struct span_block *span_block_create(const struct span_block_source *source, str
     block->strings_count = source->strings_count;
     block->strings = mem_copy(source->strings, source->strings_count * sizeof(uint32_t));
     qsort(block->strings, block->strings_count, sizeof(uint32_t), compare_numbers);
+    block->attributes = attribute_filter_fold(source->attributes);
     if (block->columns == NULL || block->bodies == NULL) {
         span_block_destroy(block);
         return NULL;
     }
     block->memory = sizeof(*block) + buffer_charge(block->columns) + buffer_charge(block->bodies) +
                     (block->traces_count + 1) * sizeof(block->traces[0]) +
-                    block->strings_count * sizeof(uint32_t);
+                    block->strings_count * sizeof(uint32_t) + block->attributes.bytes;
     return block;
 }
 
@@ -204,6 +205,7 @@ void span_block_destroy(struct span_block *block)
     buffer_unref(block->bodies);
     mem_free(block->traces);
     mem_free(block->strings);
+    attribute_filter_fini(&block->attributes);
     mem_free(block);
 }
 

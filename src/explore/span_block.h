@@ -10,6 +10,7 @@
 
 #include "src/base/slice.h"
 #include "src/codec/codec.h"
+#include "src/explore/attribute_filter.h"
 
 struct buffer;
 
@@ -58,6 +59,7 @@ struct span_block {
     uint32_t strings_count;
     struct block_trace *traces; /* ascending, and one more, which ends the last */
     uint32_t *strings;          /* ascending: all that rows refer to */
+    struct attribute_filter attributes;
     uint64_t start_min_ns;
     uint64_t start_max_ns;
     uint64_t memory; /* bytes, all of it */
@@ -73,6 +75,7 @@ struct span_block_source {
     uint32_t contexts_count;
     const uint32_t *strings; /* in any order, each once; sorted here */
     uint32_t strings_count;
+    const struct attribute_filter *attributes; /* of the spans and their resources; folded here */
 };
 
 /* NULL: no memory, or the codec failed. */

@@ -148,14 +148,33 @@ static bool has_attributes(const struct trace_filter *filter, struct slice span,
     return true;
 }
 
+static bool has_figures(const struct trace_filter *filter, const struct trace_record *record)
+{
+    uint64_t duration_ns = record->end_ns - record->start_ns;
+    return duration_ns >= filter->min_ns && duration_ns <= filter->max_ns &&
+           record->start_ns >= filter->start_ns && record->start_ns < filter->end_ns &&
+           (!filter->has_errors || record->errors > 0);
+}
+
 static bool is_marked(const struct trace_matches *matches, uint64_t number)
 {
     uint64_t bit = number - matches->first;
     return (matches->bits[bit / 64] >> bit % 64 & 1) != 0;
 }
 
+static bool may_have_attributes(const struct trace_filter *filter, const struct trace_store *store,
+                                const struct block_view *view)
+{
+    for (size_t i = 0; i < filter->attributes_count; i++)
+        if (!block_view_may_have(store, view, filter->attributes[i].key,
+                                 filter->attributes[i].value))
+            return false;
+    return true;
+}
+
 enum explore_result trace_filter_run(const struct trace_filter *filter, struct trace_store *store,
                                      struct span_row *rows, const struct explore_limit *limit,
+                                     const struct trace_search *search,
                                      struct trace_matches *ret_matches)
 {
     *ret_matches = (struct trace_matches){.first = store->first, .next = store->next};
@@ -171,19 +190,30 @@ enum explore_result trace_filter_run(const struct trace_filter *filter, struct t
     uint32_t name = string_table_find(&store->strings, filter->name);
     if ((has_service && service == 0) || (has_name && name == 0))
         return EXPLORE_DONE;
-    for (size_t at = trace_store_blocks(store); at > 0; at--) {
+    /* Spans of traces that came later are in later blocks. */
+    size_t oldest = 0;
+    if (search->after >= store->first && search->after + 1 < store->next)
+        oldest =
+            trace_store_block_of(store, trace_store_record(store, search->after + 1)->first_block);
+    struct explore_limit part = explore_limit_of(EXPLORE_SEARCH_NS);
+    uint64_t found = 0;
+    for (size_t at = trace_store_blocks(store); at > oldest; at--) {
         struct block_view view = trace_store_block(store, at - 1);
         if (explore_is_over(limit))
             return EXPLORE_TOO_LONG;
+        ret_matches->is_partial = found >= search->enough && explore_is_over(&part);
+        if (ret_matches->is_partial)
+            break;
         if ((has_service && !block_view_has_string(store, &view, service)) ||
             (has_name && !block_view_has_string(store, &view, name)) ||
-            !trace_store_rows(store, &view, rows))
+            !may_have_attributes(filter, store, &view) || !trace_store_rows(store, &view, rows))
             continue;
         struct buffer *bodies = NULL;
         for (uint32_t i = 0; i < view.spans; i++) {
             const struct span_row *row = &rows[i];
             if (row->trace < store->first || (has_service && row->service != service) ||
-                (has_name && row->name != name) || is_marked(ret_matches, row->trace))
+                (has_name && row->name != name) || is_marked(ret_matches, row->trace) ||
+                !has_figures(filter, trace_store_record(store, row->trace)))
                 continue;
             if (filter->attributes_count > 0) {
                 if (bodies == NULL)
@@ -202,6 +232,7 @@ enum explore_result trace_filter_run(const struct trace_filter *filter, struct t
             }
             uint64_t bit = row->trace - store->first;
             ret_matches->bits[bit / 64] |= UINT64_C(1) << bit % 64;
+            found += row->trace > search->after && row->trace < search->before;
         }
         buffer_unref(bodies);
     }
@@ -217,9 +248,6 @@ void trace_matches_fini(struct trace_matches *matches)
 bool trace_filter_has(const struct trace_filter *filter, const struct trace_matches *matches,
                       const struct trace_record *record, uint64_t number, bool has_profile)
 {
-    uint64_t duration_ns = record->end_ns - record->start_ns;
-    return duration_ns >= filter->min_ns && duration_ns <= filter->max_ns &&
-           record->start_ns >= filter->start_ns && record->start_ns < filter->end_ns &&
-           (!filter->has_errors || record->errors > 0) && (!filter->has_profile || has_profile) &&
+    return has_figures(filter, record) && (!filter->has_profile || has_profile) &&
            (matches->bits == NULL || is_marked(matches, number));
 }

@@ -39,18 +39,28 @@ struct explore_limit explore_limit_of(uint64_t ns);
 bool explore_is_over(const struct explore_limit *limit);
 uint64_t explore_cpu_ns(void);
 
+/* Which traces a run is about, and when it has done enough. */
+struct trace_search {
+    uint64_t after;  /* numbers of traces: after < number < before */
+    uint64_t before; /* UINT64_MAX: up to the newest */
+    uint64_t enough; /* traces; with them a run that has lasted EXPLORE_SEARCH_NS ends */
+};
+
 /* Of a run: a bit for each trace from store->first on. */
 struct trace_matches {
     uint64_t first;
     uint64_t next;
-    uint64_t *bits; /* NULL: all records that trace_filter_has picks */
+    uint64_t *bits;  /* NULL: all records that trace_filter_has picks */
+    bool is_partial; /* older blocks were not looked at: there may be more */
 };
 
 enum explore_result { EXPLORE_DONE, EXPLORE_NO_MEMORY, EXPLORE_TOO_LONG };
 
-/* Looks at spans if the filter needs that. rows: room for the rows of any block. */
+/* Looks at spans if the filter needs that, in the newest blocks first. rows: room for the rows of
+ * any block. */
 enum explore_result trace_filter_run(const struct trace_filter *filter, struct trace_store *store,
                                      struct span_row *rows, const struct explore_limit *limit,
+                                     const struct trace_search *search,
                                      struct trace_matches *ret_matches);
 void trace_matches_fini(struct trace_matches *matches);
 /* Whether the filter picks that trace. has_profile: whether samples are known of it. */

@@ -19,6 +19,7 @@ enum { BLOCKS_FIRST = 64, ROWS_FIRST = 1024, STRINGS_FIRST = 256 };
 /* Numbers of fields. */
 enum {
     REQUEST_RESOURCE_SPANS = 1,
+    RESOURCE_ATTRIBUTES = 1,
     RESOURCE_SPANS_RESOURCE = 1,
     RESOURCE_SPANS_SCOPE_SPANS = 2,
     SCOPE_SPANS_SPANS = 2,
@@ -29,6 +30,7 @@ enum {
     SPAN_KIND = 6,
     SPAN_START = 7,
     SPAN_END = 8,
+    SPAN_ATTRIBUTES = 9,
     SPAN_EVENTS = 11,
     SPAN_LINKS = 13,
     SPAN_STATUS = 15,
@@ -40,6 +42,7 @@ void trace_store_init(struct trace_store *store, enum codec codec)
     *store = (struct trace_store){.codec = codec, .first = 1, .next = 1, .next_block = 1};
     store->seed = (uint64_t)(random_uniform() * 0x1p53);
     string_table_init(&store->strings);
+    attribute_filter_init(&store->open_attributes);
     store->box = codec_box_create(NULL);
     store->contexts = mem_alloc(EXPLORE_CONTEXTS_MAX * sizeof(store->contexts[0]));
 }
@@ -60,6 +63,7 @@ void trace_store_fini(struct trace_store *store)
     mem_free(store->open_strings);
     mem_free(store->open_traces);
     string_table_fini(&store->strings);
+    attribute_filter_fini(&store->open_attributes);
     codec_box_destroy(store->box);
     *store = (struct trace_store){.box = NULL};
 }
@@ -218,6 +222,22 @@ static struct slice context_at(const struct trace_store *store, struct slice off
     return slice_of(store->context_bytes + (uintptr_t)offsets.data, offsets.size);
 }
 
+/* Notes the attributes of a message of ResourceSpans, without its spans. */
+static void note_resource(struct trace_store *store, struct slice fields)
+{
+    struct wire_reader reader = wire_reader_of(fields);
+    struct wire_field field;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != RESOURCE_SPANS_RESOURCE || field.type != WIRE_BYTES)
+            continue;
+        struct wire_reader attributes = wire_reader_of(field.bytes);
+        struct wire_field attribute;
+        while (wire_next_field(&attributes, &attribute))
+            if (attribute.number == RESOURCE_ATTRIBUTES && attribute.type == WIRE_BYTES)
+                attribute_filter_note(&store->open_attributes, attribute.bytes, store->seed);
+    }
+}
+
 /* Few contexts recur at random: the last ones are compared, newest first. */
 enum { CONTEXTS_COMPARED_MAX = 64 };
 
@@ -243,6 +263,7 @@ static bool set_resource(struct trace_store *store, struct reading *reading)
             return true;
         }
     }
+    note_resource(store, slice_of(to, size));
     store->context_bytes_size += size;
     return true;
 }
@@ -304,7 +325,8 @@ static void read_status(struct span_row *row, struct slice status)
             row->status = field.number_value <= SPAN_STATUS_ERROR ? (uint8_t)field.number_value : 0;
 }
 
-static void read_span(struct slice span, struct span_facts *facts)
+/* Notes the attributes for the open block, in which there is room. */
+static void read_span(struct trace_store *store, struct slice span, struct span_facts *facts)
 {
     struct wire_reader reader = wire_reader_of(span);
     struct wire_field field;
@@ -335,6 +357,9 @@ static void read_span(struct slice span, struct span_facts *facts)
             break;
         case SPAN_END:
             end_ns = field.number_value;
+            break;
+        case SPAN_ATTRIBUTES:
+            attribute_filter_note(&store->open_attributes, field.bytes, store->seed);
             break;
         case SPAN_EVENTS:
             add_count(&row->events);
@@ -392,12 +417,12 @@ static bool add_span(struct trace_store *store, struct reading *reading, struct 
         store->too_large++;
         return true;
     }
-    read_span(span, &facts);
+    if (!make_room(store, span.size))
+        return false;
+    read_span(store, span, &facts);
     if (facts.trace_id.size != sizeof(no_id) ||
         memcmp(facts.trace_id.data, no_id, sizeof(no_id)) == 0)
         return true; /* it belongs to no trace */
-    if (!make_room(store, span.size))
-        return false;
     if (reading->context_block != store->next_block && !set_context(store, reading))
         return false;
     if (reading->service_block != store->next_block) {
@@ -527,7 +552,8 @@ bool trace_store_seal(struct trace_store *store)
                                         .contexts = contexts,
                                         .contexts_count = store->contexts_count,
                                         .strings = store->open_strings,
-                                        .strings_count = store->open_strings_count},
+                                        .strings_count = store->open_strings_count,
+                                        .attributes = &store->open_attributes},
             store->box, store->codec);
     }
     mem_free(contexts);
@@ -536,6 +562,7 @@ bool trace_store_seal(struct trace_store *store)
     store->blocks[store->blocks_end++] = block;
     store->blocks_bytes += block->memory;
     store->next_block++;
+    attribute_filter_clear(&store->open_attributes);
     store->rows_count = 0;
     store->bodies_size = 0;
     store->contexts_count = 0;
@@ -552,7 +579,7 @@ uint64_t trace_store_bytes(const struct trace_store *store)
            store->numbers.capacity * sizeof(struct hash_entry) +
            store->rows_capacity * sizeof(struct span_row) + store->bodies_capacity +
            store->context_bytes_capacity + store->open_strings_capacity * sizeof(uint32_t) +
-           store->open_traces_capacity * sizeof(struct block_trace) +
+           store->open_traces_capacity * sizeof(struct block_trace) + store->open_attributes.bytes +
            EXPLORE_CONTEXTS_MAX * sizeof(struct span_context) +
            store->blocks_capacity * sizeof(struct span_block *);
 }
@@ -654,6 +681,14 @@ bool block_view_has_string(const struct trace_store *store, const struct block_v
         if (store->open_strings[i] == string)
             return true;
     return false;
+}
+
+bool block_view_may_have(const struct trace_store *store, const struct block_view *view,
+                         struct slice key, struct slice text)
+{
+    return attribute_filter_may_have(view->block != NULL ? &view->block->attributes
+                                                         : &store->open_attributes,
+                                     key, text, store->seed);
 }
 
 bool block_view_find(const struct block_view *view, uint64_t trace, uint32_t *ret_first,

@@ -68,6 +68,7 @@ struct trace_store {
     uint32_t *open_strings;
     uint32_t open_strings_count;
     uint32_t open_strings_capacity;
+    struct attribute_filter open_attributes;
     struct block_trace *open_traces; /* while sorted */
     uint32_t open_traces_count;
     uint32_t open_traces_capacity;
@@ -114,6 +115,9 @@ struct block_view trace_store_block(struct trace_store *store, size_t index);
 size_t trace_store_block_of(const struct trace_store *store, uint32_t number);
 bool block_view_has_string(const struct trace_store *store, const struct block_view *view,
                            uint32_t string);
+/* False: no span of the block, nor the resource of one, has that attribute. */
+bool block_view_may_have(const struct trace_store *store, const struct block_view *view,
+                         struct slice key, struct slice text);
 bool block_view_find(const struct block_view *view, uint64_t trace, uint32_t *ret_first,
                      uint32_t *ret_end);
 /* Its rows, in room for view->spans of them. False: no memory, or it is broken. */
