@@ -307,9 +307,10 @@ enum explore_result trace_view_build(struct trace_view *view, struct trace_store
         for (uint32_t i = 0; i < count; i++) {
             const struct view_row *row = &view->rows[i];
             uint32_t at = slot_of(view, row->span_id);
-            while (view->slots[at] != 0)
+            while (view->slots[at] != 0 && view->rows[view->slots[at] - 1].span_id != row->span_id)
                 at = (at + 1) & view->slots_mask;
-            view->slots[at] = i + 1;
+            if (view->slots[at] == 0)
+                view->slots[at] = i + 1; /* of several with one id the first is found */
             if (row->start_ns < view->start_ns)
                 view->start_ns = row->start_ns;
             if (row->start_ns + row->duration_ns > view->end_ns)

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explore: indexing spans, and closing their blocks. */
+/* explore: indexing spans, closing their blocks, and building a trace's waterfall. */
 #include <assert.h>
 
+#include "src/base/budget.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/explore/trace_store.h"
+#include "src/explore/trace_view.h"
 #include "tests/complexity/message.h"
 #include "tests/complexity/work.h"
 
@@ -74,6 +76,25 @@ static struct slice one_span_id(size_t n)
     return end_resource(&out, 0);
 }
 
+/* Ids that differ in their last bytes alone, as of programs that count them up: the low bits of the
+ * row's number are the same. */
+static struct slice span_ids_that_count_up(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++) {
+        uint8_t id[16] = {1};
+        size_t begin = out.size;
+        put_bytes(&out, 1, id, 16);
+        for (unsigned j = 0; j < 8; j++)
+            id[j] = (uint8_t)((i + 1) >> 8 * (7 - j));
+        put_bytes(&out, 2, id, 8);
+        put_text(&out, 5, "n");
+        profile_bytes_wrap(&out, begin, SPAN);
+    }
+    profile_bytes_wrap(&out, 0, SCOPE_SPANS);
+    return end_resource(&out, 0);
+}
+
 /* Each scope repeats the resource's bytes in what it means, not in what it takes. */
 static struct slice scopes_of_a_large_resource(size_t n)
 {
@@ -107,6 +128,7 @@ static const struct work_shape shapes[] = {
     {"a trace for each", a_trace_for_each},
     {"a name for each", a_name_for_each},
     {"one span id", one_span_id},
+    {"span ids that count up", span_ids_that_count_up},
     {"scopes of a large resource", scopes_of_a_large_resource},
     {"many resources", many_resources},
 };
@@ -124,8 +146,32 @@ static void run_index(struct slice request)
     trace_store_fini(&store);
 }
 
+/* The waterfall of the first trace. */
+static void run_view(struct slice request)
+{
+    struct trace_store store;
+    struct trace_view view = {.number = 0};
+    struct budget budget;
+    struct explore_limit limit = {.end_ns = UINT64_MAX};
+    struct span_row *rows = mem_alloc(EXPLORE_OPEN_SPANS_MAX * sizeof(rows[0]));
+    budget_init(&budget, UINT64_MAX);
+    trace_store_init(&store, CODEC_ZSTD);
+    bool is_added = trace_store_add(&store, request, 1);
+    assert(is_added);
+    work_begin();
+    enum explore_result result =
+        trace_view_build(&view, &store, store.first, rows, &budget, &limit);
+    assert(result == EXPLORE_DONE);
+    work_end();
+    trace_view_fini(&view);
+    trace_store_fini(&store);
+    budget_fini(&budget);
+    mem_free(rows);
+}
+
 static const struct work_stage stages[] = {
-    {.name = "indexing spans", .run = run_index, .per_byte_max = 28},
+    {.name = "indexing spans", .run = run_index, .per_byte_max = 34},
+    {.name = "a waterfall", .run = run_view, .per_byte_max = 28},
 };
 
 int main(int argc, char **argv)
