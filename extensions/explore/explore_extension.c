@@ -29,6 +29,7 @@ enum { ASSET_BYTES_MAX = 16 * 1024 * 1024 };
 struct explore_extension_config {
     struct http_server_config server;
     uint64_t max_bytes;
+    const char *directory;
     bool needs_token;
 };
 
@@ -38,6 +39,9 @@ static const struct config_field explore_extension_fields[] = {
     CONFIG_BYTES(OWNER, max_bytes, "max_bytes", "64MiB", 8 * MIB, INT64_MAX,
                  "What traces and profiles may take in memory, compressed and with their index; "
                  "beyond it the oldest traces go first. Part of the budget."),
+    CONFIG_TEXT(OWNER, directory, "directory", "",
+                "Keeps traces and profiles over restarts, in files of max_bytes at most; of this "
+                "daemon alone. Empty: they are in memory only."),
     CONFIG_BOOL(OWNER, needs_token, "require_token", "true",
                 "Without auth, when the endpoint is not of this machine alone: let in who has the "
                 "token that the start prints."),
@@ -359,6 +363,7 @@ static bool explore_extension_start(struct component *base, struct error *error)
     const struct explore_extension_config *config = base->config;
     const struct explore_settings settings = {
         .max_bytes = config->max_bytes,
+        .directory = config->directory,
         .budget = base->budget,
         .version = SPANFLAME_VERSION,
         .is_token_required = self->access.is_token_required,

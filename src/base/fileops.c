@@ -207,3 +207,41 @@ int file_read_whole(const char *path, size_t max_size, char **ret_text, size_t *
     *ret_size = size;
     return 0;
 }
+
+static int write_part(int fd, struct iovec part, off_t *offset)
+{
+    while (part.iov_len > 0) {
+        ssize_t count = fileops()->pwritev(fd, &part, 1, *offset);
+        if (count == -EINTR)
+            continue;
+        if (count <= 0)
+            return count < 0 ? (int)count : -EIO;
+        *offset += count;
+        part.iov_base = (uint8_t *)part.iov_base + count;
+        part.iov_len -= (size_t)count;
+    }
+    return 0;
+}
+
+int file_replace(const char *path, mode_t mode, const struct iovec *parts, size_t count)
+{
+    char beside[PATH_MAX];
+    int size = snprintf(beside, sizeof(beside), "%s.part", path);
+    if (size < 0 || (size_t)size >= sizeof(beside))
+        return -ENAMETOOLONG;
+    int fd = fileops()->open(beside, O_WRONLY | O_CREAT | O_TRUNC, mode);
+    if (fd < 0)
+        return fd;
+    off_t offset = 0;
+    int failed = 0;
+    for (size_t i = 0; failed == 0 && i < count; i++)
+        failed = write_part(fd, parts[i], &offset);
+    int closed = fileops()->close(fd);
+    if (failed == 0)
+        failed = closed;
+    if (failed == 0)
+        failed = fileops()->rename(beside, path);
+    if (failed != 0)
+        fileops()->unlink(beside);
+    return failed;
+}

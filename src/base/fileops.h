@@ -38,6 +38,9 @@ void fileops_replace(const struct fileops *ops);
 /* Makes the directory and those above it, with that mode less the umask. Returns 0, also if it is
  * there, or a negative errno. */
 int file_make_directories(const char *path, mode_t mode);
+/* Replaces the file at path atomically by one with these parts, which is written beside it as
+ * "path.part" first. Returns 0, or a negative errno, -ENAMETOOLONG for a path of PATH_MAX bytes. */
+int file_replace(const char *path, mode_t mode, const struct iovec *parts, size_t count);
 /* Reads a whole regular file and terminates it; *ret_size does not count the terminator. Errors:
  * -EFBIG above max_size, -EISDIR, -EINVAL for other non-regular files, else the system's. Free with
  * mem_free. */

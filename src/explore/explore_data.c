@@ -20,10 +20,23 @@ void explore_data_init(struct explore_data *data, enum codec codec)
     data->rows_capacity = EXPLORE_OPEN_SPANS_MAX;
 }
 
+void explore_data_move(struct explore_data *to, const struct explore_data *from)
+{
+    *to = *from;
+    to->profiles.strings = &to->traces.strings;
+}
+
+void explore_data_forget_views(struct explore_data *data)
+{
+    for (size_t i = 0; i < EXPLORE_VIEWS; i++) {
+        trace_view_fini(&data->views[i]);
+        data->views[i] = (struct trace_view){.number = 0};
+    }
+}
+
 void explore_data_fini(struct explore_data *data)
 {
-    for (size_t i = 0; i < EXPLORE_VIEWS; i++)
-        trace_view_fini(&data->views[i]);
+    explore_data_forget_views(data);
     profile_store_fini(&data->profiles);
     trace_store_fini(&data->traces);
     mem_free(data->rows);

@@ -28,3 +28,7 @@ struct explore_data {
 
 void explore_data_init(struct explore_data *data, enum codec codec);
 void explore_data_fini(struct explore_data *data);
+/* Moves all of it to another place: the stores refer to each other. */
+void explore_data_move(struct explore_data *to, const struct explore_data *from);
+/* Before a reload: waterfalls are charged to a budget that ends. */
+void explore_data_forget_views(struct explore_data *data);

@@ -5,14 +5,12 @@
 
 #include "src/base/buffer.h"
 #include "src/explore/explore_asking.h"
+#include "src/explore/trace_request.h"
 #include "src/otlp/json/json_write.h"
 #include "src/otlp/nested_output.h"
 #include "src/otlp/schema.h"
 
-enum { LENGTH_BYTES = 3 };
-
-/* The trace as a request: a ResourceSpans for each run of spans with one context. False: no
- * memory, or it takes too long, and the answer is that error. */
+/* The trace as a request. False: no memory, or it takes too long, and the answer is that error. */
 static bool write_trace(struct asking *asking, uint64_t number, struct nested_output *output)
 {
     struct trace_store *store = &asking->data->traces;
@@ -34,18 +32,7 @@ static bool write_trace(struct asking *asking, uint64_t number, struct nested_ou
             return false;
         }
         struct slice all = buffer_slice(bodies);
-        for (uint32_t i = first; i < end;) {
-            struct span_context context = trace_store_context(store, &block, all, rows[i].context);
-            struct nested_message resource = nested_put_begin(output, 1, LENGTH_BYTES);
-            nested_put_raw(output, context.resource);
-            struct nested_message scope = nested_put_begin(output, 2, LENGTH_BYTES);
-            nested_put_raw(output, context.scope);
-            uint16_t same = rows[i].context;
-            for (; i < end && rows[i].context == same; i++)
-                nested_put_bytes(output, 2, slice_of(all.data + rows[i].offset, rows[i].size));
-            nested_put_end(output, scope);
-            nested_put_end(output, resource);
-        }
+        trace_request_put(output, store, &block, all, rows, first, end);
         buffer_unref(bodies);
     }
     if (output->refused_bytes == 0)

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -23,9 +24,11 @@
 #include "src/base/reload_state.h"
 #include "src/core/batch.h"
 #include "src/explore/explore_api.h"
+#include "src/explore/explore_save.h"
 #include "src/explore/trace_query.h"
 
 enum {
+    HUB_ID_BYTES_MAX = 256,
     NAPS_BEFORE_SLEEP = 5,
     RAW_BATCHES_MAX = 65536,
     COPIED_BYTES_MAX = 64 * 1024, /* of a batch that waits in memory of its own */
@@ -88,6 +91,9 @@ struct explore_hub {
     /* The worker's. */
     struct explore_settings settings;
     struct explore_data data;
+    bool has_data;  /* data is initialized: also between two configurations */
+    char *saved_in; /* the directory that has data's blocks; NULL: none */
+    struct explore_save save;
     struct raw_batch *raw; /* a ring of RAW_BATCHES_MAX */
     uint64_t raw_first;
     uint64_t raw_next;
@@ -100,6 +106,51 @@ struct explore_hub {
 };
 
 static struct explore_hub *hubs;
+
+/* What a hub leaves to the next one during a reload. */
+struct kept {
+    struct explore_data data;
+    char *saved_in;
+};
+
+static void destroy_kept(void *object)
+{
+    struct kept *kept = object;
+    explore_data_fini(&kept->data);
+    mem_free(kept->saved_in);
+    mem_free(kept);
+}
+
+/* Components of other types have states under their ids, too. */
+static const char *state_id(const char *id, char text[HUB_ID_BYTES_MAX])
+{
+    snprintf(text, HUB_ID_BYTES_MAX, "explore page %s", id);
+    return text;
+}
+
+static void take_kept(struct explore_hub *hub)
+{
+    char id[HUB_ID_BYTES_MAX];
+    struct kept *kept = reload_state_take(state_id(hub->id, id));
+    if (kept == NULL)
+        return;
+    explore_data_move(&hub->data, &kept->data);
+    hub->saved_in = kept->saved_in;
+    hub->has_data = true;
+    mem_free(kept);
+}
+
+static void leave_kept(struct explore_hub *hub)
+{
+    char id[HUB_ID_BYTES_MAX];
+    if (!hub->has_data)
+        return; /* it never ran */
+    struct kept *kept = mem_alloc(sizeof(*kept));
+    explore_data_move(&kept->data, &hub->data);
+    kept->saved_in = hub->saved_in;
+    if (!reload_state_put(state_id(hub->id, id), kept, destroy_kept))
+        destroy_kept(kept);
+}
 
 struct explore_hub *explore_hub_get(const void *scope, const char *id)
 {
@@ -119,6 +170,7 @@ struct explore_hub *explore_hub_get(const void *scope, const char *id)
         pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
         pthread_cond_init(&hub->changed, &attributes);
         pthread_condattr_destroy(&attributes);
+        take_kept(hub);
     }
     hub->refs++;
     return hub;
@@ -138,6 +190,7 @@ void explore_hub_release(struct explore_hub *hub)
     *at = hub->next;
     for (size_t i = 0; i < LANES_MAX; i++)
         mem_free(atomic_load(&hub->rings[i]));
+    leave_kept(hub);
     pthread_cond_destroy(&hub->changed);
     pthread_mutex_destroy(&hub->lock);
     mem_free(hub->id);
@@ -372,6 +425,7 @@ static void index_one(struct explore_hub *hub)
         lose(hub, EXPLORE_LOST_MEMORY, batch->items);
     release_raw(hub, &raw);
     keep_limit(hub);
+    explore_save_blocks(&hub->save, &hub->data);
 }
 
 /* Counts the CPU time that has been used, and what has become free since. */
@@ -457,6 +511,31 @@ static struct explore_job *wait_for(struct explore_hub *hub, uint64_t nap_ns, bo
     return job;
 }
 
+static void on_read(void *arg)
+{
+    keep_limit(arg);
+}
+
+/* What the directory has, unless a reload has left all of it. */
+static void read_directory(struct explore_hub *hub)
+{
+    struct explore_save *save = &hub->save;
+    if (save->disk != NULL && hub->data.traces.next == 1 && hub->data.profiles.next_block == 1) {
+        explore_save_load(save, &hub->data, on_read, hub);
+        log_info(hub->settings.logger, "Traces of the explore directory are shown again",
+                 log_int("traces", (int64_t)(hub->data.traces.next - hub->data.traces.first)),
+                 log_int("samples", (int64_t)hub->data.profiles.samples));
+    } else if (save->disk != NULL && hub->saved_in != NULL &&
+               strcmp(hub->saved_in, hub->settings.directory) == 0) {
+        explore_save_begin(save, &hub->data);
+    }
+    mem_free(hub->saved_in);
+    hub->saved_in = save->disk != NULL ? mem_copy_text(hub->settings.directory) : NULL;
+    keep_limit(hub);
+    explore_save_blocks(save, &hub->data);
+    hub->cpu_seen_ns = explore_cpu_ns();
+}
+
 static void *worker_main(void *arg)
 {
     struct explore_hub *hub = arg;
@@ -466,12 +545,14 @@ static void *worker_main(void *arg)
     hub->cpu_seen_ns = explore_cpu_ns();
     hub->refilled_ns = clock_now_ns();
     hub->cpu_left_ns = (int64_t)CPU_BURST_NS;
+    read_directory(hub);
+    bool has_unsaved = false;
     while (!is_ending) {
         bool has_work = hub->raw_first < hub->raw_next;
         count_cpu(hub);
-        uint64_t nap_ns = has_work && hub->cpu_left_ns > 0       ? 0
-                          : has_work || idle < NAPS_BEFORE_SLEEP ? NAP_NS
-                                                                 : UINT64_MAX;
+        uint64_t nap_ns = has_work && hub->cpu_left_ns > 0                      ? 0
+                          : has_work || has_unsaved || idle < NAPS_BEFORE_SLEEP ? NAP_NS
+                                                                                : UINT64_MAX;
         struct explore_job *job = wait_for(hub, nap_ns, &is_ending);
         if (job != NULL) {
             answer(hub, job);
@@ -483,7 +564,12 @@ static void *worker_main(void *arg)
         count_cpu(hub);
         if (hub->raw_first < hub->raw_next && hub->cpu_left_ns > 0)
             index_one(hub);
+        has_unsaved = explore_save_open(&hub->save, &hub->data);
     }
+    drain(hub);
+    while (hub->raw_first < hub->raw_next)
+        index_one(hub);
+    explore_save_all(&hub->save, &hub->data);
     return NULL;
 }
 
@@ -499,15 +585,26 @@ bool explore_hub_start(struct explore_hub *hub, const struct explore_settings *s
         if (!codec_prepare(CODEC_GZIP, error))
             return false;
     }
-    explore_data_init(&hub->data, codec);
+    const struct explore_disk_settings disk = {.directory = settings->directory,
+                                               .max_bytes = settings->max_bytes,
+                                               .logger = settings->logger};
+    if (settings->directory != NULL && settings->directory[0] != '\0') {
+        hub->save.disk = explore_disk_open(&disk, error);
+        if (hub->save.disk == NULL)
+            return false;
+    }
+    if (!hub->has_data)
+        explore_data_init(&hub->data, codec);
+    hub->has_data = true;
     hub->data.settings = &hub->settings;
     hub->raw = mem_alloc(RAW_BATCHES_MAX * sizeof(hub->raw[0]));
     hub->is_ending = false;
     atomic_store(&hub->waiting_max, settings->max_bytes / EXPLORE_RAW_PART);
     int failed = pthread_create(&hub->thread, NULL, worker_main, hub);
     if (failed != 0) {
-        explore_data_fini(&hub->data);
         mem_free(hub->raw);
+        explore_disk_close(hub->save.disk);
+        hub->save.disk = NULL;
         return error_set(error, "cannot start a thread: %s", strerror(failed));
     }
     pthread_setname_np(hub->thread, "explore");
@@ -524,10 +621,9 @@ void explore_hub_stop(struct explore_hub *hub)
     pthread_cond_signal(&hub->changed);
     pthread_mutex_unlock(&hub->lock);
     pthread_join(hub->thread, NULL);
-    drain(hub);
-    while (hub->raw_first < hub->raw_next)
-        drop_raw(hub);
-    explore_data_fini(&hub->data);
+    explore_disk_close(hub->save.disk);
+    hub->save = (struct explore_save){.disk = NULL};
+    explore_data_forget_views(&hub->data);
     mem_free(hub->raw);
     budget_return(hub->settings.budget, hub->charged_bytes);
     hub->charged_bytes = 0;

@@ -15,6 +15,7 @@ struct logger;
 struct explore_settings {
     uint64_t max_bytes;
     struct budget *budget;
+    const char *directory; /* what survives a restart; "": nothing does */
     const char *version;
     bool is_token_required;
     const struct logger *logger; /* outlives the hub's work */

@@ -24,4 +24,5 @@ enum {
 #define EXPLORE_BYTES_MIN  (8 * MIB)
 #define EXPLORE_QUERY_NS   ((uint64_t)500 * NS_PER_MS) /* of CPU */
 #define EXPLORE_SEARCH_NS  ((uint64_t)75 * NS_PER_MS)  /* of CPU, where a part will do */
+#define EXPLORE_SAVE_NS    ((uint64_t)5 * NS_PER_S)    /* of what is no block yet */
 #define EXPLORE_WATCHED_NS ((uint64_t)60 * NS_PER_S)   /* after a request somebody watches */

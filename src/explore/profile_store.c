@@ -415,6 +415,12 @@ bool profile_store_add(struct profile_store *store, struct slice request, uint64
     return true;
 }
 
+void profile_store_seal(struct profile_store *store)
+{
+    if (store->blocks_open < store->blocks_end)
+        close_window(store);
+}
+
 uint64_t profile_store_bytes(const struct profile_store *store)
 {
     return store->bytes + store->traces.capacity * sizeof(struct hash_entry) +

@@ -82,6 +82,8 @@ void profile_store_fini(struct profile_store *store);
 
 /* Adds a request, normalized and checked; now_ns: unix. False: no memory. Does not evict. */
 bool profile_store_add(struct profile_store *store, struct slice request, uint64_t now_ns);
+/* Makes a block of what is open, for a directory. */
+void profile_store_seal(struct profile_store *store);
 uint64_t profile_store_bytes(const struct profile_store *store);
 /* Evicts the oldest block. False: there is none. */
 bool profile_store_evict(struct profile_store *store);

@@ -4,7 +4,9 @@
 import contextlib
 import http.client
 import json
+import pathlib
 import re
+import signal
 import tempfile
 import urllib.parse
 
@@ -244,6 +246,82 @@ class Explore(case.Case):
         session = re.search(r"SPANFLAME_EXPLORE_TOKEN=([0-9a-f]{32})", done.stderr)[1]
         self.assertIn("SERVICE", self.tool("traces", "services", SPANFLAME_EXPLORE_TOKEN=session))
         self.assertIn("401", process.run("traces", "services", "--url", printed).stderr)
+
+    def ids(self):
+        return sorted(int(one["id"], 16) for one in self.get("traces", limit=1000)["traces"])
+
+    def flat(self):
+        top = self.get("flame", service="cart", view="top")
+        return {top["names"][row[0]]: row[2] for row in top.get("top", [])}
+
+    def kept_in(self, folder, count):
+        """A daemon whose page has `count` traces, each with a profile."""
+        text = config(self.ports, keys=f"    directory: {folder}/kept\n")
+        server = self.server(text).wait_until_ready()
+        for serial in range(1, count + 1):
+            self.assertEqual(client.post(self.ports["http"], "traces", trace(serial)).status, 200)
+        process.poll_until(lambda: self.get("status")["traces"] == count, WITHIN_S, f"{count} traces are shown")
+        self.profile(1, {1: [(["parse", "main"], 50)]})
+        return server, text
+
+    def test_keeps_its_directory_over_restarts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server, text = self.kept_in(folder, 5)
+            shown = self.get(f"traces/{1:032x}/spans/{1002:016x}")
+            for round in range(2):
+                self.assertEqual(server.stop(), 0)
+                names = sorted(path.name for path in pathlib.Path(folder, "kept").iterdir())
+                self.assertEqual([name.split(".", 1)[1] for name in names], ["traces", "profiles"])
+                server = self.server(text).wait_until_ready()
+                process.poll_until(lambda: self.ids() == [1, 2, 3, 4, 5], WITHIN_S, "the traces are back")
+                self.assertEqual(self.flat(), {"parse": 50 * MS, "main": 0})
+            self.assertEqual(self.get(f"traces/{1:032x}/spans/{1002:016x}")["span"], shown["span"])
+            self.assertEqual(self.get(f"traces/{1:032x}")["spans"], 3)
+            second = process.run("--config", server.config_path)
+            self.assertEqual(second.returncode, 1)
+
+    def test_keeps_its_directory_after_a_kill(self):
+        with tempfile.TemporaryDirectory() as folder:
+            server, text = self.kept_in(folder, 5)
+            kept = pathlib.Path(folder, "kept")
+            opened = lambda: {path.name.split(".")[1] for path in kept.iterdir() if path.name.endswith(".open")}
+            process.poll_until(lambda: opened() == {"traces", "profiles"}, WITHIN_S, "what is open is saved")
+            server.process.kill()
+            server.process.wait()
+            # A torn write, half a record, and a stranger's file.
+            (kept / "0000000000000009.traces.open.part").write_bytes(b"spanf")
+            whole = next(kept.glob("*.traces.open")).read_bytes()
+            (kept / "0000000000000010.traces").write_bytes(whole[: len(whole) // 2])
+            (kept / "0000000000000011.traces").write_bytes(whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
+            (kept / "notes.txt").write_text("mine")
+            server = self.server(text).wait_until_ready()
+            process.poll_until(lambda: self.ids() == [1, 2, 3, 4, 5], WITHIN_S, "the traces are back")
+            self.assertEqual(self.get(f"traces/{1:032x}")["spans"], 3)
+            self.assertEqual(self.flat(), {"parse": 50 * MS, "main": 0})
+            self.assertIn("are broken", server.log())
+            self.assertTrue((kept / "notes.txt").exists())
+            self.assertFalse((kept / "0000000000000009.traces.open.part").exists())
+
+    def test_a_reload_keeps_what_is_shown(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for keys in ("", f"    directory: {folder}/kept\n"):
+                with self.subTest(keys):
+                    server = self.server(config(self.ports, keys=keys)).wait_until_ready()
+                    for serial in (1, 2):
+                        self.assertEqual(client.post(self.ports["http"], "traces", trace(serial)).status, 200)
+                    process.poll_until(lambda: self.get("status")["traces"] == 2, WITHIN_S, "two traces are shown")
+                    self.profile(1, {1: [(["parse", "main"], 50)]})
+                    server.signal(signal.SIGHUP)
+                    process.poll_until(lambda: server.log().count(process.READY) == 2, WITHIN_S, "it is reloaded")
+                    self.assertEqual(self.ids(), [1, 2])
+                    self.assertEqual(self.flat(), {"parse": 50 * MS, "main": 0})
+                    self.assertEqual(client.post(self.ports["http"], "traces", trace(3)).status, 200)
+                    process.poll_until(lambda: self.ids() == [1, 2, 3], WITHIN_S, "and the next one")
+                    self.assertEqual(server.stop(), 0, server.log())
+            server = self.server(config(self.ports, keys=keys)).wait_until_ready()
+            process.poll_until(lambda: self.ids() == [1, 2, 3], WITHIN_S, "the traces are back")
+            self.assertEqual(self.get(f"traces/{1:032x}")["spans"], 3)
+            self.assertEqual(self.flat(), {"parse": 50 * MS, "main": 0})
 
     def test_refuses_strangers(self):
         self.start(1)

@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/uio.h>
@@ -24,8 +23,6 @@
 #include "src/profiles/otlp/profile_normalize.h"
 #include "src/profiles/pprof/pprof.h"
 #include "src/profiles/pprof/pprof_reader.h"
-
-enum { PATH_BYTES_MAX = 4096 };
 
 const char *profile_format_name(enum profile_format format)
 {
@@ -196,36 +193,10 @@ void profile_file_close(struct profile_file *file)
 
 bool profile_file_write(const char *path, struct slice bytes, struct error *error)
 {
-    char beside[PATH_BYTES_MAX];
+    const struct iovec part = {.iov_base = (void *)(uintptr_t)bytes.data, .iov_len = bytes.size};
     assert(bytes.data != NULL || bytes.size == 0);
-    int size = snprintf(beside, sizeof(beside), "%s.part", path);
-    if (size < 0 || (size_t)size >= sizeof(beside))
-        return error_set(error, "cannot write: the path is longer than %d bytes", PATH_BYTES_MAX);
-    int fd = fileops()->open(beside, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-    if (fd < 0)
-        return error_set(error, "%s: cannot write: %s", path, strerror(-fd));
-    size_t written = 0;
-    int failed = 0;
-    while (failed == 0 && written < bytes.size) {
-        struct iovec part = {.iov_base = (void *)(uintptr_t)(bytes.data + written),
-                             .iov_len = bytes.size - written};
-        ssize_t count = fileops()->pwritev(fd, &part, 1, (off_t)written);
-        if (count == -EINTR)
-            continue;
-        if (count <= 0)
-            failed = count < 0 ? (int)count : -EIO;
-        else
-            written += (size_t)count;
-    }
-    int closed = fileops()->close(fd);
-    if (failed == 0)
-        failed = closed;
-    if (failed == 0)
-        failed = fileops()->rename(beside, path);
-    if (failed == 0)
-        return true;
-    fileops()->unlink(beside);
-    return error_set(error, "%s: cannot write: %s", path, strerror(-failed));
+    int failed = file_replace(path, 0666, &part, 1);
+    return failed == 0 || error_set(error, "%s: cannot write: %s", path, strerror(-failed));
 }
 
 bool profile_file_write_gzip(const char *path, struct slice bytes, struct error *error)
