@@ -77,13 +77,6 @@ struct target_info_config {
     bool enabled;
 };
 
-struct wal_config {
-    const char *directory;
-    int64_t buffer_size;
-    uint64_t truncate_frequency_ns;
-    uint64_t lag_record_frequency_ns;
-};
-
 struct remote_write_config {
     struct exporter_queue_config exporter_queue;
     const char *endpoint;
@@ -98,8 +91,6 @@ struct remote_write_config {
     int translation_strategy;
     bool send_metadata;
     int protobuf_message;
-    bool has_wal;
-    struct wal_config wal;
     struct http_client_config client;
 };
 
@@ -130,17 +121,6 @@ static const struct config_field resource_fields[] = {
 static const struct config_field target_info_fields[] = {
     CONFIG_BOOL(struct target_info_config, enabled, "enabled", "true",
                 "Send target_info with the other attributes of each resource."),
-    CONFIG_END,
-};
-
-static const struct config_field wal_fields[] = {
-    CONFIG_TEXT(struct wal_config, directory, "directory", NULL, "Not supported."),
-    CONFIG_INT(struct wal_config, buffer_size, "buffer_size", "300", INT64_MIN, INT64_MAX,
-               "Not supported."),
-    CONFIG_DURATION_OR_NEGATIVE(struct wal_config, truncate_frequency_ns, "truncate_frequency",
-                                "1m", "Not supported."),
-    CONFIG_DURATION_OR_NEGATIVE(struct wal_config, lag_record_frequency_ns, "lag_record_frequency",
-                                "15s", "Not supported."),
     CONFIG_END,
 };
 
@@ -175,8 +155,7 @@ static const struct config_field remote_write_fields[] = {
         "Send type, unit and description of each metric, too; version 2.0 always has them."),
     CONFIG_CHOICE(OWNER, protobuf_message, "protobuf_message", "prometheus.WriteRequest", messages,
                   "Version of remote write: 1.0, or 2.0 with --feature-gates " V2_GATE "."),
-    CONFIG_OPTIONAL(OWNER, wal, struct wal_config, has_wal, CONFIG_NULL_IS_OFF, "wal", wal_fields,
-                    NULL, "Not supported: use remote_write_queue::storage."),
+    WAL_ROW(OWNER),
     HTTP_CLIENT_ROWS(OWNER, client, "5s", ""),
     RETRY_ROW_OF(OWNER, retry_rows),
     CONFIG_END,
@@ -230,11 +209,10 @@ static bool remote_write_exporter_check(const void *section, struct error *error
                          "UnderscoreEscapingWithSuffixes or UnderscoreEscapingWithoutSuffixes",
                          strategies[config->translation_strategy], messages[MESSAGE_V2]) ||
                error_at(error, "translation_strategy");
-    if (config->has_wal)
-        return error_set(error,
-                         "wal is not supported; remove it, add an extension file_storage "
-                         "with that directory, and name it in remote_write_queue::storage") ||
-               error_unsupported(error) || error_at(error, "wal");
+    if (config->exporter_queue.has_wal && config->exporter_queue.queue.storage[0] != '\0')
+        return error_set(error, "both wal and remote_write_queue::storage are set, expected one: "
+                                "each keeps requests in a journal; remove one of them") ||
+               error_at(error, "wal");
     if (config->endpoint[0] == '\0')
         return error_set(error, "invalid endpoint: found \"\", expected the whole URL, as in "
                                 "http://prometheus:9090/api/v1/write") ||

@@ -59,6 +59,7 @@ struct journal_exporter_state {
     uint64_t settled_ns;  /* when it finished or refused something last */
     uint64_t given_max;   /* records that it may hold: a few once it refused some, and one more for
                              each that it finishes */
+    uint64_t given_limit; /* of given_max */
     uint64_t given_count;
     uint64_t given_bytes;
     uint64_t *given; /* a bit for each id that it holds now, at id % JOURNAL_WINDOW_IDS */
@@ -121,6 +122,17 @@ static void note_given(struct journal_exporter_state *exporter, uint64_t id, uin
     exporter->given[bit / WORD_BITS] ^= mask;
     exporter->given_count += value ? 1 : (uint64_t)-1;
     exporter->given_bytes += value ? bytes : -bytes;
+}
+
+static uint64_t lower(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+static uint64_t given_limit(const struct journal_settings *settings, size_t exporter)
+{
+    uint64_t most = settings->given_max != NULL ? settings->given_max[exporter] : 0;
+    return most > 0 ? lower(most, JOURNAL_GIVEN_MAX) : JOURNAL_GIVEN_MAX;
 }
 
 /* What several get together takes `part` of what each may hold: the rest is for what one gets alone
@@ -213,7 +225,7 @@ static void settle(struct journal *journal, struct journal_entry *entry)
         if ((entry->owed >> i & 1) == 0) {
             journal_store_pay(journal->store, exporter->index, id, entry->amount);
             exporter->pause_ns = PAUSE_MIN_NS;
-            if (exporter->given_max < JOURNAL_GIVEN_MAX)
+            if (exporter->given_max < exporter->given_limit)
                 exporter->given_max++;
             continue;
         }
@@ -226,7 +238,7 @@ static void settle(struct journal *journal, struct journal_entry *entry)
         exporter->is_refused = true;
         uint64_t resume_ns = clock_now_ns() + exporter->pause_ns;
         if (exporter->resume_ns <= clock_now_ns()) {
-            exporter->given_max = JOURNAL_PROBES;
+            exporter->given_max = lower(JOURNAL_PROBES, exporter->given_limit);
             exporter->resume_ns = resume_ns;
             exporter->pause_ns =
                 2 * exporter->pause_ns < PAUSE_MAX_NS ? 2 * exporter->pause_ns : PAUSE_MAX_NS;
@@ -598,7 +610,7 @@ static void give_more_if_stuck(struct journal_exporter_state *exporter)
     if (exporter->given_count < exporter->given_max || exporter->given_max >= JOURNAL_STUCK_MAX ||
         now_ns - exporter->settled_ns < PAUSE_MAX_NS)
         return;
-    exporter->given_max += JOURNAL_PROBES;
+    exporter->given_max = lower(exporter->given_max + JOURNAL_PROBES, exporter->given_limit);
     exporter->settled_ns = now_ns;
 }
 
@@ -850,7 +862,8 @@ struct journal *journal_create(const struct journal_settings *settings, struct e
             .left_end = next_id,
             .again = UINT64_MAX,
             .pause_ns = PAUSE_MIN_NS,
-            .given_max = JOURNAL_GIVEN_MAX,
+            .given_max = given_limit(settings, i),
+            .given_limit = given_limit(settings, i),
             .given = mem_zalloc(GIVEN_WORDS * sizeof(uint64_t)),
         };
     }

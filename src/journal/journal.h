@@ -53,6 +53,9 @@ struct journal_settings {
     struct journal_store_settings store;
     const char *const *exporters; /* that store, at most JOURNAL_EXPORTERS_MAX; copied */
     size_t exporters_count;
+    /* By exporter: records that it may hold at once, up to JOURNAL_GIVEN_MAX; 0: that. NULL: all.
+     */
+    const uint64_t *given_max;
     struct budget *memory;    /* for what is read back */
     uint64_t given_bytes_max; /* of records in memory, for each exporter */
     size_t entry_bytes;       /* of the user's struct that begins with the entry */

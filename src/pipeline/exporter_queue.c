@@ -157,7 +157,7 @@ void exporter_queue_shared_init(struct exporter_queue_shared *shared, const void
     const struct exporter_queue_config *queue = config;
     budget_init(&shared->capacity, queue->has_queue ? queue->queue.queue_size : UINT64_MAX);
     uint64_t consumers = queue->queue.num_consumers > 0 ? queue->queue.num_consumers : 1;
-    budget_init(&shared->consumers, queue->has_queue ? consumers : UINT64_MAX);
+    budget_init(&shared->consumers, exporter_queue_is_on(queue) ? consumers : UINT64_MAX);
     atomic_init(&shared->retrying, 0);
     atomic_init(&shared->scouts, 0);
     atomic_init(&shared->scout_ns, 0);
@@ -192,7 +192,7 @@ static bool is_drained(const struct exporter_queue *queue)
 static bool is_acknowledged(const struct exporter_queue *queue, const struct batch *batch)
 {
     return batch->is_acknowledged ||
-           (queue->config->has_queue && !queue->config->queue.wait_for_result);
+           (exporter_queue_is_on(queue->config) && !queue->config->queue.wait_for_result);
 }
 
 /* The end of "Exporting failed. Dropping data.", as in the Go collector: which option would help;
@@ -202,7 +202,7 @@ static const char *advice(const struct exporter_queue_config *config)
 #define TRY_RETRY " Try enabling retry_on_failure config option to retry on retryable errors."
 #define TRY_QUEUE " Try enabling sending_queue to survive temporary failures."
     static const char *const texts[2][2] = {{"", TRY_QUEUE}, {TRY_RETRY, TRY_RETRY TRY_QUEUE}};
-    return texts[!config->has_retry][!config->has_queue];
+    return texts[!config->has_retry][!exporter_queue_is_on(config)];
 }
 
 static void count_delivery(struct exporter_queue *queue, const struct batch *batch, uint64_t items)
@@ -244,9 +244,10 @@ static void lose(struct exporter_queue *queue, struct export_batch *cut, const c
     char message[ADVICE_MAX];
     snprintf(error, sizeof(error), "%s%s", why, outcome->message != NULL ? outcome->message : "");
     snprintf(message, sizeof(message), "Exporting failed. %s data.%s",
-             config->has_queue ? "Dropping" : "Rejecting", advice(config));
-    log_error(&queue->exporter->logger, message, log_text("error", error),
-              log_int(config->has_queue ? "dropped_items" : "rejected_items", (int64_t)items));
+             exporter_queue_is_on(config) ? "Dropping" : "Rejecting", advice(config));
+    log_error(
+        &queue->exporter->logger, message, log_text("error", error),
+        log_int(exporter_queue_is_on(config) ? "dropped_items" : "rejected_items", (int64_t)items));
     count_delivery(queue, cut->batch, outcome->delivered_items);
     count_loss(queue, cut->batch, items, outcome);
     export_batch_resolve(cut, &lost);
@@ -254,7 +255,7 @@ static void lose(struct exporter_queue *queue, struct export_batch *cut, const c
 
 bool exporter_queue_stores(const struct exporter_queue *queue)
 {
-    return queue->config->has_queue && queue->config->queue.storage[0] != '\0';
+    return exporter_queue_is_stored(queue->config);
 }
 
 /* The journal keeps the batch and gives it again. Takes over the cut. */
@@ -294,7 +295,7 @@ static struct export_batch end(struct export *export)
         atomic_fetch_sub(&queue->shared->scouts, 1);
     if (!export->is_embedded)
         mem_free(export);
-    if (queue->config->has_queue)
+    if (exporter_queue_is_on(queue->config))
         budget_return(&queue->shared->consumers, 1);
     lane_defer(queue->exporter->lane, &queue->job);
     return cut;
@@ -710,7 +711,7 @@ struct exporter_queue *exporter_queue_create(struct component *exporter,
     queue->shared = shared;
     queue->job = (struct lane_job){.fn = dispatch, .arg = queue};
     queue->slot_waiter = (struct budget_waiter){.lane = exporter->lane, .fn = wake, .arg = queue};
-    if (queue->config->has_queue)
+    if (exporter_queue_is_on(queue->config))
         queue->ring = ring_create();
     if (queue->config->has_queue && queue->config->queue.has_batch) {
         queue->has_batch = true;

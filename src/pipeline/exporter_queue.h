@@ -55,10 +55,10 @@ const char *export_failure_name(size_t failure);
 void exporter_queue_shared_init(struct exporter_queue_shared *shared, const void *config);
 void exporter_queue_shared_fini(struct exporter_queue_shared *shared);
 
-/* Whether it has sending_queue::storage: what it takes stays in the pipeline's journal until it is
- * exported. It resolves receipts with the result of the export then, and REFUSED, not permanent,
- * says that the journal shall give the batch again. The journal decides how much it holds: it may
- * be more than queue_size. */
+/* Whether it has sending_queue::storage, or a wal: what it takes stays in the pipeline's journal
+ * until it is exported. It resolves receipts with the result of the export then, and REFUSED, not
+ * permanent, says that the journal shall give the batch again. The journal decides how much it
+ * holds: it may be more than queue_size. */
 bool exporter_queue_stores(const struct exporter_queue *queue);
 
 /* exporter outlives the queue. */

@@ -19,13 +19,14 @@
 #include "src/base/fileops.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
+#include "src/config/component_set.h"
 #include "src/config/shared/exporter_queue_config.h"
-#include "src/config/shared/file_storage_config.h"
 #include "src/core/batch.h"
 #include "src/journal/journal.h"
 #include "src/journal/journal_format.h"
 #include "src/journal/journal_progress.h"
 #include "src/pipeline/pipeline.h"
+#include "src/service/journal_storage.h"
 #include "src/service/service_parts.h"
 
 /* Of the memory budget, for what one exporter holds of one journal: this part, or less if there are
@@ -42,15 +43,6 @@ enum {
     EXPORTER_BLOCKS = 3,
 };
 
-/* "" when the exporter does not store. */
-static const char *storage_of(const struct config_component *exporter)
-{
-    if (exporter->factory->kind != EXPORTER)
-        return "";
-    const struct exporter_queue_config *config = exporter->config;
-    return config->has_queue ? config->queue.storage : "";
-}
-
 /* The storage of the first exporter that stores, in the pipeline or else behind its connectors,
  * whose pipelines are known already. */
 static const struct config_component *find_storage(struct service *service, size_t index,
@@ -59,9 +51,10 @@ static const struct config_component *find_storage(struct service *service, size
     const struct config *config = service->config;
     const struct config_pipeline *pipeline = &config->pipelines[index];
     for (size_t i = 0; i < pipeline->exporters_count; i++) {
-        const char *storage = storage_of(pipeline->exporters[i]);
-        if (storage[0] != '\0')
-            return service->view.extension(&service->view, storage);
+        const struct config_component *storage =
+            journal_storage_find(service, pipeline->exporters[i]);
+        if (storage != NULL)
+            return storage;
     }
     for (size_t i = 0; i < config->pipelines_count; i++)
         for (size_t j = 0; known[i] != NULL && j < config->pipelines[i].receivers_count; j++)
@@ -73,23 +66,22 @@ static const struct config_component *find_storage(struct service *service, size
 
 /* Exporters of a pipeline may name different storages, and one journal serves them all: it is as
  * safe as the safest of them asks for. */
-static bool is_synced(struct service *service, size_t index,
-                      const struct config_component *extension)
+static bool is_synced(struct service *service, size_t index, const struct config_component *storage)
 {
     const struct config_pipeline *pipeline = &service->config->pipelines[index];
-    bool is_synced = ((const struct file_storage_config *)extension->config)->fsync;
+    bool is_synced = journal_storage_of(storage).is_synced;
     for (size_t i = 0; i < pipeline->exporters_count; i++) {
-        const char *storage = storage_of(pipeline->exporters[i]);
-        if (storage[0] == '\0' || strcmp(storage, extension->id) == 0)
+        const struct config_component *other =
+            journal_storage_find(service, pipeline->exporters[i]);
+        if (other == NULL || other == storage)
             continue;
-        const struct config_component *other = service->view.extension(&service->view, storage);
-        is_synced |= ((const struct file_storage_config *)other->config)->fsync;
+        is_synced |= journal_storage_of(other).is_synced;
         log_warn(NULL,
                  "Exporters of one pipeline have different storages. Its journal is in that of the "
                  "first, and is flushed to the disk if any of them has fsync.",
                  log_text("pipeline", pipeline->id),
-                 log_text("exporter", pipeline->exporters[i]->id), log_text("storage", storage),
-                 log_text("journal_storage", extension->id));
+                 log_text("exporter", pipeline->exporters[i]->id), log_text("storage", other->id),
+                 log_text("journal_storage", storage->id));
     }
     return is_synced;
 }
@@ -113,16 +105,19 @@ static char *name_of(const char *connector, const char *id)
     return name;
 }
 
-/* Fills the names of those that store, in the order of pipeline_set_journal. Returns how many there
- * are. */
-static size_t name_storing(struct service *service, size_t index, char *names[static STORING_MAX])
+/* Fills the names of those that store, in the order of pipeline_set_journal, and how much each may
+ * hold. Returns how many there are. */
+static size_t name_storing(struct service *service, size_t index, char *names[static STORING_MAX],
+                           uint64_t held_max[static STORING_MAX])
 {
     const struct config *config = service->config;
     const struct config_pipeline *pipeline = &config->pipelines[index];
     size_t count = 0;
     for (size_t i = 0; i < pipeline->exporters_count; i++)
-        if (storage_of(pipeline->exporters[i])[0] != '\0')
+        if (journal_storage_find(service, pipeline->exporters[i]) != NULL) {
+            held_max[count] = exporter_queue_held_max(pipeline->exporters[i]->config);
             names[count++] = name_of(NULL, pipeline->exporters[i]->id);
+        }
     for (size_t i = 0; i < pipeline->exporters_count; i++) {
         const struct config_component *connector = pipeline->exporters[i];
         if (connector->factory->kind != CONNECTOR || !connector->factory->passes_on ||
@@ -134,8 +129,10 @@ static size_t name_storing(struct service *service, size_t index, char *names[st
             for (size_t k = 0; k < next->receivers_count; k++)
                 is_fed |= next->receivers[k] == connector;
             if (is_fed && next->signal == pipeline->signal &&
-                pipeline_stores(service->lanes[0].pipelines[j]))
+                pipeline_stores(service->lanes[0].pipelines[j])) {
+                held_max[count] = 0;
                 names[count++] = name_of(connector->id, next->id);
+            }
         }
     }
     assert(count > 0 && count <= STORING_MAX); /* the pipeline was built */
@@ -201,12 +198,12 @@ static int make_directory(const char *directory, mode_t mode, bool is_synced)
 }
 
 /* So that a journal can have several, on a small disk too. */
-static uint64_t segment_bytes_for(const struct file_storage_config *config, size_t journals)
+static uint64_t segment_bytes_for(const struct journal_storage *storage, size_t journals)
 {
     uint64_t bytes = JOURNAL_SEGMENT_BYTES;
     struct statfs info;
-    uint64_t share = config->max_size > 0 ? config->max_size / (SEGMENTS_MIN * journals) : bytes;
-    if (statfs(config->directory, &info) == 0) {
+    uint64_t share = storage->bytes_max / (SEGMENTS_MIN * journals);
+    if (statfs(storage->directory, &info) == 0) {
         uint64_t room = (uint64_t)info.f_bavail * (uint64_t)info.f_bsize;
         share = room / (SEGMENTS_MIN * journals) < share ? room / (SEGMENTS_MIN * journals) : share;
     }
@@ -237,7 +234,7 @@ static void warn_of_file_system(const char *directory)
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
         if ((unsigned long)info.f_type == rows[i].type)
             log_warn(NULL,
-                     "The directory of file_storage does not survive a restart of the container or "
+                     "The directory of the journal does not survive a restart of the container or "
                      "the machine: mount a volume there.",
                      log_text("directory", directory), log_text("file_system", rows[i].name));
 }
@@ -248,40 +245,43 @@ struct shares {
 };
 
 static bool open_journal(struct service *service, size_t index,
-                         const struct config_component *extension, struct shares shares,
+                         const struct config_component *component, struct shares shares,
                          struct error *error)
 {
     size_t part = 2 * shares.storing > GIVEN_PART ? 2 * shares.storing : GIVEN_PART;
     const struct config_pipeline *pipeline = &service->config->pipelines[index];
-    const struct file_storage_config *config = extension->config;
-    struct budget *disk = &service->disks[component_slot(service, extension)];
-    bool is_flushed = is_synced(service, index, extension);
+    const struct journal_storage storage = journal_storage_of(component);
+    struct budget *disk = &service->disks[component_slot(service, component)];
+    bool is_flushed = is_synced(service, index, component);
     char directory[PATH_MAX];
-    directory_of(directory, config->directory, pipeline->id);
-    if (config->create_directory) {
-        int failed = make_directory(config->directory, file_storage_mode(config), is_flushed);
+    directory_of(directory, storage.directory, pipeline->id);
+    if (storage.is_made) {
+        int failed = make_directory(storage.directory, storage.mode, is_flushed);
         if (failed != 0)
-            return error_set(error, "cannot make the directory %s: %s", config->directory,
+            return error_set(error, "cannot make the directory %s: %s", storage.directory,
                              strerror(-failed));
     }
-    warn_of_file_system(config->directory);
+    warn_of_file_system(storage.directory);
     char *names[STORING_MAX];
-    size_t count = name_storing(service, index, names);
+    uint64_t held_max[STORING_MAX];
+    size_t count = name_storing(service, index, names, held_max);
     struct journal *journal = journal_create(
         &(struct journal_settings){
             .store = {.directory = directory,
-                      .segment_bytes = segment_bytes_for(config, shares.journals),
+                      .segment_bytes = segment_bytes_for(&storage, shares.journals),
                       .disk = disk,
                       .is_synced = is_flushed,
-                      .directory_mode = file_storage_mode(config)},
+                      .directory_mode = storage.mode},
             .exporters = (const char *const *)names,
             .exporters_count = count,
+            .given_max = held_max,
             .memory = &service->budget,
             .given_bytes_max = budget_limit(&service->budget) / part,
             .entry_bytes = pipeline_entry_bytes(),
-            .logger = &(struct logger){.component_id = extension->id,
-                                       .component_kind = "extension",
-                                       .pipeline_id = pipeline->id},
+            .logger =
+                &(struct logger){.component_id = component->id,
+                                 .component_kind = component_kind_name(component->factory->kind),
+                                 .pipeline_id = pipeline->id},
         },
         error);
     for (size_t i = 0; i < count; i++)
@@ -302,8 +302,8 @@ static bool open_journal(struct service *service, size_t index,
 
 struct search {
     struct service *service;
-    const struct config_component *extension;
-    char queue[PATH_MAX]; /* a queue of the Go collector */
+    const struct config_component *storage;
+    char queue[PATH_MAX]; /* a queue or log of the Go collector */
     size_t queues;        /* how many there are */
 };
 
@@ -363,19 +363,35 @@ static bool is_queue(const char *name, const char *path)
     return size == (ssize_t)sizeof(found) && memcmp(found, magic, sizeof(magic)) == 0;
 }
 
-/* An entry of the directory of file_storage. */
+static void note_log(const char *name, void *arg)
+{
+    enum { DIGITS = 20 };
+    bool *has_log = arg;
+    *has_log |= strspn(name, "0123456789") == DIGITS && name[DIGITS] == '\0';
+}
+
+/* Whether it is the directory of a log that prometheus_remote_write of the Go collector has left:
+ * its files are named by numbers. */
+static bool is_log(const char *name, const char *path)
+{
+    bool has_log = false;
+    return strcmp(name, "prom_remotewrite") == 0 &&
+           fileops()->list(path, note_log, &has_log) == 0 && has_log;
+}
+
+/* An entry of the directory of a storage. */
 static void look_at(const char *name, void *arg)
 {
     struct search *search = arg;
     struct service *service = search->service;
-    const struct file_storage_config *config = search->extension->config;
+    const struct journal_storage storage = journal_storage_of(search->storage);
     char path[PATH_MAX];
     bool has_segment = false;
     struct error error = {.text = ""};
     struct budget disk; /* it does not count as part of max_size */
-    if (snprintf(path, sizeof(path), "%s/%s", config->directory, name) >= (int)sizeof(path))
+    if (snprintf(path, sizeof(path), "%s/%s", storage.directory, name) >= (int)sizeof(path))
         return;
-    if (is_queue(name, path)) {
+    if (is_queue(name, path) || is_log(name, path)) {
         memcpy(search->queue, path, sizeof(path));
         search->queues++;
         return;
@@ -403,7 +419,7 @@ static void look_at(const char *name, void *arg)
     if (figures.low_id >= figures.next_id)
         return;
     struct unused_journal unused = {.directory = mem_copy_text(path),
-                                    .storage = search->extension,
+                                    .storage = search->storage,
                                     .records = figures.next_id - figures.low_id,
                                     .bytes = figures.bytes};
     service->unused =
@@ -418,22 +434,33 @@ static void look_at(const char *name, void *arg)
              log_int("bytes", (int64_t)unused.bytes));
 }
 
+static void look_into(struct service *service, const struct config_component *component)
+{
+    struct search search = {.service = service, .storage = component};
+    const struct journal_storage storage = journal_storage_of(component);
+    fileops()->list(storage.directory, look_at, &search);
+    if (search.queues > 0)
+        log_warn(NULL,
+                 "The directory of the journals holds queues of the Go collector, which "
+                 "spanflame does not read. Requests may wait in them: let the Go collector "
+                 "deliver them, and then delete the files.",
+                 log_text("directory", storage.directory), log_text("file", search.queue),
+                 log_int("files", (int64_t)search.queues));
+}
+
 static void warn_of_unused(struct service *service)
 {
     const struct config *config = service->config;
-    for (size_t i = 0; i < config->extensions_count; i++) {
-        struct search search = {.service = service, .extension = config->extensions[i]};
-        if (strcmp(search.extension->factory->type, "file_storage") != 0)
-            continue;
-        const struct file_storage_config *storage = search.extension->config;
-        fileops()->list(storage->directory, look_at, &search);
-        if (search.queues > 0)
-            log_warn(NULL,
-                     "The directory of file_storage holds queues of the Go collector, which "
-                     "spanflame does not read. Requests may wait in them: let the Go collector "
-                     "deliver them, and then delete the files.",
-                     log_text("directory", storage->directory), log_text("file", search.queue),
-                     log_int("files", (int64_t)search.queues));
+    for (size_t i = 0; i < config->extensions_count; i++)
+        if (strcmp(config->extensions[i]->factory->type, "file_storage") == 0)
+            look_into(service, config->extensions[i]);
+    for (size_t i = 0; i < config->pipelines_count; i++) {
+        bool is_new =
+            service->storages[i] != NULL && service->storages[i]->factory->kind == EXPORTER;
+        for (size_t j = 0; j < i; j++)
+            is_new &= service->storages[j] != service->storages[i];
+        if (is_new)
+            look_into(service, service->storages[i]);
     }
 }
 
@@ -505,15 +532,15 @@ void journals_destroy(struct service *service)
 }
 
 /* Of a storage: until max_size, or the disk, is full. */
-static uint64_t room_of(const struct service *service, const struct config_component *extension)
+static uint64_t room_of(const struct service *service, const struct config_component *component)
 {
-    const struct file_storage_config *config = extension->config;
-    const struct budget *disk = &service->disks[component_slot(service, extension)];
+    const struct journal_storage storage = journal_storage_of(component);
+    const struct budget *disk = &service->disks[component_slot(service, component)];
     uint64_t used = budget_used(disk);
     uint64_t limit = budget_limit(disk);
     uint64_t room = limit > used ? limit - used : 0;
     struct statfs info;
-    if (statfs(config->directory, &info) != 0)
+    if (statfs(storage.directory, &info) != 0)
         return room;
     uint64_t left = (uint64_t)info.f_bavail * (uint64_t)info.f_bsize;
     return left < room ? left : room;
@@ -552,7 +579,7 @@ bool journals_queue(const struct service *service, const struct component *expor
         const struct config_pipeline *pipeline = &config->pipelines[i];
         size_t place = 0; /* in the order of name_storing */
         for (size_t j = 0; j < pipeline->exporters_count && service->journals[i] != NULL; j++) {
-            if (storage_of(pipeline->exporters[j])[0] == '\0')
+            if (journal_storage_find(service, pipeline->exporters[j]) == NULL)
                 continue;
             if (pipeline->signal == exporter->signal &&
                 strcmp(pipeline->exporters[j]->id, exporter->id) == 0) {

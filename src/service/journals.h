@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The journals of a service: one for each pipeline with an exporter that has
- * sending_queue::storage, or that has one behind a connector, for all its lanes. They lie in the
- * directory of the file_storage extension that the first such exporter names, each in a directory
- * named like the pipeline. Main thread, but for the figures. */
+ * sending_queue::storage or a wal, or that has one behind a connector, for all its lanes. They lie
+ * in the directory of the file_storage extension that the first such exporter names, or of its wal,
+ * each in a directory named like the pipeline. Main thread, but for the figures. */
 #pragma once
 
 #include <stdbool.h>

@@ -31,7 +31,7 @@ struct service_lane {
     struct component ***processors; /* by pipeline, then in order */
 };
 
-/* Found at the start in the directory of a file_storage: requests wait there, and no pipeline has
+/* Found at the start in the directory of a storage: requests wait there, and no pipeline has
  * it as its journal. */
 struct unused_journal {
     char *directory;
@@ -52,7 +52,7 @@ struct service {
     struct budget budget;
     struct exporter_queue_shared *shared;     /* by component and signal */
     struct journal **journals;                /* by pipeline; NULL: it has none */
-    const struct config_component **storages; /* by pipeline: file_storage of its journal */
+    const struct config_component **storages; /* by pipeline: journal_storage.h */
     struct unused_journal *unused;            /* journals of no pipeline */
     size_t unused_count;
     struct budget *disks;          /* by component: of file_storage, bytes of files */

@@ -15,11 +15,11 @@
 #include "src/base/mem_stats.h"
 #include "src/config/component_set.h"
 #include "src/config/shared/exporter_queue_config.h"
-#include "src/config/shared/file_storage_config.h"
 #include "src/journal/journal.h"
 #include "src/net/server/http_server.h"
 #include "src/net/syntax/http_url.h"
 #include "src/pipeline/pipeline.h"
+#include "src/service/journal_storage.h"
 #include "src/service/journals.h"
 #include "src/service/metrics.h"
 #include "src/service/service_parts.h"
@@ -214,7 +214,7 @@ static void add_exporter_queue(struct metrics *metrics, const struct component *
         metrics_add_counters(metrics, exporter_queue_failed_rows, counters, &by_destination,
                              signal);
     }
-    if (config->has_queue)
+    if (exporter_queue_is_on(config))
         metrics_add_counters(metrics, exporter_queue_offer_rows, counters, &by_exporter, signal);
     metrics_add_counters(metrics, exporter_queue_enqueue_rows, counters, &by_exporter, signal);
     metrics_add_counters(metrics, exporter_queue_progress_rows, counters, &by_type, signal);
@@ -225,23 +225,23 @@ static void add_exporter_queue(struct metrics *metrics, const struct component *
 static void add_journal(const struct service *service, size_t index, struct metrics *metrics)
 {
     struct journal *journal = service->journals[index];
-    const struct config_component *storage = service->storages[index];
-    const struct file_storage_config *config = storage->config;
+    const struct config_component *component = service->storages[index];
+    const struct journal_storage storage = journal_storage_of(component);
     const char *pipeline = service->config->pipelines[index].id;
     struct journal_figures figures = journal_figures(journal);
     uint64_t now_ns = clock_wall_ns();
     bool is_waiting = figures.oldest_wall_ns > 0 && figures.oldest_wall_ns < now_ns;
     const struct metric_labels labels = {
-        .pairs = {{"extension", storage->id}, {"pipeline", pipeline}}};
+        .pairs = {{"pipeline", pipeline}, {storage.label, component->id}}};
     metrics_add(metrics, "spanflame_journal_records", COUNTER_GAUGE,
                 "Requests in the journal, from the oldest on that some exporter has not finished.",
                 &labels, (double)(figures.next_id - figures.low_id));
     metrics_add(metrics, "spanflame_journal_bytes", COUNTER_GAUGE, "Bytes of the journal's files.",
                 &labels, (double)figures.bytes);
-    if (config->max_size > 0 && config->max_size != UINT64_MAX)
+    if (storage.bytes_max != UINT64_MAX)
         metrics_add(metrics, "spanflame_journal_capacity", COUNTER_GAUGE,
                     "max_size in bytes, which the journals of an extension share.", &labels,
-                    (double)config->max_size);
+                    (double)storage.bytes_max);
     metrics_add(metrics, "spanflame_journal_oldest_age_seconds", COUNTER_GAUGE,
                 "Age of the oldest request that some exporter has not finished; 0 without one.",
                 &labels, is_waiting ? (double)(now_ns - figures.oldest_wall_ns) / NS_PER_S : 0);
@@ -255,12 +255,59 @@ static void add_journal(const struct service *service, size_t index, struct metr
         const struct metric_labels all = {
             .pairs = {{"configured", waits.is_configured ? "true" : "false"},
                       {"exporter", waits.name},
-                      {"extension", storage->id},
-                      {"pipeline", pipeline}}};
+                      {"pipeline", pipeline},
+                      {storage.label, component->id}}};
         metrics_add(metrics, "spanflame_journal_waiting_records", COUNTER_GAUGE,
                     "Requests that an exporter has not finished; configured is false when the "
                     "pipeline does not have it any more.",
                     &all, (double)waits.records);
+    }
+}
+
+/* What the Go collector counts of a wal of prometheus_remote_write. */
+static void add_wals(const struct service *service, size_t index, struct metrics *metrics)
+{
+    struct journal *journal = service->journals[index];
+    const struct config_pipeline *pipeline = &service->config->pipelines[index];
+    struct journal_counters *counters = journal_counters(journal);
+    struct journal_figures figures = journal_figures(journal);
+    uint64_t refusals = 0;
+    size_t place = 0; /* among those that store */
+    for (size_t i = 0; i < JOURNAL_REFUSALS; i++)
+        refusals += counter_read(&counters->refusals[i]);
+    for (size_t i = 0; i < pipeline->exporters_count; i++) {
+        const struct config_component *exporter = pipeline->exporters[i];
+        const struct config_component *storage = journal_storage_find(service, exporter);
+        if (storage == NULL)
+            continue;
+        uint64_t lag = journal_backlog(journal, place++);
+        if (storage != exporter)
+            continue;
+        const struct metric_labels labels = {
+            .pairs = {{"exporter", exporter->id}, {"pipeline", pipeline->id}}};
+#define WAL "otelcol_exporter_prometheusremotewrite_wal_"
+        const struct {
+            const char *name;
+            enum counter_type type;
+            const char *help;
+            uint64_t value;
+        } rows[] = {
+            {WAL "lag", COUNTER_GAUGE, "Requests in the wal that are not exported yet.", lag},
+            {WAL "writes", COUNTER_SUM, "Requests written to the wal.",
+             counter_read(&counters->records)},
+            {WAL "writes_failures", COUNTER_SUM, "Requests that could not be written to the wal.",
+             refusals},
+            {WAL "bytes_written", COUNTER_SUM, "Bytes of the requests written to the wal.",
+             figures.written.bytes},
+            {WAL "reads", COUNTER_SUM, "Requests read back from the wal.",
+             counter_read(&counters->replayed)},
+            {WAL "reads_failures", COUNTER_SUM, "Requests that could not be read back.",
+             counter_read(&counters->corrupt)},
+        };
+        for (size_t j = 0; j < sizeof(rows) / sizeof(rows[0]); j++)
+            metrics_add(metrics, rows[j].name, rows[j].type, rows[j].help, &labels,
+                        (double)rows[j].value);
+#undef WAL
     }
 }
 
@@ -370,12 +417,15 @@ void telemetry_print(struct service *service, enum metrics_level level, FILE *ou
     for (unsigned i = 0; i < service->lanes_count; i++)
         add_lane(service, &service->lanes[i], metrics);
     for (size_t i = 0; i < service->config->pipelines_count; i++)
-        if (service->journals[i] != NULL)
+        if (service->journals[i] != NULL) {
             add_journal(service, i, metrics);
+            add_wals(service, i, metrics);
+        }
     for (size_t i = 0; i < service->unused_count; i++) {
         const struct unused_journal *unused = &service->unused[i];
         const struct metric_labels place = {
-            .pairs = {{"directory", unused->directory}, {"extension", unused->storage->id}}};
+            .pairs = {{"directory", unused->directory},
+                      {journal_storage_of(unused->storage).label, unused->storage->id}}};
         metrics_add(metrics, "spanflame_journal_unused_records", COUNTER_GAUGE,
                     "Requests found at the start in a journal that no pipeline uses.", &place,
                     (double)unused->records);

@@ -140,6 +140,70 @@ class Kills(Journal):
         self.loop("true")
 
 
+class WriteAheadLog(Journal):
+    """The wal of prometheus_remote_write, with and without the queue that it replaces."""
+
+    ROADS = (("grpc", "metrics"), ("http", "metrics"))
+
+    def start(self, queue="true", **options):
+        text = f"""receivers:
+  otlp:
+    protocols:
+      grpc: {{endpoint: '127.0.0.1:{self.ports["grpc"]}'}}
+      http: {{endpoint: '127.0.0.1:{self.ports["http"]}'}}
+processors:
+  batch: {{timeout: 50ms}}
+exporters:
+  prometheus_remote_write:
+    endpoint: {self.back_end.url}{kill_load.REMOTE_WRITE_PATH}
+    # So that the names of metrics, which are the items, stay as they are.
+    protobuf_message: io.prometheus.write.v2.Request
+    translation_strategy: NoTranslation
+    remote_write_queue: {{enabled: {queue}}}
+    wal: {{directory: '{self.directory}/made/wal', buffer_size: 20}}
+    retry_on_failure:
+      {{initial_interval: 50ms, max_interval: 200ms, max_elapsed_time: 1s}}
+service:
+  lanes: 2
+  drain_timeout: 10s
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines:
+    metrics: {{receivers: [otlp], processors: [batch], exporters: [prometheus_remote_write]}}
+"""
+        gates = "exporter.prometheusremotewritexporter.enableSendingRW2"
+        server = self.server(text, arguments=("--feature-gates", gates))
+        self.addCleanup(server.close)
+        return server
+
+    def loop(self, queue):
+        choice = random.Random(SEED)
+        load = self.load(self.ROADS)
+        states = (self.back_end.up, self.back_end.refuse, self.back_end.away)
+        for kill in range(KILLS):
+            states[kill % 3]()
+            server = self.start(queue).wait_until_ready()
+            load.wait_for_more(choice.randrange(100, 400), 3)
+            choice.choice(states)()
+            load.wait_for_more(choice.randrange(100), 3)
+            self.assertIsNone(server.process.poll(), server.log())
+            self.kill(server)
+        self.back_end.up()
+        server = self.start(queue).wait_until_ready()
+        self.assertTrue(load.wait_for_more(100, 60), "it does not take requests")
+        load.pause()
+        self.check_arrival(load)
+        self.assertEqual(server.stop(), 0, server.log())
+        self.assertGreater(len(load.acknowledged), 10 * KILLS)
+        self.assertEqual(load.roads_without_ok(), [])
+        self.report(f"wal, queue {queue}", load, KILLS)
+
+    def test_kills(self):
+        self.loop("true")
+
+    def test_kills_without_a_queue(self):
+        self.loop("false")
+
+
 class CutShort(Journal):
     """A back-end that never responds: stops and reloads end by their deadline and lose nothing."""
 

@@ -96,6 +96,42 @@ const struct config_field sending_queue_fields[] = {
 
 const struct config_field retry_fields[] = {RETRY_ROWS("5s"), CONFIG_END};
 
+#define WAL_BUFFER_SIZE "300"
+enum { WAL_BUFFER_SIZE_DEFAULT = 300 };
+
+const struct config_field wal_fields[] = {
+    CONFIG_TEXT(struct wal_config, directory, "directory", NULL,
+                "Where the journal is kept, in a directory for each pipeline. It is made if it is "
+                "missing. Unset: the working directory."),
+    CONFIG_INT(struct wal_config, buffer_size, "buffer_size", WAL_BUFFER_SIZE, INT64_MIN, INT64_MAX,
+               "Requests in memory between the journal and the back-end; more stay on disk alone. "
+               "Below 1: 300."),
+    CONFIG_UNUSED_DURATION(struct wal_config, truncate_frequency_ns, "truncate_frequency", "1m",
+                           INT64_MIN, INT64_MAX,
+                           "No effect: requests are exported at once, and their space is given "
+                           "back."),
+    CONFIG_UNUSED_DURATION(struct wal_config, lag_record_frequency_ns, "lag_record_frequency",
+                           "15s", INT64_MIN, INT64_MAX,
+                           "No effect: the metric is made when it is read."),
+    CONFIG_END,
+};
+
+bool exporter_queue_is_on(const struct exporter_queue_config *config)
+{
+    return config->has_queue || config->has_wal;
+}
+
+bool exporter_queue_is_stored(const struct exporter_queue_config *config)
+{
+    return config->has_wal || (config->has_queue && config->queue.storage[0] != '\0');
+}
+
+uint64_t exporter_queue_held_max(const struct exporter_queue_config *config)
+{
+    int64_t size = config->wal.buffer_size;
+    return !config->has_wal ? 0 : size > 0 ? (uint64_t)size : WAL_BUFFER_SIZE_DEFAULT;
+}
+
 enum queue_sizer sending_queue_sizer(const struct sending_queue_config *queue)
 {
     return queue->sizer == QUEUE_SIZER_UNSET ? QUEUE_REQUESTS : (enum queue_sizer)queue->sizer;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sending_queue and retry_on_failure sections that all exporters share: their structs, option
+/* The sending_queue, retry_on_failure and wal sections that exporters share: their structs, option
  * tables and rules. Every exporter's config struct begins with a struct exporter_queue_config, so
  * that the core can read it without knowing the exporter. Constants, any thread. */
 #pragma once
@@ -44,15 +44,34 @@ struct retry_config {
     uint64_t max_elapsed_time_ns; /* 0: for ever */
 };
 
+/* wal of prometheus_remote_write: a journal of the exporter's own, without a storage extension. */
+struct wal_config {
+    const char *directory;
+    int64_t buffer_size; /* requests in memory until they are exported; below 1: the default */
+    uint64_t truncate_frequency_ns;
+    uint64_t lag_record_frequency_ns;
+};
+
 struct exporter_queue_config {
     bool has_queue;
     bool has_retry;
+    bool has_wal;
     struct sending_queue_config queue;
     struct retry_config retry;
+    struct wal_config wal;
 };
+
+/* Whether there is a queue in front of the exporter: a wal needs one, whatever is configured. */
+bool exporter_queue_is_on(const struct exporter_queue_config *config);
+/* Whether what the exporter takes stays in the pipeline's journal until it is exported: with a
+ * storage extension or a wal. */
+bool exporter_queue_is_stored(const struct exporter_queue_config *config);
+/* Requests that the exporter may hold in memory at once; 0: no limit of its own. */
+uint64_t exporter_queue_held_max(const struct exporter_queue_config *config);
 
 extern const struct config_field sending_queue_fields[];
 extern const struct config_field retry_fields[];
+extern const struct config_field wal_fields[];
 
 /* Rules across the fields of each section; section is a struct …_config. */
 bool sending_queue_check(const void *section, struct error *error);
@@ -85,6 +104,11 @@ enum queue_sizer queue_batch_sizer(const struct sending_queue_config *queue);
     CONFIG_OPTIONAL(owner, exporter_queue.queue, struct sending_queue_config,                      \
                     exporter_queue.has_queue, when, "sending_queue", sending_queue_fields,         \
                     sending_queue_check, "Queue between the pipeline and this exporter.")
+#define WAL_ROW(owner)                                                                             \
+    CONFIG_OPTIONAL(owner, exporter_queue.wal, struct wal_config, exporter_queue.has_wal,          \
+                    CONFIG_NULL_IS_OFF, "wal", wal_fields, NULL,                                   \
+                    "Requests stay in the pipeline's journal on disk until they are exported, "    \
+                    "flushed before the client gets its response.")
 #define RETRY_ROW(owner) RETRY_ROW_OF(owner, retry_fields)
 #define RETRY_ROW_OF(owner, table)                                                                 \
     CONFIG_OPTIONAL(owner, exporter_queue.retry, struct retry_config, exporter_queue.has_retry,    \

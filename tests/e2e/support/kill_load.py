@@ -16,6 +16,7 @@ import grpc
 
 from . import client, otlp, pprof_sketch, profiles, sink
 
+REMOTE_WRITE_PATH = "/api/v1/write"
 PUSH_PATH = "/push.v1.PusherService/Push"
 PAD_MAX = 3000
 MARK = re.compile(rb"item-(\d+)-([0-9a-f]{12})-")
@@ -80,7 +81,16 @@ MAKERS = {
     "profiles": _profiles,
     "push": _push,
 }
+class _Unread:
+    """A body whose protobuf the tests have no classes for."""
+
+    @staticmethod
+    def FromString(payload):
+        return payload
+
+
 DECODERS = {
+    REMOTE_WRITE_PATH: _Unread,
     "/v1development/profiles": profiles.REQUEST,
     **{f"/v1/{signal}": request for signal, request in otlp.REQUESTS.items()},
 }

@@ -7,7 +7,10 @@ import ssl
 import threading
 from dataclasses import dataclass
 
+from . import snappy
+
 WAIT_S = 60
+DECODERS = {"gzip": gzip.decompress, "snappy": snappy.decode}
 PATHS = {"/v1/traces": "traces", "/v1/metrics": "metrics", "/v1/logs": "logs"}
 
 
@@ -125,7 +128,7 @@ class Sink:
         self._server.server_close()
 
     def _take(self, path, headers, body):
-        plain = gzip.decompress(body) if headers.get("content-encoding") == "gzip" else body
+        plain = DECODERS.get(headers.get("content-encoding"), bytes)(body)
         self._open.wait(WAIT_S)
         with self._changed:
             reply = self._by_path.get(path)
