@@ -985,6 +985,8 @@ MUTANTS = [
     Mutant("journal: more is given while all that is given waits", "src/journal/journal.c",
            "lower(exporter->given_max + JOURNAL_PROBES,", "lower(exporter->given_max + 0,",
            ("test_journal_pipeline",)),
+    Mutant("journal: an exporter holds no more than its limit", "src/journal/journal.c",
+           "return most > 0 ? lower(", "return false ? lower(", ("test_journal",)),
     Mutant("journal: the keeper takes nothing whose end is not noted", "src/journal/journal_store.c",
            "failed = prepare(store, store->segment_bytes, false);", "failed = prepare(store, store->segment_bytes, true);",
            ("test_journal_store",)),

@@ -119,7 +119,8 @@ static bool is_in_order;
 static uint32_t refusing; /* exporters that refuse now */
 static unsigned asked;    /* how often one that refuses was asked */
 static struct timer deadline;
-static uint64_t held_from; /* serials from here on are held, not delivered */
+static uint64_t given_max[EXPORTERS]; /* 0: no limit */
+static uint64_t held_from;            /* serials from here on are held, not delivered */
 static struct journal_entry *held[RECORDS];
 static size_t held_count;
 
@@ -213,6 +214,7 @@ static void start(void)
                       .directory_mode = 0700},
             .exporters = exporters,
             .exporters_count = EXPORTERS,
+            .given_max = given_max,
             .memory = &memory,
             .given_bytes_max = 1 << 20,
             .entry_bytes = sizeof(struct request),
@@ -260,6 +262,7 @@ static int set_up(void **state)
     refusing = asked = 0;
     held_from = UINT64_MAX;
     held_count = 0;
+    memset(given_max, 0, sizeof(given_max));
     atomic_store(&write_error, 0);
     ops = *fileops();
     real_pwritev = ops.pwritev;
@@ -584,12 +587,49 @@ static void a_read_without_room_forgets_no_damage(void **state)
     assert_int_equal(counter_read(&journal_counters(journal)->corrupt), 1);
 }
 
+/* Entries that are held for an exporter now. */
+static size_t held_for(size_t exporter)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < held_count; i++)
+        count += held[i]->given >> exporter & 1;
+    return count;
+}
+
+static void an_exporter_holds_no_more_than_its_limit(void **state)
+{
+    enum { LIMIT = 20, APPENDED = 500 };
+    (void)state;
+    stop();
+    given_max[0] = LIMIT;
+    start();
+    held_from = 1;
+    for (uint64_t serial = 1; serial <= APPENDED; serial++)
+        append(serial);
+    lane_timer_start(lane, &deadline, (uint64_t)60 * NS_PER_S);
+    while (acknowledged < APPENDED)
+        lane_turn(lane);
+    assert_in_range(held_for(0), 1, LIMIT);
+    assert_int_equal(held_for(1), APPENDED);
+    /* What one has finished makes room for the next, which comes from the disk. */
+    held_from = UINT64_MAX;
+    delivered_count = held_for(0) + held_for(1);
+    wanted_count = (size_t)EXPORTERS * APPENDED;
+    for (size_t i = 0; i < held_count; i++)
+        journal_settle(held[i]);
+    while (delivered_count < wanted_count)
+        lane_turn(lane);
+    lane_timer_stop(lane, &deadline);
+    assert_true(counter_read(&journal_counters(journal)->replayed) >= APPENDED - LIMIT);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(records_go_on_from_memory_in_order),
         TEST(an_exporter_that_refuses_gets_its_records_from_the_disk),
+        TEST(an_exporter_holds_no_more_than_its_limit),
         TEST(one_that_refuses_is_asked_with_a_few_records),
         TEST(what_is_read_back_at_once_is_given_once),
         TEST(a_wall_clock_that_is_set_back_stops_nothing),
