@@ -100,7 +100,11 @@ void put_metric_exporters(struct drawing *drawing)
     PUT_ONE_OF(drawing, "", "    send_metadata: true\n");
     PUT_ONE_OF(drawing, "", "    target_info: {enabled: false}\n");
     PUT_ONE_OF(drawing, "", "    resource_to_telemetry_conversion: {enabled: true}\n");
-    PUT_ONE_OF(drawing, "", "    translation_strategy: UnderscoreEscapingWithoutSuffixes\n");
+    PUT_ONE_OF(drawing, "", "    translation_strategy: UnderscoreEscapingWithoutSuffixes\n",
+               "    protobuf_message: io.prometheus.write.v2.Request\n",
+               "    protobuf_message: io.prometheus.write.v2.Request\n"
+               "    translation_strategy: NoTranslation\n");
+    PUT_ONE_OF(drawing, "", "    wal: {directory: '${env:ATTACK_STORAGE}/wal', buffer_size: 5}\n");
     PUT_ONE_OF(drawing, "", "    remote_write_queue: {enabled: false}\n",
                "    remote_write_queue: {queue_size: 20, num_consumers: 1}\n");
     PUT_ONE_OF(drawing, "    retry_on_failure: {enabled: false}\n",
