@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "src/base/random.h"
-#include "src/join/key_value.h"
+#include "src/otlp/key_value.h"
 #include "src/otlp/value.h"
 #include "src/otlp/wire.h"
 

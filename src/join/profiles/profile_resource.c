@@ -7,9 +7,9 @@
 
 #include "src/base/hex.h"
 #include "src/join/index/join_store.h"
-#include "src/join/key_value.h"
 #include "src/join/profiles/profile_walk.h"
 #include "src/join/splice.h"
+#include "src/otlp/key_value.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/otlp/profile_view.h"
 

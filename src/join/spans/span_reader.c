@@ -12,7 +12,7 @@
 #include "src/base/hex.h"
 #include "src/core/batch.h"
 #include "src/join/index/join_store.h"
-#include "src/join/key_value.h"
+#include "src/otlp/key_value.h"
 #include "src/otlp/rope.h"
 #include "src/otlp/value.h"
 

@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <endian.h>
 
-#include "src/join/key_value.h"
+#include "src/otlp/key_value.h"
 #include "src/otlp/wire.h"
 
 enum span_field {

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An encoded KeyValue with an inline key. Plain value; any thread. */
+/* An encoded KeyValue with an inline key, which otlp_check has passed. Plain value; any thread. */
 #pragma once
 
 #include <assert.h>
 
 #include "src/otlp/wire.h"
+
+enum { KEY_VALUE_KEY = 1, KEY_VALUE_VALUE = 2 };
 
 struct key_value {
     struct slice key;
@@ -14,14 +16,13 @@ struct key_value {
 /* The last of each field wins. */
 static inline struct key_value key_value_of(struct slice encoded)
 {
-    enum { KEY_FIELD = 1, VALUE_FIELD = 2 };
     struct wire_reader reader = wire_reader_of(encoded);
     struct wire_field field;
     struct key_value found = {.key = {0}};
     while (wire_next_field(&reader, &field)) {
-        if (field.number == KEY_FIELD)
+        if (field.number == KEY_VALUE_KEY)
             found.key = field.bytes;
-        else if (field.number == VALUE_FIELD)
+        else if (field.number == KEY_VALUE_VALUE)
             found.value = field.bytes;
     }
     assert(reader.failure == NULL);
