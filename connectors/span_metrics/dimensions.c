@@ -21,27 +21,18 @@ struct text_hash text_hash_of(uint64_t seed, struct slice text)
     return (struct text_hash){hash.low64, hash.high64};
 }
 
-size_t dimensions_find(const struct dimensions *dimensions, struct slice name)
-{
-    size_t i = 0;
-    if ((dimensions->name_sizes >> name.size % 64 & 1) == 0)
-        return dimensions->names_count;
-    uint64_t tail = name_tail(name);
-    while (i < dimensions->names_count &&
-           (dimensions->tails[i] != tail || !slice_equal(dimensions->names[i], name)))
-        i++;
-    return i;
-}
-
 static size_t intern(struct dimensions *dimensions, const char *name)
 {
     struct slice text = slice_of_text(name);
     size_t index = dimensions_find(dimensions, text);
-    if (index == dimensions->names_count) {
-        dimensions->tails[index] = name_tail(text);
-        dimensions->names[dimensions->names_count++] = text;
-        dimensions->name_sizes |= UINT64_C(1) << text.size % 64;
-    }
+    if (index != NAME_NONE)
+        return index;
+    size_t *last = &dimensions->last[name_bit_place(text)];
+    index = dimensions->names_count++;
+    dimensions->names[index] =
+        (struct dimension_name){.name = text, .tail = name_tail(text), .before = *last};
+    dimensions->name_bits |= name_bit(text);
+    *last = index;
     return index;
 }
 
@@ -59,15 +50,16 @@ static void compile(struct dimensions *dimensions, struct dimension_set *set,
             assert(glob != NULL);
             set->globs[set->globs_count++] = glob;
             dimensions->has_globs = true;
+            dimensions->name_bits = UINT64_MAX;
             continue;
         }
         struct dimension *dimension = &set->items[set->count++];
-        *dimension = (struct dimension){.name = intern(dimensions, config->name)};
-        if (config->standard == NULL || config->standard->type != CONFIG_VALUE_TEXT)
-            continue;
-        dimension->standard = value_from_config(config->standard);
-        dimension->standard_hash =
-            text_hash_of(dimensions->seed, slice_of_text(config->standard->text));
+        size_t name = intern(dimensions, config->name);
+        assert(name < DIMENSION_BY_GLOB);
+        dimension->standard =
+            (struct span_label){.key = dimensions->names[name].name, .name = name};
+        if (config->standard != NULL && config->standard->type == CONFIG_VALUE_TEXT)
+            dimension->standard.value = value_from_config(config->standard);
     }
 }
 
@@ -85,7 +77,8 @@ struct dimensions *dimensions_create(const struct span_metrics_config *config)
     for (unsigned i = 0; i < DIMENSION_LISTS; i++)
         count += sections[i]->count;
     dimensions->names = mem_alloc(count * sizeof(dimensions->names[0]));
-    dimensions->tails = mem_alloc(count * sizeof(dimensions->tails[0]));
+    for (size_t i = 0; i < NAME_BITS; i++)
+        dimensions->last[i] = NAME_NONE;
     dimensions->seed = (uint64_t)(random_uniform() * 0x1p53);
     for (unsigned i = 0; i < DIMENSION_LISTS; i++)
         compile(dimensions, &dimensions->lists[i], sections[i]);
@@ -99,14 +92,13 @@ void dimensions_destroy(struct dimensions *dimensions)
     for (unsigned i = 0; i < DIMENSION_LISTS; i++) {
         struct dimension_set *set = &dimensions->lists[i];
         for (size_t j = 0; j < set->count; j++)
-            mem_free((void *)(uintptr_t)set->items[j].standard.data);
+            mem_free((void *)(uintptr_t)set->items[j].standard.value.data);
         for (size_t j = 0; j < set->globs_count; j++)
             pattern_destroy(set->globs[j]);
         mem_free(set->items);
         mem_free((void *)set->globs);
     }
     mem_free(dimensions->names);
-    mem_free(dimensions->tails);
     mem_free(dimensions);
 }
 

@@ -16,6 +16,9 @@ struct span_metrics_config;
 /* Matches of the globs of a list in one message that become labels; others are left out. */
 enum { GLOB_MATCHES_MAX = 128 };
 
+enum { NAME_BITS = 64 };
+#define NAME_NONE SIZE_MAX
+
 enum dimension_list {
     DIMENSIONS_ALL,
     DIMENSIONS_CALLS,
@@ -24,16 +27,27 @@ enum dimension_list {
     DIMENSION_LISTS
 };
 
-/* What stands for a value in keys: the hash of its text. */
 struct text_hash {
     uint64_t low;
     uint64_t high;
 };
 
+/* An attribute that becomes a label. */
+enum { DIMENSION_BY_GLOB = INT32_MAX };
+
+struct span_label {
+    struct slice key;
+    struct slice value; /* encoded AnyValue; of a default: no data: there is none */
+    size_t name;        /* index in names, or DIMENSION_BY_GLOB */
+    size_t place;       /* among the matches of globs */
+    /* Of a long text, so that spans need not read it again: its size, and its hash. 0: it is short.
+     */
+    size_t long_bytes;
+    struct text_hash hash;
+};
+
 struct dimension {
-    size_t name;           /* index in names */
-    struct slice standard; /* encoded AnyValue; without data there is none */
-    struct text_hash standard_hash;
+    struct span_label standard; /* its name, and its default */
 };
 
 struct dimension_set {
@@ -43,11 +57,18 @@ struct dimension_set {
     struct pattern **globs;
 };
 
+/* An attribute that dimensions name. */
+struct dimension_name {
+    struct slice name;
+    uint64_t tail; /* name_tail */
+    size_t before; /* the one before with the same name_bit, or NAME_NONE */
+};
+
 struct dimensions {
     size_t names_count;
-    struct slice *names; /* each once, of all lists */
-    uint64_t *tails;     /* of each name: name_tail */
-    uint64_t name_sizes; /* bit (size % 64) for each name: what it lacks is none of them */
+    struct dimension_name *names; /* each once, of all lists */
+    uint64_t name_bits;           /* of each name; with globs: all */
+    size_t last[NAME_BITS];       /* name of each bit, or NAME_NONE */
     bool has_globs;
     uint64_t seed; /* of all hashes */
     struct dimension_set lists[DIMENSION_LISTS];
@@ -69,6 +90,34 @@ static inline uint64_t name_tail(struct slice name)
         memcpy(&tail, name.data, name.size);
     return tail;
 }
-/* Index of the name; names_count: it is none. */
-size_t dimensions_find(const struct dimensions *dimensions, struct slice name);
+/* Depends on its size and its last byte. */
+static inline unsigned name_bit_place(struct slice name)
+{
+    const unsigned last = name.size > 0 ? name.data[name.size - 1] : 0;
+    return ((unsigned)name.size << 8 | last) * 0x9e3779b1U >> 26;
+}
+static inline uint64_t name_bit(struct slice name)
+{
+    return UINT64_C(1) << name_bit_place(name);
+}
+/* Of names with equal tails. */
+static inline bool name_is_equal(struct slice left, struct slice right)
+{
+    if (left.size != right.size)
+        return false;
+    for (size_t at = 0; at + sizeof(uint64_t) < left.size; at += sizeof(uint64_t))
+        if (memcmp(left.data + at, right.data + at, sizeof(uint64_t)) != 0)
+            return false;
+    return true;
+}
+/* Index of the name, or NAME_NONE. */
+static inline size_t dimensions_find(const struct dimensions *dimensions, struct slice name)
+{
+    size_t i = dimensions->last[name_bit_place(name)];
+    uint64_t tail = name_tail(name);
+    while (i != NAME_NONE &&
+           (dimensions->names[i].tail != tail || !name_is_equal(dimensions->names[i].name, name)))
+        i = dimensions->names[i].before;
+    return i;
+}
 struct text_hash text_hash_of(uint64_t seed, struct slice text);

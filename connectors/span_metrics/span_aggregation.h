@@ -10,15 +10,13 @@
 
 #include "connectors/span_metrics/adjusted_count.h"
 #include "connectors/span_metrics/dimensions.h"
+#include "connectors/span_metrics/span_labels.h"
 #include "connectors/span_metrics/span_series.h"
 #include "src/otlp/nested_output.h"
 #include "src/otlp/wire.h"
 
 struct budget;
 struct config_texts;
-
-/* Attributes of a message at most that are looked at, and that are held against globs. */
-enum { LABEL_ATTRIBUTES_MAX = 65536, GLOB_ATTRIBUTES_MAX = 1024 };
 
 /* Immutable, shared by all lanes. */
 struct aggregation_settings {
@@ -37,40 +35,15 @@ struct aggregation_settings {
     double unit_ns; /* of durations */
 };
 
-/* An attribute that becomes a label. */
-struct picked_label {
-    struct slice key;
-    struct slice value; /* encoded AnyValue */
-    struct text_hash hash;
-    uint64_t tag; /* stands for the key in hashes */
-    size_t place; /* among the matches of globs */
-};
-
-struct glob_matches {
-    size_t count;
-    size_t examined;
-    struct picked_label items[GLOB_MATCHES_MAX];
-};
-
-/* What one message (resource, span, event) has for the dimensions. */
-struct found_labels {
-    struct picked_label *named; /* by name; without key: it has none */
-    struct glob_matches *globs; /* by list; NULL: there are no globs */
-};
-
-enum label_source { LABELS_OF_SPAN, LABELS_OF_EVENT, LABELS_OF_RESOURCE, LABEL_SOURCES };
-
-struct span_facts {
-    struct slice name;
-    struct slice trace_state;
-    uint64_t start_ns;
-    uint64_t end_ns;
-    struct slice trace_id;
-    struct slice span_id;
-    uint64_t kind;
-    uint64_t status;
-    size_t attributes;
-    bool has_events;
+/* The last resource, which the next request has nearly always, too. */
+enum { KNOWN_RESOURCE_BYTES_MAX = 4096 };
+struct known_resource {
+    struct slice message; /* in bytes, or in the request if it is longer; no data: none */
+    bool has_service;     /* service.name is there */
+    struct slice service; /* "" unless it is a string, and a label */
+    struct text_hash key;
+    struct text_hash origin; /* of the resource and its service, in keys of series */
+    uint8_t bytes[KNOWN_RESOURCE_BYTES_MAX];
 };
 
 struct span_aggregation {
@@ -86,21 +59,18 @@ struct span_aggregation {
     struct wire_reader scope_spans;
     struct wire_reader events; /* of the present span */
     struct series_resource *resource;
-    struct text_hash service_hash;
+    struct text_hash origin;     /* of the resource and the service's name, in keys */
     struct series_labels labels; /* of the present span */
     struct slice scope_name;
     struct slice scope_version;
-    struct text_hash name_hash;
     struct adjusted_count adjusted;
     uint64_t times; /* spans that the present one stands for */
     double duration;
     struct point_exemplar exemplar;
     bool has_exemplar;
     /* Reused. */
-    struct found_labels found[LABEL_SOURCES];
-    struct picked_label *picked;
-    size_t picked_count;
-    uint64_t *words; /* of a key */
+    struct span_labels picker;
+    struct known_resource *known;
     struct nested_output others;
     uint8_t *trace_state; /* for which adjusted is */
     size_t trace_state_bytes;

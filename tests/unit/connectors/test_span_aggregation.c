@@ -148,6 +148,84 @@ static void labels_make_series(void **state)
     teardown(&f);
 }
 
+/* Texts of every length up to where they are hashed alone, and then fill a key. */
+static void every_byte_of_a_label_counts(void **state)
+{
+    enum { SIZE_MAX_TRIED = 300 };
+    static uint8_t room[ROOM];
+    const struct config_sections dimensions = {.count = 1, .items = dimension_configs};
+    const struct span_metrics_config config = {.dimensions = dimensions};
+    char text[SIZE_MAX_TRIED];
+    struct fixture f;
+    uint64_t series = 0;
+    (void)state;
+    setup(&f, &config);
+    for (size_t size = 0; size <= SIZE_MAX_TRIED; size++) {
+        memset(text, 'x', sizeof(text));
+        add_span(&f, slice_of_text("shop"), "a", "key", text_value(room, slice_of(text, size)));
+        series++;
+        for (size_t i = 0; i < size; i += 1 + size / 40) {
+            text[i] = 'y';
+            add_span(&f, slice_of_text("shop"), "a", "key", text_value(room, slice_of(text, size)));
+            add_span(&f, slice_of_text("shop"), "a", "key", text_value(room, slice_of(text, size)));
+            text[i] = 'x';
+            series++;
+        }
+        assert_int_equal(f.store.series, series);
+    }
+    teardown(&f);
+}
+
+static void numbers_are_equal_to_their_texts(void **state)
+{
+    static const struct {
+        int64_t number;
+        const char *text;
+    } rows[] = {
+        {0, "0"},         {127, "127"},     {128, "128"}, {500, "500"},
+        {16383, "16383"}, {16384, "16384"}, {-1, "-1"},   {INT64_MIN, "-9223372036854775808"},
+    };
+    static uint8_t room[ROOM];
+    const struct config_sections dimensions = {.count = 1, .items = dimension_configs};
+    const struct span_metrics_config config = {.dimensions = dimensions};
+    struct fixture f;
+    (void)state;
+    setup(&f, &config);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct wire_writer value = wire_writer_of(room, sizeof(room));
+        wire_write_number(&value, 3, (uint64_t)rows[i].number);
+        add_span(&f, slice_of_text("shop"), "a", "key", wire_written(&value));
+        assert_int_equal(f.store.series, i + 1);
+        add_span(&f, slice_of_text("shop"), "a", "key",
+                 text_value(room, slice_of_text(rows[i].text)));
+        assert_int_equal(f.store.series, i + 1);
+    }
+    teardown(&f);
+}
+
+/* One that is kept for the next request, one that is too long for that, and another. */
+static void resources_are_known_again(void **state)
+{
+    static char text[KNOWN_RESOURCE_BYTES_MAX + 1];
+    const struct span_metrics_config config = {.naming = 0};
+    struct fixture f;
+    (void)state;
+    setup(&f, &config);
+    memset(text, 'x', sizeof(text));
+    const struct slice services[] = {slice_of_text("shop"), slice_of_text("cart"),
+                                     slice_of(text, sizeof(text))};
+    static const unsigned order[] = {0, 0, 1, 0, 2, 2, 1, 1, 2, 0, 0};
+    for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+        add_span(&f, services[order[i]], "a", NULL, services[0]);
+    assert_int_equal(f.store.kept, 3);
+    assert_int_equal(f.store.series, 3);
+    static const uint64_t counts[] = {5, 3, 3};
+    const struct series_resource *resource = f.store.first;
+    for (size_t i = 0; i < 3; i++, resource = resource->next)
+        assert_int_equal(resource->sets[SERIES_CALLS].first->count, counts[i]);
+    teardown(&f);
+}
+
 static void known_series_allocate_nothing(void **state)
 {
     const struct config_sections dimensions = {.count = 2, .items = dimension_configs};
@@ -208,6 +286,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(labels_make_series),
+        cmocka_unit_test(every_byte_of_a_label_counts),
+        cmocka_unit_test(numbers_are_equal_to_their_texts),
+        cmocka_unit_test(resources_are_known_again),
         cmocka_unit_test(known_series_allocate_nothing),
         cmocka_unit_test(long_labels_count_as_overflow),
         cmocka_unit_test(spans_without_memory_for_their_resource_are_lost),

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The attributes of a span, its events and its resource that become labels, and the key that labels
+ * are found by. They lie in the request; nothing is copied or allocated but texts of lists and maps
+ * while their hash is made. One owner, a lane. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "connectors/span_metrics/dimensions.h"
+#include "src/base/slice.h"
+
+struct budget;
+
+/* Attributes of a message at most that are looked at, and that are held against globs. */
+enum { LABEL_ATTRIBUTES_MAX = 65536, GLOB_ATTRIBUTES_MAX = 1024 };
+
+enum label_source { LABELS_OF_SPAN, LABELS_OF_EVENT, LABELS_OF_RESOURCE, LABEL_SOURCES };
+
+struct glob_matches {
+    size_t count;
+    size_t examined;
+    struct span_label items[GLOB_MATCHES_MAX];
+};
+
+/* What one message (resource, span, event) has for the dimensions. */
+struct found_labels {
+    uint64_t *has;              /* bits of those … */
+    struct span_label *named;   /* … by name */
+    struct glob_matches *globs; /* by list; NULL: there are no globs */
+};
+
+struct span_labels {
+    const struct dimensions *dimensions;
+    struct budget *budget;
+    size_t words; /* of found_labels.has */
+    struct found_labels found[LABEL_SOURCES];
+    const struct span_label **picked;
+    size_t picked_count;
+};
+
+void span_labels_init(struct span_labels *labels, const struct dimensions *dimensions,
+                      struct budget *budget);
+void span_labels_fini(struct span_labels *labels);
+
+/* Before a message's attributes are noted. */
+void span_labels_clear(struct span_labels *labels, enum label_source source);
+/* Notes the attribute if it is wanted; its key has one of the dimensions' name_bits, or is none of
+ * them. Of equal keys the first counts, of events the last. */
+void span_labels_note(struct span_labels *labels, enum label_source source, struct slice key,
+                      struct slice value);
+/* After them. */
+void span_labels_sort(struct span_labels *labels, enum label_source source);
+
+/* Adds the attributes that are labels by that list to those picked: the span's, or else the event's
+ * or the resource's, or else the default. */
+void span_labels_pick(struct span_labels *labels, enum dimension_list list, bool is_event);
+
+/* Texts, one after the other, that a hash is made of in one go. What would not fit is hashed before
+ * that. */
+enum { LABEL_KEY_BYTES = 240, LABEL_TEXT_BYTES_MAX = 96, WORD_SHIFT = 32 };
+
+struct label_key {
+    size_t size;
+    uint8_t bytes[LABEL_KEY_BYTES];
+};
+
+/* The word holds what tells the text apart from others, from WORD_SHIFT on in 31 bits; its size is
+ * added to it. */
+void label_key_put(const struct dimensions *dimensions, struct label_key *key, uint64_t word,
+                   struct slice text);
+/* Adds the labels that were picked. Values of equal text are equal, as in the Go collector. */
+void span_labels_put(const struct span_labels *labels, struct label_key *key);
