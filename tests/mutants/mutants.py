@@ -188,6 +188,9 @@ MUTANTS = [
     Mutant("transform: what is made is received", "processors/shared/edit_stage.c",
            "if (passed->is_made)\n        ledger_receive", "if (false)\n        ledger_receive",
            ("test_metric_statements_pipeline",)),
+    Mutant("transform: what is merged is grouped by time", "src/ottl/functions/aggregate.c",
+           "struct key_head head = {.time_ns = point.time_ns};", "struct key_head head = {.time_ns = 0};",
+           ("test_aggregation_pipeline",)),
     # probabilistic_sampler
     Mutant("sampler: a threshold only rises", "src/records/record_sampler.c",
            "decision->threshold_before > decision->threshold)\n            decision->threshold",

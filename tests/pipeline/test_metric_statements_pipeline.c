@@ -171,7 +171,6 @@ static void wrong_arguments_are_refused(void **state)
          "invalid conversion function: x, must be one of [upper, midpoint, random, uniform]"},
         {"metric", "convert_exponential_histogram_to_histogram(\"upper\", [])",
          "explicit bounds cannot be empty: []"},
-        {"metric", "aggregate_on_attributes(\"sum\")", "this function is not supported"},
         {"datapoint", "convert_sum_to_gauge()", "convert_sum_to_gauge"},
         {"datapoint", "merge_histogram_buckets(1, \"x\")", "unsupported method \"x\""},
         {"datapoint", "merge_histogram_buckets(0, \"limit_buckets\")",

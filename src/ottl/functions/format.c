@@ -117,24 +117,6 @@ static bool add_int(struct text_builder *out, const struct verb *verb, int64_t n
     return pad(out, verb, slice_of(digits + at, sizeof(digits) - at), false);
 }
 
-/* The shortest digits that give the number, as e or f. */
-static size_t shortest(double real, uint8_t letter, char *room)
-{
-    char digits[32];
-    int precision = 0;
-    for (; precision < 17; precision++) {
-        snprintf(digits, sizeof(digits), "%.*e", precision, real);
-        if (strtod(digits, NULL) == real)
-            break;
-    }
-    int exponent = atoi(strchr(digits, 'e') + 1);
-    if (letter == 'g')
-        letter = exponent < -4 || exponent >= 6 ? 'e' : 'f';
-    if (letter == 'e')
-        return (size_t)sprintf(room, "%.*e", precision, real);
-    return (size_t)sprintf(room, "%.*f", precision > exponent ? precision - exponent : 0, real);
-}
-
 static bool add_double(struct text_builder *out, const struct verb *verb, double real)
 {
     char text[NUMBER_BYTES + 1];
@@ -161,7 +143,7 @@ static bool add_double(struct text_builder *out, const struct verb *verb, double
     if (precision > NUMBER_MAX)
         precision = NUMBER_MAX;
     if (letter == 'g' && precision < 0)
-        used += shortest(size, 'g', text + used);
+        used += go_shortest_double(size, text + used);
     else if (letter == 'f')
         used += (size_t)snprintf(text + used, sizeof(text) - used, "%.*f", precision, size);
     else if (letter == 'e')

@@ -2,6 +2,9 @@
 /* Runs on the processor's thread. */
 #include "src/ottl/functions/go_text.h"
 
+#include <stdio.h>
+#include <stdlib.h>
+
 #include "src/base/arena.h"
 #include "src/base/utf8.h"
 #include "src/otlp/json/value_string.h"
@@ -59,6 +62,21 @@ bool go_as_string(struct ottl_call *call, const struct ottl_value *value, struct
     bool is_kept = is_done && text_keep(call, *ret, ret);
     arena_clear(&arena);
     return is_kept || (!is_done && ottl_no_memory(call));
+}
+
+size_t go_shortest_double(double real, char *text)
+{
+    char digits[GO_DOUBLE_BYTES_MAX];
+    int precision = 0;
+    for (; precision < 17; precision++) {
+        snprintf(digits, sizeof(digits), "%.*e", precision, real);
+        if (strtod(digits, NULL) == real)
+            break;
+    }
+    const int exponent = atoi(strchr(digits, 'e') + 1);
+    if (exponent < -4 || exponent >= 6)
+        return (size_t)sprintf(text, "%.*e", precision, real);
+    return (size_t)sprintf(text, "%.*f", precision > exponent ? precision - exponent : 0, real);
 }
 
 const char *go_value_type(const struct ottl_value *value)

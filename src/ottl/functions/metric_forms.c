@@ -2,69 +2,19 @@
 /* Editors of transform that make metrics of another form (contrib 0.155, processor/
  * transformprocessor/internal/metrics): sums of gauges, counts of histograms, copies. They read the
  * encoded metric and write another one. Run on the processor's thread. */
-#include <math.h>
 #include <string.h>
 
 #include "src/base/error.h"
-#include "src/otlp/metrics/metric_reader.h"
-#include "src/otlp/wire.h"
+#include "src/ottl/functions/metric_bytes.h"
 #include "src/ottl/functions/tables.h"
 #include "src/ottl/ottl_rewrite.h"
 
-/* Of Metric, of its data, of all data points, of NumberDataPoint. */
-enum { NAME = 1, DESCRIPTION = 2, UNIT = 3 };
-enum { POINTS = 1, TEMPORALITY = 2, IS_MONOTONIC = 3 };
-enum { START = 2, TIME = 3, AS_DOUBLE = 4, AS_INT = 6, NUMBER_ATTRIBUTES = 7 };
 enum { SUMMARY_QUANTILES = 6 };
 /* Of KeyValue and AnyValue. */
 enum { KEY = 1, VALUE = 2, DOUBLE_VALUE = 4 };
-
-/* Bytes that a field has beside its content, or a number with its tag, at most. */
-enum { HEADER_MAX = 16, POINT_MAX = 64 };
+enum { FIXED64_FIELD = 9 };
 
 /* ---- Writing ---- */
-
-static bool room_for(struct ottl_call *call, size_t bytes, struct wire_writer *ret)
-{
-    uint8_t *room = ottl_alloc(call, bytes);
-    if (room == NULL)
-        return false;
-    *ret = wire_writer_of(room, bytes);
-    return true;
-}
-
-static uint64_t bits_of(double real)
-{
-    uint64_t bits;
-    memcpy(&bits, &real, sizeof(bits));
-    return bits;
-}
-
-static struct slice joined(struct ottl_call *call, struct slice name, struct slice suffix)
-{
-    uint8_t *room = ottl_alloc(call, name.size + suffix.size);
-    if (room == NULL)
-        return slice_of(NULL, 0);
-    if (name.size > 0)
-        memcpy(room, name.data, name.size);
-    if (suffix.size > 0)
-        memcpy(room + name.size, suffix.data, suffix.size);
-    return slice_of(room, name.size + suffix.size);
-}
-
-static void put_text(struct wire_writer *writer, uint32_t number, struct slice text)
-{
-    if (text.size > 0)
-        wire_write_bytes(writer, number, text);
-}
-
-static void put_sum_fields(struct wire_writer *writer, uint64_t temporality, bool is_monotonic)
-{
-    if (temporality != 0)
-        wire_write_number(writer, TEMPORALITY, temporality);
-    if (is_monotonic)
-        wire_write_number(writer, IS_MONOTONIC, 1);
-}
 
 /* The points of a data message as they are. */
 static void copy_points(struct wire_writer *writer, struct slice data)
@@ -72,25 +22,8 @@ static void copy_points(struct wire_writer *writer, struct slice data)
     struct wire_reader reader = wire_reader_of(data);
     struct wire_field field;
     while (wire_next_field(&reader, &field))
-        if (field.number == POINTS)
+        if (field.number == DATA_POINTS)
             wire_write_raw(writer, field.whole);
-}
-
-/* A metric of name, description, unit and one data message. */
-static bool write_metric(struct ottl_call *call, const struct metric *metric, uint32_t kind,
-                         struct slice data, struct slice *ret)
-{
-    struct wire_writer writer;
-    size_t bytes = metric->name.size + metric->description.size + metric->unit.size + data.size +
-                   4 * HEADER_MAX;
-    if (!room_for(call, bytes, &writer))
-        return false;
-    put_text(&writer, NAME, metric->name);
-    put_text(&writer, DESCRIPTION, metric->description);
-    put_text(&writer, UNIT, metric->unit);
-    wire_write_bytes(&writer, kind, data);
-    *ret = wire_written(&writer);
-    return true;
 }
 
 /* The fields of a metric that are not its data, then that data. */
@@ -100,7 +33,7 @@ static bool write_other_data(struct ottl_call *call, struct slice bytes, uint32_
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
     struct wire_writer writer;
-    if (!room_for(call, bytes.size + data.size + HEADER_MAX, &writer))
+    if (!metric_room(call, bytes.size + data.size + METRIC_HEADER_MAX, &writer))
         return false;
     while (wire_next_field(&reader, &field))
         if (field.number != METRIC_GAUGE && field.number != METRIC_SUM &&
@@ -141,14 +74,6 @@ static bool get_text_or(struct ottl_call *call, unsigned parameter, const char *
     return !ottl_has(call, parameter) || ottl_get_string(call, parameter, ret);
 }
 
-static bool read_current(struct ottl_call *call, struct slice *ret_bytes, struct metric *ret_metric)
-{
-    if (!ottl_metric_current(call->run, ret_bytes))
-        return false;
-    *ret_metric = metric_read(*ret_bytes);
-    return true;
-}
-
 /* ---- Sums and gauges ---- */
 
 static bool convert_sum_to_gauge(struct ottl_call *call, struct ottl_value *ret)
@@ -157,11 +82,11 @@ static bool convert_sum_to_gauge(struct ottl_call *call, struct ottl_value *ret)
     struct metric metric;
     struct wire_writer writer;
     (void)ret;
-    if (!read_current(call, &bytes, &metric))
+    if (!metric_read_current(call, &bytes, &metric))
         return false;
     if (metric.kind != METRIC_SUM)
         return true;
-    if (!room_for(call, metric.data.size, &writer))
+    if (!metric_room(call, metric.data.size, &writer))
         return false;
     copy_points(&writer, metric.data);
     if (!write_other_data(call, bytes, METRIC_GAUGE, wire_written(&writer), &bytes))
@@ -180,15 +105,15 @@ static bool convert_gauge_to_sum(struct ottl_call *call, struct ottl_value *ret)
     bool is_monotonic;
     (void)ret;
     if (!ottl_get_string(call, 0, &text) || !ottl_get_bool(call, 1, &is_monotonic) ||
-        !read_current(call, &bytes, &metric))
+        !metric_read_current(call, &bytes, &metric))
         return false;
     read_temporality(text, &temporality);
     if (metric.kind != METRIC_GAUGE)
         return true;
-    if (!room_for(call, metric.data.size + POINT_MAX, &writer))
+    if (!metric_room(call, metric.data.size + NUMBER_POINT_MAX, &writer))
         return false;
     copy_points(&writer, metric.data);
-    put_sum_fields(&writer, temporality, is_monotonic);
+    metric_put_sum_fields(&writer, temporality, is_monotonic);
     if (!write_other_data(call, bytes, METRIC_SUM, wire_written(&writer), &bytes))
         return false;
     ottl_metric_replace(call->run, bytes);
@@ -200,7 +125,7 @@ static bool convert_gauge_to_sum(struct ottl_call *call, struct ottl_value *ret)
 static bool copy_metric(struct ottl_call *call, struct ottl_value *ret)
 {
     enum { TEXTS = 3 };
-    static const uint32_t numbers[TEXTS] = {NAME, DESCRIPTION, UNIT};
+    static const uint32_t numbers[TEXTS] = {METRIC_NAME, METRIC_DESCRIPTION, METRIC_UNIT};
     struct slice texts[TEXTS];
     bool is_given[TEXTS] = {false};
     bool has_failed = false;
@@ -218,17 +143,18 @@ static bool copy_metric(struct ottl_call *call, struct ottl_value *ret)
         /* As in Go: the copy is there before a text fails. */
         has_failed = !ottl_get_string(call, i, &texts[i]);
         is_given[i] = !has_failed;
-        size += is_given[i] ? texts[i].size + HEADER_MAX : 0;
+        size += is_given[i] ? texts[i].size + METRIC_HEADER_MAX : 0;
     }
-    if ((has_failed && call->run->is_out_of_memory) || !room_for(call, size, &writer))
+    if ((has_failed && call->run->is_out_of_memory) || !metric_room(call, size, &writer))
         return false;
     reader = wire_reader_of(bytes);
     while (wire_next_field(&reader, &field))
-        if (field.number < NAME || field.number > UNIT || !is_given[field.number - NAME])
+        if (field.number < METRIC_NAME || field.number > METRIC_UNIT ||
+            !is_given[field.number - METRIC_NAME])
             wire_write_raw(&writer, field.whole);
     for (unsigned i = 0; i < TEXTS; i++)
-        if (is_given[i])
-            put_text(&writer, numbers[i], texts[i]);
+        if (is_given[i] && texts[i].size > 0)
+            wire_write_bytes(&writer, numbers[i], texts[i]);
     if (has_failed) {
         char reason[OTTL_ERROR_BYTES_MAX];
         memcpy(reason, call->run->error, sizeof(reason));
@@ -240,49 +166,9 @@ static bool copy_metric(struct ottl_call *call, struct ottl_value *ret)
 
 /* ---- Sums of what points say ---- */
 
-static size_t attributes_size(struct slice point, uint32_t number)
-{
-    struct wire_reader reader = wire_reader_of(point);
-    struct wire_field field;
-    size_t size = 0;
-    while (wire_next_field(&reader, &field))
-        if (field.number == number && field.type == WIRE_BYTES)
-            size += wire_field_size(NUMBER_ATTRIBUTES, field.bytes.size);
-    return size;
-}
-
-static void copy_attributes(struct wire_writer *writer, struct slice point, uint32_t number)
-{
-    struct wire_reader reader = wire_reader_of(point);
-    struct wire_field field;
-    while (wire_next_field(&reader, &field))
-        if (field.number == number && field.type == WIRE_BYTES)
-            wire_write_bytes(writer, NUMBER_ATTRIBUTES, field.bytes);
-}
-
-enum { FIXED64_FIELD = 9 };
-
-/* A NumberDataPoint with the attributes and times of another point; extra: more fields of it. */
-static void put_number(struct wire_writer *writer, const struct metric_point *point,
-                       uint32_t number, uint64_t bits, struct slice extra)
-{
-    const uint32_t attributes = metric_point_attributes(point->kind);
-    size_t size = attributes_size(point->bytes, attributes) + extra.size + FIXED64_FIELD;
-    size += point->start_ns != 0 ? FIXED64_FIELD : 0;
-    size += point->time_ns != 0 ? FIXED64_FIELD : 0;
-    wire_write_header(writer, POINTS, size);
-    copy_attributes(writer, point->bytes, attributes);
-    wire_write_raw(writer, extra);
-    if (point->start_ns != 0)
-        wire_write_fixed64(writer, START, point->start_ns);
-    if (point->time_ns != 0)
-        wire_write_fixed64(writer, TIME, point->time_ns);
-    wire_write_fixed64(writer, number, bits);
-}
-
 static size_t count_points(struct slice data)
 {
-    struct metric_items points = metric_items_of(data, POINTS);
+    struct metric_items points = metric_items_of(data, DATA_POINTS);
     struct slice point;
     size_t count = 0;
     while (metric_items_next(&points, &point))
@@ -294,39 +180,30 @@ static size_t count_points(struct slice data)
 static bool append_sum(struct ottl_call *call, const struct metric *metric, struct slice suffix,
                        uint64_t temporality, bool is_monotonic, bool is_count, bool is_always)
 {
-    struct metric_items points = metric_items_of(metric->data, POINTS);
+    struct metric_items points = metric_items_of(metric->data, DATA_POINTS);
     struct metric sum = *metric;
     struct slice bytes;
     struct wire_writer writer;
     size_t count = 0;
-    if (!room_for(call, 2 * metric->data.size + (count_points(metric->data) + 1) * POINT_MAX,
-                  &writer))
+    if (!metric_room(call,
+                     2 * metric->data.size + (count_points(metric->data) + 1) * NUMBER_POINT_MAX,
+                     &writer))
         return false;
     while (metric_items_next(&points, &bytes)) {
         const struct metric_point point = metric_point_read(metric->kind, bytes);
         if (!is_count && !point.has_sum && metric->kind != METRIC_SUMMARY)
             continue;
-        put_number(&writer, &point, is_count ? AS_INT : AS_DOUBLE,
-                   is_count ? point.count : bits_of(point.sum), slice_of(NULL, 0));
+        metric_put_number(&writer, &point, is_count ? NUMBER_AS_INT : NUMBER_AS_DOUBLE,
+                          is_count ? point.count : double_bits(point.sum), slice_of(NULL, 0));
         count++;
     }
     if (count == 0 && !is_always)
         return true;
-    put_sum_fields(&writer, temporality, is_monotonic);
-    sum.name = joined(call, metric->name, suffix);
+    metric_put_sum_fields(&writer, temporality, is_monotonic);
+    sum.name = metric_joined(call, metric->name, suffix);
     return sum.name.data != NULL &&
-           write_metric(call, &sum, METRIC_SUM, wire_written(&writer), &bytes) &&
+           metric_write(call, &sum, METRIC_SUM, wire_written(&writer), &bytes) &&
            ottl_metric_append(call->run, bytes);
-}
-
-static const char *kind_name(enum metric_kind kind)
-{
-    return kind == METRIC_GAUGE         ? "Gauge"
-           : kind == METRIC_SUM         ? "Sum"
-           : kind == METRIC_HISTOGRAM   ? "Histogram"
-           : kind == METRIC_EXPONENTIAL ? "ExponentialHistogram"
-           : kind == METRIC_SUMMARY     ? "Summary"
-                                        : "Empty";
 }
 
 static bool extract(struct ottl_call *call, bool is_count)
@@ -337,7 +214,7 @@ static bool extract(struct ottl_call *call, bool is_count)
     bool is_monotonic;
     if (!ottl_get_bool(call, 0, &is_monotonic) ||
         !get_text_or(call, 1, is_count ? "_count" : "_sum", &suffix) ||
-        !read_current(call, &bytes, &metric))
+        !metric_read_current(call, &bytes, &metric))
         return false;
     uint64_t temporality =
         metric.kind == METRIC_SUMMARY ? (uint64_t)TEMPORALITY_CUMULATIVE : metric.temporality;
@@ -347,7 +224,7 @@ static bool extract(struct ottl_call *call, bool is_count)
         return ottl_fail(call,
                          "%s requires an input metric of type Histogram, ExponentialHistogram or "
                          "Summary, got %s",
-                         call->function->name, kind_name(metric.kind));
+                         call->function->name, metric_kind_name(metric.kind));
     if (is_count)
         metric.unit = slice_of_text("1");
     return append_sum(call, &metric, suffix, temporality, is_monotonic, is_count, false);
@@ -376,7 +253,7 @@ static bool convert_summary(struct ottl_call *call, bool is_count)
     bool is_monotonic;
     if (!ottl_get_string(call, 0, &text) || !ottl_get_bool(call, 1, &is_monotonic) ||
         !get_text_or(call, 2, is_count ? "_count" : "_sum", &suffix) ||
-        !read_current(call, &bytes, &metric))
+        !metric_read_current(call, &bytes, &metric))
         return false;
     read_temporality(text, &temporality);
     return metric.kind != METRIC_SUMMARY ||
@@ -407,7 +284,7 @@ static bool put_quantile(struct ottl_call *call, struct wire_writer *writer,
     struct wire_writer fields;
     struct metric_point rest = *point;
     bool is_put = false;
-    if (!room_for(call, point->bytes.size + entry + HEADER_MAX, &fields))
+    if (!metric_room(call, point->bytes.size + entry + METRIC_HEADER_MAX, &fields))
         return false;
     rest.bytes = slice_of(NULL, 0);
     for (bool has_more = true; has_more;) {
@@ -430,9 +307,10 @@ static bool put_quantile(struct ottl_call *call, struct wire_writer *writer,
         wire_write_header(&fields, NUMBER_ATTRIBUTES, entry);
         wire_write_bytes(&fields, KEY, key);
         wire_write_header(&fields, VALUE, value);
-        wire_write_fixed64(&fields, DOUBLE_VALUE, bits_of(quantile->quantile));
+        wire_write_fixed64(&fields, DOUBLE_VALUE, double_bits(quantile->quantile));
     }
-    put_number(writer, &rest, AS_DOUBLE, bits_of(quantile->value), wire_written(&fields));
+    metric_put_number(writer, &rest, NUMBER_AS_DOUBLE, double_bits(quantile->value),
+                      wire_written(&fields));
     return true;
 }
 
@@ -444,22 +322,23 @@ static bool convert_quantiles(struct ottl_call *call, struct ottl_value *ret)
     struct metric metric;
     struct wire_writer writer;
     struct slice item;
-    size_t size = POINT_MAX;
+    size_t size = NUMBER_POINT_MAX;
     (void)ret;
     if (!get_text_or(call, 0, "quantile", &key) || !get_text_or(call, 1, ".quantiles", &suffix) ||
-        !read_current(call, &bytes, &metric))
+        !metric_read_current(call, &bytes, &metric))
         return false;
     if (metric.kind != METRIC_SUMMARY)
         return true;
-    struct metric_items points = metric_items_of(metric.data, POINTS);
+    struct metric_items points = metric_items_of(metric.data, DATA_POINTS);
     while (metric_items_next(&points, &bytes)) {
         struct metric_items quantiles = metric_items_of(bytes, SUMMARY_QUANTILES);
         while (metric_items_next(&quantiles, &item))
-            size += attributes_size(bytes, NUMBER_ATTRIBUTES) + key.size + 2 * POINT_MAX;
+            size +=
+                metric_attributes_size(bytes, NUMBER_ATTRIBUTES) + key.size + 2 * NUMBER_POINT_MAX;
     }
-    if (!room_for(call, size, &writer))
+    if (!metric_room(call, size, &writer))
         return false;
-    points = metric_items_of(metric.data, POINTS);
+    points = metric_items_of(metric.data, DATA_POINTS);
     while (metric_items_next(&points, &bytes)) {
         const struct metric_point point = metric_point_read(METRIC_SUMMARY, bytes);
         struct metric_items quantiles = metric_items_of(bytes, SUMMARY_QUANTILES);
@@ -469,9 +348,9 @@ static bool convert_quantiles(struct ottl_call *call, struct ottl_value *ret)
                 return false;
         }
     }
-    metric.name = joined(call, metric.name, suffix);
+    metric.name = metric_joined(call, metric.name, suffix);
     return metric.name.data != NULL &&
-           write_metric(call, &metric, METRIC_GAUGE, wire_written(&writer), &bytes) &&
+           metric_write(call, &metric, METRIC_GAUGE, wire_written(&writer), &bytes) &&
            ottl_metric_append(call->run, bytes);
 }
 

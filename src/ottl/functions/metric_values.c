@@ -6,8 +6,7 @@
 #include <string.h>
 
 #include "src/base/error.h"
-#include "src/otlp/metrics/metric_reader.h"
-#include "src/otlp/wire.h"
+#include "src/ottl/functions/metric_bytes.h"
 #include "src/ottl/functions/tables.h"
 #include "src/ottl/ottl_context_metrics.h"
 #include "src/ottl/ottl_record.h"
@@ -15,20 +14,6 @@
 
 enum { NAME = 1, DESCRIPTION = 2, UNIT = 3, POINTS = 1, TEMPORALITY = 2 };
 enum { HEADER_MAX = 16, POINT_MAX = 96 };
-
-static double real_of(uint64_t bits)
-{
-    double real;
-    memcpy(&real, &bits, sizeof(real));
-    return real;
-}
-
-static uint64_t bits_of(double real)
-{
-    uint64_t bits;
-    memcpy(&bits, &real, sizeof(bits));
-    return bits;
-}
 
 /* ---- scale_metric ---- */
 
@@ -44,7 +29,7 @@ static void scale_real(uint8_t *at, double factor)
 {
     uint64_t bits;
     memcpy(&bits, at, sizeof(bits));
-    bits = bits_of(real_of(bits) * factor);
+    bits = double_bits(double_of_bits(bits) * factor);
     memcpy(at, &bits, sizeof(bits));
 }
 
@@ -176,7 +161,8 @@ static void remove_bound(struct buckets *buckets, double target)
 {
     const double epsilon = 1e-12;
     size_t i = 0;
-    while (i < buckets->bounds_count && !(fabs(real_of(buckets->bounds[i]) - target) < epsilon))
+    while (i < buckets->bounds_count &&
+           !(fabs(double_of_bits(buckets->bounds[i]) - target) < epsilon))
         i++;
     if (i == buckets->bounds_count)
         return;
@@ -195,7 +181,7 @@ static void limit_buckets(struct buckets *buckets, uint64_t most)
     if (count <= most)
         return;
     for (size_t i = 1; i < buckets->bounds_count; i++)
-        if (!(real_of(buckets->bounds[i]) > real_of(buckets->bounds[i - 1])))
+        if (!(double_of_bits(buckets->bounds[i]) > double_of_bits(buckets->bounds[i - 1])))
             return;
     const size_t together = (size_t)((count - 1) / most + 1);
     size_t kept = 0;
@@ -420,7 +406,7 @@ static void convert_point(struct conversion *to, struct slice bytes, uint8_t *ro
         wire_write_fixed64(&writer, TIME, point.time_ns);
     if (point.count != 0)
         wire_write_fixed64(&writer, COUNT, point.count);
-    wire_write_fixed64(&writer, SUM, bits_of(point.has_sum ? point.sum : 0));
+    wire_write_fixed64(&writer, SUM, double_bits(point.has_sum ? point.sum : 0));
     wire_write_bytes(&writer, BUCKET_COUNTS,
                      slice_of(to->counts, to->count * sizeof(to->counts[0])));
     wire_write_bytes(&writer, EXPLICIT_BOUNDS,

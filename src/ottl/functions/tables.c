@@ -12,5 +12,6 @@ const struct ottl_function *const ottl_function_tables[] = {
     ottl_id_functions,          ottl_encoding_functions,     ottl_semconv_functions,
     ottl_time_functions,        ottl_network_functions,      ottl_url_functions,
     ottl_route_functions,       ottl_format_functions,       ottl_unsupported_functions,
-    ottl_metric_form_functions, ottl_metric_value_functions, NULL,
+    ottl_metric_form_functions, ottl_metric_value_functions, ottl_aggregate_functions,
+    ottl_percentile_functions,  ottl_log_functions,          NULL,
 };

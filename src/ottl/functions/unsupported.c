@@ -3,7 +3,6 @@
  * their arguments are. */
 #include "src/base/error.h"
 #include "src/ottl/functions/tables.h"
-#include "src/ottl/ottl_context.h"
 
 static bool refuse(const struct ottl_preparation *preparation, void **ret_state,
                    struct error *error)
@@ -31,8 +30,6 @@ static bool fail(struct ottl_call *call, struct ottl_value *ret)
     return ottl_fail(call, "%s is not supported", call->function->name);
 }
 
-#define OF_METRICS .users = OTTL_FOR_TRANSFORM, .contexts = OTTL_CONTEXT_BIT(OTTL_METRIC)
-
 const struct ottl_function ottl_unsupported_functions[] = {
     {.name = "ExtractGrokPatterns", .evaluate = fail, .prepare = refuse_grok},
     {.name = "UserAgent", .evaluate = fail, .prepare = refuse},
@@ -43,8 +40,5 @@ const struct ottl_function ottl_unsupported_functions[] = {
     {.name = "RemoveXML", .evaluate = fail, .prepare = refuse},
     {.name = "ConvertAttributesToElementsXML", .evaluate = fail, .prepare = refuse},
     {.name = "ConvertTextToElementsXML", .evaluate = fail, .prepare = refuse},
-    {.name = "aggregate_on_attributes", .evaluate = fail, .prepare = refuse, OF_METRICS},
-    {.name = "aggregate_on_attribute_value", .evaluate = fail, .prepare = refuse, OF_METRICS},
-    {.name = "extract_percentile_metric", .evaluate = fail, .prepare = refuse, OF_METRICS},
     {.name = NULL},
 };
