@@ -139,9 +139,10 @@ static const struct config_field filter_profiles_fields[] = {
 };
 
 static const struct config_field filter_fields[] = {
-    CONFIG_TEXT(struct filter_config, error_mode, "error_mode", "ignore",
-                "What a condition that fails does: ignore (it does not hold; logged), silent (the "
-                "same, not logged), propagate (the request is refused)."),
+    CONFIG_TEXT_NOT_EMPTY(
+        struct filter_config, error_mode, "error_mode",
+        "What a condition that fails does: ignore (it does not hold; logged), silent (the "
+        "same, not logged), propagate (the request is refused). ignore by default."),
     CONFIG_SECTION(struct filter_config, traces, struct filter_traces_config, "traces",
                    filter_traces_fields, NULL, "Conditions by context, for traces."),
     CONFIG_SECTION(struct filter_config, logs, struct filter_logs_config, "logs",
@@ -312,13 +313,14 @@ static bool is_given(const struct config_value *value)
 }
 
 /* The plan of a signal, finished; NULL: error has the mistake. */
-static struct ottl_plan *make_plan(const struct filter_config *config, enum signal_kind signal,
+static struct ottl_plan *make_plan(const struct filter_config *config,
+                                   const struct component *component, enum signal_kind signal,
                                    struct error *error)
 {
     enum ottl_error_mode mode;
     struct ottl_plan *plan = ottl_plan_create(signal, OTTL_FOR_FILTER);
     const struct filter_source source = source_of(config, signal);
-    if (!ottl_error_mode_read(config->error_mode, &mode, error) ||
+    if (!statement_error_mode(config->error_mode, component, GATE_FILTER_IGNORES, &mode, error) ||
         !add_source(plan, &source, mode, error)) {
         ottl_plan_destroy(plan);
         return NULL;
@@ -397,7 +399,7 @@ static bool filter_check(const void *section, struct error *error)
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
         if (!check_alone(config, signals[i], error))
             return false;
-        struct ottl_plan *plan = make_plan(config, signals[i], error);
+        struct ottl_plan *plan = make_plan(config, NULL, signals[i], error);
         if (plan == NULL)
             return false;
         ottl_plan_destroy(plan);
@@ -445,7 +447,7 @@ static bool filter_create(struct component *component, struct error *error)
     const struct filter_config *config = component->config;
     const enum signal_kind signal = component->signal;
     const struct filter_properties properties = properties_of(config, signal);
-    struct ottl_plan *plan = make_plan(config, signal, error);
+    struct ottl_plan *plan = make_plan(config, component, signal, error);
     if (plan == NULL)
         return false;
     /* As in Go, spans: does nothing beside trace_conditions. */

@@ -19,9 +19,10 @@ struct transform_config {
 };
 
 static const struct config_field transform_fields[] = {
-    CONFIG_TEXT(struct transform_config, error_mode, "error_mode", "ignore",
-                "What a statement that fails does: ignore (it is skipped; logged), silent (the "
-                "same, not logged), propagate (the request is refused)."),
+    CONFIG_TEXT_NOT_EMPTY(
+        struct transform_config, error_mode, "error_mode",
+        "What a statement that fails does: ignore (it is skipped; logged), silent (the "
+        "same, not logged), propagate (the request is refused). ignore by default."),
     CONFIG_VALUE(struct transform_config, trace_statements, "trace_statements",
                  "For traces: statements whose paths begin with their context "
                  "(set(span.name, \"a\")), or groups {context, conditions, statements, "
@@ -184,8 +185,8 @@ static bool is_given(const struct config_value *value)
     return value != NULL && value->type != CONFIG_VALUE_NULL;
 }
 
-static bool make_plans(const struct transform_config *config, enum signal_kind signal,
-                       struct plans *ret, struct error *error)
+static bool make_plans(const struct transform_config *config, const struct component *component,
+                       enum signal_kind signal, struct plans *ret, struct error *error)
 {
     const struct config_value *list = signal == TRACES    ? config->trace_statements
                                       : signal == METRICS ? config->metric_statements
@@ -193,7 +194,7 @@ static bool make_plans(const struct transform_config *config, enum signal_kind s
                                                           : config->profile_statements;
     enum ottl_error_mode mode;
     *ret = (struct plans){.count = 0};
-    if (!ottl_error_mode_read(config->error_mode, &mode, error))
+    if (!statement_error_mode(config->error_mode, component, GATE_TRANSFORM_IGNORES, &mode, error))
         return false;
     if (is_given(list) && !add_list(ret, signal, list, mode, error)) {
         destroy_plans(ret);
@@ -210,7 +211,7 @@ static bool transform_check(const void *section, struct error *error)
     static const enum signal_kind signals[] = {TRACES, METRICS, LOGS, PROFILES};
     for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
         struct plans plans;
-        if (!make_plans(config, signals[i], &plans, error))
+        if (!make_plans(config, NULL, signals[i], &plans, error))
             return false;
         destroy_plans(&plans);
     }
@@ -227,7 +228,7 @@ static bool transform_create(struct component *component, struct error *error)
 {
     struct plans plans;
     assert(component->factory == &transform_processor_factory);
-    if (!make_plans(component->config, component->signal, &plans, error))
+    if (!make_plans(component->config, component, component->signal, &plans, error))
         return false;
     statement_stage_init((struct statement_stage *)component, plans.items, plans.count, false,
                          "failed to execute statement");

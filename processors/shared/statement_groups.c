@@ -6,6 +6,7 @@
 
 #include "src/base/error.h"
 #include "src/base/mem.h"
+#include "src/core/component.h"
 
 enum { CONTEXT_BYTES_MAX = 32 };
 
@@ -49,6 +50,17 @@ static bool read_entry(const char *key, const struct config_value *value, enum s
         return true;
     return key[0] == 'c' ? read_context(value->text, signal, &ret->context, error)
                          : ottl_error_mode_read(value->text, &ret->error_mode, error);
+}
+
+bool statement_error_mode(const char *text, const struct component *component,
+                          enum feature_gate gate, enum ottl_error_mode *ret, struct error *error)
+{
+    const struct service_view *service = component != NULL ? component->service : NULL;
+    if (text[0] != '\0')
+        return ottl_error_mode_read(text, ret, error);
+    *ret = feature_gate_is_enabled(service != NULL ? service->gates : NULL, gate) ? OTTL_IGNORE
+                                                                                  : OTTL_PROPAGATE;
+    return true;
 }
 
 bool statement_group_read(const struct config_value *map, enum signal_kind signal,

@@ -6,8 +6,8 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Of gates in a message, which has to have room for other problems. */
-enum { IDS_BYTES_MAX = 700 };
+/* Of the ids that an error lists. */
+enum { IDS_BYTES_MAX = 512, IDS_REST_MAX = 64 };
 
 struct gate_row {
     const char *id;
@@ -46,10 +46,26 @@ static const struct gate_row rows[FEATURE_GATES] = {
                               "prometheus_remote_write."},
     [GATE_FILE_DELETION] = {"filelog.allowFileDeletion", "Alpha", false,
                             "Allows delete_after_read of receivers that read files."},
+    [GATE_FILTER_LOG_BRIDGE] = {"filter.filterlog.useOTTLBridge", "Alpha", false,
+                                "No effect here: include and exclude give the same either way."},
+    [GATE_FILTER_METRIC_BRIDGE] = {"filter.filtermetric.useOTTLBridge", "Alpha", false,
+                                   "No effect here: include and exclude give the same either way."},
+    [GATE_FILTER_SPAN_BRIDGE] = {"filter.filterspan.useOTTLBridge", "Alpha", false,
+                                 "No effect here: include and exclude give the same either way."},
+    [GATE_OTTL_UNIQUE_NAMES] = {"ottl.PanicDuplicateName", "Beta", true,
+                                "No effect here: no function has two definitions."},
+    [GATE_OTTL_OTELCOL] = {"ottl.contexts.enableOTelColContext", "Beta", true,
+                           "No effect here: OTTL always has the context otelcol."},
+    [GATE_OTTL_LAMBDAS] = {"ottl.functions.enableLambda", "Alpha", false,
+                           "No effect here: no function takes a lambda."},
     [GATE_QUEUE_BATCH] = {"pkg.exporterhelper.queueBatchEnabled", "Alpha", false,
                           "No effect here: a queue batches if sending_queue::batch is set."},
     [GATE_PROTO_POOLING] = {"pdata.useProtoPooling", "Alpha", false,
                             "No effect here: messages are not decoded into objects."},
+    [GATE_FILTER_IGNORES] = {"processor.filter.defaultErrorModeIgnore", "Beta", true,
+                             "The error_mode of filter is ignore by default, not propagate."},
+    [GATE_TRANSFORM_IGNORES] = {"processor.transform.defaultErrorModeIgnore", "Beta", true,
+                                "The error_mode of transform is ignore by default, not propagate."},
     [GATE_TAIL_COUNT_BYTES] = {"processor.tailsamplingprocessor.metricstatcountbytessampled",
                                "Alpha", false,
                                "tail_sampling counts the bytes that each policy samples."},
@@ -124,17 +140,16 @@ bool feature_gates_parse(struct feature_gates *gates, const char *list, struct e
         } else if (gate < FEATURE_GATES) {
             gates->is_enabled[gate] = *element != '-';
         } else {
-            static const char rest[] = " and those of \"spanflame featuregate\"";
-            char ids[IDS_BYTES_MAX] = "";
+            char ids[IDS_BYTES_MAX + IDS_REST_MAX] = "";
             size_t length = 0;
-            size_t i = 0;
-            for (; i < FEATURE_GATES &&
-                   length + strlen(rows[i].id) + sizeof(" ") + sizeof(rest) <= sizeof(ids);
-                 i++)
+            size_t shown = 0;
+            for (; shown < FEATURE_GATES && length + strlen(rows[shown].id) < IDS_BYTES_MAX;
+                 shown++)
                 length += (size_t)snprintf(ids + length, sizeof(ids) - length, "%s%s",
-                                           i > 0 ? " " : "", rows[i].id);
-            if (i < FEATURE_GATES)
-                memcpy(ids + length, rest, sizeof(rest));
+                                           shown > 0 ? " " : "", rows[shown].id);
+            if (shown < FEATURE_GATES)
+                snprintf(ids + length, sizeof(ids) - length, " and %zu more: see \"featuregate\"",
+                         (size_t)FEATURE_GATES - shown);
             add_error(&problems, "no such feature gate \"%.*s\". valid gates: [%s]", (int)id_size,
                       id, ids);
         }

@@ -21,9 +21,17 @@ enum feature_gate {
     GATE_REMOTE_WRITE_429,
     GATE_REMOTE_WRITE_V2, /* protobuf_message: io.prometheus.write.v2.Request */
     GATE_FILE_DELETION,   /* delete_after_read of receivers of files */
+    GATE_FILTER_LOG_BRIDGE,
+    GATE_FILTER_METRIC_BRIDGE,
+    GATE_FILTER_SPAN_BRIDGE,
+    GATE_OTTL_UNIQUE_NAMES,
+    GATE_OTTL_OTELCOL,
+    GATE_OTTL_LAMBDAS,
     GATE_QUEUE_BATCH,
     GATE_PROTO_POOLING,
-    GATE_TAIL_COUNT_BYTES, /* of contrib's tailsamplingprocessor, as the next two */
+    GATE_FILTER_IGNORES,    /* error_mode of filter is ignore, not propagate, by default */
+    GATE_TRANSFORM_IGNORES, /* the same of transform */
+    GATE_TAIL_COUNT_BYTES,  /* of contrib's tailsamplingprocessor, as the next two */
     GATE_TAIL_COUNT_SPANS,
     GATE_TAIL_RECORD_POLICY,
     GATE_RECEIVER_METRICS,

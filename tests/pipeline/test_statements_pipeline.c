@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* filter and transform in a pipeline, from YAML to bytes and ledger: what filter drops is a drop
  * once the rest is accepted, and nothing at all while the rest is refused. */
+#include "tests/support/record_case.h"
 #include "tests/support/harness.h"
 
 #include <setjmp.h>
@@ -369,6 +370,42 @@ static void wrong_settings_are_reported(void **state)
     }
 }
 
+/* Gates of both processors: without them what fails refuses the request. */
+static void gates_decide_what_failures_do(void **state)
+{
+    static const struct {
+        const char *gates;
+        const char *name;
+        const char *section;
+        bool is_refused;
+    } rows[] = {
+        {NULL, "transform", "{trace_statements: ['set(span.name, ParseJSON(span.name))']}", false},
+        {"-processor.filter.defaultErrorModeIgnore", "transform",
+         "{trace_statements: ['set(span.name, ParseJSON(span.name))']}", false},
+        {"-processor.transform.defaultErrorModeIgnore", "transform",
+         "{trace_statements: ['set(span.name, ParseJSON(span.name))']}", true},
+        {"-processor.transform.defaultErrorModeIgnore", "transform",
+         "{error_mode: silent, trace_statements: ['set(span.name, ParseJSON(span.name))']}", false},
+        {NULL, "filter", "{trace_conditions: ['ParseJSON(span.name) == nil']}", false},
+        {"-processor.filter.defaultErrorModeIgnore", "filter",
+         "{trace_conditions: ['ParseJSON(span.name) == nil']}", true},
+        {"filter.filterspan.useOTTLBridge,-processor.transform.defaultErrorModeIgnore", "filter",
+         "{trace_conditions: ['ParseJSON(span.name) == nil']}", false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        harness_set_gates(rows[i].gates);
+        struct harness *h = record_harness(rows[i].name, rows[i].section, TRACES);
+        record_send(h, TRACES,
+                    "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"s\"}]}]}]}");
+        char *output = record_output(h, TRACES);
+        assert_int_equal(output[0] == '\0', rows[i].is_refused);
+        free(output);
+        harness_destroy(h);
+    }
+    harness_set_gates(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -384,6 +421,7 @@ int main(void)
         cmocka_unit_test(a_batch_that_always_fails_holds_up_no_others),
         cmocka_unit_test(a_large_request_is_edited_as_a_small_one),
         cmocka_unit_test(wrong_settings_are_reported),
+        cmocka_unit_test(gates_decide_what_failures_do),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
