@@ -462,12 +462,47 @@ static bool compile(struct compiler *compiler, struct tail_policy *policy,
     return compile_leaf(compiler, policy, shared, LEVEL_POLICY);
 }
 
+/* Most policies are one bit. */
+static void simplify(const struct tail_policies *policies, struct tail_policy *policy)
+{
+    const bool is_not = policy->kind == TAIL_NOT;
+    if (policy->kind != TAIL_LEAF && !is_not)
+        return;
+    const struct tail_leaf *leaf = &policies->leaves[is_not ? policy->subs->leaf : policy->leaf];
+    switch (leaf->kind) {
+    case TAIL_LATENCY:
+    case TAIL_NUMERIC:
+    case TAIL_PROBABILISTIC:
+    case TAIL_STATUS:
+    case TAIL_STRING:
+    case TAIL_TRACE_STATE:
+    case TAIL_BOOLEAN:
+    case TAIL_TRACE_FLAGS:
+    case TAIL_PROFILE:
+        policy->is_bit = true;
+        policy->is_inverted = leaf->is_inverted != is_not;
+        policy->is_constant = leaf->kind == TAIL_PROBABILISTIC;
+        policy->bit = leaf->bit;
+        break;
+    case TAIL_ALWAYS:
+    case TAIL_RATE:
+    case TAIL_BYTES:
+    case TAIL_SPAN_COUNT:
+    case TAIL_OTTL:
+    case TAIL_OTTL_FAILED:
+    default:
+        break;
+    }
+}
+
 /* The leaves by what they need, and the limits. */
 static void arrange(struct compiler *compiler)
 {
     struct tail_policies *policies = compiler->policies;
     policies->words = policies->leaves_count / 64 + 1;
     policies->limits = tail_limits_create(compiler->slots);
+    for (size_t i = 0; i < policies->count; i++)
+        simplify(policies, &policies->items[i]);
     policies->owns_limits = true;
     for (size_t k = 0; k < policies->leaves_count; k++) {
         const struct tail_leaf *leaf = &policies->leaves[k];
@@ -761,6 +796,9 @@ static enum tail_decision ask(struct tail_policies *policies, const struct tail_
 {
     bool samples;
     bool failed = false; /* neither sampled nor dropped */
+    if (policy->is_bit)
+        return has_bit(facts->bits, policy->bit) != policy->is_inverted ? TAIL_SAMPLED
+                                                                        : TAIL_NOT_SAMPLED;
     switch (policy->kind) {
     case TAIL_DROP:
         return all_sample(policies, policy, facts, now, &failed) ? TAIL_DROPPED : TAIL_NOT_SAMPLED;
@@ -893,6 +931,12 @@ static enum truth all_truth(const struct tail_policies *policies, const struct t
 static enum truth truth_of(const struct tail_policies *policies, const struct tail_policy *policy,
                            const struct tail_facts *facts)
 {
+    if (policy->is_bit) {
+        bool is_set = has_bit(facts->bits, policy->bit);
+        if (!is_set && !policy->is_constant)
+            return PERHAPS;
+        return is_set != policy->is_inverted ? ALWAYS : NEVER;
+    }
     if (policy->kind == TAIL_AND || policy->kind == TAIL_DROP)
         return all_truth(policies, policy, facts);
     if (policy->kind != TAIL_COMPOSITE)

@@ -74,6 +74,11 @@ enum tail_policy_kind { TAIL_LEAF, TAIL_AND, TAIL_DROP, TAIL_NOT, TAIL_COMPOSITE
 struct tail_policy {
     const char *name;
     enum tail_policy_kind kind;
+    /* How it is asked without a look at its leaves: it samples if that bit is set, or is not. */
+    bool is_bit;
+    bool is_inverted;
+    bool is_constant; /* the bit depends on the id alone */
+    uint16_t bit;
     uint16_t leaf; /* LEAF */
     size_t subs_count;
     struct tail_policy *subs;

@@ -193,17 +193,12 @@ void tail_spans_add(struct tail_slabs *slabs, struct tail_spans *spans,
     assert(at == bytes_at(slabs, place) + sizeof(head) + request_bytes + body);
 }
 
-/* The next piece of a body. */
-static bool next_piece(struct slice *body, bool is_plain, struct tail_piece *ret_piece)
+/* The next piece of a body that is not plain. */
+static bool next_piece(struct slice *body, struct tail_piece *ret_piece)
 {
     uint32_t word;
     if (body->size == 0)
         return false;
-    if (is_plain) {
-        *ret_piece = (struct tail_piece){.bytes = *body};
-        body->size = 0;
-        return true;
-    }
     memcpy(&word, body->data, sizeof(word));
     size_t used = PIECE_BYTES;
     size_t size = word & ~SHARED_MARK;
@@ -255,10 +250,12 @@ void tail_spans_each(const struct tail_slabs *slabs, const struct tail_spans *sp
 
 size_t tail_fragment_parts(const struct tail_fragment *fragment)
 {
+    if (fragment->is_plain)
+        return 1;
     struct slice body = fragment->body;
     struct tail_piece piece;
     size_t parts = 0;
-    while (next_piece(&body, fragment->is_plain, &piece))
+    while (next_piece(&body, &piece))
         parts++;
     return parts;
 }
@@ -267,10 +264,14 @@ void tail_fragment_append(const struct tail_slabs *slabs, const struct tail_frag
                           struct batch *batch)
 {
     struct buffer *const own = slabs->items[fragment->slab].buffer;
+    if (fragment->is_plain) {
+        batch_append(batch, own, fragment->body);
+        return;
+    }
     struct slice body = fragment->body;
     struct tail_piece piece;
     unsigned parts = 0; /* of it */
-    while (next_piece(&body, fragment->is_plain, &piece)) {
+    while (next_piece(&body, &piece)) {
         if (piece.shared.slab == 0) {
             parts += batch_append_held(batch, own, piece.bytes);
             continue;
@@ -298,7 +299,7 @@ void tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans)
         const struct tail_fragment fragment = fragment_at(slabs, at, &next);
         struct slice body = fragment.body;
         struct tail_piece piece;
-        while (next_piece(&body, fragment.is_plain, &piece))
+        while (!fragment.is_plain && next_piece(&body, &piece))
             if (piece.shared.slab != 0)
                 release(slabs, piece.shared.slab);
         release(slabs, at.slab);

@@ -10,6 +10,16 @@
 
 enum { CHUNK_ENTRIES = 256, CHUNKS_FIRST = 16 };
 
+/* So that numbers of buckets stay below UINT32_MAX, also in twice the power of two below. */
+#define ENTRIES_MAX (UINT32_MAX / 8)
+
+/* Half as many again: most ids that are not there are then known not to be without a look at
+ * another trace, which would be a cache miss. */
+static size_t buckets_for(size_t traces)
+{
+    return traces + traces / 2 + 1;
+}
+
 static size_t bytes_of(size_t words)
 {
     return sizeof(struct tail_trace) + words * sizeof(uint64_t);
@@ -17,7 +27,7 @@ static size_t bytes_of(size_t words)
 
 size_t tail_traces_entry_bytes(size_t words)
 {
-    return bytes_of(words) + sizeof(tail_number);
+    return bytes_of(words) + sizeof(tail_number) + sizeof(tail_number) / 2;
 }
 
 bool tail_traces_init(struct tail_traces *traces, size_t words, uint64_t entries_max,
@@ -26,11 +36,11 @@ bool tail_traces_init(struct tail_traces *traces, size_t words, uint64_t entries
     assert(words > 0);
     *traces = (struct tail_traces){.budget = budget, .words = words};
     traces->trace_bytes = bytes_of(words);
-    traces->entries_max = entries_max < UINT32_MAX / 2 ? (uint32_t)entries_max : UINT32_MAX / 2;
+    traces->entries_max = entries_max < ENTRIES_MAX ? (uint32_t)entries_max : ENTRIES_MAX;
     traces->unused = 1;
     traces->buckets_count = 1;
     traces->buckets_low = 1;
-    traces->buckets = mem_try_map(((size_t)traces->entries_max + 1) * sizeof(traces->buckets[0]));
+    traces->buckets = mem_try_map(buckets_for(traces->entries_max) * sizeof(traces->buckets[0]));
     return traces->buckets != NULL;
 }
 
@@ -43,7 +53,7 @@ void tail_traces_fini(struct tail_traces *traces)
     budget_return(traces->budget,
                   traces->chunks_count * CHUNK_ENTRIES * tail_traces_entry_bytes(traces->words));
     mem_free((void *)traces->chunks);
-    mem_unmap(traces->buckets, ((size_t)traces->entries_max + 1) * sizeof(traces->buckets[0]));
+    mem_unmap(traces->buckets, buckets_for(traces->entries_max) * sizeof(traces->buckets[0]));
     traces->buckets = NULL;
 }
 
@@ -90,8 +100,7 @@ struct tail_trace *tail_traces_find(const struct tail_traces *traces,
 /* Adds a bucket, with what belongs there of the one that it is cut from. */
 static void cut_bucket(struct tail_traces *traces)
 {
-    if (traces->buckets_count > traces->entries_max)
-        return;
+    assert(traces->buckets_count < buckets_for(traces->entries_max));
     uint32_t added = traces->buckets_count++;
     tail_number *from = &traces->buckets[added - traces->buckets_low];
     while (*from != 0) {
@@ -138,7 +147,7 @@ struct tail_trace *tail_traces_add(struct tail_traces *traces,
     memcpy(trace->id, id, TAIL_TRACE_ID_BYTES);
     trace->number = number;
     traces->count++;
-    if (traces->count > traces->buckets_count)
+    while (traces->buckets_count < buckets_for(traces->count))
         cut_bucket(traces);
     tail_number *bucket = &traces->buckets[bucket_of(traces, hash_of(id))];
     trace->chain = *bucket;

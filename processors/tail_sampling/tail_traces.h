@@ -70,9 +70,9 @@ struct tail_traces {
     size_t chunks_capacity;
     tail_number unused; /* the smallest number that was never used */
     tail_number free;   /* of entries that were used, by chain */
-    /* Linear hashing: one bucket is cut in two for each new trace, so that no trace pays for the
-     * growth of the whole table. */
-    tail_number *buckets; /* address space for entries_max of them */
+    /* Linear hashing: a bucket or two are cut in two for each new trace, so that no trace pays for
+     * the growth of the whole table. */
+    tail_number *buckets; /* address space for all that entries_max need */
     uint32_t buckets_count;
     uint32_t buckets_low; /* the power of two below */
     tail_number oldest;
