@@ -24,8 +24,20 @@ static void leave_lender(struct batch_writer *writer)
     writer->lender_parts = 0;
 }
 
+/* Makes the new bytes a part of the batch. */
+static void end_run(struct batch_writer *writer)
+{
+    if (writer->at == writer->run)
+        return;
+    writer->buffer->size = (size_t)(writer->at - writer->buffer->data);
+    writer->buffer_parts += batch_append_held(
+        writer->batch, writer->buffer, slice_of(writer->run, (size_t)(writer->at - writer->run)));
+    writer->run = writer->at;
+}
+
 static void leave_buffer(struct batch_writer *writer)
 {
+    end_run(writer);
     if (writer->buffer_parts > 0)
         buffer_ref_many(writer->buffer, writer->buffer_parts);
     buffer_unref(writer->buffer);
@@ -39,8 +51,9 @@ void batch_writer_fini(struct batch_writer *writer)
     leave_buffer(writer);
 }
 
-static void borrow(struct batch_writer *writer, struct buffer *owner, struct slice bytes)
+void batch_writer_lend(struct batch_writer *writer, struct buffer *owner, struct slice bytes)
 {
+    end_run(writer);
     if (owner != writer->lender) {
         leave_lender(writer);
         writer->lender = owner;
@@ -48,31 +61,21 @@ static void borrow(struct batch_writer *writer, struct buffer *owner, struct sli
     writer->lender_parts += batch_append_held(writer->batch, owner, bytes);
 }
 
-uint8_t *batch_writer_room(struct batch_writer *writer, size_t bytes)
+uint8_t *batch_writer_grow(struct batch_writer *writer, size_t bytes)
 {
-    if (writer->buffer == NULL || bytes > writer->buffer->capacity - writer->buffer->size) {
-        /* Small edits stay small. With struct buffer, to fill the allocation. */
-        size_t total = BATCH_WRITER_BYTES_FIRST;
-        if (writer->buffer != NULL)
-            total = 2 * (sizeof(struct buffer) + writer->buffer->capacity);
-        if (total > BATCH_WRITER_BYTES_MAX)
-            total = BATCH_WRITER_BYTES_MAX;
-        size_t capacity = total - sizeof(struct buffer);
-        leave_buffer(writer);
-        writer->buffer = buffer_create(writer->budget, bytes > capacity ? bytes : capacity);
-    }
-    uint8_t *room = writer->buffer->data + writer->buffer->size;
-    writer->buffer->size += bytes;
-    writer->buffer_parts += batch_append_held(writer->batch, writer->buffer, slice_of(room, bytes));
-    return room;
-}
-
-void batch_writer_copy(struct batch_writer *writer, struct slice bytes)
-{
-    assert(bytes.data != NULL || bytes.size == 0);
-    uint8_t *room = batch_writer_room(writer, bytes.size);
-    if (bytes.size > 0)
-        memcpy(room, bytes.data, bytes.size);
+    /* Small edits stay small. With struct buffer, to fill the allocation. */
+    size_t total = BATCH_WRITER_BYTES_FIRST;
+    if (writer->buffer != NULL)
+        total = 2 * (sizeof(struct buffer) + writer->buffer->capacity);
+    if (total > BATCH_WRITER_BYTES_MAX)
+        total = BATCH_WRITER_BYTES_MAX;
+    size_t capacity = total - sizeof(struct buffer);
+    leave_buffer(writer);
+    writer->buffer = buffer_create(writer->budget, bytes > capacity ? bytes : capacity);
+    writer->run = writer->at = writer->buffer->data;
+    writer->end = writer->at + writer->buffer->capacity;
+    writer->at += bytes;
+    return writer->run;
 }
 
 void batch_writer_header(struct batch_writer *writer, uint32_t number, uint64_t content_bytes)
@@ -95,7 +98,7 @@ void batch_writer_borrow(struct batch_writer *writer, struct rope from, uint64_t
     }
     while (bytes > 0) {
         struct slice piece = rope_contiguous(&from, bytes);
-        borrow(writer, from.batch->parts[from.part].owner, piece);
+        batch_writer_lend(writer, from.batch->parts[from.part].owner, piece);
         bytes -= piece.size;
         rope_skip(&from, piece.size);
     }

@@ -67,9 +67,10 @@ uint8_t *ottl_edits_grow(struct ottl_edits *edits, size_t bytes)
 
 void ottl_edits_add(struct ottl_edits *edits, uint64_t at, uint64_t removed, size_t insert_bytes)
 {
-    struct ottl_edit *list =
-        scratch_reserve(&edits->edits, edits->budget, (edits->count + 1) * sizeof(*list),
-                        edits->likely_bytes[EDITS]);
+    struct ottl_edit *list = edits->edits.memory;
+    if ((edits->count + 1) * sizeof(*list) > edits->edits.bytes)
+        list = scratch_reserve(&edits->edits, edits->budget, (edits->count + 1) * sizeof(*list),
+                               edits->likely_bytes[EDITS]);
     if (list == NULL) {
         edits->has_failed = true;
         return;
@@ -168,8 +169,8 @@ static int64_t edit_growth(const struct ottl_edit *edit)
 }
 
 /* Closes the messages that end before `at`: each tells its growth to the one around it. */
-static size_t close_messages(struct ottl_edited_message *messages, const size_t *open, size_t depth,
-                             uint64_t at, int64_t *total)
+static inline size_t close_messages(struct ottl_edited_message *messages, const size_t *open,
+                                    size_t depth, uint64_t at, int64_t *total)
 {
     while (depth > 0) {
         struct ottl_edited_message *message = &messages[open[depth - 1]];
@@ -220,12 +221,44 @@ static int64_t measure(struct ottl_edits *edits)
     return total;
 }
 
-static void borrow_up_to(struct batch_writer *writer, struct rope *rope, uint64_t at)
+/* A rope with what is left of the part that it is in, since most edits leave it there. */
+struct cursor {
+    struct rope rope; /* where the part was entered */
+    const uint8_t *bytes;
+    uint64_t at; /* from the start of the batch */
+    uint64_t left;
+};
+
+static void enter_part(struct cursor *cursor, struct rope rope)
 {
-    assert(at >= rope->at);
-    uint64_t bytes = at - rope->at;
-    batch_writer_borrow(writer, *rope, bytes);
-    rope_skip(rope, bytes);
+    const struct slice left = rope_contiguous(&rope, rope.batch->bytes - rope.at);
+    *cursor = (struct cursor){.rope = rope, .bytes = left.data, .at = rope.at, .left = left.size};
+}
+
+static inline void skip(struct cursor *cursor, uint64_t bytes)
+{
+    if (bytes < cursor->left) {
+        cursor->bytes += bytes;
+        cursor->at += bytes;
+        cursor->left -= bytes;
+        return;
+    }
+    rope_skip(&cursor->rope, cursor->at + bytes - cursor->rope.at);
+    enter_part(cursor, cursor->rope);
+}
+
+static inline void borrow_up_to(struct batch_writer *writer, struct cursor *cursor, uint64_t at)
+{
+    assert(at >= cursor->at);
+    const uint64_t bytes = at - cursor->at;
+    if (bytes < BATCH_WRITER_BORROWED_MIN && bytes <= cursor->left) {
+        batch_writer_copy(writer, slice_of(cursor->bytes, (size_t)bytes));
+    } else {
+        struct rope rope = cursor->rope;
+        rope_skip(&rope, cursor->at - rope.at);
+        batch_writer_borrow(writer, rope, bytes);
+    }
+    skip(cursor, bytes);
 }
 
 /* What is copied joins what was copied before; each borrowed part has some bytes. */
@@ -250,26 +283,27 @@ struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch, st
     int64_t growth = measure(edits);
     struct batch *edited = batch_create_like(batch, likely_parts(edits, batch));
     struct batch_writer writer;
-    struct rope rope = rope_of(batch);
+    struct cursor cursor;
+    enter_part(&cursor, rope_of(batch));
     batch_writer_init(&writer, edited, budget);
     size_t next = 0;
     for (size_t i = 0; i < edits->count || next < edits->messages_count;) {
         if (next < edits->messages_count &&
             (i == edits->count || messages[next].header_at < list[i].at)) {
             const struct ottl_edited_message *message = &messages[next++];
-            borrow_up_to(&writer, &rope, message->header_at);
-            rope_skip(&rope, message->content_at - message->header_at);
+            borrow_up_to(&writer, &cursor, message->header_at);
+            skip(&cursor, message->content_at - message->header_at);
             batch_writer_header(&writer, message->number,
                                 message->content_bytes + (uint64_t)message->growth);
             continue;
         }
         const struct ottl_edit *edit = &list[i++];
-        borrow_up_to(&writer, &rope, edit->at);
-        rope_skip(&rope, edit->removed);
+        borrow_up_to(&writer, &cursor, edit->at);
+        skip(&cursor, edit->removed);
         if (edit->insert_bytes > 0)
             batch_writer_copy(&writer, slice_of(bytes + edit->insert, edit->insert_bytes));
     }
-    borrow_up_to(&writer, &rope, batch->bytes);
+    borrow_up_to(&writer, &cursor, batch->bytes);
     batch_writer_fini(&writer);
     edited->items = batch->items;
     assert((int64_t)edited->bytes == (int64_t)batch->bytes + growth);
