@@ -288,11 +288,22 @@ bool ottl_to_string_like(struct ottl_call *call, const struct ottl_value *value,
     }
 }
 
+/* Most are strings. */
+static inline bool string_like(struct ottl_call *call, const struct ottl_value *value,
+                               struct slice *ret, bool *ret_has)
+{
+    if (value->type != OTTL_STRING)
+        return ottl_to_string_like(call, value, ret, ret_has);
+    *ret_has = true;
+    *ret = ottl_slice(value);
+    return true;
+}
+
 bool ottl_get_string_like(struct ottl_call *call, unsigned parameter, struct slice *ret,
                           bool *ret_has)
 {
     struct ottl_value value;
-    return ottl_get(call, parameter, &value) && ottl_to_string_like(call, &value, ret, ret_has);
+    return ottl_get(call, parameter, &value) && string_like(call, &value, ret, ret_has);
 }
 
 /* As Go converts a double to int64 on amd64: what does not fit becomes the smallest. */
@@ -462,8 +473,7 @@ bool ottl_get_item_string_like(struct ottl_call *call, unsigned parameter, unsig
                                struct slice *ret, bool *ret_has)
 {
     struct ottl_value value;
-    return ottl_get_item(call, parameter, item, &value) &&
-           ottl_to_string_like(call, &value, ret, ret_has);
+    return ottl_get_item(call, parameter, item, &value) && string_like(call, &value, ret, ret_has);
 }
 
 bool ottl_apply(struct ottl_call *call, unsigned parameter, const struct ottl_value *values,

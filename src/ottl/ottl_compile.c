@@ -298,7 +298,11 @@ static bool compile_path_value(struct compiler *compiler, const struct ottl_tree
                                struct ottl_node **ret)
 {
     *ret = new_node(compiler, ottl_node_path);
-    return *ret != NULL && compile_path(compiler, tree, &(*ret)->path);
+    if (*ret == NULL || !compile_path(compiler, tree, &(*ret)->path))
+        return false;
+    if ((*ret)->path.slot >= 0 && (*ret)->path.keys_count == 1)
+        (*ret)->get = ottl_node_attribute;
+    return true;
 }
 
 /* Functions. */
@@ -818,8 +822,7 @@ static bool specialize(struct compiler *compiler, struct ottl_test *test)
     enum { ENCODED_BYTES_MAX = 0x7f };
     const struct ottl_node *left = test->compare.left;
     const struct ottl_node *right = test->compare.right;
-    bool is_attribute = left->get == ottl_node_path && left->path.slot >= 0 &&
-                        left->path.keys_count == 1 && right->is_literal &&
+    bool is_attribute = left->get == ottl_node_attribute && right->is_literal &&
                         right->constant.type == OTTL_STRING &&
                         right->constant.size < ENCODED_BYTES_MAX && test->compare.op <= OTTL_NE;
     if (!is_attribute)
@@ -963,15 +966,17 @@ bool ottl_compile_condition(struct ottl_plan *plan, enum ottl_context context,
     return is_fine;
 }
 
-/* Prepares what `set` writes if that is known: an attribute with a slot and a constant. */
-static bool make_ready(struct compiler *compiler, struct ottl_compiled_statement *statement)
+/* Prepares `set` of an attribute with a slot; what it writes, too, if that is known. */
+static bool prepare_set(struct compiler *compiler, struct ottl_compiled_statement *statement)
 {
     enum { KEY = 1, VALUE = 2 };
     const struct ottl_invocation *editor = &statement->editor;
     const struct ottl_path *path = editor->arguments[0].path;
     const struct ottl_node *value = editor->arguments[1].node;
-    if (path->slot < 0 || path->keys_count != 1 || value == NULL || !value->is_literal ||
-        value->constant.type < OTTL_BOOL || value->constant.type > OTTL_BYTES)
+    if (path->slot < 0 || path->keys_count != 1 || value == NULL)
+        return true;
+    statement->value = value;
+    if (!value->is_literal || value->constant.type < OTTL_BOOL || value->constant.type > OTTL_BYTES)
         return true;
     size_t size = ottl_value_encoded_size(&value->constant);
     struct slice key = path->keys[0].text;
@@ -1012,7 +1017,7 @@ bool ottl_compile_statement(struct ottl_plan *plan, enum ottl_context context,
     if (is_fine && statement->where != NULL)
         is_fine = compile_test(&compiler, statement->where, &ret->where);
     if (is_fine && strcmp(ret->editor.function->name, "set") == 0)
-        is_fine = make_ready(&compiler, ret);
+        is_fine = prepare_set(&compiler, ret);
     else if (is_fine && strcmp(ret->editor.function->name, "delete_key") == 0)
         note_removed(&compiler, ret);
     plan->used |= compiler.uses;

@@ -50,6 +50,21 @@ bool ottl_node_path(const struct ottl_node *node, struct ottl_run *run, struct o
     return node->path.row->get(run, &node->path, ret);
 }
 
+bool ottl_node_attribute(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)
+{
+    struct ottl_record *record = run->records[node->path.context];
+    if (!record->has_slots && !ottl_record_load_slots(record))
+        return ottl_run_no_memory(run);
+    struct ottl_entry *entry = ottl_record_slot(record, (uint32_t)node->path.slot);
+    if (entry == NULL)
+        *ret = ottl_nil();
+    else if (entry->value.type != OTTL_ENCODED)
+        *ret = entry->value;
+    else if (!ottl_map_read(&record->attributes, entry, ret))
+        return ottl_run_no_memory(run);
+    return true;
+}
+
 /* Containers in list literals are copies, as in Go. */
 bool ottl_node_list(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)
 {
@@ -505,10 +520,19 @@ int ottl_test_compare(const struct ottl_test *test, struct ottl_run *run)
     const struct ottl_node *left = test->compare.left;
     const struct ottl_node *right = test->compare.right;
     struct ottl_value a;
-    struct ottl_value b;
-    if (!left->get(left, run, &a) || !right->get(right, run, &b))
+    struct ottl_value room;
+    const struct ottl_value *b = &room;
+    if (!left->get(left, run, &a))
         return OTTL_FAILED;
-    return ottl_compare(&a, test->compare.op, &b);
+    if (right->get == ottl_node_constant)
+        b = &right->constant;
+    else if (!right->get(right, run, &room))
+        return OTTL_FAILED;
+    if (a.type == OTTL_STRING && b->type == OTTL_STRING && test->compare.op <= OTTL_NE)
+        return slice_equal(ottl_slice(&a), ottl_slice(b)) == (test->compare.op == OTTL_EQ);
+    if (a.type == OTTL_INT && b->type == OTTL_INT && test->compare.op <= OTTL_NE)
+        return (a.integer == b->integer) == (test->compare.op == OTTL_EQ);
+    return ottl_compare(&a, test->compare.op, b);
 }
 
 int ottl_test_attribute(const struct ottl_test *test, struct ottl_run *run)

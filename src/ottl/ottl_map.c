@@ -70,6 +70,19 @@ struct ottl_entry *ottl_map_grow(struct ottl_map *map)
     return &map->entries[map->count++];
 }
 
+bool ottl_map_reserve(struct ottl_map *map, uint32_t capacity)
+{
+    assert(map->count == 0);
+    if (capacity <= map->capacity)
+        return true;
+    struct ottl_entry *room = ottl_memory_room(map->base.memory, capacity * sizeof(*room));
+    if (room == NULL)
+        return false;
+    map->entries = room;
+    map->capacity = capacity;
+    return true;
+}
+
 static struct ottl_value *add_item(struct ottl_list *list)
 {
     if (list->count == list->capacity) {
@@ -107,6 +120,7 @@ void ottl_entry_read(struct ottl_entry *entry, struct slice whole, struct slice 
     entry->whole = whole;
     entry->ready = NULL;
     entry->is_new = false;
+    entry->slot = 0;
 }
 
 bool ottl_map_load(struct ottl_map *map, struct slice message, uint32_t number)
@@ -164,9 +178,16 @@ static bool decode_container(struct ottl_memory *memory, struct ottl_container *
 bool ottl_value_decode(struct ottl_memory *memory, struct ottl_container *parent,
                        struct slice encoded, struct ottl_value *ret)
 {
+    enum { TEXT_TAG = TEXT << 3 | WIRE_BYTES, SHORT = 0x80 };
     struct wire_reader reader = wire_reader_of(encoded);
     struct wire_field field;
     struct wire_field container = {.number = 0};
+    /* The usual form. */
+    if (encoded.size >= 2 && encoded.data[0] == TEXT_TAG && encoded.data[1] < SHORT &&
+        encoded.data[1] == encoded.size - 2) {
+        *ret = ottl_string(slice_of(encoded.data + 2, encoded.size - 2));
+        return true;
+    }
     struct ottl_value value = ottl_nil();
     while (wire_next_field(&reader, &field)) {
         switch (field.number) {

@@ -36,6 +36,7 @@ struct ottl_entry {
     struct slice whole;             /* the field it was read from; no data when it was not */
     const struct ottl_ready *ready; /* as long as key and value are its own; or NULL */
     bool is_new;                    /* its value is not that of the field */
+    uint32_t slot; /* of the key in the record's index, plus 1; 0: none, or not indexed */
 };
 
 struct ottl_map {
@@ -87,6 +88,8 @@ static inline bool ottl_entry_is_plain(struct slice content, struct slice *ret_k
     *ret_value = slice_of(value + 2, value[1]);
     return true;
 }
+/* Room for so many entries at once, in a map that has none. False: refused. */
+bool ottl_map_reserve(struct ottl_map *map, uint32_t capacity) __attribute__((warn_unused_result));
 /* Room for another entry, which the caller fills. NULL: refused. */
 struct ottl_entry *ottl_map_grow(struct ottl_map *map) __attribute__((warn_unused_result));
 static inline __attribute__((warn_unused_result)) struct ottl_entry *ottl_map_room(

@@ -126,6 +126,9 @@ bool ottl_run_no_memory(struct ottl_run *run);
 /* Evaluators, for nodes and tests that the compiler makes. */
 bool ottl_node_constant(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
 bool ottl_node_path(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
+/* A path that is an attribute with a slot, without further keys. */
+bool ottl_node_attribute(const struct ottl_node *node, struct ottl_run *run,
+                         struct ottl_value *ret);
 bool ottl_node_call(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
 bool ottl_node_list(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
 bool ottl_node_map(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);

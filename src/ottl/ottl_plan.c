@@ -187,7 +187,9 @@ static void build_table(struct ottl_keys *keys)
         keys->table[i] = -1;
     for (uint32_t i = 0; i < keys->count; i++) {
         uint32_t at = ottl_key_hash(keys->keys[i]);
-        keys->sizes |= (uint64_t)1 << (keys->keys[i].size & 63);
+        const struct slice key = keys->keys[i];
+        keys->sizes |= (uint64_t)1 << (key.size & 63);
+        keys->filter[ottl_key_mark(key.size, key.size > 0 ? key.data[key.size - 1] : 0)] = 1;
         while (keys->table[at & keys->mask] >= 0)
             at++;
         keys->table[at & keys->mask] = (int32_t)i;

@@ -36,6 +36,8 @@ struct ottl_compiled_statement {
     const char *text;
     /* `set` of an attribute with a slot to a constant; NULL: others. */
     const struct ottl_ready *ready;
+    /* What `set` gives such an attribute; NULL: others. */
+    const struct ottl_node *value;
     /* `delete_key` of an attribute with a constant key: its slot, plus 1; 0: others. */
     uint32_t removed;
 };

@@ -13,6 +13,7 @@
 enum {
     KEY = 1,
     VALUE = 2,
+    TEXT = 1, /* of AnyValue */
     HEADER_BYTES_MAX = 10,
     SCHEMA_URL_FIELD = 3,
     ALL_BYTES_MAX =
@@ -36,7 +37,7 @@ void ottl_record_fini(struct ottl_record *record)
     ottl_memory_fini(&record->memory);
 }
 
-uint32_t ottl_key_hash(struct slice key)
+static inline __attribute__((always_inline)) uint32_t hash_of(struct slice key)
 {
     uint64_t first = 0;
     uint64_t last = 0;
@@ -58,11 +59,16 @@ uint32_t ottl_key_hash(struct slice key)
     return (uint32_t)(mixed >> 32);
 }
 
+uint32_t ottl_key_hash(struct slice key)
+{
+    return hash_of(key);
+}
+
 int32_t ottl_keys_find(const struct ottl_keys *keys, struct slice key)
 {
     if (keys->count == 0)
         return -1;
-    for (uint32_t at = ottl_key_hash(key);; at++) {
+    for (uint32_t at = hash_of(key);; at++) {
         int32_t slot = keys->table[at & keys->mask];
         if (slot < 0 || slice_equal(keys->keys[slot], key))
             return slot;
@@ -87,6 +93,12 @@ static inline void note_field(struct ottl_record *record, const struct wire_fiel
 /* Which attributes become entries. */
 enum wanted { WANT_NONE, WANT_SLOTS, WANT_ALL };
 
+/* Whether a key has a slot (-1: none) that no entry has yet. */
+static inline bool is_free(const struct ottl_record *record, int32_t slot)
+{
+    return slot >= 0 && record->slots[slot] < 0;
+}
+
 /* Makes the attribute an entry if its key has a slot that is free, since the first of a key counts,
  * or if all are wanted. */
 static inline bool note_attribute(struct ottl_record *record, const struct ottl_entry *entry,
@@ -95,10 +107,18 @@ static inline bool note_attribute(struct ottl_record *record, const struct ottl_
     int32_t slot = -1;
     if (ottl_keys_may_have(record->keys, entry->key))
         slot = ottl_keys_find(record->keys, entry->key);
-    bool is_first = slot >= 0 && record->slots[slot] < 0;
+    bool is_first = is_free(record, slot);
     if (is_first)
         record->slots[slot] = (int32_t)record->attributes.count;
-    return (!is_first && wanted != WANT_ALL) || ottl_map_add_read(&record->attributes, entry);
+    if (!is_first && wanted != WANT_ALL)
+        return true;
+    record->has_duplicates = record->has_duplicates || (slot >= 0 && !is_first);
+    struct ottl_entry *added = ottl_map_room(&record->attributes);
+    if (added == NULL)
+        return false;
+    *added = *entry;
+    added->slot = (uint32_t)(slot + 1);
+    return true;
 }
 
 /* An attribute in the usual form: key and value once, in this order, and all lengths in one byte,
@@ -128,15 +148,58 @@ static inline size_t plain_attribute_size(const uint8_t *at, size_t left, uint32
     return size + 2;
 }
 
-static __attribute__((noinline)) bool note_plain_attribute(struct ottl_record *record,
-                                                           const uint8_t *at, size_t size,
-                                                           size_t key, enum wanted wanted)
+static inline void fill_plain(struct ottl_entry *entry, const uint8_t *at, size_t size, size_t key,
+                              uint32_t slot)
 {
-    const struct slice content = slice_of(at + VALUE_AT + key + 2, size - key - WORDS);
-    const struct ottl_entry entry = {.key = slice_of(at + VALUE_AT, key),
-                                     .value = ottl_bytes_of(OTTL_ENCODED, content),
-                                     .whole = slice_of(at, size)};
-    return note_attribute(record, &entry, wanted);
+    entry->key = slice_of(at + VALUE_AT, key);
+    entry->value =
+        ottl_bytes_of(OTTL_ENCODED, slice_of(at + VALUE_AT + key + 2, size - key - WORDS));
+    entry->whole = slice_of(at, size);
+    entry->ready = NULL;
+    entry->is_new = false;
+    entry->slot = slot;
+}
+
+/* Its key may have a slot. */
+static __attribute__((noinline)) bool note_slotted(struct ottl_record *record, const uint8_t *at,
+                                                   size_t size, size_t key, enum wanted wanted)
+{
+    struct ottl_map *map = &record->attributes;
+    const int32_t slot = ottl_keys_find(record->keys, slice_of(at + VALUE_AT, key));
+    bool is_first = is_free(record, slot);
+    if (!is_first && wanted != WANT_ALL)
+        return true;
+    struct ottl_entry *entry = ottl_map_room(map);
+    if (entry == NULL)
+        return false;
+    fill_plain(entry, at, size, key, (uint32_t)(slot + 1));
+    if (is_first)
+        record->slots[slot] = (int32_t)(map->count - 1);
+    else if (slot >= 0)
+        record->has_duplicates = true;
+    return true;
+}
+
+/* Most keys have no slot. */
+static inline __attribute__((always_inline)) bool note_plain_attribute(struct ottl_record *record,
+                                                                       const uint8_t *at,
+                                                                       size_t size, size_t key,
+                                                                       enum wanted wanted,
+                                                                       uint64_t sizes)
+{
+    if (wanted == WANT_NONE)
+        return true;
+    /* Before an empty key stands its length, 0. */
+    if ((sizes >> (key & 63) & 1) != 0 &&
+        record->keys->filter[ottl_key_mark(key, at[VALUE_AT + key - 1])] != 0)
+        return note_slotted(record, at, size, key, wanted);
+    if (wanted != WANT_ALL)
+        return true;
+    struct ottl_entry *entry = ottl_map_room(&record->attributes);
+    if (entry == NULL)
+        return false;
+    fill_plain(entry, at, size, key, 0);
+    return true;
 }
 
 /* Such attributes that follow one another. Returns where something else begins; NULL: memory is
@@ -156,13 +219,11 @@ static inline __attribute__((always_inline)) const uint8_t *scan_attributes(
         size = plain_attribute_size(at, FAR, head, &key);
         if (size == 0)
             return at;
-        if ((wanted == WANT_ALL || (wanted == WANT_SLOTS && (sizes >> (key & 63) & 1) != 0)) &&
-            !note_plain_attribute(record, at, size, key, wanted))
+        if (!note_plain_attribute(record, at, size, key, wanted, sizes))
             return NULL;
     }
     for (; (size = plain_attribute_size(at, (size_t)(end - at), head, &key)) > 0; at += size)
-        if ((wanted == WANT_ALL || (wanted == WANT_SLOTS && (sizes >> (key & 63) & 1) != 0)) &&
-            !note_plain_attribute(record, at, size, key, wanted))
+        if (!note_plain_attribute(record, at, size, key, wanted, sizes))
             return NULL;
     return at;
 }
@@ -275,9 +336,14 @@ static inline bool make_slots(struct ottl_record *record)
 /* Finds the fields and reads all attributes. */
 static bool scan_all(struct ottl_record *record)
 {
+    enum { LIKELY_MAX = 64, MORE = 16 };
     record->attributes.count = 0;
-    if (!make_slots(record) || !scan(record, WANT_ALL))
+    record->has_duplicates = false;
+    if (!ottl_map_reserve(&record->attributes, record->likely) || !make_slots(record) ||
+        !scan(record, WANT_ALL))
         return false;
+    record->likely =
+        record->attributes.count < LIKELY_MAX ? record->attributes.count + MORE : LIKELY_MAX + MORE;
     record->loaded = record->indexed = record->attributes.count;
     record->indexed_moves = record->attributes.moves;
     record->has_attributes = record->has_slots = true;
@@ -303,13 +369,21 @@ void ottl_record_index(struct ottl_record *record)
         memset(record->slots, 0xff, record->keys->count * sizeof(*record->slots));
         record->indexed = 0;
         record->indexed_moves = map->moves;
+        record->has_duplicates = false;
     }
     for (uint32_t i = record->indexed; i < map->count; i++) {
-        if (!ottl_keys_may_have(record->keys, map->entries[i].key))
+        struct ottl_entry *entry = &map->entries[i];
+        entry->slot = 0;
+        if (!ottl_keys_may_have(record->keys, entry->key))
             continue;
-        int32_t slot = ottl_keys_find(record->keys, map->entries[i].key);
-        if (slot >= 0 && record->slots[slot] < 0)
+        int32_t slot = ottl_keys_find(record->keys, entry->key);
+        if (slot < 0)
+            continue;
+        entry->slot = (uint32_t)slot + 1;
+        if (record->slots[slot] < 0)
             record->slots[slot] = (int32_t)i;
+        else
+            record->has_duplicates = true;
     }
     record->indexed = map->count;
 }
@@ -393,9 +467,55 @@ struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot)
     struct ottl_entry *entry = ottl_map_append(map, record->keys->keys[slot]);
     if (entry == NULL)
         return NULL;
+    entry->slot = slot + 1;
     record->slots[slot] = (int32_t)(map->count - 1);
     record->indexed = map->count;
     return entry;
+}
+
+bool ottl_record_set_slot(struct ottl_record *record, uint32_t slot, const struct ottl_value *value)
+{
+    struct ottl_map *map = &record->attributes;
+    assert(!record->memory.copies_text);
+    if (!record->has_slots && !ottl_record_load_slots(record))
+        return false;
+    struct ottl_entry *entry = ottl_record_slot(record, slot);
+    if (entry != NULL) {
+        entry->value = *value;
+        entry->is_new = true;
+    } else {
+        if ((entry = ottl_map_room(map)) == NULL)
+            return false;
+        *entry = (struct ottl_entry){
+            .key = record->keys->keys[slot], .value = *value, .is_new = true, .slot = slot + 1};
+        record->slots[slot] = (int32_t)(map->count - 1);
+        record->indexed = map->count;
+    }
+    map->base.has_changed = true; /* it is part of nothing */
+    return true;
+}
+
+bool ottl_record_remove_slot(struct ottl_record *record, uint32_t slot)
+{
+    struct ottl_map *map = &record->attributes;
+    if (!record->has_slots && !ottl_record_load_slots(record))
+        return false;
+    struct ottl_entry *entry = ottl_record_slot(record, slot);
+    if (entry == NULL)
+        return true;
+    if (!ottl_record_load(record))
+        return false;
+    entry = ottl_record_slot(record, slot);
+    const uint32_t place = (uint32_t)(entry - map->entries);
+    ottl_map_remove(map, entry);
+    if (record->has_duplicates) /* another one of the key may come first now: all is indexed anew */
+        return true;
+    record->slots[slot] = -1;
+    if (place < map->count && map->entries[place].slot > 0)
+        record->slots[map->entries[place].slot - 1] = (int32_t)place;
+    record->indexed = map->count;
+    record->indexed_moves = map->moves;
+    return true;
 }
 
 bool ottl_record_set_ready(struct ottl_record *record, uint32_t slot,
@@ -413,8 +533,12 @@ bool ottl_record_set_ready(struct ottl_record *record, uint32_t slot,
         record->indexed = map->count;
     }
     /* The key is the same text. */
-    *entry = (struct ottl_entry){
-        .key = ready->key, .value = ready->value, .whole = whole, .ready = ready, .is_new = true};
+    *entry = (struct ottl_entry){.key = ready->key,
+                                 .value = ready->value,
+                                 .whole = whole,
+                                 .ready = ready,
+                                 .is_new = true,
+                                 .slot = slot + 1};
     map->base.has_changed = true; /* it is part of nothing */
     return true;
 }
@@ -523,6 +647,8 @@ static bool entry_has_changed(const struct ottl_entry *entry)
            (entry->value.type == OTTL_LIST && entry->value.list->base.has_changed);
 }
 
+enum { SHORT_HEADERS = WORDS, SHORT_MAX = 0x7f - SHORT_HEADERS };
+
 static bool is_ready(const struct ottl_entry *entry)
 {
     const struct ottl_ready *ready = entry->ready;
@@ -548,6 +674,33 @@ static inline size_t write_ready(const struct ottl_ready *ready, uint32_t number
     return bytes;
 }
 
+/* One that has changed, and is so short that each length has one byte. 0: no memory. */
+static inline size_t write_short(const struct ottl_entry *entry, uint32_t number, size_t value,
+                                 struct ottl_edits *edits)
+{
+    const size_t key = entry->key.size;
+    uint8_t *at = ottl_edits_room(edits, SHORT_HEADERS + key + value);
+    if (at == NULL)
+        return 0;
+    at[0] = (uint8_t)wire_tag(number, WIRE_BYTES);
+    at[1] = (uint8_t)(SHORT_HEADERS - 2 + key + value);
+    at[2] = (uint8_t)wire_tag(KEY, WIRE_BYTES);
+    at[3] = (uint8_t)key;
+    if (key > 0)
+        memcpy(at + VALUE_AT, entry->key.data, key);
+    at += VALUE_AT + key;
+    at[0] = (uint8_t)wire_tag(VALUE, WIRE_BYTES);
+    at[1] = (uint8_t)value;
+    if (entry->value.type == OTTL_STRING && value > 2) {
+        at[2] = (uint8_t)wire_tag(TEXT, WIRE_BYTES);
+        at[3] = (uint8_t)(value - 2);
+        memcpy(at + 4, entry->value.bytes, value - 2);
+    } else {
+        ottl_value_encode(&entry->value, at + 2);
+    }
+    return SHORT_HEADERS + key + value;
+}
+
 /* The entries from..to one behind the other. */
 static bool write_entries(const struct ottl_record *record, uint32_t from, uint32_t to,
                           struct ottl_edits *edits, size_t *ret_bytes)
@@ -565,7 +718,16 @@ static bool write_entries(const struct ottl_record *record, uint32_t from, uint3
             continue;
         }
         bool has_changed = entry_has_changed(entry);
-        size_t value = has_changed ? ottl_value_encoded_size(&entry->value) : 0;
+        size_t value = !has_changed                       ? 0
+                       : entry->value.type == OTTL_STRING ? wire_field_size(TEXT, entry->value.size)
+                                                          : ottl_value_encoded_size(&entry->value);
+        if (has_changed && entry->key.size + value <= SHORT_MAX && number < SHORT_TAGS) {
+            size_t written = write_short(entry, number, value, edits);
+            if (written == 0)
+                return false;
+            *ret_bytes += written;
+            continue;
+        }
         size_t bytes = has_changed ? wire_field_size(number, wire_field_size(KEY, entry->key.size) +
                                                                  wire_field_size(VALUE, value))
                                    : entry->whole.size;

@@ -21,15 +21,23 @@ struct ottl_field {
     uint8_t wire;       /* enum wire_type */
 };
 
+/* A key's mark is made of its size and its last byte (of an empty one: 0). */
+enum { OTTL_KEY_MARKS = 256 };
+static inline uint8_t ottl_key_mark(size_t size, uint8_t last)
+{
+    return (uint8_t)(size * 37 + last);
+}
+
 /* What one plan wants of a context's messages: fields, and attributes by slot, with a hash table
  * over their keys. Constant. */
 struct ottl_keys {
     struct slice *keys;
     uint32_t count;
-    uint32_t mask;   /* of the table */
-    int32_t *table;  /* slot or -1 */
-    uint32_t fields; /* that statements name, by number */
-    uint64_t sizes;  /* of keys, modulo 64: most attributes have none of them */
+    uint32_t mask;                  /* of the table */
+    int32_t *table;                 /* slot or -1 */
+    uint32_t fields;                /* that statements name, by number */
+    uint64_t sizes;                 /* of keys, modulo 64: most attributes have none of them */
+    uint8_t filter[OTTL_KEY_MARKS]; /* 1 at the marks of the keys: nor of these */
 };
 
 struct ottl_record {
@@ -57,6 +65,8 @@ struct ottl_record {
     bool has_attributes;       /* it has all */
     bool asks_all;             /* statements have asked for all … */
     bool expects_all;          /* … of the message before, and may of this one */
+    bool has_duplicates;       /* the index has met a key again */
+    uint32_t likely;           /* entries: as many as the message before had, and some */
     uint32_t loaded;           /* how many were in the message */
     uint32_t attributes_begin; /* of the first and behind the last, in the message */
     uint32_t attributes_end;
@@ -89,6 +99,7 @@ static inline void ottl_record_reopen(struct ottl_record *record)
     record->body.count = record->body.capacity = 0;
     record->expects_all = record->asks_all;
     record->asks_all = record->has_attributes = record->has_slots = record->has_body = false;
+    record->has_duplicates = false;
     record->loaded = record->attributes_begin = record->attributes_end = 0;
     record->slots = NULL;
     record->indexed = record->indexed_moves = 0;
@@ -135,6 +146,13 @@ struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot)
 /* Sets an attribute that has a slot. False: no memory. */
 bool ottl_record_set_ready(struct ottl_record *record, uint32_t slot,
                            const struct ottl_ready *ready) __attribute__((warn_unused_result));
+/* Sets an attribute that has a slot to a value that is neither map nor list nor nil, and that
+ * outlives the record. False: no memory. */
+bool ottl_record_set_slot(struct ottl_record *record, uint32_t slot, const struct ottl_value *value)
+    __attribute__((warn_unused_result));
+/* Takes an attribute that has a slot away, as ottl_map_remove does. False: no memory. */
+bool ottl_record_remove_slot(struct ottl_record *record, uint32_t slot)
+    __attribute__((warn_unused_result));
 /* Puts the field that is an AnyValue into the record's body. */
 bool ottl_record_load_body(struct ottl_record *record) __attribute__((warn_unused_result));
 /* Sets a scalar field: zero and empty remove it, as on the wire. */
@@ -164,5 +182,6 @@ uint32_t ottl_key_hash(struct slice key);
 int32_t ottl_keys_find(const struct ottl_keys *keys, struct slice key);
 static inline bool ottl_keys_may_have(const struct ottl_keys *keys, struct slice key)
 {
-    return (keys->sizes >> (key.size & 63) & 1) != 0;
+    return (keys->sizes >> (key.size & 63) & 1) != 0 &&
+           keys->filter[ottl_key_mark(key.size, key.size > 0 ? key.data[key.size - 1] : 0)] != 0;
 }

@@ -96,20 +96,36 @@ static enum decision fail(struct ottl_runner *runner, const struct ottl_sequence
     return ABORT;
 }
 
-static bool edit(const struct ottl_compiled_statement *statement, struct ottl_run *run)
+/* `set` of an attribute with a slot. */
+static inline bool set_attribute(const struct ottl_path *path, const struct ottl_node *node,
+                                 struct ottl_run *run)
+{
+    struct ottl_record *record = run->records[path->context];
+    struct ottl_value value;
+    if (!node->get(node, run, &value))
+        return false;
+    if (value.type == OTTL_NIL)
+        return true;
+    if (value.type <= OTTL_BYTES && !record->memory.copies_text)
+        return ottl_record_set_slot(record, (uint32_t)path->slot, &value) ||
+               ottl_run_no_memory(run);
+    return path->row->set(run, path, &value);
+}
+
+static inline bool edit(const struct ottl_compiled_statement *statement, struct ottl_run *run)
 {
     struct ottl_value ignored;
-    if (statement->ready == NULL && statement->removed == 0)
+    if (statement->value == NULL && statement->removed == 0)
         return ottl_invoke(&statement->editor, run, &ignored);
     const struct ottl_path *path = statement->editor.arguments[0].path;
-    struct ottl_record *record = run->records[path->context];
     if (statement->ready != NULL)
-        return ottl_record_set_ready(record, (uint32_t)path->slot, statement->ready) ||
+        return ottl_record_set_ready(run->records[path->context], (uint32_t)path->slot,
+                                     statement->ready) ||
                ottl_run_no_memory(run);
-    if (!ottl_record_load_slots(record))
-        return ottl_run_no_memory(run);
-    return ottl_record_slot(record, statement->removed - 1) == NULL ||
-           ottl_invoke(&statement->editor, run, &ignored);
+    if (statement->value != NULL)
+        return set_attribute(path, statement->value, run);
+    return ottl_record_remove_slot(run->records[path->context], statement->removed - 1) ||
+           ottl_run_no_memory(run);
 }
 
 /* Whether any condition holds. Those that fail are passed over. */

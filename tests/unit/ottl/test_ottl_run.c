@@ -415,6 +415,28 @@ static void test_slots_and_maps(void **state)
     expect_run(TRACES, OTTL_SPAN, statements, from, to, 0);
 }
 
+/* What moves into a gap keeps its slot; of a key that comes twice the next one is found. */
+static void test_slots_that_move(void **state)
+{
+    (void)state;
+    static const char *const moved[STATEMENTS_MAX] = {
+        "delete_key(attributes, \"a\")", "set(attributes[\"c\"], attributes[\"b\"])",
+        "set(attributes[\"n\"], true) where attributes[\"a\"] == nil",
+        "delete_key(attributes, \"b\")", "set(attributes[\"a\"], \"x\")"};
+    static const char *const twice[STATEMENTS_MAX] = {
+        "delete_key(attributes, \"a\")",
+        "set(attributes[\"n\"], true) where attributes[\"a\"] == 7",
+        "set(attributes[\"a\"], \"x\")", "delete_key(attributes, \"b\")"};
+    char from[TEXT_MAX], to[TEXT_MAX];
+    snprintf(from, sizeof(from), SPAN, A "," B "," C);
+    snprintf(to, sizeof(to), SPAN, "{\"key\":\"c\",\"value\":{\"intValue\":\"2\"}}," T("n") "," A);
+    expect_run(TRACES, OTTL_SPAN, moved, from, to, 0);
+    snprintf(from, sizeof(from), SPAN,
+             A "," B ",{\"key\":\"a\",\"value\":{\"intValue\":\"7\"}}," C);
+    snprintf(to, sizeof(to), SPAN, C "," T("n") "," A);
+    expect_run(TRACES, OTTL_SPAN, twice, from, to, 0);
+}
+
 /* Constants are written as they were encoded when the statements were read, but not once another
  * value has taken their place. */
 static void test_constants(void **state)
@@ -1353,6 +1375,7 @@ int main(void)
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_nesting),
         cmocka_unit_test(test_shared_plan),
+        cmocka_unit_test(test_slots_that_move),
         cmocka_unit_test(test_constants),
         cmocka_unit_test(test_trace_state),
         cmocka_unit_test(test_drop_neighbours),
