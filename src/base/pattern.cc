@@ -58,10 +58,63 @@ std::unique_ptr<re2::RE2> compile(const std::string &text)
 }
 } // namespace
 
+/* A pattern that is a piece of text, at a place or anywhere. */
+struct literal {
+    bool is_known;
+    bool at_begin;
+    bool at_end;
+    std::string text;
+};
+
 struct pattern {
+    struct literal literal; /* matched without RE2 */
     std::unique_ptr<re2::RE2> expression;
     std::vector<std::string> names; /* by group; empty: none */
 };
+
+/* Only ASCII, without operators; a backslash may stand before punctuation. ^ and $ mean the text's
+ * begin and end, since a pattern with flags is none of these. */
+static struct literal literal_of(const std::string &pattern)
+{
+    static const char operators[] = "\\.+*?()|[]{}^$";
+    struct literal literal = {false, false, false, std::string()};
+    size_t at = 0;
+    size_t end = pattern.size();
+    if (at < end && pattern[at] == '^') {
+        literal.at_begin = true;
+        at++;
+    }
+    while (at < end) {
+        unsigned char byte = static_cast<unsigned char>(pattern[at++]);
+        if (byte == '$' && at == end) {
+            literal.at_end = true;
+            break;
+        }
+        if (byte == '\\' && at < end && ispunct(static_cast<unsigned char>(pattern[at])))
+            byte = static_cast<unsigned char>(pattern[at++]);
+        else if (strchr(operators, byte) != nullptr)
+            return literal;
+        if (byte == '\0' || byte >= 0x80)
+            return literal;
+        literal.text += static_cast<char>(byte);
+    }
+    literal.is_known = true;
+    return literal;
+}
+
+static bool literal_matches(const struct literal *literal, struct slice text)
+{
+    const size_t size = literal->text.size();
+    if (text.size < size || (literal->at_begin && literal->at_end && text.size != size))
+        return false;
+    if (size == 0)
+        return true;
+    if (literal->at_begin)
+        return memcmp(text.data, literal->text.data(), size) == 0;
+    if (literal->at_end)
+        return memcmp(text.data + text.size - size, literal->text.data(), size) == 0;
+    return memmem(text.data, text.size, literal->text.data(), size) != nullptr;
+}
 
 struct pattern *pattern_create(const char *text, struct error *error)
 {
@@ -90,6 +143,7 @@ struct pattern *pattern_create(const char *text, struct error *error)
     for (const auto &group : expression->CapturingGroupNames())
         pattern->names[static_cast<size_t>(group.first)] = group.second;
     pattern->expression = std::move(expression);
+    pattern->literal = literal_of(text);
     return pattern;
 }
 
@@ -101,6 +155,8 @@ void pattern_destroy(struct pattern *pattern)
 bool pattern_matches(const struct pattern *pattern, struct slice text)
 {
     assert(pattern != nullptr);
+    if (pattern->literal.is_known)
+        return literal_matches(&pattern->literal, text);
     return re2::RE2::PartialMatch(piece_of(text), *pattern->expression);
 }
 

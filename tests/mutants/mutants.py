@@ -1370,6 +1370,8 @@ MUTANTS = [
            "record->slots[map->entries[place].slot - 1] = (int32_t)place;", "{}", ("test_ottl_run",)),
     Mutant("ottl: of equal keys the next is found once the first is gone", "src/ottl/ottl_record.c",
            "if (record->has_duplicates)", "if (false)", ("test_ottl_run",)),
+    Mutant("pattern: a piece of text may be bound to the end", "src/base/pattern.cc",
+           "    if (literal->at_end)\n", "    if (false)\n", ("test_pattern",)),
     Mutant("ottl: what is remembered of an outer record ends with it", "src/ottl/ottl_evaluate.c",
            "if (remembered->generations == generations)", "if (remembered->generations != 0)",
            ("test_ottl_run",)),

@@ -18,9 +18,36 @@ static void a_pattern_is_searched_anywhere(void **state)
         const char *text;
         bool matches;
     } rows[] = {
-        {"b+", "abbc", true},   {"^b", "abbc", false},        {"(?i)ABC", "xabcx", true},
-        {"", "anything", true}, {"^k8s\\.", "k8s.pod", true}, {"\\d{3}$", "a12", false},
+        {"b+", "abbc", true},
+        {"^b", "abbc", false},
+        {"(?i)ABC", "xabcx", true},
+        {"", "anything", true},
+        {"^k8s\\.", "k8s.pod", true},
+        {"\\d{3}$", "a12", false},
         {"^$", "", true},
+        /* Pieces of text, which need no automaton. */
+        {"^GET", "GET /", true},
+        {"^GET", "a GET", false},
+        {"^GET", "GE", false},
+        {"GET$", "a GET", true},
+        {"GET$", "GET\n", false},
+        {"^GET$", "GET", true},
+        {"^GET$", "GET ", false},
+        {"b c", "ab cd", true},
+        {"b c", "abc", false},
+        {"^", "", true},
+        {"$", "x", true},
+        {"a\\.b$", "xa.b", true},
+        {"a\\.b$", "xa-b", false},
+        {"a\\$", "a$b", true},
+        {"a$b", "a$b", false},
+        {"\\^a", "x^a", true},
+        {"a\\d", "a1", true},
+        {"caf\xc3\xa9$", "un caf\xc3\xa9", true},
+        {"b",
+         "\xff\xfe"
+         "b",
+         true},
     };
     struct error error;
     (void)state;
