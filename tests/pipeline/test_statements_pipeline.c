@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* filter and transform in a pipeline, from YAML to bytes and ledger: what filter drops is a drop
  * once the rest is accepted, and nothing at all while the rest is refused. */
-#include "tests/support/record_case.h"
 #include "tests/support/harness.h"
+#include "tests/support/record_case.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
