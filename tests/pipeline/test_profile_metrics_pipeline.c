@@ -195,9 +195,13 @@ static void each_profilers_types_are_known(void **state)
                                       .samples_count = 1,
                                       .samples = &sample};
     send_profile(h, 0, &profile, "service.name=shop");
+    /* Each timestamp is a sample. */
+    const struct sketch_sample timed_sample = {.timestamps_count = 6};
+    profile.samples = &timed_sample;
+    send_profile(h, 0, &profile, "service.name=shop");
     text = flushed(h, a);
     expect(text, "\"name\":\"p.cpu.time\"");
-    expect_number(text, "\"asDouble\":3.2");
+    expect_number(text, "\"asDouble\":3.5");
     expect(text, "\"name\":\"p.memory.allocated\"");
     expect(text, "\"unit\":\"By\"");
     expect_number(text, "\"asInt\":\"12\"");
