@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Samples are counted by span and trace while blocks come, close and go: what is kept is always the
+ * sum of the blocks that are there. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/explore/profile_store.h"
+#include "tests/support/profile_sketch.h"
+
+enum { TRACES = 300, PERIOD = 10000000 };
+
+static struct string_table strings;
+static struct codec_box *box;
+static struct profile_store store;
+
+static int setup(void **state)
+{
+    (void)state;
+    struct error error;
+    assert_true(codec_prepare(CODEC_ZSTD, &error));
+    string_table_init(&strings);
+    box = codec_box_create(NULL);
+    profile_store_init(&store, &strings, box, CODEC_ZSTD);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    profile_store_fini(&store);
+    assert_int_equal(strings.live, 0);
+    codec_box_destroy(box);
+    string_table_fini(&strings);
+    return 0;
+}
+
+static void id_of(unsigned trace, char id[17])
+{
+    snprintf(id, 17, "trace-%010u", trace);
+}
+
+/* Two samples of CPU time of one span: 3 periods and 1. */
+static void add(unsigned trace, const char *span, const char *service, uint64_t now_ns)
+{
+    char id[17];
+    char resource[64];
+    id_of(trace, id);
+    snprintf(resource, sizeof(resource), "service.name=%s", service);
+    const struct sketch_sample samples[] = {
+        {.stack = "work;main",
+         .values_count = 1,
+         .values = {3 * PERIOD},
+         .trace_id = id,
+         .span_id = span},
+        {.stack = "rest;main",
+         .values_count = 1,
+         .values = {PERIOD},
+         .trace_id = id,
+         .span_id = span},
+        {.stack = "idle;main", .values_count = 1, .values = {PERIOD}},
+    };
+    const struct sketch_profile profile = {.type = {"cpu", "nanoseconds"},
+                                           .period_type = {"cpu", "nanoseconds"},
+                                           .period = PERIOD,
+                                           .time_ns = now_ns,
+                                           .duration_ns = 1000,
+                                           .samples_count = 3,
+                                           .samples = samples};
+    const struct sketch sketch = {
+        .resource = {resource}, .profiles_count = 1, .profiles = &profile};
+    struct slice request = sketch_request(&sketch);
+    assert_true(profile_store_add(&store, request, now_ns));
+    mem_free((void *)(uintptr_t)request.data);
+}
+
+static uint64_t samples_of(unsigned trace)
+{
+    char id[17];
+    id_of(trace, id);
+    return profile_store_samples(&store, (const uint8_t *)id);
+}
+
+static void counts_samples_by_span(void **state)
+{
+    (void)state;
+    struct span_samples *spans;
+    char id[17];
+    add(1, "span-aaa", "a", 100);
+    add(1, "span-bbb", "b", 200);
+    add(1, "span-aaa", "a", 300);
+    assert_int_equal(store.samples, 9);
+    assert_int_equal(store.profiles, 3);
+    assert_int_equal(samples_of(1), 12);
+    assert_int_equal(samples_of(2), 0);
+    id_of(1, id);
+    assert_int_equal(profile_store_spans(&store, (const uint8_t *)id, &spans), 2);
+    assert_memory_equal(spans[0].span_id, "span-aaa", 8);
+    assert_int_equal(span_samples_count(&spans[0]), 8);
+    assert_int_equal(span_samples_cpu_ns(&spans[0]), 8 * (uint64_t)PERIOD);
+    assert_int_equal(span_samples_count(&spans[1]), 4);
+    mem_free(spans);
+    const struct profile_block *block = profile_store_block(&store, 1);
+    assert_true(profile_block_has_service(block, string_table_find(&strings, slice_of_text("b"))));
+    assert_false(profile_block_has_service(block, string_table_find(&strings, slice_of_text("a"))));
+    assert_true(profile_block_has_trace(block, (const uint8_t *)id));
+}
+
+static void forgets_what_is_evicted(void **state)
+{
+    (void)state;
+    /* Each trace has samples in two blocks, which lie far apart. */
+    for (unsigned i = 0; i < 2 * TRACES; i++)
+        add(1 + i % TRACES, "span-aaa", "a", 1 + i);
+    assert_int_equal(profile_store_oldest_ns(&store), 1);
+    uint64_t full = profile_store_bytes(&store);
+    for (unsigned i = 0; i < 2 * TRACES; i++) {
+        assert_int_equal(profile_store_blocks(&store), 2 * TRACES - i);
+        assert_int_equal(samples_of(1 + i % TRACES), i < TRACES ? 8 : 4);
+        assert_true(profile_store_evict(&store));
+        assert_int_equal(samples_of(1 + i % TRACES), i < TRACES ? 4 : 0);
+    }
+    assert_false(profile_store_evict(&store));
+    assert_int_equal(store.samples, 0);
+    assert_int_equal(store.traces.count, 0);
+    assert_true(profile_store_bytes(&store) < full);
+    assert_int_equal(profile_store_oldest_ns(&store), UINT64_MAX);
+}
+
+static void merges_a_window(void **state)
+{
+    (void)state;
+    unsigned added = 0;
+    uint64_t samples = 0;
+    while (store.blocks_end - store.blocks_begin != 1 ||
+           !store.blocks[store.blocks_begin]->is_compressed) {
+        add(1 + added % TRACES, "span-aaa", "a", 1 + added);
+        samples += 3;
+        added++;
+        assert_true(added < 20000);
+    }
+    assert_int_equal(store.samples, samples);
+    assert_int_equal(store.profiles, added);
+    uint64_t sum = 0;
+    for (unsigned i = 1; i <= TRACES; i++)
+        sum += samples_of(i);
+    assert_int_equal(sum, (uint64_t)4 * added);
+    struct buffer *request = profile_store_open(&store, profile_store_block(&store, 0));
+    assert_non_null(request);
+    assert_int_equal(request->size, profile_store_block(&store, 0)->raw);
+    buffer_unref(request);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(counts_samples_by_span, setup, teardown),
+        cmocka_unit_test_setup_teardown(forgets_what_is_evicted, setup, teardown),
+        cmocka_unit_test_setup_teardown(merges_a_window, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
