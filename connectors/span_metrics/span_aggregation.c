@@ -415,7 +415,8 @@ static void add_span(struct span_aggregation *aggregation, struct slice content)
     picker->picked_count = 0;
     span_labels_pick(picker, DIMENSIONS_ALL, false);
     size_t common = picker->picked_count;
-    span_labels_pick(picker, DIMENSIONS_CALLS, false);
+    if (!settings->has_common_labels)
+        span_labels_pick(picker, DIMENSIONS_CALLS, false);
     count(aggregation, SERIES_CALLS);
     if (settings->has_histogram && !settings->has_common_labels) {
         picker->picked_count = common;

@@ -13,7 +13,7 @@
 #include "src/otlp/value.h"
 #include "src/otlp/wire.h"
 
-enum { BITS = 64, ANY_VALUE_STRING = 1, ANY_VALUE_INT = 3, ANY_VALUE_BYTES = 7 };
+enum { ANY_VALUE_STRING = 1, ANY_VALUE_INT = 3, ANY_VALUE_BYTES = 7 };
 enum { TEXT_BYTES_MAX = 64 << 20 }; /* of a list or map */
 
 static size_t picked_max(const struct dimensions *dimensions)
@@ -29,8 +29,8 @@ void span_labels_init(struct span_labels *labels, const struct dimensions *dimen
                       struct budget *budget)
 {
     size_t names = dimensions->names_count;
-    *labels =
-        (struct span_labels){.dimensions = dimensions, .budget = budget, .words = names / BITS + 1};
+    *labels = (struct span_labels){
+        .dimensions = dimensions, .budget = budget, .words = names / LABEL_BITS + 1};
     for (unsigned i = 0; i < LABEL_SOURCES; i++) {
         struct found_labels *found = &labels->found[i];
         found->has = mem_zalloc(labels->words * sizeof(found->has[0]));
@@ -61,11 +61,6 @@ void span_labels_clear(struct span_labels *labels, enum label_source source)
         found->has[i] = 0;
     for (unsigned i = 0; found->globs != NULL && i < DIMENSION_LISTS; i++)
         found->globs[i].count = found->globs[i].examined = 0;
-}
-
-static bool has_name(const struct found_labels *found, size_t name)
-{
-    return (found->has[name / BITS] >> name % BITS & 1) != 0;
 }
 
 /* Texts of values. */
@@ -109,10 +104,7 @@ static struct slice text_of(struct arena *arena, struct slice encoded,
     }
 }
 
-/* A long value, which many spans of a resource may have: its text is hashed now, or its encoding
- * becomes as short as it can be. */
-static void __attribute__((noinline))
-settle_long(const struct span_labels *labels, struct span_label *label)
+void span_labels_settle(const struct span_labels *labels, struct span_label *label)
 {
     struct wire_reader reader = wire_reader_of(label->value);
     struct wire_field field;
@@ -136,8 +128,8 @@ settle_long(const struct span_labels *labels, struct span_label *label)
     arena_clear(&arena);
 }
 
-static void match_globs(struct span_labels *labels, enum label_source source, struct slice key,
-                        struct slice value)
+void span_labels_match(struct span_labels *labels, enum label_source source, struct slice key,
+                       struct slice value)
 {
     for (unsigned i = 0; i < DIMENSION_LISTS; i++) {
         const struct dimension_set *set = &labels->dimensions->lists[i];
@@ -154,24 +146,6 @@ static void match_globs(struct span_labels *labels, enum label_source source, st
             .key = key, .value = value, .name = DIMENSION_BY_GLOB, .place = matches->count};
         matches->count++;
     }
-}
-
-void span_labels_note(struct span_labels *labels, enum label_source source, struct slice key,
-                      struct slice value)
-{
-    const struct dimensions *dimensions = labels->dimensions;
-    struct found_labels *found = &labels->found[source];
-    size_t name = dimensions_find(dimensions, key);
-    if (name != NAME_NONE && (source == LABELS_OF_EVENT || !has_name(found, name))) {
-        struct span_label *label = &found->named[name];
-        label->value = value;
-        label->long_bytes = 0;
-        if (value.size > LABEL_TEXT_BYTES_MAX)
-            settle_long(labels, label);
-        found->has[name / BITS] |= UINT64_C(1) << name % BITS;
-    }
-    if (dimensions->has_globs)
-        match_globs(labels, source, key, value);
 }
 
 static int compare_labels(const void *a, const void *b)
@@ -262,11 +236,11 @@ void span_labels_pick(struct span_labels *labels, enum dimension_list list, bool
     for (size_t i = 0; i < set->count; i++) {
         const struct span_label *standard = &set->items[i].standard;
         size_t name = standard->name;
-        if (has_name(span, name))
+        if (span_labels_has(span, name))
             *end++ = &span->named[name];
-        else if (is_event && has_name(event, name))
+        else if (is_event && span_labels_has(event, name))
             *end++ = &event->named[name];
-        else if (has_name(resource, name))
+        else if (span_labels_has(resource, name))
             *end++ = &resource->named[name];
         else if (standard->value.data != NULL)
             *end++ = standard;
@@ -305,37 +279,51 @@ static inline void copy_text(uint8_t *to, struct slice text)
     }
 }
 
-/* The word has the text's size. */
-static inline void put_sized(const struct dimensions *dimensions, struct label_key *key,
-                             uint64_t word, struct slice text)
+/* Makes room. */
+static void __attribute__((noinline))
+fold(const struct dimensions *dimensions, struct label_key *key)
 {
-    if (key->size + WORD_BYTES + text.size > LABEL_KEY_BYTES) {
-        struct text_hash before = text_hash_of(dimensions->seed, slice_of(key->bytes, key->size));
-        memcpy(key->bytes, &before, sizeof(before));
-        key->size = sizeof(before);
-    }
+    struct text_hash before = text_hash_of(dimensions->seed, slice_of(key->bytes, key->size));
+    memcpy(key->bytes, &before, sizeof(before));
+    key->size = sizeof(before);
+}
+
+/* The word has the text's size. */
+static inline __attribute__((always_inline)) void put_sized(const struct dimensions *dimensions,
+                                                            struct label_key *key, uint64_t word,
+                                                            struct slice text)
+{
+    if (key->size + WORD_BYTES + text.size > LABEL_KEY_BYTES)
+        fold(dimensions, key);
     uint8_t *at = key->bytes + key->size;
     memcpy(at, &word, WORD_BYTES);
     copy_text(at + WORD_BYTES, text);
     key->size += WORD_BYTES + text.size;
 }
 
-static void put_hash(const struct dimensions *dimensions, struct label_key *key, uint64_t word,
-                     size_t size, const struct text_hash *hash)
+static void __attribute__((noinline))
+put_hash(const struct dimensions *dimensions, struct label_key *key, uint64_t word, size_t size,
+         const struct text_hash *hash)
 {
     put_sized(dimensions, key, word | (size & UINT32_MAX) | WORD_IS_HASH,
               slice_of(hash, sizeof(*hash)));
 }
 
+static void __attribute__((noinline))
+put_long(const struct dimensions *dimensions, struct label_key *key, uint64_t word,
+         struct slice text)
+{
+    struct text_hash hash = text_hash_of(dimensions->seed, text);
+    put_hash(dimensions, key, word, text.size, &hash);
+}
+
 static inline void put_text(const struct dimensions *dimensions, struct label_key *key,
                             uint64_t word, struct slice text)
 {
-    if (text.size > LABEL_TEXT_BYTES_MAX) {
-        struct text_hash hash = text_hash_of(dimensions->seed, text);
-        put_hash(dimensions, key, word, text.size, &hash);
-    } else {
+    if (text.size > LABEL_TEXT_BYTES_MAX)
+        put_long(dimensions, key, word, text);
+    else
         put_sized(dimensions, key, word | text.size, text);
-    }
 }
 
 void label_key_put(const struct dimensions *dimensions, struct label_key *key, uint64_t word,

@@ -16,6 +16,9 @@ struct budget;
 /* Attributes of a message at most that are looked at, and that are held against globs. */
 enum { LABEL_ATTRIBUTES_MAX = 65536, GLOB_ATTRIBUTES_MAX = 1024 };
 
+/* Longer texts are hashed alone. */
+enum { LABEL_TEXT_BYTES_MAX = 96, LABEL_BITS = 64 };
+
 enum label_source { LABELS_OF_SPAN, LABELS_OF_EVENT, LABELS_OF_RESOURCE, LABEL_SOURCES };
 
 struct glob_matches {
@@ -46,10 +49,37 @@ void span_labels_fini(struct span_labels *labels);
 
 /* Before a message's attributes are noted. */
 void span_labels_clear(struct span_labels *labels, enum label_source source);
-/* Notes the attribute if it is wanted; its key has one of the dimensions' name_bits, or is none of
- * them. Of equal keys the first counts, of events the last. */
-void span_labels_note(struct span_labels *labels, enum label_source source, struct slice key,
-                      struct slice value);
+static inline bool span_labels_has(const struct found_labels *found, size_t name)
+{
+    return (found->has[name / LABEL_BITS] >> name % LABEL_BITS & 1) != 0;
+}
+
+/* What few attributes need: those with globs, and those with long values, whose text is hashed once
+ * for all spans, or whose encoding becomes as short as it can be. */
+void span_labels_match(struct span_labels *labels, enum label_source source, struct slice key,
+                       struct slice value);
+void span_labels_settle(const struct span_labels *labels, struct span_label *label);
+
+/* Notes the attribute if it is wanted. Of equal keys the first counts, of events the last. */
+static inline __attribute__((always_inline)) void span_labels_note(struct span_labels *labels,
+                                                                   enum label_source source,
+                                                                   struct slice key,
+                                                                   struct slice value)
+{
+    struct found_labels *found = &labels->found[source];
+    const size_t name = dimensions_find(labels->dimensions, key);
+    if (name != NAME_NONE && (source == LABELS_OF_EVENT || !span_labels_has(found, name))) {
+        struct span_label *label = &found->named[name];
+        label->value = value;
+        label->long_bytes = 0;
+        if (value.size > LABEL_TEXT_BYTES_MAX)
+            span_labels_settle(labels, label);
+        found->has[name / LABEL_BITS] |= UINT64_C(1) << name % LABEL_BITS;
+    }
+    if (labels->dimensions->has_globs)
+        span_labels_match(labels, source, key, value);
+}
+
 /* After them. */
 void span_labels_sort(struct span_labels *labels, enum label_source source);
 
@@ -59,7 +89,7 @@ void span_labels_pick(struct span_labels *labels, enum dimension_list list, bool
 
 /* Texts, one after the other, that a hash is made of in one go. What would not fit is hashed before
  * that. */
-enum { LABEL_KEY_BYTES = 240, LABEL_TEXT_BYTES_MAX = 96, WORD_SHIFT = 32 };
+enum { LABEL_KEY_BYTES = 240, WORD_SHIFT = 32 };
 
 struct label_key {
     size_t size;
