@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Micro benchmark of what two components do with each span: tail_sampling with ten policies, for
  * traces of one span and of ten, from the request to the decision and the spans' release; and
- * span_metrics with explicit buckets, without dimensions and with three. Spans of the rig's
+ * span_metrics with explicit buckets, without dimensions and with three, also with exemplars and
+ * with exponential buckets; beside the check that every span passes. Spans of the rig's
  * payload. Nanoseconds of a span, the best of several runs of this thread's processor time; sockets
  * and lanes are not part of it. Argument: part of a name, for those alone. */
 #include <assert.h>
@@ -17,6 +18,7 @@
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/core/batch.h"
+#include "src/otlp/check.h"
 #include "tests/bench/payload.h"
 #include "tests/support/tail_fixture.h"
 
@@ -157,15 +159,24 @@ static void measure_tail(const char *name, uint32_t spans)
 
 /* --- span_metrics --- */
 
-static void measure_metrics(const char *name, const struct payload *payload, size_t count)
+struct metrics_case {
+    const char *name;
+    size_t dimensions;
+    bool has_exemplars;
+    bool is_exponential;
+};
+
+static void measure_metrics(const struct metrics_case *row, const struct payload *payload)
 {
+    const char *name = row->name;
     static struct dimension_config items[] = {
         {.name = "http.request.method", .glob = ""},
         {.name = "http.response.status_code", .glob = ""},
         {.name = "http.route", .glob = ""},
     };
     static const struct config_texts none;
-    const struct span_metrics_config config = {.dimensions = {.count = count, .items = items}};
+    const struct span_metrics_config config = {
+        .dimensions = {.count = row->dimensions, .items = items}};
     double bounds[BUCKETS - 1];
     double best = 1e18;
     if (strstr(name, only) == NULL)
@@ -173,7 +184,10 @@ static void measure_metrics(const char *name, const struct payload *payload, siz
     for (unsigned i = 0; i < BUCKETS - 1; i++)
         bounds[i] = 2 << i;
     struct dimensions *dimensions = dimensions_create(&config);
-    struct series_settings series = {.histogram = HISTOGRAM_EXPLICIT,
+    struct series_settings series = {.histogram = row->is_exponential ? HISTOGRAM_EXPONENTIAL
+                                                                      : HISTOGRAM_EXPLICIT,
+                                     .max_size = EXPONENTIAL_SIZE_DEFAULT,
+                                     .exemplars_max = row->has_exemplars ? 5 : 0,
                                      .has_common_labels = true,
                                      .bounds = bounds,
                                      .bounds_count = BUCKETS - 1,
@@ -189,6 +203,7 @@ static void measure_metrics(const char *name, const struct payload *payload, siz
                                                   .has_status = true,
                                                   .has_histogram = true,
                                                   .has_common_labels = true,
+                                                  .has_exemplars = row->has_exemplars,
                                                   .unit_ns = 1e6};
     struct series_store store;
     struct span_aggregation aggregation;
@@ -212,6 +227,27 @@ static void measure_metrics(const char *name, const struct payload *payload, siz
     dimensions_destroy(dimensions);
 }
 
+/* What a span costs that passes through, for comparison. */
+static void measure_check(const char *name, const struct payload *payload)
+{
+    double best = 1e18;
+    if (strstr(name, only) == NULL)
+        return;
+    for (unsigned run = 0; run < RUNS; run++) {
+        uint64_t start = cpu_ns();
+        for (unsigned i = 0; i < REQUESTS; i++) {
+            struct otlp_figures figures;
+            const char *reason;
+            bool is_valid = otlp_check(TRACES, slice_of(payload->body.data, payload->body.size),
+                                       &figures, &reason);
+            assert(is_valid);
+        }
+        double ns = (double)(cpu_ns() - start) / REQUESTS / SPANS;
+        best = ns < best ? ns : best;
+    }
+    printf("%-44s %8.1f ns\n", name, best);
+}
+
 int main(int argc, char **argv)
 {
     only = argc > 1 ? argv[1] : only;
@@ -219,8 +255,15 @@ int main(int argc, char **argv)
     printf("%d spans of %d bytes\n", SPANS, SPAN_BYTES);
     measure_tail("tail_sampling, traces of ten spans", 10);
     measure_tail("tail_sampling, traces of one span", 1);
-    measure_metrics("span_metrics, no dimensions", &payload, 0);
-    measure_metrics("span_metrics, three dimensions", &payload, 3);
+    measure_check("the check of a span, beside span_metrics", &payload);
+    static const struct metrics_case rows[] = {
+        {.name = "span_metrics, no dimensions"},
+        {.name = "span_metrics, three dimensions", .dimensions = 3},
+        {.name = "span_metrics, three, with exemplars", .dimensions = 3, .has_exemplars = true},
+        {.name = "span_metrics, three, exponential", .dimensions = 3, .is_exponential = true},
+    };
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        measure_metrics(&rows[i], &payload);
     payload_free(&payload);
     return 0;
 }
