@@ -406,6 +406,28 @@ static void gates_decide_what_failures_do(void **state)
     harness_set_gates(NULL);
 }
 
+/* Editors of a span's attributes that run once for each of its events see what they have made. */
+static void groups_of_events_change_their_span(void **state)
+{
+#define SPAN_WITH(key)                                                                             \
+    "{\"resourceSpans\":[{\"resource\":{},\"scopeSpans\":[{\"scope\":{},\"spans\":[{\"name\":"     \
+    "\"s\",\"attributes\":[{\"key\":\"" key "\",\"value\":{\"stringValue\":\"v\"}},{\"key\":"      \
+    "\"b\",\"value\":{\"stringValue\":\"w\"}}],\"events\":[{\"name\":\"1\"},{\"name\":\"2\"}],"    \
+    "\"status\":{}}]}]}]}"
+    static const char *const rows[][2] = {
+        {"replace_all_patterns(span.attributes, \"key\", \"^k\", \"z\")", SPAN_WITH("z1")},
+        {"replace_all_patterns(span.attributes, \"key\", \"1$\", \"11\")", SPAN_WITH("k111")},
+        {"replace_all_matches(span.attributes, \"x*\", \"y\")", SPAN_WITH("k1")},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char section[TEXT_MAX];
+        snprintf(section, sizeof(section),
+                 "{trace_statements: [{context: spanevent, statements: ['%s']}]}", rows[i][0]);
+        record_compare("transform", section, TRACES, SPAN_WITH("k1"), rows[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -422,6 +444,7 @@ int main(void)
         cmocka_unit_test(a_large_request_is_edited_as_a_small_one),
         cmocka_unit_test(wrong_settings_are_reported),
         cmocka_unit_test(gates_decide_what_failures_do),
+        cmocka_unit_test(groups_of_events_change_their_span),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
