@@ -81,6 +81,18 @@ static const struct row rows[] = {
       "set(profile.attributes, attributes)", "set(timestamps, timestamps)"},
      true},
     {LOGS, OTTL_LOG, {"IsMatch(body, \"a\") or attributes == resource.attributes"}, false},
+    {LOGS,
+     OTTL_LOG,
+     {"set(attributes, ParseCLF(body))", "set(attributes, ParseCLF(body, \"combined\"))",
+      "set(attributes, ParseLEEF(body))"},
+     true},
+    {METRICS,
+     OTTL_METRIC,
+     {"extract_percentile_metric(50.0)", "extract_percentile_metric(99.9, \"q\")",
+      "aggregate_on_attribute_value(\"max\", \"a\", [\"x\", \"\"], \"y\")",
+      "aggregate_on_attributes(\"median\", [\"a\", \"b\"])",
+      "aggregate_on_attributes(\"mean\", [])"},
+     true},
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
