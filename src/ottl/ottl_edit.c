@@ -251,8 +251,11 @@ static inline void borrow_up_to(struct batch_writer *writer, struct cursor *curs
 {
     assert(at >= cursor->at);
     const uint64_t bytes = at - cursor->at;
+    const struct slice piece = slice_of(cursor->bytes, (size_t)bytes);
     if (bytes < BATCH_WRITER_BORROWED_MIN && bytes <= cursor->left) {
-        batch_writer_copy(writer, slice_of(cursor->bytes, (size_t)bytes));
+        batch_writer_copy(writer, piece);
+    } else if (bytes <= cursor->left) {
+        batch_writer_lend(writer, cursor->rope.batch->parts[cursor->rope.part].owner, piece);
     } else {
         struct rope rope = cursor->rope;
         rope_skip(&rope, cursor->at - rope.at);
