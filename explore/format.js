@@ -97,10 +97,16 @@ export function plural(number, one, many = `${one}s`) {
     return `${count(number)} ${number === 1 ? one : many}`;
 }
 
+/** In percent, in steps of 5 above 10, since it is not known better. */
+export function margin(samples) {
+    const exact = 100 / Math.sqrt(samples);
+    return samples ? (exact > 10 ? 5 * Math.ceil(exact / 5) : Math.ceil(exact)) : 100;
+}
+
 /** "12 samples, ± 30 %": what a share of a call tree can be trusted for. */
 export function confidence(samples, most) {
     if (!samples) return "no samples";
-    return `${plural(samples, "sample")}, ± ${most ?? Math.min(100, Math.ceil(100 / Math.sqrt(samples)))} %`;
+    return `${plural(samples, "sample")}, ± ${most ?? margin(samples)} %`;
 }
 
 /** "250ms", "1.5 s", "2m" or plain nanoseconds; NaN if it is none. */

@@ -371,7 +371,7 @@ class Files {
         const type = types.get(query.get("type")) ?? types.get("cpu") ?? types.get("wall") ?? list[0];
         const out = { type: type?.type ?? "", unit: type?.unit ?? "", total: type?.total ?? 0, samples: type?.samples ?? 0, types: list, names: ["all"], tree: [], pruned: 0, truncatedDepth: false,
             why: list.length ? null : this.why(this.byTrace.get(query.get("trace") ?? "")) ?? "No sample was taken in the selected spans." };
-        out.confidence = { samples: out.samples, percent: out.samples ? Math.min(100, Math.ceil(100 / Math.sqrt(out.samples))) : 100 };
+        out.confidence = { samples: out.samples, percent: format.margin(out.samples) };
         if (!type) return out;
         const own = samples.filter((sample) => sample.type === type.type);
         if (query.get("view") === "top") return { ...out, ...this.top(own) };

@@ -635,6 +635,14 @@ static void put_type_counts(const struct drawing *drawing, const struct flame_ty
     put_text(output, "}");
 }
 
+/* In steps of 5 above 10, since it is not known better. */
+static unsigned flame_margin(uint64_t samples)
+{
+    enum { WHOLE = 100, FINE_MAX = 10, STEP = 5 };
+    double margin = samples > 0 ? WHOLE / sqrt((double)samples) : WHOLE;
+    return margin > FINE_MAX ? STEP * (unsigned)ceil(margin / STEP) : (unsigned)ceil(margin);
+}
+
 /* Everything before the names. */
 static void put_head(const struct drawing *drawing)
 {
@@ -660,8 +668,7 @@ static void put_head(const struct drawing *drawing)
     put_text(output, ",\"confidence\":{\"samples\":");
     json_output_put_unsigned(output, samples);
     put_text(output, ",\"percent\":");
-    json_output_put_unsigned(output,
-                             samples > 0 ? (uint64_t)ceil(100 / sqrt((double)samples)) : 100);
+    json_output_put_unsigned(output, flame_margin(samples));
     put_text(output, "},\"types\":[");
     for (size_t i = 0; i < count; i++) {
         put_text(output, i > 0 ? ",{\"type\":" : "{\"type\":");

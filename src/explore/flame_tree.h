@@ -94,9 +94,9 @@ struct flame_drawing {
 
 /* Writes the members of a JSON object, without braces and without a comma before or after:
  *   "type":"cpu","unit":"nanoseconds","total":T,"samples":N,
- *   "confidence":{"samples":N,"percent":P},         P: about 100/sqrt(N) rounded up, 100 below one
- * sample "types":[{"type","unit","samples","total"}…], "names":["…"], of functions; 0 is "all";
- * each once "tree":[nameIndex,total,self,childCount, …]…    see below
+ *   "confidence":{"samples":N,"percent":P},         P: about 100/sqrt(N), rounded up in steps of 5
+ * above 10; 100 below one sample "types":[{"type","unit","samples","total"}…], "names":["…"], of
+ * functions; 0 is "all"; each once "tree":[nameIndex,total,self,childCount, …]…    see below
  *   "pruned":n,"truncatedDepth":bool
  * tree: an array of arrays [nameIndex,total,self,childCount], depth first, children by total,
  * largest first (then name). SANDWICH: "callers":[…] (inverted tree: its root is the function) and

@@ -5,6 +5,7 @@ import base64
 import gzip
 import json
 import pathlib
+import re
 import tempfile
 import time
 import urllib.request
@@ -31,14 +32,14 @@ PAYLOADS = [
 EVERYWHERE = 50  # of each payload: 500 in all
 
 
-def config(ports):
+def config(ports, host="localhost"):
     return (
         "receivers:\n  otlp:\n    protocols:\n      http:\n"
         f"        endpoint: 127.0.0.1:{ports['otlp']}\n"
         f"  pyroscope:\n    endpoint: 127.0.0.1:{ports['pyroscope']}\n"
         "processors:\n  trace_profile_join:\n"
         "exporters:\n  explore:\n"
-        f"extensions:\n  explore:\n    endpoint: localhost:{ports['page']}\n"
+        f"extensions:\n  explore:\n    endpoint: {host}:{ports['page']}\n"
         "service:\n  extensions: [explore]\n  telemetry: {metrics: {level: none}}\n  pipelines:\n"
         "    traces:\n      receivers: [otlp]\n      processors: [trace_profile_join]\n"
         "      exporters: [explore]\n"
@@ -69,11 +70,13 @@ def spans_request(service, rows, attributes=None):
 class Page(case.Case):
     """A daemon with the page, and a window on it."""
 
+    host = "localhost"
+
     def setUp(self):
         need()
         self.ports = {name: free_port() for name in ("otlp", "pyroscope", "page")}
         self.url = f"http://localhost:{self.ports['page']}/"
-        self.daemon(config(self.ports))
+        self.server_log = self.daemon(config(self.ports, self.host)).log
         self.browser = Browser()
         self.addCleanup(self.browser.close)
 
@@ -137,6 +140,7 @@ class Page(case.Case):
         yield "services", ".names tbody tr"
         yield "service/shop", ".names tbody tr"
         yield "pipelines", ".node"
+        yield "pipelines?node=receiver%2Fotlp", ".yaml"
 
 
 class People(Page):
@@ -244,6 +248,45 @@ class People(Page):
         browser.until("two sides", "return document.querySelectorAll('.side-of').length === 2")
         browser.until("a flame graph of both", "return document.querySelector('.has-profile .flame')")
         browser.screenshot("comparison")
+
+
+class Login(Page):
+    """Beyond loopback: the address that the start prints lets its browser in, once."""
+
+    host = "0.0.0.0"
+
+    def tearDown(self):
+        """What is refused is in the console, as it should be."""
+        others = [one for one in self.browser.complaints() if "401" not in str(one)]
+        self.assertEqual(others, [])
+
+    def printed(self):
+        tokens = re.findall(r"#token=[0-9a-f]{32}", self.server_log())
+        return self.url + tokens[-1], len(tokens)
+
+    def test_the_printed_address_lets_in_once(self):
+        self.browser.open(self.url)
+        self.browser.until("a login is asked for", "return document.body.textContent.includes('asks for a login')")
+        address, count = self.printed()
+        self.browser.open("about:blank")
+        self.browser.open(address)
+        self.browser.until("it lets in", "return document.body.textContent.includes('OTEL_EXPORTER_OTLP_ENDPOINT')")
+        # The token is neither in the address, where others may read it, nor is the session in reach of a script.
+        self.assertEqual(self.browser.run("return location.hash"), "#/traces")
+        self.assertEqual(self.browser.run("return document.cookie"), "")
+        cookie = self.browser.driver.get_cookie("spanflame_session")
+        self.assertTrue(cookie["httpOnly"])
+        self.assertEqual(cookie["sameSite"], "Strict")
+        self.browser.driver.refresh()
+        self.browser.until("it still does", "return document.body.textContent.includes('OTEL_EXPORTER_OTLP_ENDPOINT')")
+        process.poll_until(lambda: self.printed()[1] == count + 1, 30, "the next token is printed")
+        self.browser.driver.delete_all_cookies()
+        self.browser.open("about:blank")
+        self.browser.open(address)
+        self.browser.until("a used token is refused", "return document.body.textContent.includes('has been used')")
+        self.browser.open("about:blank")
+        self.browser.open(self.printed()[0])
+        self.browser.until("the next one lets in", "return document.body.textContent.includes('OTEL_EXPORTER_OTLP_ENDPOINT')")
 
 
 class Files(Page):

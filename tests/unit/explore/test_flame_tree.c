@@ -590,7 +590,7 @@ static void cpu_time_is_drawn_and_knows_its_samples(void **state)
     (void)state;
     check_written(tree_of(&sketch, ""),
                   "\"type\":\"cpu\",\"unit\":\"nanoseconds\",\"samples\":12,\"total\":120,"
-                  "\"confidence\":{\"samples\":12,\"percent\":29},\"types\":["
+                  "\"confidence\":{\"samples\":12,\"percent\":30},\"types\":["
                   "{\"type\":\"cpu\",\"unit\":\"nanoseconds\",\"samples\":12,\"total\":120},"
                   "{\"type\":\"samples\",\"unit\":\"count\",\"samples\":12,\"total\":12},"
                   "{\"type\":\"wall\",\"unit\":\"nanoseconds\",\"samples\":1,\"total\":9999}],"
@@ -643,7 +643,7 @@ static void narrow_frames_are_left_out_and_counted(void **state)
     (void)state;
     check_written(tree_of(&sketch, "lock"),
                   "\"type\":\"lock\",\"unit\":\"count\",\"samples\":3,\"total\":100000,"
-                  "\"confidence\":{\"samples\":3,\"percent\":58},\"types\":["
+                  "\"confidence\":{\"samples\":3,\"percent\":60},\"types\":["
                   "{\"type\":\"lock\",\"unit\":\"count\",\"samples\":3,\"total\":100000}],"
                   "\"names\":[\"all\",\"main\",\"wide\"],"
                   "\"tree\":[[0,100000,0,1],[1,100000,0,1],[2,99950,99950,0]],"
