@@ -671,10 +671,10 @@ MUTANTS = [
     Mutant("otlp grpc: broken protobuf is INVALID_ARGUMENT", "receivers/otlp/otlp_exchange.c",
            "refuse(exchange, STATUS_INVALID_ARGUMENT, text);",
            "refuse(exchange, STATUS_INTERNAL, text);", ("test_otlp_grpc", "test_otlp_http")),
-    Mutant("otlp grpc: methods are not revealed without credentials", "receivers/otlp/otlp_grpc.c",
-           "if (verdict != AUTH_GRANTED) {",
-           "if (verdict != AUTH_GRANTED && slice_begins_with(http_request_path(request), "
-           '"/opentelemetry")) {', ("e2e-48-authentication",)),
+    Mutant("otlp grpc: methods are not revealed without credentials", "src/listen/server_auth.c",
+           "if (verdict == AUTH_GRANTED)",
+           "if (verdict == AUTH_GRANTED || !slice_begins_with(http_request_path(request), "
+           '"/opentelemetry"))', ("e2e-48-authentication",)),
     Mutant("otlp grpc: overload has RetryInfo", "receivers/otlp/otlp_grpc.c",
            ".retry_after_ns = outcome->is_permanent ? 0 : outcome->retry_after_ns,",
            ".retry_after_ns = 0,", ("test_otlp_grpc",)),
