@@ -78,7 +78,8 @@ static void labels_add_named(struct metric_labels *labels, struct slice name, st
     if (labels->count == METRIC_LABELS_MAX)
         labels->failure = too_many;
     else
-        labels->list[labels->count++] = (struct metric_label){.name = name, .value = value};
+        labels->list[labels->count++] =
+            (struct metric_label){.name = name, .value = value, .is_shared = true};
 }
 
 static struct slice labels_text(struct metric_labels *labels, struct slice value)
@@ -158,6 +159,13 @@ static void labels_sort_keys(struct metric_labels *labels, const struct resource
     qsort(labels->keys, labels->keys_count, sizeof(labels->keys[0]), compare_keys);
 }
 
+/* Those that are there so far are the point's. */
+static void labels_set_own(struct metric_labels *labels)
+{
+    for (size_t i = 0; i < labels->count; i++)
+        labels->list[i].is_shared = false;
+}
+
 /* Resource attributes in the place of the point's of the same key. */
 static void labels_add_point(struct metric_labels *labels, const struct resource_view *resource,
                              const struct metric_point *point)
@@ -167,6 +175,7 @@ static void labels_add_point(struct metric_labels *labels, const struct resource
     struct slice bytes;
     if (!settings->has_resource || resource->count == 0) {
         labels_add_attributes(labels, point->bytes, metric_point_attributes(point->kind), "");
+        labels_set_own(labels);
         return;
     }
     if (resource->count > METRIC_LABELS_MAX + METRIC_SERVICE_KEYS) {
@@ -180,6 +189,7 @@ static void labels_add_point(struct metric_labels *labels, const struct resource
                     compare_keys) == NULL)
             labels_add(labels, "", &attribute);
     }
+    labels_set_own(labels);
     items = metric_items_of(resource->attributes, 1);
     while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
         struct metric_attribute attribute = metric_attribute_read(bytes);

@@ -60,6 +60,7 @@ struct scope_view scope_view_of(uint64_t seed, struct slice scope, struct slice 
 struct metric_label {
     struct slice name;
     struct slice value;
+    bool is_shared; /* by other series: it is not from the data point */
 };
 
 enum { METRIC_LABELS_MAX = 1024, METRIC_SERVICE_KEYS = 3 }; /* of a series */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the store keeps, and what a snapshot of it holds. Only for metric_store.c and
+/* What the store keeps, and what a snapshot of it holds. Only for metric_store.c, metric_sort.c and
  * metric_snapshot.c. Counts of references are guarded by the lock of the store; names, help texts
  * and labels never change. */
 #pragma once
@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exporters/prometheus/label_shape.h"
 #include "exporters/prometheus/metric_distribution.h"
 #include "exporters/prometheus/metric_labels.h"
 #include "src/prometheus/exposition.h"
@@ -35,18 +36,16 @@ struct resource {
 };
 
 struct series {
-    unsigned refs; /* the store, and snapshots */
-    bool is_plain; /* its labels' names */
-    bool is_integer;
-    bool is_removed; /* a snapshot alone has it */
-    enum metric_kind kind;
+    unsigned refs;  /* the store, and snapshots */
+    uint32_t place; /* in the order of the last scrape; PLACE_NONE: not yet */
     struct metric_hash hash;
     uint32_t form; /* of unit and temporality: another one makes another series of it */
-    uint32_t labels_bytes;
-    uint16_t labels_count;
-    uint32_t place;        /* in the order of the last scrape; PLACE_NONE: not yet */
-    const char *unusable;  /* why it is not shown; NULL: it is */
+    uint32_t values_bytes;
     struct family *family; /* NULL: it is not shown */
+    union {
+        struct label_shape *shape; /* shown */
+        const char *unusable;      /* why it is not */
+    };
     struct resource *resource;
     struct metric_distribution *distribution; /* NULL: only a number */
     uint64_t updated_ns;
@@ -56,8 +55,18 @@ struct series {
         int64_t integer;
         double real;
     };
-    char labels[];
+    bool is_integer;
+    bool is_removed;  /* a snapshot alone has it */
+    bool has_escapes; /* values that are not as in the text format */
+    uint8_t values[]; /* its own, see label_shape.h */
 };
+
+static inline struct label_values series_values(const struct series *series)
+{
+    return (struct label_values){.shape = series->shape,
+                                 .own = slice_of(series->values, series->values_bytes),
+                                 .has_escapes = series->has_escapes};
+}
 
 #define PLACE_NONE UINT32_MAX
 
@@ -82,4 +91,8 @@ struct metric_snapshot {
     bool is_sorted;      /* all are */
     bool has_news;       /* they were not when it was made */
     struct shown *shown;
+    size_t text_bytes; /* about, of what is shown */
 };
+
+/* Puts the series in order. False: no memory. */
+bool metric_snapshot_sort(struct metric_snapshot *snapshot);

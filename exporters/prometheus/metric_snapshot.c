@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes a snapshot: sorts it, and gives each point the form that Prometheus has for it. Any
+/* Writes a snapshot, sorted, and gives each point the form that Prometheus has for it. Any
  * thread. */
 #include <assert.h>
 #include <math.h>
@@ -10,17 +10,13 @@
 #include "exporters/prometheus/metric_store.h"
 #include "src/base/clock.h"
 #include "src/base/mem.h"
+#include "src/base/scratch.h"
 
 enum { SCALE_MIN = -4, SCALE_MAX = 8 }; /* of native histograms */
 /* For exponential histograms that do not say what they count as zero. */
 static const double zero_threshold_default = 1e-128;
 
-static struct slice labels_slice(const struct series *series)
-{
-    return slice_of(series->labels, series->labels_bytes);
-}
-
-/* The Go client's order: fewer labels first, then by their values. */
+/* As series are ordered. What is escaped is compared so. */
 static int compare_each_value(struct slice a, struct slice b)
 {
     struct slice name;
@@ -37,91 +33,6 @@ static int compare_each_value(struct slice a, struct slice b)
         if (order == 0)
             order = slice_compare(left, right);
     }
-}
-
-/* The first byte that differs, or the size of the shorter one. */
-static size_t first_difference(struct slice a, struct slice b)
-{
-    size_t common = a.size < b.size ? a.size : b.size;
-    size_t at = 0;
-    for (; at + sizeof(uint64_t) <= common; at += sizeof(uint64_t)) {
-        uint64_t left;
-        uint64_t right;
-        memcpy(&left, a.data + at, sizeof(left));
-        memcpy(&right, b.data + at, sizeof(right));
-        if (left != right)
-            break;
-    }
-    while (at < common && a.data[at] == b.data[at])
-        at++;
-    return at;
-}
-
-/* The same. Most labels differ in one value only, which decides then. */
-static int compare_label_values(const struct series *a, const struct series *b)
-{
-    struct slice left = labels_slice(a);
-    struct slice right = labels_slice(b);
-    if (a->labels_count != b->labels_count)
-        return a->labels_count < b->labels_count ? -1 : 1;
-    size_t at = first_difference(left, right);
-    if (at == left.size && at == right.size)
-        return 0;
-    if (at == left.size || at == right.size)
-        return compare_each_value(left, right);
-    size_t quote = at;
-    while (quote > 0 && left.data[quote - 1] != '"' && left.data[quote - 1] != '\\')
-        quote--;
-    bool is_value = quote > 1 && left.data[quote - 1] == '"' && left.data[quote - 2] == '=';
-    if (!is_value || left.data[at] == '\\' || right.data[at] == '\\')
-        return compare_each_value(left, right);
-    /* A quote ends the shorter value. */
-    if (left.data[at] == '"' || right.data[at] == '"')
-        return left.data[at] == '"' ? -1 : 1;
-    return left.data[at] < right.data[at] ? -1 : 1;
-}
-
-/* By name of the family, then by labels. */
-static int compare_shown(const void *a, const void *b)
-{
-    const struct shown *left = a;
-    const struct shown *right = b;
-    int order = 0;
-    if (left->series->family != right->series->family)
-        order = slice_compare(left->series->family->name, right->series->family->name);
-    if (order == 0)
-        order = compare_label_values(left->series, right->series);
-    return order != 0
-               ? order
-               : (left->updated_ns < right->updated_ns) - (left->updated_ns > right->updated_ns);
-}
-
-/* Sorts those that came since the last scrape, and merges them. False: no memory. */
-static bool sort_shown(struct metric_snapshot *snapshot)
-{
-    size_t old_count = snapshot->sorted_count;
-    size_t new_count = snapshot->count - old_count;
-    snapshot->is_sorted = true;
-    snapshot->has_news = new_count > 0;
-    if (new_count == 0)
-        return true;
-    struct shown *list = snapshot->shown;
-    qsort(list + old_count, new_count, sizeof(*list), compare_shown);
-    if (old_count == 0)
-        return true;
-    struct shown *news = mem_try_alloc(new_count * sizeof(*news));
-    if (news == NULL) {
-        snapshot->is_sorted = false;
-        return false;
-    }
-    memcpy(news, list + old_count, new_count * sizeof(*news));
-    for (size_t at = snapshot->count; new_count > 0; at--) {
-        bool is_new =
-            old_count == 0 || compare_shown(&news[new_count - 1], &list[old_count - 1]) >= 0;
-        list[at - 1] = is_new ? news[--new_count] : list[--old_count];
-    }
-    mem_free(news);
-    return true;
 }
 
 /* By target, the last that came first. */
@@ -308,18 +219,33 @@ static bool native_of(const struct metric_distribution *distribution,
                                     : population == (int64_t)distribution->count;
 }
 
+/* The labels of a series, in the scratch. NULL: no memory. */
+static const char *write_labels(const struct series *series, struct exposition *exposition,
+                                struct scratch *scratch, size_t *ret_size)
+{
+    const struct label_values values = series_values(series);
+    char *text = scratch_room(scratch, exposition->budget, label_text_max(&values) + 1);
+    exposition->has_failed |= text == NULL;
+    *ret_size = text != NULL ? label_text_write(&values, text) : 0;
+    return text;
+}
+
 /* Begins the family with its first series that can be shown. Returns whether this one can be. */
 static bool write_series(const struct metric_snapshot *snapshot, const struct shown *shown,
-                         struct exposition *exposition, bool is_begun)
+                         struct exposition *exposition, struct scratch *scratch, bool is_begun)
 {
+    size_t labels_bytes;
+    const char *labels = write_labels(shown->series, exposition, scratch, &labels_bytes);
+    if (labels == NULL)
+        return false;
     const struct family *family = shown->series->family;
     const struct metric_distribution *distribution = shown->distribution;
     struct exposition_native native;
     void *native_room = NULL;
     struct exposition_bucket *buckets = NULL;
     struct exposition_sample sample = {
-        .labels = labels_slice(shown->series),
-        .has_plain_labels = shown->series->is_plain,
+        .labels = slice_of(labels, labels_bytes),
+        .has_plain_labels = shown->series->shape->is_plain,
         .has_time = snapshot->has_timestamps,
         .time_ns = shown->time_ns,
         .created_ns = shown->start_ns >= NS_PER_S ? shown->start_ns : 0,
@@ -368,8 +294,9 @@ static const struct shown *last_of_equal(const struct metric_snapshot *snapshot,
     const struct shown *best = &snapshot->shown[*at];
     for (; *at + 1 < snapshot->count; ++*at) {
         const struct shown *next = &snapshot->shown[*at + 1];
-        if (next->series->family != best->series->family ||
-            !slice_equal(labels_slice(next->series), labels_slice(best->series)))
+        const struct label_values left = series_values(best->series);
+        const struct label_values right = series_values(next->series);
+        if (next->series->family != best->series->family || !label_values_equal(&left, &right))
             break;
         best = next->updated_ns > best->updated_ns ? next : best;
     }
@@ -382,8 +309,10 @@ void metric_snapshot_write(struct metric_snapshot *snapshot, struct exposition *
     const struct family *family = NULL;
     bool is_begun = false;
     size_t targets;
+    struct scratch scratch = {0};
     sort_resources(snapshot, &targets);
-    if (!sort_shown(snapshot)) {
+    exposition_expect(exposition, snapshot->text_bytes);
+    if (!metric_snapshot_sort(snapshot)) {
         exposition->has_failed = true;
         return;
     }
@@ -397,9 +326,10 @@ void metric_snapshot_write(struct metric_snapshot *snapshot, struct exposition *
             }
             is_begun = false;
         }
-        is_begun |= write_series(snapshot, shown, exposition, is_begun);
+        is_begun |= write_series(snapshot, shown, exposition, &scratch, is_begun);
     }
     if (targets > 0)
         write_targets(snapshot, targets, target_name, exposition);
     exposition_end(exposition);
+    scratch_fini(&scratch, exposition->budget);
 }

@@ -22,6 +22,9 @@
  * a label of a new series. */
 enum { COST_MAX = 4096, COST_BYTES = 512 };
 
+/* Of a line, besides name and labels. */
+enum { LINE_BYTES = 16 };
+
 struct metric_store {
     struct metric_store_settings settings;
     uint64_t seed;
@@ -30,7 +33,9 @@ struct metric_store {
     struct hash_table series;
     struct hash_table families;
     struct hash_table resources;
-    uint64_t bytes; /* charged */
+    struct hash_table shapes;
+    uint64_t text_bytes; /* of the names and labels of those that are shown */
+    uint64_t bytes;      /* charged */
     uint64_t live_series;
     struct series **order; /* of the last scrape; NULL: removed since */
     size_t order_count;
@@ -104,10 +109,29 @@ static void resource_unref(struct metric_store *store, struct resource *resource
     mem_free(resource);
 }
 
+static void shape_unref(struct metric_store *store, struct label_shape *shape)
+{
+    if (--shape->refs > 0)
+        return;
+    hash_table_remove(&store->shapes, shape->hash, shape);
+    discharge(store, shape->bytes);
+    mem_free(shape);
+}
+
 static size_t series_bytes(const struct series *series)
 {
     /* And its place in the table. */
-    return sizeof(*series) + series->labels_bytes + 2 * sizeof(struct hash_entry);
+    return sizeof(*series) + series->values_bytes + 2 * sizeof(struct hash_entry);
+}
+
+static bool is_shown(const struct series *series)
+{
+    return series->family != NULL;
+}
+
+static size_t series_text_bytes(const struct series *series)
+{
+    return series->family->name.size + series->shape->text_bytes + series->values_bytes;
 }
 
 static void series_unref(struct metric_store *store, struct series *series)
@@ -115,8 +139,10 @@ static void series_unref(struct metric_store *store, struct series *series)
     if (--series->refs > 0)
         return;
     distribution_unref(store, series->distribution);
-    if (series->family != NULL)
+    if (is_shown(series)) {
+        shape_unref(store, series->shape);
         family_unref(store, series->family);
+    }
     resource_unref(store, series->resource);
     discharge(store, series_bytes(series));
     mem_free(series);
@@ -131,11 +157,14 @@ static void resource_leave(struct metric_store *store, struct resource *resource
 static void series_remove(struct metric_store *store, struct series *series)
 {
     hash_table_remove(&store->series, series->hash.low, series);
-    store->live_series -= series->unusable == NULL;
+    if (is_shown(series)) {
+        store->live_series--;
+        store->text_bytes -= series_text_bytes(series);
+    }
     if (series->place != PLACE_NONE)
         store->order[series->place] = NULL;
     series->is_removed = true;
-    if (series->family != NULL && --series->family->live == 0)
+    if (is_shown(series) && --series->family->live == 0)
         hash_table_remove(&store->families, series->family->hash, series->family);
     resource_leave(store, series->resource);
     series_unref(store, series);
@@ -174,6 +203,7 @@ void metric_store_destroy(struct metric_store *store)
     hash_table_clear(&store->series);
     hash_table_clear(&store->families);
     hash_table_clear(&store->resources);
+    hash_table_clear(&store->shapes);
     pthread_mutex_destroy(&store->lock);
     mem_free(store->target_name);
     mem_free(store);
@@ -419,44 +449,71 @@ struct place {
     uint32_t form;
 };
 
-/* Takes over the references to family, which may be NULL, and resource. NULL: no memory. */
-static struct series *series_create(struct metric_addition *addition, const struct place *place,
-                                    enum metric_kind kind, struct family *family,
-                                    struct resource *resource)
+/* The shape of the labels that are there, with a reference. NULL: no memory. */
+static struct label_shape *shape_get(struct metric_addition *addition)
 {
     struct metric_store *store = addition->store;
     struct metric_labels *labels = &addition->labels;
-    bool is_shown = addition->unusable == NULL;
-    size_t room = is_shown ? metric_labels_bytes_max(labels) : 0;
-    char *text = arena_try_alloc(&labels->arena, room + 1);
-    bool is_plain = true;
-    if (text == NULL)
+    struct label_shape *made = label_shape_make(labels, &labels->arena, store->seed);
+    struct label_shape *shape;
+    size_t at = 0;
+    if (made == NULL)
         return NULL;
-    size_t size = is_shown ? metric_labels_write(labels, text, &is_plain) : 0;
-    const struct series model = {.labels_bytes = (uint32_t)size};
-    if (!charge(store, series_bytes(&model)))
+    while ((shape = hash_table_next(&store->shapes, made->hash, &at)) != NULL) {
+        if (label_shape_equal(shape, made)) {
+            shape->refs++;
+            return shape;
+        }
+    }
+    if (!charge(store, made->bytes))
         return NULL;
-    struct series *series = mem_zalloc(sizeof(*series) + size);
-    if (!hash_table_add(&store->series, place->hash.low, series)) {
-        discharge(store, series_bytes(&model));
+    shape = mem_copy(made, made->bytes);
+    if (!hash_table_add(&store->shapes, shape->hash, shape)) {
+        discharge(store, shape->bytes);
+        mem_free(shape);
+        return NULL;
+    }
+    shape->refs = 1;
+    return shape;
+}
+
+/* Takes over the references to family, which is NULL if the series is not to be shown, and to
+ * resource. NULL: no memory. */
+static struct series *series_create(struct metric_addition *addition, const struct place *place,
+                                    struct family *family, struct resource *resource)
+{
+    struct metric_store *store = addition->store;
+    struct label_shape *shape = family != NULL ? shape_get(addition) : NULL;
+    size_t size = family != NULL ? label_values_bytes(&addition->labels) : 0;
+    const struct series model = {.values_bytes = (uint32_t)size};
+    if (family != NULL && shape == NULL)
+        return NULL;
+    struct series *series =
+        charge(store, series_bytes(&model)) ? mem_zalloc(sizeof(*series) + size) : NULL;
+    if (series == NULL || !hash_table_add(&store->series, place->hash.low, series)) {
+        if (series != NULL)
+            discharge(store, series_bytes(&model));
+        if (shape != NULL)
+            shape_unref(store, shape);
         mem_free(series);
         return NULL;
     }
     series->refs = 1;
     series->place = PLACE_NONE;
-    series->labels_count = (uint16_t)(is_shown ? labels->count : 0);
-    series->is_plain = is_plain;
-    series->kind = kind;
     series->hash = place->hash;
     series->form = place->form;
-    series->labels_bytes = (uint32_t)size;
-    memcpy(series->labels, text, size);
-    series->unusable = addition->unusable;
+    series->values_bytes = (uint32_t)size;
     series->family = family;
     series->resource = resource;
-    if (family != NULL)
+    if (family != NULL) {
+        series->shape = shape;
+        series->has_escapes = label_values_write(&addition->labels, series->values);
         family->live++;
-    store->live_series += is_shown;
+        store->live_series++;
+        store->text_bytes += series_text_bytes(series);
+    } else {
+        series->unusable = addition->unusable;
+    }
     return series;
 }
 
@@ -486,15 +543,14 @@ static struct series *series_begin(struct metric_addition *addition, const struc
         family_drop(store, family);
         family = NULL;
     }
-    struct series *series =
-        has_memory ? series_create(addition, place, point->kind, family, resource) : NULL;
+    struct series *series = has_memory ? series_create(addition, place, family, resource) : NULL;
     if (series == NULL) {
         lose(addition, place->metric, "the budget has no room for another series", true);
         if (family != NULL)
             family_drop(store, family);
         resource_leave(store, resource);
         resource_unref(store, resource);
-    } else if (series->unusable != NULL) {
+    } else if (!is_shown(series)) {
         series->time_ns = addition->now_ns;
     }
     metric_labels_fini(labels);
@@ -518,8 +574,8 @@ static struct series *series_adapt(struct metric_addition *addition, struct seri
                                    const struct place *place)
 {
     struct metric_store *store = addition->store;
-    bool is_over = series->unusable != NULL &&
-                   addition->now_ns - series->time_ns >= store->settings.expiration_ns;
+    bool is_over =
+        !is_shown(series) && addition->now_ns - series->time_ns >= store->settings.expiration_ns;
     if (series->form != place->form || is_over) {
         series_remove(store, series);
         return NULL;
@@ -594,7 +650,7 @@ static void take_point(struct metric_addition *addition, const struct place *pla
         series = series_begin(addition, place, point);
         if (series == NULL)
             return;
-    } else if (series->unusable == NULL) {
+    } else if (is_shown(series)) {
         bool is_older = (int64_t)point->time_ns < (int64_t)series->time_ns;
         bool follows = is_delta && point->start_ns == series->time_ns;
         if (is_histogram && is_delta) {
@@ -608,7 +664,7 @@ static void take_point(struct metric_addition *addition, const struct place *pla
         }
         is_added = follows && (is_histogram || metric->kind == METRIC_SUM);
     }
-    if (series->unusable != NULL) {
+    if (!is_shown(series)) {
         series->updated_ns = series->resource->updated_ns = addition->now_ns;
         lose(addition, metric, series->unusable, false);
         return;
@@ -815,6 +871,7 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
             .bytes = bytes,
             .has_timestamps = store->settings.has_timestamps,
             .target_name = store->target_name,
+            .text_bytes = store->text_bytes + store->live_series * LINE_BYTES,
             .shown = (struct shown *)(snapshot + 1),
             .resources = (struct resource **)((struct shown *)(snapshot + 1) + series_count),
         };
@@ -824,7 +881,7 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
         snapshot->sorted_count = snapshot->count;
         while (snapshot->count < store->live_series &&
                (series = hash_table_each(&store->series, &at)) != NULL)
-            if (series->unusable == NULL && series->place == PLACE_NONE)
+            if (is_shown(series) && series->place == PLACE_NONE)
                 snapshot_add(snapshot, series);
         at = 0;
         while ((resource = hash_table_each(&store->resources, &at)) != NULL) {

@@ -38,6 +38,28 @@ void exposition_fini(struct exposition *exposition)
         budget_return(exposition->budget, exposition->capacity);
 }
 
+static bool grow(struct exposition *exposition, size_t capacity)
+{
+    size_t more = capacity - exposition->capacity;
+    bool has_room = exposition->budget == NULL || budget_try_take(exposition->budget, more);
+    uint8_t *data = has_room ? mem_try_resize(exposition->data, capacity) : NULL;
+    if (data == NULL) {
+        if (has_room && exposition->budget != NULL)
+            budget_return(exposition->budget, more);
+        return false;
+    }
+    exposition->data = data;
+    exposition->capacity = capacity;
+    return true;
+}
+
+void exposition_expect(struct exposition *exposition, size_t bytes)
+{
+    /* Without it, room is made as it is needed. */
+    if (bytes > exposition->capacity)
+        (void)grow(exposition, bytes);
+}
+
 /* Returns room for so many bytes, or NULL. */
 static uint8_t *room(struct exposition *exposition, size_t size)
 {
@@ -46,18 +68,10 @@ static uint8_t *room(struct exposition *exposition, size_t size)
         return NULL;
     if (needed > exposition->capacity) {
         size_t capacity = 2 * exposition->capacity + FIRST_BYTES;
-        capacity = capacity > needed ? capacity : needed;
-        size_t more = capacity - exposition->capacity;
-        bool has_room = exposition->budget == NULL || budget_try_take(exposition->budget, more);
-        uint8_t *data = has_room ? mem_try_resize(exposition->data, capacity) : NULL;
-        if (data == NULL) {
-            if (has_room && exposition->budget != NULL)
-                budget_return(exposition->budget, more);
+        if (!grow(exposition, capacity > needed ? capacity : needed)) {
             exposition->has_failed = true;
             return NULL;
         }
-        exposition->data = data;
-        exposition->capacity = capacity;
     }
     return exposition->data + exposition->size;
 }
@@ -233,6 +247,11 @@ static void add_escaped_name(struct exposition *exposition, struct slice name)
     uint8_t *at = room(exposition, prometheus_escape_max(name));
     if (at != NULL)
         exposition->size += prometheus_escape(exposition->format.escaping, name, (char *)at);
+}
+
+size_t exposition_escape(struct slice value, char *text)
+{
+    return escape_text(value, true, text);
 }
 
 static bool is_quoted_name(const struct exposition *exposition, struct slice name)

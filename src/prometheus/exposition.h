@@ -113,6 +113,8 @@ struct exposition {
 void exposition_init(struct exposition *exposition, const struct exposition_format *format,
                      struct budget *budget);
 void exposition_fini(struct exposition *exposition);
+/* Makes room for about so many bytes at once, if the budget allows it. */
+void exposition_expect(struct exposition *exposition, size_t bytes);
 /* Begins a family, whose name and help stay valid until the next one, or the end. */
 void exposition_begin(struct exposition *exposition, const struct exposition_family *family);
 void exposition_add(struct exposition *exposition, const struct exposition_sample *sample);
@@ -122,6 +124,8 @@ void exposition_end(struct exposition *exposition);
 /* Room for a label in the text format, and the label, without a comma. Returns its size. */
 size_t exposition_label_max(struct slice name, struct slice value);
 size_t exposition_label(struct slice name, struct slice value, char *text);
+/* A value as it stands between the quotes, of at most twice its size. Returns its size. */
+size_t exposition_escape(struct slice value, char *text);
 /* Reads the first label, of a text that exposition_label wrote, and cuts it off with its comma.
  * What is escaped stays escaped. False: there is none. */
 bool exposition_label_next(struct slice *labels, struct slice *ret_name, struct slice *ret_value);

@@ -903,8 +903,29 @@ static struct slice points_beside_a_wide_resource(size_t n)
     return enclose(&out, records);
 }
 
+/* Their series are in order only by their last label. */
+static struct slice points_of_a_late_difference(size_t n)
+{
+    enum { WIDE = 1000, POINTS_PART = 100 };
+    struct profile_bytes out = {0};
+    char name[32];
+    put_text(&out, 1, "m");
+    size_t gauge = out.size;
+    for (size_t i = 0; i < n / POINTS_PART; i++) {
+        size_t point = out.size;
+        for (size_t j = 0; j < WIDE; j++)
+            put_attribute(&out, 7, name_of(name, j), "v");
+        put_attribute(&out, 7, "z", name_of(name, i));
+        profile_bytes_wrap(&out, point, 1);
+    }
+    profile_bytes_wrap(&out, gauge, 5);
+    profile_bytes_wrap(&out, 0, RECORDS);
+    return enclose(&out, 0);
+}
+
 static const struct work_shape wide_points[] = {
     {"points beside a wide resource", points_beside_a_wide_resource},
+    {"points that differ in the last of many labels", points_of_a_late_difference},
 };
 
 static void run_series(struct slice request)
@@ -1074,7 +1095,7 @@ int main(int argc, char **argv)
         if (signal_at_hand == METRICS) {
             failed +=
                 work_check(of_metrics, 3, shapes, sizeof(shapes) / sizeof(shapes[0]), argc, argv);
-            failed += work_check(of_metrics, 3, wide_points, 1, argc, argv);
+            failed += work_check(of_metrics, 3, wide_points, 2, argc, argv);
         }
         failed += work_check(gatherings, sizeof(gatherings) / sizeof(gatherings[0]), &shapes[4], 1,
                              argc, argv);

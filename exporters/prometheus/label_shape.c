@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text of a shape is that of its labels with nothing where own values belong, so that a
+ * series' text is made of few copies. */
+#include "exporters/prometheus/label_shape.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "exporters/prometheus/metric_labels.h"
+#include "src/base/arena.h"
+#include "src/otlp/wire.h"
+#include "src/prometheus/exposition.h"
+
+static const struct shape_label *labels_of(const struct label_shape *shape)
+{
+    return (const struct shape_label *)(shape + 1);
+}
+
+static const uint32_t *gaps_of(const struct label_shape *shape)
+{
+    return (const uint32_t *)(labels_of(shape) + shape->labels_count);
+}
+
+static const char *text_of(const struct label_shape *shape)
+{
+    return (const char *)(gaps_of(shape) + shape->own_count);
+}
+
+static bool needs_escape(struct slice value)
+{
+    for (size_t i = 0; i < value.size; i++)
+        if (value.data[i] == '\\' || value.data[i] == '"' || value.data[i] == '\n')
+            return true;
+    return false;
+}
+
+struct label_shape *label_shape_make(const struct metric_labels *labels, struct arena *arena,
+                                     uint64_t seed)
+{
+    uint32_t own_count = 0;
+    size_t raw_bytes = 0;
+    for (size_t i = 0; i < labels->count; i++) {
+        own_count += !labels->list[i].is_shared;
+        raw_bytes += labels->list[i].is_shared ? labels->list[i].value.size : 0;
+    }
+    size_t bytes = sizeof(struct label_shape) + labels->count * sizeof(struct shape_label) +
+                   own_count * sizeof(uint32_t) + metric_labels_bytes_max(labels) + raw_bytes;
+    struct label_shape *shape = bytes < INT32_MAX ? arena_try_alloc(arena, bytes) : NULL;
+    if (shape == NULL)
+        return NULL;
+    *shape = (struct label_shape){
+        .labels_count = (uint32_t)labels->count, .own_count = own_count, .is_plain = true};
+    struct shape_label *rows = (struct shape_label *)(shape + 1);
+    uint32_t *gaps = (uint32_t *)(rows + labels->count);
+    char *text = (char *)(gaps + own_count);
+    uint32_t place = 0;
+    size_t size = 0;
+    for (size_t i = 0; i < labels->count; i++) {
+        const struct metric_label *label = &labels->list[i];
+        struct slice value = label->is_shared ? label->value : slice_of(NULL, 0);
+        if (i > 0)
+            text[size++] = ',';
+        size += exposition_label(label->name, value, text + size);
+        shape->is_plain = shape->is_plain && prometheus_name_is_plain(label->name);
+        if (label->is_shared) {
+            rows[i] = (struct shape_label){.at = (uint32_t)(size - 1 - value.size),
+                                           .size_or_place = (uint32_t)value.size};
+        } else {
+            rows[i] = (struct shape_label){.at = SHAPE_OWN, .size_or_place = place};
+            gaps[place++] = (uint32_t)(size - 1);
+        }
+    }
+    shape->text_bytes = size;
+    for (size_t i = 0; i < labels->count; i++) {
+        struct slice value = labels->list[i].value;
+        if (!labels->list[i].is_shared || !needs_escape(value))
+            continue;
+        rows[i].at = (uint32_t)size;
+        memcpy(text + size, value.data, value.size);
+        size += value.size;
+    }
+    shape->bytes = (size_t)((uint8_t *)text + size - (uint8_t *)shape);
+    shape->hash = XXH3_64bits_withSeed(rows, shape->bytes - sizeof(*shape), seed);
+    return shape;
+}
+
+bool label_shape_equal(const struct label_shape *a, const struct label_shape *b)
+{
+    return a->hash == b->hash && a->labels_count == b->labels_count &&
+           a->own_count == b->own_count && a->bytes == b->bytes &&
+           memcmp(a + 1, b + 1, a->bytes - sizeof(*a)) == 0;
+}
+
+size_t label_values_bytes(const struct metric_labels *labels)
+{
+    size_t bytes = 0;
+    for (size_t i = 0; i < labels->count; i++)
+        if (!labels->list[i].is_shared)
+            bytes += wire_varint_size(labels->list[i].value.size) + labels->list[i].value.size;
+    return bytes;
+}
+
+bool label_values_write(const struct metric_labels *labels, uint8_t *values)
+{
+    bool has_escapes = false;
+    for (size_t i = 0; i < labels->count; i++) {
+        struct slice value = labels->list[i].value;
+        if (labels->list[i].is_shared)
+            continue;
+        size_t size = value.size;
+        for (; size >= 0x80; size >>= 7)
+            *values++ = (uint8_t)(size | 0x80);
+        *values++ = (uint8_t)size;
+        if (value.size > 0)
+            memcpy(values, value.data, value.size);
+        values += value.size;
+        has_escapes = has_escapes || needs_escape(value);
+    }
+    return has_escapes;
+}
+
+/* Reads an own value; the next one begins behind it. */
+static struct slice next_own(const uint8_t **at)
+{
+    const uint8_t *bytes = *at;
+    size_t size = *bytes & 0x7f;
+    for (unsigned shift = 7; (*bytes++ & 0x80) != 0; shift += 7)
+        size |= (size_t)(*bytes & 0x7f) << shift;
+    *at = bytes + size;
+    return slice_of(bytes, size);
+}
+
+size_t label_text_max(const struct label_values *values)
+{
+    return values->shape->text_bytes + 2 * values->own.size;
+}
+
+size_t label_text_write(const struct label_values *values, char *text)
+{
+    const struct label_shape *shape = values->shape;
+    const uint32_t *gaps = gaps_of(shape);
+    const char *from = text_of(shape);
+    const uint8_t *own = values->own.data;
+    char *to = text;
+    uint32_t done = 0;
+    for (uint32_t i = 0; i < shape->own_count; i++) {
+        struct slice value = next_own(&own);
+        memcpy(to, from + done, gaps[i] - done);
+        to += gaps[i] - done;
+        done = gaps[i];
+        if (values->has_escapes) {
+            to += exposition_escape(value, to);
+        } else if (value.size > 0) {
+            memcpy(to, value.data, value.size);
+            to += value.size;
+        }
+    }
+    memcpy(to, from + done, shape->text_bytes - done);
+    return (size_t)(to - text) + shape->text_bytes - done;
+}
+
+bool label_is_own(const struct label_shape *shape, uint32_t index)
+{
+    return labels_of(shape)[index].at == SHAPE_OWN;
+}
+
+struct slice label_value(const struct label_shape *shape, struct label_cursor *cursor,
+                         uint32_t index)
+{
+    const struct shape_label *labels = labels_of(shape);
+    assert(cursor->index <= index && index < shape->labels_count);
+    for (; cursor->index < index; cursor->index++)
+        if (labels[cursor->index].at == SHAPE_OWN)
+            (void)next_own(&cursor->own);
+    const uint8_t *own = cursor->own;
+    return labels[index].at == SHAPE_OWN
+               ? next_own(&own)
+               : slice_of(text_of(shape) + labels[index].at, labels[index].size_or_place);
+}
+
+int label_values_compare(const struct label_values *a, const struct label_values *b)
+{
+    const struct label_shape *shape = a->shape;
+    if (shape->labels_count != b->shape->labels_count)
+        return shape->labels_count < b->shape->labels_count ? -1 : 1;
+    if (shape == b->shape) {
+        const uint8_t *left = a->own.data;
+        const uint8_t *right = b->own.data;
+        for (uint32_t i = 0; i < shape->own_count; i++) {
+            int order = slice_compare(next_own(&left), next_own(&right));
+            if (order != 0)
+                return order;
+        }
+        return 0;
+    }
+    struct label_cursor left = label_cursor_of(a);
+    struct label_cursor right = label_cursor_of(b);
+    for (uint32_t i = 0; i < shape->labels_count; i++) {
+        int order = slice_compare(label_value(shape, &left, i), label_value(b->shape, &right, i));
+        if (order != 0)
+            return order;
+    }
+    return 0;
+}
+
+/* Two shapes of one text differ in which values are own ones. */
+static bool have_equal_names(const struct label_values *a, const struct label_values *b)
+{
+    struct slice left = slice_of(text_of(a->shape), a->shape->text_bytes);
+    struct slice right = slice_of(text_of(b->shape), b->shape->text_bytes);
+    struct slice left_name;
+    struct slice right_name;
+    struct slice value;
+    for (uint32_t i = 0; i < a->shape->labels_count; i++) {
+        bool has_both = exposition_label_next(&left, &left_name, &value) &&
+                        exposition_label_next(&right, &right_name, &value);
+        if (!has_both || !slice_equal(left_name, right_name))
+            return false;
+    }
+    return true;
+}
+
+bool label_values_equal(const struct label_values *a, const struct label_values *b)
+{
+    if (a->shape == b->shape)
+        return slice_equal(a->own, b->own);
+    return label_values_compare(a, b) == 0 && have_equal_names(a, b);
+}
