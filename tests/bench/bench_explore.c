@@ -262,7 +262,7 @@ static void measure_unwatched(void)
     uint64_t lane_ns = 0;
     uint64_t work_ns = 0;
     uint64_t bytes = 0;
-    volatile uint64_t sum = 0;
+    uint64_t sum = 0;
     for (uint64_t i = 0; i < OFFERS; i++) {
         /* As a lane does: bytes come, are read once, go on and are freed. */
         uint64_t work = spent_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -276,6 +276,7 @@ static void measure_unwatched(void)
         buffer_unref(request);
         for (size_t at = 0; at < size; at += 8)
             sum += request->data[at];
+        __asm__ volatile("" : : "r"(sum)); /* they are read, though nothing needs their sum */
         uint64_t at = spent_ns(CLOCK_THREAD_CPUTIME_ID);
         work_ns += at - work;
         explore_hub_offer(hub, 0, batch);

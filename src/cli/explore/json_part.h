@@ -30,4 +30,4 @@ struct json_items json_items_of(struct slice list);
 /* False: there are no more. */
 bool json_items_next(struct json_items *items, struct slice *ret_item);
 /* An array's elements by their place, up to `most`; returns how many. */
-size_t json_items_take(struct slice list, struct slice *items, size_t most);
+size_t json_items_take(struct slice list, struct slice *taken, size_t most);
