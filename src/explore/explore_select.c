@@ -1,24 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets hold hashes of 64 bits with a seed of the process: two ids with the same one do not occur.
+/* Sets hold hashes of 64 bits with a seed of their own: two ids with the same one do not occur.
  * On the explore worker. */
 #include "src/explore/explore_select.h"
 
 #include <stdlib.h>
 
 #include "src/base/mem.h"
+#include "src/base/random.h"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 enum { SET_FIRST = 256, SLOW_PERCENT = 95, SPANS_NAMED_MAX = 256 };
 
-static uint64_t hash_of(const uint8_t *trace_id, const uint8_t *span_id)
+static uint64_t hash_of(const struct explore_selection *selection, const uint8_t *trace_id,
+                        const uint8_t *span_id)
 {
     uint8_t both[24] = {0};
     memcpy(both, trace_id, 16);
     if (span_id != NULL)
         memcpy(both + 16, span_id, 8);
-    return XXH3_64bits(both, sizeof(both)) | 1;
+    return XXH3_64bits_withSeed(both, sizeof(both), selection->seed) | 1;
 }
 
 static bool set_has(const struct explore_selection *selection, uint64_t hash)
@@ -78,9 +80,9 @@ bool explore_selection_has(const struct explore_selection *selection, const uint
     case SELECT_TRACE:
         return memcmp(selection->trace_id, trace_id, 16) == 0;
     case SELECT_SPANS:
-        return set_has(selection, hash_of(trace_id, span_id));
+        return set_has(selection, hash_of(selection, trace_id, span_id));
     case SELECT_TRACES:
-        return set_has(selection, hash_of(trace_id, NULL));
+        return set_has(selection, hash_of(selection, trace_id, NULL));
     }
     return false;
 }
@@ -123,14 +125,15 @@ static bool select_spans(struct asking *asking, struct slice list, bool has_subt
         }
         size_t used = comma != NULL ? size + 1 : size;
         list = slice_of(list.data + used, list.size - used);
-        bool has_room = set_add(selection, hash_of(selection->trace_id, (const uint8_t *)&span_id));
+        bool has_room =
+            set_add(selection, hash_of(selection, selection->trace_id, (const uint8_t *)&span_id));
         uint32_t row = view != NULL ? trace_view_find(view, span_id) : VIEW_NONE;
         if (row != VIEW_NONE && view->rows[row].duration_ns > selection->longest_ns)
             selection->longest_ns = view->rows[row].duration_ns;
         for (uint32_t i = row; row != VIEW_NONE && has_room && i < row + view->rows[row].subtree;
              i++)
-            has_room = set_add(
-                selection, hash_of(selection->trace_id, (const uint8_t *)&view->rows[i].span_id));
+            has_room = set_add(selection, hash_of(selection, selection->trace_id,
+                                                  (const uint8_t *)&view->rows[i].span_id));
         if (!has_room) {
             asking_fail_by(asking, EXPLORE_NO_MEMORY);
             return false;
@@ -198,10 +201,10 @@ static bool select_named(struct asking *asking, struct slice name, enum speed sp
                     is_one = (row->duration_ns >= bound_ns) == (speed == SPEED_SLOW);
                 /* Rows ascend by start: parents come first. */
                 if (!is_one && row->parent_id != 0)
-                    is_one =
-                        set_has(selection, hash_of(trace_id, (const uint8_t *)&row->parent_id));
-                if (is_one &&
-                    !set_add(selection, hash_of(trace_id, (const uint8_t *)&row->span_id)))
+                    is_one = set_has(
+                        selection, hash_of(selection, trace_id, (const uint8_t *)&row->parent_id));
+                if (is_one && !set_add(selection, hash_of(selection, trace_id,
+                                                          (const uint8_t *)&row->span_id)))
                     asking_fail_by(asking, EXPLORE_NO_MEMORY);
             }
         }
@@ -228,7 +231,7 @@ static bool select_others(struct asking *asking, struct slice name,
         const struct trace_record *record = trace_store_record(store, number);
         if (number == except || !record->has_root || record->root_name != wanted)
             continue;
-        if (!set_add(selection, hash_of(record->id, NULL))) {
+        if (!set_add(selection, hash_of(selection, record->id, NULL))) {
             asking_fail_by(asking, EXPLORE_NO_MEMORY);
             return false;
         }
@@ -260,8 +263,10 @@ bool explore_selection_read(struct asking *asking, const struct explore_query *q
     struct slice others = get(query, "not-trace");
     struct slice name = get(query, "name");
     struct slice slow = get(query, "slow");
-    *selection = (struct explore_selection){
-        .mode = SELECT_ALL, .service = get(query, "service"), .end_ns = UINT64_MAX};
+    *selection = (struct explore_selection){.seed = (uint64_t)(random_uniform() * 0x1p53),
+                                            .mode = SELECT_ALL,
+                                            .service = get(query, "service"),
+                                            .end_ns = UINT64_MAX};
     struct slice id = trace.data != NULL ? trace : others;
     if (id.data != NULL && !explore_read_hex(id, selection->trace_id, 16)) {
         asking_fail(asking, 400, "a trace id has 32 hexadecimal digits");

@@ -23,6 +23,7 @@ struct explore_selection {
     uint64_t end_ns;
     uint8_t trace_id[16];
     uint64_t longest_ns; /* of the spans that are named; 0: unknown */
+    uint64_t seed;       /* of the hashes: clients choose ids */
     uint64_t *set;       /* hashes of ids; 0: free */
     size_t set_places;
     size_t set_count;
