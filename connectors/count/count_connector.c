@@ -17,7 +17,7 @@
 #include "src/core/batch.h"
 #include "src/core/component.h"
 
-#define COUNTED_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS)
+#define COUNTED_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES)
 
 struct count_counters {
     counter consumed[SIGNAL_KINDS]; /* first: tests read it */
@@ -201,7 +201,10 @@ const struct component_factory count_connector_factory = {
     .type = "count",
     .kind = CONNECTOR,
     .stability = "alpha",
-    .connects = {[TRACES] = SIGNAL_METRICS, [METRICS] = SIGNAL_METRICS, [LOGS] = SIGNAL_METRICS},
+    .connects = {[TRACES] = SIGNAL_METRICS,
+                 [METRICS] = SIGNAL_METRICS,
+                 [LOGS] = SIGNAL_METRICS,
+                 [PROFILES] = SIGNAL_METRICS},
     .instance_size = sizeof(struct count),
     .config_size = sizeof(struct count_config),
     .fields = count_fields,

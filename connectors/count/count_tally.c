@@ -12,6 +12,7 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/wire.h"
+#include "src/ottl/ottl_context_profiles.h"
 
 /* In contrib's generated metadata. */
 #define SCOPE_NAME                                                                                 \
@@ -20,7 +21,14 @@
 #define OVERFLOW_NAME "otel.metric.overflow"
 
 /* Field numbers of records. */
-enum { SPAN_START = 7, SPAN_END = 8, EVENT_TIME = 1, POINT_TIME = 3, LOG_TIME = 1 };
+enum {
+    SPAN_START = 7,
+    SPAN_END = 8,
+    EVENT_TIME = 1,
+    POINT_TIME = 3,
+    LOG_TIME = 1,
+    PROFILE_TIME = 3,
+};
 enum { RESOURCE_ATTRIBUTES = 1, METRIC_NAME = 1 };
 
 /* Beside the attributes: values, series and their names. */
@@ -134,6 +142,22 @@ static bool look_up(struct count_tally *tally, enum ottl_context context, uint32
     return *ret != 0 || refuse(tally);
 }
 
+/* The same of the profile that is open. */
+static bool look_up_profile(struct count_tally *tally, struct slice key, uint32_t *ret)
+{
+    struct ottl_record *profile = &tally->runner.records[OTTL_PROFILE];
+    struct ottl_value value;
+    bool exists;
+    *ret = 0;
+    tally->runner.run.memory = &profile->memory;
+    if (!ottl_profile_attribute(&tally->runner.run, profile, key, &exists, &value))
+        return tally->runner.run.is_out_of_memory && refuse(tally);
+    if (!exists)
+        return true;
+    *ret = keep_value(tally, &value, slice_of(NULL, 0));
+    return *ret != 0 || refuse(tally);
+}
+
 static bool look_up_outer(struct count_tally *tally, enum count_source source,
                           const struct count_key *key, uint32_t *ret)
 {
@@ -156,7 +180,10 @@ static bool find_values(struct count_tally *tally, const struct count_rule *rule
     for (size_t i = 0; i < rule->keys_count && *ret; i++) {
         const struct count_key *key = &rule->keys[i];
         uint32_t *index = &tally->indices[i];
-        if (!look_up(tally, rule->context, key->slots[COUNT_OF_RECORD], index))
+        bool is_read = rule->context == OTTL_PROFILE
+                           ? look_up_profile(tally, key->name, index)
+                           : look_up(tally, rule->context, key->slots[COUNT_OF_RECORD], index);
+        if (!is_read)
             return false;
         if (*index == 0 && !look_up_outer(tally, COUNT_OF_SCOPE, key, index))
             return false;
@@ -277,6 +304,8 @@ static void note_times(struct count_times *times, const struct ottl_record *reco
         note_time(times, record, POINT_TIME);
     } else if (context == OTTL_LOG) {
         note_time(times, record, LOG_TIME);
+    } else if (context == OTTL_PROFILE) {
+        note_time(times, record, PROFILE_TIME);
     }
 }
 

@@ -156,6 +156,30 @@ static bool find_attribute(struct ottl_run *run, const struct ottl_dictionary *d
     return true;
 }
 
+bool ottl_profile_attribute(struct ottl_run *run, const struct ottl_record *profile,
+                            struct slice key, bool *ret_exists, struct ottl_value *ret)
+{
+    const struct ottl_dictionary *dictionary = dictionary_of(run);
+    struct slice found;
+    struct ottl_value value;
+    *ret_exists = false;
+    if (dictionary == NULL ||
+        !ottl_numbers_get(run, &ottl_indices, profile, PROFILE_ATTRIBUTES, &value))
+        return false;
+    for (uint32_t i = 0; i < value.list->count; i++) {
+        struct ottl_dictionary_attribute attribute;
+        struct slice other;
+        if (!attribute_at(run, dictionary, value.list->items[i].integer, &attribute, &other))
+            return false;
+        if (!slice_equal(other, key))
+            continue;
+        found = attribute.value;
+        *ret_exists = true;
+    }
+    return !*ret_exists || ottl_value_decode(run->memory, NULL, found, ret) ||
+           ottl_run_no_memory(run);
+}
+
 /* Takes the place of the first attribute of its key, unless the very entry comes before it. */
 static bool place_index(struct ottl_run *run, const struct ottl_dictionary *dictionary,
                         struct ottl_list *indices, int32_t key, int32_t index)

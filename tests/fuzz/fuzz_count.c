@@ -50,7 +50,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < HEADER_BYTES + 1)
         return 0;
     struct slice body = slice_of(data + HEADER_BYTES, size - HEADER_BYTES);
-    const enum signal_kind signal = (enum signal_kind)(data[0] % 3);
+    const enum signal_kind signal = (enum signal_kind)(data[0] % SIGNAL_KINDS);
     const bool is_tight = (data[0] & 0x80) != 0;
     if (!otlp_check(signal, body, &figures, &reason))
         return 0;

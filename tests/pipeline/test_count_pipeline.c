@@ -230,6 +230,44 @@ static void conditions_choose(void **state)
     harness_destroy(h);
 }
 
+/* Attributes of profiles are in the dictionary: of equal keys the last counts. */
+static void profiles_are_counted(void **state)
+{
+    static const char profiles[] = "{\"resourceProfiles\":[{\"resource\":{\"attributes\":[" TEXT(
+        "r", "R") "]},\"scopeProfiles\":[{\"profiles\":["
+                  "{\"sampleType\":{\"typeStrindex\":1},\"timeUnixNano\":\"7\","
+                  "\"samples\":[{\"values\":[\"5\"]},{\"values\":[\"6\"]}],"
+                  "\"attributeIndices\":[1,2]},"
+                  "{\"sampleType\":{\"typeStrindex\":2},\"timeUnixNano\":\"4\","
+                  "\"samples\":[{\"values\":[\"5\"]}]}]}]}],"
+                  "\"dictionary\":{\"mappingTable\":[{}],\"locationTable\":[{}],"
+                  "\"functionTable\":[{}],\"linkTable\":[{}],\"stackTable\":[{}],"
+                  "\"stringTable\":[\"\",\"cpu\",\"wall\",\"thread\"],"
+                  "\"attributeTable\":[{\"value\":{}},"
+                  "{\"keyStrindex\":3,\"value\":{\"stringValue\":\"main\"}},"
+                  "{\"keyStrindex\":3,\"value\":{\"stringValue\":\"idle\"}}]}}";
+    (void)state;
+    expect_counts(
+        CONFIG("", "profiles"), PROFILES, profiles,
+        MADE(TEXT("r", "R"), METRIC("profile.count", ABOUT("The number of profiles observed."),
+                                    POINT("", "4", "7", "2"))));
+    expect_counts(
+        CONFIG("profiles: {n: {conditions: ['profile.sample_type.type == \"cpu\"'], "
+               "attributes: [{key: thread}]}}",
+               "profiles"),
+        PROFILES, profiles,
+        MADE(TEXT("r", "R"), METRIC("n", "", POINT(WITH(TEXT("thread", "idle")), "4", "7", "1"))));
+    expect_counts(
+        CONFIG("profiles: {n: {attributes: [{key: thread, default_value: none}, "
+               "{key: r}]}}",
+               "profiles"),
+        PROFILES, profiles,
+        MADE(TEXT("r", "R"),
+             METRIC("n", "",
+                    POINT(WITH(TEXT("thread", "idle") "," TEXT("r", "R")), "4", "7", "1") "," POINT(
+                        WITH(TEXT("thread", "none") "," TEXT("r", "R")), "4", "7", "1"))));
+}
+
 static void a_request_has_the_outcome_of_its_counts(void **state)
 {
     (void)state;
@@ -323,6 +361,7 @@ int main(void)
         cmocka_unit_test(everything_is_counted_by_default),
         cmocka_unit_test(attributes_divide_the_counts),
         cmocka_unit_test(conditions_choose),
+        cmocka_unit_test(profiles_are_counted),
         cmocka_unit_test(a_request_has_the_outcome_of_its_counts),
         cmocka_unit_test(what_is_copied_is_bounded),
         cmocka_unit_test(wrong_configurations_are_refused),
