@@ -242,8 +242,9 @@ static const struct signal_parts signals[] = {
                            "filter", "filter/old", "filter/oldest", "transform", NULL},
      (const char *const[]){"file", NULL},
      (const char *const[]){"count", "forward", "routing/logs", NULL}},
-    {"profiles", (const char *const[]){NULL}, (const char *const[]){"file", NULL},
-     (const char *const[]){"profile_metrics", "forward", NULL}},
+    {"profiles", (const char *const[]){"filter", "transform", NULL},
+     (const char *const[]){"file", NULL},
+     (const char *const[]){"profile_metrics", "count", "forward", NULL}},
 };
 
 static const struct signal_parts *parts_of(const char *pipeline)

@@ -173,6 +173,9 @@ void put_connectors(struct drawing *drawing)
     PUT_ONE_OF(drawing, "",
                "    datapoints: {n: {attributes: [{key: tag}, {key: service.name}]}}\n",
                "    logs: {n: {conditions: ['IsMatch(body, \"o\")'], attributes: [{key: tag}]}}\n");
+    PUT_ONE_OF(drawing, "",
+               "    profiles: {n: {conditions: ['sample_type.type == \"cpu\"'], attributes: [{key: "
+               "tag}, {key: service.name, default_value: none}]}}\n");
     put(drawing, "  profile_metrics:\n");
     PUT_ONE_OF(drawing, "    metrics_flush_interval: 50ms\n    metrics_expiration: 200ms\n",
                "    metrics_flush_interval: 3s\n");

@@ -31,6 +31,14 @@ static const char *const log_conditions[] = {
     NULL,
 };
 
+static const char *const profile_conditions[] = {
+    "    - 'profile.sample_type.type == \"cpu\" or profile.attributes[\"tag\"] != nil'\n",
+    "    - 'profilesample.attributes[\"thread.id\"] == nil'\n",
+    "    - 'IsMatch(profile.sample_type.type, \"^.{3,5}$$\")'\n",
+    "    - 'resource.attributes[\"service.name\"] == \"cart\"'\n",
+    NULL,
+};
+
 static const char *const trace_statements[] = {
     "    - 'set(span.attributes[\"slow\"], true) where span.end_time_unix_nano > 1'\n",
     "    - 'set(span.attributes[\"tag\"][\"a\"][0][\"b\"], span.attributes)'\n",
@@ -75,6 +83,17 @@ static const char *const metric_statements[] = {
     NULL,
 };
 
+static const char *const profile_statements[] = {
+    "    - 'set(profile.attributes[\"tag\"], profile.attributes)'\n",
+    "    - 'set(profile.sample_type.type, resource.attributes[\"service.name\"])'\n",
+    "    - 'set(profilesample.attributes[\"n\"], profile.sample_type.type)'\n",
+    "    - 'set(profilesample.attributes[\"tag\"], profilesample.attributes)'\n",
+    "    - 'delete_key(profile.attributes, \"tag\")'\n",
+    "    - 'set(profile.time_unix_nano, profile.duration_unix_nano)'\n",
+    "    - 'set(scope.name, profile.sample_type.unit)'\n",
+    NULL,
+};
+
 static const char *const log_statements[] = {
     "    - 'merge_maps(log.attributes, log.body, \"insert\") where IsMap(log.body)'\n",
     "    - 'set(log.body, log.attributes)'\n",
@@ -113,6 +132,8 @@ void put_statement_processors(struct drawing *drawing)
     put_lines(drawing, metric_conditions, 1, 3, true);
     put(drawing, "    log_conditions:\n");
     put_lines(drawing, log_conditions, 1, 3, true);
+    put(drawing, "    profile_conditions:\n");
+    put_lines(drawing, profile_conditions, 1, 3, true);
     put(drawing, "  filter/old:\n    error_mode: propagate\n"
                  "    traces: {span: ['name == \"main\"'], "
                  "spanevent: ['attributes[\"tag\"] != nil']}\n"
@@ -139,6 +160,8 @@ void put_statement_processors(struct drawing *drawing)
     put_lines(drawing, metric_statements, 1, 3, true);
     put(drawing, "    log_statements:\n");
     put_lines(drawing, log_statements, 1, 3, true);
+    put(drawing, "    profile_statements:\n");
+    put_lines(drawing, profile_statements, 1, 3, true);
     put(drawing, "  transform/forms:\n    error_mode: silent\n    metric_statements:\n");
     PUT_ONE_OF(
         drawing,
