@@ -317,6 +317,8 @@ void metric_snapshot_write(struct metric_snapshot *snapshot, struct exposition *
         return;
     }
     for (size_t i = 0; i < snapshot->count && !exposition->has_failed; i++) {
+        if (i + SERIES_AHEAD < snapshot->count)
+            series_prefetch(snapshot->shown[i + SERIES_AHEAD].series);
         const struct shown *shown = last_of_equal(snapshot, &i);
         if (shown->series->family != family) {
             family = shown->series->family;

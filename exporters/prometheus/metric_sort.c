@@ -4,6 +4,7 @@
  * seven bytes, each read once (Bentley and Sedgewick, Fast Algorithms for Sorting and Searching
  * Strings, 1997, with the bytes beside the series), then merged. Any thread. */
 #include <assert.h>
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,10 +49,13 @@ static uint64_t key_of(struct slice text, size_t offset)
 {
     uint64_t key = 0;
     const size_t rest = text.size - offset;
-    const size_t count = rest < KEY_BYTES ? rest : KEY_BYTES;
-    for (size_t i = 0; i < count; i++)
+    if (rest > KEY_BYTES) {
+        memcpy(&key, text.data + offset, sizeof(key));
+        return (be64toh(key) & ~(uint64_t)UINT8_MAX) | KEY_GOES_ON;
+    }
+    for (size_t i = 0; i < rest; i++)
         key |= (uint64_t)text.data[offset + i] << (56 - 8 * i);
-    return key | (rest > KEY_BYTES ? KEY_GOES_ON : count);
+    return key | rest;
 }
 
 static uint64_t key_in_stage(struct item *item, const struct group *group)
@@ -74,6 +78,8 @@ static bool read_keys(struct group *group)
     bool has_one_shape = true;
     for (size_t i = 0; i < group->count; i++) {
         struct item *item = &group->items[i];
+        if (i + SERIES_AHEAD < group->count)
+            series_prefetch(item[SERIES_AHEAD].series);
         item->key = key_in_stage(item, group);
         has_one_key = has_one_key && item->key == group->items[0].key;
         has_one_family = has_one_family && item->series->family == first->family;

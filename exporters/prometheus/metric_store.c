@@ -875,9 +875,12 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
             .shown = (struct shown *)(snapshot + 1),
             .resources = (struct resource **)((struct shown *)(snapshot + 1) + series_count),
         };
-        for (size_t i = 0; i < store->order_count; i++)
+        for (size_t i = 0; i < store->order_count; i++) {
+            if (i + SERIES_AHEAD < store->order_count)
+                series_prefetch(store->order[i + SERIES_AHEAD]);
             if (store->order[i] != NULL)
                 snapshot_add(snapshot, store->order[i]);
+        }
         snapshot->sorted_count = snapshot->count;
         while (snapshot->count < store->live_series &&
                (series = hash_table_each(&store->series, &at)) != NULL)
@@ -930,6 +933,8 @@ void metric_store_release(struct metric_store *store, struct metric_snapshot *sn
     if (snapshot->is_sorted && snapshot->has_news)
         keep_order(store, snapshot);
     for (size_t i = 0; i < snapshot->count; i++) {
+        if (i + SERIES_AHEAD < snapshot->count)
+            __builtin_prefetch(snapshot->shown[i + SERIES_AHEAD].series);
         distribution_unref(store, snapshot->shown[i].distribution);
         series_unref(store, snapshot->shown[i].series);
     }

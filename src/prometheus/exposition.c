@@ -155,7 +155,13 @@ static size_t number_text(double value, char text[NUMBER_BYTES_MAX])
             memcpy(at, digits + 1, (size_t)count - 1);
             at += count - 1;
         }
-        at += snprintf(at, 8, "e%c%02d", exponent > 0 ? '+' : '-', abs(exponent - 1));
+        const int power = abs(exponent - 1);
+        *at++ = 'e';
+        *at++ = exponent > 0 ? '+' : '-';
+        if (power >= 100)
+            *at++ = (char)('0' + power / 100);
+        *at++ = (char)('0' + power / 10 % 10);
+        *at++ = (char)('0' + power % 10);
         return (size_t)(at - text);
     }
     if (exponent <= 0) {
