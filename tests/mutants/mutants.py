@@ -671,6 +671,9 @@ MUTANTS = [
     Mutant("otlp grpc: broken protobuf is INVALID_ARGUMENT", "receivers/otlp/otlp_exchange.c",
            "refuse(exchange, STATUS_INVALID_ARGUMENT, text);",
            "refuse(exchange, STATUS_INTERNAL, text);", ("test_otlp_grpc", "test_otlp_http")),
+    Mutant("tls: who is let in has room for the handshake", "src/net/server/server_tls.c",
+           "charge_handshake(connection, TLS_HANDSHAKE_BYTES);",
+           "charge_handshake(connection, TLS_CONNECTION_BYTES);", ("test_https_server",)),
     Mutant("otlp grpc: methods are not revealed without credentials", "src/listen/server_auth.c",
            "if (verdict == AUTH_GRANTED)",
            "if (verdict == AUTH_GRANTED || !slice_begins_with(http_request_path(request), "

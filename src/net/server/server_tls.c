@@ -159,7 +159,8 @@ void server_tls_begin(struct http_connection *connection)
     struct http_server *server = connection->server;
     struct error error;
     assert(connection->tls == NULL);
-    const char *reason = charge_handshake(connection, TLS_CONNECTION_BYTES);
+    /* All that the handshake takes but its input: who is let in can go on, however many come. */
+    const char *reason = charge_handshake(connection, TLS_HANDSHAKE_BYTES);
     if (reason != NULL) {
         refuse(connection, reason, true);
         return;

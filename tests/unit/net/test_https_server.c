@@ -516,10 +516,32 @@ static void handshakes_take_their_part_of_the_budget(void **state)
     close_client(client);
 }
 
+/* Those that are let in have room for all of their handshake. */
+static void clients_that_connect_together_do_not_starve_each_other(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct client *clients[FLOOD];
+    for (size_t i = 0; i < FLOOD; i++)
+        clients[i] = open_client(fixture, http1, NULL);
+    loopback_settle(clients[0]->wire);
+    for (size_t i = 0; i < FLOOD_TAKEN; i++) {
+        struct slice hello = tls_channel_output(clients[i]->tls);
+        loopback_send_bytes(clients[i]->wire, hello.data, hello.size);
+    }
+    loopback_settle(clients[0]->wire);
+    http_fixture_expect_connections(fixture, FLOOD_TAKEN);
+    assert_int_equal(http_server_figures(fixture->server).handshakes_failed_total,
+                     FLOOD - FLOOD_TAKEN);
+    for (size_t i = 0; i < FLOOD; i++)
+        close_client(clients[i]);
+    http_fixture_expect_connections(fixture, 0);
+    assert_int_equal(budget_used(&fixture->budget), 0);
+}
+
 static void clients_that_connect_when_the_budget_is_used_up_get_an_error(void **state)
 {
     struct http_fixture *fixture = *state;
-    uint64_t others = budget_limit(&fixture->budget) - TLS_CONNECTION_BYTES;
+    uint64_t others = budget_limit(&fixture->budget) - TLS_HANDSHAKE_BYTES;
     assert_true(budget_try_take(&fixture->budget, others));
     struct client *client = open_client(fixture, http1, NULL);
     loopback_settle(client->wire);
@@ -627,6 +649,8 @@ int main(void)
         WITH_SERVER(a_handshake_of_many_small_records_is_not_listened_to),
         cmocka_unit_test_setup_teardown(handshakes_take_their_part_of_the_budget, start_flood,
                                         finish),
+        cmocka_unit_test_setup_teardown(clients_that_connect_together_do_not_starve_each_other,
+                                        start_flood, finish),
         WITH_SERVER(clients_that_connect_when_the_budget_is_used_up_get_an_error),
         cmocka_unit_test_setup_teardown(probes_need_no_budget, start_for_probes, finish),
         WITH_SERVER(a_stop_ends_handshakes),
