@@ -8,66 +8,71 @@
 
 enum { CONTRIB_TYPE_MAX = 64 };
 
-/* One string per kind, with blanks between and around. */
+/* One string per kind, with blanks between and around: the names of 0.155, older and later ones. */
 static const char *const contrib_types[] = {
     [RECEIVER] =
-        " active_directory_ds activedirectoryds aerospike apache apachespark awscloudwatch "
+        " active_directory_ds active_directory_inv activedirectoryds aerospike apache "
+        "apache_spark apachespark aws_cloudwatch aws_lambda awscloudwatch awscontainerinsight "
         "awscontainerinsightreceiver awsecscontainermetrics awsfirehose awslambda awss3 awsxray "
-        "azureblob azureeventhub azure_event_hub azuremonitor azure_monitor bigip carbon chrony "
-        "ciscoos cloudflare cloudfoundry collectd couchdb datadog docker_stats docker_observer "
-        "elasticsearch envoyals expvar faro file filelog file_log filestats flinkmetrics "
-        "fluentforward "
-        "github gitlab githubgen googlecloudmonitoring googlecloudpubsub googlecloudspanner "
-        "haproxy "
-        "hostmetrics httpcheck http_check huaweicloudcesreceiver iis influxdb jaeger jmx journald "
-        "k8s_cluster k8s_events k8sobjects k8slog kafka kafkametrics kubeletstats libhoney "
-        "loki memcached mongodb mongodbatlas mysql namedpipe netflow nginx nop nsxt ntp opencensus "
-        "oracledb osquery otelarrow otlp otlpjsonfile podman_stats postgresql pprof prometheus "
-        "prometheus_simple prometheusremotewrite pulsar purefa purefb pyroscope rabbitmq "
-        "receiver_creator redfish redis riak saphana signalfx simpleprometheus skywalking snmp "
-        "snowflake solace splunk_hec splunkenterprise sqlquery sqlserver sshcheck statsd stef "
-        "syslog "
-        "systemd tcpcheck tcplog tlscheck udplog vcenter vcr wavefront webhookevent "
-        "windowseventlog windowsperfcounters windowsservice yanggrpc azurefunctions "
-        "googlecloudpubsubpush icmpcheck "
-        "macosunifiedlogging sapm host_metrics k8s_objects zipkin zookeeper ",
+        "azure_blob azure_event_hub azure_functions azure_monitor azureblob azureeventhub "
+        "azurefunctions azuremonitor bigip carbon chrony cisco_os ciscoos cloud_foundry "
+        "cloudflare cloudfoundry collectd couchdb datadog dns_check docker_observer docker_stats "
+        "elasticsearch envoy_als envoyals expvar faro file file_log file_stats filelog filestats "
+        "flink_metrics flinkmetrics fluent_forward fluentforward github githubgen gitlab "
+        "google_cloud_spanner googlecloudmonitoring googlecloudpubsub googlecloudpubsubpush "
+        "googlecloudspanner haproxy host_metrics hostmetrics http_check httpcheck "
+        "huaweicloudcesreceiver icmpcheck icmpcheckreceiver iis influxdb jaeger jmx journald "
+        "k8s_cluster k8s_events k8s_objects k8slog k8sobjects kafka kafka_metrics kafkametrics "
+        "kubelet_stats kubeletstats libhoney loki macos_unified_logging macosunifiedlogging "
+        "memcached mongodb mongodb_atlas mongodbatlas mysql named_pipe namedpipe netflow nginx "
+        "nop nsxt ntp opencensus oracledb osquery otelarrow otlp otlp_json_file otlpjsonfile "
+        "podman_stats postgresql pprof prometheus prometheus_remote_write prometheus_simple "
+        "prometheusremotewrite pulsar purefa purefb pyroscope rabbitmq receiver_creator redfish "
+        "redis riak saphana sapm signalfx simpleprometheus skywalking snmp snowflake solace "
+        "splunk_enterprise splunk_hec splunkenterprise sql_query sqlquery sqlserver ssh_check "
+        "sshcheck statsd stef syslog systemd tcp_check tcp_log tcpcheck tcplog tls_check "
+        "tlscheck udp_log udplog vcenter vcr wavefront webhook_event webhookevent "
+        "windows_event_log windows_service windowseventlog windowsperfcounters windowsservice "
+        "yang_grpc yanggrpc zipkin zookeeper ",
     [PROCESSOR] =
-        " attributes batch cardinalityguardian coralogix drain genainormalizer lookup queued_retry "
-        "metrics_transform cumulativetodelta deltatocumulative deltatorate "
-        "dnslookup filter geoip groupbyattrs groupbytrace interval isolationforest k8sattributes "
-        "k8s_attributes log_dedup logdedup logstransform logs_transform memory_limiter "
-        "metricsgeneration metricstarttime "
-        "metricstransform probabilistic_sampler queuebatch redaction remotetap resource "
-        "resourcedetection routing schema span spanmetrics spanpruning servicegraph sumologic "
-        "tail_sampling "
+        " attributes aws_ecs_attributes awsecsattributes batch cardinality_guardian "
+        "cardinalityguardian coralogix cumulative_to_delta cumulativetodelta datadogsemantics "
+        "delta_to_cumulative delta_to_rate deltatocumulative deltatorate dnslookup drain "
+        "dynamic_sampling filter gen_ai_normalizer genainormalizer geoip groupbyattrs "
+        "groupbytrace interval isolationforest k8s_attributes k8sattributes log_dedup logdedup "
+        "logs_transform logstransform lookup memory_limiter metric_start_time metrics_transform "
+        "metricsgeneration metricstarttime metricstransform probabilistic_sampler queuebatch "
+        "queued_retry redaction remotetap resource resource_detection resourcedetection routing "
+        "schema servicegraph span span_pruning spanmetrics spanpruning sumologic tail_sampling "
         "transform unroll ",
     [EXPORTER] =
-        " alertmanager alibabacloud_logservice awscloudwatchlogs awsemf awskinesis awss3 "
-        "awsxray azureblob azure_blob azure_monitor azuredataexplorer azuremonitor bmchelix carbon "
-        "cassandra clickhouse "
-        "coralogix datadog dataset debug doris dynatrace elasticsearch faro file googlecloud "
-        "googlecloudpubsub googlecloudstorage googlemanagedprometheus honeycombmarker influxdb "
-        "instana jaeger jaeger_thrift kafka kinetica loadbalancing load_balancing logging "
-        "logicmonitor logzio loki mezmo nop opencensus opensearch oracleobservability otelarrow "
-        "otlp otlp_grpc otlp_http otlphttp parquet prometheus prometheusremotewrite "
-        "prometheus_remote_write pulsar rabbitmq sapm sematext sentry signalfx skywalking "
-        "splunk_hec "
-        "stef sumologic syslog tencentcloud_logservice tinybird topic wavefront zipkin ",
+        " alertmanager alibabacloud_logservice awscloudwatchlogs awsemf awskinesis awss3 awsxray "
+        "azure_blob azure_monitor azureblob azuredataexplorer azuremonitor bmc_helix bmchelix "
+        "carbon cassandra clickhouse coralogix datadog dataset debug doris dynatrace "
+        "elasticsearch faro file google_cloud_storage google_secops googlecloud "
+        "googlecloudpubsub googlecloudstorage googlemanagedprometheus honeycomb_marker "
+        "honeycombmarker influxdb instana jaeger jaeger_thrift kafka kinetica load_balancing "
+        "loadbalancing logging logicmonitor logzio loki mezmo nop opencensus opensearch "
+        "oracleobservability otelarrow otlp otlp_grpc otlp_http otlphttp parquet prometheus "
+        "prometheus_remote_write prometheusremotewrite pulsar rabbitmq sapm sematext sentry "
+        "signalfx skywalking splunk_hec stef sumologic syslog tencentcloud_logservice tinybird "
+        "topic wavefront zipkin ",
     [CONNECTOR] =
-        " count datadog exceptions failover forward grafanacloud metricsaslogs otlpjson "
-        "roundrobin routing service_graph servicegraph signaltometrics slowsql spanmetrics sum ",
+        " count datadog exceptions failover forward grafanacloud metrics_as_logs metricsaslogs "
+        "otlp_json otlpjson round_robin roundrobin routing service_graph servicegraph "
+        "signal_to_metrics signaltometrics slow_sql slowsql span_metrics spanmetrics sum ",
     [EXTENSION] =
-        " ack asapclient avro_log_encoding awscloudwatchmetricstreams_encoding awslogs_encoding "
-        "awsproxy azure_auth azure_encoding basicauth bearertokenauth cgroupruntime datadog "
-        "db_storage "
-        "docker_observer ecs_observer ecs_task_observer googleclientauth "
-        "google_cloud_logentry_encoding headers_setter health_check healthcheckv2 host_observer "
-        "http_forwarder jaeger_encoding jaegerremotesampling jaeger_remote_sampling healthcheck_v2 "
-        "json_log_encoding k8s_leader_elector "
-        "k8s_observer kafkatopics_observer memory_ballast memory_limiter oauth2client oidc opamp "
-        "otlp_encoding pprof redis_storage remotetap sigv4auth skywalking_encoding "
-        "solarwindsapmsettings sumologic "
-        "text_encoding zipkin_encoding zpages ",
+        " ack asapclient avro_log_encoding aws_iam_db_auth aws_logs_encoding "
+        "awscloudwatchmetricstreams_encoding awslogs_encoding awsproxy azure_auth azure_encoding "
+        "basicauth bearertokenauth cgroup_runtime cgroupruntime datadog db_storage "
+        "docker_observer ecs_observer ecs_task_observer file_storage "
+        "google_cloud_logentry_encoding googleclientauth headers_setter health_check "
+        "healthcheck_v2 healthcheckv2 host_observer http_forwarder jaeger_encoding "
+        "jaeger_remote_sampling jaegerremotesampling json_log_encoding k8s_leader_elector "
+        "k8s_observer kafkatopics_observer mcp memory_ballast memory_limiter oauth2client oidc "
+        "opamp otlp_encoding pebble_tail_storage pprof redis_storage remotetap sd_notify "
+        "sigv4auth skywalking_encoding solarwindsapmsettings sumologic text_encoding "
+        "zipkin_encoding zpages ",
 };
 
 /* What contrib 0.155 no longer has, and what of the rest people ask for most: what does the same
@@ -98,27 +103,21 @@ static const struct {
     {EXTENSION, true, "memory_ballast",
      "leave it out; the processor memory_limiter bounds the memory"},
     {EXTENSION, false, "healthcheckv2", "use health_check"},
-    {EXTENSION, false, "healthcheck_v2", "use health_check"},
     {PROCESSOR, false, "span",
      "use transform: set(span.name, ...) and set(span.attributes[...], ...)"},
     {PROCESSOR, false, "metricstransform", "use transform with metric_statements"},
-    {PROCESSOR, false, "metrics_transform", "use transform with metric_statements"},
     {PROCESSOR, false, "k8sattributes",
-     "set k8s.* attributes in the pods, by OTEL_RESOURCE_ATTRIBUTES from the downward API"},
-    {PROCESSOR, false, "k8s_attributes",
      "set k8s.* attributes in the pods, by OTEL_RESOURCE_ATTRIBUTES from the downward API"},
     {EXPORTER, false, "datadog", "Datadog's agent takes OTLP: use otlp_grpc with its port 4317"},
     {EXPORTER, false, "elasticsearch",
      "Elastic's APM server takes OTLP: use otlp_grpc or otlp_http with it"},
+    {EXPORTER, false, "sentry", "Sentry takes OTLP: use otlp_http with the project's endpoint"},
+    {EXPORTER, false, "coralogix", "Coralogix takes OTLP: use otlp_grpc"},
     {EXPORTER, false, "awsxray",
      "AWS takes OTLP through a collector of theirs: use otlp_grpc with it"},
     {RECEIVER, false, "hostmetrics",
      "let Prometheus' node_exporter serve them and scrape it with prometheus"},
-    {RECEIVER, false, "host_metrics",
-     "let Prometheus' node_exporter serve them and scrape it with prometheus"},
     {RECEIVER, false, "filelog",
-     "let another collector read the files, and send OTLP to the otlp receiver"},
-    {RECEIVER, false, "file_log",
      "let another collector read the files, and send OTLP to the otlp receiver"},
     {RECEIVER, false, "docker_stats", "let cAdvisor serve them and scrape it with prometheus"},
     {RECEIVER, false, "kubeletstats",
@@ -130,16 +129,39 @@ static const struct {
     {RECEIVER, false, "redis", "let redis_exporter serve them and scrape it with prometheus"},
     {RECEIVER, false, "nginx", "let an nginx exporter serve them and scrape it with prometheus"},
     {RECEIVER, false, "httpcheck", "let blackbox_exporter probe and scrape it with prometheus"},
-    {RECEIVER, false, "http_check", "let blackbox_exporter probe and scrape it with prometheus"},
 };
+
+/* Of what no row above is about. */
+static const char *const usual_advices[] = {
+    [RECEIVER] = "let a collector that has it send OTLP to the otlp receiver",
+    [EXPORTER] = "send OTLP to a collector that has it, by otlp_grpc",
+    [EXTENSION] = NULL, /* the last kind */
+};
+
+/* Older names differ from today's in their underscores only: "filelog", "file_log". */
+static bool is_same_type(const char *a, const char *b)
+{
+    while (*a != '\0' || *b != '\0') {
+        if (*a == '_')
+            a++;
+        else if (*b == '_')
+            b++;
+        else if (*a++ != *b++)
+            return false;
+    }
+    return true;
+}
 
 struct contrib_type contrib_type_find(enum component_kind kind, const char *type)
 {
     char word[CONTRIB_TYPE_MAX + 3];
     snprintf(word, sizeof(word), " %.*s ", CONTRIB_TYPE_MAX, type);
     struct contrib_type found = {.is_known = strstr(contrib_types[kind], word) != NULL};
-    for (size_t i = 0; found.is_known && i < sizeof(advices) / sizeof(advices[0]); i++) {
-        if (advices[i].kind != kind || strcmp(advices[i].type, type) != 0)
+    if (!found.is_known)
+        return found;
+    found.advice = usual_advices[kind];
+    for (size_t i = 0; i < sizeof(advices) / sizeof(advices[0]); i++) {
+        if (advices[i].kind != kind || !is_same_type(advices[i].type, type))
             continue;
         found.is_removed = advices[i].is_removed;
         found.advice = advices[i].advice;

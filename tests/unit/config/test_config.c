@@ -49,6 +49,19 @@ static const struct {
      "there is such a component, but of another kind"},
     {"receivers: {nop: , hostmetrics: }\nexporters: {nop: }\n" FINE,
      "the Go collector has such a component, this build does not"},
+    /* Today's names, older ones, and those that came after 0.155; what does the same is said of all
+     * of them. */
+    {"receivers: {nop: , file_log: }\nexporters: {nop: }\n" FINE,
+     "this build does not: let another collector read the files"},
+    {"receivers: {nop: , kafka_metrics/a: }\nexporters: {nop: }\n" FINE,
+     "this build does not: let a Kafka exporter serve them"},
+    {"receivers: {nop: , fluent_forward: }\nexporters: {nop: }\n" FINE,
+     "this build does not: let a collector that has it send OTLP to the otlp receiver"},
+    {"receivers: {nop: , sql_query: }\nexporters: {nop: }\n" FINE, "this build does not: let a"},
+    {"receivers: {nop: }\nexporters: {nop: , clickhouse: }\n" FINE,
+     "this build does not: send OTLP to a collector that has it, by otlp_grpc"},
+    {"receivers: {nop: , file__log: }\nexporters: {nop: }\n" FINE,
+     "unknown type: \"file__log\" for id: \"file__log\" (valid values: [otlp nop])"},
     {PLAIN "connectors: {routing/a: }\n" FINE,
      "otel.yaml:4:14: connectors::routing/a: unknown type: \"routing\" for id: \"routing/a\" "
      "(valid "
