@@ -15,6 +15,7 @@
 #include "src/config/config.h"
 #include "src/config/config_limits.h"
 #include "src/config/rewrite.h"
+#include "src/service/supervisor.h"
 
 enum { ID_COLUMN = 40, LABEL_MAX = 1200 };
 
@@ -112,10 +113,11 @@ static char *rewrite(const struct config_request *request, const struct config *
         again.locations_count = 1;
         again.skips_unsupported = false;
         struct config *changed = config_load(&again, &problems);
-        is_fine = changed != NULL;
+        struct error why = {.text = ""};
+        is_fine = changed != NULL && supervisor_can_build(changed, &why);
         if (!is_fine)
             error_set(error, "the changed file would not start; take these parts out by hand: %s",
-                      problems.count > 0 ? problems.texts[0] : "");
+                      problems.count > 0 ? problems.texts[0] : why.text);
         config_destroy(changed);
         config_problems_clear(&problems);
         mem_free(location);
@@ -136,12 +138,36 @@ static bool write_output(const char *text, size_t size, const char *output, FILE
     return is_written || error_set(error, "cannot write %s: %s", output, strerror(errno));
 }
 
+/* The table, and the changed file if output is not NULL. */
+static enum migrate_result show(const struct config_request *request, const struct config *config,
+                                const struct config_problems *warnings, const char *file,
+                                const char *output, FILE *out, FILE *problems)
+{
+    struct error error = {.text = ""};
+    bool is_to_stdout = output != NULL && strcmp(output, "-") == 0;
+    size_t size = 0;
+    if (!is_to_stdout)
+        print_table(config, warnings, file, out);
+    if (config->pipelines_count == 0)
+        return fail(problems, "nothing is left to run: every pipeline needs what this build does "
+                              "not support");
+    if (output != NULL) {
+        char *written = rewrite(request, config, file, &size, &error);
+        bool is_written = written != NULL && write_output(written, size, output, out, &error);
+        free(written);
+        if (!is_written)
+            return fail(problems, error.text);
+        if (!is_to_stdout)
+            fprintf(out, "\nWrote %s.\n", output);
+    }
+    return config->skips_count > 0 ? MIGRATE_PARTLY : MIGRATE_WHOLE;
+}
+
 enum migrate_result migrate_command(const struct config_request *request, const char *file,
                                     const char *output, FILE *out, FILE *problems)
 {
     struct error error = {.text = ""};
     struct config_problems found = {0};
-    char text[LABEL_MAX];
     if (file == NULL)
         return fail(problems, "expected the file to look at: migrate FILE");
     char *location = mem_alloc(strlen(file) + sizeof("file:"));
@@ -150,26 +176,15 @@ enum migrate_result migrate_command(const struct config_request *request, const 
     whole.locations = (const char *const[]){location};
     whole.locations_count = 1;
     whole.skips_unsupported = true;
+    whole.may_be_empty = true;
     struct config *config = config_load(&whole, &found);
+    enum migrate_result result = MIGRATE_FAILED;
     for (size_t i = 0; i < found.count; i++)
         fprintf(problems, "%s%s\n", i == 0 ? "Error: " : "       ", found.texts[i]);
-    enum migrate_result result = MIGRATE_FAILED;
-    if (config != NULL) {
-        bool is_to_stdout = output != NULL && strcmp(output, "-") == 0;
-        size_t size = 0;
-        if (!is_to_stdout)
-            print_table(config, &found, file, out);
-        result = config->skips_count > 0 ? MIGRATE_PARTLY : MIGRATE_WHOLE;
-        char *written = output != NULL ? rewrite(request, config, file, &size, &error) : NULL;
-        if (output != NULL &&
-            (written == NULL || !write_output(written, size, output, out, &error))) {
-            snprintf(text, sizeof(text), "%s", error.text);
-            result = fail(problems, text);
-        } else if (output != NULL && !is_to_stdout) {
-            fprintf(out, "\nWrote %s.\n", output);
-        }
-        free(written);
-    }
+    if (config != NULL && config->pipelines_count > 0 && !supervisor_can_build(config, &error))
+        fail(problems, error.text);
+    else if (config != NULL)
+        result = show(request, config, &found, file, output, out, problems);
     config_destroy(config);
     config_problems_clear(&found);
     mem_free(location);

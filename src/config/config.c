@@ -178,6 +178,7 @@ static bool load(struct loader *loader, const struct config_request *request, st
     loader->factories = request->factories;
     loader->gates = request->gates;
     loader->skips_unsupported = request->skips_unsupported;
+    loader->may_be_empty = request->may_be_empty;
     struct node *root = resolve_request(loader, request);
     *ret_root = root;
     if (root == NULL || request->skips_checks)

@@ -109,6 +109,7 @@ struct config_request {
     const struct component_factory *const *factories; /* NULL-terminated: all that are built in */
     const struct feature_gates *gates;                /* NULL: the defaults */
     bool skips_unsupported; /* --skip-unsupported; service: {unsupported: skip} says so too */
+    bool may_be_empty;      /* with skips_unsupported: that no pipeline is left is no problem */
     bool skips_checks;      /* config_print only: also prints invalid configurations */
 };
 

@@ -67,6 +67,7 @@ struct loader {
     size_t nodes_count;
     size_t expanded_bytes;
     bool skips_unsupported;    /* leave out what this build lacks */
+    bool may_be_empty;         /* even if no pipeline is left then */
     bool has_unsupported;      /* a problem is what this build lacks, and could be left out */
     struct config_skip *skips; /* what is left out; grows in the arena */
     size_t skips_count;

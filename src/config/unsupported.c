@@ -321,7 +321,7 @@ const struct node *unsupported_prune(struct loader *loader, const struct compone
         mark_used(set, pipelines[i].processors, pipelines[i].processors_count);
         mark_used(set, pipelines[i].exporters, pipelines[i].exporters_count);
     }
-    if (config->pipelines_count > 0)
+    if (config->pipelines_count > 0 || loader->may_be_empty)
         return left;
     struct path root = {.parent = NULL};
     struct path service = {.parent = &root, .key = "service"};

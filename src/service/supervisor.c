@@ -174,6 +174,17 @@ static void report_skip(const struct config_skip *skip, enum load_purpose purpos
     }
 }
 
+/* On a lane of its own, which never runs. */
+static bool can_build(const struct config *config, bool is_rehearsal, struct error *error)
+{
+    struct lane *lane = lane_create(0);
+    bool is_built = lane != NULL && service_can_build(config, lane, is_rehearsal, error);
+    if (lane == NULL)
+        error_set(error, "%s", no_loop);
+    lane_destroy(lane);
+    return is_built;
+}
+
 static struct config *load(const struct config_request *request, enum load_purpose purpose)
 {
     struct config_problems problems = {0};
@@ -206,16 +217,8 @@ static struct config *load(const struct config_request *request, enum load_purpo
     config_problems_clear(&problems);
     if (config == NULL)
         return NULL;
-    /* Builds the new configuration on a lane of its own, which never runs, so that failures are
-     * known before anything stops. */
-    bool is_built = false;
-    struct lane *lane = lane_create(0);
-    if (lane == NULL)
-        error_set(&error, "%s", no_loop);
-    else
-        is_built = service_can_build(config, lane, purpose == LOAD_TO_VALIDATE, &error);
-    lane_destroy(lane);
-    if (is_built)
+    /* So that failures are known before anything stops. */
+    if (can_build(config, purpose == LOAD_TO_VALIDATE, &error))
         return config;
     if (purpose == LOAD_TO_RELOAD)
         log_error(NULL, "invalid configuration", log_text("error", error.text));
@@ -404,6 +407,11 @@ int supervisor_run(const struct config_request *request)
     config_destroy(self.next_config);
     config_destroy(self.config);
     return self.end_reason == END_FAILED ? 1 : 0;
+}
+
+bool supervisor_can_build(const struct config *config, struct error *error)
+{
+    return can_build(config, true, error);
 }
 
 int supervisor_validate(const struct config_request *request)

@@ -132,6 +132,37 @@ class SkipUnsupported(case.Case):
         self.assertEqual((again.returncode, again.stdout), (0, written))
         self.assertEqual(run("migrate", "/nowhere.yaml").returncode, 2)
 
+    def test_migrate_shows_a_file_of_which_nothing_runs(self):
+        text = self.text.replace("exporters: [otlphttp, otlp_http/middle]", "exporters: [otlp_http/middle]")
+        done = run("migrate", self.file(text), "--write", str(self.directory / "none.yaml"))
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stdout, r"traces +missing +none of its exporters can run")
+        self.assertRegex(done.stdout, r"exporters::otlphttp +unused")
+        self.assertNotIn("Wrote", done.stdout)
+        self.assertRegex(done.stderr, r"^Error: nothing is left to run: .*\n$")
+        self.assertFalse((self.directory / "none.yaml").exists())
+
+    def test_migrate_writes_nothing_that_could_not_be_built(self):
+        """`routing` names a pipeline that is left out: found when pipelines are built, not before."""
+        text = (
+            "receivers: {otlp: {protocols: {http: }}}\n"
+            "exporters: {nop: , clickhouse: }\n"
+            "connectors: {routing: {default_pipelines: [traces/kept, traces/gone], "
+            "table: [{context: span, condition: 'name == \"a\"', pipelines: [traces/kept]}]}}\n"
+            "service:\n  pipelines:\n"
+            "    traces: {receivers: [otlp], exporters: [routing]}\n"
+            "    traces/kept: {receivers: [routing], exporters: [nop]}\n"
+            "    traces/gone: {receivers: [routing], exporters: [clickhouse]}\n"
+        )
+        output = self.directory / "routed.yaml"
+        done = run("migrate", self.file(text), "--write", str(output))
+        self.assertEqual((done.returncode, output.exists()), (2, False))
+        self.assertIn("take these parts out by hand: ", done.stderr)
+        self.assertIn('default_pipelines::1: pipeline not found: missing consumer: "traces/gone"', done.stderr)
+        wrong = run("migrate", self.file(text.replace("traces/gone]", "traces/else]")))
+        self.assertEqual((wrong.returncode, wrong.stdout), (2, ""))
+        self.assertIn('missing consumer: "traces/else"', wrong.stderr)
+
 
 if __name__ == "__main__":
     case.main()

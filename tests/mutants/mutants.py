@@ -787,8 +787,8 @@ MUTANTS = [
            "if (ret_retrieved->unset != NULL && expansion->is_quiet)", ("test_expand",)),
     # The life of the process
     Mutant("reload: what cannot be built stops nothing", "src/service/supervisor.c",
-           "    if (is_built)\n        return config;",
-           "    if (is_built || purpose == LOAD_TO_RELOAD)\n        return config;",
+           "    if (can_build(config, purpose == LOAD_TO_VALIDATE, &error))",
+           "    if (can_build(config, purpose == LOAD_TO_VALIDATE, &error) || purpose == LOAD_TO_RELOAD)",
            ("e2e-20-life-cycle",)),
     Mutant("stop: a second Ctrl-C ends at once", "src/service/supervisor.c",
            "if (number == SIGINT && clock_now_ns() - self->signalled_ns >= SIGNAL_AGAIN_NS)",
