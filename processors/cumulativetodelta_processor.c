@@ -320,6 +320,7 @@ static void cumulativetodelta_destroy(struct component *component)
 
 const struct component_factory cumulativetodelta_processor_factory = {
     .type = "cumulativetodelta",
+    .later_name = "cumulative_to_delta",
     .kind = PROCESSOR,
     .stability = "beta",
     .signals = SIGNAL_METRICS,

@@ -195,6 +195,7 @@ static void deltatocumulative_destroy(struct component *component)
 
 const struct component_factory deltatocumulative_processor_factory = {
     .type = "deltatocumulative",
+    .later_name = "delta_to_cumulative",
     .kind = PROCESSOR,
     .stability = "alpha",
     .signals = SIGNAL_METRICS,

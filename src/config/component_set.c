@@ -55,7 +55,9 @@ const struct component_factory *component_factory_find(const struct loader *load
         for (size_t j = 0; factory->aliases != NULL && factory->aliases[j] != NULL; j++)
             if (strcmp(factory->aliases[j], type) == 0)
                 alias = factory->aliases[j];
-        if (factory->kind != kind || (alias == NULL && strcmp(factory->type, type) != 0))
+        bool is_later = factory->later_name != NULL && strcmp(factory->later_name, type) == 0;
+        if (factory->kind != kind ||
+            (alias == NULL && !is_later && strcmp(factory->type, type) != 0))
             continue;
         if (ret_alias != NULL)
             *ret_alias = alias;

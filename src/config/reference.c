@@ -145,6 +145,8 @@ static void write_factory(const struct component_factory *factory, FILE *out)
     }
     for (size_t i = 0; factory->aliases != NULL && factory->aliases[i] != NULL; i++)
         fprintf(out, " Deprecated alias: `%s`.", factory->aliases[i]);
+    if (factory->later_name != NULL)
+        fprintf(out, " Later collectors call it `%s`; both names work.", factory->later_name);
     fputs("\n\n", out);
     write_table(factory->fields, out);
 }

@@ -86,6 +86,7 @@ struct component_factory {
     const char *type; /* "batch": what the user writes */
     /* NULL-ended; deprecated names that still work, with a warning. NULL: none. */
     const char *const *aliases;
+    const char *later_name; /* that of collectors after 0.155; works as well. NULL: none */
     enum component_kind kind;
     const char *stability; /* "stable", "beta", "alpha", "development" */
     unsigned signals;      /* enum signal_mask; connectors use connects instead */

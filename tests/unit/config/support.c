@@ -250,6 +250,7 @@ static const struct component_factory probe = {.type = "probe",
                                                .fields = probe_fields,
                                                .check = probe_check};
 static const struct component_factory batch = {.type = "batch",
+                                               .later_name = "batch_up",
                                                .kind = PROCESSOR,
                                                .stability = "beta",
                                                .signals = FOUR,

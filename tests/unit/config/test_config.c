@@ -357,6 +357,22 @@ static void the_graph_is_as_written(void **state)
     load_result_clear(&result);
 }
 
+static void names_of_later_collectors_work_as_well(void **state)
+{
+    (void)state;
+    struct load_result result = load_text(
+        "receivers: {nop: }\nprocessors: {batch_up/a: {send_batch_size: 3}}\nexporters: {nop: }\n"
+        "service: {pipelines: {traces: {receivers: [nop], processors: [batch_up/a], exporters: "
+        "[nop]}}}\n");
+    assert_loaded(&result);
+    const struct config_component *batch = result.config->pipelines[0].processors[0];
+    assert_string_equal(batch->factory->type, "batch");
+    assert_string_equal(batch->id, "batch_up/a");
+    assert_null(batch->alias); /* nothing to rename */
+    assert_int_equal(result.problems.warnings_count, 0);
+    load_result_clear(&result);
+}
+
 static void problems_of_all_kinds_come_together_in_file_order(void **state)
 {
     struct load_result result = load_text("receivers:\n"
@@ -694,6 +710,7 @@ int main(void)
         cmocka_unit_test(pipelines_know_how_deep_they_are_and_how_many_exporters_they_lead_to),
         cmocka_unit_test(the_ways_through_connectors_are_bounded),
         cmocka_unit_test(the_graph_is_as_written),
+        cmocka_unit_test(names_of_later_collectors_work_as_well),
         cmocka_unit_test(problems_of_all_kinds_come_together_in_file_order),
         cmocka_unit_test(a_gateway_of_traces_and_profiles_loads),
         cmocka_unit_test(maps_merge_deeply_and_lists_are_replaced),
