@@ -10,6 +10,7 @@
 #include "src/base/utf8_case.h"
 #include "src/core/batch.h"
 #include "src/otlp/metrics/metric_reader.h"
+#include "src/records/metric_expression.h"
 #include "src/records/record_limits.h"
 
 enum { SPAN_ATTRIBUTES = 9, LOG_ATTRIBUTES = 6, DATA_POINTS = 1 };
@@ -47,14 +48,16 @@ const struct config_field log_filter_fields[] = {
 
 const struct config_field metric_filter_fields[] = {
     CONFIG_TEXT(struct metric_filter_config, match_type, "match_type", "",
-                "strict (equal strings and values) or regexp (RE2, anywhere in the string)."),
+                "strict (equal strings and values), regexp (RE2, anywhere in the string) or expr "
+                "(expressions)."),
     CONFIG_OPTIONAL(struct metric_filter_config, cache, struct record_match_cache_config, has_cache,
                     CONFIG_NULL_IS_OFF, "regexp", record_match_cache_fields, NULL,
                     "Options of match_type regexp, without effect."),
     CONFIG_TEXTS(struct metric_filter_config, metric_names, "metric_names", NULL,
                  "The name is one of these."),
     CONFIG_TEXTS(struct metric_filter_config, expressions, "expressions", NULL,
-                 "Not supported, for match_type expr: use metric_conditions."),
+                 "With match_type expr: one of these holds for a data point. They know MetricName, "
+                 "MetricType, Label(\"key\") and HasLabel(\"key\")."),
     CONFIG_SECTIONS(struct metric_filter_config, resource_attributes,
                     struct record_match_attribute_config, "resource_attributes",
                     record_match_attribute_fields, NULL,
@@ -158,13 +161,10 @@ bool metric_filter_compile(const struct metric_filter_config *config,
         .has_cache = config->has_cache,
         .cache = config->cache,
         .metric_names = config->metric_names,
+        .expressions = config->expressions,
         .resources = config->resource_attributes,
     };
     *ret_matcher = NULL;
-    if (strcmp(config->match_type, "expr") == 0 && config->expressions.count > 0)
-        return error_set(error, "match_type expr is not supported here; write the expressions as "
-                                "metric_conditions") ||
-               error_unsupported(error) || error_at(error, "expressions");
     struct record_matcher *matcher = record_matcher_create(&match, METRICS, error);
     if (matcher == NULL)
         return rename_step(error, names, sizeof(names) / sizeof(names[0]));
@@ -282,13 +282,44 @@ static bool takes_message(void *arg, struct record_edit *edit, enum record_level
     return takes;
 }
 
+/* A matcher of metrics with expressions: whether one of the points makes one true. */
+static bool takes_point(struct record_filter *filter, struct record_edit *edit,
+                        const struct record_matcher *matcher, struct slice content)
+{
+    const bool needs_labels = record_matcher_needs_labels(matcher);
+    const struct metric metric = metric_read(content);
+    const struct metric_expression_point point = {.name = metric.name,
+                                                  .kind = metric.kind,
+                                                  .labels = &filter->list,
+                                                  .arena = &filter->list.arena};
+    struct metric_items points = metric_items_of(metric.data, DATA_POINTS);
+    struct slice bytes;
+    bool takes = false;
+    while (!takes && metric_items_next(&points, &bytes)) {
+        if (needs_labels)
+            record_read_attributes(edit, bytes, metric_point_attributes(metric.kind),
+                                   &filter->list);
+        takes = record_matcher_takes_point(matcher, &point);
+        if (!record_list_is_whole(edit, &filter->list) || !needs_labels)
+            break; /* without labels all points are alike */
+    }
+    return takes;
+}
+
+static bool matches_record(struct record_filter *filter, struct record_edit *edit,
+                           const struct record_matcher *matcher, struct slice content)
+{
+    return record_matcher_has_expressions(matcher)
+               ? takes_point(filter, edit, matcher, content)
+               : record_matcher_takes_record(matcher, &filter->list.arena, content, &filter->list);
+}
+
 static bool takes_record(void *arg, struct record_edit *edit, const struct wire_field *record)
 {
     struct record_filter *filter = arg;
     const struct record_matcher *include = filter->include;
     const struct record_matcher *exclude = filter->exclude;
     const struct slice content = record->bytes;
-    struct arena *arena = &filter->list.arena;
     if (filter->signal == METRICS) {
         include = include != NULL && !record_matcher_is_void(include) ? include : NULL;
         exclude = exclude != NULL && !record_matcher_is_void(exclude) ? exclude : NULL;
@@ -305,9 +336,8 @@ static bool takes_record(void *arg, struct record_edit *edit, const struct wire_
     } else {
         attribute_list_next(&filter->list);
     }
-    bool takes =
-        (include == NULL || record_matcher_takes_record(include, arena, content, &filter->list)) &&
-        (exclude == NULL || !record_matcher_takes_record(exclude, arena, content, &filter->list));
+    bool takes = (include == NULL || matches_record(filter, edit, include, content)) &&
+                 (exclude == NULL || !matches_record(filter, edit, exclude, content));
     /* Bodies as strings take room. */
     if (!record_list_is_whole(edit, &filter->list) || takes)
         return true;

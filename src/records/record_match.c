@@ -14,6 +14,7 @@
 #include "src/otlp/json/value_string.h"
 #include "src/otlp/value.h"
 #include "src/otlp/wire.h"
+#include "src/records/metric_expression.h"
 #include "src/records/record_edit.h"
 
 /* Span, LogRecord, Metric. */
@@ -59,6 +60,8 @@ struct record_matcher {
     bool takes_all; /* metrics without names */
     struct text_set services;
     struct text_set names; /* of spans, of metrics */
+    size_t expressions_count;
+    struct metric_expression **expressions;
     struct text_set kinds;
     struct text_set bodies;
     struct text_set severity_texts;
@@ -394,6 +397,21 @@ static bool check_for_metrics(const struct draft *draft)
     return true;
 }
 
+static bool compile_expressions(const struct draft *draft)
+{
+    const struct config_texts *texts = &draft->config->expressions;
+    struct record_matcher *matcher = draft->matcher;
+    matcher->expressions =
+        (struct metric_expression **)mem_zalloc(texts->count * sizeof(matcher->expressions[0]));
+    for (size_t i = 0; i < texts->count; i++) {
+        matcher->expressions[i] = metric_expression_create(texts->texts[i], draft->error);
+        if (matcher->expressions[i] == NULL)
+            return error_at_index(draft->error, i) || error_at(draft->error, "expressions");
+        matcher->expressions_count++;
+    }
+    return true;
+}
+
 static bool compile_for_metrics(const struct draft *draft)
 {
     const struct record_match_config *config = draft->config;
@@ -404,9 +422,11 @@ static bool compile_for_metrics(const struct draft *draft)
     } else if (!check_for_metrics(draft)) {
         return false;
     }
-    /* As in Go: there are no expressions here, and resources alone choose nothing. */
-    draft->matcher->takes_all =
-        strcmp(config->match_type, "expr") == 0 || config->metric_names.count == 0;
+    /* As in Go: names count for nothing beside expressions, and resources alone choose nothing. */
+    const bool is_by_expressions = strcmp(config->match_type, "expr") == 0;
+    if (is_by_expressions && config->expressions.count > 0)
+        return compile_expressions(draft);
+    draft->matcher->takes_all = is_by_expressions || config->metric_names.count == 0;
     if (draft->matcher->takes_all)
         return true;
     return compile_texts(draft, &config->metric_names, "metric_names", NULL,
@@ -489,6 +509,9 @@ void record_matcher_destroy(struct record_matcher *matcher)
         destroy_set(&matcher->libraries[i].sets[1]);
     }
     mem_free(matcher->libraries);
+    for (size_t i = 0; i < matcher->expressions_count; i++)
+        metric_expression_destroy(matcher->expressions[i]);
+    mem_free((void *)matcher->expressions);
     mem_free(matcher);
 }
 
@@ -628,6 +651,28 @@ static bool rules_take(const struct attribute_rules *rules, const struct attribu
 bool record_matcher_is_void(const struct record_matcher *matcher)
 {
     return matcher->takes_all;
+}
+
+bool record_matcher_has_expressions(const struct record_matcher *matcher)
+{
+    return matcher->expressions_count > 0;
+}
+
+bool record_matcher_needs_labels(const struct record_matcher *matcher)
+{
+    for (size_t i = 0; i < matcher->expressions_count; i++)
+        if (metric_expression_needs_labels(matcher->expressions[i]))
+            return true;
+    return false;
+}
+
+bool record_matcher_takes_point(const struct record_matcher *matcher,
+                                const struct metric_expression_point *point)
+{
+    for (size_t i = 0; i < matcher->expressions_count; i++)
+        if (metric_expression_takes(matcher->expressions[i], point))
+            return true;
+    return false;
 }
 
 bool record_matcher_needs_resource(const struct record_matcher *matcher)

@@ -15,6 +15,7 @@
 struct arena;
 struct attribute_list;
 struct error;
+struct metric_expression_point;
 
 struct record_match_cache_config {
     bool enabled;
@@ -44,6 +45,7 @@ struct record_match_config {
     bool has_severity_number;
     struct record_match_severity_config severity_number;
     struct config_texts metric_names;
+    struct config_texts expressions;   /* of metrics, with match_type expr; not a key */
     struct config_sections attributes; /* struct record_match_attribute_config */
     struct config_sections resources;  /* the same */
     struct config_sections libraries;  /* struct record_match_library_config */
@@ -71,6 +73,13 @@ bool record_matcher_takes_scope(const struct record_matcher *matcher, struct sli
 /* content of a Span, LogRecord or Metric; attributes: its own, if the matcher needs them. */
 bool record_matcher_takes_record(const struct record_matcher *matcher, struct arena *arena,
                                  struct slice content, const struct attribute_list *attributes);
+/* For matchers of metrics with expressions, which choose by data points and not by takes_record: a
+ * metric matches when one of its points does. labels: the point's attributes, if they are needed.
+ */
+bool record_matcher_has_expressions(const struct record_matcher *matcher);
+bool record_matcher_needs_labels(const struct record_matcher *matcher);
+bool record_matcher_takes_point(const struct record_matcher *matcher,
+                                const struct metric_expression_point *point);
 /* Properties that choose nothing, neither as include nor as exclude: of metrics, without names. */
 bool record_matcher_is_void(const struct record_matcher *matcher);
 /* Whether it looks at attributes of resources, or of records, at all. */

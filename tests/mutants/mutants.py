@@ -176,6 +176,10 @@ MUTANTS = [
     Mutant("filter: spans are excluded by all properties together", "src/records/record_filter.c",
            "} else if (!filter->excludes_resource || !filter->excludes_scope) {", "} else if (false) {",
            ("test_filter_pipeline",)),
+    Mutant("filter: expressions look at every point", "src/records/record_filter.c",
+           "|| !needs_labels)", "|| true)", ("test_filter_pipeline",)),
+    Mutant("expressions: and binds tighter than or", "src/records/metric_expression.c",
+           "OR_PRECEDENCE = 10,", "OR_PRECEDENCE = 16,", ("test_metric_expression",)),
     Mutant("filter: what is dropped is counted", "src/records/record_filter.c",
            "edit->dropped += count_all(filter, level, content);", ";", ("test_filter_pipeline",)),
     # transform: metrics of metrics

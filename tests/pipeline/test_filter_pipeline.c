@@ -157,6 +157,43 @@ static void a_resource_or_a_name_excludes_metrics(void **state)
                    METRICS, EMPTY_SCOPE, "");
 }
 
+#define POINT(attributes)   "{\"asInt\":\"1\",\"attributes\":[" attributes "]}"
+#define GAUGE(name, points) "{\"name\":\"" name "\",\"gauge\":{\"dataPoints\":[" points "]}}"
+
+static void expressions_choose_metrics_by_their_points(void **state)
+{
+    static const char json[] =
+        METRICS_OF(GAUGE("m", POINT(TEXT("a", "x")) "," POINT(TEXT("a", "y") "," TEXT("b", "z"))));
+    static const struct row rows[] = {
+        {"include: {match_type: expr, expressions: ['Label(\"a\") == \"x\"']}", true},
+        {"include: {match_type: expr, expressions: ['Label(\"a\") == \"y\"']}", true},
+        /* The expression holds for a point as a whole. */
+        {"include: {match_type: expr, expressions: ['Label(\"a\") == \"x\" and HasLabel(\"b\")']}",
+         false},
+        {"include: {match_type: expr, expressions: ['Label(\"a\") == \"y\" and HasLabel(\"b\")']}",
+         true},
+        {"include: {match_type: expr, expressions: ['false', 'MetricName == \"m\"']}", true},
+        {"exclude: {match_type: expr, expressions: ['MetricType in [\"Gauge\"]']}", false},
+        {"exclude: {match_type: expr, expressions: ['MetricType in [\"Sum\"]']}", true},
+        {"exclude: {match_type: expr, expressions: ['lower(\"M\") == MetricName']}", false},
+        {"include: {match_type: expr, expressions: ['HasLabel(\"a\")']}, "
+         "exclude: {match_type: expr, expressions: ['not HasLabel(\"b\")']}",
+         false},
+        {"include: {match_type: expr, expressions: ['HasLabel(\"a\")'], metric_names: [n]}", true},
+        {"include: {match_type: expr, expressions: ['true'], resource_attributes: [{key: x}]}",
+         false},
+        {"include: {match_type: strict, metric_names: [m], expressions: ['1 +']}", true},
+    };
+    (void)state;
+    compare_rows(rows, sizeof(rows) / sizeof(rows[0]), "metrics", METRICS, json);
+    /* Of a metric without points nothing is true. */
+    static const char empty[] = METRICS_OF("{\"name\":\"m\",\"gauge\":{}}");
+    record_compare("filter", "{metrics: {exclude: {match_type: expr, expressions: ['true']}}}",
+                   METRICS, empty, empty);
+    record_compare("filter", "{metrics: {include: {match_type: expr, expressions: ['true']}}}",
+                   METRICS, empty, "");
+}
+
 static void what_is_dropped_is_counted(void **state)
 {
     (void)state;
@@ -208,8 +245,16 @@ static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
          "{metrics: {include: {match_type: regexp, resource_attributes: [{key: a, value: 1}]}}}",
          "metrics::include::resource_attributes::0::value: match_type=regexp for \"a\" only "
          "supports Str, but found Int"},
-        {METRICS, "{metrics: {include: {match_type: expr, expressions: ['MetricName == \"a\"']}}}",
-         "metrics::include::expressions: match_type expr is not supported here"},
+        {METRICS,
+         "{metrics: {include: {match_type: expr, expressions: ['HasLabel(\"a\")', "
+         "'attributes[\"a\"] == 1']}}}",
+         "metrics::include::expressions::1: column 1: expected MetricName, MetricType, Label"},
+        {METRICS, "{metrics: {exclude: {match_type: expr, expressions: ['MetricName']}}}",
+         "metrics::exclude::expressions::0: column 1: expected a condition"},
+        {METRICS,
+         "{metrics: {include: {match_type: expr, expressions: ['true'], "
+         "resource_attributes: [{key: a, value: b}]}}}",
+         "metrics::include::match_type: unrecognized match_type: 'expr'"},
         {METRICS, "{metrics: {metric: ['true'], include: {}}}",
          "metrics::include: cannot use \"metrics.resource\""},
     };
@@ -224,6 +269,7 @@ int main(void)
         cmocka_unit_test(include_and_exclude_choose_spans),
         cmocka_unit_test(include_and_exclude_choose_log_records),
         cmocka_unit_test(a_resource_or_a_name_excludes_metrics),
+        cmocka_unit_test(expressions_choose_metrics_by_their_points),
         cmocka_unit_test(what_is_dropped_is_counted),
         cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
     };
