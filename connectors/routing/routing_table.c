@@ -24,8 +24,10 @@ static const struct config_field entry_fields[] = {
     CONFIG_TEXT(struct routing_entry, condition, "condition", NULL,
                 "What matches goes to the pipelines. An OTTL condition; with context request, "
                 "request[\"key\"] == \"value\" or !=."),
-    CONFIG_TEXT(struct routing_entry, statement, "statement", NULL,
-                "The same, as an OTTL statement: route() where a condition holds."),
+    CONFIG_TEXT(
+        struct routing_entry, statement, "statement", NULL,
+        "The same, as an OTTL statement: route() where a condition holds; or delete_key(…), "
+        "delete_matching_keys(…), which also edit what they match."),
     CONFIG_TEXT_NOT_EMPTY(struct routing_entry, action, "action",
                           "move (the default): what matches is not looked at by later entries. "
                           "copy: it is."),
@@ -148,30 +150,15 @@ bool request_condition_holds(const struct request_condition *condition,
     return false;
 }
 
-/* The editors that Go's routing has, and that change what they route. */
-static bool refuse_editors(struct ottl_plan *plan, const char *text, struct error *error)
-{
-    struct ottl_statement statement;
-    struct ottl_problem problem;
-    if (!ottl_parse_statement(&plan->arena, slice_of_text(text), &statement, &problem) ||
-        (!slice_equal_text(statement.editor->text, "delete_key") &&
-         !slice_equal_text(statement.editor->text, "delete_matching_keys")))
-        return true; /* compiling finds other mistakes */
-    error_set(error,
-              "%.*s is not supported in routing; write condition: instead, and let a transform "
-              "processor in the pipelines behind delete the keys",
-              (int)statement.editor->text.size, (const char *)statement.editor->text.data);
-    return error_unsupported(error);
-}
-
-/* What holds after route() becomes the condition. */
+/* What holds after route() becomes the condition: it edits nothing. */
 static void keep_condition(struct ottl_plan *plan)
 {
     static const struct ottl_test always = {
         .test = ottl_test_literal, .is_literal = true, .is_true = true};
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++) {
         struct ottl_sequence *sequence = plan->sequences[i];
-        if (sequence == NULL || sequence->statements_count == 0)
+        if (sequence == NULL || sequence->statements_count == 0 ||
+            strcmp(sequence->statements[0].editor.function->name, "route") != 0)
             continue;
         struct ottl_test *where = sequence->statements[0].where;
         /* ottl_plan_add leaves room for one. */
@@ -200,8 +187,7 @@ static struct ottl_plan *compile(const struct routing_entry *entry, enum signal_
                                      .conditions_count = is_condition,
                                      .statements = &text,
                                      .statements_count = !is_condition};
-    bool is_fine = (is_condition || refuse_editors(plan, text, error)) &&
-                   ottl_plan_add(plan, &group, true, error);
+    bool is_fine = ottl_plan_add(plan, &group, true, error);
     for (unsigned i = 0; is_fine && i < OTTL_CONTEXTS; i++)
         if (plan->sequences[i] != NULL && !is_known((enum ottl_context)i))
             is_fine = error_set(error,
@@ -265,7 +251,7 @@ static const char *spell_out(struct ottl_plan *plan, const struct routing_entry 
     const bool is_condition = entry->condition[0] != '\0';
     const char *text = is_condition ? entry->condition : entry->statement;
     const size_t size = strlen(text);
-    struct ottl_statement statement = {.where = NULL};
+    struct ottl_statement statement = {.editor = NULL, .where = NULL};
     struct ottl_problem problem;
     uint32_t places[PATHS_MAX];
     size_t count = 0;
@@ -273,6 +259,7 @@ static const char *spell_out(struct ottl_plan *plan, const struct routing_entry 
               ? ottl_parse_condition(&plan->arena, slice_of_text(text), &statement.where, &problem)
               : ottl_parse_statement(&plan->arena, slice_of_text(text), &statement, &problem)))
         return NULL;
+    find_bare_paths(statement.editor, type->reaches, places, &count);
     find_bare_paths(statement.where, type->reaches, places, &count);
     const size_t name = strlen(type->name) + 1;
     char *whole = arena_try_alloc(&plan->arena, sizeof(ROUTE_WHERE) + size + count * name);

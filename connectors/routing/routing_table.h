@@ -40,7 +40,7 @@ struct request_condition {
 
 /* What an entry decides by: one of the two, or nothing. */
 struct route {
-    struct ottl_plan *plan; /* one context, one condition, finished */
+    struct ottl_plan *plan; /* one context, one condition or statement, finished */
     const char *text;       /* the statement with its contexts spelled out; in the plan's arena */
     struct request_condition request;
     bool is_of_request;

@@ -135,6 +135,19 @@ static void list_contexts(const struct ottl_context_type *type, const char *suff
     }
 }
 
+/* OTTL_CONTEXTS: paths of the statement's context cannot name it so. */
+static enum ottl_context find_named(const struct compiler *compiler, struct slice name)
+{
+    const enum ottl_context named = ottl_context_find(name);
+    const unsigned reaches = ottl_context_type(compiler->context)->reaches;
+    if (named == OTTL_CONTEXTS || (reaches & OTTL_CONTEXT_BIT(named)) == 0)
+        return OTTL_CONTEXTS;
+    /* The scope's older name is for the contexts inside it. */
+    const bool is_own_alias =
+        named == OTTL_SCOPE && compiler->context == OTTL_SCOPE && !slice_equal_text(name, "scope");
+    return is_own_alias ? OTTL_CONTEXTS : named;
+}
+
 /* Which context the path belongs to, and which of its fields is the first behind the name. As Go,
  * the name may be taken for the first field where paths are bare. */
 static bool resolve_context(struct compiler *compiler, const struct ottl_tree *tree,
@@ -143,12 +156,12 @@ static bool resolve_context(struct compiler *compiler, const struct ottl_tree *t
 {
     const struct ottl_context_type *own = ottl_context_type(compiler->context);
     char names[SEGMENTS_TEXT_MAX];
-    enum ottl_context named = tree->text.size > 0 ? ottl_context_find(tree->text) : OTTL_CONTEXTS;
-    bool is_reached = named != OTTL_CONTEXTS && (own->reaches & OTTL_CONTEXT_BIT(named)) != 0;
+    enum ottl_context named =
+        tree->text.size > 0 ? find_named(compiler, tree->text) : OTTL_CONTEXTS;
     *ret = compiler->context;
     *ret_field = tree->first;
     *ret_first = tree->text;
-    if (is_reached) {
+    if (named != OTTL_CONTEXTS) {
         *ret = named;
         *ret_first = slice_of(NULL, 0);
         return true;
@@ -167,9 +180,8 @@ static bool resolve_context(struct compiler *compiler, const struct ottl_tree *t
                                 TEXT(tree->first->text), names);
     }
     if (compiler->paths == OTTL_PATHS_BARE && tree->text.size == 0) {
-        named = ottl_context_find(tree->first->text);
-        is_reached = named != OTTL_CONTEXTS && (own->reaches & OTTL_CONTEXT_BIT(named)) != 0;
-        if (is_reached && tree->first->keys == NULL && tree->first->next != NULL) {
+        named = find_named(compiler, tree->first->text);
+        if (named != OTTL_CONTEXTS && tree->first->keys == NULL && tree->first->next != NULL) {
             *ret = named;
             *ret_field = tree->first->next;
         }

@@ -103,11 +103,23 @@ static void visit(struct inference *inference, const struct ottl_tree *tree)
     }
 }
 
+/* Contexts that a component of the plan's kind may infer. */
+static unsigned candidates_of(const struct ottl_plan *plan)
+{
+    static const unsigned not_routed = OTTL_CONTEXT_BIT(OTTL_SCOPE) |
+                                       OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT) |
+                                       OTTL_CONTEXT_BIT(OTTL_EXEMPLAR);
+    const unsigned all = ottl_contexts_of(plan->signal);
+    return (plan->users & OTTL_FOR_ROUTING) == 0
+               ? all
+               : (all & ~not_routed) | OTTL_CONTEXT_BIT(OTTL_OTELCOL);
+}
+
 bool ottl_infer(const struct ottl_plan *plan, const struct ottl_tree *const *trees, size_t count,
                 enum ottl_context *ret, struct error *error)
 {
     struct inference inference = {
-        .plan = plan, .named = OTTL_CONTEXTS, .capable = ottl_contexts_of(plan->signal)};
+        .plan = plan, .named = OTTL_CONTEXTS, .capable = candidates_of(plan)};
     for (size_t i = 0; i < count; i++) {
         struct ottl_tree tree = *trees[i];
         tree.next = NULL; /* of another list */
@@ -127,19 +139,18 @@ bool ottl_infer(const struct ottl_plan *plan, const struct ottl_tree *const *tre
         return error_set(error, "no path says which context this is for: begin one with the "
                                 "context's name, as in span.attributes[\"a\"], or give the context "
                                 "with {context: …}");
-    const unsigned known = ottl_contexts_of(plan->signal);
+    const unsigned known = candidates_of(plan);
     bool is_candidate = !inference.is_legacy && (known & OTTL_CONTEXT_BIT(inference.named)) != 0;
     if (is_candidate && (inference.capable & OTTL_CONTEXT_BIT(inference.named)) != 0) {
         *ret = inference.named;
         return true;
     }
-    for (unsigned i = 0; inference.has_requirements && i < PRIORITIES; i++) {
+    for (unsigned i = 0; is_candidate && inference.has_requirements && i < PRIORITIES; i++) {
         enum ottl_context inner = priorities[i];
         const struct ottl_context_type *type = ottl_context_type(inner);
         if (inner != inference.named && type != NULL &&
             (inference.capable & OTTL_CONTEXT_BIT(inner)) != 0 &&
-            (type->reaches & OTTL_CONTEXT_BIT(inference.named)) != 0 &&
-            !(inference.is_legacy && inner == OTTL_SCOPE)) {
+            (type->reaches & OTTL_CONTEXT_BIT(inference.named)) != 0) {
             *ret = inner;
             return true;
         }

@@ -147,17 +147,20 @@ static inline enum decision evaluate_conditions(struct ottl_runner *runner,
     return KEEP;
 }
 
+/* OTTL_TRUE: its condition holds, and it did what it does; OTTL_FAILED: one of them failed. */
+static inline int execute(const struct ottl_compiled_statement *statement, struct ottl_run *run)
+{
+    int result =
+        statement->where != NULL ? statement->where->test(statement->where, run) : OTTL_TRUE;
+    return result == OTTL_TRUE && !edit(statement, run) ? OTTL_FAILED : result;
+}
+
 static enum decision run_statements(struct ottl_runner *runner,
                                     const struct ottl_sequence *sequence)
 {
-    struct ottl_run *run = &runner->run;
     for (size_t i = 0; i < sequence->statements_count; i++) {
         const struct ottl_compiled_statement *statement = &sequence->statements[i];
-        int result =
-            statement->where != NULL ? statement->where->test(statement->where, run) : OTTL_TRUE;
-        if (result == OTTL_TRUE && !edit(statement, run))
-            result = OTTL_FAILED;
-        if (result == OTTL_FAILED &&
+        if (execute(statement, &runner->run) == OTTL_FAILED &&
             fail(runner, sequence, statement->text, "execute statement") == ABORT)
             return ABORT;
     }
@@ -219,14 +222,40 @@ static enum decision show(struct ottl_runner *runner, bool goes_on)
     return goes_on ? KEEP : ABORT;
 }
 
+/* Runs the statement of a division. */
+static enum decision run_edit(struct ottl_runner *runner, enum ottl_context context, bool *ret)
+{
+    struct ottl_run *run = &runner->run;
+    const struct ottl_sequence *sequence = runner->plan->sequences[context];
+    assert(sequence->statements_count == 1 && sequence->conditions_count == 0);
+    run->memory = &runner->records[context].memory;
+    run->cache = NULL;
+    const int result = execute(&sequence->statements[0], run);
+    *ret = result == OTTL_TRUE;
+    return result == OTTL_FAILED
+               ? fail(runner, sequence, sequence->statements[0].text, "execute statement")
+               : KEEP;
+}
+
+static enum decision edit_and_note(struct ottl_runner *runner, enum ottl_context context)
+{
+    bool holds;
+    if (run_edit(runner, context, &holds) == ABORT)
+        return ABORT;
+    runner->matches += holds;
+    return note(runner, holds) ? KEEP : abort_without_memory(runner);
+}
+
 /* Whether the record stays. */
 static inline enum decision decide(struct ottl_runner *runner, enum ottl_context context)
 {
     const enum ottl_purpose purpose = runner->purpose;
     if (purpose == OTTL_VISITS)
         return show(runner, runner->visitor->record(runner->visitor->arg, context));
-    if (purpose == OTTL_PICKS_NOTED)
-        return was_noted(runner) ? KEEP : DROP;
+    if (purpose == OTTL_EDITS)
+        return edit_and_note(runner, context);
+    if (purpose == OTTL_LEAVES_NOTED || purpose == OTTL_PICKS_NOTED)
+        return was_noted(runner) == (purpose == OTTL_PICKS_NOTED) ? KEEP : DROP;
     enum decision decision = run_context(runner, context);
     if (purpose == OTTL_DROPS || decision == ABORT)
         return decision;
@@ -1082,34 +1111,80 @@ struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *bat
     return pass(runner, batch, OTTL_DROPS);
 }
 
+static bool has_left(const struct ottl_result *result)
+{
+    return result->verdict == OTTL_PASSED || result->verdict == OTTL_EMPTIED;
+}
+
+/* Takes the references of both parts, and of `edited`, if it is no part (NULL: none). */
+static struct ottl_division division_of(const struct ottl_result *matched,
+                                        const struct ottl_result *rest, struct batch *edited)
+{
+    const struct ottl_result *failed = has_left(matched) ? rest : matched;
+    batch_unref(edited);
+    if (has_left(failed))
+        return (struct ottl_division){
+            .verdict = OTTL_PASSED, .matched = matched->batch, .rest = rest->batch};
+    batch_unref(matched->batch);
+    batch_unref(rest->batch);
+    return (struct ottl_division){
+        .verdict = failed->verdict, .never_fits = failed->never_fits, .error = failed->error};
+}
+
+/* By a statement: it runs over all records, then the edited batch is divided as was noted. */
+static struct ottl_division divide_edited(struct ottl_runner *runner, struct batch *batch,
+                                          bool is_copy, bool prunes)
+{
+    struct ottl_result matched = {.verdict = OTTL_EMPTIED};
+    struct ottl_result rest = {.verdict = OTTL_EMPTIED};
+    runner->prunes = false;
+    const struct ottl_result edited = pass(runner, batch, OTTL_EDITS);
+    const bool matches = runner->matches > 0;
+    runner->prunes = prunes;
+    if (edited.verdict != OTTL_PASSED)
+        return division_of(&matched, &edited, NULL);
+    if (matches)
+        matched = pass(runner, edited.batch, OTTL_PICKS_NOTED);
+    if (has_left(&matched) && is_copy)
+        rest = (struct ottl_result){.verdict = OTTL_PASSED, .batch = batch_ref(edited.batch)};
+    else if (has_left(&matched))
+        rest = pass(runner, edited.batch, OTTL_LEAVES_NOTED);
+    return division_of(&matched, &rest, edited.batch);
+}
+
+static struct ottl_division divide(struct ottl_runner *runner, struct batch *batch, bool is_copy,
+                                   bool of_resources)
+{
+    struct ottl_result second = {.verdict = OTTL_EMPTIED};
+    runner->prunes = !of_resources;
+    struct ottl_result first = pass(runner, batch, is_copy ? OTTL_PICKS : OTTL_LEAVES);
+    if (!has_left(&first))
+        return division_of(&first, &second, NULL);
+    if (is_copy) {
+        second = (struct ottl_result){.verdict = OTTL_PASSED, .batch = batch_ref(batch)};
+        return division_of(&first, &second, NULL);
+    }
+    if (runner->matches > 0 && of_resources && first.verdict == OTTL_EMPTIED)
+        second = (struct ottl_result){.verdict = OTTL_PASSED, .batch = batch_ref(batch)};
+    else if (runner->matches > 0)
+        second = pass(runner, batch, OTTL_PICKS_NOTED);
+    return division_of(&second, &first, NULL);
+}
+
 struct ottl_division ottl_runner_divide(struct ottl_runner *runner, struct batch *batch,
                                         bool is_copy)
 {
-    const bool of_resources = runner->plan->contexts == OTTL_CONTEXT_BIT(OTTL_RESOURCE);
+    const struct ottl_plan *plan = runner->plan;
+    const bool of_resources = plan->contexts == OTTL_CONTEXT_BIT(OTTL_RESOURCE);
+    const struct ottl_sequence *sequence = plan->sequences[__builtin_ctz(plan->contexts)];
     struct budget *budget = batch->is_acknowledged ? NULL : runner->budget;
-    assert(batch->signal == runner->plan->signal);
+    assert(batch->signal == plan->signal);
     charge_to(runner, budget);
-    runner->prunes = !of_resources;
-    struct ottl_result first = pass(runner, batch, is_copy ? OTTL_PICKS : OTTL_LEAVES);
-    struct ottl_result second = {.verdict = OTTL_EMPTIED};
-    const bool has_left = first.verdict == OTTL_PASSED || first.verdict == OTTL_EMPTIED;
-    if (has_left && !is_copy && runner->matches > 0) {
-        if (of_resources && first.verdict == OTTL_EMPTIED)
-            second = (struct ottl_result){.verdict = OTTL_PASSED, .batch = batch_ref(batch)};
-        else
-            second = pass(runner, batch, OTTL_PICKS_NOTED);
-    }
+    struct ottl_division division = sequence->statements_count > 0
+                                        ? divide_edited(runner, batch, is_copy, !of_resources)
+                                        : divide(runner, batch, is_copy, of_resources);
     scratch_fini(&runner->noted, budget);
-    struct ottl_division division = {.verdict = OTTL_PASSED,
-                                     .matched = is_copy ? first.batch : second.batch,
-                                     .rest = is_copy ? batch_ref(batch) : first.batch};
-    const struct ottl_result *failed = has_left ? &second : &first;
-    if (failed->verdict == OTTL_PASSED || failed->verdict == OTTL_EMPTIED)
-        return division;
-    batch_unref(division.matched);
-    batch_unref(division.rest);
-    return (struct ottl_division){
-        .verdict = failed->verdict, .never_fits = failed->never_fits, .error = failed->error};
+    return division;
 }
 
 struct ottl_result ottl_runner_visit(struct ottl_runner *runner, struct batch *batch,
@@ -1143,9 +1218,16 @@ int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch)
     runner->run.client = batch->client;
     runner->run.is_out_of_memory = false;
     ottl_record_open(&runner->records[OTTL_OTELCOL]);
-    const enum decision decision = run_context(runner, OTTL_OTELCOL);
+    bool holds = false;
+    enum decision decision;
+    if (runner->plan->sequences[OTTL_OTELCOL]->statements_count > 0) {
+        decision = run_edit(runner, OTTL_OTELCOL, &holds);
+    } else {
+        decision = run_context(runner, OTTL_OTELCOL);
+        holds = decision == DROP;
+    }
     ottl_memory_rest(&runner->records[OTTL_OTELCOL].memory);
-    return decision == KEEP ? OTTL_FALSE : decision == DROP ? OTTL_TRUE : OTTL_FAILED;
+    return decision == ABORT ? OTTL_FAILED : holds ? OTTL_TRUE : OTTL_FALSE;
 }
 
 bool ottl_runner_enter(struct ottl_runner *runner, enum ottl_context head, struct slice fields)

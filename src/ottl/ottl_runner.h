@@ -11,11 +11,13 @@ struct batch;
 
 /* What a run does with a record for which a condition holds. */
 enum ottl_purpose {
-    OTTL_DROPS,       /* it goes; or the plan has statements */
-    OTTL_VISITS,      /* a visitor sees every record */
-    OTTL_LEAVES,      /* of a division: it goes, and what was decided is noted */
-    OTTL_PICKS,       /* of a division: it stays, the others go */
-    OTTL_PICKS_NOTED, /* the same, as was noted */
+    OTTL_DROPS,        /* it goes; or the plan has statements */
+    OTTL_VISITS,       /* a visitor sees every record */
+    OTTL_EDITS,        /* of a division: a statement runs, and what was decided is noted */
+    OTTL_LEAVES,       /* of a division: it goes, and what was decided is noted */
+    OTTL_LEAVES_NOTED, /* the same, as was noted */
+    OTTL_PICKS,        /* of a division: it stays, the others go */
+    OTTL_PICKS_NOTED,  /* the same, as was noted */
 };
 
 struct ottl_runner {
@@ -86,8 +88,9 @@ struct ottl_division {
     const char *error; /* of the runner */
 };
 
-/* Divides a batch by a plan with conditions of one context and no statements. is_copy: only
- * what matches is wanted, and rest is the batch itself. Except among whole Resources, messages
+/* Divides a batch by a plan of one context, which has conditions and no statements, or one
+ * statement and no conditions: that runs first, and the records for which it did match. is_copy:
+ * only what matches is taken, and rest has all records. Except among whole Resources, messages
  * without items belong to neither part. Each condition is evaluated once. */
 struct ottl_division ottl_runner_divide(struct ottl_runner *runner, struct batch *batch,
                                         bool is_copy);
@@ -99,7 +102,7 @@ struct ottl_result ottl_runner_visit(struct ottl_runner *runner, struct batch *b
 /* Whether a condition of the sequence holds for the record that is open, for a visitor: OTTL_FALSE,
  * _TRUE, or _FAILED with the run's error. A sequence without conditions holds. */
 int ottl_runner_test(struct ottl_runner *runner, const struct ottl_sequence *sequence);
-/* Whether a condition of a plan on otelcol holds for the request. OTTL_FAILED: one failed before,
+/* Whether a plan of ottl_runner_divide, on otelcol, matches the request. OTTL_FAILED: it failed
  * with error_mode propagate, and the run's error says why. */
 int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch);
 

@@ -206,6 +206,68 @@ static void copies_stay_for_later_entries_and_a_pipeline_may_get_items_twice(voi
     expect_division(&division);
 }
 
+#define BARE(scopes) "{\"resource\":{},\"scopeSpans\":[" scopes "]}"
+
+static void statements_edit_what_they_match(void **state)
+{
+    (void)state;
+    static const struct division divisions[] = {
+        {
+            .yaml = TABLE("{statement: 'delete_key(resource.attributes, \"env\") where "
+                          "resource.attributes[\"env\"] == \"dev\"', pipelines: [traces/a]}"),
+            .held = {REQUEST(BARE(SCOPE("x", SPAN("d1")))), NULL,
+                     REQUEST(RESOURCE("prod", SCOPE("x", SPAN("p1") "," SPAN("p2")) "," SCOPE(
+                                                  "y", SPAN("p1"))))},
+            .held_items = {1, 0, 3},
+            .received = 12,
+            .unwanted = 8,
+        },
+        /* The others of the Resource are without the key, too. */
+        {
+            .yaml = TABLE("{statement: 'delete_matching_keys(resource.attributes, \"^e\") where "
+                          "span.name == \"p2\"', pipelines: [traces/a]}"),
+            .held = {REQUEST(BARE(SCOPE("x", SPAN("p2")))), NULL,
+                     REQUEST(BARE(SCOPE("x", SPAN("p1")) "," SCOPE("y", SPAN("p1"))) "," RESOURCE(
+                         "dev", SCOPE("x", SPAN("d1"))))},
+            .held_items = {1, 0, 3},
+            .received = 12,
+            .unwanted = 8,
+        },
+        /* Later entries and the default see the copy's edit. */
+        {
+            .yaml = TABLE("{statement: 'delete_key(resource.attributes, \"env\")', action: copy, "
+                          "pipelines: [traces/a]}, {condition: 'resource.attributes[\"env\"] != "
+                          "nil', pipelines: [traces/b]}"),
+            .held = {REQUEST(BARE(SCOPE("x", SPAN("p1") "," SPAN("p2")) "," SCOPE(
+                         "y", SPAN("p1"))) "," BARE(SCOPE("x", SPAN("d1")))),
+                     NULL,
+                     REQUEST(BARE(SCOPE("x", SPAN("p1") "," SPAN("p2")) "," SCOPE(
+                         "y", SPAN("p1"))) "," BARE(SCOPE("x", SPAN("d1"))))},
+            .held_items = {4, 0, 4},
+            .received = 12,
+            .unwanted = 4,
+        },
+        /* One that fails matches nothing: env is no map. */
+        {
+            .yaml =
+                TABLE("{statement: 'delete_key(resource.attributes[\"env\"], \"k\") where "
+                      "span.name != nil', pipelines: [traces/a]}, {context: otelcol, statement: "
+                      "'delete_key(otelcol.client.metadata, \"k\")', pipelines: [traces/b]}"),
+            .held = {NULL, NULL, FOUR},
+            .held_items = {0, 0, 4},
+            .received = 12,
+            .unwanted = 8,
+        },
+    };
+    for (size_t i = 0; i < sizeof(divisions) / sizeof(divisions[0]); i++) {
+        struct division division = divisions[i];
+        division.signal = TRACES;
+        division.json = FOUR;
+        division.items = 4;
+        expect_division(&division);
+    }
+}
+
 static void what_nobody_wants_is_accepted_and_dropped(void **state)
 {
     (void)state;
@@ -440,8 +502,8 @@ static void mistakes_are_refused(void **state)
         {"{condition: 'span.name ==', pipelines: [traces/a]}", "condition"},
         {"{condition: 'spam.name == 1', pipelines: [traces/a]}", "spam"},
         {"{statement: 'set(span.name, \"x\")', pipelines: [traces/a]}", "set"},
-        {"{statement: 'delete_key(resource.attributes, \"x\") where true', pipelines: [traces/a]}",
-         "delete_key is not supported in routing"},
+        {"{statement: 'keep_keys(resource.attributes, [\"x\"])', pipelines: [traces/a]}",
+         "does not have \"keep_keys\""},
         {"{context: otelcol, condition: 'resource.schema_url == \"\"', pipelines: [traces/a]}",
          "otelcol"},
         {"{condition: 'scope.name == \"x\"', pipelines: [traces/a]}", "scope"},
@@ -479,6 +541,7 @@ int main(void)
         cmocka_unit_test(whole_resources_go_to_the_pipelines_of_the_first_entry_that_matches),
         cmocka_unit_test(spans_take_their_resource_and_scope_with_them),
         cmocka_unit_test(copies_stay_for_later_entries_and_a_pipeline_may_get_items_twice),
+        cmocka_unit_test(statements_edit_what_they_match),
         cmocka_unit_test(what_nobody_wants_is_accepted_and_dropped),
         cmocka_unit_test(data_points_are_divided_within_a_metric),
         cmocka_unit_test(log_records_are_routed),
