@@ -18,9 +18,10 @@
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/core/receipt.h"
+#include "src/otlp/rope.h"
 #include "src/ottl/ottl_runner.h"
 
-#define ROUTED_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS)
+#define ROUTED_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS | SIGNAL_PROFILES)
 
 struct routing_counters {
     counter consumed[SIGNAL_KINDS];
@@ -84,6 +85,43 @@ static const struct outlet *outlet_of(const struct routed *routed)
     return routed->self->base.outlets[routed->self->base.output];
 }
 
+/* Appends profiles without the dictionary that they share with others of the request. */
+static void append_profiles(struct batch *to, const struct batch *from)
+{
+    enum { DICTIONARY = 2 };
+    struct rope rope = rope_of(from);
+    struct rope_field field;
+    while (rope_read_field(&rope, from->bytes, &field)) {
+        uint64_t left = field.number == DICTIONARY ? 0 : field.size;
+        while (left > 0) {
+            const struct slice bytes = rope_contiguous(&field.begin, left);
+            batch_append(to, from->parts[field.begin.part].owner, bytes);
+            left -= bytes.size;
+            rope_skip(&field.begin, bytes.size);
+        }
+    }
+    batch_take_in(to, from);
+}
+
+/* The part, to which more is about to be appended. Statements only append to a dictionary: the one
+ * of the last division serves those before it, too. */
+static struct batch *growing_part(const struct routed *routed, struct routed_part *part,
+                                  size_t more)
+{
+    const bool has_dictionary = part->batch->signal == PROFILES;
+    if (part->is_own && !has_dictionary)
+        return part->batch;
+    struct batch *own = batch_create_like(routed->batch, part->batch->parts_count + more);
+    if (has_dictionary)
+        append_profiles(own, part->batch);
+    else
+        batch_append_batch(own, part->batch);
+    batch_unref(part->batch);
+    part->batch = own;
+    part->is_own = true;
+    return own;
+}
+
 static void add_part(struct routed *routed, const struct places *places, struct batch *batch)
 {
     for (size_t i = 0; i < places->count; i++) {
@@ -92,15 +130,7 @@ static void add_part(struct routed *routed, const struct places *places, struct 
             part->batch = batch_ref(batch);
             continue;
         }
-        if (!part->is_own) {
-            struct batch *own =
-                batch_create_like(routed->batch, part->batch->parts_count + batch->parts_count);
-            batch_append_batch(own, part->batch);
-            batch_unref(part->batch);
-            part->batch = own;
-            part->is_own = true;
-        }
-        batch_append_batch(part->batch, batch);
+        batch_append_batch(growing_part(routed, part, batch->parts_count), batch);
     }
 }
 
@@ -475,7 +505,10 @@ const struct component_factory routing_connector_factory = {
     .type = "routing",
     .kind = CONNECTOR,
     .stability = "alpha",
-    .connects = {[TRACES] = SIGNAL_TRACES, [METRICS] = SIGNAL_METRICS, [LOGS] = SIGNAL_LOGS},
+    .connects = {[TRACES] = SIGNAL_TRACES,
+                 [METRICS] = SIGNAL_METRICS,
+                 [LOGS] = SIGNAL_LOGS,
+                 [PROFILES] = SIGNAL_PROFILES},
     .passes_on = true,
     .chooses = true,
     .instance_size = sizeof(struct routing),

@@ -18,8 +18,9 @@
 static const struct config_field entry_fields[] = {
     CONFIG_TEXT(
         struct routing_entry, context, "context", NULL,
-        "What the condition is about: resource, span, metric, datapoint, log, otelcol (the "
-        "client), or request (client metadata). Without it the paths say so, and begin with it "
+        "What the condition is about: resource, span, metric, datapoint, log, profile, otelcol "
+        "(the client), or request (client metadata). Without it the paths say so, and begin with "
+        "it "
         "(resource.attributes[\"a\"])."),
     CONFIG_TEXT(struct routing_entry, condition, "condition", NULL,
                 "What matches goes to the pipelines. An OTTL condition; with context request, "
@@ -52,7 +53,8 @@ static const struct {
     enum ottl_context context;
     enum signal_kind signal;
 } contexts[] = {{OTTL_RESOURCE, SIGNAL_KINDS}, {OTTL_OTELCOL, SIGNAL_KINDS}, {OTTL_SPAN, TRACES},
-                {OTTL_METRIC, METRICS},        {OTTL_DATA_POINT, METRICS},   {OTTL_LOG, LOGS}};
+                {OTTL_METRIC, METRICS},        {OTTL_DATA_POINT, METRICS},   {OTTL_LOG, LOGS},
+                {OTTL_PROFILE, PROFILES}};
 enum { CONTEXTS = sizeof(contexts) / sizeof(contexts[0]) };
 
 static bool is_known(enum ottl_context context)
@@ -192,7 +194,7 @@ static struct ottl_plan *compile(const struct routing_entry *entry, enum signal_
         if (plan->sequences[i] != NULL && !is_known((enum ottl_context)i))
             is_fine = error_set(error,
                                 "routing has no conditions on the context %s; expected "
-                                "resource, span, metric, datapoint or log",
+                                "resource, span, metric, datapoint, log or profile",
                                 ottl_context_type((enum ottl_context)i)->name);
     if (is_fine) {
         keep_condition(plan);
@@ -301,8 +303,8 @@ static bool init_plan(struct route *route, const struct routing_entry *entry,
         return has_text(route, entry, error) || error_at(error, key);
     }
     error_set(error,
-              "invalid context: %s; expected request, otelcol, resource, span, metric, datapoint "
-              "or log",
+              "invalid context: %s; expected request, otelcol, resource, span, metric, "
+              "datapoint, log or profile",
               entry->context);
     return error_at(error, "context");
 }

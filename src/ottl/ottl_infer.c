@@ -106,9 +106,9 @@ static void visit(struct inference *inference, const struct ottl_tree *tree)
 /* Contexts that a component of the plan's kind may infer. */
 static unsigned candidates_of(const struct ottl_plan *plan)
 {
-    static const unsigned not_routed = OTTL_CONTEXT_BIT(OTTL_SCOPE) |
-                                       OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT) |
-                                       OTTL_CONTEXT_BIT(OTTL_EXEMPLAR);
+    static const unsigned not_routed =
+        OTTL_CONTEXT_BIT(OTTL_SCOPE) | OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT) |
+        OTTL_CONTEXT_BIT(OTTL_EXEMPLAR) | OTTL_CONTEXT_BIT(OTTL_PROFILE_SAMPLE);
     const unsigned all = ottl_contexts_of(plan->signal);
     return (plan->users & OTTL_FOR_ROUTING) == 0
                ? all

@@ -170,6 +170,12 @@ MUTANTS = [
     Mutant("attributes: include compares values with their types", "src/records/record_match.c",
            "    if (a.type != b.type)\n        return false;", "    if (a.type != b.type)\n        return true;",
            ("test_attributes_pipeline",)),
+    # routing
+    Mutant("routing: a request of profiles has one dictionary", "connectors/routing/routing_connector.c",
+           "field.number == DICTIONARY ? 0 : field.size", "field.size", ("test_routing_pipeline",)),
+    Mutant("routing: statements are noted before the division", "src/ottl/ottl_runner.c",
+           "was_noted(runner) == (purpose == OTTL_PICKS_NOTED)", "was_noted(runner)",
+           ("test_routing_pipeline",)),
     # filter by properties
     Mutant("filter: a resource is enough to exclude metrics", "src/records/record_filter.c",
            "takes &= !filter->excludes_resource ||", "takes &= true ||", ("test_filter_pipeline",)),

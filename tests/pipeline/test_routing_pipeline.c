@@ -334,6 +334,55 @@ static void log_records_are_routed(void **state)
     expect_division(&division);
 }
 
+/* Strings: 1 cpu, 2 wall, 3 thread, 4 main. The profile of CPU has the attribute thread="main". */
+#define PROFILE(type, attributes)                                                                  \
+    "{\"sampleType\":{\"typeStrindex\":" type                                                      \
+    "},\"samples\":[{\"values\":[\"5\"]}],\"periodType\":"                                         \
+    "{}" attributes "}"
+#define CPU ",\"attributeIndices\":[1]"
+#define OF_RESOURCE(list)                                                                          \
+    "{\"resource\":{},\"scopeProfiles\":[{\"scope\":{},\"profiles\":[" list "]}]}"
+#define PROFILES_OF(list)                                                                          \
+    "{\"resourceProfiles\":[" list "],\"dictionary\":{\"stringTable\":[\"\",\"cpu\",\"wall\","     \
+    "\"thread\",\"main\"],\"attributeTable\":[{\"value\":{}},{\"keyStrindex\":3,\"value\":"        \
+    "{\"stringValue\":\"main\"}}]}}"
+
+static void profiles_keep_their_dictionary_in_each_part(void **state)
+{
+    (void)state;
+#define PROFILE_TABLE(entries)                                                                     \
+    "connectors: {routing: {default_pipelines: [profiles/d], table: [" entries                     \
+    "]}}\n" SERVICE("profiles")
+    struct division division = {
+        .yaml = PROFILE_TABLE("{condition: 'profile.sample_type.type == \"cpu\"', pipelines: "
+                              "[profiles/a]}"),
+        .signal = PROFILES,
+        .json = PROFILES_OF(OF_RESOURCE(PROFILE("1", CPU) "," PROFILE("2", ""))),
+        .items = 2,
+        .held = {PROFILES_OF(OF_RESOURCE(PROFILE("1", CPU))), NULL,
+                 PROFILES_OF(OF_RESOURCE(PROFILE("2", "")))},
+        .held_items = {1, 0, 1},
+        .received = 6,
+        .unwanted = 4,
+    };
+    expect_division(&division);
+    /* From two entries and the default: one request, with one dictionary. */
+    division.yaml = PROFILE_TABLE(
+        "{statement: 'delete_key(profile.attributes, \"thread\") where profile.sample_type.type == "
+        "\"cpu\"', action: copy, pipelines: [profiles/d, profiles/b]}, {condition: "
+        "'profile.sample_type.type == \"wall\"', action: copy, pipelines: [profiles/d]}");
+    division.held[0] = NULL;
+    division.held[1] = PROFILES_OF(OF_RESOURCE(PROFILE("1", "")));
+    division.held[2] = PROFILES_OF(OF_RESOURCE(PROFILE("1", "")) "," OF_RESOURCE(
+        PROFILE("2", "")) "," OF_RESOURCE(PROFILE("1", "") "," PROFILE("2", "")));
+    division.held_items[0] = 0;
+    division.held_items[1] = 1;
+    division.held_items[2] = 4;
+    division.received = 8;
+    division.unwanted = 3;
+    expect_division(&division);
+}
+
 static void expect_routed_by_client(const char *table)
 {
     struct harness *h = build(table, TRACES);
@@ -545,6 +594,7 @@ int main(void)
         cmocka_unit_test(what_nobody_wants_is_accepted_and_dropped),
         cmocka_unit_test(data_points_are_divided_within_a_metric),
         cmocka_unit_test(log_records_are_routed),
+        cmocka_unit_test(profiles_keep_their_dictionary_in_each_part),
         cmocka_unit_test(requests_are_routed_by_the_metadata_of_their_client),
         cmocka_unit_test(what_one_pipeline_refuses_is_lost_when_another_took_its_part),
         cmocka_unit_test(a_request_that_all_refuse_is_refused_whole),

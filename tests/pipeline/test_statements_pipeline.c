@@ -353,6 +353,13 @@ static void wrong_settings_are_reported(void **state)
          "1)']}",
          "trace_statements::1: column 5: a span has no path \"nam\""},
         {"transform", "{flatten_data: true}", "flatten_data: 'flatten_data' requires"},
+        /* The scope's older name is for paths of what is inside it. */
+        {"transform", "{log_statements: ['set(instrumentation_scope.name, \"a\")']}",
+         "log_statements: \"scope\" is no context of this list; write scope instead"},
+        {"filter", "{trace_conditions: ['instrumentation_scope.name == \"a\" and IsRootSpan()']}",
+         "write scope instead of instrumentation_scope"},
+        {"transform", "{trace_statements: ['set(scope.version, instrumentation_scope.name)']}",
+         "column 20: \"instrumentation_scope\" is no context of a scope"},
         {"transform", "{profile_statements: ['set(profile.perod, 1)']}",
          "a profile has no path \"perod\" (did you mean \"period\"?)"},
         {"transform", "{log_statements: ['set(log.body, 1)', 'set(log.bodi, 1)']}",
