@@ -200,34 +200,94 @@ static uint64_t hash_value(const struct ottl_dictionary *dictionary, const struc
     }
 }
 
-/* The place where a hash is looked for first. */
-static void put_place(struct ottl_table *table, uint64_t hash, uint32_t place)
+/* What is looked for in a table: a string, or an attribute without a unit. */
+struct wanted {
+    uint64_t hash;
+    struct slice text;
+    int32_t key;
+    const struct ottl_value *value; /* NULL: a string */
+};
+
+static struct wanted wanted_string(const struct ottl_dictionary *dictionary, struct slice text)
 {
-    uint32_t at = (uint32_t)hash;
-    while (table->index[at & table->mask] != 0)
-        at++;
-    table->index[at & table->mask] = place + 1;
+    return (struct wanted){.hash = XXH3_64bits_withSeed(text.data, text.size, dictionary->seed),
+                           .text = text};
+}
+
+static struct wanted wanted_attribute(const struct ottl_dictionary *dictionary, int32_t key,
+                                      const struct ottl_value *value)
+{
+    return (struct wanted){.hash = hash_value(dictionary, value, DEPTH_MAX) +
+                                   (uint64_t)(uint32_t)key * 0x9e3779b97f4a7c15u,
+                           .key = key,
+                           .value = value};
 }
 
 /* False: memory is refused. */
-static bool hash_entry(struct ottl_dictionary *dictionary, const struct ottl_table *table,
-                       uint32_t place, struct ottl_memory *scratch, uint64_t *ret)
+static bool is_wanted(const struct wanted *wanted, struct slice entry, struct ottl_memory *scratch,
+                      bool *ret)
 {
-    struct slice entry = table->entries[place];
-    if (table == &dictionary->strings) {
-        *ret = XXH3_64bits_withSeed(entry.data, entry.size, dictionary->seed);
+    *ret = false;
+    if (wanted->value == NULL) {
+        *ret = slice_equal(entry, wanted->text);
         return true;
     }
     const struct ottl_dictionary_attribute attribute = read_attribute(entry);
     struct ottl_value value;
+    if (attribute.key != wanted->key)
+        return true;
     if (!ottl_value_decode(scratch, NULL, attribute.value, &value))
         return false;
-    *ret = hash_value(dictionary, &value, DEPTH_MAX) +
-           (uint64_t)(uint32_t)attribute.key * 0x9e3779b97f4a7c15u;
+    *ret = ottl_values_are_equal(&value, wanted->value);
     return true;
 }
 
-/* Puts the entries that are not there yet into the index. False: memory is refused. */
+static uint32_t mark_of(const struct wanted *wanted)
+{
+    return (uint32_t)(wanted->hash >> 32);
+}
+
+/* Where it is in the index, or, with entry 0, where it would be. NULL: memory is refused. */
+static struct ottl_index_place *find_place(struct ottl_table *table, const struct wanted *wanted,
+                                           struct ottl_memory *scratch)
+{
+    for (uint32_t at = (uint32_t)wanted->hash;; at++) {
+        struct ottl_index_place *place = &table->index[at & table->mask];
+        bool is_it = place->entry == 0;
+        if (!is_it && place->mark == mark_of(wanted) &&
+            !is_wanted(wanted, table->entries[place->entry - 1], scratch, &is_it))
+            return NULL;
+        if (is_it)
+            return place;
+    }
+}
+
+/* Entries that are never found have no place: of equal ones all but the first, those with a unit,
+ * and what is not equal to itself. However many a request has of them, lookups stay short. */
+static bool index_entry(struct ottl_dictionary *dictionary, struct ottl_table *table,
+                        uint32_t entry, struct ottl_memory *scratch)
+{
+    struct wanted wanted;
+    struct ottl_value value;
+    if (table == &dictionary->strings) {
+        wanted = wanted_string(dictionary, table->entries[entry]);
+    } else {
+        const struct ottl_dictionary_attribute attribute = read_attribute(table->entries[entry]);
+        if (attribute.unit != 0)
+            return true;
+        if (!ottl_value_decode(scratch, NULL, attribute.value, &value))
+            return false;
+        if (!ottl_values_are_equal(&value, &value))
+            return true;
+        wanted = wanted_attribute(dictionary, attribute.key, &value);
+    }
+    struct ottl_index_place *place = find_place(table, &wanted, scratch);
+    if (place != NULL && place->entry == 0)
+        *place = (struct ottl_index_place){.entry = entry + 1, .mark = mark_of(&wanted)};
+    return place != NULL;
+}
+
+/* Looks at the entries that are new. False: memory is refused. */
 static bool update_index(struct ottl_dictionary *dictionary, struct ottl_table *table,
                          struct ottl_memory *scratch)
 {
@@ -242,13 +302,22 @@ static bool update_index(struct ottl_dictionary *dictionary, struct ottl_table *
         table->mask = size - 1;
         table->indexed = 0;
     }
-    for (; table->indexed < table->count; table->indexed++) {
-        uint64_t hash;
-        if (!hash_entry(dictionary, table, table->indexed, scratch, &hash))
+    for (; table->indexed < table->count; table->indexed++)
+        if (!index_entry(dictionary, table, table->indexed, scratch))
             return false;
-        put_place(table, hash, table->indexed);
-    }
     return true;
+}
+
+/* UINT32_MAX: there is none. */
+static bool find_entry(struct ottl_dictionary *dictionary, struct ottl_table *table,
+                       const struct wanted *wanted, struct ottl_memory *scratch, uint32_t *ret)
+{
+    if (!update_index(dictionary, table, scratch))
+        return false;
+    const struct ottl_index_place *place = find_place(table, wanted, scratch);
+    if (place != NULL)
+        *ret = place->entry - 1;
+    return place != NULL;
 }
 
 static bool append(struct ottl_dictionary *dictionary, struct ottl_table *table, struct slice entry,
@@ -264,14 +333,10 @@ static bool append(struct ottl_dictionary *dictionary, struct ottl_table *table,
 bool ottl_dictionary_put_string(struct ottl_dictionary *dictionary, struct slice text, int32_t *ret)
 {
     struct ottl_table *table = &dictionary->strings;
-    uint32_t place;
-    if (!update_index(dictionary, table, &dictionary->memory))
+    const struct wanted wanted = wanted_string(dictionary, text);
+    uint32_t found;
+    if (!find_entry(dictionary, table, &wanted, &dictionary->memory, &found))
         return false;
-    uint32_t at = (uint32_t)XXH3_64bits_withSeed(text.data, text.size, dictionary->seed);
-    uint32_t found = UINT32_MAX;
-    for (; (place = table->index[at & table->mask]) != 0; at++)
-        if (place - 1 < found && slice_equal(table->entries[place - 1], text))
-            found = place - 1;
     *ret = (int32_t)found;
     if (found != UINT32_MAX)
         return true;
@@ -287,22 +352,10 @@ bool ottl_dictionary_put_attribute(struct ottl_dictionary *dictionary, struct ot
                                    int32_t key, const struct ottl_value *value, int32_t *ret)
 {
     struct ottl_table *table = &dictionary->attributes;
-    uint32_t place;
-    if (!update_index(dictionary, table, scratch))
+    const struct wanted wanted = wanted_attribute(dictionary, key, value);
+    uint32_t found;
+    if (!find_entry(dictionary, table, &wanted, scratch, &found))
         return false;
-    uint32_t found = UINT32_MAX;
-    uint32_t at = (uint32_t)(hash_value(dictionary, value, DEPTH_MAX) +
-                             (uint64_t)(uint32_t)key * 0x9e3779b97f4a7c15u);
-    for (; (place = table->index[at & table->mask]) != 0; at++) {
-        const struct ottl_dictionary_attribute other = read_attribute(table->entries[place - 1]);
-        struct ottl_value decoded;
-        if (place - 1 >= found || other.key != key || other.unit != 0)
-            continue;
-        if (!ottl_value_decode(scratch, NULL, other.value, &decoded))
-            return false;
-        if (ottl_values_are_equal(&decoded, value))
-            found = place - 1;
-    }
     *ret = (int32_t)found;
     if (found != UINT32_MAX)
         return true;

@@ -12,14 +12,20 @@ struct budget;
 struct ottl_edits;
 struct ottl_map;
 
+/* A place of the index: an entry, plus 1 (0: none), and the upper half of its hash. */
+struct ottl_index_place {
+    uint32_t entry;
+    uint32_t mark;
+};
+
 struct ottl_table {
     struct slice *entries;
     uint32_t count;
     uint32_t capacity;
-    uint32_t loaded;  /* of the request */
-    uint32_t *index;  /* a hash table of places, plus 1; NULL: nobody has asked for it */
-    uint32_t mask;    /* of the index */
-    uint32_t indexed; /* entries that are in it */
+    uint32_t loaded;                /* of the request */
+    struct ottl_index_place *index; /* a hash table; NULL: nobody has asked for it */
+    uint32_t mask;                  /* of the index */
+    uint32_t indexed;               /* entries that have been looked at for it */
 };
 
 struct ottl_dictionary {

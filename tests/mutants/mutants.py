@@ -170,6 +170,9 @@ MUTANTS = [
     Mutant("attributes: include compares values with their types", "src/records/record_match.c",
            "    if (a.type != b.type)\n        return false;", "    if (a.type != b.type)\n        return true;",
            ("test_attributes_pipeline",)),
+    Mutant("dictionary: attributes with a unit are not taken", "src/ottl/ottl_dictionary.c",
+           "if (attribute.unit != 0)\n            return true;", "",
+           ("test_profile_statements_pipeline",)),
     # routing
     Mutant("routing: a request of profiles has one dictionary", "connectors/routing/routing_connector.c",
            "field.number == DICTIONARY ? 0 : field.size", "field.size", ("test_routing_pipeline",)),

@@ -83,6 +83,29 @@ static void profiles_and_samples_are_edited(void **state)
 }
 
 /* The harness adds the ledger up after each turn. */
+/* Strings 6 and 7 are equal. Attribute 3 has a unit, which no statement gives; 4 and 5 are equal, 6
+ * is equal to none, itself neither. */
+#define WITH_ENTRIES(profiles, more)                                                               \
+    REQUEST(                                                                                       \
+        profiles, ",\"twice\",\"twice\"",                                                          \
+        ",{\"keyStrindex\":3,\"value\":{\"stringValue\":\"x\"},\"unitStrindex\":2},{"              \
+        "\"keyStrindex\":3,\"value\":{\"stringValue\":\"x\"}},{\"keyStrindex\":3,\"value\":{"      \
+        "\"stringValue\":\"x\"}},{\"keyStrindex\":6,\"value\":{\"doubleValue\":\"NaN\"}}" more)
+
+static void entries_of_the_dictionary_are_used_again(void **state)
+{
+    (void)state;
+    record_compare("transform",
+                   "{profile_statements: ['set(profilesample.attributes[\"thread\"], \"x\") where "
+                   "profilesample.attributes[\"thread\"] == \"idle\"']}",
+                   PROFILES, WITH_ENTRIES(CPU(BOTH), ""),
+                   WITH_ENTRIES(CPU(SAMPLE("5", "1") "," SAMPLE("6", "4")), ""));
+    record_compare("transform", "{profile_statements: ['set(profile.attributes[\"twice\"], 1)']}",
+                   PROFILES, WITH_ENTRIES(CPU(BOTH), ""),
+                   WITH_ENTRIES(OF_TYPE("1", BOTH, ",\"attributeIndices\":[7]"),
+                                ",{\"keyStrindex\":6,\"value\":{\"intValue\":\"1\"}}"));
+}
+
 static void dropped_samples_are_booked(void **state)
 {
     (void)state;
@@ -103,6 +126,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(profiles_and_samples_are_filtered),
         cmocka_unit_test(profiles_and_samples_are_edited),
+        cmocka_unit_test(entries_of_the_dictionary_are_used_again),
         cmocka_unit_test(dropped_samples_are_booked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
