@@ -7,6 +7,7 @@ package main
 import (
 	"log"
 
+	"github.com/open-telemetry/opentelemetry-collector-contrib/connector/countconnector"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/connector/spanmetricsconnector"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/basicauthextension"
 	"github.com/open-telemetry/opentelemetry-collector-contrib/extension/bearertokenauthextension"
@@ -75,7 +76,8 @@ func factories() (otelcol.Factories, error) {
 		return made, err
 	}
 	if made.Connectors, err = otelcol.MakeFactoryMap[connector.Factory](
-		forwardconnector.NewFactory(), spanmetricsconnector.NewFactory()); err != nil {
+		forwardconnector.NewFactory(), countconnector.NewFactory(),
+		spanmetricsconnector.NewFactory()); err != nil {
 		return made, err
 	}
 	made.Extensions, err = otelcol.MakeFactoryMap[extension.Factory](
