@@ -850,6 +850,25 @@ static void snapshot_add(struct metric_snapshot *snapshot, struct series *series
     };
 }
 
+/* Those that no scrape has shown; each is asked for some time before it is read. */
+static void snapshot_add_news(struct metric_snapshot *snapshot, struct metric_store *store)
+{
+    struct series *asked[SERIES_AHEAD] = {NULL};
+    unsigned passed = 0; /* the end of the table, so often */
+    size_t at = 0;
+    for (size_t i = 0; snapshot->count < store->live_series && passed < SERIES_AHEAD; i++) {
+        struct series **place = &asked[i % SERIES_AHEAD];
+        struct series *series = *place;
+        *place = hash_table_each(&store->series, &at);
+        if (*place != NULL)
+            series_prefetch(*place);
+        else
+            passed++;
+        if (series != NULL && is_shown(series) && series->place == PLACE_NONE)
+            snapshot_add(snapshot, series);
+    }
+}
+
 struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
 {
     pthread_mutex_lock(&store->lock);
@@ -859,13 +878,12 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
                    resources_count * sizeof(struct resource *);
     struct metric_snapshot *snapshot = NULL;
     if (charge(store, bytes)) {
-        snapshot = mem_try_alloc(bytes);
+        snapshot = mem_try_alloc_large(bytes);
         if (snapshot == NULL)
             discharge(store, bytes);
     }
     if (snapshot != NULL) {
         size_t at = 0;
-        struct series *series;
         struct resource *resource;
         *snapshot = (struct metric_snapshot){
             .bytes = bytes,
@@ -882,11 +900,7 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
                 snapshot_add(snapshot, store->order[i]);
         }
         snapshot->sorted_count = snapshot->count;
-        while (snapshot->count < store->live_series &&
-               (series = hash_table_each(&store->series, &at)) != NULL)
-            if (is_shown(series) && series->place == PLACE_NONE)
-                snapshot_add(snapshot, series);
-        at = 0;
+        snapshot_add_news(snapshot, store);
         while ((resource = hash_table_each(&store->resources, &at)) != NULL) {
             resource->refs++;
             snapshot->resources[snapshot->resources_count++] = resource;
@@ -942,5 +956,5 @@ void metric_store_release(struct metric_store *store, struct metric_snapshot *sn
         resource_unref(store, snapshot->resources[i]);
     discharge(store, snapshot->bytes);
     pthread_mutex_unlock(&store->lock);
-    mem_free(snapshot);
+    mem_free_large(snapshot, snapshot->bytes);
 }

@@ -143,6 +143,19 @@ void mem_unmap(void *memory, size_t size)
         munmap(memory, size);
 }
 
+void *mem_try_alloc_large(size_t size)
+{
+    return size >= HUGE_PAGE_BYTES ? mem_try_map(size) : mem_try_alloc(size);
+}
+
+void mem_free_large(void *memory, size_t size)
+{
+    if (size >= HUGE_PAGE_BYTES)
+        mem_unmap(memory, size);
+    else
+        mem_free(memory);
+}
+
 void mem_free(void *memory)
 {
     free(memory);

@@ -31,6 +31,10 @@ void mem_rest_pages(void *memory, size_t size);
 void *mem_try_map(size_t size) __attribute__((warn_unused_result));
 /* Frees a mem_map of the same size; NULL is a no-op. */
 void mem_unmap(void *memory, size_t size);
+/* For what is large and lives for a moment: from 2 MiB on as mem_try_map, since to get and give
+ * back small pages takes longer than to fill them. Not zeroed. Free with the same size. */
+void *mem_try_alloc_large(size_t size) __attribute__((warn_unused_result));
+void mem_free_large(void *memory, size_t size);
 /* NULL is a no-op. */
 void mem_free(void *memory);
 

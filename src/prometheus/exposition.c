@@ -32,7 +32,7 @@ void exposition_init(struct exposition *exposition, const struct exposition_form
 
 void exposition_fini(struct exposition *exposition)
 {
-    mem_free(exposition->data);
+    mem_free_large(exposition->data, exposition->capacity);
     mem_free(exposition->line_name);
     if (exposition->budget != NULL)
         budget_return(exposition->budget, exposition->capacity);
@@ -42,12 +42,15 @@ static bool grow(struct exposition *exposition, size_t capacity)
 {
     size_t more = capacity - exposition->capacity;
     bool has_room = exposition->budget == NULL || budget_try_take(exposition->budget, more);
-    uint8_t *data = has_room ? mem_try_resize(exposition->data, capacity) : NULL;
+    uint8_t *data = has_room ? mem_try_alloc_large(capacity) : NULL;
     if (data == NULL) {
         if (has_room && exposition->budget != NULL)
             budget_return(exposition->budget, more);
         return false;
     }
+    if (exposition->size > 0)
+        memcpy(data, exposition->data, exposition->size);
+    mem_free_large(exposition->data, exposition->capacity);
     exposition->data = data;
     exposition->capacity = capacity;
     return true;
@@ -92,13 +95,13 @@ static void add_text(struct exposition *exposition, const char *text)
 
 static int whole_digits(uint64_t whole, char digits[DIGITS_MAX + 1])
 {
-    char reversed[DIGITS_MAX + 1];
-    int size = 0;
+    char text[DIGITS_MAX + 1];
+    char *at = text + sizeof(text);
     for (; whole > 0; whole /= 10)
-        reversed[size++] = (char)('0' + whole % 10);
-    for (int i = 0; i < size; i++)
-        digits[i] = reversed[size - 1 - i];
-    return size;
+        *--at = (char)('0' + whole % 10);
+    const size_t size = (size_t)(text + sizeof(text) - at);
+    memcpy(digits, at, size);
+    return (int)size;
 }
 
 /* The fewest digits that read back the same. Returns how many; the value is 0.DIGITS × 10^exponent.
@@ -111,7 +114,9 @@ static int shortest_digits(double value, char digits[DIGITS_MAX + 1], int *ret_e
     double power = 1;
     assert(value > 0);
     for (int decimals = 0; decimals <= DECIMALS_MAX && value * power < exact_max; decimals++) {
-        double whole = nearbyint(value * power);
+        /* What is whole needs no rounding, which is a call. */
+        double whole = (double)(int64_t)(value * power);
+        whole = whole == value * power ? whole : nearbyint(value * power);
         if (whole > 0 && whole < exact_max && whole / power == value) {
             int size = whole_digits((uint64_t)whole, digits);
             *ret_exponent = size - decimals;

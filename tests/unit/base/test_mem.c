@@ -43,11 +43,32 @@ static void a_large_table_begins_with_a_huge_page(void **state)
     }
 }
 
+static void what_is_large_may_be_written_to_its_end(void **state)
+{
+    static const size_t sizes[] = {0, 1, HUGE_PAGE_BYTES - 1, HUGE_PAGE_BYTES,
+                                   3 * HUGE_PAGE_BYTES + 1};
+    (void)state;
+    for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        uint8_t *memory = mem_try_alloc_large(sizes[i]);
+        assert_non_null(memory);
+        assert_true(sizes[i] < HUGE_PAGE_BYTES || (uintptr_t)memory % HUGE_PAGE_BYTES == 0);
+        if (sizes[i] > 0)
+            memory[0] = memory[sizes[i] - 1] = 1;
+        mem_free_large(memory, sizes[i]);
+    }
+    mem_free_large(NULL, 0);
+    mem_free_large(NULL, HUGE_PAGE_BYTES);
+}
+
 static void a_refused_try_gives_nothing(void **state)
 {
     (void)state;
     mem_refuse_nth(1);
     assert_null(mem_try_map(4096));
+    mem_refuse_nth(1);
+    assert_null(mem_try_alloc_large(HUGE_PAGE_BYTES));
+    mem_refuse_nth(1);
+    assert_null(mem_try_alloc_large(1));
     mem_refuse_nth(0);
     mem_unmap(NULL, 4096);
 }
@@ -57,6 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_table_is_zeroed_and_may_be_written_to_its_end),
         cmocka_unit_test(a_large_table_begins_with_a_huge_page),
+        cmocka_unit_test(what_is_large_may_be_written_to_its_end),
         cmocka_unit_test(a_refused_try_gives_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

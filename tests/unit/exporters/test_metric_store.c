@@ -640,9 +640,125 @@ static void a_large_request_is_taken_in_pieces(void **state)
     close_store(&fixture);
 }
 
+static uint32_t drawn(uint32_t *seed, uint32_t below)
+{
+    *seed = *seed * 1664525u + 1013904223u;
+    return (uint32_t)((uint64_t)(*seed >> 8) * below >> 24);
+}
+
+/* Names and values that begin alike: of two letters, up to so many. */
+static void put_word(FILE *out, uint32_t *seed, uint32_t length_max)
+{
+    for (uint32_t left = drawn(seed, length_max + 1); left > 0; left--)
+        fputc(drawn(seed, 8) == 0 ? 'b' : 'a', out);
+}
+
+/* Points of random names with up to three attributes of random keys. */
+static void add_random(struct fixture *fixture, uint32_t seed, unsigned points)
+{
+    char *json;
+    size_t size;
+    FILE *out = open_memstream(&json, &size);
+    assert_non_null(out);
+    fputs("{\"resourceMetrics\":[{\"scopeMetrics\":[{\"scope\":{\"name\":\"", out);
+    put_word(out, &seed, 3);
+    fputs("\"},\"metrics\":[", out);
+    for (unsigned i = 0; i < points; i++) {
+        fprintf(out, "%s{\"name\":\"n", i > 0 ? "," : "");
+        put_word(out, &seed, 18);
+        fputs("\",\"gauge\":{\"dataPoints\":[{\"timeUnixNano\":\"5\",\"asInt\":\"1\"", out);
+        fputs(",\"attributes\":[", out);
+        const uint32_t count = drawn(&seed, 4);
+        for (uint32_t k = 0; k < count; k++) {
+            fprintf(out, "%s{\"key\":\"k%u\",\"value\":{\"stringValue\":\"", k > 0 ? "," : "",
+                    3 * k + drawn(&seed, 3));
+            put_word(out, &seed, 20);
+            fputs("\"}}", out);
+        }
+        fputs("]}]}}", out);
+    }
+    fputs("]}]}]}", out);
+    fclose(out);
+    assert_int_equal(add(fixture, json).no_room, 0);
+    free(json);
+}
+
+static unsigned labels_count(struct slice labels)
+{
+    struct slice name;
+    struct slice value;
+    unsigned count = 0;
+    while (exposition_label_next(&labels, &name, &value))
+        count++;
+    return count;
+}
+
+/* As the Go client sorts: names, number of labels, values. */
+static int compare_lines(struct slice a, struct slice b)
+{
+    const uint8_t *left_end = memchr(a.data, '{', a.size);
+    const uint8_t *right_end = memchr(b.data, '{', b.size);
+    assert_true(left_end != NULL && right_end != NULL);
+    struct slice left = slice_of(left_end + 1, a.size - (size_t)(left_end - a.data) - 4);
+    struct slice right = slice_of(right_end + 1, b.size - (size_t)(right_end - b.data) - 4);
+    int order = slice_compare(slice_of(a.data, (size_t)(left_end - a.data)),
+                              slice_of(b.data, (size_t)(right_end - b.data)));
+    if (order == 0)
+        order = (int)labels_count(left) - (int)labels_count(right);
+    struct slice name;
+    struct slice left_value;
+    struct slice right_value;
+    while (order == 0 && exposition_label_next(&left, &name, &left_value) &&
+           exposition_label_next(&right, &name, &right_value))
+        order = slice_compare(left_value, right_value);
+    return order;
+}
+
+static unsigned lines_in_order(const char *text)
+{
+    struct slice last = {.size = 0};
+    unsigned lines = 0;
+    for (const char *end; (end = strchr(text, '\n')) != NULL; text = end + 1) {
+        struct slice line = slice_of(text, (size_t)(end - text));
+        if (*text == '#')
+            continue;
+        /* Of equal values the keys differ. */
+        if (lines > 0 && compare_lines(last, line) > 0)
+            fail_msg("%.*s before %.*s", (int)last.size, (const char *)last.data, (int)line.size,
+                     (const char *)line.data);
+        last = line;
+        lines++;
+    }
+    return lines;
+}
+
+/* At first, and what came since among what was there. */
+static void series_are_in_order(void **state)
+{
+    (void)state;
+    enum { POINTS = 900, NEWS = 100, ROUNDS = 8 };
+    for (uint32_t round = 0; round < ROUNDS; round++) {
+        struct fixture fixture = default_fixture();
+        open_store(&fixture, UINT64_MAX);
+        add_random(&fixture, 4 * round, POINTS);
+        add_random(&fixture, 4 * round + 1, POINTS);
+        char *text = scrape(&fixture, EXPOSITION_TEXT);
+        const unsigned lines = lines_in_order(text);
+        assert_true(lines > POINTS);
+        assert_int_equal(lines, metric_store_figures(fixture.store).series);
+        free(text);
+        add_random(&fixture, 4 * round + 2, NEWS);
+        text = scrape(&fixture, EXPOSITION_TEXT);
+        assert_true(lines_in_order(text) > lines);
+        free(text);
+        close_store(&fixture);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(series_are_in_order),
         cmocka_unit_test(what_is_shown_follows_the_last_points),
         cmocka_unit_test(settings_decide_about_labels),
         cmocka_unit_test(exemplars_are_shown_in_openmetrics),
