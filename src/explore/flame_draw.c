@@ -24,27 +24,39 @@ struct sums {
     int64_t total[FLAME_SIDES_MAX];
 };
 
+/* A node's place among the others. */
+struct family {
+    uint32_t first; /* child; 0: none */
+    uint32_t next;  /* child of the same parent */
+};
+
 /* A trie with its sums, and what of it is drawn. */
 struct graph {
     const struct flame_trie *trie;
-    struct scratch sums;   /* struct sums by node */
-    struct scratch depths; /* uint32_t by node: 1 for the root; 0: not drawn */
-    struct scratch rows;   /* struct row, sorted by parent */
-    struct scratch firsts; /* uint32_t by node: where its children are in rows, plus 1 */
+    struct scratch sums;     /* struct sums by node */
+    struct scratch order;    /* uint32_t: nodes, parents first */
+    struct scratch families; /* struct family by node */
+    struct scratch rows;     /* struct row: parents first, children beside each other */
     uint32_t root_name;
     size_t rows_count;
-    uint64_t pruned;
+    uint64_t frames;      /* that have a value, below the root */
+    uint64_t frames_wide; /* of those that are drawn */
+    uint64_t frames_drawn;
     uint32_t deepest;  /* of what is drawn */
     bool is_cut;       /* deeper than the limit of the attempt */
-    bool is_too_large; /* more rows than can fit */
+    bool is_too_large; /* more frames than can fit */
 };
 
+/* The frames of a node that are drawn. */
 struct row {
     uint32_t node;
-    uint32_t parent;
-    uint32_t children;
+    uint32_t frames;
+    uint32_t depth;    /* of the last */
+    uint32_t parent;   /* row */
+    uint32_t first;    /* of the rows below; all of them are drawn only if `frames` are */
+    uint32_t children; /* how many rows they are */
     int64_t weight;    /* children are sorted by it */
-    struct slice name; /* then by this */
+    struct slice name; /* then by this, of the first frame */
 };
 
 struct drawing {
@@ -80,22 +92,37 @@ static struct sums *sums_of(const struct graph *graph)
     return graph->sums.memory;
 }
 
-/* Adds up totals, from the leaves to the root: a child comes after its parent. */
-static bool add_up(struct drawing *drawing, struct graph *graph)
+/* Adds up totals, from the leaves to the root. */
+static enum flame_result add_up(struct drawing *drawing, struct graph *graph)
 {
     const struct flame_node *nodes = flame_trie_nodes(graph->trie);
+    struct flame_memory *memory = &drawing->tree->memory;
     struct sums *sums = sums_of(graph);
-    for (uint32_t node = 0; node < graph->trie->count; node++)
+    uint32_t count = graph->trie->count;
+    struct family *families = room(drawing, &graph->families, count * sizeof(families[0]));
+    if (families == NULL || !flame_trie_order(graph->trie, memory, &graph->order))
+        return FLAME_NO_MEMORY;
+    const uint32_t *order = graph->order.memory;
+    for (uint32_t node = 0; node < count; node++)
         for (unsigned side = 0; side < drawing->sides; side++)
             sums[node].total[side] = sums[node].self[side];
-    for (uint32_t node = graph->trie->count - 1; node > 0; node--) {
-        for (unsigned side = 0; side < drawing->sides; side++)
-            sums[nodes[node].parent].total[side] =
-                flame_sum(sums[nodes[node].parent].total[side], sums[node].total[side]);
-        if (flame_must_stop(drawing->tree))
-            return false;
+    graph->frames = 0;
+    for (uint32_t i = count - 1; i > 0; i--) {
+        const struct flame_node *node = &nodes[order[i]];
+        const struct sums *from = &sums[order[i]];
+        struct sums *to = &sums[node->parent];
+        bool has_value = false;
+        for (unsigned side = 0; side < drawing->sides; side++) {
+            to->total[side] = flame_sum(to->total[side], from->total[side]);
+            has_value |= from->total[side] != 0;
+        }
+        graph->frames += has_value ? node->size : 0;
+        families[order[i]].next = families[node->parent].first;
+        families[node->parent].first = order[i];
+        if (flame_must_stop(drawing->tree, 1))
+            return FLAME_STOPPED;
     }
-    return true;
+    return FLAME_ADDED;
 }
 
 /* The graph of the samples as they are. */
@@ -113,72 +140,101 @@ static enum flame_result whole_graph(struct drawing *drawing, struct graph *grap
             size_t place = (size_t)node * drawing->sides + side;
             sums[node].self[side] = place < weights_count ? weights[place].value : 0;
         }
-    return add_up(drawing, graph) ? FLAME_ADDED : FLAME_STOPPED;
+    return add_up(drawing, graph);
 }
 
-/* Makes the second and third graph of the first: below all outermost nodes of the function, and
+/* Adds one side's or both sides' values to those that a node of a made graph has itself. */
+static bool add_self(struct drawing *drawing, struct graph *graph, uint32_t node,
+                     const int64_t values[])
+{
+    struct sums *sums = room(drawing, &graph->sums, (node + (size_t)1) * sizeof(sums[0]));
+    if (sums == NULL)
+        return false;
+    for (unsigned side = 0; side < drawing->sides; side++)
+        sums[node].self[side] = flame_sum(sums[node].self[side], values[side]);
+    return true;
+}
+
+/* Names from the one above a frame of a node up to the root. Returns how many. */
+static size_t names_above(const struct flame_trie *trie, uint32_t node, uint32_t frame,
+                          uint32_t names[FLAME_DEPTH_MAX])
+{
+    const struct flame_node *nodes = flame_trie_nodes(trie);
+    size_t count = 0;
+    for (;;) {
+        const uint32_t *from = flame_trie_names(trie) + nodes[node].begin;
+        while (frame > 0)
+            names[count++] = from[--frame];
+        node = nodes[node].parent;
+        if (node == 0)
+            return count;
+        frame = nodes[node].size;
+    }
+}
+
+/* Makes the second and third graph of the first: below all outermost frames of the function, and
  * above them, upside down. A stack counts once, however often the function is on it. */
 static enum flame_result sandwich_graphs(struct drawing *drawing, const struct graph *whole,
                                          uint32_t function, struct graph made[PATHS_MAX])
 {
     struct flame_memory *memory = &drawing->tree->memory;
     const struct flame_node *nodes = flame_trie_nodes(whole->trie);
+    const uint32_t *order = whole->order.memory;
     const struct sums *sums = sums_of(whole);
     struct graph *callers = &made[0];
     struct graph *callees = &made[1];
     struct scratch copies = {.bytes = 0}; /* by node: its node in callees, plus 1 */
+    struct scratch paths = {.bytes = 0};
     enum flame_result result = FLAME_NO_MEMORY;
     uint32_t count = whole->trie->count;
     uint32_t *copy = flame_room(memory, &copies, count * sizeof(copy[0]));
+    uint32_t *path = flame_room(memory, &paths, FLAME_DEPTH_MAX * sizeof(path[0]));
+    bool has_room = copy != NULL && path != NULL;
     for (size_t i = 0; i < PATHS_MAX; i++) {
         flame_trie_init(&drawing->made[i]);
         made[i].trie = &drawing->made[i];
         made[i].root_name = function;
-        if (room(drawing, &made[i].sums, sizeof(struct sums)) == NULL)
-            copy = NULL;
+        has_room = has_room && room(drawing, &made[i].sums, sizeof(struct sums)) != NULL;
     }
-    if (copy == NULL)
-        goto done;
-    for (uint32_t node = 1; node < count; node++) {
-        uint32_t above = copy[nodes[node].parent];
-        uint32_t place = 0;
-        if (above == 0 && nodes[node].name != function)
-            continue;
-        if (above != 0)
-            place = flame_trie_child(&drawing->made[1], memory, above - 1, nodes[node].name);
-        if (place == FLAME_NO_NODE)
-            goto done;
-        copy[node] = place + 1;
-        struct sums *to = room(drawing, &callees->sums, (place + (size_t)1) * sizeof(to[0]));
-        if (to == NULL)
-            goto done;
-        for (unsigned side = 0; side < drawing->sides; side++)
-            to[place].self[side] = flame_sum(to[place].self[side], sums[node].self[side]);
-        if (above != 0)
-            continue;
+    for (uint32_t i = 1; i < count && has_room; i++) {
+        const struct flame_node *node = &nodes[order[i]];
+        const uint32_t *names = flame_trie_names(whole->trie) + node->begin;
+        uint32_t from = copy[node->parent];
         uint32_t at = 0;
-        for (uint32_t up = nodes[node].parent; up != 0; up = nodes[up].parent) {
-            at = flame_trie_child(&drawing->made[0], memory, at, nodes[up].name);
-            if (at == FLAME_NO_NODE)
-                goto done;
-            if (flame_must_stop(drawing->tree)) {
-                result = FLAME_STOPPED;
-                goto done;
-            }
+        uint64_t steps = node->size;
+        while (from == 0 && at < node->size && names[at] != function)
+            at++;
+        if (from == 0 && at < node->size) {
+            size_t above = names_above(whole->trie, order[i], at, path);
+            uint32_t end = flame_trie_walk(&drawing->made[0], memory, 0, path, above);
+            has_room =
+                end != FLAME_NO_NODE && add_self(drawing, callers, end, sums[order[i]].total);
+            steps += above;
+            at++;
+            from = 1; /* the root of the callees */
         }
-        to = room(drawing, &callers->sums, (at + (size_t)1) * sizeof(to[0]));
-        if (to == NULL)
+        if (from != 0 && has_room) {
+            uint32_t end =
+                flame_trie_walk(&drawing->made[1], memory, from - 1, names + at, node->size - at);
+            has_room = end != FLAME_NO_NODE && add_self(drawing, callees, end, sums[order[i]].self);
+            copy[order[i]] = end + 1;
+        }
+        if (flame_must_stop(drawing->tree, steps)) {
+            result = FLAME_STOPPED;
             goto done;
-        for (unsigned side = 0; side < drawing->sides; side++)
-            to[at].self[side] = flame_sum(to[at].self[side], sums[node].total[side]);
+        }
     }
     /* Nodes without a value of their own have no sums yet. */
     for (size_t i = 0; i < PATHS_MAX; i++)
-        if (room(drawing, &made[i].sums, made[i].trie->count * sizeof(struct sums)) == NULL)
+        if (!has_room ||
+            room(drawing, &made[i].sums, made[i].trie->count * sizeof(struct sums)) == NULL)
             goto done;
-    result = add_up(drawing, callers) && add_up(drawing, callees) ? FLAME_ADDED : FLAME_STOPPED;
+    result = add_up(drawing, callers);
+    if (result == FLAME_ADDED)
+        result = add_up(drawing, callees);
 done:
     flame_release(memory, &copies);
+    flame_release(memory, &paths);
     return result;
 }
 
@@ -201,109 +257,98 @@ static int compare_rows(const void *a, const void *b)
 {
     const struct row *left = a;
     const struct row *right = b;
-    if (left->parent != right->parent)
-        return left->parent < right->parent ? -1 : 1;
     if (left->weight != right->weight)
         return left->weight < right->weight ? 1 : -1;
     return slice_compare(left->name, right->name);
 }
 
-/* Chooses the nodes that are drawn, and sorts them. */
+/* Adds the row of a node that is wide enough, below that row. False: no memory, or no room. */
+static bool add_row(struct drawing *drawing, struct graph *graph, uint32_t node, uint32_t parent)
+{
+    const struct flame_node *nodes = flame_trie_nodes(graph->trie);
+    const struct sums *sums = &sums_of(graph)[node];
+    struct row *rows = room(drawing, &graph->rows, (graph->rows_count + 1) * sizeof(rows[0]));
+    if (rows == NULL)
+        return false;
+    uint32_t above = rows[parent].depth;
+    uint32_t left = drawing->depth_max - above;
+    uint32_t frames = nodes[node].size < left ? nodes[node].size : left;
+    graph->is_cut |= frames < nodes[node].size;
+    if (frames == 0)
+        return true;
+    rows[parent].children++;
+    rows[graph->rows_count++] = (struct row){
+        .node = node,
+        .frames = frames,
+        .depth = above + frames,
+        .parent = parent,
+        .weight = both(drawing, sums->total),
+        .name = flame_name_at(drawing->tree, flame_trie_names(graph->trie)[nodes[node].begin]),
+    };
+    bool has_value = sums->total[0] != 0 || (drawing->sides > 1 && sums->total[1] != 0);
+    graph->frames_wide += has_value ? frames : 0;
+    graph->frames_drawn += frames;
+    if (above + frames > graph->deepest)
+        graph->deepest = above + frames;
+    graph->is_too_large = !fits(drawing, graph->frames_drawn * ROW_BYTES_MIN);
+    return !graph->is_too_large;
+}
+
+/* Chooses the frames that are drawn, from the root on, and sorts them. */
 static enum flame_result prune(struct drawing *drawing, struct graph *graph)
 {
     const struct flame_node *nodes = flame_trie_nodes(graph->trie);
+    const struct family *families = graph->families.memory;
     const struct sums *sums = sums_of(graph);
-    uint32_t count = graph->trie->count;
     unsigned width = drawing->wanted->width > 0 ? drawing->wanted->width : WIDTH_DEFAULT;
-    uint32_t *depths = room(drawing, &graph->depths, count * sizeof(depths[0]));
-    uint32_t *firsts = room(drawing, &graph->firsts, count * sizeof(firsts[0]));
-    if (depths == NULL || firsts == NULL)
+    struct row *rows = room(drawing, &graph->rows, sizeof(rows[0]));
+    if (rows == NULL)
         return FLAME_NO_MEMORY;
-    depths[0] = 1;
-    firsts[0] = 0;
-    graph->rows_count = 0;
-    graph->pruned = 0;
+    rows[0] = (struct row){.node = 0};
+    graph->rows_count = 1;
+    graph->frames_wide = 0;
+    graph->frames_drawn = 0;
     graph->is_cut = false;
     graph->is_too_large = false;
     graph->deepest = 0;
-    for (uint32_t node = 1; node < count; node++) {
-        uint32_t above = depths[nodes[node].parent];
-        bool is_wide = above > 0 && share(drawing, sums[node].total, sums[0].total) * width >=
-                                        drawing->pixels_min;
-        bool is_drawn = is_wide && above <= drawing->depth_max;
-        depths[node] = is_drawn ? above + 1 : 0;
-        firsts[node] = 0;
-        graph->is_cut |= is_wide && !is_drawn;
-        bool has_value =
-            sums[node].total[0] != 0 || (drawing->sides > 1 && sums[node].total[1] != 0);
-        graph->pruned += !is_drawn && has_value;
-        if (flame_must_stop(drawing->tree))
-            return FLAME_STOPPED;
-        if (!is_drawn)
-            continue;
-        if (!fits(drawing, (graph->rows_count + 1) * ROW_BYTES_MIN)) {
-            graph->is_too_large = true;
-            return FLAME_ADDED;
+    for (uint32_t at = 0; at < graph->rows_count; at++) {
+        uint32_t above = rows[at].node;
+        rows[at].first = (uint32_t)graph->rows_count;
+        bool is_whole = above == 0 || rows[at].frames == nodes[above].size;
+        uint32_t child = is_whole ? families[above].first : 0;
+        uint64_t steps = rows[at].frames;
+        for (; child != 0; child = families[child].next, steps++) {
+            bool is_wide =
+                share(drawing, sums[child].total, sums[0].total) * width >= drawing->pixels_min;
+            if (is_wide && !add_row(drawing, graph, child, at))
+                return graph->is_too_large ? FLAME_ADDED : FLAME_NO_MEMORY;
         }
-        if (above > graph->deepest)
-            graph->deepest = above;
-        struct row *rows = room(drawing, &graph->rows, (graph->rows_count + 1) * sizeof(rows[0]));
-        if (rows == NULL)
-            return FLAME_NO_MEMORY;
-        rows[graph->rows_count++] = (struct row){
-            .node = node,
-            .parent = nodes[node].parent,
-            .weight = both(drawing, sums[node].total),
-            .name = flame_name_at(drawing->tree, nodes[node].name),
-        };
+        rows = graph->rows.memory;
+        if (rows[at].children > 1)
+            qsort(rows + rows[at].first, rows[at].children, sizeof(rows[0]), compare_rows);
+        if (flame_must_stop(drawing->tree, steps))
+            return FLAME_STOPPED;
     }
-    struct row *rows = graph->rows.memory;
-    if (graph->rows_count > 0)
-        qsort(rows, graph->rows_count, sizeof(rows[0]), compare_rows);
-    for (size_t i = graph->rows_count; i > 0; i--)
-        firsts[rows[i - 1].parent] = (uint32_t)i;
     return FLAME_ADDED;
 }
 
-/* The next row in depth-first order, by its place in rows plus 1; 0 is the root, and the end. */
-static size_t next_row(const struct graph *graph, size_t at)
+/* The next row in depth-first order; 0 is the root, and the end. */
+static uint32_t next_row(const struct graph *graph, uint32_t at)
 {
     const struct row *rows = graph->rows.memory;
-    const uint32_t *firsts = graph->firsts.memory;
-    const uint32_t *places = graph->depths.memory; /* see place_rows */
-    uint32_t node = at > 0 ? rows[at - 1].node : 0;
-    if (firsts[node] != 0)
-        return firsts[node];
+    if (rows[at].children > 0)
+        return rows[at].first;
     while (at > 0) {
-        uint32_t parent = rows[at - 1].parent;
-        if (at < graph->rows_count && rows[at].parent == parent)
+        const struct row *parent = &rows[rows[at].parent];
+        if (at + 1 < parent->first + parent->children)
             return at + 1;
-        at = parent > 0 ? places[parent] : 0;
+        at = rows[at].parent;
     }
     return 0;
 }
 
-/* Counts children; afterwards `depths` has the place of each node that is drawn in rows, plus 1. */
-static uint32_t place_rows(struct graph *graph)
-{
-    struct row *rows = graph->rows.memory;
-    uint32_t *places = graph->depths.memory;
-    uint32_t of_root = 0;
-    for (size_t i = 0; i < graph->rows_count; i++) {
-        places[rows[i].node] = (uint32_t)i + 1;
-        rows[i].children = 0;
-    }
-    for (size_t i = 0; i < graph->rows_count; i++) {
-        if (rows[i].parent == 0)
-            of_root++;
-        else
-            rows[places[rows[i].parent] - 1].children++;
-    }
-    return of_root;
-}
-
 /* False: no memory. */
-static bool show_name(struct drawing *drawing, uint32_t name, uint32_t *ret_place)
+static bool show_name(struct drawing *drawing, uint32_t name)
 {
     uint32_t *shown = room(drawing, &drawing->shown, drawing->tree->names_count * sizeof(shown[0]));
     if (shown == NULL)
@@ -316,7 +361,6 @@ static bool show_name(struct drawing *drawing, uint32_t name, uint32_t *ret_plac
         names[drawing->names_count++] = name;
         shown[name] = (uint32_t)drawing->names_count;
     }
-    *ret_place = shown[name] - 1;
     return true;
 }
 
@@ -361,36 +405,58 @@ static void put_sides(const struct drawing *drawing, const int64_t sums[])
     }
 }
 
-static bool put_row(struct drawing *drawing, uint32_t name, const struct sums *sums,
-                    uint32_t children)
+static bool put_row(struct drawing *drawing, uint32_t name, const int64_t total[],
+                    const int64_t self[], uint32_t children)
 {
     struct json_output *output = drawing->output;
     const uint32_t *shown = drawing->shown.memory;
     json_output_put_byte(output, '[');
     json_output_put_unsigned(output, shown[name] - 1);
-    put_sides(drawing, sums->total);
-    put_sides(drawing, sums->self);
+    put_sides(drawing, total);
+    put_sides(drawing, self);
     json_output_put_byte(output, ',');
     json_output_put_unsigned(output, children);
     json_output_put_byte(output, ']');
     return fits(drawing, 0);
 }
 
-static bool put_graph(struct drawing *drawing, struct graph *graph, uint32_t of_root,
-                      const char *key)
+static bool put_graph(struct drawing *drawing, struct graph *graph, const char *key)
 {
     const struct flame_node *nodes = flame_trie_nodes(graph->trie);
     const struct row *rows = graph->rows.memory;
     put_text(drawing->output, key);
-    bool is_there = put_row(drawing, graph->root_name, &sums_of(graph)[0], of_root);
-    for (size_t at = next_row(graph, 0); is_there && at > 0; at = next_row(graph, at)) {
-        const struct row *row = &rows[at - 1];
-        json_output_put_byte(drawing->output, ',');
-        is_there =
-            put_row(drawing, nodes[row->node].name, &sums_of(graph)[row->node], row->children);
+    bool is_there = put_row(drawing, graph->root_name, sums_of(graph)[0].total,
+                            sums_of(graph)[0].self, rows[0].children);
+    for (uint32_t at = next_row(graph, 0); is_there && at > 0; at = next_row(graph, at)) {
+        const struct row *row = &rows[at];
+        const struct flame_node *node = &nodes[row->node];
+        const struct sums *sums = &sums_of(graph)[row->node];
+        const uint32_t *names = flame_trie_names(graph->trie) + node->begin;
+        for (uint32_t i = 0; is_there && i < row->frames; i++) {
+            static const int64_t nothing[FLAME_SIDES_MAX] = {0};
+            bool is_end = i + 1 == node->size;
+            bool is_last = i + 1 == row->frames;
+            json_output_put_byte(drawing->output, ',');
+            is_there = put_row(drawing, names[i], sums->total, is_end ? sums->self : nothing,
+                               is_last ? row->children : 1);
+        }
     }
     json_output_put_byte(drawing->output, ']');
     return is_there && fits(drawing, 0);
+}
+
+/* Gives numbers to the names that a graph needs. False: no memory. */
+static bool show_names(struct drawing *drawing, const struct graph *graph)
+{
+    const struct flame_node *nodes = flame_trie_nodes(graph->trie);
+    const struct row *rows = graph->rows.memory;
+    bool is_there = show_name(drawing, graph->root_name);
+    for (uint32_t at = next_row(graph, 0); is_there && at > 0; at = next_row(graph, at)) {
+        const uint32_t *names = flame_trie_names(graph->trie) + nodes[rows[at].node].begin;
+        for (uint32_t i = 0; is_there && i < rows[at].frames; i++)
+            is_there = show_name(drawing, names[i]);
+    }
+    return is_there;
 }
 
 /* One attempt to write the graphs within the limit. False: they do not fit. */
@@ -399,8 +465,6 @@ static bool try_graphs(struct drawing *drawing, enum flame_result *ret_result)
     static const char *const tree_keys[] = {",\"tree\":["};
     static const char *const sandwich_keys[] = {",\"callers\":[", ",\"callees\":["};
     const char *const *keys = drawing->graphs_count > 1 ? sandwich_keys : tree_keys;
-    uint32_t of_roots[PATHS_MAX];
-    uint32_t place;
     uint64_t pruned = 0;
     bool is_cut = drawing->tree->is_cut;
     forget_names(drawing);
@@ -411,23 +475,17 @@ static bool try_graphs(struct drawing *drawing, enum flame_result *ret_result)
             return true;
         if (graph->is_too_large)
             return false;
-        of_roots[i] = place_rows(graph);
-        bool is_there = show_name(drawing, graph->root_name, &place);
-        const struct flame_node *nodes = flame_trie_nodes(graph->trie);
-        const struct row *rows = graph->rows.memory;
-        for (size_t at = next_row(graph, 0); is_there && at > 0; at = next_row(graph, at))
-            is_there = show_name(drawing, nodes[rows[at - 1].node].name, &place);
-        if (!is_there) {
+        if (!show_names(drawing, graph)) {
             *ret_result = FLAME_NO_MEMORY;
             return true;
         }
-        pruned += graph->pruned;
+        pruned += graph->frames - graph->frames_wide;
         is_cut |= graph->is_cut;
     }
     if (!put_names(drawing))
         return false;
     for (size_t i = 0; i < drawing->graphs_count; i++)
-        if (!put_graph(drawing, &drawing->graphs[i], of_roots[i], keys[i]))
+        if (!put_graph(drawing, &drawing->graphs[i], keys[i]))
             return false;
     put_text(drawing->output, ",\"pruned\":");
     json_output_put_unsigned(drawing->output, pruned);
@@ -486,6 +544,35 @@ static int compare_top(const void *a, const void *b)
     return slice_compare(left->text, right->text);
 }
 
+/* Adds a node to its functions, and marks them; those that are marked count already. */
+static void enter_node(const struct drawing *drawing, const struct graph *graph, uint32_t number,
+                       uint64_t samples, struct top_row *top)
+{
+    const struct flame_node *node = &flame_trie_nodes(graph->trie)[number];
+    const uint32_t *names = flame_trie_names(graph->trie) + node->begin;
+    const struct sums *sums = &sums_of(graph)[number];
+    for (uint32_t i = 0; i < node->size; i++) {
+        struct top_row *function = &top[names[i]];
+        bool is_end = i + 1 == node->size;
+        for (unsigned side = 0; side < drawing->sides; side++) {
+            int64_t *self = &function->sums.self[side];
+            int64_t *total = &function->sums.total[side];
+            *self = is_end ? flame_sum(*self, sums->self[side]) : *self;
+            *total = function->active == 0 ? flame_sum(*total, sums->total[side]) : *total;
+        }
+        function->samples += function->active == 0 ? samples : 0;
+        function->active++;
+    }
+}
+
+static void leave_node(const struct graph *graph, uint32_t number, struct top_row *top)
+{
+    const struct flame_node *node = &flame_trie_nodes(graph->trie)[number];
+    const uint32_t *names = flame_trie_names(graph->trie) + node->begin;
+    for (uint32_t i = 0; i < node->size; i++)
+        top[names[i]].active--;
+}
+
 /* Walks the whole tree, with the functions on the path marked, so that recursion counts once. */
 static enum flame_result add_functions(struct drawing *drawing, const struct graph *graph,
                                        struct top_row *top)
@@ -494,59 +581,35 @@ static enum flame_result add_functions(struct drawing *drawing, const struct gra
     const struct flame_weight *weights = row != NULL ? row->weights.memory : NULL;
     size_t weights_count = row != NULL ? row->weights.bytes / sizeof(weights[0]) : 0;
     const struct flame_node *nodes = flame_trie_nodes(graph->trie);
-    const struct sums *sums = sums_of(graph);
-    struct scratch links = {.bytes = 0};
+    const struct family *families = graph->families.memory;
+    const uint32_t *order = graph->order.memory;
     struct scratch counts = {.bytes = 0};
     uint32_t count = graph->trie->count;
-    struct {
-        uint32_t first; /* child */
-        uint32_t next;  /* sibling */
-    } *link = room(drawing, &links, count * sizeof(link[0]));
     uint64_t *samples = room(drawing, &counts, count * sizeof(samples[0]));
-    enum flame_result result = FLAME_ADDED;
-    if (link == NULL || samples == NULL) {
-        result = FLAME_NO_MEMORY;
-        goto done;
-    }
-    for (uint32_t node = count - 1; node > 0; node--) {
-        uint32_t parent = nodes[node].parent;
+    if (samples == NULL)
+        return FLAME_NO_MEMORY;
+    for (uint32_t i = count - 1; i > 0; i--) {
         for (unsigned side = 0; side < drawing->sides; side++) {
-            size_t place = (size_t)node * drawing->sides + side;
-            samples[node] += place < weights_count ? weights[place].samples : 0;
+            size_t place = (size_t)order[i] * drawing->sides + side;
+            samples[order[i]] += place < weights_count ? weights[place].samples : 0;
         }
-        samples[parent] += samples[node];
-        link[node].next = link[parent].first;
-        link[parent].first = node;
+        samples[nodes[order[i]].parent] += samples[order[i]];
     }
-    for (uint32_t node = link[0].first; node != 0;) {
-        struct top_row *function = &top[nodes[node].name];
-        for (unsigned side = 0; side < drawing->sides; side++) {
-            function->sums.self[side] = flame_sum(function->sums.self[side], sums[node].self[side]);
-            if (function->active == 0)
-                function->sums.total[side] =
-                    flame_sum(function->sums.total[side], sums[node].total[side]);
-        }
-        function->samples += function->active == 0 ? samples[node] : 0;
-        if (flame_must_stop(drawing->tree)) {
-            result = FLAME_STOPPED;
-            goto done;
-        }
-        if (link[node].first != 0) {
-            function->active++;
-            node = link[node].first;
-            continue;
-        }
-        while (node != 0 && link[node].next == 0) {
+    bool has_time = true;
+    uint32_t node = families[0].first;
+    while (node != 0 && has_time) {
+        enter_node(drawing, graph, node, samples[node], top);
+        has_time = !flame_must_stop(drawing->tree, nodes[node].size);
+        uint32_t next = families[node].first;
+        while (next == 0 && node != 0) {
+            leave_node(graph, node, top);
+            next = families[node].next;
             node = nodes[node].parent;
-            if (node != 0)
-                top[nodes[node].name].active--;
         }
-        node = node != 0 ? link[node].next : 0;
+        node = next;
     }
-done:
-    flame_release(&drawing->tree->memory, &links);
     flame_release(&drawing->tree->memory, &counts);
-    return result;
+    return has_time ? FLAME_ADDED : FLAME_STOPPED;
 }
 
 static enum flame_result write_top(struct drawing *drawing, const struct graph *graph)
@@ -554,7 +617,6 @@ static enum flame_result write_top(struct drawing *drawing, const struct graph *
     const struct flame_tree *tree = drawing->tree;
     struct json_output *output = drawing->output;
     struct top_row *top = room(drawing, &drawing->top, tree->names_count * sizeof(top[0]));
-    uint32_t place;
     size_t mark = output->buffer->size;
     if (top == NULL)
         return FLAME_NO_MEMORY;
@@ -579,10 +641,10 @@ static enum flame_result write_top(struct drawing *drawing, const struct graph *
         qsort(top, count, sizeof(top[0]), compare_top);
     for (size_t rows = count < TOP_ROWS_MAX ? count : TOP_ROWS_MAX;; rows /= 2) {
         forget_names(drawing);
-        if (!show_name(drawing, 0, &place))
+        if (!show_name(drawing, 0))
             return FLAME_NO_MEMORY;
         for (size_t i = 0; i < rows; i++)
-            if (!show_name(drawing, top[i].name, &place))
+            if (!show_name(drawing, top[i].name))
                 return FLAME_NO_MEMORY;
         bool is_there = put_names(drawing);
         const uint32_t *shown = drawing->shown.memory;
@@ -688,9 +750,9 @@ static void drawing_fini(struct drawing *drawing, struct graph *whole)
     for (size_t i = 0; i <= PATHS_MAX; i++) {
         struct graph *graph = i < PATHS_MAX ? &drawing->graphs[i] : whole;
         flame_release(memory, &graph->sums);
-        flame_release(memory, &graph->depths);
+        flame_release(memory, &graph->order);
+        flame_release(memory, &graph->families);
         flame_release(memory, &graph->rows);
-        flame_release(memory, &graph->firsts);
     }
     for (size_t i = 0; i < PATHS_MAX; i++)
         flame_trie_fini(&drawing->made[i], memory);
@@ -730,6 +792,20 @@ enum flame_result flame_tree_write(struct flame_tree *tree, const struct flame_d
     return output->has_failed ? FLAME_NO_MEMORY : result;
 }
 
+/* Writes a name; ";" and line ends would end it. False: no memory. */
+static bool put_folded(struct json_output *output, struct slice name)
+{
+    uint8_t *to = json_output_reserve(output, name.size);
+    if (to == NULL)
+        return false;
+    for (size_t i = 0; i < name.size; i++) {
+        uint8_t byte = name.data[i];
+        to[i] = byte == ';' ? ':' : byte == '\n' || byte == '\r' ? ' ' : byte;
+    }
+    output->buffer->size += name.size;
+    return true;
+}
+
 enum flame_result flame_tree_write_folded(struct flame_tree *tree, struct json_output *output)
 {
     const struct flame_type_row *row = flame_tree_row(tree);
@@ -737,29 +813,31 @@ enum flame_result flame_tree_write_folded(struct flame_tree *tree, struct json_o
     size_t weights_count = row != NULL ? row->weights.bytes / sizeof(weights[0]) : 0;
     const struct flame_node *nodes = flame_trie_nodes(&tree->trie);
     uint32_t path[FLAME_DEPTH_MAX];
-    for (uint32_t node = 1; node < tree->trie.count; node++) {
+    struct scratch order = {.bytes = 0}; /* shorter stacks come first */
+    enum flame_result result = FLAME_NO_MEMORY;
+    if (!flame_trie_order(&tree->trie, &tree->memory, &order))
+        return result;
+    for (uint32_t i = 1; i < tree->trie.count; i++) {
+        uint32_t node = ((const uint32_t *)order.memory)[i];
         size_t place = (size_t)node * tree->settings.sides;
-        size_t depth = 0;
         if (place >= weights_count || weights[place].value == 0)
             continue;
-        for (uint32_t at = node; at != 0; at = nodes[at].parent)
-            path[depth++] = nodes[at].name;
+        size_t depth = names_above(&tree->trie, node, nodes[node].size, path);
+        uint64_t steps = depth;
         while (depth > 0) {
-            struct slice name = flame_name_at(tree, path[--depth]);
-            uint8_t *to = json_output_reserve(output, name.size + 1);
-            if (to == NULL)
-                return FLAME_NO_MEMORY;
-            for (size_t i = 0; i < name.size; i++) {
-                uint8_t byte = name.data[i];
-                to[i] = byte == ';' ? ':' : byte == '\n' || byte == '\r' ? ' ' : byte;
-            }
-            to[name.size] = depth > 0 ? ';' : ' ';
-            output->buffer->size += name.size + 1;
-            if (flame_must_stop(tree))
-                return FLAME_STOPPED;
+            if (!put_folded(output, flame_name_at(tree, path[--depth])))
+                goto done;
+            json_output_put_byte(output, depth > 0 ? ';' : ' ');
         }
         json_output_put_signed(output, weights[place].value);
         json_output_put_byte(output, '\n');
+        if (flame_must_stop(tree, steps)) {
+            result = FLAME_STOPPED;
+            goto done;
+        }
     }
-    return output->has_failed ? FLAME_NO_MEMORY : FLAME_ADDED;
+    result = output->has_failed ? FLAME_NO_MEMORY : FLAME_ADDED;
+done:
+    flame_release(&tree->memory, &order);
+    return result;
 }

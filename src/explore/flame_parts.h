@@ -58,17 +58,19 @@ struct flame_tree {
     /* The lowest rank of the types that are asked for and have samples: higher ones will not be
      * drawn. */
     enum flame_rank best_rank;
-    struct scratch path; /* struct flame_node: that of the last stack, names and nodes by depth */
-    size_t path_count;
-    unsigned patience; /* work left until the clock is looked at */
+    uint64_t patience; /* work left until the clock is looked at */
     bool is_cut;       /* a stack was deeper than FLAME_DEPTH_MAX */
 };
 
-/* Whether the work must end, asked of the owner now and then. */
-static inline bool flame_must_stop(struct flame_tree *tree)
+/* Whether the work must end, asked of the owner now and then; `pieces` of it have been done. */
+static inline bool flame_must_stop(struct flame_tree *tree, uint64_t pieces)
 {
-    if (tree->settings.must_stop == NULL || --tree->patience > 0)
+    if (tree->settings.must_stop == NULL)
         return false;
+    if (tree->patience > pieces) {
+        tree->patience -= pieces;
+        return false;
+    }
     tree->patience = FLAME_PATIENCE;
     return tree->settings.must_stop(tree->settings.arg);
 }

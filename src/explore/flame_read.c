@@ -15,6 +15,7 @@
 #include "src/base/random.h"
 #include "src/explore/flame_parts.h"
 #include "src/otlp/value.h"
+#include "src/profiles/otlp/profile_bytes.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/otlp/profile_view.h"
 #include "src/profiles/pprof/otlp_text.h"
@@ -28,14 +29,22 @@ enum {
     ADDRESS_NAME_BYTES_MAX = 512,
     FILE_TAIL_BYTES = 4096, /* of a path, in which its last part is looked for */
     LINES_FEW = 2,          /* of a location; how one with more is passed is remembered */
+    PENDING_MAX = 32,       /* samples: meanwhile the sums of their stacks are fetched */
 };
 
 enum link_pick { LINK_UNKNOWN, LINK_PICKED, LINK_NOT_PICKED };
 
-/* The frames of a location, in the pool. */
+/* The frames of a location. */
 struct place_frames {
-    uint32_t begin;
+    uint32_t begin; /* in the pool; of a single one: its name */
     uint32_t count; /* 0: not resolved yet */
+};
+
+/* Where the way of the last stack passed the end of a node. */
+struct mark {
+    size_t bytes; /* of the packed locations, from their end on */
+    uint32_t node;
+    uint32_t depth;
 };
 
 /* What the samples of one profile with the same stack add up to. */
@@ -43,6 +52,12 @@ struct stack_sum {
     struct flame_weight weight;
     uint32_t node;   /* plus 1; 0: not resolved yet */
     bool is_touched; /* by the profile at hand: it is in the list */
+};
+
+/* A sample on its way to the sum of its stack. */
+struct pending {
+    uint32_t stack;
+    struct flame_weight weight;
 };
 
 /* One request being added. */
@@ -55,22 +70,27 @@ struct adding {
     struct stack_sum *stacks; /* by stack */
     uint32_t *touched;        /* stacks with a sum; room for all of them */
     uint32_t touched_count;
+    struct pending pending[PENDING_MAX];
+    uint32_t pending_count;
     uint32_t *functions;            /* by function: its name */
     uint32_t *strings;              /* by string: the name of functions that it is */
     uint32_t *files;                /* by mapping: the index of its file's name, plus 1 */
-    struct flame_trie passages;     /* from a node through a location of many lines … */
-    struct scratch ends;            /* … to this one, uint32_t */
+    struct flame_pairs passages;    /* from a node through a location of many lines to another */
     struct place_frames *locations; /* by location */
     uint8_t *links;                 /* by link: enum link_pick */
     struct scratch pool;            /* names of frames, leaf first */
     size_t pool_count;
-    struct scratch stack; /* locations of the stack that is being resolved */
+    struct slice last;     /* packed locations of the stack before */
+    struct scratch packed; /* room for locations that are not packed */
+    struct scratch marks;  /* struct mark: on the way of the last stack */
+    size_t marks_count;
     /* The last profile's type, as most profiles of a request have the same few. */
     struct profile_value_type type;
     struct profile_value_type period_type;
     bool has_period;
     bool has_time_beside;
     size_t row;
+    bool is_in_time; /* the profile is: samples without timestamps count */
     bool counts_periods;
     bool has_unit_of_period; /* a value is worth value / period samples */
     bool counts_samples;     /* a value is a number of samples */
@@ -110,7 +130,6 @@ void flame_tree_destroy(struct flame_tree *tree)
     flame_release(&tree->memory, &tree->name_bytes);
     flame_release(&tree->memory, &tree->names);
     flame_release(&tree->memory, &tree->name_slots);
-    flame_release(&tree->memory, &tree->path);
     for (size_t i = 0; i < tree->types_count; i++)
         flame_release(&tree->memory, &tree->types[i].weights);
     struct scratch own = tree->own;
@@ -276,93 +295,150 @@ static const uint32_t *location_frames(struct adding *adding, struct profile_ind
             if (pool[adding->pool_count + i] == 0)
                 return NULL;
         *known = (struct place_frames){.begin = (uint32_t)adding->pool_count, .count = count};
-        adding->pool_count += count;
+        if (count == 1)
+            known->begin = pool[adding->pool_count];
+        else
+            adding->pool_count += count;
     }
     *ret_count = known->count;
-    return pool + known->begin;
+    return known->count == 1 ? &known->begin : pool + known->begin;
+}
+
+/* The locations of a stack, leaf first, as packed varints. Without data: no memory. */
+static struct slice packed_locations(struct adding *adding, const struct profile_stack *stack)
+{
+    const struct profile_numbers *numbers = &stack->locations.numbers;
+    struct profile_numbers_reader reader = profile_numbers_read(numbers);
+    uint64_t number;
+    if (numbers->parent.data == NULL)
+        return numbers->packed.size > 0 ? numbers->packed : slice_of("", 0);
+    /* The room is used again: the next stack has nothing in common with this one. */
+    adding->last = slice_of("", 0);
+    adding->marks_count = 0;
+    size_t bytes_max = profile_numbers_count_max(numbers) * WIRE_VARINT_BYTES_MAX;
+    uint8_t *packed = flame_room(&adding->tree->memory, &adding->packed, bytes_max + 1);
+    uint8_t *at = packed;
+    while (packed != NULL && profile_numbers_next(&reader, &number))
+        at = profile_put_varint(at, number);
+    return slice_of(packed, (size_t)(at - packed));
+}
+
+/* How many bytes are the same at the end of both. */
+static size_t common_end(struct slice a, struct slice b)
+{
+    size_t most = a.size < b.size ? a.size : b.size;
+    const uint8_t *a_end = a.data + a.size;
+    const uint8_t *b_end = b.data + b.size;
+    size_t same = 0;
+    while (same + sizeof(uint64_t) <= most &&
+           memcmp(a_end - same - sizeof(uint64_t), b_end - same - sizeof(uint64_t),
+                  sizeof(uint64_t)) == 0)
+        same += sizeof(uint64_t);
+    while (same < most && a_end[-1 - (ptrdiff_t)same] == b_end[-1 - (ptrdiff_t)same])
+        same++;
+    return same;
+}
+
+/* The last mark that the way along these locations passes, too; those behind it are dropped. */
+static struct mark last_mark(struct adding *adding, struct slice packed)
+{
+    const struct mark *marks = adding->marks.memory;
+    size_t same = common_end(adding->last, packed);
+    while (adding->marks_count > 0) {
+        const struct mark *mark = &marks[adding->marks_count - 1];
+        size_t rest = packed.size - mark->bytes;
+        /* A varint of this stack ends there, too. */
+        if (mark->bytes < same ||
+            (mark->bytes == same && (rest == 0 || packed.data[rest - 1] < 0x80)))
+            return *mark;
+        adding->marks_count--;
+    }
+    return (struct mark){.bytes = 0};
+}
+
+/* Steps through the frames of a location, outermost first. False: no memory. */
+static bool pass_location(struct adding *adding, struct profile_index location,
+                          struct flame_place *place, uint32_t *depth)
+{
+    struct flame_tree *tree = adding->tree;
+    uint32_t count;
+    const uint32_t *frames = location_frames(adding, location, &count);
+    uint32_t *end = NULL;
+    if (frames == NULL)
+        return false;
+    if (count > LINES_FEW && count <= FLAME_DEPTH_MAX - *depth) {
+        uint32_t from = flame_trie_end(&tree->trie, &tree->memory, place);
+        uint32_t passage = profile_place(&adding->dictionary, PROFILE_LOCATIONS, location);
+        if (from != FLAME_NO_NODE)
+            end = flame_pairs_at(&adding->passages, &tree->memory, from, passage);
+        if (end == NULL)
+            return false;
+        if (*end != 0) {
+            *place = flame_trie_place(&tree->trie, *end);
+            *depth += count;
+            return true;
+        }
+    }
+    for (; count > 0 && *depth < FLAME_DEPTH_MAX; ++*depth)
+        if (!flame_trie_step(&tree->trie, &tree->memory, place, frames[--count]))
+            return false;
+    tree->is_cut |= count > 0;
+    if (end == NULL)
+        return true;
+    uint32_t node = flame_trie_end(&tree->trie, &tree->memory, place);
+    *end = node != FLAME_NO_NODE ? node : 0;
+    return node != FLAME_NO_NODE;
 }
 
 /* Goes down from the root along the stack's frames. Returns the node; FLAME_NO_NODE: failure is
- * set. Where it runs like the stack before it no edge is looked up. */
+ * set. What the stack before it has in common with it is not walked again. */
 static uint32_t resolve_stack(struct adding *adding, struct profile_index index)
 {
     struct flame_tree *tree = adding->tree;
-    const struct profile_dictionary *dictionary = &adding->dictionary;
-    struct profile_stack stack = profile_stack_at(dictionary, index);
-    struct profile_indices_reader reader = profile_indices_read(&stack.locations);
-    struct profile_index place;
-    size_t places = profile_numbers_count_max(&stack.locations.numbers);
-    struct profile_index *locations =
-        flame_room(&tree->memory, &adding->stack, places * sizeof(locations[0]) + 1);
-    struct flame_node *path =
-        flame_room(&tree->memory, &tree->path, FLAME_DEPTH_MAX * sizeof(path[0]));
-    size_t count = 0;
-    size_t depth = 0;
-    uint32_t node = 0;
-    bool is_same = true;
-    bool has_path = true; /* path has, or gets, all the way so far */
-    if (locations == NULL || path == NULL)
-        goto no_memory;
-    while (profile_indices_next(&reader, &place))
-        if (profile_index_is_set(place) && profile_has(dictionary, PROFILE_LOCATIONS, place))
-            locations[count++] = place;
-    assert(count <= places);
-    while (count > 0) {
-        uint32_t frames_count;
-        struct profile_index location = locations[--count];
-        const uint32_t *frames = location_frames(adding, location, &frames_count);
-        uint32_t *end = NULL;
-        if (frames == NULL)
-            goto no_memory;
-        if (frames_count > LINES_FEW && frames_count <= FLAME_DEPTH_MAX - depth) {
-            uint32_t passage =
-                flame_trie_child(&adding->passages, &tree->memory, node,
-                                 profile_place(dictionary, PROFILE_LOCATIONS, location));
-            uint32_t *ends = NULL;
-            if (passage != FLAME_NO_NODE)
-                ends = flame_room(&tree->memory, &adding->ends,
-                                  (passage + (size_t)1) * sizeof(ends[0]));
-            if (ends == NULL)
-                goto no_memory;
-            end = &ends[passage];
-            has_path = false;
-        }
-        if (end != NULL && *end != 0) {
-            node = *end;
-            depth += frames_count;
-            frames_count = 0;
-        }
-        for (; frames_count > 0 && depth < FLAME_DEPTH_MAX; depth++) {
-            uint32_t name = frames[--frames_count];
-            if (is_same && has_path && depth < tree->path_count && path[depth].name == name) {
-                node = path[depth].parent;
-                continue;
-            }
-            is_same = false;
-            node = flame_trie_child(&tree->trie, &tree->memory, node, name);
-            if (node == FLAME_NO_NODE)
-                goto no_memory;
-            if (has_path) {
-                path[depth] = (struct flame_node){.parent = node, .name = name};
-                tree->path_count = depth + 1;
-            }
-            if (flame_must_stop(tree)) {
-                adding->failure = FLAME_STOPPED;
-                return FLAME_NO_NODE;
-            }
-        }
-        if (end != NULL)
-            *end = node;
-        tree->is_cut |= frames_count > 0;
-        if (depth == FLAME_DEPTH_MAX && count > 0) {
+    struct profile_stack stack = profile_stack_at(&adding->dictionary, index);
+    struct slice packed = packed_locations(adding, &stack);
+    struct mark *marks =
+        flame_room(&tree->memory, &adding->marks, (FLAME_DEPTH_MAX + 1) * sizeof(marks[0]));
+    adding->failure = FLAME_NO_MEMORY;
+    if (packed.data == NULL || marks == NULL)
+        return FLAME_NO_NODE;
+    struct mark from = last_mark(adding, packed);
+    struct flame_place place = flame_trie_place(&tree->trie, from.node);
+    uint32_t depth = from.depth;
+    const uint8_t *end = packed.data + packed.size;
+    const uint8_t *at = end - from.bytes;
+    adding->last = packed;
+    /* The root is last: varints are read from their last byte to the first. */
+    while (at > packed.data) {
+        uint64_t number = *--at;
+        while (at > packed.data && at[-1] >= 0x80)
+            number = number << 7 | (*--at & 0x7fu);
+        struct profile_index location = profile_index_of(number);
+        if (number == 0 || !profile_has(&adding->dictionary, PROFILE_LOCATIONS, location))
+            continue;
+        if (depth == FLAME_DEPTH_MAX) {
             tree->is_cut = true;
             break;
         }
+        const struct place_frames *known =
+            &adding->locations[profile_place(&adding->dictionary, PROFILE_LOCATIONS, location)];
+        if (known->count != 1) {
+            if (!pass_location(adding, location, &place, &depth))
+                return FLAME_NO_NODE;
+        } else { /* nearly all have one frame, and have been met before */
+            if (!flame_trie_step(&tree->trie, &tree->memory, &place, known->begin))
+                return FLAME_NO_NODE;
+            depth++;
+        }
+        if (place.used == place.size && !place.is_growing)
+            marks[adding->marks_count++] =
+                (struct mark){.bytes = (size_t)(end - at), .node = place.node, .depth = depth};
     }
-    return node;
-no_memory:
+    adding->failure = FLAME_STOPPED;
+    if (flame_must_stop(tree, depth - from.depth + packed.size / sizeof(uint64_t) + 1))
+        return FLAME_NO_NODE;
     adding->failure = FLAME_NO_MEMORY;
-    return FLAME_NO_NODE;
+    return flame_trie_end(&tree->trie, &tree->memory, &place);
 }
 
 static bool is_picked(struct adding *adding, struct profile_index index)
@@ -382,52 +458,88 @@ static bool is_picked(struct adding *adding, struct profile_index index)
     return *known == LINK_PICKED;
 }
 
+/* Whether samples without timestamps count: any overlap of their profile does. */
+static bool is_in_time(const struct flame_filter *filter, const struct profile *profile)
+{
+    uint64_t begin = profile->time_unix_ns;
+    uint64_t end = begin + profile->duration_ns;
+    if (filter->start_unix_ns == 0 && filter->end_unix_ns == UINT64_MAX)
+        return true;
+    if (end < begin)
+        end = UINT64_MAX;
+    return begin < filter->end_unix_ns && end >= filter->start_unix_ns &&
+           !(end == filter->start_unix_ns && end > begin);
+}
+
+static int64_t sum_of(const struct profile_numbers *values)
+{
+    struct profile_numbers_reader reader = {.at = NULL};
+    const uint8_t *at = values->packed.data;
+    const uint8_t *end = at + values->packed.size;
+    int64_t sum = 0;
+    uint64_t value = 0;
+    if (values->parent.data == NULL) {
+        for (unsigned shift = 0; at < end; at++) {
+            value |= (uint64_t)(*at & 0x7f) << shift;
+            shift += 7;
+            if (*at >= 0x80)
+                continue;
+            sum = flame_sum(sum, (int64_t)value);
+            value = 0;
+            shift = 0;
+        }
+        return sum;
+    }
+    reader = profile_numbers_read(values);
+    while (profile_numbers_next(&reader, &value))
+        sum = flame_sum(sum, (int64_t)value);
+    return sum;
+}
+
+/* Those of a sample's times that the filter wants. */
+static struct flame_weight weigh_times(const struct flame_filter *filter,
+                                       const struct profile_sample *sample)
+{
+    struct flame_weight weight = {.value = 0};
+    struct profile_numbers_reader values = profile_numbers_read(&sample->values);
+    struct profile_numbers_reader times = profile_numbers_read(&sample->timestamps);
+    size_t values_count = profile_numbers_count(&sample->values);
+    bool is_value_each = values_count == profile_numbers_count(&sample->timestamps);
+    int64_t each = values_count == 0 ? 1 : 0;
+    uint64_t value;
+    uint64_t time;
+    while (profile_numbers_next(&times, &time)) {
+        bool has_value = is_value_each && profile_numbers_next(&values, &value);
+        if (time < filter->start_unix_ns ||
+            (time >= filter->end_unix_ns && filter->end_unix_ns != UINT64_MAX))
+            continue;
+        weight.value = flame_sum(weight.value, has_value ? (int64_t)value : each);
+        weight.samples++;
+    }
+    /* Values that belong to no one time: they count when any of the times does. */
+    while (!is_value_each && weight.samples > 0 && profile_numbers_next(&values, &value))
+        weight.value = flame_sum(weight.value, (int64_t)value);
+    return weight;
+}
+
 /* What of a sample counts: its value and its number of samples. */
 static struct flame_weight weigh(const struct adding *adding, const struct profile *profile,
                                  const struct profile_sample *sample)
 {
-    const struct flame_filter *filter = adding->filter;
     struct flame_weight weight = {.value = 0};
-    struct profile_numbers_reader values = profile_numbers_read(&sample->values);
-    struct profile_numbers_reader times = profile_numbers_read(&sample->timestamps);
-    bool is_any_time = filter->start_unix_ns == 0 && filter->end_unix_ns == UINT64_MAX;
-    size_t times_count = profile_numbers_count(&sample->timestamps);
-    uint64_t value;
-    uint64_t time;
-    if (times_count == 0) {
-        if (!is_any_time) {
-            uint64_t begin = profile->time_unix_ns;
-            uint64_t end = begin + profile->duration_ns;
-            if (end < begin)
-                end = UINT64_MAX;
-            if (begin >= filter->end_unix_ns || end < filter->start_unix_ns ||
-                (end == filter->start_unix_ns && end > begin))
-                return weight;
-        }
-        while (profile_numbers_next(&values, &value))
-            weight.value = flame_sum(weight.value, (int64_t)value);
-    } else {
-        size_t values_count = profile_numbers_count(&sample->values);
-        bool is_value_each = values_count == times_count;
-        int64_t each = values_count == 0 ? 1 : 0;
-        while (profile_numbers_next(&times, &time)) {
-            bool has_value = is_value_each && profile_numbers_next(&values, &value);
-            if (time < filter->start_unix_ns ||
-                (time >= filter->end_unix_ns && filter->end_unix_ns != UINT64_MAX))
-                continue;
-            weight.value = flame_sum(weight.value, has_value ? (int64_t)value : each);
-            weight.samples++;
-        }
-        /* Values that belong to no one time: they count when any of the times does. */
-        while (!is_value_each && weight.samples > 0 && profile_numbers_next(&values, &value))
-            weight.value = flame_sum(weight.value, (int64_t)value);
-    }
+    const struct profile_numbers *times = &sample->timestamps;
+    bool has_times =
+        (times->packed.size > 0 || times->parent.data != NULL) && profile_numbers_count(times) > 0;
+    if (has_times)
+        weight = weigh_times(adding->filter, sample);
+    else if (adding->is_in_time)
+        weight.value = sum_of(&sample->values);
     int64_t raw = weight.value;
     if (raw == 0)
         return (struct flame_weight){.value = 0};
     if (adding->counts_periods && __builtin_mul_overflow(raw, profile->period, &weight.value))
         weight.value = raw > 0 ? INT64_MAX : INT64_MIN;
-    if (times_count > 0)
+    if (has_times)
         return weight;
     weight.samples = 1;
     if (adding->counts_samples && raw > 0)
@@ -435,6 +547,21 @@ static struct flame_weight weigh(const struct adding *adding, const struct profi
     else if (adding->has_unit_of_period && raw > profile->period)
         weight.samples = (uint64_t)(raw / profile->period);
     return weight;
+}
+
+/* Adds the samples that wait to the sums of their stacks. */
+static void add_pending(struct adding *adding)
+{
+    for (uint32_t i = 0; i < adding->pending_count; i++) {
+        const struct pending *sample = &adding->pending[i];
+        struct stack_sum *sum = &adding->stacks[sample->stack];
+        sum->weight.value = flame_sum(sum->weight.value, sample->weight.value);
+        sum->weight.samples += sample->weight.samples;
+        if (!sum->is_touched)
+            adding->touched[adding->touched_count++] = sample->stack;
+        sum->is_touched = true;
+    }
+    adding->pending_count = 0;
 }
 
 static void add_sample(struct adding *adding, const struct profile *profile,
@@ -451,45 +578,62 @@ static void add_sample(struct adding *adding, const struct profile *profile,
         struct profile_index index = sample->stack;
         if (!profile_has(&adding->dictionary, PROFILE_STACKS, index))
             index = profile_index_of(0);
-        uint32_t place = profile_place(&adding->dictionary, PROFILE_STACKS, index);
-        struct stack_sum *sum = &adding->stacks[place];
-        sum->weight.value = flame_sum(sum->weight.value, weight.value);
-        sum->weight.samples += weight.samples;
-        if (!sum->is_touched)
-            adding->touched[adding->touched_count++] = place;
-        sum->is_touched = true;
+        uint32_t stack = profile_place(&adding->dictionary, PROFILE_STACKS, index);
+        __builtin_prefetch(&adding->stacks[stack], 1);
+        adding->pending[adding->pending_count++] =
+            (struct pending){.stack = stack, .weight = weight};
+        if (adding->pending_count == PENDING_MAX)
+            add_pending(adding);
     }
     row->counts.samples[adding->side] += weight.samples;
     row->counts.total[adding->side] = flame_sum(row->counts.total[adding->side], weight.value);
 }
 
-/* Moves the sums of the profile's stacks into the tree. */
-static enum flame_result settle_sums(struct adding *adding)
+/* Moves a stack's sum into the tree. */
+static enum flame_result settle_sum(struct adding *adding, uint32_t stack)
 {
     struct flame_tree *tree = adding->tree;
     struct flame_type_row *row = &tree->types[adding->row];
+    struct stack_sum *sum = &adding->stacks[stack];
+    if (sum->node == 0) {
+        uint32_t node = resolve_stack(adding, profile_index_of(stack));
+        if (node == FLAME_NO_NODE)
+            return adding->failure;
+        sum->node = node + 1;
+    }
+    size_t place = (sum->node - (size_t)1) * tree->settings.sides + adding->side;
+    struct flame_weight *weights =
+        flame_room(&tree->memory, &row->weights, (place + 1) * sizeof(weights[0]));
+    if (weights == NULL)
+        return FLAME_NO_MEMORY;
+    weights[place].value = flame_sum(weights[place].value, sum->weight.value);
+    weights[place].samples += sum->weight.samples;
+    return FLAME_ADDED;
+}
+
+static void forget_sum(struct stack_sum *sum)
+{
+    sum->weight = (struct flame_weight){.value = 0};
+    sum->is_touched = false;
+}
+
+/* Moves the sums of the profile's stacks into the tree: many in the order of the table, where
+ * stacks that begin alike stand together, few in that of their samples. */
+static enum flame_result settle_sums(struct adding *adding)
+{
+    enum { MANY = 8 }; /* one of so many */
     enum flame_result result = FLAME_ADDED;
-    for (uint32_t i = 0; i < adding->touched_count; i++) {
-        struct stack_sum *sum = &adding->stacks[adding->touched[i]];
-        if (sum->node == 0 && result == FLAME_ADDED) {
-            uint32_t node = resolve_stack(adding, profile_index_of(adding->touched[i]));
-            if (node == FLAME_NO_NODE)
-                result = adding->failure;
-            else
-                sum->node = node + 1;
-        }
-        size_t place = (sum->node - (size_t)1) * tree->settings.sides + adding->side;
-        struct flame_weight *weights = NULL;
+    add_pending(adding);
+    uint32_t stacks_count = adding->dictionary.counts[PROFILE_STACKS];
+    bool is_many = adding->touched_count > stacks_count / MANY && stacks_count > 0;
+    uint32_t count = is_many ? stacks_count : adding->touched_count;
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t stack = is_many ? i : adding->touched[i];
+        if (!adding->stacks[stack].is_touched)
+            continue;
         if (result == FLAME_ADDED)
-            weights = flame_room(&tree->memory, &row->weights, (place + 1) * sizeof(weights[0]));
-        if (weights != NULL) {
-            weights[place].value = flame_sum(weights[place].value, sum->weight.value);
-            weights[place].samples += sum->weight.samples;
-        } else if (result == FLAME_ADDED) {
-            result = FLAME_NO_MEMORY;
-        }
-        sum->weight = (struct flame_weight){.value = 0};
-        sum->is_touched = false;
+            result = settle_sum(adding, stack);
+        forget_sum(&adding->stacks[stack]);
     }
     adding->touched_count = 0;
     return result;
@@ -615,9 +759,10 @@ static enum flame_result add_profile(struct adding *adding, const struct profile
     enum flame_result result = FLAME_ADDED;
     struct flame_type_row *row = &tree->types[adding->row];
     bool is_wanted = row->is_asked_for && row->rank <= tree->best_rank;
+    adding->is_in_time = is_in_time(adding->filter, profile);
     while (result == FLAME_ADDED && profile_next_sample(&samples, &sample)) {
         add_sample(adding, profile, &sample, is_wanted);
-        if (flame_must_stop(tree))
+        if (flame_must_stop(tree, 1))
             result = FLAME_STOPPED;
     }
     if (result == FLAME_ADDED)
@@ -636,9 +781,9 @@ enum flame_result flame_tree_add(struct flame_tree *tree, unsigned side, struct 
                                  const struct flame_filter *filter)
 {
     assert(side < tree->settings.sides);
-    struct adding adding = {.tree = tree, .side = side, .filter = filter};
+    struct adding adding = {.tree = tree, .side = side, .filter = filter, .last = slice_of("", 0)};
     enum flame_result result = FLAME_NO_MEMORY;
-    flame_trie_init(&adding.passages);
+    flame_pairs_init(&adding.passages);
     arena_init_charged(&adding.arena, tree->memory.max_bytes - tree->memory.used_bytes,
                        tree->settings.budget);
     if (profile_dictionary_open(&adding.dictionary, &adding.arena, request)) {
@@ -689,9 +834,9 @@ enum flame_result flame_tree_add(struct flame_tree *tree, unsigned side, struct 
     tree->memory.used_bytes -= arena_bytes;
     arena_clear(&adding.arena);
     flame_release(&tree->memory, &adding.pool);
-    flame_release(&tree->memory, &adding.stack);
-    flame_release(&tree->memory, &adding.ends);
-    flame_trie_fini(&adding.passages, &tree->memory);
+    flame_release(&tree->memory, &adding.packed);
+    flame_release(&tree->memory, &adding.marks);
+    flame_pairs_fini(&adding.passages, &tree->memory);
     return result;
 }
 

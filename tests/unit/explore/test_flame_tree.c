@@ -780,6 +780,41 @@ static void folded_stacks_keep_their_form_whatever_names_have(void **state)
     flame_tree_destroy(tree);
 }
 
+/* Stacks are compared as bytes from their end, where an index of one byte may look like the last
+ * byte of one of two. */
+static void stacks_that_end_with_the_same_byte_are_told_apart(void **state)
+{
+    enum { FILLERS = 200, STACKS = FILLERS + 4 };
+    static char names[FILLERS][8];
+    static struct sketch_sample samples[STACKS];
+    size_t count = 0;
+    (void)state;
+    samples[count++] = (struct sketch_sample){.stack = "r", .values_count = 1, .values = {1}};
+    for (size_t i = 0; i < FILLERS; i++) {
+        snprintf(names[i], sizeof(names[i]), "f%zu", i);
+        samples[count++] =
+            (struct sketch_sample){.stack = names[i], .values_count = 1, .values = {1}};
+    }
+    samples[count++] = (struct sketch_sample){.stack = "x;r", .values_count = 1, .values = {2}};
+    samples[count++] = (struct sketch_sample){.stack = "y;r", .values_count = 1, .values = {3}};
+    samples[count++] = (struct sketch_sample){.stack = "y;f150", .values_count = 1, .values = {4}};
+    const struct sketch_profile profiles[] = {
+        {.type = {"lock", "count"}, .samples_count = count, .samples = samples},
+    };
+    const struct sketch sketch = {.profiles = profiles, .profiles_count = 1};
+    struct flame_tree *tree = tree_of(&sketch, "");
+    struct json_output output;
+    json_output_init(&output, 16, SIZE_MAX, NULL);
+    assert_int_equal(flame_tree_write_folded(tree, &output), FLAME_ADDED);
+    json_output_put_byte(&output, '\0');
+    struct buffer *text = json_output_take(&output);
+    assert_non_null(strstr((const char *)text->data, "\nr;x 2\n"));
+    assert_non_null(strstr((const char *)text->data, "\nr;y 3\n"));
+    assert_non_null(strstr((const char *)text->data, "\nf150;y 4\n"));
+    buffer_unref(text);
+    flame_tree_destroy(tree);
+}
+
 static bool stops(void *arg)
 {
     unsigned *calls = arg;
@@ -846,6 +881,7 @@ int main(void)
         cmocka_unit_test(only_the_service_and_the_time_that_are_asked_for_count),
         cmocka_unit_test(deep_stacks_are_drawn_within_the_limit_of_a_response),
         cmocka_unit_test(folded_stacks_keep_their_form_whatever_names_have),
+        cmocka_unit_test(stacks_that_end_with_the_same_byte_are_told_apart),
         cmocka_unit_test(refusals_leave_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
