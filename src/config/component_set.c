@@ -100,10 +100,10 @@ static void report_unknown(struct loader *loader, const struct path *path,
     const char *reason = "";
     if (known.is_removed)
         reason = "; the Go collector has removed it, too";
-    else if (is_other_kind)
-        reason = "; there is such a component, but of another kind";
     else if (known.is_known)
         reason = "; the Go collector has such a component, this build does not";
+    else if (is_other_kind)
+        reason = "; there is such a component, but of another kind";
     const char *colon = known.advice != NULL ? ": " : "";
     const char *advice = known.advice != NULL ? known.advice : "";
     static const char format[] = "unknown type: \"%s\" for id: \"%s\" (valid values: [%s])%s%s%s%s";

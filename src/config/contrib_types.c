@@ -26,14 +26,14 @@ static const char *const contrib_types[] = {
         "kubelet_stats kubeletstats libhoney loki macos_unified_logging macosunifiedlogging "
         "memcached mongodb mongodb_atlas mongodbatlas mysql named_pipe namedpipe netflow nginx "
         "nop nsxt ntp opencensus oracledb osquery otelarrow otlp otlp_json_file otlpjsonfile "
-        "podman_stats postgresql pprof prometheus prometheus_remote_write prometheus_simple "
-        "prometheusremotewrite pulsar purefa purefb pyroscope rabbitmq receiver_creator redfish "
-        "redis riak saphana sapm signalfx simpleprometheus skywalking snmp snowflake solace "
-        "splunk_enterprise splunk_hec splunkenterprise sql_query sqlquery sqlserver ssh_check "
-        "sshcheck statsd stef syslog systemd tcp_check tcp_log tcpcheck tcplog tls_check "
-        "tlscheck udp_log udplog vcenter vcr wavefront webhook_event webhookevent "
-        "windows_event_log windows_service windowseventlog windowsperfcounters windowsservice "
-        "yang_grpc yanggrpc zipkin zookeeper ",
+        "podman_stats postgresql pprof profiling prometheus prometheus_remote_write "
+        "prometheus_simple prometheusremotewrite pulsar purefa purefb pyroscope rabbitmq "
+        "receiver_creator redfish redis riak saphana sapm signalfx simpleprometheus skywalking "
+        "snmp snowflake solace splunk_enterprise splunk_hec splunkenterprise sql_query sqlquery "
+        "sqlserver ssh_check sshcheck statsd stef syslog systemd tcp_check tcp_log tcpcheck "
+        "tcplog tls_check tlscheck udp_log udplog vcenter vcr wavefront webhook_event "
+        "webhookevent windows_event_log windows_service windowseventlog windowsperfcounters "
+        "windowsservice yang_grpc yanggrpc zipkin zookeeper ",
     [PROCESSOR] =
         " attributes aws_ecs_attributes awsecsattributes batch cardinality_guardian "
         "cardinalityguardian coralogix cumulative_to_delta cumulativetodelta datadogsemantics "
@@ -119,6 +119,8 @@ static const struct {
      "let Prometheus' node_exporter serve them and scrape it with prometheus"},
     {RECEIVER, false, "filelog",
      "let another collector read the files, and send OTLP to the otlp receiver"},
+    {RECEIVER, false, "profiling",
+     "run the profiler by itself: it sends OTLP to the otlp receiver"},
     {RECEIVER, false, "docker_stats", "let cAdvisor serve them and scrape it with prometheus"},
     {RECEIVER, false, "kubeletstats",
      "scrape the kubelet's /metrics/cadvisor with prometheus, by targets of your own"},

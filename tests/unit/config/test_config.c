@@ -57,6 +57,11 @@ static const struct {
      "this build does not: let a Kafka exporter serve them"},
     {"receivers: {nop: , fluent_forward: }\nexporters: {nop: }\n" FINE,
      "this build does not: let a collector that has it send OTLP to the otlp receiver"},
+    {"receivers: {nop: , profiling: }\nexporters: {nop: }\n" FINE,
+     "this build does not: run the profiler by itself"},
+    /* There is a receiver of this name, but Go has an exporter, too. */
+    {"receivers: {nop: }\nexporters: {nop: , otlp: }\n" FINE,
+     "the Go collector has such a component, this build does not: send OTLP to a collector"},
     {"receivers: {nop: , sql_query: }\nexporters: {nop: }\n" FINE, "this build does not: let a"},
     {"receivers: {nop: }\nexporters: {nop: , clickhouse: }\n" FINE,
      "this build does not: send OTLP to a collector that has it, by otlp_grpc"},
