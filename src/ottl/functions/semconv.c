@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* set_semconv_span_name: the name that the semantic conventions give a span of HTTP, RPC, a
- * database or messaging (contrib, processor/transform; conventions 1.40.0 and older names). Runs on
+ * database or messaging (contrib, processor/transform; conventions 1.43.0 and older names). Runs on
  * the processor's thread. */
 #include "src/base/error.h"
 #include "src/ottl/functions/go_text.h"
@@ -35,7 +35,7 @@ static bool skip(struct slice *text, char byte)
 static bool prepare_span_name(const struct ottl_preparation *preparation, void **ret_state,
                               struct error *error)
 {
-    enum { MAJOR = 1, MINOR_MIN = 37, MINOR_MAX = 40 };
+    enum { MAJOR = 1, MINOR_MIN = 37, MINOR_MAX = 43 };
     struct slice text = ottl_literal_text(preparation, VERSION_PARAMETER);
     struct slice rest = text;
     long parts[3] = {0};
@@ -56,7 +56,7 @@ static bool prepare_span_name(const struct ottl_preparation *preparation, void *
         parts[0] != MAJOR || parts[1] > MINOR_MAX || (parts[1] == MINOR_MAX && parts[2] > 0);
     if (is_too_old || is_too_new)
         return error_set(error,
-                         "unsupported semconv version \"%.*s\": must be between 1.37.0 and 1.40.0",
+                         "unsupported semconv version \"%.*s\": must be between 1.37.0 and 1.43.0",
                          (int)text.size, (const char *)text.data);
     return !ottl_is_given(preparation, ORIGINAL_NAME_PARAMETER) ||
            ottl_literal_text(preparation, ORIGINAL_NAME_PARAMETER).size > 0 ||

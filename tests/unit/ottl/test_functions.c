@@ -503,7 +503,7 @@ static void test_semconv_span_name(void **state)
 {
     (void)state;
     EACH(expect_edit, {"set_semconv_span_name(\"1.37.0\")", "name == \"N\""},
-         {"set_semconv_span_name(\"1.40.0\", \"old\")",
+         {"set_semconv_span_name(\"1.43.0\", \"old\")",
           "name == \"N\" and attributes[\"old\"] == nil"});
     struct ottl_result result = run("merge_maps(attributes, {\"http.request.method\": \"GET\", "
                                     "\"http.route\": \"/x\"}, \"insert\")",
@@ -511,7 +511,8 @@ static void test_semconv_span_name(void **state)
     result = run("set_semconv_span_name(\"1.37.0\", \"old\")", true, result.batch, NULL);
     expect_holds("name == \"GET /x\" and attributes[\"old\"] == \"N\"", result.batch, "");
     EACH(expect_refused_statement,
-         {"set_semconv_span_name(\"1.36.0\")", "must be between 1.37.0 and 1.40.0"},
+         {"set_semconv_span_name(\"1.36.0\")", "must be between 1.37.0 and 1.43.0"},
+         {"set_semconv_span_name(\"1.43.1\")", "must be between 1.37.0 and 1.43.0"},
          {"set_semconv_span_name(\"x\")", "failed to parse semconv version"},
          {"set_semconv_span_name(\"1.37.0\", \"\")", "cannot be an empty string"});
 }
