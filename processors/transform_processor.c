@@ -8,6 +8,7 @@
 #include "processors/shared/statement_stage.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
+#include "src/config/feature_gates.h"
 
 struct transform_config {
     const char *error_mode;
@@ -32,8 +33,10 @@ static const struct config_field transform_fields[] = {
                  "The same for metrics."),
     CONFIG_VALUE(struct transform_config, profile_statements, "profile_statements",
                  "The same for profiles, and for their samples (context profilesample)."),
-    CONFIG_BOOL(struct transform_config, flatten_data, "flatten_data", "false",
-                "Needs the feature gate transform.flatten.logs, which is not supported."),
+    CONFIG_BOOL(
+        struct transform_config, flatten_data, "flatten_data", "false",
+        "Logs: each record is edited with a Resource and a scope of its own; those that are "
+        "equal then are put together. Needs the feature gate transform.flatten.logs."),
     CONFIG_END,
 };
 
@@ -215,10 +218,6 @@ static bool transform_check(const void *section, struct error *error)
             return false;
         destroy_plans(&plans);
     }
-    if (config->flatten_data)
-        return error_set(error, "'flatten_data' requires the 'transform.flatten.logs' feature "
-                                "gate, which is not supported here") ||
-               error_at(error, "flatten_data");
     return true;
 }
 
@@ -226,12 +225,21 @@ extern const struct component_factory transform_processor_factory;
 
 static bool transform_create(struct component *component, struct error *error)
 {
+    const struct transform_config *config = component->config;
     struct plans plans;
     assert(component->factory == &transform_processor_factory);
-    if (!make_plans(component->config, component, component->signal, &plans, error))
+    if (config->flatten_data &&
+        !feature_gate_is_enabled(component->service != NULL ? component->service->gates : NULL,
+                                 GATE_TRANSFORM_FLATTENS))
+        return error_set(error, "'flatten_data' requires the 'transform.flatten.logs' feature gate "
+                                "to be enabled") ||
+               error_at(error, "flatten_data");
+    if (!make_plans(config, component, component->signal, &plans, error))
         return false;
     statement_stage_init((struct statement_stage *)component, plans.items, plans.count, false,
                          "failed to execute statement");
+    if (config->flatten_data && component->signal == LOGS)
+        statement_stage_flatten((struct statement_stage *)component);
     mem_free(plans.items);
     return true;
 }

@@ -27,9 +27,9 @@ static struct ottl_runner *make_runners(struct statement_stage *self, bool prune
 }
 
 /* Runs all plans, each on what the one before has left. */
-static struct edit_result edit(struct edit_stage *stage, enum edit_place place, struct batch *batch)
+static struct edit_result run(struct statement_stage *self, enum edit_place place,
+                              struct batch *batch)
 {
-    struct statement_stage *self = (struct statement_stage *)stage;
     struct ottl_runner *runners = self->runners[place];
     struct ottl_result ran = {.verdict = OTTL_PASSED, .batch = batch_ref(batch)};
     uint64_t dropped = 0;
@@ -47,6 +47,40 @@ static struct edit_result edit(struct edit_stage *stage, enum edit_place place, 
         return (struct edit_result){.verdict = EDIT_FAILED, .failure = ran.error};
     const uint64_t both = dropped < made ? dropped : made;
     return (struct edit_result){.batch = ran.batch, .dropped = dropped - both, .made = made - both};
+}
+
+/* The same on records that each have their own Resource and scope; statements drop none of them. */
+static struct edit_result run_flattened(struct statement_stage *self, enum edit_place place,
+                                        struct batch *batch)
+{
+    struct log_flattening *flattening = &self->flattenings[place];
+    struct batch *split = NULL;
+    struct batch *joined = NULL;
+    struct edit_result result = {.verdict = EDIT_NEVER_FITS};
+    enum log_flattening_verdict verdict = log_flattening_split(flattening, batch, &split);
+    if (verdict == LOGS_DONE) {
+        result = run(self, place, split);
+        batch_unref(split);
+        if (result.verdict != EDIT_DONE || result.batch == NULL)
+            return result;
+        verdict = log_flattening_join(flattening, result.batch, &joined);
+        batch_unref(result.batch);
+        result.batch = joined;
+    }
+    if (verdict != LOGS_DONE)
+        return (struct edit_result){.verdict =
+                                        verdict == LOGS_NO_ROOM ? EDIT_NO_ROOM : EDIT_NEVER_FITS};
+    if (joined->bytes == 0) {
+        batch_unref(joined);
+        result.batch = NULL;
+    }
+    return result;
+}
+
+static struct edit_result edit(struct edit_stage *stage, enum edit_place place, struct batch *batch)
+{
+    struct statement_stage *self = (struct statement_stage *)stage;
+    return self->flattens ? run_flattened(self, place, batch) : run(self, place, batch);
 }
 
 static void count_dropped(struct edit_stage *stage, const struct batch *dropped)
@@ -76,10 +110,19 @@ void statement_stage_init(struct statement_stage *self, struct ottl_plan *const 
     self->stage.ops = &stage_ops;
 }
 
+void statement_stage_flatten(struct statement_stage *self)
+{
+    self->flattens = true;
+    for (size_t i = 0; i < EDIT_PLACES; i++)
+        log_flattening_init(&self->flattenings[i], self->stage.base.budget);
+}
+
 void statement_stage_destroy(struct component *component)
 {
     struct statement_stage *self = (struct statement_stage *)component;
     assert(self->stage.helped == 0);
+    for (size_t place = 0; self->flattens && place < EDIT_PLACES; place++)
+        log_flattening_fini(&self->flattenings[place]);
     for (size_t place = 0; place < EDIT_PLACES; place++) {
         for (size_t i = 0; i < self->plans_count; i++)
             ottl_runner_fini(&self->runners[place][i]);

@@ -66,6 +66,8 @@ static const struct gate_row rows[FEATURE_GATES] = {
                              "The error_mode of filter is ignore by default, not propagate."},
     [GATE_TRANSFORM_IGNORES] = {"processor.transform.defaultErrorModeIgnore", "Beta", true,
                                 "The error_mode of transform is ignore by default, not propagate."},
+    [GATE_TRANSFORM_FLATTENS] = {"transform.flatten.logs", "Alpha", false,
+                                 "flatten_data of transform may be on."},
     [GATE_TAIL_COUNT_BYTES] = {"processor.tailsamplingprocessor.metricstatcountbytessampled",
                                "Alpha", false,
                                "tail_sampling counts the bytes that each policy samples."},

@@ -29,9 +29,10 @@ enum feature_gate {
     GATE_OTTL_LAMBDAS,
     GATE_QUEUE_BATCH,
     GATE_PROTO_POOLING,
-    GATE_FILTER_IGNORES,    /* error_mode of filter is ignore, not propagate, by default */
-    GATE_TRANSFORM_IGNORES, /* the same of transform */
-    GATE_TAIL_COUNT_BYTES,  /* of contrib's tailsamplingprocessor, as the next two */
+    GATE_FILTER_IGNORES,     /* error_mode of filter is ignore, not propagate, by default */
+    GATE_TRANSFORM_IGNORES,  /* the same of transform */
+    GATE_TRANSFORM_FLATTENS, /* flatten_data of transform may be on */
+    GATE_TAIL_COUNT_BYTES,   /* of contrib's tailsamplingprocessor, as the next two */
     GATE_TAIL_COUNT_SPANS,
     GATE_TAIL_RECORD_POLICY,
     GATE_RECEIVER_METRICS,

@@ -12,3 +12,7 @@ enum { REDACTED_PATH_BYTES_MAX = 1024 };
 
 /* New values of a record; what would take more stays as it is. */
 enum { RECORD_VALUES_BYTES_MAX = 64 << 20 };
+
+/* A request of logs in which each record has a Resource of its own, in times of the request; and
+ * what it may take in any case. */
+enum { LOG_FLATTENED_GROWTH_MAX = 64, LOG_FLATTENED_BYTES_MIN = 1 << 20 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OTTL where a statement's work depends on more than its own record: points that are aggregated,
- * and the dictionary of profiles that is read and extended. */
+ * the dictionary of profiles that is read and extended, and logs that are flattened. */
 #include <assert.h>
 
 #include "src/base/buffer.h"
@@ -8,6 +8,7 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/ottl/ottl_runner.h"
+#include "src/records/log_flattening.h"
 #include "tests/complexity/message.h"
 #include "tests/complexity/work.h"
 
@@ -333,6 +334,97 @@ static const struct work_shape profile_shapes[] = {
     {"not numbers", not_numbers},           {"units", with_units},
 };
 
+/* ---- Logs ---- */
+
+enum { LOG_SEVERITY_TEXT = 3 };
+
+static void put_record(struct profile_bytes *out)
+{
+    size_t begin = out->size;
+    put_text(out, LOG_SEVERITY_TEXT, "INFO");
+    profile_bytes_wrap(out, begin, 2);
+}
+
+/* A Resource with that many scopes of that many records. */
+static void put_resource(struct profile_bytes *out, const char *host, size_t scopes, size_t records)
+{
+    size_t begin = out->size;
+    put_attribute(out, 1, "host", host);
+    profile_bytes_wrap(out, begin, 1);
+    for (size_t s = 0; s < scopes; s++) {
+        size_t scope = out->size;
+        for (size_t r = 0; r < records; r++)
+            put_record(out);
+        profile_bytes_wrap(out, scope, 2);
+    }
+    profile_bytes_wrap(out, begin, 1);
+}
+
+static struct slice one_resource(size_t n)
+{
+    struct profile_bytes out = {0};
+    put_resource(&out, "h", 1, n);
+    return message_done(&out);
+}
+
+static struct slice one_record_scopes(size_t n)
+{
+    struct profile_bytes out = {0};
+    put_resource(&out, "h", n, 1);
+    return message_done(&out);
+}
+
+static struct slice resources_of(size_t n, bool is_distinct)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    for (size_t i = 0; i < n; i++)
+        put_resource(&out, name_of(name, is_distinct ? i : 0), 1, 1);
+    return message_done(&out);
+}
+
+static struct slice distinct_resources(size_t n)
+{
+    return resources_of(n, true);
+}
+
+static struct slice equal_resources(size_t n)
+{
+    return resources_of(n, false);
+}
+
+static const struct work_shape log_shapes[] = {
+    {"one resource", one_resource},
+    {"one record in each scope", one_record_scopes},
+    {"distinct resources", distinct_resources},
+    {"equal resources", equal_resources},
+};
+
+static void run_flattened(struct slice input)
+{
+    struct log_flattening flattening;
+    struct batch *batch = message_batch(LOGS, input);
+    struct batch *split;
+    struct batch *joined;
+    log_flattening_init(&flattening, NULL);
+    work_begin();
+    enum log_flattening_verdict verdict = log_flattening_split(&flattening, batch, &split);
+    assert(verdict == LOGS_DONE);
+    verdict = log_flattening_join(&flattening, split, &joined);
+    work_end();
+    assert(verdict == LOGS_DONE);
+    work_produced(split->bytes);
+    work_produced(joined->bytes);
+    log_flattening_fini(&flattening);
+    batch_unref(split);
+    batch_unref(joined);
+    batch_unref(batch);
+}
+
+static const struct work_stage log_stages[] = {
+    {.name = "flatten logs", .run = run_flattened, .per_byte_max = 27},
+};
+
 /* ---- Stages ---- */
 
 static void run(struct slice input, enum signal_kind signal, enum ottl_context context,
@@ -409,6 +501,8 @@ int main(int argc, char **argv)
     return work_check(metric_stages, COUNT_OF(metric_stages), metric_shapes,
                       COUNT_OF(metric_shapes), argc, argv) +
                work_check(profile_stages, COUNT_OF(profile_stages), profile_shapes,
-                          COUNT_OF(profile_shapes), argc, argv) >
+                          COUNT_OF(profile_shapes), argc, argv) +
+               work_check(log_stages, COUNT_OF(log_stages), log_shapes, COUNT_OF(log_shapes), argc,
+                          argv) >
            0;
 }

@@ -130,12 +130,98 @@ static void formats_are_checked(void **state)
                    TRACES, "ParseCLF");
 }
 
+#define RECORD(text, attribute)                                                                    \
+    "{\"severityText\":\"" text "\",\"body\":{},\"attributes\":[{\"key\":\"from\",\"value\":{"     \
+    "\"stringValue\":\"" attribute "\"}}]}"
+#define SCOPE(name, records) "{\"scope\":{\"name\":\"" name "\"},\"logRecords\":[" records "]}"
+#define RESOURCE(attributes, scopes)                                                               \
+    "{\"resource\":{\"attributes\":[" attributes "]},\"scopeLogs\":[" scopes                       \
+    "],\"schemaUrl\":\"u\"}"
+#define REQUEST(resources) "{\"resourceLogs\":[" resources "]}"
+#define HOST(value)        "{\"key\":\"host\",\"value\":{\"stringValue\":\"" value "\"}}"
+#define TO(value)          "{\"key\":\"to\",\"value\":{\"stringValue\":\"" value "\"}}"
+
+static void flattened_records_do_not_share_their_resource(void **state)
+{
+    static const struct {
+        const char *statements;
+        const char *given;
+        const char *expected;
+    } rows[] = {
+        /* Without flatten_data the last record's attribute would be that of all. */
+        {"'set(resource.attributes[\"to\"], log.attributes[\"from\"])'",
+         REQUEST(RESOURCE(HOST("h"), SCOPE("s", RECORD("1", "x") "," RECORD("2", "y")) "," SCOPE(
+                                         "t", RECORD("3", "x")))),
+         REQUEST(RESOURCE(HOST("h") "," TO("x"),
+                          SCOPE("s", RECORD("1", "x")) "," SCOPE(
+                              "t", RECORD("3", "x"))) "," RESOURCE(HOST("h") "," TO("y"),
+                                                                   SCOPE("s", RECORD("2", "y"))))},
+        {"'set(scope.name, log.severity_text)'",
+         REQUEST(RESOURCE(HOST("h"),
+                          SCOPE("s", RECORD("a", "1") "," RECORD("b", "2") "," RECORD("a", "3")))),
+         REQUEST(RESOURCE(HOST("h"), SCOPE("a", RECORD("a", "1") "," RECORD("a", "3")) "," SCOPE(
+                                         "b", RECORD("b", "2"))))},
+        /* Equal ones come together, in the order of the first; empty ones go. */
+        {"'set(log.attributes[\"from\"], \"x\")'",
+         REQUEST(RESOURCE(HOST("h"), SCOPE("s", RECORD("1", "x"))) "," RESOURCE(
+             HOST("i"),
+             SCOPE("s",
+                   RECORD("2", "x"))) "," RESOURCE(HOST("h"),
+                                                   SCOPE("s",
+                                                         RECORD("3", "x"))) "," RESOURCE(HOST("j"),
+                                                                                         "")),
+         REQUEST(
+             RESOURCE(HOST("h"), SCOPE("s", RECORD("1", "x") "," RECORD("3", "x"))) "," RESOURCE(
+                 HOST("i"), SCOPE("s", RECORD("2", "x"))))},
+        {"", REQUEST(RESOURCE(HOST("h"), "")), ""},
+    };
+    (void)state;
+    harness_set_gates("transform.flatten.logs");
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char section[SECTION_MAX];
+        snprintf(section, sizeof(section), "{flatten_data: true, log_statements: [%s]}",
+                 rows[i].statements);
+        record_compare("transform", section, LOGS, rows[i].given, rows[i].expected);
+    }
+    harness_set_gates(NULL);
+    record_refused("transform", "{flatten_data: true}", LOGS,
+                   "flatten_data: 'flatten_data' requires the 'transform.flatten.logs'");
+}
+
+/* A large Resource of many small records would be repeated for each of them. */
+static void flattening_is_bounded(void **state)
+{
+    enum { RECORDS = 3000, HOST_BYTES = 4096 };
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    (void)state;
+    fprintf(out,
+            "{\"resourceLogs\":[{\"resource\":{\"attributes\":[{\"key\":\"host\",\"value\":{"
+            "\"stringValue\":\"%0*d\"}}]},\"scopeLogs\":[{\"logRecords\":[{}",
+            HOST_BYTES, 0);
+    for (size_t i = 1; i < RECORDS; i++)
+        fputs(",{}", out);
+    fputs("]}]}]}", out);
+    fclose(out);
+    harness_set_gates("transform.flatten.logs");
+    struct harness *h = record_harness("transform", "{flatten_data: true}", LOGS);
+    const struct test_request *request = record_send(h, LOGS, text);
+    assert_true(request->is_resolved);
+    assert_int_equal(request->outcome.verdict, REFUSED);
+    harness_destroy(h);
+    harness_set_gates(NULL);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_of_web_servers_are_read),
         cmocka_unit_test(log_event_extended_format_is_read),
         cmocka_unit_test(formats_are_checked),
+        cmocka_unit_test(flattened_records_do_not_share_their_resource),
+        cmocka_unit_test(flattening_is_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
