@@ -27,11 +27,11 @@ static size_t intern(struct dimensions *dimensions, const char *name)
     size_t index = dimensions_find(dimensions, text);
     if (index != NAME_NONE)
         return index;
-    size_t *last = &dimensions->last[name_bit_place(text)];
+    size_t *last = &dimensions->last[name_place(text)];
     index = dimensions->names_count++;
     dimensions->names[index] =
         (struct dimension_name){.name = text, .tail = name_tail(text), .before = *last};
-    dimensions->name_bits |= name_bit(text);
+    dimensions->size_bits |= name_size_bit(text);
     *last = index;
     return index;
 }
@@ -50,7 +50,7 @@ static void compile(struct dimensions *dimensions, struct dimension_set *set,
             assert(glob != NULL);
             set->globs[set->globs_count++] = glob;
             dimensions->has_globs = true;
-            dimensions->name_bits = UINT64_MAX;
+            dimensions->size_bits = UINT64_MAX;
             continue;
         }
         struct dimension *dimension = &set->items[set->count++];

@@ -61,14 +61,14 @@ struct dimension_set {
 struct dimension_name {
     struct slice name;
     uint64_t tail; /* name_tail */
-    size_t before; /* the one before with the same name_bit, or NAME_NONE */
+    size_t before; /* the one before with the same name_place, or NAME_NONE */
 };
 
 struct dimensions {
     size_t names_count;
     struct dimension_name *names; /* each once, of all lists */
-    uint64_t name_bits;           /* of each name; with globs: all */
-    size_t last[NAME_BITS];       /* name of each bit, or NAME_NONE */
+    uint64_t size_bits;           /* of each name's size; with globs: all */
+    size_t last[NAME_BITS];       /* name of each place, or NAME_NONE */
     bool has_globs;
     uint64_t seed; /* of all hashes */
     struct dimension_set lists[DIMENSION_LISTS];
@@ -91,14 +91,15 @@ static inline uint64_t name_tail(struct slice name)
     return tail;
 }
 /* Depends on its size and its last byte. */
-static inline unsigned name_bit_place(struct slice name)
+static inline unsigned name_place(struct slice name)
 {
     const unsigned last = name.size > 0 ? name.data[name.size - 1] : 0;
     return ((unsigned)name.size << 8 | last) * 0x9e3779b1U >> 26;
 }
-static inline uint64_t name_bit(struct slice name)
+/* Of its size alone: most attributes are ruled out before a byte of them is read. */
+static inline uint64_t name_size_bit(struct slice name)
 {
-    return UINT64_C(1) << name_bit_place(name);
+    return UINT64_C(1) << name.size % NAME_BITS;
 }
 /* Of names with equal tails. */
 static inline bool name_is_equal(struct slice left, struct slice right)
@@ -113,7 +114,7 @@ static inline bool name_is_equal(struct slice left, struct slice right)
 /* Index of the name, or NAME_NONE. */
 static inline size_t dimensions_find(const struct dimensions *dimensions, struct slice name)
 {
-    size_t i = dimensions->last[name_bit_place(name)];
+    size_t i = dimensions->last[name_place(name)];
     uint64_t tail = name_tail(name);
     while (i != NAME_NONE &&
            (dimensions->names[i].tail != tail || !name_is_equal(dimensions->names[i].name, name)))

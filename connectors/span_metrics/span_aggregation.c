@@ -171,7 +171,7 @@ static void know_resource(struct span_aggregation *aggregation, struct slice mes
         }
         if (is_key_attribute(settings->key_attributes, attribute.key))
             add_to_resource_key(aggregation, &known->key, &attribute);
-        if ((settings->dimensions->name_bits & name_bit(attribute.key)) != 0)
+        if ((settings->dimensions->size_bits & name_size_bit(attribute.key)) != 0)
             span_labels_note(&aggregation->picker, LABELS_OF_RESOURCE, attribute.key,
                              attribute.value);
     }
@@ -348,7 +348,7 @@ static inline void note_attribute(void *arg, const struct span_fields *fields, s
 {
     const struct attribute_noter *noter = arg;
     (void)fields;
-    if ((noter->bits & name_bit(key)) != 0)
+    if ((noter->bits & name_size_bit(key)) != 0)
         span_labels_note(noter->picker, LABELS_OF_SPAN, key, value);
 }
 
@@ -399,8 +399,8 @@ static void add_span(struct span_aggregation *aggregation, struct slice content)
     const struct dimensions *dimensions = settings->dimensions;
     struct span_labels *picker = &aggregation->picker;
     struct span_fields span;
-    if (dimensions->name_bits != 0) {
-        struct attribute_noter noter = {picker, dimensions->name_bits};
+    if (dimensions->size_bits != 0) {
+        struct attribute_noter noter = {picker, dimensions->size_bits};
         span_labels_clear(picker, LABELS_OF_SPAN);
         span_fields_read(content, &span, note_attribute, &noter);
         span_labels_sort(picker, LABELS_OF_SPAN);
@@ -432,13 +432,13 @@ static void add_event(struct span_aggregation *aggregation, struct slice event)
     struct span_labels *picker = &aggregation->picker;
     struct wire_reader reader = wire_reader_of(event);
     struct wire_field field;
-    const uint64_t name_bits = aggregation->settings->dimensions->name_bits;
+    const uint64_t size_bits = aggregation->settings->dimensions->size_bits;
     span_labels_clear(picker, LABELS_OF_EVENT);
     while (wire_next_field(&reader, &field)) {
         if (field.type != WIRE_BYTES || field.number != EVENT_ATTRIBUTES)
             continue;
         const struct key_value pair = key_value_of(field.bytes);
-        if ((name_bits & name_bit(pair.key)) != 0)
+        if ((size_bits & name_size_bit(pair.key)) != 0)
             span_labels_note(picker, LABELS_OF_EVENT, pair.key, pair.value);
     }
     span_labels_sort(picker, LABELS_OF_EVENT);

@@ -57,7 +57,9 @@ void span_labels_fini(struct span_labels *labels)
 void span_labels_clear(struct span_labels *labels, enum label_source source)
 {
     struct found_labels *found = &labels->found[source];
-    for (size_t i = 0; i < labels->words; i++)
+    /* One word but for more than 64 names. */
+    found->has[0] = 0;
+    for (size_t i = 1; i < labels->words; i++)
         found->has[i] = 0;
     for (unsigned i = 0; found->globs != NULL && i < DIMENSION_LISTS; i++)
         found->globs[i].count = found->globs[i].examined = 0;

@@ -107,8 +107,12 @@ static int32_t index_of(double value, int scale)
     if (is_power)
         return exponent * (1 << scale) - 1;
     int32_t highest = (int32_t)(((int64_t)(EXPONENT_BIAS + 1) << scale) - 1);
-    double index = floor(log(value) * ldexp(M_LOG2E, scale));
-    return index >= highest ? highest : (int32_t)index;
+    /* Multiplied by a power of two, which is exact; below 2^31 in size: rounded down without calls.
+     */
+    const double index = log(value) * (M_LOG2E * (double)(1 << scale));
+    const int32_t whole = (int32_t)index;
+    const int32_t below = whole - (index < whole);
+    return below >= highest ? highest : below;
 }
 
 /* The buckets that a ring must hold, `steps` scales below the present one. */
