@@ -167,7 +167,7 @@ static void on_late_write(uv_write_t *request, int status)
 {
     struct late_write *late = request->data;
     struct http_connection *connection = late->connection;
-    mem_free(late);
+    mem_free_large(late, sizeof(*late) + late->size);
     assert(connection->writes_waiting > 0);
     connection->writes_waiting--;
     if (connection->is_closing)
@@ -234,7 +234,7 @@ bool http_connection_send(struct http_connection *connection, uv_buf_t *parts, u
         return true;
     /* libuv writes a copy of the rest. */
     size -= skip;
-    struct late_write *late = mem_try_alloc(sizeof(*late) + size);
+    struct late_write *late = mem_try_alloc_large(sizeof(*late) + size);
     if (late == NULL) {
         http_connection_close(connection);
         return false;
@@ -253,7 +253,7 @@ bool http_connection_send(struct http_connection *connection, uv_buf_t *parts, u
     }
     uv_buf_t rest = uv_buf_init(late->data, (unsigned)size);
     if (uv_write(&late->request, stream_of(connection), &rest, 1, on_late_write) != 0) {
-        mem_free(late);
+        mem_free_large(late, sizeof(*late) + size);
         http_connection_close(connection);
         return false;
     }
