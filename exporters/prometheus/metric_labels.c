@@ -321,6 +321,9 @@ void metric_labels_of_target(struct metric_labels *labels, const struct resource
     }
     labels->count = kept;
     labels_add_target(labels, view);
+    for (size_t i = kept; i < labels->count; i++)
+        if (labels->list[i].value.size == 0)
+            labels->failure = "its job or its instance is empty";
     labels_sort(labels);
     labels_check(labels, false);
 }

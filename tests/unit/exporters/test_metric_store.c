@@ -282,6 +282,14 @@ static const struct shown_case shown_cases[] = {
      "} 1\n# HELP target_info Target metadata\n# TYPE target_info gauge\n"
      "target_info{a_b=\"1;2\",instance=\"i1\",job=\"eu/shop\"} 1\n",
      0},
+    /* Not if one of the two is empty. */
+    {{METRICS_OF(TEXT("service.name", "") "," INSTANCE "," TEXT("a", "1"),
+                 GAUGE("g", POINT("0", "5", "\"asInt\":1"))),
+      METRICS_OF(SERVICE "," TEXT("service.instance.id", ""),
+                 GAUGE("h", POINT("0", "5", "\"asInt\":2")))},
+     "# HELP g \n# TYPE g gauge\ng{instance=\"i1\",job=\"\"," SCOPE "} 1\n"
+     "# HELP h \n# TYPE h gauge\nh{instance=\"\",job=\"shop\"," SCOPE "} 2\n",
+     0},
 };
 
 static void what_is_shown_follows_the_last_points(void **state)
