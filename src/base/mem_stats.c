@@ -115,3 +115,11 @@ bool mem_stats_dump_profile(const char *path)
     return false;
 }
 #endif
+
+size_t mem_stats_held(const void *memory)
+{
+    /* jemalloc gives large blocks a page more, to begin them at different lines of the caches. */
+    enum { LARGE_BYTES = 16 * 1024, PAGE_BYTES = 4096 };
+    size_t bytes = malloc_usable_size((void *)(uintptr_t)memory);
+    return bytes >= LARGE_BYTES ? bytes + PAGE_BYTES : bytes;
+}

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct mem_stats {
@@ -12,6 +13,9 @@ struct mem_stats {
 };
 
 struct mem_stats mem_stats_read(void);
+/* The bytes that the allocator keeps for a block of mem_alloc, which are more than were asked for:
+ * what memory that stays for long is to be counted with. 0 for NULL. */
+size_t mem_stats_held(const void *memory);
 /* Bytes of freed pages that the allocator keeps resident; 0 if unknown. */
 uint64_t mem_stats_dirty_bytes(void);
 /* Returns all of them to the system. */

@@ -26,6 +26,14 @@ void explore_data_move(struct explore_data *to, const struct explore_data *from)
     to->profiles.strings = &to->traces.strings;
 }
 
+bool explore_data_has_views(const struct explore_data *data)
+{
+    for (size_t i = 0; i < EXPLORE_VIEWS; i++)
+        if (data->views[i].number != 0)
+            return true;
+    return false;
+}
+
 void explore_data_forget_views(struct explore_data *data)
 {
     for (size_t i = 0; i < EXPLORE_VIEWS; i++) {

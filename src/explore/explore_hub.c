@@ -21,6 +21,7 @@
 #include "src/base/error.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
+#include "src/base/mem_stats.h"
 #include "src/base/reload_state.h"
 #include "src/core/batch.h"
 #include "src/explore/explore_api.h"
@@ -36,6 +37,7 @@ enum {
     CPU_PARTS_WATCHED = 4,        /* 1/4 else */
 };
 #define NAP_NS       ((uint64_t)20 * NS_PER_MS)
+#define VIEWS_NAP_NS ((uint64_t)1 * NS_PER_S)    /* while waterfalls wait for the next question */
 #define CPU_BURST_NS ((uint64_t)100 * NS_PER_MS) /* what may be saved up */
 #define CPU_DEBT_NS  ((uint64_t)20 * NS_PER_MS)  /* what taking batches may add up to */
 /* What lanes may have handed over while the worker has no time left: buffers that stay in use cost
@@ -361,7 +363,8 @@ static bool drain(struct explore_hub *hub)
 
 static uint64_t kept_bytes(const struct explore_hub *hub)
 {
-    return trace_store_bytes(&hub->data.traces) + profile_store_bytes(&hub->data.profiles);
+    return trace_store_bytes(&hub->data.traces) + profile_store_bytes(&hub->data.profiles) +
+           mem_stats_held(hub->raw) + mem_stats_held(hub->data.rows);
 }
 
 /* Evicts the oldest trace, or profiles if they are older. False: nothing is left. */
@@ -441,6 +444,8 @@ static void count_cpu(struct explore_hub *hub)
         hub->cpu_left_ns = (int64_t)CPU_BURST_NS;
     hub->cpu_seen_ns = cpu_ns;
     hub->refilled_ns = now_ns;
+    if (!is_watched && explore_data_has_views(&hub->data))
+        explore_data_forget_views(&hub->data);
     uint64_t waiting_max = hub->settings.max_bytes / EXPLORE_RAW_PART;
     if (hub->cpu_left_ns <= 0 && !is_watched && waiting_max > WAITING_BYTES)
         waiting_max = WAITING_BYTES;
@@ -550,9 +555,13 @@ static void *worker_main(void *arg)
     while (!is_ending) {
         bool has_work = hub->raw_first < hub->raw_next;
         count_cpu(hub);
-        uint64_t nap_ns = has_work && hub->cpu_left_ns > 0                      ? 0
-                          : has_work || has_unsaved || idle < NAPS_BEFORE_SLEEP ? NAP_NS
-                                                                                : UINT64_MAX;
+        uint64_t nap_ns = UINT64_MAX;
+        if (has_work && hub->cpu_left_ns > 0)
+            nap_ns = 0;
+        else if (has_work || has_unsaved || idle < NAPS_BEFORE_SLEEP)
+            nap_ns = NAP_NS;
+        else if (explore_data_has_views(&hub->data))
+            nap_ns = VIEWS_NAP_NS;
         struct explore_job *job = wait_for(hub, nap_ns, &is_ending);
         if (job != NULL) {
             answer(hub, job);

@@ -8,8 +8,9 @@
 #include "src/base/arena.h"
 #include "src/base/buffer.h"
 #include "src/base/mem.h"
+#include "src/base/mem_stats.h"
 #include "src/base/random.h"
-#include "src/core/batch.h"
+#include "src/explore/block_bytes.h"
 #include "src/explore/explore_limits.h"
 #include "src/explore/service_name.h"
 #include "src/profiles/otlp/profile_dictionary.h"
@@ -22,7 +23,6 @@
 enum {
     BLOCKS_FIRST = 64,
     SERVICES_MAX = 256, /* of one block; the others are not found by their name */
-    COMPRESSION_LEVEL = 1,
 };
 
 uint64_t span_samples_count(const struct span_samples *samples)
@@ -319,20 +319,8 @@ static struct profile_block *make_block(struct profile_store *store, struct slic
 
 static void weigh(struct profile_block *block)
 {
-    block->memory = sizeof(*block) + buffer_charge(block->bytes) +
-                    block->spans_count * sizeof(block->spans[0]) +
-                    block->services_count * sizeof(block->services[0]);
-}
-
-/* Compresses a request that is whole. NULL: no memory. */
-static struct buffer *compress(struct profile_store *store, struct slice request)
-{
-    struct buffer *output = NULL;
-    struct batch_part part = {.bytes = request};
-    struct codec_input input = {.parts = &part, .parts_count = 1, .level = COMPRESSION_LEVEL};
-    if (codec_deflate(store->box, store->codec, &input, &output) != CODEC_OK)
-        return NULL;
-    return buffer_shrink(output);
+    block->memory = mem_stats_held(block) + mem_stats_held(block->bytes) +
+                    mem_stats_held(block->spans) + mem_stats_held(block->services);
 }
 
 /* Removes the block at that place, which is the first or one of the open ones, at the end. */
@@ -368,7 +356,8 @@ static void close_window(struct profile_store *store)
     profile_merge_fini(&merge);
     struct profile_block *block =
         merged != NULL ? make_block(store, buffer_slice(merged), now_ns) : NULL;
-    struct buffer *compressed = block != NULL ? compress(store, buffer_slice(merged)) : NULL;
+    struct buffer *compressed =
+        block != NULL ? block_bytes_compress(buffer_slice(merged), store->box, store->codec) : NULL;
     buffer_unref(merged);
     /* Those that could not be merged are lost: there was no memory. */
     for (size_t i = first; i < end; i++)

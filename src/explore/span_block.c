@@ -8,7 +8,8 @@
 
 #include "src/base/buffer.h"
 #include "src/base/mem.h"
-#include "src/core/batch.h"
+#include "src/base/mem_stats.h"
+#include "src/explore/block_bytes.h"
 #include "src/otlp/wire.h"
 
 enum {
@@ -17,7 +18,6 @@ enum {
     PARENT_FOLLOWS = 1, /* its eight bytes do */
     PARENT_BEFORE = 2,  /* and more: so many rows before this one, less one */
     PARENT_LOOK_BACK = 24,
-    COMPRESSION_LEVEL = 1,
 };
 #define RESOURCE_AS_BEFORE UINT32_MAX /* in place of its size: that of the context before */
 
@@ -43,16 +43,6 @@ static int compare_numbers(const void *a, const void *b)
     uint32_t x = *(const uint32_t *)a;
     uint32_t y = *(const uint32_t *)b;
     return (x > y) - (x < y);
-}
-
-static struct buffer *compress(struct slice raw, struct codec_box *box, enum codec codec)
-{
-    struct buffer *output = NULL;
-    struct batch_part part = {.bytes = raw};
-    struct codec_input input = {.parts = &part, .parts_count = 1, .level = COMPRESSION_LEVEL};
-    if (codec_deflate(box, codec, &input, &output) != CODEC_OK)
-        return NULL;
-    return buffer_shrink(output);
 }
 
 static struct buffer *inflate(const struct buffer *compressed, uint32_t raw, struct codec_box *box,
@@ -144,7 +134,7 @@ struct span_block *span_block_create(const struct span_block_source *source, str
     struct wire_writer writer = wire_writer_of(raw, columns_max);
     write_columns(&writer, source);
     block->columns_raw = (uint32_t)wire_written(&writer).size;
-    block->columns = compress(wire_written(&writer), box, codec);
+    block->columns = block_bytes_compress(wire_written(&writer), box, codec);
 
     writer = wire_writer_of(raw, bodies);
     for (uint32_t i = 0; i < source->contexts_count; i++) {
@@ -167,7 +157,7 @@ struct span_block *span_block_create(const struct span_block_source *source, str
     }
     assert(wire_written(&writer).size == bodies);
     block->bodies_raw = (uint32_t)bodies;
-    block->bodies = compress(wire_written(&writer), box, codec);
+    block->bodies = block_bytes_compress(wire_written(&writer), box, codec);
     mem_free(raw);
 
     block->traces = mem_alloc((traces + 1) * sizeof(block->traces[0]));
@@ -191,9 +181,9 @@ struct span_block *span_block_create(const struct span_block_source *source, str
         span_block_destroy(block);
         return NULL;
     }
-    block->memory = sizeof(*block) + buffer_charge(block->columns) + buffer_charge(block->bodies) +
-                    (block->traces_count + 1) * sizeof(block->traces[0]) +
-                    block->strings_count * sizeof(uint32_t) + block->attributes.bytes;
+    block->memory = mem_stats_held(block) + mem_stats_held(block->columns) +
+                    mem_stats_held(block->bodies) + mem_stats_held(block->traces) +
+                    mem_stats_held(block->strings) + mem_stats_held(block->attributes.words);
     return block;
 }
 

@@ -5,6 +5,7 @@
 #include <assert.h>
 
 #include "src/base/mem.h"
+#include "src/base/mem_stats.h"
 #include "src/base/random.h"
 #include "src/explore/explore_limits.h"
 
@@ -111,7 +112,7 @@ uint32_t string_table_add(struct string_table *table, struct slice text, uint64_
         memcpy(entry->data, text.data, text.size);
         *bucket = number;
         table->entries[number] = entry;
-        table->bytes += sizeof(*entry) + text.size;
+        table->bytes += mem_stats_held(entry);
         table->live++;
     }
     struct string_entry *entry = table->entries[number];
@@ -155,7 +156,7 @@ void string_table_unref(struct string_table *table, uint32_t number)
     while (*at != number)
         at = &table->entries[*at]->next;
     *at = entry->next;
-    table->bytes -= sizeof(*entry) + entry->size;
+    table->bytes -= mem_stats_held(entry);
     table->live--;
     table->entries[number] = NULL;
     table->unused[table->unused_count++] = number;
