@@ -44,7 +44,9 @@ export function openList(container, to, app) {
         h("label", {}, inputs.error, "Errors"), h("label", {}, inputs.profile, "Has profile"), chips,
         h("button", { type: "button", class: "quiet", onclick: clear }, "Clear"));
     const plot = h("canvas", { class: "scatter", role: "img", "aria-label": "Durations of traces over time" });
-    const plotBox = h("div", { class: "scatter-box" }, plot, h("p", { class: "hint" }, "Drag to select a time and a range of durations. Click a point to open its trace."));
+    const HINT = "Drag to select a time and a range of durations. Click a point to open its trace.";
+    const hint = h("p", { class: "hint" }, HINT);
+    const plotBox = h("div", { class: "scatter-box" }, plot, hint);
     const pill = h("button", { type: "button", class: "pill", hidden: true, onclick: () => { main().scrollTop = 0; load(); } });
     const note = h("p", { class: "note", role: "status" });
     const body = h("tbody");
@@ -230,6 +232,7 @@ export function openList(container, to, app) {
     async function plan() {
         try {
             scatter = await source.scatter(query(), abort.signal);
+            hint.textContent = (scatter.partial ? "Older traces have not been searched: there may be more. " : "") + HINT;
             paint();
         } catch { /* the list says what is wrong */ }
     }

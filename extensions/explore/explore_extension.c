@@ -203,14 +203,15 @@ static void ask(struct explore_extension *self, struct http_request *request, st
     respond_error(self, request, 503, "too many questions wait: try again in a second");
 }
 
-static void respond_events(void *arg, struct http_request *request, struct slice events)
+/* The head of a stream of events, or (to HEAD) all of it. */
+static void begin_events(void *arg, struct http_request *request)
 {
     respond(arg, request,
             &(struct http_response){
                 .status = 200,
                 .headers = {{"content-type", "text/event-stream; charset=utf-8"},
                             {"cache-control", "no-store"}},
-                .body = events,
+                .is_stream = !slice_equal_text(http_request_method(request), "HEAD"),
             });
 }
 
@@ -316,7 +317,9 @@ static void on_request(struct component *base, struct http_request *request)
         return;
     }
     if (slice_equal_text(path, "/api/v1/live")) {
-        if (!explore_live_take(&self->live, request))
+        if (slice_equal_text(http_request_method(request), "HEAD"))
+            begin_events(self, request);
+        else if (!explore_live_take(&self->live, request))
             respond_error(self, request, 503, "too many pages wait for news, expected 16 at most");
         return;
     }
@@ -350,7 +353,7 @@ static bool explore_extension_create(struct component *base, struct error *error
         config->needs_token && !listen->has_auth && explore_access_is_open(listen->endpoint);
     self->hub = explore_hub_get(base->service, base->id);
     self->box = codec_box_create(base->budget);
-    explore_live_init(&self->live, base->lane, self->hub, respond_events, self);
+    explore_live_init(&self->live, base->lane, self->hub, begin_events, self);
     if (!explore_access_init(&self->access, listen->endpoint, needs_token))
         return error_set(error, "the system has no random numbers for a token");
     return http_responder_prepare(base, &config->server, on_request, "Starting explore extension",

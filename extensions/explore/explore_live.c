@@ -20,33 +20,40 @@ enum { EVENT_BYTES_MAX = 512 };
 #define LIVE_STATUS_NS ((uint64_t)15 * NS_PER_S)
 #define LIVE_RETRY     "retry: 1000\n"
 
-static void finish(struct live_request *waiting, const char *events)
+static void finish(struct live_request *waiting, bool is_whole)
 {
-    struct explore_live *live = waiting->live;
     struct http_request *request = waiting->request;
     assert(!waiting->is_asking);
     waiting->request = NULL;
     mem_free(waiting->query);
     waiting->query = NULL;
-    live->respond(live->arg, request, slice_of_text(events));
+    http_stream_end(request, is_whole);
 }
 
-static void finish_with_status(struct live_request *waiting)
+/* Sends an event, or ends a stream whose page has gone or does not take events. */
+static void send_event(struct live_request *waiting, const char *event)
 {
-    char events[EVENT_BYTES_MAX];
+    waiting->sent_ns = clock_now_ns();
+    if (!http_stream_send(waiting->request, slice_of_text(event)))
+        finish(waiting, false);
+}
+
+static void send_status(struct live_request *waiting)
+{
+    char event[EVENT_BYTES_MAX];
     struct explore_figures figures = explore_hub_figures(waiting->live->hub);
-    snprintf(events, sizeof(events),
+    snprintf(event, sizeof(event),
              LIVE_RETRY "id: %" PRIu64 "\nevent: status\ndata: {\"traces\":%" PRIu64
                         ",\"spans\":%" PRIu64 ",\"usedBytes\":%" PRIu64 "}\n\n",
              waiting->since, figures.traces, figures.spans, figures.used_bytes);
-    finish(waiting, events);
+    send_event(waiting, event);
 }
 
 /* The answer is {"count":12,"newest":"345"}. */
 static void on_answer(struct explore_job *job)
 {
     static const char newest_key[] = "\"newest\":\"";
-    char events[EVENT_BYTES_MAX];
+    char event[EVENT_BYTES_MAX];
     struct live_request *waiting =
         (struct live_request *)((char *)job - offsetof(struct live_request, job));
     struct slice body =
@@ -63,15 +70,15 @@ static void on_answer(struct explore_job *job)
     waiting->since = newest;
     bool has_news = key != NULL && !slice_begins_with(body, "{\"count\":0,");
     if (has_news)
-        snprintf(events, sizeof(events), LIVE_RETRY "id: %" PRIu64 "\nevent: new\ndata: %.*s\n\n",
+        snprintf(event, sizeof(event), LIVE_RETRY "id: %" PRIu64 "\nevent: new\ndata: %.*s\n\n",
                  newest, (int)body.size, (const char *)body.data);
     buffer_unref(job->body);
     mem_free(waiting->question);
     waiting->question = NULL;
     if (has_news)
-        finish(waiting, events);
-    else if (waiting->live->is_ending)
-        finish_with_status(waiting);
+        send_event(waiting, event);
+    if (waiting->live->is_ending && waiting->request != NULL)
+        finish(waiting, true);
 }
 
 static void ask(struct live_request *waiting)
@@ -101,23 +108,24 @@ static void on_tick(struct timer *timer, void *arg)
             is_any |= waiting->request != NULL;
             continue;
         }
-        if (http_request_is_gone(waiting->request) ||
-            clock_now_ns() - waiting->began_ns >= LIVE_STATUS_NS) {
-            finish_with_status(waiting);
+        if (http_request_is_gone(waiting->request)) {
+            finish(waiting, false);
             continue;
         }
         is_any = true;
         if (newest != waiting->since)
             ask(waiting);
+        if (!waiting->is_asking && clock_now_ns() - waiting->sent_ns >= LIVE_STATUS_NS)
+            send_status(waiting);
     }
     if (is_any)
         lane_timer_start(live->lane, timer, LIVE_TICK_NS);
 }
 
 void explore_live_init(struct explore_live *live, struct lane *lane, struct explore_hub *hub,
-                       live_respond_fn respond, void *arg)
+                       live_begin_fn begin, void *arg)
 {
-    *live = (struct explore_live){.lane = lane, .hub = hub, .respond = respond, .arg = arg};
+    *live = (struct explore_live){.lane = lane, .hub = hub, .begin = begin, .arg = arg};
     timer_init(&live->timer, on_tick, live);
 }
 
@@ -135,7 +143,6 @@ bool explore_live_take(struct explore_live *live, struct http_request *request)
         .live = live,
         .request = request,
         .since = explore_hub_figures(live->hub).newest,
-        .began_ns = clock_now_ns(),
         .query = mem_alloc(query.size + 1),
     };
     if (query.size > 0)
@@ -144,6 +151,8 @@ bool explore_live_take(struct explore_live *live, struct http_request *request)
     uint64_t known;
     if (explore_read_number(last, &known))
         waiting->since = known;
+    live->begin(live->arg, request);
+    send_status(waiting);
     if (!timer_is_running(&live->timer))
         lane_timer_start(live->lane, &live->timer, LIVE_TICK_NS);
     return true;
@@ -156,5 +165,5 @@ void explore_live_stop(struct explore_live *live)
         lane_timer_stop(live->lane, &live->timer);
     for (size_t i = 0; i < EXPLORE_LIVE_MAX; i++)
         if (live->requests[i].request != NULL && !live->requests[i].is_asking)
-            finish_with_status(&live->requests[i]);
+            finish(&live->requests[i], true);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server-sent events (HTML Standard, 9.2) about new traces. A response holds one event: it is sent
- * when there is news that the request's filter picks, at most once a second, or after
- * LIVE_STATUS_NS, and then the browser asks again by itself, with the id of the last event. On
- * lane 0. */
+/* Server-sent events (HTML Standard, 9.2) about new traces: one response to each page that is open,
+ * on which an event follows when there is news that the page's filter picks, at most once a second,
+ * and a status when there has been none for LIVE_STATUS_NS, which also shows that the page is still
+ * there. One event at most waits for a page: one that does not take it before the next is dropped,
+ * and comes back with the id of the last event that it has. On lane 0. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,8 +15,8 @@
 
 struct http_request;
 
-/* Sends a response: an event stream with that text. */
-typedef void (*live_respond_fn)(void *arg, struct http_request *request, struct slice events);
+/* Sends the head of a response that is a stream of events. */
+typedef void (*live_begin_fn)(void *arg, struct http_request *request);
 
 struct live_request {
     struct explore_job job; /* while is_asking */
@@ -24,14 +25,14 @@ struct live_request {
     char *query;                  /* of the request */
     char *question;               /* of the job */
     uint64_t since;               /* number of the newest trace that the browser knows */
-    uint64_t began_ns;
+    uint64_t sent_ns;             /* the last event */
     bool is_asking;
 };
 
 struct explore_live {
     struct lane *lane;
     struct explore_hub *hub;
-    live_respond_fn respond;
+    live_begin_fn begin;
     void *arg;
     struct timer timer;
     bool is_ending;
@@ -39,8 +40,8 @@ struct explore_live {
 };
 
 void explore_live_init(struct explore_live *live, struct lane *lane, struct explore_hub *hub,
-                       live_respond_fn respond, void *arg);
-/* False: too many wait. */
+                       live_begin_fn begin, void *arg);
+/* Begins a stream to a GET request. False: EXPLORE_LIVE_MAX are open. */
 bool explore_live_take(struct explore_live *live, struct http_request *request);
-/* Answers all that wait. */
+/* Ends all streams. */
 void explore_live_stop(struct explore_live *live);

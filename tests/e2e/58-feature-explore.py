@@ -2,6 +2,7 @@
 """explore: what arrives over OTLP is shown as JSON, to those who may see it."""
 
 import contextlib
+import gzip
 import http.client
 import json
 import pathlib
@@ -322,6 +323,70 @@ class Explore(case.Case):
             process.poll_until(lambda: self.ids() == [1, 2, 3], WITHIN_S, "the traces are back")
             self.assertEqual(self.get(f"traces/{1:032x}")["spans"], 3)
             self.assertEqual(self.flat(), {"parse": 50 * MS, "main": 0})
+
+    @contextlib.contextmanager
+    def events(self, query, headers=None):
+        """Yields a function that returns the next event of a stream: its fields by name."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports["page"], timeout=WITHIN_S)
+        with contextlib.closing(connection):
+            connection.request("GET", f"/api/v1/live?{query}", headers=headers or {})
+            received = connection.getresponse()
+            self.assertEqual(received.status, 200)
+            self.assertEqual(received.getheader("content-type"), "text/event-stream; charset=utf-8")
+            self.assertEqual(received.getheader("transfer-encoding"), "chunked")
+
+            def event():
+                lines = iter(lambda: received.readline().decode().rstrip("\n"), "")
+                return dict(line.split(": ", 1) for line in lines)
+
+            yield event
+
+    def test_many_events_come_on_one_response(self):
+        self.start(1)
+        ids = []
+        with self.events("service=front") as event:
+            self.assertEqual(json.loads(event()["data"])["traces"], 1)
+            for serial in (2, 3):
+                self.assertEqual(client.post(self.ports["http"], "traces", trace(serial)).status, 200)
+                news = event()
+                self.assertEqual(news["event"], "new")
+                self.assertEqual(json.loads(news["data"])["count"], 1)
+                ids.append(news["id"])
+        # A browser that comes back says what it has seen.
+        with self.events("service=front", {"Last-Event-ID": ids[0]}) as event:
+            self.assertEqual(event()["event"], "status")
+            self.assertEqual(json.loads(event()["data"])["count"], 1)
+
+    def test_streams_are_bounded_and_end_with_their_readers(self):
+        self.start(1)
+        with contextlib.ExitStack() as stack:
+            for _ in range(16):
+                self.assertEqual(stack.enter_context(self.events(""))()["event"], "status")
+            self.assertEqual(self.ask("/api/v1/live").status, 503)
+        head = lambda: self.ask("/api/v1/live", method="HEAD").status
+        self.assertEqual(head(), 200)
+
+        def is_free():
+            with contextlib.suppress(AssertionError):
+                with self.events("") as event:
+                    return event()["event"] == "status"
+            return False
+
+        process.poll_until(is_free, WITHIN_S, "the streams of those that have gone are free")
+
+    def test_the_whole_page_is_small(self):
+        self.start(1)
+        sizes, todo = {}, ["/"]
+        while todo:
+            path = todo.pop()
+            reply = self.ask(path, {"Accept-Encoding": "gzip"})
+            self.assertEqual((reply.status, reply.headers.get("content-encoding")), (200, "gzip"), path)
+            sizes[path] = len(reply.body)
+            text = gzip.decompress(reply.body).decode()
+            named = re.findall(r"""(?:href|src|from|import\(|import|url\()[ =]*["'(]?(?:\./)?([\w-]+\.(?:js|css|svg))""", text)
+            todo += [f"/{name}" for name in named if f"/{name}" not in sizes and f"/{name}" not in todo]
+        self.assertLessEqual({"/app.js", "/pprof.js", "/local.js", "/page.css"}, set(sizes))
+        self.assertLessEqual(sum(sizes.values()), 100 * 1024, sizes)
 
     def test_refuses_strangers(self):
         self.start(1)

@@ -59,6 +59,16 @@ static void respond_large(struct http_request *request)
     mem_free(body);
 }
 
+static void begin_stream(struct http_fixture *fixture, struct http_request *request)
+{
+    fixture->held = request;
+    http_respond(request, &(struct http_response){
+                              .status = 200,
+                              .headers = {{"content-type", "text/event-stream"}},
+                              .is_stream = true,
+                          });
+}
+
 static void on_request(struct http_request *request, void *arg)
 {
     struct http_fixture *fixture = arg;
@@ -70,6 +80,8 @@ static void on_request(struct http_request *request, void *arg)
         respond(request, 200, slice_of_text("early"));
     else if (has_path(request, "/large"))
         respond_large(request);
+    else if (has_path(request, "/stream"))
+        begin_stream(fixture, request);
     else
         read_body(request);
 }

@@ -346,6 +346,9 @@ static void send_response(struct http1 *http1, const struct http_response *respo
         (has_rest(http1) &&
          (http1->is_chunked || !http1->has_continued || http1->body_left > HTTP_DISCARD_BYTES_MAX));
     http1->state = HTTP1_RESPONDING;
+    /* Clients of HTTP/1.0 know no chunks: the end of the connection ends the stream. */
+    bool is_chunked = response->is_stream && exchange->parser.version_minor > 0;
+    http1->closes |= response->is_stream && !is_chunked;
     struct response_head head;
     head.data = head.inlined;
     head.size = 0;
@@ -362,7 +365,9 @@ static void send_response(struct http1 *http1, const struct http_response *respo
             append_header(&head, response->common.rows[i].name, response->common.rows[i].value);
     append_header(&head, "date", http_server_date(connection->server));
     bool is_bodiless = response->status == 204 || response->status == 304;
-    if (!is_bodiless) {
+    if (is_chunked) {
+        append_header(&head, "transfer-encoding", "chunked");
+    } else if (!is_bodiless && !response->is_stream) {
         snprintf(line, sizeof(line), "%zu", response->body.size);
         append_header(&head, "content-length", line);
     }
@@ -381,6 +386,8 @@ static void send_response(struct http1 *http1, const struct http_response *respo
     bool is_written = http_connection_write(connection, parts, has_body ? 2 : 1);
     if (head.data != head.inlined)
         mem_free(head.data);
+    if (response->is_stream)
+        return;
     if (is_written)
         finish_response(http1);
     else
@@ -434,6 +441,38 @@ static void respond(struct http_request *request, const struct http_response *re
     send_response(http1, response);
 }
 
+static bool stream_send(struct http_request *request, struct slice piece)
+{
+    struct http1 *http1 = http1_of(request);
+    struct http_connection *connection = http1->connection;
+    char size[24];
+    if (http_connection_is_blocked(connection))
+        return false;
+    snprintf(size, sizeof(size), "%zx\r\n", piece.size);
+    uv_buf_t parts[3] = {
+        uv_buf_init(size, (unsigned)strlen(size)),
+        uv_buf_init((char *)(uintptr_t)piece.data, (unsigned)piece.size),
+        uv_buf_init((char *)(uintptr_t) "\r\n", 2),
+    };
+    bool is_chunked = http1->exchange->parser.version_minor > 0;
+    /* What the socket does not take now waits in a copy. */
+    (void)http_connection_write(connection, is_chunked ? parts : &parts[1], is_chunked ? 3 : 1);
+    return !http_connection_is_closing(connection);
+}
+
+static void stream_end(struct http_request *request, bool is_whole)
+{
+    struct http1 *http1 = http1_of(request);
+    uv_buf_t last = uv_buf_init((char *)(uintptr_t) "0\r\n\r\n", 5);
+    if (!is_whole || http_connection_is_blocked(http1->connection))
+        http_connection_abort(http1->connection);
+    else if (http1->exchange->parser.version_minor == 0 ||
+             http_connection_write(http1->connection, &last, 1))
+        finish_response(http1);
+    else
+        http1->is_writing = true;
+}
+
 static void finish_body(struct http1 *http1)
 {
     assert(http1->state == HTTP1_HELD || http1->state == HTTP1_BODY);
@@ -473,6 +512,8 @@ static const struct http_request_ops http1_request_ops = {
     .header_at = header_at,
     .read_body = read_body,
     .respond = respond,
+    .stream_send = stream_send,
+    .stream_end = stream_end,
     .destroy = destroy_request,
 };
 
@@ -714,7 +755,12 @@ static void http1_end_of_input(void *state)
     struct http1 *http1 = state;
     assert(!http1->has_ended);
     http1->has_ended = true;
-    settle(http1);
+    /* It would never end: nobody reads on. */
+    const struct http1_exchange *exchange = http1->exchange;
+    if (exchange != NULL && exchange->has_begun && exchange->request.is_streaming)
+        http_connection_close(http1->connection);
+    else
+        settle(http1);
 }
 
 static void http1_written(void *state)

@@ -95,6 +95,7 @@ struct http2_stream {
     bool has_ended_input; /* END_STREAM was received */
     bool has_reply;       /* its response is counted in session->replies */
     bool is_sent;         /* the whole response is written */
+    bool is_paused;       /* a stream without a piece: nghttp2 does not ask for data */
     uint64_t reading_ns;  /* start of reading the body */
     uint64_t discard_ns;  /* start of discarding the rest of a body after the response; 0: none */
     size_t discarded;
@@ -298,6 +299,17 @@ static size_t count_rows(const struct http_header *rows, size_t max)
     return count;
 }
 
+/* Whether a response, or a piece of a stream, waits to be written. */
+static void count_reply(struct http2_stream *stream, bool waits)
+{
+    struct http2_session *session = stream->session;
+    if (stream->has_reply == waits)
+        return;
+    assert(waits || session->replies > 0);
+    session->replies = waits ? session->replies + 1 : session->replies - 1;
+    stream->has_reply = waits;
+}
+
 static ssize_t on_reply_data(nghttp2_session *nghttp2, int32_t id, uint8_t *room, size_t size,
                              uint32_t *flags, nghttp2_data_source *source, void *arg)
 {
@@ -306,10 +318,18 @@ static ssize_t on_reply_data(nghttp2_session *nghttp2, int32_t id, uint8_t *room
     size_t left = stream->reply_size - stream->reply_sent;
     size_t taken = left < size ? left : size;
     (void)arg;
-    memcpy(room, stream->reply + stream->reply_sent, taken);
+    if (taken > 0)
+        memcpy(room, stream->reply + stream->reply_sent, taken);
     stream->reply_sent += taken;
     if (taken < left)
         return (ssize_t)taken;
+    if (stream->base.is_streaming && taken > 0)
+        return (ssize_t)taken;
+    if (stream->base.is_streaming) {
+        stream->is_paused = true;
+        count_reply(stream, false);
+        return NGHTTP2_ERR_DEFERRED;
+    }
     *flags |= NGHTTP2_DATA_FLAG_EOF;
     if (stream->trailers_count > 0) {
         *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
@@ -339,7 +359,7 @@ static void stream_respond(struct http_request *request, const struct http_respo
     if (trailers == 0) {
         add_field(&fields, "date", http_server_date(stream->base.connection->server));
         snprintf(fields.length, sizeof(fields.length), "%zu", response->body.size);
-        if (response->status != 204 && response->status != 304)
+        if (response->status != 204 && response->status != 304 && !response->is_stream)
             add_field(&fields, "content-length", fields.length);
     }
     for (size_t i = 0; i < headers; i++)
@@ -373,14 +393,54 @@ static void stream_respond(struct http_request *request, const struct http_respo
         }
         stream->trailers_count = trailers;
     }
-    session->replies++;
-    stream->has_reply = true;
+    count_reply(stream, true);
     http2_guard_progress(&session->guard);
     if (nghttp2_submit_response(session->nghttp2, stream->id, fields.rows, fields.count,
-                                has_body ? &provider : NULL) != 0)
+                                has_body || response->is_stream ? &provider : NULL) != 0)
         nghttp2_submit_rst_stream(session->nghttp2, NGHTTP2_FLAG_NONE, stream->id,
                                   NGHTTP2_INTERNAL_ERROR);
     flush_later(session);
+}
+
+/* nghttp2 asks for data again. */
+static void resume_stream(struct http2_stream *stream)
+{
+    count_reply(stream, true);
+    if (stream->is_paused)
+        nghttp2_session_resume_data(stream->session->nghttp2, stream->id);
+    stream->is_paused = false;
+    flush_later(stream->session);
+}
+
+static bool stream_send(struct http_request *request, struct slice piece)
+{
+    struct http2_stream *stream = stream_of(request);
+    assert(stream->id > 0);
+    if (stream->reply_sent < stream->reply_size)
+        return false;
+    /* Never refused, and small: one piece at a time. */
+    uint64_t before = stream->reply_size;
+    if (stream->session->budget != NULL) {
+        budget_take(stream->session->budget, piece.size);
+        budget_return(stream->session->budget, before);
+    }
+    stream->charged_bytes += piece.size - before;
+    mem_free(stream->reply);
+    stream->reply = mem_copy(piece.data, piece.size);
+    stream->reply_size = piece.size;
+    stream->reply_sent = 0;
+    resume_stream(stream);
+    return true;
+}
+
+static void stream_finish(struct http_request *request, bool is_whole)
+{
+    struct http2_stream *stream = stream_of(request);
+    assert(stream->id > 0);
+    if (!is_whole || stream->reply_sent < stream->reply_size)
+        nghttp2_submit_rst_stream(stream->session->nghttp2, NGHTTP2_FLAG_NONE, stream->id,
+                                  NGHTTP2_CANCEL);
+    resume_stream(stream);
 }
 
 static void stream_destroy(struct http_request *request)
@@ -404,6 +464,8 @@ static const struct http_request_ops http2_request_ops = {
     .header_at = stream_header_at,
     .read_body = stream_read_body,
     .respond = stream_respond,
+    .stream_send = stream_send,
+    .stream_end = stream_finish,
     .destroy = stream_destroy,
 };
 

@@ -226,11 +226,33 @@ void http_respond(struct http_request *request, const struct http_response *resp
     assert(request->is_with_handler || request->is_reading);
     assert(!request->has_responded);
     assert(response->status >= 200 && response->status <= 599);
+    assert(!response->is_stream || (request->is_with_handler && response->body.size == 0 &&
+                                    !slice_equal_text(request->method, "HEAD")));
     request->has_responded = true;
-    request->is_with_handler = false;
+    request->is_streaming = response->is_stream;
+    request->is_with_handler = response->is_stream;
     request->is_reading = false;
+    if (request->is_ended && !response->is_stream)
+        request_finish(request);
+    else if (!http_request_is_gone(request))
+        request->ops->respond(request, response);
+}
+
+bool http_stream_send(struct http_request *request, struct slice piece)
+{
+    assert(request->is_streaming);
+    assert(piece.size > 0);
+    return !http_request_is_gone(request) && request->ops->stream_send(request, piece);
+}
+
+void http_stream_end(struct http_request *request, bool is_whole)
+{
+    assert(request->is_streaming);
+    assert(request->is_with_handler);
+    request->is_streaming = false;
+    request->is_with_handler = false;
     if (request->is_ended)
         request_finish(request);
     else if (!http_connection_is_closing(request->connection))
-        request->ops->respond(request, response);
+        request->ops->stream_end(request, is_whole);
 }

@@ -30,6 +30,9 @@ struct http_request_ops {
     /* Sends the response, and calls http_exchange_end when it is written, now or later. The
      * protocol discards the rest of the body. */
     void (*respond)(struct http_request *request, const struct http_response *response);
+    /* As http_stream_send and http_stream_end; the client has not gone. */
+    bool (*stream_send)(struct http_request *request, struct slice piece);
+    void (*stream_end)(struct http_request *request, bool is_whole);
     /* Frees the struct that embeds the request. The connection may be closed, but is still valid.
      */
     void (*destroy)(struct http_request *request);
@@ -51,6 +54,7 @@ struct http_request {
     bool is_reading;    /* between http_request_read_body and the end of the body */
     bool is_peeking;    /* inside on_peek */
     bool has_responded; /* http_respond was called */
+    bool is_streaming;  /* … with a stream, which has not ended: it is with the handler */
     bool is_ended;      /* http_exchange_end was called: response written, or client gone */
 };
 

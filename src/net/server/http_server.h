@@ -171,8 +171,17 @@ struct http_response {
     struct slice body;                 /* copied */
     struct http_header trailers[4];    /* HTTP/2 only; without a body: gRPC's "trailers-only" */
     bool closes;                       /* HTTP/1.1: close the connection afterwards */
+    bool is_stream; /* the body has no end yet and is sent in pieces, by http_stream_send */
 };
 /* Sends the response, exactly once; do not use the request afterwards, except in on_end. The server
  * adds Content-Length, Date and Connection. The rest of an unread body is discarded up to a limit,
- * else the connection closes. */
+ * else the connection closes. A stream stays the handler's until http_stream_end; a lost client is
+ * not reported before that. The method is not HEAD, and body and trailers are empty. */
 void http_respond(struct http_request *request, const struct http_response *response);
+/* Sends a piece of a stream. False: nothing is sent, since the client has gone, or has not yet
+ * taken the pieces before: so no more than one waits. The piece is copied; it is not empty. */
+bool http_stream_send(struct http_request *request, struct slice piece)
+    __attribute__((warn_unused_result));
+/* Ends a stream, and the request as http_respond does: as a whole response, or (when the client is
+ * too slow to take its end) by closing it. */
+void http_stream_end(struct http_request *request, bool is_whole);

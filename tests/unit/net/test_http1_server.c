@@ -395,6 +395,93 @@ static void refused_memory_ends_in_a_response_or_a_close(void **state)
     }
 }
 
+/* The request that /stream has begun. */
+static struct http_request *begin_stream(struct http_fixture *fixture, struct loopback *client,
+                                         const char *version)
+{
+    char request[64];
+    snprintf(request, sizeof(request), "GET /stream HTTP/%s\r\n" HOST "\r\n", version);
+    loopback_send(client, request);
+    loopback_expect(client, "\r\n\r\n");
+    struct http_request *stream = fixture->held;
+    assert_non_null(stream);
+    fixture->held = NULL;
+    return stream;
+}
+
+static void a_stream_is_sent_in_pieces_and_ends_whole(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    struct http_request *stream = begin_stream(fixture, client, "1.1");
+    assert_non_null(strstr(client->text, "Transfer-Encoding: chunked\r\n\r\n"));
+    assert_null(strstr(client->text, "Content-Length"));
+    assert_true(http_stream_send(stream, slice_of_text("id: 1\n\n")));
+    loopback_expect(client, "\r\n\r\n7\r\nid: 1\n\n\r\n");
+    assert_true(http_stream_send(stream, slice_of_text("0123456789abcdef")));
+    loopback_expect(client, "\r\n10\r\n0123456789abcdef\r\n");
+    assert_int_equal(fixture->ends, 0);
+    http_stream_end(stream, true);
+    loopback_expect(client, "abcdef\r\n0\r\n\r\n");
+    http_fixture_expect_ends(fixture, 1);
+    /* The connection is kept. */
+    loopback_send(client, "GET /early HTTP/1.1\r\n" HOST "\r\n");
+    loopback_expect(client, "\r\n\r\nearly");
+    loopback_close(client);
+}
+
+static void the_end_of_the_connection_ends_a_stream_to_an_old_client(void **state)
+{
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    struct http_request *stream = begin_stream(fixture, client, "1.0");
+    assert_null(strstr(client->text, "Transfer-Encoding"));
+    assert_true(http_stream_send(stream, slice_of_text("id: 1\n\n")));
+    http_stream_end(stream, true);
+    loopback_expect_end(client);
+    assert_non_null(strstr(client->text, "\r\n\r\nid: 1\n\n"));
+    loopback_close(client);
+    http_fixture_expect_ends(fixture, 1);
+}
+
+static void a_stream_whose_client_goes_is_gone(void **state)
+{
+    struct http_fixture *fixture = *state;
+    for (unsigned i = 0; i < 2; i++) {
+        struct loopback *client = http_fixture_connect(fixture);
+        struct http_request *stream = begin_stream(fixture, client, "1.1");
+        if (i == 0)
+            loopback_close(client);
+        else
+            loopback_reset(client);
+        http_fixture_expect_connections(fixture, 0);
+        assert_true(http_request_is_gone(stream));
+        assert_false(http_stream_send(stream, slice_of_text("id: 1\n\n")));
+        assert_int_equal(fixture->ends, i);
+        http_stream_end(stream, i == 0);
+        http_fixture_expect_ends(fixture, i + 1);
+    }
+}
+
+static void a_client_that_takes_nothing_gets_no_more_than_one_piece(void **state)
+{
+    enum { PIECE_BYTES = 64 * 1024, PIECES_MAX = 4096 };
+    struct http_fixture *fixture = *state;
+    struct loopback *client = http_fixture_connect(fixture);
+    struct http_request *stream = begin_stream(fixture, client, "1.1");
+    uint8_t *piece = mem_zalloc(PIECE_BYTES);
+    unsigned sent = 0;
+    while (sent < PIECES_MAX && http_stream_send(stream, slice_of(piece, PIECE_BYTES)))
+        sent++;
+    assert_in_range(sent, 1, PIECES_MAX - 1);
+    assert_false(http_stream_send(stream, slice_of_text("id: 1\n\n")));
+    http_stream_end(stream, true); /* which it cannot take */
+    http_fixture_expect_ends(fixture, 1);
+    http_fixture_expect_connections(fixture, 0);
+    loopback_close(client);
+    mem_free(piece);
+}
+
 #define LIVE(test) cmocka_unit_test_setup_teardown(test, start, finish)
 
 int main(void)
@@ -416,6 +503,10 @@ int main(void)
         LIVE(a_peek_may_respond_or_announce_too_much),
         LIVE(a_client_may_vanish_at_every_byte),
         LIVE(a_response_after_the_client_has_gone_does_nothing),
+        LIVE(a_stream_is_sent_in_pieces_and_ends_whole),
+        LIVE(the_end_of_the_connection_ends_a_stream_to_an_old_client),
+        LIVE(a_stream_whose_client_goes_is_gone),
+        LIVE(a_client_that_takes_nothing_gets_no_more_than_one_piece),
         LIVE(refused_memory_ends_in_a_response_or_a_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -24,7 +24,7 @@
 
 enum { TURNS_MAX = 3000, HELD_MAX = 300, STREAMS_MAX = 4 };
 
-enum mode { READ_AND_RESPOND, RESPOND_AT_ONCE, READ_AND_HOLD, HOLD_AT_ONCE };
+enum mode { READ_AND_RESPOND, RESPOND_AT_ONCE, READ_AND_HOLD, HOLD_AT_ONCE, STREAM };
 
 static struct lane *lane;
 static struct budget budget;
@@ -65,6 +65,16 @@ static void hold(struct http_request *request)
     held[held_count++] = request;
 }
 
+static void begin_stream(struct http_request *request)
+{
+    hold(request);
+    http_respond(request, &(struct http_response){
+                              .status = 200,
+                              .headers = {{"content-type", "text/event-stream"}},
+                              .is_stream = true,
+                          });
+}
+
 static void copy_text(char *target, size_t size, struct slice text)
 {
     snprintf(target, size, "%.*s", (int)text.size, (const char *)text.data);
@@ -82,6 +92,8 @@ static void on_request(struct http_request *request, void *arg)
         respond(request);
     else if (mode == HOLD_AT_ONCE)
         hold(request);
+    else if (mode == STREAM)
+        begin_stream(request);
     else
         http_request_read_body(request, &plan);
 }
@@ -468,6 +480,75 @@ static void responses_given_after_the_turn_are_written(void **state)
     respond(held[--held_count]);
     turn_until_closed(peer, id);
     assert_int_equal(h2_peer_response(peer, id)->status, 200);
+    h2_peer_close(peer);
+}
+
+/* A stream with its request, which is held. */
+static int32_t open_stream(struct h2_peer *peer)
+{
+    int32_t id = h2_peer_request(peer, get_fields, NULL, 0, true);
+    turn(peer, 5);
+    assert_int_equal(held_count, 1);
+    assert_int_equal(h2_peer_response(peer, id)->status, 200);
+    return id;
+}
+
+static void a_stream_is_sent_in_pieces_however_long_it_pauses(void **state)
+{
+    (void)state;
+    mode = STREAM;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    int32_t id = open_stream(peer);
+    struct h2_response *got = h2_peer_response(peer, id);
+    assert_null(strstr(got->headers, "content-length"));
+    assert_true(http_stream_send(held[0], slice_of_text("id: 1\n\n")));
+    turn(peer, 5);
+    assert_int_equal(got->body_size, 7);
+    advance(peer, 2 * HTTP2_WINDOW_STALL_NS); /* nothing waits: this is no stall */
+    assert_false(peer->has_ended);
+    assert_true(http_stream_send(held[0], slice_of_text("id: 2\n\n")));
+    assert_false(http_stream_send(held[0], slice_of_text("id: 3\n\n"))); /* not taken yet */
+    turn(peer, 5);
+    assert_int_equal(got->body_size, 14);
+    assert_memory_equal(got->body, "id: 1\n\nid: 2\n\n", 14);
+    http_stream_end(held[--held_count], true);
+    turn_until_closed(peer, id);
+    assert_int_equal(got->close_code, NGHTTP2_NO_ERROR);
+    assert_int_equal(ended_count, 1);
+    h2_peer_close(peer);
+}
+
+static void a_stream_is_cut_off_alone(void **state)
+{
+    (void)state;
+    mode = STREAM;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    int32_t id = open_stream(peer);
+    assert_true(http_stream_send(held[0], slice_of_text("id: 1\n\n")));
+    http_stream_end(held[--held_count], true); /* the piece still waits */
+    turn_until_closed(peer, id);
+    assert_int_equal(h2_peer_response(peer, id)->close_code, NGHTTP2_CANCEL);
+    assert_int_equal(ended_count, 1);
+    assert_false(peer->has_ended);
+    h2_peer_close(peer);
+}
+
+static void a_stream_whose_client_leaves_is_gone(void **state)
+{
+    (void)state;
+    mode = STREAM;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    int32_t id = open_stream(peer);
+    nghttp2_submit_rst_stream(peer->nghttp2, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+    turn(peer, 5);
+    assert_true(http_request_is_gone(held[0]));
+    assert_false(http_stream_send(held[0], slice_of_text("id: 1\n\n")));
+    assert_int_equal(ended_count, 0);
+    http_stream_end(held[--held_count], false);
+    assert_int_equal(ended_count, 1);
     h2_peer_close(peer);
 }
 
@@ -1266,6 +1347,9 @@ int main(void)
         ROW(a_client_that_leaves_ends_its_requests),
         ROW(a_response_while_the_connection_closes_is_dropped),
         ROW(responses_given_after_the_turn_are_written),
+        ROW(a_stream_is_sent_in_pieces_however_long_it_pauses),
+        ROW(a_stream_is_cut_off_alone),
+        ROW(a_stream_whose_client_leaves_is_gone),
         ROW(data_before_the_handler_decides_is_refused),
         ROW(trailers_follow_the_body_or_stand_alone),
         ROW(too_many_headers_reset_the_stream_alone),
