@@ -182,13 +182,14 @@ export function openPipelines(container, to, app) {
         draw();
     }
 
-    /** The lines of YAML, numbered as far as they stand as written, and the counters under the names that Prometheus sees. */
+    /** The component's section as it is in effect, not as it is written, and the counters under the names that Prometheus sees. */
     async function showLines(place, node) {
         try {
             const { yaml, counters } = await app.source.node(node.id, abort.signal);
             const lines = yaml.replace(/\n$/, "").split("\n").slice(0, LINES_MOST);
             const labels = (of) => Object.entries(of).map(([key, value]) => `${key}="${value}"`).join(",");
-            fill(place, h("h3", {}, node.line ? `Configuration, from line ${node.line}` : "Configuration"), h("pre", { class: "yaml", tabindex: 0 }, tame(lines.join("\n"), 20000)),
+            fill(place, h("h3", {}, "Configuration in effect"), h("p", { class: "muted" }, `${node.line ? `The file has it from line ${node.line}; here` : "Here"} it stands with its defaults and without secrets.`),
+                h("pre", { class: "yaml", tabindex: 0 }, tame(lines.join("\n"), 20000)),
                 counters.length > 0 && [h("h3", {}, "Metrics"), h("dl", { class: "pairs metrics" }, counters.map((one) =>
                     [h("dt", { class: "mono" }, tame(one.name + (Object.keys(one.labels).length ? `{${labels(one.labels)}}` : ""), 200)), h("dd", {}, metric(one.name, one.value))]))]);
         } catch (error) {

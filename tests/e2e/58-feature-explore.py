@@ -432,6 +432,23 @@ class Explore(case.Case):
         self.assertEqual(result.returncode, 1)
         self.assertIn("service::extensions", result.stderr)
 
+    def test_a_reload_that_adds_a_directory_saves_what_there_is(self):
+        with tempfile.TemporaryDirectory() as folder:
+            keeping = config(self.ports, keys=f"    directory: {folder}/kept\n")
+            server = self.server(config(self.ports)).wait_until_ready()
+            for serial in (1, 2):
+                self.assertEqual(client.post(self.ports["http"], "traces", trace(serial)).status, 200)
+            process.poll_until(lambda: self.ids() == [1, 2], WITHIN_S, "two traces are shown")
+            self.profile(1, {1: [(["parse", "main"], 50)]})
+            pathlib.Path(server.config_path).write_text(keeping, encoding="utf-8")
+            server.signal(signal.SIGHUP)
+            process.poll_until(lambda: server.log().count(process.READY) == 2, WITHIN_S, "it is reloaded")
+            self.assertEqual(self.ids(), [1, 2])
+            self.assertEqual(server.stop(), 0, server.log())
+            self.server(keeping).wait_until_ready()
+            process.poll_until(lambda: self.ids() == [1, 2], WITHIN_S, "the traces are back")
+            self.assertEqual(self.flat(), {"parse": 50 * MS, "main": 0})
+
     def test_pictures_the_pipelines(self):
         self.start(2)
         picture = self.get("pipelines")

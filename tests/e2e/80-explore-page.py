@@ -515,26 +515,26 @@ class Hostile(Page):
 
 
 class Large(Page):
-    """A trace of 100 000 spans."""
+    """Traces that are too large for most viewers. Bounds are for a machine that does other things, too."""
 
-    SPANS = 100_000
-
-    def test_large_trace(self):
-        browser = self.browser
+    def fill(self, spans):
         now = time.time_ns() - 60 * SECOND
         trace = uuid.uuid4().bytes
-        ids = [number.to_bytes(8, "big") for number in range(1, self.SPANS + 1)]
-        for first in range(0, self.SPANS, 5000):
+        ids = [number.to_bytes(8, "big") for number in range(1, spans + 1)]
+        for first in range(0, spans, 5000):
             rows = []
             for i in range(first, first + 5000):
                 parent = ids[(i - 1) // 8] if i else b""
-                start = now + i * 100_000
+                start = now + i * 10_000_000 // (spans // 1000)
                 rows.append((trace, ids[i], parent, f"step {i % 40}", start, now + 50 * SECOND - i))
             self.send(spans_request(f"service-{first // 5000 % 6}", rows))
-        self.wait_for("all are kept", "status", lambda got: got["spans"] == self.SPANS)
+        self.wait_for("all are kept", "status", lambda got: got["spans"] == spans)
         self.open("traces")
-        browser.until("the list", "return document.querySelector('.traces tbody tr')")
-        paint = browser.run_async(
+        self.browser.until("the list", "return document.querySelector('.traces tbody tr')")
+        return trace
+
+    def first_paint_ms(self, trace):
+        return self.browser.run_async(
             "const [trace, done] = arguments; const start = performance.now();"
             "location.hash = `#/trace/${trace}`;"
             "const look = () => (document.querySelectorAll('.row:not([hidden]) .bar[style]').length > 10"
@@ -542,7 +542,10 @@ class Large(Page):
             "look();",
             trace.hex(),
         )
-        frames = browser.run_async(
+
+    def frames_ms(self):
+        """What each frame costs while the waterfall is scrolled, in order of the costs."""
+        return self.browser.run_async(
             "const done = arguments[0]; const scroller = document.querySelector('.wf-scroll');"
             "const ask = window.requestAnimationFrame; const costs = []; let steps = 0;"
             "window.requestAnimationFrame = (work) => ask((time) => { const start = performance.now(); work(time);"
@@ -550,18 +553,35 @@ class Large(Page):
             "const step = () => { scroller.scrollTop += steps % 20 ? 120 : scroller.scrollHeight / 25;"
             " if (++steps < 400) ask(step); else done(costs.sort((a, b) => a - b)); }; ask(step);"
         )
-        browser.driver.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
-        heap = browser.run("return performance.memory.usedJSHeapSize")
+
+    def measure(self, spans):
+        trace = self.fill(spans)
+        paint = self.first_paint_ms(trace)
+        frames = self.frames_ms()
+        late = frames[int(len(frames) * 0.95)]
+        self.browser.driver.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
+        heap = self.browser.run("return performance.memory.usedJSHeapSize")
         print(
-            f"first paint {paint:.0f} ms; frame of scrolling: median {frames[len(frames) // 2]:.1f} ms, "
-            f"95 % {frames[int(len(frames) * 0.95)]:.1f} ms, worst {frames[-1]:.1f} ms; heap {heap / 2**20:.0f} MiB"
+            f"{spans} spans: first paint {paint:.0f} ms; frame of scrolling: median {frames[len(frames) // 2]:.1f} ms, "
+            f"95 % {late:.1f} ms, worst {frames[-1]:.1f} ms; heap {heap / 2**20:.0f} MiB"
         )
-        browser.screenshot("large")
-        self.assertLess(len(browser.run("return [...document.querySelectorAll('.row')]")), 120)
+        self.assertLess(len(self.browser.run("return [...document.querySelectorAll('.row')]")), 120)
         self.assertLess(heap, 200 * 2**20)
+        return paint, late
+
+    def test_large_trace(self):
+        paint, late = self.measure(100_000)
+        self.browser.screenshot("large")
         if not process.is_sanitized():
             self.assertLess(paint, 1000)  # 300 ms on a machine of its own
-            self.assertLess(frames[int(len(frames) * 0.95)], 16)  # 8 ms there
+            self.assertLess(late, 16)  # 8 ms there
+
+    def test_trace_of_a_million_spans(self):
+        if process.is_sanitized():
+            self.skipTest("sanitizers make it take minutes")
+        paint, late = self.measure(1_000_000)
+        self.assertLess(paint, 10_000)  # 3 s on a machine of its own
+        self.assertLess(late, 16)
 
 
 if __name__ == "__main__":
