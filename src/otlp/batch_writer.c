@@ -9,6 +9,7 @@
 
 enum {
     HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
+    SHORT = 0x80, /* smaller numbers are one byte */
 };
 
 void batch_writer_init(struct batch_writer *writer, struct batch *batch, struct budget *budget)
@@ -80,6 +81,16 @@ uint8_t *batch_writer_grow(struct batch_writer *writer, size_t bytes)
 
 void batch_writer_header(struct batch_writer *writer, uint32_t number, uint64_t content_bytes)
 {
+    const uint32_t tag = wire_tag(number, WIRE_BYTES);
+    if (tag < SHORT && content_bytes < SHORT * SHORT) { /* nearly always */
+        const bool is_long = content_bytes >= SHORT;
+        uint8_t *at = batch_writer_room(writer, 2 + (size_t)is_long);
+        at[0] = (uint8_t)tag;
+        at[1] = (uint8_t)((content_bytes & (SHORT - 1)) | (is_long ? SHORT : 0));
+        if (is_long)
+            at[2] = (uint8_t)(content_bytes / SHORT);
+        return;
+    }
     uint8_t room[HEADER_BYTES_MAX];
     struct wire_writer header = wire_writer_of(room, sizeof(room));
     assert(content_bytes <= UINT32_MAX);

@@ -74,7 +74,12 @@ static bool get_typed(struct ottl_call *call, unsigned parameter, enum ottl_type
 
 bool ottl_get_string(struct ottl_call *call, unsigned parameter, struct slice *ret)
 {
+    const struct ottl_node *node = call->arguments[parameter].node;
     struct ottl_value value;
+    if (node != NULL && node->get == ottl_node_constant && node->constant.type == OTTL_STRING) {
+        *ret = ottl_slice(&node->constant);
+        return true;
+    }
     if (!get_typed(call, parameter, OTTL_STRING, "string", &value))
         return false;
     *ret = ottl_slice(&value);

@@ -314,6 +314,8 @@ static bool compile_path_value(struct compiler *compiler, const struct ottl_tree
         return false;
     if ((*ret)->path.slot >= 0 && (*ret)->path.keys_count == 1)
         (*ret)->get = ottl_node_attribute;
+    else if ((*ret)->path.row->get == ottl_get_text)
+        (*ret)->get = ottl_node_text;
     return true;
 }
 
@@ -987,6 +989,7 @@ static bool prepare_set(struct compiler *compiler, struct ottl_compiled_statemen
     const struct ottl_node *value = editor->arguments[1].node;
     if (path->slot < 0 || path->keys_count != 1 || value == NULL)
         return true;
+    statement->attribute = path;
     statement->value = value;
     if (!value->is_literal || value->constant.type < OTTL_BOOL || value->constant.type > OTTL_BYTES)
         return true;
@@ -1014,9 +1017,11 @@ static void note_removed(struct compiler *compiler, struct ottl_compiled_stateme
 {
     const struct ottl_path *path = statement->editor.arguments[0].path;
     const struct ottl_node *key = statement->editor.arguments[1].node;
-    if (path->row->get == ottl_get_attributes && path->keys_count == 0 && key->is_literal)
-        statement->removed = 1 + ottl_plan_slot(compiler->plan, (enum ottl_context)path->context,
-                                                ottl_slice(&key->constant));
+    if (path->row->get != ottl_get_attributes || path->keys_count > 0 || !key->is_literal)
+        return;
+    statement->attribute = path;
+    statement->removed = 1 + ottl_plan_slot(compiler->plan, (enum ottl_context)path->context,
+                                            ottl_slice(&key->constant));
 }
 
 bool ottl_compile_statement(struct ottl_plan *plan, enum ottl_context context,

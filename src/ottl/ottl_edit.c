@@ -101,9 +101,11 @@ void ottl_edits_remove(struct ottl_edits *edits, uint64_t at, uint64_t bytes)
 void ottl_edits_add_message(struct ottl_edits *edits, uint64_t header_at, uint64_t content_at,
                             uint64_t content_bytes, uint32_t number)
 {
-    struct ottl_edited_message *list =
-        scratch_reserve(&edits->messages, edits->budget,
-                        (edits->messages_count + 1) * sizeof(*list), edits->likely_bytes[MESSAGES]);
+    struct ottl_edited_message *list = edits->messages.memory;
+    if ((edits->messages_count + 1) * sizeof(*list) > edits->messages.bytes)
+        list = scratch_reserve(&edits->messages, edits->budget,
+                               (edits->messages_count + 1) * sizeof(*list),
+                               edits->likely_bytes[MESSAGES]);
     if (list == NULL) {
         edits->has_failed = true;
         return;

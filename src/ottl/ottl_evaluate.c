@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "src/base/short_bytes.h"
 #include "src/ottl/ottl_node.h"
 #include "src/ottl/ottl_record.h"
 
@@ -48,6 +49,17 @@ bool ottl_node_constant(const struct ottl_node *node, struct ottl_run *run, stru
 bool ottl_node_path(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)
 {
     return node->path.row->get(run, &node->path, ret);
+}
+
+bool ottl_node_text(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)
+{
+    struct ottl_record *record = run->records[node->path.context];
+    const unsigned field = node->path.row->field;
+    if (!record->is_scanned && !ottl_record_scan(record))
+        return ottl_run_no_memory(run);
+    *ret = (record->present >> field & 1) != 0 ? ottl_string(record->fields[field].bytes)
+                                               : ottl_string(slice_of(NULL, 0));
+    return true;
 }
 
 bool ottl_node_attribute(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)
@@ -529,7 +541,8 @@ int ottl_test_compare(const struct ottl_test *test, struct ottl_run *run)
     else if (!right->get(right, run, &room))
         return OTTL_FAILED;
     if (a.type == OTTL_STRING && b->type == OTTL_STRING && test->compare.op <= OTTL_NE)
-        return slice_equal(ottl_slice(&a), ottl_slice(b)) == (test->compare.op == OTTL_EQ);
+        return (a.size == b->size && short_equal(a.bytes, b->bytes, a.size)) ==
+               (test->compare.op == OTTL_EQ);
     if (a.type == OTTL_INT && b->type == OTTL_INT && test->compare.op <= OTTL_NE)
         return (a.integer == b->integer) == (test->compare.op == OTTL_EQ);
     return ottl_compare(&a, test->compare.op, b);
@@ -552,8 +565,9 @@ int ottl_test_attribute(const struct ottl_test *test, struct ottl_run *run)
         /* A text that is written as it should be equals the constant only byte by byte. */
         if (value.size >= 2 && value.bytes[0] == encoded.data[0] &&
             value.bytes[1] == value.size - 2 && value.bytes[1] < 0x80)
-            return (value.size == encoded.size && memcmp(value.bytes, encoded.data, encoded.size) ==
-                                                      0) == (test->compare.op == OTTL_EQ);
+            return (value.size == encoded.size &&
+                    short_equal(value.bytes, encoded.data, encoded.size)) ==
+                   (test->compare.op == OTTL_EQ);
         return ottl_test_compare(test, run);
     }
     return ottl_compare(&value, test->compare.op, &test->compare.right->constant);

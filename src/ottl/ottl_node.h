@@ -126,6 +126,8 @@ bool ottl_run_no_memory(struct ottl_run *run);
 /* Evaluators, for nodes and tests that the compiler makes. */
 bool ottl_node_constant(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
 bool ottl_node_path(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
+/* A path that is a string field of its record (ottl_get_text). */
+bool ottl_node_text(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
 /* A path that is an attribute with a slot, without further keys. */
 bool ottl_node_attribute(const struct ottl_node *node, struct ottl_run *run,
                          struct ottl_value *ret);

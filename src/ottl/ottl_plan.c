@@ -176,26 +176,6 @@ bool ottl_plan_add(struct ottl_plan *plan, const struct ottl_group *group, bool 
     return true;
 }
 
-static void build_table(struct ottl_keys *keys)
-{
-    uint32_t size = 8;
-    while (size < 4 * keys->count)
-        size *= 2;
-    keys->table = mem_alloc(size * sizeof(*keys->table));
-    keys->mask = size - 1;
-    for (uint32_t i = 0; i < size; i++)
-        keys->table[i] = -1;
-    for (uint32_t i = 0; i < keys->count; i++) {
-        uint32_t at = ottl_key_hash(keys->keys[i]);
-        const struct slice key = keys->keys[i];
-        keys->sizes |= (uint64_t)1 << (key.size & 63);
-        keys->filter[ottl_key_mark(key.size, key.size > 0 ? key.data[key.size - 1] : 0)] = 1;
-        while (keys->table[at & keys->mask] >= 0)
-            at++;
-        keys->table[at & keys->mask] = (int32_t)i;
-    }
-}
-
 /* Lets a test that depends on outer records alone remember its result; of others, their parts.
  * Recursion is bounded by the depth of trees. */
 static struct ottl_test *remember(struct ottl_plan *plan, enum ottl_context context,
@@ -235,7 +215,7 @@ void ottl_plan_finish(struct ottl_plan *plan)
     assert(!plan->is_finished);
     plan->keys[OTTL_METRIC_DATA].fields = UINT32_MAX;
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++) {
-        build_table(&plan->keys[i]);
+        ottl_keys_finish(&plan->keys[i]);
         for (struct ottl_sequence *sequence = plan->sequences[i]; sequence != NULL;
              sequence = sequence->next) {
             for (size_t k = 0; k < sequence->conditions_count; k++)

@@ -34,9 +34,11 @@ struct ottl_compiled_statement {
     struct ottl_invocation editor;
     struct ottl_test *where; /* NULL: always */
     const char *text;
-    /* `set` of an attribute with a slot to a constant; NULL: others. */
+    /* What `set` or `delete_key` of an attribute with a slot changes; NULL: the editor runs. */
+    const struct ottl_path *attribute;
+    /* `set` of it to a constant; NULL: others. */
     const struct ottl_ready *ready;
-    /* What `set` gives such an attribute; NULL: others. */
+    /* What `set` gives it; NULL: others. */
     const struct ottl_node *value;
     /* `delete_key` of an attribute with a constant key: its slot, plus 1; 0: others. */
     uint32_t removed;

@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <endian.h>
 
+#include "src/base/mem.h"
+#include "src/base/short_bytes.h"
 #include "src/otlp/wire.h"
 #include "src/ottl/ottl_edit.h"
 #include "src/ottl/ottl_limits.h"
@@ -59,20 +61,52 @@ static inline __attribute__((always_inline)) uint32_t hash_of(struct slice key)
     return (uint32_t)(mixed >> 32);
 }
 
-uint32_t ottl_key_hash(struct slice key)
+void ottl_keys_finish(struct ottl_keys *keys)
 {
-    return hash_of(key);
+    uint32_t size = 8;
+    while (size < 4 * keys->count)
+        size *= 2;
+    keys->table = mem_alloc(size * sizeof(*keys->table));
+    keys->mask = size - 1;
+    for (uint32_t i = 0; i < size; i++)
+        keys->table[i] = -1;
+    for (uint32_t i = 0; i < keys->count; i++) {
+        const struct slice key = keys->keys[i];
+        uint32_t at = hash_of(key);
+        uint8_t *mark =
+            &keys->marks[ottl_key_mark(key.size, key.size > 0 ? key.data[key.size - 1] : 0)];
+        keys->sizes |= (uint64_t)1 << (key.size & 63);
+        *mark = *mark == 0 && i + 1 < OTTL_KEYS_OF_MARK ? (uint8_t)(i + 1) : OTTL_KEYS_OF_MARK;
+        while (keys->table[at & keys->mask] >= 0)
+            at++;
+        keys->table[at & keys->mask] = (int32_t)i;
+    }
 }
 
-int32_t ottl_keys_find(const struct ottl_keys *keys, struct slice key)
+static __attribute__((noinline)) int32_t find_in_table(const struct ottl_keys *keys,
+                                                       struct slice key)
 {
-    if (keys->count == 0)
-        return -1;
     for (uint32_t at = hash_of(key);; at++) {
         int32_t slot = keys->table[at & keys->mask];
         if (slot < 0 || slice_equal(keys->keys[slot], key))
             return slot;
     }
+}
+
+/* The slot of a key with this mark, which some key has; or -1. */
+static inline int32_t find_marked(const struct ottl_keys *keys, uint8_t mark, struct slice key)
+{
+    if (mark == OTTL_KEYS_OF_MARK)
+        return find_in_table(keys, key);
+    const struct slice only = keys->keys[mark - 1];
+    return only.size == key.size && short_equal(only.data, key.data, key.size) ? mark - 1 : -1;
+}
+
+int32_t ottl_keys_find(const struct ottl_keys *keys, struct slice key)
+{
+    const uint8_t mark =
+        keys->marks[ottl_key_mark(key.size, key.size > 0 ? key.data[key.size - 1] : 0)];
+    return mark == 0 ? -1 : find_marked(keys, mark, key);
 }
 
 /* Notes a field that is no attribute. */
@@ -104,15 +138,13 @@ static inline bool is_free(const struct ottl_record *record, int32_t slot)
 static inline bool note_attribute(struct ottl_record *record, const struct ottl_entry *entry,
                                   enum wanted wanted)
 {
-    int32_t slot = -1;
-    if (ottl_keys_may_have(record->keys, entry->key))
-        slot = ottl_keys_find(record->keys, entry->key);
+    const int32_t slot = ottl_keys_find(record->keys, entry->key);
     bool is_first = is_free(record, slot);
     if (is_first)
         record->slots[slot] = (int32_t)record->attributes.count;
+    record->has_duplicates = record->has_duplicates || (slot >= 0 && !is_first);
     if (!is_first && wanted != WANT_ALL)
         return true;
-    record->has_duplicates = record->has_duplicates || (slot >= 0 && !is_first);
     struct ottl_entry *added = ottl_map_room(&record->attributes);
     if (added == NULL)
         return false;
@@ -162,11 +194,13 @@ static inline void fill_plain(struct ottl_entry *entry, const uint8_t *at, size_
 
 /* Its key may have a slot. */
 static __attribute__((noinline)) bool note_slotted(struct ottl_record *record, const uint8_t *at,
-                                                   size_t size, size_t key, enum wanted wanted)
+                                                   size_t size, size_t key, uint8_t mark,
+                                                   enum wanted wanted)
 {
     struct ottl_map *map = &record->attributes;
-    const int32_t slot = ottl_keys_find(record->keys, slice_of(at + VALUE_AT, key));
+    const int32_t slot = find_marked(record->keys, mark, slice_of(at + VALUE_AT, key));
     bool is_first = is_free(record, slot);
+    record->has_duplicates = record->has_duplicates || (slot >= 0 && !is_first);
     if (!is_first && wanted != WANT_ALL)
         return true;
     struct ottl_entry *entry = ottl_map_room(map);
@@ -175,8 +209,6 @@ static __attribute__((noinline)) bool note_slotted(struct ottl_record *record, c
     fill_plain(entry, at, size, key, (uint32_t)(slot + 1));
     if (is_first)
         record->slots[slot] = (int32_t)(map->count - 1);
-    else if (slot >= 0)
-        record->has_duplicates = true;
     return true;
 }
 
@@ -190,9 +222,11 @@ static inline __attribute__((always_inline)) bool note_plain_attribute(struct ot
     if (wanted == WANT_NONE)
         return true;
     /* Before an empty key stands its length, 0. */
-    if ((sizes >> (key & 63) & 1) != 0 &&
-        record->keys->filter[ottl_key_mark(key, at[VALUE_AT + key - 1])] != 0)
-        return note_slotted(record, at, size, key, wanted);
+    if ((sizes >> (key & 63) & 1) != 0) {
+        const uint8_t mark = record->keys->marks[ottl_key_mark(key, at[VALUE_AT + key - 1])];
+        if (mark != 0)
+            return note_slotted(record, at, size, key, mark, wanted);
+    }
     if (wanted != WANT_ALL)
         return true;
     struct ottl_entry *entry = ottl_map_room(&record->attributes);
@@ -243,20 +277,25 @@ static inline size_t plain_field_size(const uint8_t *at, size_t left)
     return size <= left ? size : 0;
 }
 
-/* Notes such a field. */
+/* Notes where such a field is, which is no attribute. */
 static inline void note_plain_field(struct ottl_record *record, const uint8_t *at, size_t size)
 {
-    struct wire_field field = {
-        .number = at[0] >> 3, .type = (enum wire_type)(at[0] & 7), .whole = slice_of(at, size)};
-    if (field.type == WIRE_FIXED64) {
-        memcpy(&field.number_value, at + 1, sizeof(field.number_value));
-        field.number_value = le64toh(field.number_value);
-    } else if (field.type == WIRE_VARINT) {
-        field.number_value = at[1];
-    } else {
-        field.bytes = slice_of(at + 2, size - 2);
+    const uint32_t number = at[0] >> 3;
+    const uint8_t type = at[0] & 7;
+    struct ottl_field *field = &record->fields[number];
+    field->whole = slice_of(at, size);
+    field->wire = type;
+    if (type == WIRE_BYTES) {
+        field->bytes = slice_of(at + 2, size - 2);
+        field->number = 0;
+        return;
     }
-    note_field(record, &field);
+    field->bytes = slice_of(NULL, 0);
+    field->number = at[1];
+    if (type == WIRE_FIXED64) {
+        memcpy(&field->number, at + 1, sizeof(field->number));
+        field->number = le64toh(field->number);
+    }
 }
 
 /* Attributes lie there. */
@@ -298,6 +337,8 @@ static inline __attribute__((always_inline)) bool scan(struct ottl_record *recor
     const uint8_t *const end = at + record->bytes.size;
     const uint32_t number = record->attributes_field;
     const uint32_t wants = record->keys->fields;
+    uint32_t present = record->present; /* the record has them where others may look */
+    uint32_t repeated = record->repeated;
     assert(record->bytes.size <= UINT32_MAX);
     record->attributes_begin = record->attributes_end = 0;
     while (at < end) {
@@ -309,15 +350,27 @@ static inline __attribute__((always_inline)) bool scan(struct ottl_record *recor
             extend_attributes(record, from, at);
         size_t size;
         while ((size = plain_field_size(at, (size_t)(end - at))) > 0 && at[0] >> 3 != number) {
-            if ((wants >> (at[0] >> 3) & 1) != 0)
+            const uint32_t bit = 1u << (at[0] >> 3);
+            if ((wants & bit) != 0) {
                 note_plain_field(record, at, size);
+                repeated |= present & bit;
+                present |= bit;
+            }
             at += size;
         }
         /* What neither takes; an attribute that the first takes is left to the next turn. */
-        if (at < end && (size == 0 || at == from) &&
-            (at = scan_field(record, at, end, wanted)) == NULL)
-            return false;
+        if (at < end && (size == 0 || at == from)) {
+            record->present = present;
+            record->repeated = repeated;
+            at = scan_field(record, at, end, wanted);
+            if (at == NULL)
+                return false;
+            present = record->present;
+            repeated = record->repeated;
+        }
     }
+    record->present = present;
+    record->repeated = repeated;
     record->is_scanned = true;
     return true;
 }
@@ -353,6 +406,7 @@ static bool scan_all(struct ottl_record *record)
 bool ottl_record_scan(struct ottl_record *record)
 {
     record->attributes.count = 0; /* of an attempt that was refused memory */
+    record->has_duplicates = false;
     if (record->expects_all && record->bytes.size <= ALL_BYTES_MAX)
         return scan_all(record);
     if (record->keys->count == 0)
@@ -374,8 +428,6 @@ void ottl_record_index(struct ottl_record *record)
     for (uint32_t i = record->indexed; i < map->count; i++) {
         struct ottl_entry *entry = &map->entries[i];
         entry->slot = 0;
-        if (!ottl_keys_may_have(record->keys, entry->key))
-            continue;
         int32_t slot = ottl_keys_find(record->keys, entry->key);
         if (slot < 0)
             continue;
@@ -495,6 +547,23 @@ bool ottl_record_set_slot(struct ottl_record *record, uint32_t slot, const struc
     return true;
 }
 
+/* Takes an entry away while only attributes with slots are known: the last attribute, which takes
+ * its place, is one that statements have made. */
+static void replace_by_last(struct ottl_record *record, struct ottl_entry *entry)
+{
+    struct ottl_map *map = &record->attributes;
+    struct ottl_entry *last = &map->entries[--map->count];
+    record->slots[entry->slot - 1] = -1;
+    if (last != entry) {
+        const struct slice whole = entry->whole;
+        *entry = *last;
+        entry->whole = whole; /* in the message, too */
+        record->slots[entry->slot - 1] = (int32_t)(entry - map->entries);
+    }
+    record->indexed = map->count;
+    map->base.has_changed = true;
+}
+
 bool ottl_record_remove_slot(struct ottl_record *record, uint32_t slot)
 {
     struct ottl_map *map = &record->attributes;
@@ -503,6 +572,10 @@ bool ottl_record_remove_slot(struct ottl_record *record, uint32_t slot)
     struct ottl_entry *entry = ottl_record_slot(record, slot);
     if (entry == NULL)
         return true;
+    if (!record->has_attributes && !record->has_duplicates && map->count > record->loaded) {
+        replace_by_last(record, entry);
+        return true;
+    }
     if (!ottl_record_load(record))
         return false;
     entry = ottl_record_slot(record, slot);
@@ -686,15 +759,16 @@ static inline size_t write_short(const struct ottl_entry *entry, uint32_t number
     at[1] = (uint8_t)(SHORT_HEADERS - 2 + key + value);
     at[2] = (uint8_t)wire_tag(KEY, WIRE_BYTES);
     at[3] = (uint8_t)key;
-    if (key > 0)
-        memcpy(at + VALUE_AT, entry->key.data, key);
+    short_copy(at + VALUE_AT, entry->key.data, key);
     at += VALUE_AT + key;
     at[0] = (uint8_t)wire_tag(VALUE, WIRE_BYTES);
     at[1] = (uint8_t)value;
     if (entry->value.type == OTTL_STRING && value > 2) {
         at[2] = (uint8_t)wire_tag(TEXT, WIRE_BYTES);
         at[3] = (uint8_t)(value - 2);
-        memcpy(at + 4, entry->value.bytes, value - 2);
+        short_copy(at + 4, entry->value.bytes, value - 2);
+    } else if (entry->value.type == OTTL_ENCODED) {
+        short_copy(at + 2, entry->value.bytes, value);
     } else {
         ottl_value_encode(&entry->value, at + 2);
     }
@@ -718,9 +792,11 @@ static bool write_entries(const struct ottl_record *record, uint32_t from, uint3
             continue;
         }
         bool has_changed = entry_has_changed(entry);
-        size_t value = !has_changed                       ? 0
-                       : entry->value.type == OTTL_STRING ? wire_field_size(TEXT, entry->value.size)
-                                                          : ottl_value_encoded_size(&entry->value);
+        const size_t text = entry->value.size;
+        size_t value = !has_changed ? 0
+                       : entry->value.type == OTTL_STRING
+                           ? (text < 0x80 ? 2 + text : wire_field_size(TEXT, text))
+                           : ottl_value_encoded_size(&entry->value);
         if (has_changed && entry->key.size + value <= SHORT_MAX && number < SHORT_TAGS) {
             size_t written = write_short(entry, number, value, edits);
             if (written == 0)

@@ -22,7 +22,7 @@ struct ottl_field {
 };
 
 /* A key's mark is made of its size and its last byte (of an empty one: 0). */
-enum { OTTL_KEY_MARKS = 256 };
+enum { OTTL_KEY_MARKS = 256, OTTL_KEYS_OF_MARK = 255 };
 static inline uint8_t ottl_key_mark(size_t size, uint8_t last)
 {
     return (uint8_t)(size * 37 + last);
@@ -33,11 +33,13 @@ static inline uint8_t ottl_key_mark(size_t size, uint8_t last)
 struct ottl_keys {
     struct slice *keys;
     uint32_t count;
-    uint32_t mask;                  /* of the table */
-    int32_t *table;                 /* slot or -1 */
-    uint32_t fields;                /* that statements name, by number */
-    uint64_t sizes;                 /* of keys, modulo 64: most attributes have none of them */
-    uint8_t filter[OTTL_KEY_MARKS]; /* 1 at the marks of the keys: nor of these */
+    uint32_t mask;   /* of the table */
+    int32_t *table;  /* slot or -1 */
+    uint32_t fields; /* that statements name, by number */
+    uint64_t sizes;  /* of keys, modulo 64: most attributes have none of them */
+    /* By mark: 0, no key has it, as most attributes; slot + 1 of the only one; or KEYS_OF_MARK,
+     * which only the table tells apart. */
+    uint8_t marks[OTTL_KEY_MARKS];
 };
 
 struct ottl_record {
@@ -177,11 +179,7 @@ bool ottl_record_is_rewritten(const struct ottl_record *record);
  * is written anew, and the caller removes its fields. False: memory is refused. */
 bool ottl_record_finish(struct ottl_record *record, struct ottl_edits *edits);
 
-uint32_t ottl_key_hash(struct slice key);
+/* Makes the table and the marks of the keys, once. */
+void ottl_keys_finish(struct ottl_keys *keys);
 /* The slot, or -1. */
 int32_t ottl_keys_find(const struct ottl_keys *keys, struct slice key);
-static inline bool ottl_keys_may_have(const struct ottl_keys *keys, struct slice key)
-{
-    return (keys->sizes >> (key.size & 63) & 1) != 0 &&
-           keys->filter[ottl_key_mark(key.size, key.size > 0 ? key.data[key.size - 1] : 0)] != 0;
-}

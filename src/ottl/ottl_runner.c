@@ -114,10 +114,10 @@ static inline bool set_attribute(const struct ottl_path *path, const struct ottl
 
 static inline bool edit(const struct ottl_compiled_statement *statement, struct ottl_run *run)
 {
+    const struct ottl_path *path = statement->attribute;
     struct ottl_value ignored;
-    if (statement->value == NULL && statement->removed == 0)
+    if (path == NULL)
         return ottl_invoke(&statement->editor, run, &ignored);
-    const struct ottl_path *path = statement->editor.arguments[0].path;
     if (statement->ready != NULL)
         return ottl_record_set_ready(run->records[path->context], (uint32_t)path->slot,
                                      statement->ready) ||
@@ -158,8 +158,10 @@ static inline int execute(const struct ottl_compiled_statement *statement, struc
 static enum decision run_statements(struct ottl_runner *runner,
                                     const struct ottl_sequence *sequence)
 {
-    for (size_t i = 0; i < sequence->statements_count; i++) {
-        const struct ottl_compiled_statement *statement = &sequence->statements[i];
+    const struct ottl_compiled_statement *const end =
+        sequence->statements + sequence->statements_count;
+    for (const struct ottl_compiled_statement *statement = sequence->statements; statement != end;
+         statement++) {
         if (execute(statement, &runner->run) == OTTL_FAILED &&
             fail(runner, sequence, statement->text, "execute statement") == ABORT)
             return ABORT;

@@ -2,6 +2,7 @@
 /* Converters of strings. Runs on the processor's thread. */
 #include "src/base/error.h"
 #include "src/base/pattern.h"
+#include "src/base/short_bytes.h"
 #include "src/base/utf8.h"
 #include "src/base/utf8_case.h"
 #include "src/ottl/functions/go_text.h"
@@ -67,12 +68,11 @@ static bool concat(struct ottl_call *call, struct ottl_value *ret)
         return false;
     *ret = ottl_string(slice_of(at, bytes));
     for (unsigned i = 0; i < count; i++) {
-        if (i > 0 && delimiter.size > 0) {
-            memcpy(at, delimiter.data, delimiter.size);
+        if (i > 0) {
+            short_copy(at, delimiter.data, delimiter.size);
             at += delimiter.size;
         }
-        if (texts[i].size > 0)
-            memcpy(at, texts[i].data, texts[i].size);
+        short_copy(at, texts[i].data, texts[i].size);
         at += texts[i].size;
     }
     return true;

@@ -7,6 +7,7 @@
 #include "src/base/hex.h"
 #include "src/base/mem.h"
 #include "src/base/random.h"
+#include "src/base/short_bytes.h"
 #include "src/base/signal_kind.h"
 #include "src/base/slice.h"
 #include "src/base/utf8.h"
@@ -222,6 +223,31 @@ static void slices_compare_by_content(void **state)
     assert_true(slice_equal(slice_of(NULL, 0), slice_of_text("")));
 }
 
+static void short_bytes_are_copied_and_compared_in_bounds(void **state)
+{
+    (void)state;
+    enum { SIZE_MAX_TRIED = 40 };
+    for (size_t size = 0; size <= SIZE_MAX_TRIED; size++) {
+        /* Of that size, so that one byte more would be noticed. */
+        uint8_t *from = mem_alloc(size + 1);
+        uint8_t *to = mem_alloc(size + 1);
+        for (size_t i = 0; i < size; i++)
+            from[i] = (uint8_t)(i * 7 + 1);
+        from = mem_resize(from, size > 0 ? size : 1);
+        to = mem_resize(to, size > 0 ? size : 1);
+        short_copy(to, from, size);
+        assert_true(size == 0 || memcmp(to, from, size) == 0);
+        assert_true(short_equal(to, from, size));
+        for (size_t i = 0; i < size; i++) {
+            to[i] ^= 0x80;
+            assert_false(short_equal(to, from, size));
+            to[i] ^= 0x80;
+        }
+        mem_free(from);
+        mem_free(to);
+    }
+}
+
 static void signals_are_called_as_in_yaml_and_metrics(void **state)
 {
     (void)state;
@@ -246,6 +272,7 @@ int main(void)
         cmocka_unit_test(the_nth_try_is_refused_and_no_other),
         cmocka_unit_test(size_0_is_allowed),
         cmocka_unit_test(slices_compare_by_content),
+        cmocka_unit_test(short_bytes_are_copied_and_compared_in_bounds),
         cmocka_unit_test(signals_are_called_as_in_yaml_and_metrics),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

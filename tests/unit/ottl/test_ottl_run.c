@@ -415,6 +415,56 @@ static void test_slots_and_maps(void **state)
     expect_run(TRACES, OTTL_SPAN, statements, from, to, 0);
 }
 
+/* An attribute that statements have made takes the place of one that they delete, and both keep
+ * their slots, until all attributes are read. */
+static void test_slots_that_take_a_place(void **state)
+{
+    (void)state;
+    static const char *const rows[][STATEMENTS_MAX] = {
+        /* What took the place can be set, and deleted, again. */
+        {"set(attributes[\"n\"], true)", "delete_key(attributes, \"a\")",
+         "set(attributes[\"c\"], attributes[\"n\"])", "delete_key(attributes, \"n\")",
+         "set(attributes[\"n\"], true) where attributes[\"a\"] == nil"},
+        /* The last one, and the only new one. */
+        {"set(attributes[\"n\"], true)", "delete_key(attributes, \"n\")",
+         "delete_key(attributes, \"a\")", "set(attributes[\"c\"], true)",
+         "set(attributes[\"n\"], true)"},
+        /* All attributes are read afterwards. */
+        {"set(attributes[\"n\"], true)", "set(attributes[\"c\"], true)",
+         "delete_key(attributes, \"a\")", "keep_keys(attributes, [\"b\", \"c\", \"n\"])",
+         "set(attributes[\"c\"], true)"},
+    };
+    static const char *const after[] = {T("c") "," B "," T("n"), B "," T("c") "," T("n"),
+                                        T("c") "," B "," T("n")};
+    char from[TEXT_MAX], to[TEXT_MAX];
+    snprintf(from, sizeof(from), SPAN, A "," B);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        snprintf(to, sizeof(to), SPAN, after[i]);
+        expect_run(TRACES, OTTL_SPAN, rows[i], from, to, 0);
+    }
+    /* Of a key that comes twice the next one is found. */
+    static const char *const twice[STATEMENTS_MAX] = {
+        "set(attributes[\"n\"], true)", "delete_key(attributes, \"a\")",
+        "set(attributes[\"b\"], 2) where attributes[\"a\"] == \"x\""};
+    snprintf(from, sizeof(from), SPAN, T("a") "," A);
+    snprintf(to, sizeof(to), SPAN, T("n") "," A "," B);
+    expect_run(TRACES, OTTL_SPAN, twice, from, to, 0);
+}
+
+/* Keys of one size with the same last letter have one mark; an empty one has a mark of its own. */
+static void test_keys_of_one_mark(void **state)
+{
+    (void)state;
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(attributes[\"one.x\"], true)", "set(attributes[\"two.x\"], true)",
+        "delete_key(attributes, \"six.x\")", "set(attributes[\"\"], true)"};
+    char from[TEXT_MAX], to[TEXT_MAX];
+    snprintf(from, sizeof(from), SPAN, T("ten.x") "," T("six.x") "," T("two.x"));
+    snprintf(to, sizeof(to), SPAN,
+             T("ten.x") "," T("one.x") "," T("two.x") ",{\"value\":{\"boolValue\":true}}");
+    expect_run(TRACES, OTTL_SPAN, statements, from, to, 0);
+}
+
 /* What moves into a gap keeps its slot; of a key that comes twice the next one is found. */
 static void test_slots_that_move(void **state)
 {
@@ -1376,6 +1426,8 @@ int main(void)
         cmocka_unit_test(test_nesting),
         cmocka_unit_test(test_shared_plan),
         cmocka_unit_test(test_slots_that_move),
+        cmocka_unit_test(test_slots_that_take_a_place),
+        cmocka_unit_test(test_keys_of_one_mark),
         cmocka_unit_test(test_constants),
         cmocka_unit_test(test_trace_state),
         cmocka_unit_test(test_drop_neighbours),
