@@ -90,6 +90,7 @@ void tail_finish(struct tail *self, struct tail_trace *trace, const struct tail_
 void tail_release_ready(struct tail *self, struct tail_trace *trace)
 {
     assert(trace->state == TAIL_READY);
+    tail_expect(self, trace->next);
     tail_list_take(&self->traces, &self->ready, trace);
     const struct tail_mark mark = {
         .policy = trace->policy > 0 ? self->policies->items[trace->policy - 1].name : NULL,
@@ -97,6 +98,15 @@ void tail_release_ready(struct tail *self, struct tail_trace *trace)
     };
     tail_release(self, &trace->spans, &mark);
     tail_settle(self, trace);
+}
+
+void tail_expect(struct tail *self, tail_number number)
+{
+    if (number == 0)
+        return;
+    const struct tail_trace *trace = tail_traces_at(&self->traces, number);
+    tail_traces_expect_removal(&self->traces, trace);
+    tail_spans_expect(&self->slabs, &trace->spans);
 }
 
 struct tail_facts tail_facts_of(const struct tail_trace *trace, const uint64_t *bits)

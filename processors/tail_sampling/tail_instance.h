@@ -135,6 +135,8 @@ void tail_remember(struct tail *self, const struct tail_trace *trace);
 void tail_settle(struct tail *self, struct tail_trace *trace);
 /* Notes the decision about a trace that is in no list. */
 void tail_finish(struct tail *self, struct tail_trace *trace, const struct tail_result *result);
+/* The trace is next in its list: what it needs is fetched, and the one behind it. 0: none is. */
+void tail_expect(struct tail *self, tail_number number);
 /* Asks the policies about a trace that is in no list. */
 void tail_decide(struct tail *self, struct tail_trace *trace);
 /* Lets a ready trace go. */

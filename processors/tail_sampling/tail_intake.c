@@ -48,6 +48,12 @@ struct handover {
 
 /* --- arriving spans --- */
 
+static void expect_group(const uint8_t id[TAIL_TRACE_ID_BYTES], bool is_near, void *arg)
+{
+    const struct intake *intake = arg;
+    tail_traces_expect(&intake->self->traces, id, is_near);
+}
+
 static void begin_group(struct tail_group *group, uint64_t *bits, void *arg)
 {
     const struct intake *intake = arg;
@@ -325,7 +331,8 @@ static struct tail_taker taker_of(struct intake *intake)
 {
     if (intake->model != NULL)
         return (struct tail_taker){.begin = begin_route, .take = take_route, .arg = intake};
-    return (struct tail_taker){.begin = begin_group, .take = take_group, .arg = intake};
+    return (struct tail_taker){
+        .expect = expect_group, .begin = begin_group, .take = take_group, .arg = intake};
 }
 
 static void on_intake(void *arg)

@@ -51,6 +51,7 @@ static void decide_due(struct tail *self)
     unsigned left = TURN_TRACES_MAX;
     while (self->due.first != 0 && left > 0 && clock_now_ns() < until_ns) {
         struct tail_trace *trace = tail_traces_at(&self->traces, self->due.first);
+        tail_expect(self, trace->next);
         tail_list_take(&self->traces, &self->due, trace);
         if (self->is_stopping && self->config->drop_pending_traces_on_shutdown) {
             trace->is_evicted = true;

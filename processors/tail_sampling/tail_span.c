@@ -147,27 +147,56 @@ static inline bool is_unwanted(const struct tail_policies *policies, struct slic
     return at[2 + key] == TAG_VALUE && at[3 + key] < 0x80 && at[3 + key] == left - key;
 }
 
+/* Passes over consecutive attributes that are unwanted, in the usual form: key and value once, in
+ * this order, and all lengths in one byte, so that one word has tags and lengths, and another what
+ * is between key and value. Returns where something else begins, or near the end. */
+static inline const uint8_t *skip_unwanted(const struct tail_policies *policies, const uint8_t *at,
+                                           const uint8_t *end)
+{
+    enum { HEADERS = 4, FAR = 2 + 0x7f + HEADERS + 2 };
+    const uint32_t head = TAG_ATTRIBUTES | TAG_KEY << 16; /* the lengths are 0 */
+    const uint64_t lengths = policies->key_lengths;
+    while (end - at >= FAR) {
+        uint32_t word;
+        uint16_t between;
+        memcpy(&word, at, sizeof(word));
+        word = le32toh(word);
+        const size_t size = at[1]; /* the next attribute waits for it: no shift */
+        const size_t key = word >> 24;
+        if ((word & UINT32_C(0x80ff80ff)) != head || (lengths >> (key & 63) & 1) != 0)
+            break;
+        memcpy(&between, at + HEADERS + key, sizeof(between));
+        /* A key that is too long makes this more than 16 bits. */
+        if (le16toh(between) != ((size - key - HEADERS) << 8 | TAG_VALUE))
+            break;
+        at += size + 2;
+    }
+    return at;
+}
+
 /* Reads consecutive attributes with lengths of one or two bytes. Returns where something else
  * begins. */
 static const uint8_t *read_attributes(const struct tail_policies *policies, const uint8_t *at,
                                       const uint8_t *end, uint64_t *seen, uint64_t *bits)
 {
     enum { HEADER_BYTES_MAX = 3 };
-    while (end - at >= HEADER_BYTES_MAX && *at == TAG_ATTRIBUTES) {
+    for (;;) {
+        at = skip_unwanted(policies, at, end);
+        if (end - at < HEADER_BYTES_MAX || *at != TAG_ATTRIBUTES)
+            return at;
         const uint8_t *content = at + 2;
         size_t size = at[1];
         if (size >= 0x80) {
             size = (size & 0x7f) | (size_t)*content << 7;
             if (*content++ >= 0x80)
-                break;
+                return at;
         }
         if (size > (size_t)(end - content))
-            break;
+            return at;
         at = content + size;
         if (policies->keys_count > 0 && !is_unwanted(policies, slice_of(content, size)))
             read_attribute(policies, slice_of(content, size), true, seen, bits);
     }
-    return at;
 }
 
 static bool is_zero(struct slice bytes)

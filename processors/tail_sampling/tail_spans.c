@@ -138,6 +138,12 @@ static void write_head(struct tail_slabs *slabs, struct tail_place place, const 
     memcpy(bytes_at(slabs, place), head, sizeof(*head));
 }
 
+void tail_spans_expect(const struct tail_slabs *slabs, const struct tail_spans *spans)
+{
+    if (!tail_spans_are_none(spans))
+        __builtin_prefetch(bytes_at(slabs, spans->last));
+}
+
 void tail_spans_add(struct tail_slabs *slabs, struct tail_spans *spans,
                     const struct tail_piece *pieces, size_t count, uint32_t items,
                     struct tail_request *request)

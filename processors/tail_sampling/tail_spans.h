@@ -72,6 +72,8 @@ static inline bool tail_spans_are_none(const struct tail_spans *spans)
 {
     return spans->last.slab == 0;
 }
+/* Fetches what the others look at first, of spans that are needed soon. */
+void tail_spans_expect(const struct tail_slabs *slabs, const struct tail_spans *spans);
 /* Calls fn for each fragment, in order. */
 void tail_spans_each(const struct tail_slabs *slabs, const struct tail_spans *spans,
                      void (*fn)(const struct tail_slabs *slabs,

@@ -16,6 +16,7 @@ enum {
     SCOPES = 2,
     SCOPE = 1,
     SPANS = 2,
+    TRACE_ID = 1,
     EMPTY_FIELD_BYTES = 2,
     HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
     SHARE_BYTES_MIN = 192, /* fields that several groups have in common are stored once */
@@ -330,6 +331,19 @@ static void add_span(struct tail_split *split, const struct wire_field *field,
     group->spans++;
 }
 
+/* The trace id of the span that comes next, if it begins as nearly all spans do; or NULL. */
+static const uint8_t *next_id(const struct wire_reader *spans)
+{
+    enum { TAG = SPANS << 3 | WIRE_BYTES, LENGTH_BYTES_MAX = 3, ID = 2 };
+    const uint8_t *at = spans->at;
+    if (spans->end - at < 1 + LENGTH_BYTES_MAX + ID + TAIL_TRACE_ID_BYTES || *at++ != TAG)
+        return NULL;
+    for (unsigned i = 0; i + 1 < LENGTH_BYTES_MAX && *at >= 0x80; i++)
+        at++;
+    at++;
+    return at[0] == (TRACE_ID << 3 | WIRE_BYTES) && at[1] == TAIL_TRACE_ID_BYTES ? at + ID : NULL;
+}
+
 /* The scope at hand stays, with `goes_on`: more of its spans follow. */
 static void hand_over(struct tail_split *split, bool goes_on, const struct tail_taker *taker)
 {
@@ -366,7 +380,12 @@ static bool read_resource(struct tail_split *split, struct tail_walk *walk,
             if (field.number != SPANS)
                 continue;
             room_for(split, &split->spans, split->spans_count, sizeof(struct span_entry));
+            const uint8_t *next = taker->expect != NULL ? next_id(&walk->spans) : NULL;
+            if (next != NULL)
+                taker->expect(next, false, taker->arg);
             add_span(split, &field, taker);
+            if (next != NULL)
+                taker->expect(next, true, taker->arg);
             if (split->spans_count == TAIL_STEP_SPANS_MAX)
                 return false;
         }
@@ -435,8 +454,15 @@ uint64_t tail_group_bytes(const struct tail_split *split, const struct tail_grou
 
 static struct slice write_header(uint8_t *room, uint32_t number, uint64_t content)
 {
-    struct wire_writer writer = wire_writer_of(room, HEADER_BYTES_MAX);
     assert(content <= UINT32_MAX);
+    if (content < 0x4000) { /* nearly always; no number here is above 15 */
+        const bool is_long = content >= 0x80;
+        room[0] = (uint8_t)wire_tag(number, WIRE_BYTES);
+        room[1] = (uint8_t)((content & 0x7f) | (is_long ? 0x80 : 0));
+        room[2] = (uint8_t)(content >> 7);
+        return slice_of(room, 2 + (size_t)is_long);
+    }
+    struct wire_writer writer = wire_writer_of(room, HEADER_BYTES_MAX);
     wire_write_header(&writer, number, (size_t)content);
     return wire_written(&writer);
 }

@@ -33,6 +33,9 @@ struct tail_group {
 
 /* What becomes of the groups. */
 struct tail_taker {
+    /* The id of the next span, before and after the one ahead of it is read: what `begin` will look
+     * at may be fetched. NULL: nothing is. */
+    void (*expect)(const uint8_t id[TAIL_TRACE_ID_BYTES], bool is_near, void *arg);
     /* A new group: may set its trace, and begin its times and bits. */
     void (*begin)(struct tail_group *group, uint64_t *bits, void *arg);
     /* The group is complete. */

@@ -97,6 +97,32 @@ struct tail_trace *tail_traces_find(const struct tail_traces *traces,
     return NULL;
 }
 
+static void fetch(const struct tail_traces *traces, tail_number number)
+{
+    enum { LINE_BYTES = 64 };
+    if (number == 0)
+        return;
+    const char *trace = (const char *)tail_traces_at(traces, number);
+    __builtin_prefetch(trace);
+    __builtin_prefetch(trace + LINE_BYTES);
+}
+
+void tail_traces_expect(const struct tail_traces *traces, const uint8_t id[TAIL_TRACE_ID_BYTES],
+                        bool is_near)
+{
+    const tail_number *bucket = &traces->buckets[bucket_of(traces, hash_of(id))];
+    if (is_near)
+        fetch(traces, *bucket);
+    else
+        __builtin_prefetch(bucket);
+}
+
+void tail_traces_expect_removal(const struct tail_traces *traces, const struct tail_trace *trace)
+{
+    __builtin_prefetch(&traces->buckets[bucket_of(traces, hash_of(trace->id))]);
+    fetch(traces, trace->next);
+}
+
 /* Adds a bucket, with what belongs there of the one that it is cut from. */
 static void cut_bucket(struct tail_traces *traces)
 {

@@ -91,6 +91,13 @@ struct tail_trace *tail_traces_at(const struct tail_traces *traces, tail_number 
 /* NULL: it is not kept. */
 struct tail_trace *tail_traces_find(const struct tail_traces *traces,
                                     const uint8_t id[TAIL_TRACE_ID_BYTES]);
+/* Fetches what tail_traces_find looks at: first the place in the table; is_near: after that, the
+ * trace. */
+void tail_traces_expect(const struct tail_traces *traces, const uint8_t id[TAIL_TRACE_ID_BYTES],
+                        bool is_near);
+/* Fetches what tail_traces_remove looks at, of a trace that is removed soon, and the trace behind
+ * it in its other list. */
+void tail_traces_expect_removal(const struct tail_traces *traces, const struct tail_trace *trace);
 /* Adds a trace that is not kept, zeroed, as the newest. There must be room. */
 struct tail_trace *tail_traces_add(struct tail_traces *traces,
                                    const uint8_t id[TAIL_TRACE_ID_BYTES]);

@@ -4,9 +4,11 @@
  * span_metrics with explicit buckets, without dimensions and with three, also with exemplars and
  * with exponential buckets; beside the check that every span passes. Spans of the rig's
  * payload. Nanoseconds of a span, the best of several runs of this thread's processor time; sockets
- * and lanes are not part of it. Argument: part of a name, for those alone. */
+ * and lanes are not part of it. Arguments: part of a name, for those alone; how many runs (one is
+ * enough to count instructions). */
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "connectors/span_metrics/dimensions.h"
@@ -25,6 +27,7 @@
 enum { SPANS = 1000, SPAN_BYTES = 672, REQUESTS = 20, RUNS = 60, BUCKETS = 16 };
 
 static const char *only = ""; /* part of the names of what is measured */
+static unsigned runs = RUNS;
 
 static void report(const char *name, double best, double most)
 {
@@ -36,10 +39,17 @@ static void report(const char *name, double best, double most)
 struct kept {
     struct tail_policies *policies;
     struct tail_traces traces;
+    struct tail_list due;
     struct tail_slabs slabs;
     struct tail_policy_counters counters[TAIL_FIXTURE_POLICIES];
     uint64_t sampled;
 };
+
+static void expect(const uint8_t id[TAIL_TRACE_ID_BYTES], bool is_near, void *arg)
+{
+    struct kept *kept = arg;
+    tail_traces_expect(&kept->traces, id, is_near);
+}
 
 static void begin(struct tail_group *group, uint64_t *bits, void *arg)
 {
@@ -55,6 +65,7 @@ static void take(struct tail_split *split, struct tail_group *group, uint64_t *b
     if (trace == NULL) {
         trace = tail_traces_add(&kept->traces, group->id);
         tail_policies_begin(kept->policies, group->id, trace->bits);
+        tail_list_push(&kept->traces, &kept->due, trace);
     }
     for (size_t i = 0; i < kept->policies->words; i++)
         trace->bits[i] |= bits[i];
@@ -78,8 +89,14 @@ static void append(const struct tail_slabs *slabs, const struct tail_fragment *f
 static void decide_all(struct kept *kept)
 {
     const struct tail_now now = {.ns = 1};
-    while (kept->traces.oldest != 0) {
-        struct tail_trace *trace = tail_traces_at(&kept->traces, kept->traces.oldest);
+    while (kept->due.first != 0) {
+        struct tail_trace *trace = tail_traces_at(&kept->traces, kept->due.first);
+        if (trace->next != 0) {
+            const struct tail_trace *next = tail_traces_at(&kept->traces, trace->next);
+            tail_traces_expect_removal(&kept->traces, next);
+            tail_spans_expect(&kept->slabs, &next->spans);
+        }
+        tail_list_take(&kept->traces, &kept->due, trace);
         const struct tail_facts facts = {
             .bits = trace->bits, .spans = trace->spans_count, .bytes = trace->bytes};
         struct tail_result result =
@@ -130,13 +147,13 @@ static void measure_tail(const char *name, uint32_t spans)
     assert(is_made);
     tail_slabs_init(&kept.slabs, &budget, false);
     tail_split_init(&split, kept.policies, &kept.slabs, 1, &budget);
-    const struct tail_taker taker = {.begin = begin, .take = take, .arg = &kept};
+    const struct tail_taker taker = {.expect = expect, .begin = begin, .take = take, .arg = &kept};
     struct payload requests[REQUESTS];
     for (unsigned i = 0; i < REQUESTS; i++) {
         requests[i] = payload_make(SPANS, SPAN_BYTES, 1);
         renumber(&requests[i], spans, (uint64_t)i * SPANS);
     }
-    for (unsigned run = 0; run < RUNS; run++) {
+    for (unsigned run = 0; run < runs; run++) {
         uint64_t start = cpu_ns();
         for (unsigned i = 0; i < REQUESTS; i++) {
             tail_split_begin(&split, slice_of(requests[i].body.data, requests[i].body.size));
@@ -210,7 +227,7 @@ static void measure_metrics(const struct metrics_case *row, const struct payload
     span_series_store_init(&store, &series);
     store.is_main = true;
     span_aggregation_init(&aggregation, &settings, &store, NULL);
-    for (unsigned run = 0; run < RUNS; run++) {
+    for (unsigned run = 0; run < runs; run++) {
         uint64_t start = cpu_ns();
         for (unsigned i = 0; i < REQUESTS; i++) {
             span_aggregation_begin(&aggregation, slice_of(payload->body.data, payload->body.size),
@@ -233,7 +250,7 @@ static void measure_check(const char *name, const struct payload *payload)
     double best = 1e18;
     if (strstr(name, only) == NULL)
         return;
-    for (unsigned run = 0; run < RUNS; run++) {
+    for (unsigned run = 0; run < runs; run++) {
         uint64_t start = cpu_ns();
         for (unsigned i = 0; i < REQUESTS; i++) {
             struct otlp_figures figures;
@@ -251,6 +268,7 @@ static void measure_check(const char *name, const struct payload *payload)
 int main(int argc, char **argv)
 {
     only = argc > 1 ? argv[1] : only;
+    runs = argc > 2 ? (unsigned)atoi(argv[2]) : runs;
     struct payload payload = payload_make(SPANS, SPAN_BYTES, 1);
     printf("%d spans of %d bytes\n", SPANS, SPAN_BYTES);
     measure_tail("tail_sampling, traces of ten spans", 10);
