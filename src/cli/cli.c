@@ -72,7 +72,8 @@ static const struct {
     {"journal", CLI_JOURNAL,
      "Look into journals on disk: list, verify, export; see \"journal help\""},
     {"migrate", CLI_MIGRATE,
-     "Show what of a Go collector's configuration runs here; argument: its FILE; --write FILE"},
+     "Show what of a Go collector's configuration runs here; argument: its FILE, or --config for "
+     "each of several; --write FILE"},
     {"ottl", CLI_OTTL,
      "Run OTTL statements over a file of OTLP/JSON, to try them; see \"ottl --help\""},
     {"traces", CLI_TRACES,

@@ -47,12 +47,14 @@ static void print_pipeline(const struct config *config, const char *id, FILE *ou
         print_line(out, id, "runs", "");
 }
 
-static void print_table(const struct config *config, const struct config_problems *warnings,
-                        const char *file, FILE *out)
+static void print_table(const struct config_request *request, const struct config *config,
+                        const struct config_problems *warnings, const char *file, FILE *out)
 {
     char text[LABEL_MAX];
     char change[LABEL_MAX];
-    fprintf(out, "%s\n\nPipelines:\n", file);
+    for (size_t i = 0; file == NULL && i < request->locations_count; i++)
+        fprintf(out, "%s\n", request->locations[i]);
+    fprintf(out, "%s%s\nPipelines:\n", file != NULL ? file : "", file != NULL ? "\n" : "");
     for (size_t i = 0; i < config->pipelines_count; i++)
         print_pipeline(config, config->pipelines[i].id, out);
     for (size_t i = 0; i < config->skips_count; i++)
@@ -147,7 +149,7 @@ static enum migrate_result show(const struct config_request *request, const stru
     bool is_to_stdout = output != NULL && strcmp(output, "-") == 0;
     size_t size = 0;
     if (!is_to_stdout)
-        print_table(config, warnings, file, out);
+        print_table(request, config, warnings, file, out);
     if (config->pipelines_count == 0)
         return fail(problems, "nothing is left to run: every pipeline needs what this build does "
                               "not support");
@@ -168,13 +170,19 @@ enum migrate_result migrate_command(const struct config_request *request, const 
 {
     struct error error = {.text = ""};
     struct config_problems found = {0};
-    if (file == NULL)
-        return fail(problems, "expected the file to look at: migrate FILE");
-    char *location = mem_alloc(strlen(file) + sizeof("file:"));
-    stpcpy(stpcpy(location, "file:"), file);
+    if ((file == NULL) == (request->locations_count == 0))
+        return fail(problems, "expected what to look at: migrate FILE, or migrate --config FILE "
+                              "--config FILE … for several that belong together");
+    if (file == NULL && output != NULL)
+        return fail(problems, "several files that belong together are shown, but not written: "
+                              "expected migrate FILE --write FILE");
     struct config_request whole = *request;
-    whole.locations = (const char *const[]){location};
-    whole.locations_count = 1;
+    char *location = mem_alloc((file != NULL ? strlen(file) : 0) + sizeof("file:"));
+    if (file != NULL) {
+        stpcpy(stpcpy(location, "file:"), file);
+        whole.locations = (const char *const *)&location;
+        whole.locations_count = 1;
+    }
     whole.skips_unsupported = true;
     whole.may_be_empty = true;
     struct config *config = config_load(&whole, &found);

@@ -14,8 +14,8 @@ enum migrate_result {
     MIGRATE_FAILED = 2  /* it is invalid, nothing of it runs, or it cannot be written */
 };
 
-/* file: the configuration's path; request has the factories, settings and gates. Prints a table to
- * out, and errors to problems. output: where the changed file is written; "-": to out, instead of
- * the table; NULL: nowhere. */
+/* file: the configuration's path; NULL: the locations of request, which are shown but not written.
+ * request has the factories, settings and gates. Prints a table to out, and errors to problems.
+ * output: where the changed file is written; "-": to out, instead of the table; NULL: nowhere. */
 enum migrate_result migrate_command(const struct config_request *request, const char *file,
                                     const char *output, FILE *out, FILE *problems);

@@ -142,6 +142,21 @@ class SkipUnsupported(case.Case):
         self.assertRegex(done.stderr, r"^Error: nothing is left to run: .*\n$")
         self.assertFalse((self.directory / "none.yaml").exists())
 
+    def test_migrate_shows_files_that_belong_together(self):
+        base, more = self.file(self.text), self.file("exporters: {kafka: , otlphttp: {timeout: 3s}}\n", "more.yaml")
+        done = run("migrate", "--config", base, "--config", more)
+        self.assertEqual((done.returncode, done.stderr), (1, ""))
+        self.assertTrue(done.stdout.startswith(f"{base}\n{more}\n\nPipelines:\n"), done.stdout)
+        self.assertRegex(done.stdout, r"exporters::kafka +missing +.*more.yaml:1:13: ")
+        for arguments, text in (
+            (("--config", base, "--write", str(self.directory / "one.yaml")), "shown, but not written"),
+            ((base, "--config", more), "expected what to look at"),
+            ((), "expected what to look at"),
+        ):
+            done = run("migrate", *arguments)
+            self.assertEqual((done.returncode, done.stdout), (2, ""))
+            self.assertIn(text, done.stderr)
+
     def test_migrate_writes_nothing_that_could_not_be_built(self):
         """`routing` names a pipeline that is left out: found when pipelines are built, not before."""
         text = (
