@@ -392,6 +392,26 @@ static bool compile_properties(enum signal_kind signal, const void *config,
                                : log_filter_compile(config, ret_matcher, error);
 }
 
+/* What of the Go collector's expressions this build lacks is found with the configuration, so that
+ * --skip-unsupported knows of it; other mistakes in properties when they are used. */
+static bool check_supported(const struct metric_filter_config *config, struct error *error)
+{
+    struct record_matcher *matcher = NULL;
+    const bool is_supported =
+        metric_filter_compile(config, &matcher, error) || !error->is_unsupported;
+    record_matcher_destroy(matcher);
+    return is_supported;
+}
+
+static bool check_expressions(const struct filter_metrics_config *config, struct error *error)
+{
+    if (config->has_include && !check_supported(&config->include, error))
+        return error_at(error, "include") || error_at(error, "metrics");
+    if (config->has_exclude && !check_supported(&config->exclude, error))
+        return error_at(error, "exclude") || error_at(error, "metrics");
+    return true;
+}
+
 static bool filter_check(const void *section, struct error *error)
 {
     const struct filter_config *config = section;
@@ -404,7 +424,7 @@ static bool filter_check(const void *section, struct error *error)
             return false;
         ottl_plan_destroy(plan);
     }
-    return true;
+    return check_expressions(&config->metrics, error);
 }
 
 extern const struct component_factory filter_processor_factory;
