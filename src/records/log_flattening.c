@@ -203,9 +203,9 @@ enum log_flattening_verdict log_flattening_split(struct log_flattening *flatteni
     if (!batch_join(batch, budget, &whole))
         return no_room(flattening, 2 * batch->bytes);
     const struct split_sizes sizes = measure_split(whole.bytes);
-    const uint64_t most = batch->bytes * LOG_FLATTENED_GROWTH_MAX;
     struct split split = {.owner = whole.owner};
-    if (sizes.result > most && sizes.result > LOG_FLATTENED_BYTES_MIN) {
+    if (sizes.result > LOG_FLATTENED_BYTES_MIN &&
+        sizes.result > batch->bytes * LOG_FLATTENED_GROWTH_MAX) {
         buffer_unref(whole.owner);
         return LOGS_NEVER_FIT;
     }

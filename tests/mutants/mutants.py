@@ -174,7 +174,8 @@ MUTANTS = [
            "if (attribute.unit != 0)\n            return true;", "",
            ("test_profile_statements_pipeline",)),
     Mutant("transform: flattening has a bound", "src/records/log_flattening.c",
-           "if (sizes.result > most &&", "if (false &&", ("test_log_statements_pipeline",)),
+           "if (sizes.result > LOG_FLATTENED_BYTES_MIN &&", "if (false &&",
+           ("test_log_statements_pipeline",)),
     # routing
     Mutant("routing: a request of profiles has one dictionary", "connectors/routing/routing_connector.c",
            "field.number == DICTIONARY ? 0 : field.size", "field.size", ("test_routing_pipeline",)),
