@@ -31,7 +31,7 @@ bool explore_data_has_views(const struct explore_data *data)
     for (size_t i = 0; i < EXPLORE_VIEWS; i++)
         if (data->views[i].number != 0)
             return true;
-    return false;
+    return data->profiles.opened_count > 0;
 }
 
 void explore_data_forget_views(struct explore_data *data)
@@ -40,6 +40,7 @@ void explore_data_forget_views(struct explore_data *data)
         trace_view_fini(&data->views[i]);
         data->views[i] = (struct trace_view){.number = 0};
     }
+    profile_store_close(&data->profiles);
 }
 
 void explore_data_fini(struct explore_data *data)

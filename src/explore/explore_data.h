@@ -30,6 +30,7 @@ void explore_data_init(struct explore_data *data, enum codec codec);
 void explore_data_fini(struct explore_data *data);
 /* Moves all of it to another place: the stores refer to each other. */
 void explore_data_move(struct explore_data *to, const struct explore_data *from);
+/* What stays for the next question: waterfalls and open blocks of profiles. */
 bool explore_data_has_views(const struct explore_data *data);
-/* When nobody asks any more, and before a reload: waterfalls are charged to a budget that ends. */
+/* When nobody asks any more, and before a reload: they are charged to a budget that ends. */
 void explore_data_forget_views(struct explore_data *data);

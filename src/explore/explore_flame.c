@@ -50,7 +50,7 @@ static bool add_side(struct asking *asking, struct flame_tree *tree, unsigned si
         const struct profile_block *block = profile_store_block(store, i);
         if (!explore_selection_wants(selection, block, service))
             continue;
-        struct buffer *request = profile_store_open(store, block);
+        struct buffer *request = profile_store_open(store, block, asking->data->settings->budget);
         if (request == NULL)
             continue;
         enum flame_result result = flame_tree_add(tree, side, buffer_slice(request), &filter);

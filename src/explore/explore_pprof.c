@@ -100,7 +100,7 @@ static bool merge_blocks(struct making *making, struct pprof_merge *merge, uint6
             return false;
         }
         *reserved += more;
-        struct buffer *request = profile_store_open(store, block);
+        struct buffer *request = profile_store_open(store, block, asking->data->settings->budget);
         if (request == NULL)
             continue;
         const struct otlp_to_pprof_merge_source source = {

@@ -118,7 +118,7 @@ void explore_save_blocks(struct explore_save *save, struct explore_data *data)
         const struct profile_block *block = profile_store_block(profiles, i);
         if (block->number <= save->profiles_block || !block->is_compressed)
             continue;
-        struct buffer *request = profile_store_open(profiles, block);
+        struct buffer *request = profile_store_open(profiles, block, NULL);
         if (request != NULL)
             explore_disk_write(save->disk, EXPLORE_KEPT_PROFILES,
                                &(struct explore_disk_request){.bytes = buffer_slice(request),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "src/base/arena.h"
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/mem.h"
 #include "src/base/mem_stats.h"
@@ -57,6 +58,7 @@ static void free_block(struct profile_store *store, struct profile_block *block)
 
 void profile_store_fini(struct profile_store *store)
 {
+    profile_store_close(store);
     for (size_t i = store->blocks_begin; i < store->blocks_end; i++)
         free_block(store, store->blocks[i]);
     mem_free((void *)store->blocks);
@@ -508,13 +510,48 @@ size_t profile_store_spans(const struct profile_store *store, const uint8_t id[s
     return join_spans(*ret_spans, count);
 }
 
-struct buffer *profile_store_open(struct profile_store *store, const struct profile_block *block)
+/* Leaves a block open. When there is no room, those before it have had their time. */
+static void keep_open(struct profile_store *store, uint64_t number, struct buffer *bytes,
+                      struct budget *budget)
+{
+    uint64_t size = mem_stats_held(bytes);
+    if (size > PROFILE_OPENED_BYTES_MAX)
+        return;
+    if (store->opened_count == PROFILE_OPENED_MAX || store->opened_budget != budget ||
+        store->opened_bytes + size > PROFILE_OPENED_BYTES_MAX)
+        profile_store_close(store);
+    if (!budget_try_take(budget, size))
+        return;
+    store->opened[store->opened_count++] =
+        (struct profile_opened){.number = number, .bytes = buffer_ref(bytes)};
+    store->opened_bytes += size;
+    store->opened_budget = budget;
+}
+
+struct buffer *profile_store_open(struct profile_store *store, const struct profile_block *block,
+                                  struct budget *budget)
 {
     struct buffer *output = NULL;
     if (!block->is_compressed)
         return buffer_ref(block->bytes);
+    for (size_t i = 0; i < store->opened_count; i++)
+        if (store->opened[i].number == block->number)
+            return buffer_ref(store->opened[i].bytes);
     if (codec_inflate(store->box, store->codec, buffer_slice(block->bytes), block->raw, &output) !=
         CODEC_OK)
         return NULL;
+    if (budget != NULL)
+        keep_open(store, block->number, output, budget);
     return output;
+}
+
+void profile_store_close(struct profile_store *store)
+{
+    for (size_t i = 0; i < store->opened_count; i++)
+        buffer_unref(store->opened[i].bytes);
+    if (store->opened_bytes > 0)
+        budget_return(store->opened_budget, store->opened_bytes);
+    store->opened_count = 0;
+    store->opened_bytes = 0;
+    store->opened_budget = NULL;
 }

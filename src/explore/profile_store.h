@@ -13,6 +13,7 @@
 #include "src/codec/codec.h"
 #include "src/explore/string_table.h"
 
+struct budget;
 struct buffer;
 
 /* What the samples of one span amount to. */
@@ -52,6 +53,14 @@ struct trace_samples {
     uint32_t blocks; /* that it has samples in */
 };
 
+/* Blocks that stay open between questions, which ask for the same again and again. */
+enum { PROFILE_OPENED_MAX = 64, PROFILE_OPENED_BYTES_MAX = 32 * 1024 * 1024 };
+
+struct profile_opened {
+    uint64_t number; /* of the block */
+    struct buffer *bytes;
+};
+
 struct profile_store {
     struct string_table *strings;
     struct codec_box *box;
@@ -64,6 +73,10 @@ struct profile_store {
     size_t blocks_end;
     size_t blocks_capacity;
     struct hash_table traces; /* struct trace_samples, by trace id */
+    struct profile_opened opened[PROFILE_OPENED_MAX];
+    size_t opened_count;
+    uint64_t opened_bytes;        /* charged … */
+    struct budget *opened_budget; /* … to this one */
     uint64_t seed;
     uint64_t bytes;      /* of the blocks */
     uint64_t open_bytes; /* of those that are open, uncompressed */
@@ -102,5 +115,9 @@ size_t profile_store_blocks(const struct profile_store *store);
 const struct profile_block *profile_store_block(const struct profile_store *store, size_t index);
 bool profile_block_has_trace(const struct profile_block *block, const uint8_t id[static 16]);
 bool profile_block_has_service(const struct profile_block *block, uint32_t service);
-/* The request: the caller's. NULL: no memory, or the block is broken. */
-struct buffer *profile_store_open(struct profile_store *store, const struct profile_block *block);
+/* The request: the caller's. NULL: no memory, or the block is broken. It also stays open for the
+ * next question if `budget` has room; NULL: it does not. */
+struct buffer *profile_store_open(struct profile_store *store, const struct profile_block *block,
+                                  struct budget *budget);
+/* Closes all that is open. */
+void profile_store_close(struct profile_store *store);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
@@ -153,10 +154,44 @@ static void merges_a_window(void **state)
     for (unsigned i = 1; i <= TRACES; i++)
         sum += samples_of(i);
     assert_int_equal(sum, (uint64_t)4 * added);
-    struct buffer *request = profile_store_open(&store, profile_store_block(&store, 0));
+    struct buffer *request = profile_store_open(&store, profile_store_block(&store, 0), NULL);
     assert_non_null(request);
     assert_int_equal(request->size, profile_store_block(&store, 0)->raw);
     buffer_unref(request);
+    assert_int_equal(store.opened_count, 0);
+}
+
+/* A block that was opened stays open, as far as limit and budget allow, until it is closed. */
+static void blocks_stay_open_within_their_limit(void **state)
+{
+    enum { BLOCKS = 3 };
+    struct budget budget;
+    struct buffer *first[BLOCKS];
+    (void)state;
+    budget_init(&budget, 4 << 20);
+    for (unsigned added = 0; store.blocks_open - store.blocks_begin < BLOCKS; added++) {
+        add(1 + added % TRACES, "span-aaa", "a", 1 + added);
+        assert_true(added < 60000);
+    }
+    for (size_t i = 0; i < BLOCKS; i++) {
+        const struct profile_block *block = profile_store_block(&store, i);
+        first[i] = profile_store_open(&store, block, &budget);
+        assert_non_null(first[i]);
+        struct buffer *again = profile_store_open(&store, block, &budget);
+        assert_ptr_equal(again, first[i]);
+        assert_in_range(budget_used(&budget), (i + 1) * block->raw, 4 << 20);
+        buffer_unref(again);
+        buffer_unref(first[i]);
+    }
+    profile_store_close(&store);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+    /* A budget without room: it is opened each time. */
+    budget_init(&budget, 4096);
+    buffer_unref(profile_store_open(&store, profile_store_block(&store, 0), &budget));
+    assert_int_equal(store.opened_count, 0);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
 }
 
 int main(void)
@@ -165,6 +200,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(counts_samples_by_span, setup, teardown),
         cmocka_unit_test_setup_teardown(forgets_what_is_evicted, setup, teardown),
         cmocka_unit_test_setup_teardown(merges_a_window, setup, teardown),
+        cmocka_unit_test_setup_teardown(blocks_stay_open_within_their_limit, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
