@@ -46,8 +46,12 @@ struct place_entry {
 void tail_split_init(struct tail_split *split, const struct tail_policies *policies,
                      struct tail_slabs *slabs, unsigned lanes, struct budget *budget)
 {
-    *split = (struct tail_split){
-        .budget = budget, .policies = policies, .slabs = slabs, .lanes = lanes, .stamp = 1};
+    *split = (struct tail_split){.budget = budget,
+                                 .policies = policies,
+                                 .slabs = slabs,
+                                 .lanes = lanes,
+                                 .seed = tail_seed_make(),
+                                 .stamp = 1};
 }
 
 void tail_split_fini(struct tail_split *split)
@@ -195,16 +199,6 @@ static uint64_t *bits_of(const struct tail_split *split, uint32_t place)
     return (uint64_t *)split->group_bits.memory + place * split->policies->words;
 }
 
-static uint64_t hash_of(const uint8_t *id)
-{
-    uint64_t halves[2];
-    memcpy(halves, id, sizeof(halves));
-    uint64_t hash = (halves[0] ^ halves[1] << 1) * UINT64_C(0x9e3779b97f4a7c15);
-    hash ^= hash >> 32;
-    hash *= UINT64_C(0xd6e8feb86659fd93);
-    return hash ^ hash >> 32;
-}
-
 /* Twice as many places as groups, or more. */
 static void grow_places(struct tail_split *split)
 {
@@ -214,7 +208,7 @@ static void grow_places(struct tail_split *split)
     split->places_count = count;
     memset(places, 0, count * sizeof(*places));
     for (uint32_t i = 0; i < split->groups_count; i++) {
-        uint32_t at = (uint32_t)hash_of(group_at(split, i)->id) & (count - 1);
+        uint32_t at = (uint32_t)tail_hash(&split->seed, group_at(split, i)->id) & (count - 1);
         while (places[at].stamp == split->stamp)
             at = (at + 1) & (count - 1);
         places[at] = (struct place_entry){.stamp = split->stamp, .group = i};
@@ -231,7 +225,7 @@ static uint32_t find_group(struct tail_split *split, const uint8_t *id,
     if (2 * (split->groups_count + 1) > split->places_count)
         grow_places(split);
     struct place_entry *places = split->places.memory;
-    uint32_t at = (uint32_t)hash_of(id) & (split->places_count - 1);
+    uint32_t at = (uint32_t)tail_hash(&split->seed, id) & (split->places_count - 1);
     for (; places[at].stamp == split->stamp; at = (at + 1) & (split->places_count - 1))
         if (memcmp(group_at(split, places[at].group)->id, id, TAIL_TRACE_ID_BYTES) == 0)
             return places[at].group;
@@ -331,17 +325,33 @@ static void add_span(struct tail_split *split, const struct wire_field *field,
     group->spans++;
 }
 
-/* The trace id of the span that comes next, if it begins as nearly all spans do; or NULL. */
-static const uint8_t *next_id(const struct wire_reader *spans)
+/* The trace id of the span that begins at *at, if it begins as nearly all spans do, and moves *at
+ * behind the span; or NULL. */
+static const uint8_t *pass_span(const uint8_t **at, const uint8_t *end)
 {
-    enum { TAG = SPANS << 3 | WIRE_BYTES, LENGTH_BYTES_MAX = 3, ID = 2 };
-    const uint8_t *at = spans->at;
-    if (spans->end - at < 1 + LENGTH_BYTES_MAX + ID + TAIL_TRACE_ID_BYTES || *at++ != TAG)
+    enum { TAG = SPANS << 3 | WIRE_BYTES, LENGTH_BYTES = 2, ID = 2 };
+    const uint8_t *const content = *at + 1 + LENGTH_BYTES;
+    if (end - *at < 1 + LENGTH_BYTES + ID + TAIL_TRACE_ID_BYTES || **at != TAG ||
+        content[0] != (TRACE_ID << 3 | WIRE_BYTES) || content[1] != TAIL_TRACE_ID_BYTES)
         return NULL;
-    for (unsigned i = 0; i + 1 < LENGTH_BYTES_MAX && *at >= 0x80; i++)
-        at++;
-    at++;
-    return at[0] == (TRACE_ID << 3 | WIRE_BYTES) && at[1] == TAIL_TRACE_ID_BYTES ? at + ID : NULL;
+    const size_t size = (content[-2] & 0x7f) | (size_t)content[-1] << 7;
+    if (content[-2] < 0x80 || content[-1] >= 0x80 || size > (size_t)(end - content))
+        return NULL;
+    *at = content + size;
+    return content + ID;
+}
+
+/* Tells of the two spans that come next. */
+static void look_ahead(const struct wire_reader *spans, const struct tail_taker *taker)
+{
+    const uint8_t *at = spans->at;
+    const uint8_t *id = taker->expect != NULL ? pass_span(&at, spans->end) : NULL;
+    if (id == NULL)
+        return;
+    taker->expect(id, true, taker->arg);
+    id = pass_span(&at, spans->end);
+    if (id != NULL)
+        taker->expect(id, false, taker->arg);
 }
 
 /* The scope at hand stays, with `goes_on`: more of its spans follow. */
@@ -380,12 +390,8 @@ static bool read_resource(struct tail_split *split, struct tail_walk *walk,
             if (field.number != SPANS)
                 continue;
             room_for(split, &split->spans, split->spans_count, sizeof(struct span_entry));
-            const uint8_t *next = taker->expect != NULL ? next_id(&walk->spans) : NULL;
-            if (next != NULL)
-                taker->expect(next, false, taker->arg);
+            look_ahead(&walk->spans, taker);
             add_span(split, &field, taker);
-            if (next != NULL)
-                taker->expect(next, true, taker->arg);
             if (split->spans_count == TAIL_STEP_SPANS_MAX)
                 return false;
         }

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "processors/tail_sampling/tail_hash.h"
 #include "processors/tail_sampling/tail_policies.h"
 #include "processors/tail_sampling/tail_spans.h"
 #include "src/base/scratch.h"
@@ -33,8 +34,8 @@ struct tail_group {
 
 /* What becomes of the groups. */
 struct tail_taker {
-    /* The id of the next span, before and after the one ahead of it is read: what `begin` will look
-     * at may be fetched. NULL: nothing is. */
+    /* The id of a span that is not read yet, when two and, is_near, when one is ahead of it: what
+     * `begin` will look at may be fetched. NULL: nothing is. */
     void (*expect)(const uint8_t id[TAIL_TRACE_ID_BYTES], bool is_near, void *arg);
     /* A new group: may set its trace, and begin its times and bits. */
     void (*begin)(struct tail_group *group, uint64_t *bits, void *arg);
@@ -78,6 +79,7 @@ struct tail_split {
     struct scratch groups;     /* struct tail_group */
     struct scratch group_bits; /* policies->words for each */
     uint32_t groups_count;
+    struct tail_seed seed;
     struct scratch places; /* struct place_entry: groups by id */
     uint32_t places_count; /* a power of two */
     uint32_t stamp;        /* of places that are in use */

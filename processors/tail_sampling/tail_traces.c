@@ -34,7 +34,7 @@ bool tail_traces_init(struct tail_traces *traces, size_t words, uint64_t entries
                       struct budget *budget)
 {
     assert(words > 0);
-    *traces = (struct tail_traces){.budget = budget, .words = words};
+    *traces = (struct tail_traces){.budget = budget, .words = words, .seed = tail_seed_make()};
     traces->trace_bytes = bytes_of(words);
     traces->entries_max = entries_max < ENTRIES_MAX ? (uint32_t)entries_max : ENTRIES_MAX;
     traces->unused = 1;
@@ -65,29 +65,16 @@ struct tail_trace *tail_traces_at(const struct tail_traces *traces, tail_number 
                                          (number - 1) % CHUNK_ENTRIES * traces->trace_bytes);
 }
 
-/* Ids are random, or not: a client chooses them. */
-static uint64_t hash_of(const uint8_t *id)
+static uint32_t bucket_of(const struct tail_traces *traces, const uint8_t *id)
 {
-    uint64_t halves[2];
-    memcpy(halves, id, sizeof(halves));
-    uint64_t hash = halves[0] ^ halves[1] * UINT64_C(0x9e3779b97f4a7c15);
-    hash ^= hash >> 32;
-    hash *= UINT64_C(0xd6e8feb86659fd93);
-    hash ^= hash >> 32;
-    hash *= UINT64_C(0xd6e8feb86659fd93);
-    return hash ^ hash >> 32;
-}
-
-static uint32_t bucket_of(const struct tail_traces *traces, uint64_t hash)
-{
-    uint32_t bucket = (uint32_t)hash & (2 * traces->buckets_low - 1);
+    uint32_t bucket = (uint32_t)tail_hash(&traces->seed, id) & (2 * traces->buckets_low - 1);
     return bucket < traces->buckets_count ? bucket : bucket - traces->buckets_low;
 }
 
 struct tail_trace *tail_traces_find(const struct tail_traces *traces,
                                     const uint8_t id[TAIL_TRACE_ID_BYTES])
 {
-    tail_number number = traces->buckets[bucket_of(traces, hash_of(id))];
+    tail_number number = traces->buckets[bucket_of(traces, id)];
     while (number != 0) {
         struct tail_trace *trace = tail_traces_at(traces, number);
         if (memcmp(trace->id, id, TAIL_TRACE_ID_BYTES) == 0)
@@ -110,7 +97,7 @@ static void fetch(const struct tail_traces *traces, tail_number number)
 void tail_traces_expect(const struct tail_traces *traces, const uint8_t id[TAIL_TRACE_ID_BYTES],
                         bool is_near)
 {
-    const tail_number *bucket = &traces->buckets[bucket_of(traces, hash_of(id))];
+    const tail_number *bucket = &traces->buckets[bucket_of(traces, id)];
     if (is_near)
         fetch(traces, *bucket);
     else
@@ -119,25 +106,38 @@ void tail_traces_expect(const struct tail_traces *traces, const uint8_t id[TAIL_
 
 void tail_traces_expect_removal(const struct tail_traces *traces, const struct tail_trace *trace)
 {
-    __builtin_prefetch(&traces->buckets[bucket_of(traces, hash_of(trace->id))]);
+    __builtin_prefetch(&traces->buckets[bucket_of(traces, trace->id)]);
     fetch(traces, trace->next);
 }
 
-/* Adds a bucket, with what belongs there of the one that it is cut from. */
+/* Behind the others of its bucket, which have just been looked at: the oldest, which is the first
+ * to be removed, is found without a look at others. */
+static void append(struct tail_traces *traces, uint32_t bucket, struct tail_trace *trace)
+{
+    tail_number *at = &traces->buckets[bucket];
+    while (*at != 0)
+        at = &tail_traces_at(traces, *at)->chain;
+    trace->chain = 0;
+    *at = trace->number;
+}
+
+/* Adds a bucket, with what belongs there of the one that it is cut from, in the same order. */
 static void cut_bucket(struct tail_traces *traces)
 {
     assert(traces->buckets_count < buckets_for(traces->entries_max));
     uint32_t added = traces->buckets_count++;
     tail_number *from = &traces->buckets[added - traces->buckets_low];
+    tail_number *to = &traces->buckets[added];
     while (*from != 0) {
         struct tail_trace *trace = tail_traces_at(traces, *from);
-        if (bucket_of(traces, hash_of(trace->id)) != added) {
+        if (bucket_of(traces, trace->id) != added) {
             from = &trace->chain;
             continue;
         }
         *from = trace->chain;
-        trace->chain = traces->buckets[added];
-        traces->buckets[added] = trace->number;
+        trace->chain = 0;
+        *to = trace->number;
+        to = &trace->chain;
     }
     if (traces->buckets_count == 2 * traces->buckets_low)
         traces->buckets_low *= 2;
@@ -175,9 +175,7 @@ struct tail_trace *tail_traces_add(struct tail_traces *traces,
     traces->count++;
     while (traces->buckets_count < buckets_for(traces->count))
         cut_bucket(traces);
-    tail_number *bucket = &traces->buckets[bucket_of(traces, hash_of(id))];
-    trace->chain = *bucket;
-    *bucket = number;
+    append(traces, bucket_of(traces, id), trace);
     trace->older = traces->newest;
     if (traces->newest != 0)
         tail_traces_at(traces, traces->newest)->newer = number;
@@ -191,7 +189,7 @@ void tail_traces_remove(struct tail_traces *traces, struct tail_trace *trace)
 {
     assert(trace->spans.last.slab == 0);
     assert(trace->previous == 0 && trace->next == 0);
-    tail_number *at = &traces->buckets[bucket_of(traces, hash_of(trace->id))];
+    tail_number *at = &traces->buckets[bucket_of(traces, trace->id)];
     while (*at != trace->number)
         at = &tail_traces_at(traces, *at)->chain;
     *at = trace->chain;

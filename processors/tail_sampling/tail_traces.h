@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "processors/tail_sampling/tail_hash.h"
 #include "processors/tail_sampling/tail_policies.h"
 #include "processors/tail_sampling/tail_spans.h"
 
@@ -72,6 +73,7 @@ struct tail_traces {
     tail_number free;   /* of entries that were used, by chain */
     /* Linear hashing: a bucket or two are cut in two for each new trace, so that no trace pays for
      * the growth of the whole table. */
+    struct tail_seed seed;
     tail_number *buckets; /* address space for all that entries_max need */
     uint32_t buckets_count;
     uint32_t buckets_low; /* the power of two below */
@@ -91,8 +93,8 @@ struct tail_trace *tail_traces_at(const struct tail_traces *traces, tail_number 
 /* NULL: it is not kept. */
 struct tail_trace *tail_traces_find(const struct tail_traces *traces,
                                     const uint8_t id[TAIL_TRACE_ID_BYTES]);
-/* Fetches what tail_traces_find looks at: first the place in the table; is_near: after that, the
- * trace. */
+/* Fetches what tail_traces_find looks at: first the place in the table; then, is_near, the trace.
+ */
 void tail_traces_expect(const struct tail_traces *traces, const uint8_t id[TAIL_TRACE_ID_BYTES],
                         bool is_near);
 /* Fetches what tail_traces_remove looks at, of a trace that is removed soon, and the trace behind

@@ -17,14 +17,18 @@
 
 enum { RESOURCE = 1, SCOPES = 2, SPANS = 2, UNKNOWN = 2000, NAME_BYTES = 32 };
 
-static void put_span(struct profile_bytes *out, size_t trace)
+static void put_span_of(struct profile_bytes *out, const uint64_t id[2])
 {
     size_t begin = out->size;
-    uint64_t id[2] = {trace, trace * UINT64_C(0x9e3779b97f4a7c15)};
-    put_bytes(out, 1, id, sizeof(id));
+    put_bytes(out, 1, id, 2 * sizeof(id[0]));
     put_bytes(out, 2, "01234567", 8);
     put_text(out, 5, "n");
     profile_bytes_wrap(out, begin, SPANS);
+}
+
+static void put_span(struct profile_bytes *out, size_t trace)
+{
+    put_span_of(out, (const uint64_t[2]){trace, trace * UINT64_C(0x9e3779b97f4a7c15)});
 }
 
 static struct slice enclose(struct profile_bytes *out, size_t scope)
@@ -47,6 +51,23 @@ static struct slice two_traces_in_turn(size_t n)
     struct profile_bytes out = {0};
     for (size_t i = 0; i < n; i++)
         put_span(&out, i % 2);
+    return enclose(&out, 0);
+}
+
+/* Ids whose halves make up for each other in hashes that any client can compute. */
+static struct slice traces_of_multiples(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 1; i <= n; i++)
+        put_span_of(&out, (const uint64_t[2]){i * UINT64_C(0x9e3779b97f4a7c15), i});
+    return enclose(&out, 0);
+}
+
+static struct slice traces_of_doubles(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 1; i <= n; i++)
+        put_span_of(&out, (const uint64_t[2]){2 * i, i});
     return enclose(&out, 0);
 }
 
@@ -147,6 +168,8 @@ static const struct work_shape shapes[] = {
     {"resources of one span", resources_of_one_span},
     {"unknown fields between spans", unknown_fields_between_spans},
     {"wanted attributes", wanted_attributes},
+    {"traces of multiples", traces_of_multiples},
+    {"traces of doubles", traces_of_doubles},
     {"a long trace state", a_long_trace_state},
 };
 
