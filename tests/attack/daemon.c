@@ -83,9 +83,10 @@ static void become(const char *executable, const char *config_path, const char *
     snprintf(option, sizeof(option), "--config=%s", config_path);
     if (log < 0 || dup2(log, 1) < 0 || dup2(log, 2) < 0)
         _exit(126);
-    /* For protobuf_message of prometheus_remote_write. */
+    /* For protobuf_message of prometheus_remote_write, and flatten_data of transform. */
     static const char gates[] =
-        "--feature-gates=exporter.prometheusremotewritexporter.enableSendingRW2";
+        "--feature-gates=exporter.prometheusremotewritexporter.enableSendingRW2,"
+        "transform.flatten.logs";
     execl(executable, executable, option, gates, (char *)NULL);
     _exit(127);
 }

@@ -244,7 +244,7 @@ static const struct signal_parts signals[] = {
      (const char *const[]){"count", "forward", "routing/logs", NULL}},
     {"profiles", (const char *const[]){"filter", "transform", NULL},
      (const char *const[]){"file", NULL},
-     (const char *const[]){"profile_metrics", "count", "forward", NULL}},
+     (const char *const[]){"profile_metrics", "count", "forward", "routing/profiles", NULL}},
 };
 
 static const struct signal_parts *parts_of(const char *pipeline)

@@ -150,8 +150,13 @@ void put_statement_processors(struct drawing *drawing)
                "severity_number: {min: WARN, match_undefined: true}}\n");
     put(drawing, "    metrics:\n");
     PUT_ONE_OF(drawing, "      exclude: {match_type: regexp, metric_names: ['^b', s$]}\n",
-               "      include: {match_type: strict, resource_attributes: [{key: service.name}]}\n");
+               "      include: {match_type: strict, resource_attributes: [{key: service.name}]}\n",
+               "      include: {match_type: expr, expressions: ['len(MetricName) < 5', "
+               "'HasLabel(\"tag\") and upper(Label(\"tag\")) matches \"[A-M]+\"']}\n",
+               "      exclude: {match_type: expr, expressions: ['MetricName in [\"cpu\", "
+               "\"bytes\"] or not (Label(\"http.route\") contains \"{\")']}\n");
     put(drawing, "  transform:\n");
+    PUT_ONE_OF(drawing, "", "    flatten_data: true\n");
     PUT_ONE_OF(drawing, "    error_mode: ignore\n", "    error_mode: silent\n",
                "    error_mode: silent\n", "    error_mode: propagate\n");
     put(drawing, "    trace_statements:\n");
@@ -285,6 +290,8 @@ static const char *const trace_routes[] = {
     "    - condition: 'span.attributes[\"tag\"][0] == 1 or span.attributes[\"bytes\"] > 3'\n",
     "    - condition: 'resource.attributes[\"host.name\"] != nil'\n",
     "    - context: span\n      statement: 'route() where name == \"main\"'\n",
+    "    - context: span\n      statement: 'delete_matching_keys(attributes, \"^[a-m]\") where "
+    "kind == SPAN_KIND_SERVER'\n",
 };
 
 static const char *const metric_routes[] = {
@@ -303,6 +310,19 @@ static const char *const log_routes[] = {
     "    - condition: 'Int(log.attributes[\"bytes\"]) > 3'\n",
     "    - condition: 'resource.attributes[\"service.name\"] == \"cart\"'\n",
     "    - context: resource\n      statement: 'route() where attributes[\"tag\"] != nil'\n",
+    "    - context: resource\n      statement: 'delete_key(attributes, \"tag\")'\n",
+    "    - context: log\n      statement: 'delete_key(attributes, \"bytes\") where "
+    "severity_number > 3'\n",
+};
+
+static const char *const profile_routes[] = {
+    "    - condition: 'resource.attributes[\"service.name\"] == \"cart\"'\n",
+    "    - condition: 'profile.sample_type.type == \"cpu\" or profile.attributes[\"tag\"] != "
+    "nil'\n",
+    "    - condition: 'IsMatch(profile.sample_type.unit, \"^n\")'\n",
+    "    - context: profile\n      statement: 'delete_key(attributes, \"tag\") where "
+    "duration_unix_nano > 0'\n",
+    "    - context: resource\n      statement: 'route() where attributes[\"tag\"] != nil'\n",
 };
 
 static const char *const request_routes[] = {
@@ -310,15 +330,25 @@ static const char *const request_routes[] = {
     "    - context: request\n      condition: 'request[\"x-scope-orgid\"] != \"a\"'\n",
 };
 
+#define ROUTES(list) (list), sizeof(list) / sizeof((list)[0])
+
+static const struct route_list {
+    char signal; /* its first letter */
+    const char *const *routes;
+    size_t count;
+} route_lists[] = {
+    {'t', ROUTES(trace_routes)},
+    {'m', ROUTES(metric_routes)},
+    {'l', ROUTES(log_routes)},
+    {'p', ROUTES(profile_routes)},
+};
+
 void put_routing(struct drawing *drawing, const char *signal)
 {
     enum { ENTRIES_MAX = 5 };
-    const char *const *routes = signal[0] == 't'   ? trace_routes
-                                : signal[0] == 'm' ? metric_routes
-                                                   : log_routes;
-    size_t count = signal[0] == 't'   ? sizeof(trace_routes) / sizeof(trace_routes[0])
-                   : signal[0] == 'm' ? sizeof(metric_routes) / sizeof(metric_routes[0])
-                                      : sizeof(log_routes) / sizeof(log_routes[0]);
+    const struct route_list *list = route_lists;
+    while (list->signal != signal[0])
+        list++;
     bytes_add_format(drawing->out, "  routing/%s:\n", signal);
     PUT_ONE_OF(drawing, "", "    error_mode: silent\n", "    error_mode: silent\n",
                "    error_mode: propagate\n");
@@ -330,7 +360,7 @@ void put_routing(struct drawing *drawing, const char *signal)
         if (drawn_below(drawing, 4) == 0)
             put(drawing, request_routes[drawn_below(drawing, 2)]);
         else
-            put(drawing, routes[drawn_below(drawing, count)]);
+            put(drawing, list->routes[drawn_below(drawing, list->count)]);
         PUT_ONE_OF(drawing, "", "      action: copy\n", "      action: move\n");
         bytes_add_format(drawing->out, "      pipelines: [%s/routed%u", signal,
                          (unsigned)(i % ROUTED_PIPELINES));
