@@ -514,6 +514,13 @@ MUTANTS = [
            "src/otlp/metrics/exponential_histogram.c",
            "    merged[(added >> (shape.steps - steps)) - shape.first] += times;\n",
            "    (void)added;\n    (void)times;\n    (void)steps;\n", ("test_exponential_histogram",)),
+    # The prometheus exporter
+    Mutant("prometheus: new series are in order", "exporters/prometheus/metric_sort.c",
+           "shift < 64; shift += 8", "shift < 56; shift += 8", ("test_metric_store",)),
+    Mutant("prometheus: values that begin alike are told apart", "exporters/prometheus/metric_sort.c",
+           "*ret_ends = longest == common;", "*ret_ends = true;", ("test_metric_store",)),
+    Mutant("prometheus: an empty job names no target", "exporters/prometheus/metric_labels.c",
+           "if (labels->list[i].value.size == 0)", "if (false)", ("test_metric_store",)),
     # The prometheus_remote_write exporter
     Mutant("remote write: a 404 is final",
            "exporters/prometheus_remote_write/prometheus_remote_write_exporter.c",
