@@ -808,6 +808,9 @@ MUTANTS = [
     Mutant("config: unset variables are warned of", "src/config/expand.c",
            "if (ret_retrieved->unset != NULL && !expansion->is_quiet)",
            "if (ret_retrieved->unset != NULL && expansion->is_quiet)", ("test_expand",)),
+    Mutant("memory: what waits for a slow reader is charged", "src/net/server/http_connection.c",
+           "if (budget != NULL && !budget_try_take_margin(budget, bytes))",
+           "if (budget != NULL && (budget_take(budget, bytes), false))", ("test_http1_server_deadlines",)),
     # The life of the process
     Mutant("reload: what cannot be built stops nothing", "src/service/supervisor.c",
            "    if (can_build(config, purpose == LOAD_TO_VALIDATE, &error))",

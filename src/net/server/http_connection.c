@@ -5,6 +5,7 @@
  * Requests are in http_exchange.c. On the server's lane. */
 #include "src/net/server/http_connection.h"
 
+#include "src/base/budget.h"
 #include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -21,10 +22,11 @@
 /* Begins HTTP/2 (RFC 9113 §3.4); not a valid HTTP/1 request. */
 static const char preface_text[] = NGHTTP2_CLIENT_MAGIC;
 
-/* Output that the socket did not take at once. */
+/* Output that the socket did not take at once, charged to the server's budget. */
 struct late_write {
     uv_write_t request;
     struct http_connection *connection;
+    struct budget *budget; /* NULL: none */
     size_t size;
     char data[];
 };
@@ -163,11 +165,39 @@ void http_connection_input_taken(struct http_connection *connection)
     stop(connection);
 }
 
+/* Charges from the margin too: those who are refused for lack of budget are told so. NULL: no room.
+ */
+static struct late_write *late_write_create(struct http_connection *connection, size_t size)
+{
+    struct budget *budget = connection->server->settings.budget;
+    const size_t bytes = sizeof(struct late_write) + size;
+    if (budget != NULL && !budget_try_take_margin(budget, bytes))
+        return NULL;
+    struct late_write *late = mem_try_alloc_large(bytes);
+    if (late == NULL && budget != NULL)
+        budget_return(budget, bytes);
+    if (late == NULL)
+        return NULL;
+    late->connection = connection;
+    late->budget = budget;
+    late->size = size;
+    late->request.data = late;
+    return late;
+}
+
+static void late_write_destroy(struct late_write *late)
+{
+    const size_t bytes = sizeof(*late) + late->size;
+    if (late->budget != NULL)
+        budget_return(late->budget, bytes);
+    mem_free_large(late, bytes);
+}
+
 static void on_late_write(uv_write_t *request, int status)
 {
     struct late_write *late = request->data;
     struct http_connection *connection = late->connection;
-    mem_free_large(late, sizeof(*late) + late->size);
+    late_write_destroy(late);
     assert(connection->writes_waiting > 0);
     connection->writes_waiting--;
     if (connection->is_closing)
@@ -234,14 +264,11 @@ bool http_connection_send(struct http_connection *connection, uv_buf_t *parts, u
         return true;
     /* libuv writes a copy of the rest. */
     size -= skip;
-    struct late_write *late = mem_try_alloc_large(sizeof(*late) + size);
+    struct late_write *late = late_write_create(connection, size);
     if (late == NULL) {
         http_connection_close(connection);
         return false;
     }
-    late->connection = connection;
-    late->size = size;
-    late->request.data = late;
     char *target = late->data;
     for (unsigned i = 0; i < count; i++) {
         size_t skipped = skip < parts[i].len ? skip : parts[i].len;
@@ -253,7 +280,7 @@ bool http_connection_send(struct http_connection *connection, uv_buf_t *parts, u
     }
     uv_buf_t rest = uv_buf_init(late->data, (unsigned)size);
     if (uv_write(&late->request, stream_of(connection), &rest, 1, on_late_write) != 0) {
-        mem_free_large(late, sizeof(*late) + size);
+        late_write_destroy(late);
         http_connection_close(connection);
         return false;
     }

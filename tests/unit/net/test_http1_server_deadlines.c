@@ -17,7 +17,7 @@
 
 #define HOST "Host: a\r\n"
 
-enum { BUDGET_BYTES = 4 << 20 };
+enum { BUDGET_BYTES = 16 << 20 };
 
 static int start(void **state)
 {
@@ -134,6 +134,26 @@ static void a_client_that_does_not_read_is_cut_off(void **state)
     loopback_close(client);
 }
 
+static void what_waits_for_a_reader_is_charged(void **state)
+{
+    struct http_fixture *fixture = *state;
+    enum { READERS = 16 };
+    struct loopback *readers[READERS];
+    for (unsigned i = 0; i < READERS; i++) {
+        readers[i] = http_fixture_connect(fixture);
+        loopback_send(readers[i], "GET /large HTTP/1.1\r\n" HOST "\r\n");
+        http_fixture_expect_requests(fixture, i + 1);
+        assert_true(budget_used(&fixture->budget) <= BUDGET_BYTES + BUDGET_BYTES / 8);
+    }
+    assert_true(budget_used(&fixture->budget) > BUDGET_BYTES / 4);
+    /* Those for whom there was no room are cut off, and nobody else. */
+    uint64_t open = http_server_figures(fixture->server).connections;
+    assert_in_range(open, 1, READERS - 1);
+    for (unsigned i = 0; i < READERS; i++)
+        loopback_close(readers[i]);
+    http_fixture_expect_connections(fixture, 0);
+}
+
 static void a_slow_reader_gets_all_of_a_large_response(void **state)
 {
     struct http_fixture *fixture = *state;
@@ -218,6 +238,7 @@ int main(void)
         LIVE(slow_bodies_fall_under_the_minimum_rate),
         LIVE(a_slow_body_does_not_hold_up_a_stop),
         LIVE(a_client_that_does_not_read_is_cut_off),
+        LIVE(what_waits_for_a_reader_is_charged),
         LIVE(a_slow_reader_gets_all_of_a_large_response),
         IMPATIENT(keep_alive_can_be_switched_off),
         IMPATIENT(a_read_timeout_is_for_the_whole_request),
