@@ -440,6 +440,24 @@ class Looks(Page):
                         )
 
 
+class Partial(Page):
+    """A search that had to end before it had seen all."""
+
+    def test_a_chart_of_a_part_says_so(self):
+        self.shop()
+        self.open("traces")
+        hint = "return document.querySelector('.scatter-box .hint').textContent"
+        self.browser.until("the list", "return document.querySelector('.traces tbody tr')")
+        self.assertNotIn("Older traces", self.browser.run(hint))
+        self.browser.run(
+            "const ask = window.fetch; window.fetch = async (...all) => { const got = await ask(...all);"
+            " if (!String(all[0]).includes('/scatter')) return got;"
+            " return new Response(JSON.stringify({...await got.json(), partial: true})); };"
+            "location.hash = '#/traces?min=1ms';"
+        )
+        self.browser.until("the hint", f"{hint}.startsWith('Older traces have not been searched')")
+
+
 class Hostile(Page):
     """Names, attributes and functions that want to be code."""
 
