@@ -12,7 +12,10 @@
 #include "src/core/batch.h"
 #include "src/join/index/join_store.h"
 
-enum { EARLY_TRACES_MAX = 1024 }; /* decided early for one request */
+/* Traces that are decided early for one request: so many, and one more for so many bytes that it
+ * needs, since a request of small traces takes the room of as many. */
+enum { EARLY_TRACES_MIN = 1024, EARLY_TRACE_BYTES = 64 };
+#define LARGE_REQUESTS_BYTES (UINT64_C(32) << 20)
 
 static void forget(struct tail *self, struct tail_trace *trace)
 {
@@ -278,16 +281,29 @@ void tail_make_room_for_trace(struct tail *self)
     }
 }
 
+/* What traces leave of the budget to requests that arrive: an eighth, or room for large ones, but
+ * no more than a quarter. */
+static uint64_t room_for_requests(uint64_t limit)
+{
+    const uint64_t eighth = limit / 8;
+    const uint64_t quarter = limit / 4;
+    if (eighth >= LARGE_REQUESTS_BYTES)
+        return eighth;
+    return quarter < LARGE_REQUESTS_BYTES ? quarter : LARGE_REQUESTS_BYTES;
+}
+
 static bool is_short_of_memory(const struct tail *self, uint64_t bytes)
 {
     const struct budget *budget = self->base.budget;
     uint64_t limit = budget_limit(budget);
-    return budget_used(budget) > limit - limit / 4 || !budget_has_room(budget, bytes);
+    return budget_used(budget) > limit - room_for_requests(limit) ||
+           !budget_has_room(budget, bytes);
 }
 
 bool tail_make_room_in_budget(struct tail *self, uint64_t bytes)
 {
-    for (unsigned i = 0; i < EARLY_TRACES_MAX && is_short_of_memory(self, bytes); i++) {
+    const uint64_t most = EARLY_TRACES_MIN + bytes / EARLY_TRACE_BYTES;
+    for (uint64_t i = 0; i < most && is_short_of_memory(self, bytes); i++) {
         struct tail_trace *trace = longest_waiting(self);
         if (trace == NULL)
             break;

@@ -656,6 +656,60 @@ static void when_memory_is_short_the_oldest_are_decided(void **state)
     harness_destroy(h);
 }
 
+/* Traces may have all of the budget but the room for requests: the larger it is, the smaller a part
+ * that is. */
+static void no_trace_is_decided_early_while_there_is_room(void **state)
+{
+    enum { TEXT = 1 << 20, TRACES_THAT_FIT = 124, BUDGET_MIB = 160, ROOM_MIB = 32 };
+    char *text = mem_alloc(TEXT + 1);
+    (void)state;
+    memset(text, 'x', TEXT);
+    memcpy(text, "k=", 2);
+    text[TEXT] = '\0';
+    struct harness *h =
+        start("processors: {tail_sampling: {decision_wait: 1h, policies: [" ERRORS "]}}\n"
+              "exporters: {test: {sending_queue: {enabled: false}}}\n"
+              "service: {budget_mib: 160, pipelines: {traces: {receivers: [test], "
+              "processors: [tail_sampling], exporters: [test]}}}\n");
+    for (uint64_t i = 0; i < BUDGET_MIB; i++) {
+        struct trace_span span = {.trace = 1 + i, .span = 1, .attributes = {text}};
+        assert_int_equal(trace_offer(h, 0, NULL, &span, 1)->outcome.verdict, ACCEPTED);
+        assert_true(harness_budget_used(h) <= (uint64_t)(BUDGET_MIB - ROOM_MIB / 2) << 20);
+        long early = metric(h, "early_decisions{processor=\"tail_sampling\",reason=\"memory\"");
+        if (i < TRACES_THAT_FIT)
+            assert_true(early <= 0);
+        else if (i == BUDGET_MIB - 1)
+            assert_true(early > 0);
+    }
+    mem_free(text);
+    harness_destroy(h);
+}
+
+static void a_request_of_many_traces_makes_room_for_itself(void **state)
+{
+    enum { REQUESTS = 20, REQUEST = 3000, TEXT = 200 };
+    static struct trace_span spans[REQUEST];
+    char text[TEXT + 1];
+    (void)state;
+    memset(text, 'x', TEXT);
+    memcpy(text, "k=", 2);
+    text[TEXT] = '\0';
+    struct harness *h =
+        start("processors: {tail_sampling: {decision_wait: 1h, policies: [" ERRORS "]}}\n"
+              "exporters: {test: {sending_queue: {enabled: false}}}\n"
+              "service: {budget_mib: 6, pipelines: {traces: {receivers: [test], "
+              "processors: [tail_sampling], exporters: [test]}}}\n");
+    for (uint64_t i = 0; i < REQUESTS; i++) {
+        for (uint64_t k = 0; k < REQUEST; k++)
+            spans[k] =
+                (struct trace_span){.trace = 1 + i * REQUEST + k, .span = 1, .attributes = {text}};
+        assert_int_equal(trace_offer(h, 0, NULL, spans, REQUEST)->outcome.verdict, ACCEPTED);
+    }
+    assert_true(metric(h, "early_decisions{processor=\"tail_sampling\",reason=\"memory\"") >
+                REQUEST);
+    harness_destroy(h);
+}
+
 /* When the next stage takes nothing, either, there is no room: senders are asked to come back. */
 static void without_any_room_senders_are_refused(void **state)
 {
@@ -961,6 +1015,8 @@ int main(void)
         cmocka_unit_test(limits_by_rate_are_those_of_all_lanes),
         cmocka_unit_test(when_memory_is_short_the_oldest_are_decided),
         cmocka_unit_test(without_any_room_senders_are_refused),
+        cmocka_unit_test(no_trace_is_decided_early_while_there_is_room),
+        cmocka_unit_test(a_request_of_many_traces_makes_room_for_itself),
         cmocka_unit_test(a_trace_takes_little_memory),
         cmocka_unit_test(large_requests_are_taken_in_turns),
         cmocka_unit_test(a_stop_waits_for_spans_between_lanes),
