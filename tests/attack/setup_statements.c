@@ -290,8 +290,7 @@ static const char *const trace_routes[] = {
     "    - condition: 'span.attributes[\"tag\"][0] == 1 or span.attributes[\"bytes\"] > 3'\n",
     "    - condition: 'resource.attributes[\"host.name\"] != nil'\n",
     "    - context: span\n      statement: 'route() where name == \"main\"'\n",
-    "    - context: span\n      statement: 'delete_matching_keys(attributes, \"^[a-m]\") where "
-    "kind == SPAN_KIND_SERVER'\n",
+    "    - context: span\n      statement: 'delete_matching_keys(attributes, \"^[a-m]\")'\n",
 };
 
 static const char *const metric_routes[] = {
@@ -311,8 +310,7 @@ static const char *const log_routes[] = {
     "    - condition: 'resource.attributes[\"service.name\"] == \"cart\"'\n",
     "    - context: resource\n      statement: 'route() where attributes[\"tag\"] != nil'\n",
     "    - context: resource\n      statement: 'delete_key(attributes, \"tag\")'\n",
-    "    - context: log\n      statement: 'delete_key(attributes, \"bytes\") where "
-    "severity_number > 3'\n",
+    "    - context: log\n      statement: 'delete_key(attributes, \"bytes\") where flags > 3'\n",
 };
 
 static const char *const profile_routes[] = {
