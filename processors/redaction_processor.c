@@ -8,15 +8,11 @@
 #include "processors/shared/record_stage.h"
 #include "src/base/error.h"
 #include "src/config/field.h"
+#include "src/records/query_sanitizer.h"
 #include "src/records/redact_text.h"
 #include "src/records/redaction.h"
 
 #define REDACTION_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS)
-
-struct sanitizer_config {
-    bool enabled;
-    struct config_texts attributes;
-};
 
 struct url_sanitizer_config {
     bool enabled;
@@ -24,11 +20,14 @@ struct url_sanitizer_config {
     struct config_texts attributes;
 };
 
-enum { DATABASES = 7 };
+struct language_config {
+    bool enabled;
+    struct config_texts attributes;
+};
 
 struct db_sanitizer_config {
     bool sanitize_span_name;
-    struct sanitizer_config databases[DATABASES];
+    struct language_config languages[QUERY_LANGUAGES];
 };
 
 struct redaction_config {
@@ -49,12 +48,6 @@ struct redaction_config {
 
 #define MISSING "Not supported: only false is accepted."
 
-static const struct config_field sanitizer_fields[] = {
-    CONFIG_BOOL(struct sanitizer_config, enabled, "enabled", "false", MISSING),
-    CONFIG_TEXTS(struct sanitizer_config, attributes, "attributes", NULL, "Without effect."),
-    CONFIG_END,
-};
-
 static const struct config_field url_sanitizer_fields[] = {
     CONFIG_BOOL(struct url_sanitizer_config, enabled, "enabled", "false", MISSING),
     CONFIG_TEXTS(struct url_sanitizer_config, attributes, "attributes", NULL, "Without effect."),
@@ -63,21 +56,48 @@ static const struct config_field url_sanitizer_fields[] = {
     CONFIG_END,
 };
 
-static const char *const databases[DATABASES] = {"sql",   "redis",      "valkey", "memcached",
-                                                 "mongo", "opensearch", "es"};
-#define DATABASE(place, name)                                                                      \
-    CONFIG_SECTION(struct db_sanitizer_config, databases[place], struct sanitizer_config, name,    \
-                   sanitizer_fields, NULL, "Not supported.")
+static const struct config_field language_fields[] = {
+    CONFIG_BOOL(struct language_config, enabled, "enabled", "false",
+                "Hide the values in queries of this language: in attributes, bodies of log records "
+                "and names of spans."),
+    CONFIG_TEXTS(struct language_config, attributes, "attributes", NULL,
+                 "Keys of the attributes that have such queries, if db.system.name or db.system "
+                 "beside them says so; in logs without those, too."),
+    CONFIG_END,
+};
+
+static const struct config_field missing_language_fields[] = {
+    CONFIG_BOOL(struct language_config, enabled, "enabled", "false", MISSING),
+    CONFIG_TEXTS(struct language_config, attributes, "attributes", NULL, "Without effect."),
+    CONFIG_END,
+};
+
+static const char *const languages[QUERY_LANGUAGES] = {
+    [QUERY_SQL] = "sql",          [QUERY_REDIS] = "redis",
+    [QUERY_VALKEY] = "valkey",    [QUERY_MEMCACHED] = "memcached",
+    [QUERY_MONGO] = "mongo",      [QUERY_OPENSEARCH] = "opensearch",
+    [QUERY_ELASTICSEARCH] = "es",
+};
+#define LANGUAGE(place, name, help)                                                                \
+    CONFIG_SECTION(struct db_sanitizer_config, languages[place], struct language_config, name,     \
+                   language_fields, NULL, help)
+#define MISSING_LANGUAGE(place, name)                                                              \
+    CONFIG_SECTION(struct db_sanitizer_config, languages[place], struct language_config, name,     \
+                   missing_language_fields, NULL, "Not supported.")
 static const struct config_field db_sanitizer_fields[] = {
-    DATABASE(0, "sql"),
-    DATABASE(1, "redis"),
-    DATABASE(2, "valkey"),
-    DATABASE(3, "memcached"),
-    DATABASE(4, "mongo"),
-    DATABASE(5, "opensearch"),
-    DATABASE(6, "es"),
+    LANGUAGE(QUERY_SQL, "sql",
+             "Systems other_sql, mysql, postgresql, mariadb, sqlite: numbers, strings, booleans, "
+             "NULL and digits of names become \"?\"."),
+    LANGUAGE(QUERY_REDIS, "redis",
+             "System redis: arguments that are values become \"?\", keys stay."),
+    LANGUAGE(QUERY_VALKEY, "valkey", "System valkey: as redis."),
+    LANGUAGE(QUERY_MEMCACHED, "memcached", "System memcached: the command's line stays."),
+    MISSING_LANGUAGE(QUERY_MONGO, "mongo"),
+    MISSING_LANGUAGE(QUERY_OPENSEARCH, "opensearch"),
+    MISSING_LANGUAGE(QUERY_ELASTICSEARCH, "es"),
     CONFIG_BOOL(struct db_sanitizer_config, sanitize_span_name, "sanitize_span_name", "true",
-                "Without effect."),
+                "Hide values in the names of spans of the kinds client, server and internal whose "
+                "db.system.name or db.system is of an enabled language."),
     CONFIG_END,
 };
 
@@ -111,7 +131,9 @@ static const struct config_field redaction_fields[] = {
     CONFIG_SECTION(OWNER, url_sanitizer, struct url_sanitizer_config, "url_sanitizer",
                    url_sanitizer_fields, NULL, "Not supported."),
     CONFIG_SECTION(OWNER, db_sanitizer, struct db_sanitizer_config, "db_sanitizer",
-                   db_sanitizer_fields, NULL, "Not supported."),
+                   db_sanitizer_fields, NULL,
+                   "Hide the values in queries of databases; bodies of log records are taken for "
+                   "queries of all enabled languages, in this order."),
     CONFIG_END,
 };
 
@@ -122,6 +144,7 @@ static const struct counter_row redaction_counters[] = {
 
 struct redaction_processor {
     struct record_stage stage;
+    struct query_sanitizer *queries; /* NULL: none */
     struct redaction_rules *rules;
     bool has_redactions;
     struct redaction redactions[EDIT_PLACES];
@@ -153,13 +176,15 @@ static bool check_sanitizers(const struct redaction_config *config, struct error
                                 "expressions for the parts of URLs to mask") ||
                error_unsupported(error) || error_at(error, "enabled") ||
                error_at(error, "url_sanitizer");
-    for (size_t i = 0; i < DATABASES; i++)
-        if (config->db_sanitizer.databases[i].enabled)
-            return error_set(error, "db_sanitizer is not supported: use blocked_key_patterns or "
-                                    "blocked_values to mask statements, or remove them with the "
-                                    "attributes processor") ||
+    for (size_t i = QUERY_MONGO; i < QUERY_LANGUAGES; i++)
+        if (config->db_sanitizer.languages[i].enabled)
+            return error_set(error,
+                             "%s is not supported by db_sanitizer: use blocked_key_patterns or "
+                             "blocked_values to mask statements, or remove them with the "
+                             "attributes processor",
+                             languages[i]) ||
                    error_unsupported(error) || error_at(error, "enabled") ||
-                   error_at(error, databases[i]) || error_at(error, "db_sanitizer");
+                   error_at(error, languages[i]) || error_at(error, "db_sanitizer");
     return true;
 }
 
@@ -203,6 +228,12 @@ static bool redaction_create(struct component *component, struct error *error)
     struct redaction_processor *self = redaction_processor_of(component);
     const struct redaction_config *config = component->config;
     bool is_debug = strcmp(config->summary, "debug") == 0;
+    struct query_settings queries = {.has_span_names = config->db_sanitizer.sanitize_span_name};
+    for (size_t i = 0; i < QUERY_LANGUAGES; i++) {
+        queries.is_enabled[i] = config->db_sanitizer.languages[i].enabled;
+        queries.attributes[i] = config->db_sanitizer.languages[i].attributes;
+    }
+    self->queries = query_sanitizer_create(&queries);
     const struct redaction_settings settings = {
         .allows_all_keys = config->allow_all_keys,
         .redacts_all_types = config->redact_all_types,
@@ -214,6 +245,7 @@ static bool redaction_create(struct component *component, struct error *error)
         .allowed_values = config->allowed_values,
         .hash = hash_of(config->hash_function),
         .hmac_key = slice_of_text(config->hmac_key),
+        .queries = self->queries,
         .has_counts = is_debug || strcmp(config->summary, "info") == 0,
         .has_keys = is_debug,
     };
@@ -235,6 +267,7 @@ static void redaction_destroy(struct component *component)
     for (size_t i = 0; self->has_redactions && i < EDIT_PLACES; i++)
         redaction_fini(&self->redactions[i]);
     redaction_rules_destroy(self->rules);
+    query_sanitizer_destroy(self->queries);
 }
 
 const struct component_factory redaction_processor_factory = {

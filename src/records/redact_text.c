@@ -4,7 +4,6 @@
 #include "src/records/redact_text.h"
 
 #include <assert.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "src/base/arena.h"
@@ -14,18 +13,13 @@
 #include "src/base/mem.h"
 #include "src/base/pattern.h"
 #include "src/base/utf8.h"
+#include "src/records/key_set.h"
 
 #define STARS "****"
 enum { MASK_BYTES_MAX = 2 * DIGEST_SHA512_BYTES };
 /* A masked text has at most that many times the bytes of the text, or FREE_BYTES. Else masks of
  * single letters, which later patterns mask again, would take without end. */
 enum { GROWTH_MAX = 16, FREE_BYTES = 4096 };
-
-/* Sorted. */
-struct key_set {
-    size_t count;
-    struct slice *keys;
-};
 
 struct pattern_list {
     size_t count;
@@ -49,24 +43,6 @@ static const char *const own_keys[] = {"redaction.redacted.keys", "redaction.red
 enum { OWN_KEYS = sizeof(own_keys) / sizeof(own_keys[0]) };
 
 /* ---- Compiling ---- */
-
-static int compare_keys(const void *a, const void *b)
-{
-    return slice_compare(*(const struct slice *)a, *(const struct slice *)b);
-}
-
-static struct key_set make_set(const struct config_texts *texts, const char *const *more,
-                               size_t more_count)
-{
-    struct key_set set = {.count = 0};
-    set.keys = mem_alloc((texts->count + more_count) * sizeof(set.keys[0]));
-    for (size_t i = 0; i < texts->count; i++)
-        set.keys[set.count++] = slice_of_text(texts->texts[i]);
-    for (size_t i = 0; i < more_count; i++)
-        set.keys[set.count++] = slice_of_text(more[i]);
-    qsort(set.keys, set.count, sizeof(set.keys[0]), compare_keys);
-    return set;
-}
 
 /* what: as the Go collector's error has it. */
 static bool make_list(const struct config_texts *texts, const char *key, const char *what,
@@ -96,8 +72,8 @@ struct redaction_rules *redaction_rules_create(const struct redaction_settings *
 {
     struct redaction_rules *rules = mem_zalloc(sizeof(*rules));
     rules->settings = *settings;
-    rules->allowed_keys = make_set(&settings->allowed_keys, own_keys, OWN_KEYS);
-    rules->ignored_keys = make_set(&settings->ignored_keys, NULL, 0);
+    rules->allowed_keys = key_set_create(&settings->allowed_keys, own_keys, OWN_KEYS);
+    rules->ignored_keys = key_set_create(&settings->ignored_keys, NULL, 0);
     if ((settings->hash == REDACT_STARS || digest_prepare(error)) &&
         make_list(&settings->ignored_key_patterns, "ignored_key_patterns", "ignore keys",
                   &rules->ignored_key_patterns, error) &&
@@ -127,8 +103,8 @@ void redaction_rules_destroy(struct redaction_rules *rules)
     destroy_list(&rules->blocked_key_patterns);
     destroy_list(&rules->blocked_values);
     destroy_list(&rules->allowed_values);
-    mem_free(rules->allowed_keys.keys);
-    mem_free(rules->ignored_keys.keys);
+    key_set_destroy(&rules->allowed_keys);
+    key_set_destroy(&rules->ignored_keys);
     mem_free(rules);
 }
 
@@ -138,12 +114,6 @@ const struct redaction_settings *redaction_settings_of(const struct redaction_ru
 }
 
 /* ---- Applying ---- */
-
-static bool set_has(const struct key_set *set, struct slice key)
-{
-    return set->count > 0 &&
-           bsearch(&key, set->keys, set->count, sizeof(set->keys[0]), compare_keys) != NULL;
-}
 
 static bool list_matches(const struct pattern_list *list, struct slice text)
 {
@@ -155,9 +125,9 @@ static bool list_matches(const struct pattern_list *list, struct slice text)
 
 enum redaction_verdict redaction_of_key(const struct redaction_rules *rules, struct slice key)
 {
-    if (set_has(&rules->ignored_keys, key) || list_matches(&rules->ignored_key_patterns, key))
+    if (key_set_has(&rules->ignored_keys, key) || list_matches(&rules->ignored_key_patterns, key))
         return KEY_IGNORED;
-    if (!rules->settings.allows_all_keys && !set_has(&rules->allowed_keys, key))
+    if (!rules->settings.allows_all_keys && !key_set_has(&rules->allowed_keys, key))
         return KEY_REMOVED;
     return list_matches(&rules->blocked_key_patterns, key) ? KEY_MASKED : KEY_KEPT;
 }

@@ -12,6 +12,7 @@
 struct arena;
 struct error;
 struct pattern;
+struct query_sanitizer;
 
 /* What a match becomes. */
 enum redaction_hash {
@@ -35,8 +36,9 @@ struct redaction_settings {
     struct config_texts allowed_values;
     enum redaction_hash hash;
     struct slice hmac_key;
-    bool has_counts; /* summary: info, debug */
-    bool has_keys;   /* summary: debug */
+    const struct query_sanitizer *queries; /* borrowed; NULL: none */
+    bool has_counts;                       /* summary: info, debug */
+    bool has_keys;                         /* summary: debug */
 };
 
 struct redaction_rules;

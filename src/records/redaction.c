@@ -15,10 +15,13 @@
 #include "src/otlp/metrics/metric_reader.h"
 #include "src/otlp/otlp_limits.h"
 #include "src/otlp/value.h"
+#include "src/records/query_sanitizer.h"
 #include "src/records/record_limits.h"
 #include "src/records/redact_text.h"
 
 enum {
+    SPAN_NAME = 5,
+    SPAN_KIND = 6,
     SPAN_ATTRIBUTES = 9,
     SPAN_EVENTS = 11,
     EVENT_ATTRIBUTES = 3,
@@ -179,9 +182,27 @@ static void set_text(struct attribute_list *list, struct attribute *attribute, s
     attribute_list_set(list, attribute, encoded);
 }
 
-static void redact_list(struct redaction *redaction, struct attribute_list *list)
+/* Of the database; empty: none is named. */
+static struct slice find_system(const struct attribute_list *list)
+{
+    static const char *const keys[] = {"db.system.name", "db.system"};
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const struct attribute *attribute = attribute_list_find(list, slice_of_text(keys[i]));
+        struct value value = {.type = VALUE_EMPTY};
+        if (attribute != NULL)
+            value = value_read(attribute->value);
+        if (value.type == VALUE_STRING && value.bytes.size > 0)
+            return value.bytes;
+    }
+    return slice_of(NULL, 0);
+}
+
+static void redact_list(struct redaction *redaction, struct attribute_list *list, bool is_of_log)
 {
     const struct redaction_rules *rules = redaction->rules;
+    const struct query_sanitizer *queries = redaction_settings_of(rules)->queries;
+    bool has_queries = query_sanitizer_has_attributes(queries);
+    struct slice system = has_queries ? find_system(list) : slice_of(NULL, 0);
     bool reads_all = redaction_settings_of(rules)->redacts_all_types;
     begin_names(redaction);
     for (size_t i = 0; i < list->count; i++) {
@@ -206,6 +227,9 @@ static void redact_list(struct redaction *redaction, struct attribute_list *list
         }
         struct slice clean = verdict == KEY_MASKED ? redaction_mask(rules, &list->arena, text)
                                                    : redaction_clean(rules, &list->arena, text);
+        if (verdict == KEY_KEPT && has_queries)
+            clean = query_sanitizer_attribute(queries, &list->arena, clean, attribute->key, system,
+                                              is_of_log);
         if (verdict == KEY_KEPT && slice_equal(clean, text))
             continue;
         note(redaction, REDACTED_MASKED, attribute->key);
@@ -223,7 +247,7 @@ static void redact_message(struct redaction *redaction, struct record_edit *edit
     record_read_attributes(edit, message->bytes, number, list);
     if (!record_list_is_whole(edit, list))
         return;
-    redact_list(redaction, list);
+    redact_list(redaction, list, edit->batch->signal == LOGS);
     if (!record_list_is_whole(edit, list) || !list->has_changed)
         return;
     size_t opened = record_open(edit, message);
@@ -240,6 +264,62 @@ static void redact_head(void *arg, struct record_edit *edit, enum record_level l
                    &redaction->list);
 }
 
+/* A span's name before and after. A name that is there several times goes but for the last one. */
+struct span_name {
+    struct slice whole; /* the last field */
+    struct slice before, after;
+    bool has_changed;
+};
+
+/* list: the span's attributes, after their redaction. */
+static struct span_name redact_name(struct redaction *redaction, struct slice span,
+                                    struct attribute_list *list)
+{
+    enum { INTERNAL = 1, SERVER = 2, CLIENT = 3 };
+    const struct redaction_rules *rules = redaction->rules;
+    const struct query_sanitizer *queries = redaction_settings_of(rules)->queries;
+    struct span_name name = {.has_changed = false};
+    if (!query_sanitizer_has_span_names(queries))
+        return name;
+    struct slice system = find_system(list);
+    if (system.size == 0)
+        return name;
+    struct wire_reader reader = wire_reader_of(span);
+    struct wire_field field;
+    uint64_t kind = 0;
+    while (wire_next_field(&reader, &field)) {
+        if (field.number == SPAN_KIND)
+            kind = field.number_value;
+        if (field.number == SPAN_NAME) {
+            name.whole = field.whole;
+            name.before = field.bytes;
+        }
+    }
+    if ((kind != INTERNAL && kind != SERVER && kind != CLIENT) ||
+        redaction_allows_value(rules, name.before))
+        return name;
+    name.after = query_sanitizer_span_name(queries, &list->arena, name.before, system);
+    name.has_changed = name.after.size > 0 && !slice_equal_text(name.after, "...") &&
+                       !slice_equal(name.after, name.before);
+    return name;
+}
+
+static void put_name(struct record_edit *edit, const struct wire_field *field,
+                     const struct span_name *name)
+{
+    if (field->whole.data != name->whole.data) {
+        record_remove(edit, field->whole);
+        return;
+    }
+    size_t size = wire_field_size(SPAN_NAME, name->after.size);
+    uint8_t *room = record_replace(edit, field->whole, size);
+    if (room == NULL)
+        return;
+    struct wire_writer writer = wire_writer_of(room, size);
+    wire_write_bytes(&writer, SPAN_NAME, name->after);
+    assert(!writer.has_failed && writer.at == writer.end);
+}
+
 /* Attributes of the message in redaction->list, at their first place; events where they are. */
 static void redact_span(struct redaction *redaction, struct record_edit *edit,
                         const struct wire_field *span)
@@ -251,11 +331,14 @@ static void redact_span(struct redaction *redaction, struct record_edit *edit,
     record_read_attributes(edit, span->bytes, SPAN_ATTRIBUTES, list);
     if (!record_list_is_whole(edit, list))
         return;
-    redact_list(redaction, list);
+    redact_list(redaction, list, false);
     if (!record_list_is_whole(edit, list))
         return;
+    struct span_name name = redact_name(redaction, span->bytes, list);
     size_t opened = record_open(edit, span);
     while (!edit->has_failed && wire_next_field(&reader, &field)) {
+        if (field.number == SPAN_NAME && name.has_changed)
+            put_name(edit, &field, &name);
         if (field.number == SPAN_EVENTS)
             redact_message(redaction, edit, &field, EVENT_ATTRIBUTES, &redaction->inner);
         if (field.number != SPAN_ATTRIBUTES || !list->has_changed)
@@ -334,6 +417,14 @@ static void extend_path(struct body *body, bool is_nested, struct slice key)
     }
 }
 
+static struct slice clean_body(const struct redaction *redaction, struct arena *arena,
+                               struct slice text)
+{
+    const struct query_sanitizer *queries = redaction_settings_of(redaction->rules)->queries;
+    struct slice clean = redaction_clean(redaction->rules, arena, text);
+    return queries != NULL ? query_sanitizer_body(queries, arena, clean) : clean;
+}
+
 /* The message becomes a string. */
 static void put_text(const struct body *body, struct slice content, struct slice text)
 {
@@ -362,7 +453,7 @@ static void redact_scalar(struct body *body, struct slice content)
         note_path(body, REDACTED_ALLOWED);
         return;
     }
-    struct slice clean = redaction_clean(rules, arena, text);
+    struct slice clean = clean_body(body->redaction, arena, text);
     if (slice_equal(clean, text))
         return;
     note_path(body, REDACTED_MASKED);
@@ -393,8 +484,7 @@ static struct wire_field value_of(struct slice key_value, struct slice *ret_key)
 static void put_missing_value(struct body *body, const struct wire_field *field)
 {
     struct slice text = slice_of_text("");
-    struct slice clean =
-        redaction_clean(body->redaction->rules, &body->redaction->list.arena, text);
+    struct slice clean = clean_body(body->redaction, &body->redaction->list.arena, text);
     if (redaction_allows_value(body->redaction->rules, text)) {
         note_path(body, REDACTED_ALLOWED);
         return;
@@ -545,7 +635,7 @@ static void redact_log_record(struct redaction *redaction, struct record_edit *e
     record_read_attributes(edit, record->bytes, LOG_ATTRIBUTES, list);
     if (!record_list_is_whole(edit, list))
         return;
-    redact_list(redaction, list);
+    redact_list(redaction, list, true);
     begin_names(redaction);
     size_t opened = record_open(edit, record);
     /* The body is changed where it is: after this loop has come to it. */

@@ -226,6 +226,86 @@ static void bodies_are_redacted_in_depth(void **state)
         LOG("\"body\":" MAP(TEXT("a", "1") ",{\"key\":\"m\",\"value\":" MAP(TEXT("a", "4")) "}")));
 }
 
+#define SPAN(rest)                                                                                 \
+    "{\"resourceSpans\":[{\"resource\":{},\"scopeSpans\":[{\"scope\":{},\"spans\":[{" rest         \
+    ",\"status\":{}}]}]}]}"
+#define QUERIES(more)                                                                              \
+    "{allow_all_keys: true, db_sanitizer: {sql: {enabled: true, attributes: [q]}, "                \
+    "redis: {enabled: true}" more "}}"
+
+static void queries_in_spans_lose_their_values(void **state)
+{
+    static const struct {
+        const char *section;
+        const char *before;
+        const char *after;
+    } rows[] = {
+        /* Attributes: those with a key of the language that the system has. */
+        {QUERIES(""),
+         SPAN("\"name\":\"n 1\",\"kind\":4,\"attributes\":[" TEXT("q", "a = 1") "," TEXT(
+             "o", "a = 1") "," TEXT("db.system", "PostgreSQL") "]"),
+         SPAN("\"name\":\"n 1\",\"kind\":4,\"attributes\":[" TEXT("q", "a = ?") "," TEXT(
+             "o", "a = 1") "," TEXT("db.system", "PostgreSQL") "]")},
+        /* The newer name of the system counts first. */
+        {QUERIES(""),
+         SPAN("\"name\":\"n\",\"attributes\":[" TEXT("q", "a = 1") "," TEXT(
+             "db.system", "mysql") "," TEXT("db.system.name", "redis") "]"),
+         SPAN("\"name\":\"n\",\"attributes\":[" TEXT("q", "a = 1") "," TEXT(
+             "db.system", "mysql") "," TEXT("db.system.name", "redis") "]")},
+        /* Events have a system of their own. */
+        {QUERIES(""),
+         SPAN("\"name\":\"n\",\"attributes\":[" TEXT(
+             "db.system",
+             "mysql") "],\"events\":[{"
+                      "\"name\":\"e\",\"attributes\":[" TEXT(
+                          "q", "1") "]},{\"name\":\"e\","
+                                    "\"attributes\":[" TEXT("db.system",
+                                                            "sqlite") "," TEXT("q", "1") "]}]"),
+         SPAN("\"name\":\"n\",\"attributes\":[" TEXT(
+             "db.system",
+             "mysql") "],\"events\":[{"
+                      "\"name\":\"e\",\"attributes\":[" TEXT(
+                          "q", "1") "]},{\"name\":\"e\","
+                                    "\"attributes\":[" TEXT("db.system",
+                                                            "sqlite") "," TEXT("q", "?") "]}]")},
+        /* Names, of the kinds internal, server and client. */
+        {QUERIES(""),
+         SPAN("\"name\":\"SET k v\",\"kind\":3,\"attributes\":[" TEXT("db.system", "redis") "]"),
+         SPAN("\"name\":\"SET k ?\",\"kind\":3,\"attributes\":[" TEXT("db.system", "redis") "]")},
+        {QUERIES(""),
+         SPAN("\"name\":\"SET k v\",\"kind\":5,\"attributes\":[" TEXT("db.system", "redis") "]"),
+         SPAN("\"name\":\"SET k v\",\"kind\":5,\"attributes\":[" TEXT("db.system", "redis") "]")},
+        {QUERIES(", sanitize_span_name: false"),
+         SPAN("\"name\":\"SET k v\",\"kind\":3,\"attributes\":[" TEXT("db.system", "redis") "]"),
+         SPAN("\"name\":\"SET k v\",\"kind\":3,\"attributes\":[" TEXT("db.system", "redis") "]")},
+        /* A system that is removed is not known any more when it comes to the name. */
+        {"{allowed_keys: [q], db_sanitizer: {sql: {enabled: true, attributes: [q]}}}",
+         SPAN("\"name\":\"n 1\",\"kind\":2,\"attributes\":[" TEXT("db.system", "mysql") "," TEXT(
+             "q", "'a'") "]"),
+         SPAN("\"name\":\"n 1\",\"kind\":2,\"attributes\":[" TEXT("q", "?") "]")},
+        {"{allow_all_keys: true, allowed_values: [^n], db_sanitizer: {sql: {enabled: true}}}",
+         SPAN("\"name\":\"n 1\",\"kind\":1,\"attributes\":[" TEXT("db.system", "mysql") "]"),
+         SPAN("\"name\":\"n 1\",\"kind\":1,\"attributes\":[" TEXT("db.system", "mysql") "]")},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        record_compare("redaction", rows[i].section, TRACES, rows[i].before, rows[i].after);
+}
+
+/* There attributes need no system, and the whole body is a query of all languages. */
+static void queries_in_logs_lose_their_values(void **state)
+{
+    (void)state;
+    record_compare("redaction", QUERIES(""), LOGS,
+                   LOG("\"body\":" MAP(TEXT("a", "SET k v") "," TEXT("b", "SELECT 1") "," TEXT(
+                       "c", "x")) ",\"attributes\":[" TEXT("q", "'a'") "," TEXT("o", "'a'") "]"),
+                   LOG("\"body\":" MAP(TEXT("a", "SET k ?") "," TEXT("b", "SELECT ?") "," TEXT(
+                       "c", "x")) ",\"attributes\":[" TEXT("q", "?") "," TEXT("o", "'a'") "]"));
+    record_compare("redaction", QUERIES(", memcached: {enabled: true}"), LOGS,
+                   LOG("\"body\":{\"stringValue\":\"get k\\r\\nv\"}"),
+                   LOG("\"body\":{\"stringValue\":\"get k\"}"));
+}
+
 static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
 {
     static const struct {
@@ -246,8 +326,8 @@ static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
         {"{hash_function: hmac-sha512, hmac_key: kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk}",
          "hmac_key must be at least 64 bytes long for \"hmac-sha512\", got 32 bytes"},
         {"{url_sanitizer: {enabled: true}}", "url_sanitizer::enabled: url_sanitizer is not"},
-        {"{db_sanitizer: {redis: {enabled: true}}}",
-         "db_sanitizer::redis::enabled: db_sanitizer is not supported"},
+        {"{db_sanitizer: {mongo: {enabled: true}}}",
+         "db_sanitizer::mongo::enabled: mongo is not supported by db_sanitizer"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -262,6 +342,8 @@ int main(void)
         cmocka_unit_test(values_are_masked),
         cmocka_unit_test(a_summary_says_what_was_done),
         cmocka_unit_test(bodies_are_redacted_in_depth),
+        cmocka_unit_test(queries_in_spans_lose_their_values),
+        cmocka_unit_test(queries_in_logs_lose_their_values),
         cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

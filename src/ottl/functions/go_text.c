@@ -6,44 +6,10 @@
 #include <stdlib.h>
 
 #include "src/base/arena.h"
-#include "src/base/utf8.h"
 #include "src/otlp/json/value_string.h"
 #include "src/ottl/functions/text_builder.h"
 
 enum { TEXT_BYTES_MAX = 4 << 20 };
-
-/* Bytes of the white space character at text; 0: another one. */
-static size_t space_size(struct slice text)
-{
-    static const char *const wide[] = {"\xc2\x85", "\u00a0", "\u1680", "\u2000", "\u2001",
-                                       "\u2002",   "\u2003", "\u2004", "\u2005", "\u2006",
-                                       "\u2007",   "\u2008", "\u2009", "\u200a", "\u2028",
-                                       "\u2029",   "\u202f", "\u205f", "\u3000"};
-    if (text.size == 0)
-        return 0;
-    if (text.data[0] == ' ' || (text.data[0] >= '\t' && text.data[0] <= '\r'))
-        return 1;
-    for (size_t i = 0; text.data[0] >= 0xc2 && i < sizeof(wide) / sizeof(wide[0]); i++)
-        if (slice_begins_with(text, wide[i]))
-            return strlen(wide[i]);
-    return 0;
-}
-
-struct slice go_trim_space(struct slice text)
-{
-    enum { WIDEST = 3 };
-    size_t size;
-    while ((size = space_size(text)) > 0)
-        text = slice_of(text.data + size, text.size - size);
-    do {
-        size = 0;
-        for (size_t i = 1; i <= WIDEST && i <= text.size && size == 0; i++)
-            if (space_size(slice_of(text.data + text.size - i, i)) == i)
-                size = i;
-        text.size -= size;
-    } while (size > 0);
-    return text;
-}
 
 bool go_as_string(struct ottl_call *call, const struct ottl_value *value, struct slice *ret)
 {

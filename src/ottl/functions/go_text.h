@@ -4,8 +4,6 @@
 
 #include "src/ottl/ottl_function.h"
 
-/* strings.TrimSpace: white space of all scripts. */
-struct slice go_trim_space(struct slice text);
 /* Go's pcommon.Value.AsString: lists and maps are JSON, bytes base64, nil "". False: no memory; the
  * error is set. */
 bool go_as_string(struct ottl_call *call, const struct ottl_value *value, struct slice *ret);

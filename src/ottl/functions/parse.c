@@ -4,6 +4,7 @@
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/base/pattern.h"
+#include "src/base/utf8_classes.h"
 #include "src/ottl/functions/go_text.h"
 #include "src/ottl/functions/key_index.h"
 #include "src/ottl/functions/regex.h"
@@ -223,8 +224,8 @@ static bool add_pair(struct pair_reader *reader, struct slice pair)
     struct slice key = slice_of(pair.data, (size_t)(end - pair.data));
     const uint8_t *begin = end + reader->parts.size;
     struct ottl_value value =
-        ottl_string(go_trim_space(slice_of(begin, (size_t)(pair.data + pair.size - begin))));
-    struct ottl_entry *entry = key_index_put(&reader->index, go_trim_space(key));
+        ottl_string(utf8_trim_space(slice_of(begin, (size_t)(pair.data + pair.size - begin))));
+    struct ottl_entry *entry = key_index_put(&reader->index, utf8_trim_space(key));
     if (entry == NULL)
         return false;
     ottl_map_adopt(reader->index.map, entry, &value);

@@ -5,6 +5,7 @@
  * and 2.0. Run on the processor's thread. */
 #include "src/base/error.h"
 #include "src/base/hex.h"
+#include "src/base/utf8_classes.h"
 #include "src/otlp/json/value_string.h"
 #include "src/ottl/functions/go_text.h"
 #include "src/ottl/functions/key_index.h"
@@ -203,7 +204,7 @@ static bool parse_clf(struct ottl_call *call, struct ottl_value *ret)
     if (text.size == 0)
         return ottl_fail(call, "cannot parse empty CLF message");
     const bool has_more = is_combined(format);
-    if (!split_line(go_trim_space(text), has_more ? COMBINED_FIELDS : CLF_FIELDS, fields))
+    if (!split_line(utf8_trim_space(text), has_more ? COMBINED_FIELDS : CLF_FIELDS, fields))
         return ottl_fail(call, "invalid CLF message: does not match expected \"%.*s\" format",
                          SHOWN(format));
     struct ottl_map *map = ottl_map_create(call->memory);

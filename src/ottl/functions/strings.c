@@ -5,6 +5,7 @@
 #include "src/base/short_bytes.h"
 #include "src/base/utf8.h"
 #include "src/base/utf8_case.h"
+#include "src/base/utf8_classes.h"
 #include "src/ottl/functions/go_text.h"
 #include "src/ottl/functions/regex.h"
 #include "src/ottl/functions/tables.h"
@@ -216,7 +217,7 @@ static bool is_gap(uint8_t byte)
  * behind a digit; of capitals in a row all but the first become small. */
 static bool convert_camel(struct ottl_call *call, struct slice text, struct ottl_value *ret)
 {
-    text = go_trim_space(text);
+    text = utf8_trim_space(text);
     uint8_t *room = ottl_alloc(call, text.size);
     if (room == NULL)
         return false;
@@ -244,7 +245,7 @@ static bool convert_camel(struct ottl_call *call, struct slice text, struct ottl
  * letters and digits, and for each gap. */
 static bool convert_snake(struct ottl_call *call, struct slice text, struct ottl_value *ret)
 {
-    text = go_trim_space(text);
+    text = utf8_trim_space(text);
     enum { GROWTH_MAX = 2 };
     uint8_t *room = ottl_alloc(call, text.size * GROWTH_MAX);
     if (room == NULL)
