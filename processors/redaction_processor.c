@@ -66,35 +66,32 @@ static const struct config_field language_fields[] = {
     CONFIG_END,
 };
 
-static const struct config_field missing_language_fields[] = {
-    CONFIG_BOOL(struct language_config, enabled, "enabled", "false", MISSING),
+/* In Go they have no effect. */
+static const struct config_field keyless_language_fields[] = {
+    CONFIG_BOOL(struct language_config, enabled, "enabled", "false",
+                "Hide the values in queries of this language: in bodies of log records and names "
+                "of spans."),
     CONFIG_TEXTS(struct language_config, attributes, "attributes", NULL, "Without effect."),
     CONFIG_END,
 };
 
-static const char *const languages[QUERY_LANGUAGES] = {
-    [QUERY_SQL] = "sql",          [QUERY_REDIS] = "redis",
-    [QUERY_VALKEY] = "valkey",    [QUERY_MEMCACHED] = "memcached",
-    [QUERY_MONGO] = "mongo",      [QUERY_OPENSEARCH] = "opensearch",
-    [QUERY_ELASTICSEARCH] = "es",
-};
-#define LANGUAGE(place, name, help)                                                                \
+#define LANGUAGE(place, name, fields, help)                                                        \
     CONFIG_SECTION(struct db_sanitizer_config, languages[place], struct language_config, name,     \
-                   language_fields, NULL, help)
-#define MISSING_LANGUAGE(place, name)                                                              \
-    CONFIG_SECTION(struct db_sanitizer_config, languages[place], struct language_config, name,     \
-                   missing_language_fields, NULL, "Not supported.")
+                   fields, NULL, help)
 static const struct config_field db_sanitizer_fields[] = {
-    LANGUAGE(QUERY_SQL, "sql",
+    LANGUAGE(QUERY_SQL, "sql", language_fields,
              "Systems other_sql, mysql, postgresql, mariadb, sqlite: numbers, strings, booleans, "
              "NULL and digits of names become \"?\"."),
-    LANGUAGE(QUERY_REDIS, "redis",
+    LANGUAGE(QUERY_REDIS, "redis", language_fields,
              "System redis: arguments that are values become \"?\", keys stay."),
-    LANGUAGE(QUERY_VALKEY, "valkey", "System valkey: as redis."),
-    LANGUAGE(QUERY_MEMCACHED, "memcached", "System memcached: the command's line stays."),
-    MISSING_LANGUAGE(QUERY_MONGO, "mongo"),
-    MISSING_LANGUAGE(QUERY_OPENSEARCH, "opensearch"),
-    MISSING_LANGUAGE(QUERY_ELASTICSEARCH, "es"),
+    LANGUAGE(QUERY_VALKEY, "valkey", language_fields, "System valkey: as redis."),
+    LANGUAGE(QUERY_MEMCACHED, "memcached", language_fields,
+             "System memcached: the command's line stays."),
+    LANGUAGE(QUERY_MONGO, "mongo", language_fields,
+             "System mongodb: values in texts that are JSON become \"?\", keys stay."),
+    LANGUAGE(QUERY_OPENSEARCH, "opensearch", keyless_language_fields,
+             "System opensearch: as mongo."),
+    LANGUAGE(QUERY_ELASTICSEARCH, "es", keyless_language_fields, "System elasticsearch: as mongo."),
     CONFIG_BOOL(struct db_sanitizer_config, sanitize_span_name, "sanitize_span_name", "true",
                 "Hide values in the names of spans of the kinds client, server and internal whose "
                 "db.system.name or db.system is of an enabled language."),
@@ -169,25 +166,6 @@ static enum redaction_hash hash_of(const char *name)
     return hash;
 }
 
-static bool check_sanitizers(const struct redaction_config *config, struct error *error)
-{
-    if (config->url_sanitizer.enabled)
-        return error_set(error, "url_sanitizer is not supported: use blocked_values with regular "
-                                "expressions for the parts of URLs to mask") ||
-               error_unsupported(error) || error_at(error, "enabled") ||
-               error_at(error, "url_sanitizer");
-    for (size_t i = QUERY_MONGO; i < QUERY_LANGUAGES; i++)
-        if (config->db_sanitizer.languages[i].enabled)
-            return error_set(error,
-                             "%s is not supported by db_sanitizer: use blocked_key_patterns or "
-                             "blocked_values to mask statements, or remove them with the "
-                             "attributes processor",
-                             languages[i]) ||
-                   error_unsupported(error) || error_at(error, "enabled") ||
-                   error_at(error, languages[i]) || error_at(error, "db_sanitizer");
-    return true;
-}
-
 static bool redaction_check(const void *section, struct error *error)
 {
     enum { KEY_BYTES_MIN = 32 };
@@ -213,7 +191,12 @@ static bool redaction_check(const void *section, struct error *error)
                              least, name, size) ||
                    error_at(error, "hmac_key");
     }
-    return check_sanitizers(config, error);
+    if (config->url_sanitizer.enabled)
+        return error_set(error, "url_sanitizer is not supported: use blocked_values with regular "
+                                "expressions for the parts of URLs to mask") ||
+               error_unsupported(error) || error_at(error, "enabled") ||
+               error_at(error, "url_sanitizer");
+    return true;
 }
 
 static struct batch *run(void *editor, struct record_edit *edit, struct batch *batch)

@@ -6,6 +6,7 @@
 
 #include "src/base/mem.h"
 #include "src/records/command_obfuscator.h"
+#include "src/records/json_obfuscator.h"
 #include "src/records/key_set.h"
 #include "src/records/sql_obfuscator.h"
 
@@ -91,6 +92,7 @@ static struct slice obfuscate(size_t language, struct arena *arena, struct slice
     case QUERY_MONGO:
     case QUERY_OPENSEARCH:
     case QUERY_ELASTICSEARCH:
+        return json_obfuscate(arena, text);
     case QUERY_LANGUAGES:
     default:
         return text;

@@ -11,6 +11,7 @@
 
 #include "src/base/arena.h"
 #include "src/records/command_obfuscator.h"
+#include "src/records/json_obfuscator.h"
 #include "src/records/query_sanitizer.h"
 #include "src/records/sql_obfuscator.h"
 
@@ -121,6 +122,49 @@ static void values_of_commands_are_hidden(void **state)
     CHECK_ROWS(memcached_rows, memcached);
 }
 
+static void values_of_json_are_hidden(void **state)
+{
+    static const struct row rows[] = {
+        {" {\"find\" : \"users\", \"filter\": {\"a\\\"b c\": [1, -2.5e3, [], {}, null]}} \n",
+         "{\"find\":\"?\",\"filter\":{\"a\\\"b c\":[\"?\",\"?\",[],{},\"?\"]}} \n"},
+        {"[{\"a\":{\"b\":true}},false,[[\"x\"]]]", "[{\"a\":{\"b\":\"?\"}},\"?\",[[\"?\"]]]"},
+        {"12", "\"?\""},
+        {"\"a\" ", "\"?\" "},
+        /* No JSON: it stays. */
+        {"{\"a\":1} {\"b\":2}", "{\"a\":1} {\"b\":2}"},
+        {"{\"a\":1,}", "{\"a\":1,}"},
+        {"[1}", "[1}"},
+        {"{\"a\" 1}", "{\"a\" 1}"},
+        {"{a:1}", "{a:1}"},
+        {"[1,]", "[1,]"},
+        {"[truex]", "[truex]"},
+        {"[", "["},
+        {" ", " "},
+        {"", ""},
+    };
+    (void)state;
+    CHECK_ROWS(rows, json_obfuscate);
+    enum { DEEP = JSON_QUERY_DEPTH_MAX };
+    static char text[2 * DEEP + 3];
+    static char expected[2 * DEEP + 5];
+    struct arena arena;
+    arena_init(&arena, ARENA_BYTES_MAX);
+    memset(text, '[', DEEP);
+    memset(text + DEEP, ']', DEEP);
+    memcpy(expected, text, sizeof(text));
+    assert_true(slice_equal_text(json_obfuscate(&arena, slice_of_text(text)), expected));
+    text[DEEP] = '1';
+    memset(text + DEEP + 1, ']', DEEP);
+    memcpy(expected + DEEP, "\"?\"", 3);
+    memset(expected + DEEP + 3, ']', DEEP);
+    assert_true(slice_equal_text(json_obfuscate(&arena, slice_of_text(text)), expected));
+    text[DEEP] = '[';
+    memset(text + DEEP + 1, ']', DEEP + 1);
+    struct slice deeper = slice_of_text(text);
+    assert_ptr_equal(json_obfuscate(&arena, deeper).data, deeper.data);
+    arena_clear(&arena);
+}
+
 static void a_full_arena_hides_all(void **state)
 {
     static const char *const texts[] = {"SELECT 1", "AS $func$ SELECT 1 $func$"};
@@ -130,6 +174,7 @@ static void a_full_arena_hides_all(void **state)
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
         assert_true(slice_equal_text(sql(&arena, slice_of_text(texts[i])), "****"));
     assert_true(slice_equal_text(redis_obfuscate(&arena, slice_of_text("SET k v")), "****"));
+    assert_true(slice_equal_text(json_obfuscate(&arena, slice_of_text("[1]")), "****"));
     struct slice text = slice_of_text("SELECT a");
     assert_ptr_equal(sql(&arena, text).data, text.data);
     arena_clear(&arena);
@@ -191,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_of_statements_are_hidden),
         cmocka_unit_test(values_of_commands_are_hidden),
+        cmocka_unit_test(values_of_json_are_hidden),
         cmocka_unit_test(a_full_arena_hides_all),
         cmocka_unit_test(the_system_decides_the_language),
     };
