@@ -53,6 +53,11 @@ def total(temporality, *points):
     )
 
 
+def query_span(name, system, query):
+    attributes = [text("db.system.name", system), text("q", query)]
+    return {"name": name, "kind": 3, "attributes": attributes}
+
+
 HIGH = "0000000000000000aaf0000000000001"
 LOW = "000000000000000001200000000000a1"
 DELTA, CUMULATIVE = 1, 2
@@ -186,6 +191,27 @@ ROWS = [
                 "resourceSpans": spans({"traceId": HIGH, "name": "a"})["resourceSpans"]
                 + spans({"traceId": HIGH, "name": "b"})["resourceSpans"]
             }
+        ],
+    ),
+    Row(
+        "spans without the values of their queries",
+        "redaction",
+        "{allow_all_keys: true, db_sanitizer: {sql: {enabled: true, attributes: [q]}, "
+        "redis: {enabled: true, attributes: [q]}, mongo: {enabled: true, attributes: [q]}}}",
+        "traces",
+        [
+            spans(
+                query_span("SELECT 1 FROM t2", "postgresql", "a IN (1, 'b', NULL) -- c 1"),
+                query_span("SET k v", "redis", "HSET k f1 v1 f2 v2\nAUTH p"),
+                query_span("find", "mongodb", '{"find": "users", "filter": {"a": [1, "b"]}}'),
+            )
+        ],
+        [
+            spans(
+                query_span("SELECT ? FROM t?", "postgresql", "a IN (?, ?, ?) -- c 1"),
+                query_span("SET k ?", "redis", "HSET k f1 ? f2 ?\nAUTH ?"),
+                query_span("find", "mongodb", '{"find":"?","filter":{"a":["?","?"]}}'),
+            )
         ],
     ),
 ]

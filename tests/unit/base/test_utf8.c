@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whole texts in UTF-8, and their case. */
+/* Whole texts in UTF-8, their case, and which characters are letters and white space. */
 #include "src/base/utf8.h"
 
 #include <setjmp.h>
@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "src/base/utf8_case.h"
+#include "src/base/utf8_classes.h"
 
 static void a_text_is_valid_as_a_whole(void **state)
 {
@@ -56,10 +57,47 @@ static void case_is_changed_character_by_character(void **state)
     }
 }
 
+static void letters_beyond_ascii_are_known(void **state)
+{
+    static const struct {
+        const char *text;
+        size_t size;
+    } rows[] = {
+        {"a", 0},      {"é", 2},      {"\u00aa", 2},     {"\u00ab", 0},     {"日", 3},
+        {"\u0374", 2}, {"\u0375", 0}, {"\u2603", 0},     {"\U00010000", 4}, {"\U0001f600", 0},
+        {"\xc3", 0},   {"\xff", 0},   {"\U000323af", 4}, {"\U000323b0", 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_int_equal(utf8_wide_letter_size(slice_of_text(rows[i].text)), rows[i].size);
+}
+
+static void white_space_of_all_scripts_is_trimmed(void **state)
+{
+    static const struct {
+        const char *text, *trimmed;
+    } rows[] = {
+        {"", ""},
+        {" \t\n\v\f\r", ""},
+        {"\u3000\u00a0a \xc2\x85 b\u2028\xc2\x85", "a \xc2\x85 b"},
+        {"\u200b", "\u200b"},
+        {"\x85"
+         "a\xa0",
+         "\x85"
+         "a\xa0"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        assert_true(
+            slice_equal_text(utf8_trim_space(slice_of_text(rows[i].text)), rows[i].trimmed));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_text_is_valid_as_a_whole),
+        cmocka_unit_test(letters_beyond_ascii_are_known),
+        cmocka_unit_test(white_space_of_all_scripts_is_trimmed),
         cmocka_unit_test(case_is_changed_character_by_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
