@@ -50,3 +50,12 @@ bool utf8_is_valid(struct slice text)
     }
     return true;
 }
+
+uint32_t utf8_decode(const uint8_t *bytes, size_t size)
+{
+    static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t character = bytes[0] & masks[size];
+    for (size_t i = 1; i < size; i++)
+        character = character << 6 | (bytes[i] & 0x3f);
+    return character;
+}

@@ -167,15 +167,6 @@ static uint32_t map(uint32_t character, const struct mapping *mappings, size_t c
     return character;
 }
 
-static uint32_t decode(const uint8_t *bytes, size_t size)
-{
-    static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t character = bytes[0] & masks[size];
-    for (size_t i = 1; i < size; i++)
-        character = character << 6 | (bytes[i] & 0x3f);
-    return character;
-}
-
 static size_t encode(uint32_t character, uint8_t *room)
 {
     size_t size = character < 0x80 ? 1 : character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
@@ -202,7 +193,7 @@ static size_t convert(struct slice text, bool is_upper, uint8_t *room)
             continue;
         }
         size_t bytes = utf8_size(slice_of(text.data + at, text.size - at));
-        uint32_t character = bytes > 0 ? decode(text.data + at, bytes) : replacement;
+        uint32_t character = bytes > 0 ? utf8_decode(text.data + at, bytes) : replacement;
         character = is_upper ? map(character, to_upper, sizeof(to_upper) / sizeof(to_upper[0]))
                              : map(character, to_lower, sizeof(to_lower) / sizeof(to_lower[0]));
         size += encode(character, room + size);

@@ -180,21 +180,12 @@ static const struct range letters[] = {
     {0x31350, 0x323af},
 };
 
-static uint32_t decode(const uint8_t *bytes, size_t size)
-{
-    static const uint8_t masks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
-    uint32_t character = bytes[0] & masks[size];
-    for (size_t i = 1; i < size; i++)
-        character = character << 6 | (bytes[i] & 0x3f);
-    return character;
-}
-
 size_t utf8_wide_letter_size(struct slice text)
 {
     size_t size = utf8_size(text);
     if (size < 2)
         return 0;
-    uint32_t character = decode(text.data, size);
+    uint32_t character = utf8_decode(text.data, size);
     size_t from = 0;
     size_t to = sizeof(letters) / sizeof(letters[0]);
     while (from < to) {
