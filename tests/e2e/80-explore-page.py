@@ -546,7 +546,9 @@ class Large(Page):
                 start = now + i * 10_000_000 // (spans // 1000)
                 rows.append((trace, ids[i], parent, f"step {i % 40}", start, now + 50 * SECOND - i))
             self.send(spans_request(f"service-{first // 5000 % 6}", rows))
-        self.wait_for("all are kept", "status", lambda got: got["spans"] == spans)
+            # The store has a small share of a core: what is ahead of it by more than its time is left out.
+            if (first + 5000) % 50_000 == 0:
+                self.wait_for("these are kept", "status", lambda got: got["spans"] == first + 5000)
         self.open("traces")
         self.browser.until("the list", "return document.querySelector('.traces tbody tr')")
         return trace
@@ -576,30 +578,32 @@ class Large(Page):
         trace = self.fill(spans)
         paint = self.first_paint_ms(trace)
         frames = self.frames_ms()
-        median = frames[len(frames) // 2]
+        median, late = frames[len(frames) // 2], frames[int(len(frames) * 0.95)]
         self.browser.driver.execute_cdp_cmd("HeapProfiler.collectGarbage", {})
         heap = self.browser.run("return performance.memory.usedJSHeapSize")
         print(
             f"{spans} spans: first paint {paint:.0f} ms; frame of scrolling: median {median:.1f} ms, "
-            f"95 % {frames[int(len(frames) * 0.95)]:.1f} ms, worst {frames[-1]:.1f} ms; heap {heap / 2**20:.0f} MiB"
+            f"95 % {late:.1f} ms, worst {frames[-1]:.1f} ms; heap {heap / 2**20:.0f} MiB"
         )
         self.assertLess(len(self.browser.run("return [...document.querySelectorAll('.row')]")), 120)
         self.assertLess(heap, 200 * 2**20)
-        return paint, median
+        return paint, median, late
 
     def test_large_trace(self):
-        paint, frame = self.measure(100_000)
+        paint, median, late = self.measure(100_000)
         self.browser.screenshot("large")
         if not process.is_sanitized():
             self.assertLess(paint, 1000)  # 300 ms on a machine of its own
-            self.assertLess(frame, 8)
+            self.assertLess(median, 8)
+            self.assertLess(late, 16)  # 8 ms there
 
     def test_trace_of_a_million_spans(self):
         if process.is_sanitized():
             self.skipTest("sanitizers make it take minutes")
-        paint, frame = self.measure(1_000_000)
+        paint, median, late = self.measure(1_000_000)
         self.assertLess(paint, 10_000)  # 3 s on a machine of its own
-        self.assertLess(frame, 8)
+        self.assertLess(median, 8)
+        self.assertLess(late, 16)
 
 
 if __name__ == "__main__":
