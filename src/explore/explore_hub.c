@@ -38,7 +38,7 @@ enum {
 };
 #define NAP_NS       ((uint64_t)20 * NS_PER_MS)
 #define VIEWS_NAP_NS ((uint64_t)1 * NS_PER_S)    /* while waterfalls wait for the next question */
-#define CPU_BURST_NS ((uint64_t)100 * NS_PER_MS) /* what may be saved up */
+#define CPU_BURST_NS ((uint64_t)300 * NS_PER_MS) /* saved up: fills a store of the default size */
 #define CPU_DEBT_NS  ((uint64_t)20 * NS_PER_MS)  /* what taking batches may add up to */
 /* What lanes may have handed over while the worker has no time left: buffers that stay in use cost
  * the lanes their caches. */
@@ -101,6 +101,7 @@ struct explore_hub {
     uint64_t raw_next;
     uint64_t raw_bytes;
     uint64_t charged_bytes;
+    bool has_evicted;  /* since the start: until then every batch finds room */
     uint64_t asked_ns; /* when somebody asked last; 0: never */
     uint64_t cpu_seen_ns;
     uint64_t refilled_ns;
@@ -334,11 +335,27 @@ static struct raw_batch take_raw(struct explore_hub *hub, struct batch *batch)
     return (struct raw_batch){.batch = copy, .bytes = copied};
 }
 
+static uint64_t kept_bytes(const struct explore_hub *hub)
+{
+    return trace_store_bytes(&hub->data.traces) + profile_store_bytes(&hub->data.profiles) +
+           mem_stats_held(hub->raw) + mem_stats_held(hub->data.rows);
+}
+
+/* How many bytes may wait: a part of the store, or while it fills, most of its room. */
+static uint64_t raw_max_of(const struct explore_hub *hub)
+{
+    uint64_t max = hub->settings.max_bytes;
+    uint64_t kept = kept_bytes(hub);
+    uint64_t room = hub->has_evicted || kept > max ? 0 : (max - kept) / 4 * 3;
+    uint64_t part = max / EXPLORE_RAW_PART;
+    return room > part ? room : part;
+}
+
 /* Takes what the lanes have brought. Returns whether there was anything. */
 static bool drain(struct explore_hub *hub)
 {
     bool is_any = false;
-    uint64_t raw_max = hub->settings.max_bytes / EXPLORE_RAW_PART;
+    uint64_t raw_max = raw_max_of(hub);
     for (size_t i = 0; i < LANES_MAX; i++) {
         struct explore_ring *ring = atomic_load(&hub->rings[i]);
         if (ring == NULL)
@@ -361,15 +378,10 @@ static bool drain(struct explore_hub *hub)
     return is_any;
 }
 
-static uint64_t kept_bytes(const struct explore_hub *hub)
-{
-    return trace_store_bytes(&hub->data.traces) + profile_store_bytes(&hub->data.profiles) +
-           mem_stats_held(hub->raw) + mem_stats_held(hub->data.rows);
-}
-
 /* Evicts the oldest trace, or profiles if they are older. False: nothing is left. */
 static bool evict(struct explore_hub *hub)
 {
+    hub->has_evicted = true;
     struct trace_store *traces = &hub->data.traces;
     struct profile_store *profiles = &hub->data.profiles;
     if (profile_store_oldest_ns(profiles) < trace_store_oldest_ns(traces))
@@ -431,7 +443,8 @@ static void index_one(struct explore_hub *hub)
     explore_save_blocks(&hub->save, &hub->data);
 }
 
-/* Counts the CPU time that has been used, and what has become free since. */
+/* Counts the CPU time that has been used, and what has become free since. To fill the store takes
+ * as much as it needs: that happens once. */
 static void count_cpu(struct explore_hub *hub)
 {
     uint64_t now_ns = clock_now_ns();
@@ -440,13 +453,13 @@ static void count_cpu(struct explore_hub *hub)
     hub->cpu_left_ns -= (int64_t)(cpu_ns - hub->cpu_seen_ns);
     hub->cpu_left_ns +=
         (int64_t)((now_ns - hub->refilled_ns) / (is_watched ? CPU_PARTS_WATCHED : CPU_PARTS_IDLE));
-    if (hub->cpu_left_ns > (int64_t)CPU_BURST_NS)
+    if (hub->cpu_left_ns > (int64_t)CPU_BURST_NS || !hub->has_evicted)
         hub->cpu_left_ns = (int64_t)CPU_BURST_NS;
     hub->cpu_seen_ns = cpu_ns;
     hub->refilled_ns = now_ns;
     if (!is_watched && explore_data_has_views(&hub->data))
         explore_data_forget_views(&hub->data);
-    uint64_t waiting_max = hub->settings.max_bytes / EXPLORE_RAW_PART;
+    uint64_t waiting_max = raw_max_of(hub);
     if (hub->cpu_left_ns <= 0 && !is_watched && waiting_max > WAITING_BYTES)
         waiting_max = WAITING_BYTES;
     atomic_store_explicit(&hub->waiting_max, waiting_max, memory_order_relaxed);
@@ -605,6 +618,7 @@ bool explore_hub_start(struct explore_hub *hub, const struct explore_settings *s
     if (!hub->has_data)
         explore_data_init(&hub->data, codec);
     hub->has_data = true;
+    hub->has_evicted = false;
     hub->data.settings = &hub->settings;
     hub->raw = mem_alloc(RAW_BATCHES_MAX * sizeof(hub->raw[0]));
     hub->is_ending = false;

@@ -6,6 +6,7 @@
  * best of several runs; the first answer about a trace also builds its tree and is measured once.
  * Argument: part of a row's name, for those alone. */
 #include <assert.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -33,6 +34,7 @@ enum {
     KEPT_REQUESTS = 600,
     TRACES_MANY = 100000,
     SPANS_PER_TRACE = 4,
+    FILL_OFFERS = 2000,
     OFFERS = 20000,
 };
 
@@ -241,6 +243,41 @@ static void measure_trace(uint64_t spans_count, double most)
 
 /* --- while nobody looks --- */
 
+struct lane_cost {
+    uint64_t work_ns;
+    uint64_t offer_ns;
+};
+
+/* As a lane does: bytes come, are read once, are offered, go on and are freed. */
+static void relay(struct explore_hub *hub, struct budget *own, const struct payload *payload,
+                  struct lane_cost *cost)
+{
+    uint64_t sum = 0;
+    size_t size = payload->body.size;
+    uint64_t begin = spent_ns(CLOCK_THREAD_CPUTIME_ID);
+    struct buffer *request = buffer_create(own, size);
+    memcpy(request->data, payload->body.data, size);
+    request->size = size;
+    struct batch *batch = batch_create(TRACES, 1);
+    batch_append(batch, request, buffer_slice(request));
+    batch->items = SPANS;
+    buffer_unref(request);
+    for (size_t at = 0; at < size; at += 8)
+        sum += request->data[at];
+    __asm__ volatile("" : : "r"(sum)); /* they are read, though nothing needs their sum */
+    uint64_t offered = spent_ns(CLOCK_THREAD_CPUTIME_ID);
+    explore_hub_offer(hub, 0, batch);
+    cost->work_ns += offered - begin;
+    cost->offer_ns += spent_ns(CLOCK_THREAD_CPUTIME_ID) - offered;
+    batch_unref(batch);
+}
+
+static uint64_t lost_of(const struct explore_figures *figures)
+{
+    return figures->lost[EXPLORE_LOST_RAW] + figures->lost[EXPLORE_LOST_RING] +
+           figures->lost[EXPLORE_LOST_MEMORY];
+}
+
 static void measure_unwatched(void)
 {
     struct error error;
@@ -256,34 +293,26 @@ static void measure_unwatched(void)
     bool is_started = explore_hub_start(hub, &ours, &error);
     assert(is_started);
     (void)is_started;
-    struct payload payload = payload_make(SPANS, SPAN_BYTES, 1);
+    struct lane_cost cost = {.work_ns = 0};
+    /* Until the store is full the worker takes what it needs: that happens once. */
+    for (unsigned i = 0; i < FILL_OFFERS; i++) {
+        struct payload fill = payload_make(SPANS, SPAN_BYTES, 1 + i * SPANS);
+        relay(hub, &own, &fill, &cost);
+        payload_free(&fill);
+        usleep(1000);
+    }
+    struct explore_figures full = explore_hub_figures(hub);
+    printf("%-52s %9" PRIu64 " spans, %" PRIu64 " MiB\n", "unwatched: full", full.spans,
+           full.used_bytes / MIB);
+    cost = (struct lane_cost){.work_ns = 0};
+    struct payload payload = payload_make(SPANS, SPAN_BYTES, 1 + FILL_OFFERS * SPANS);
     uint64_t begin_wall = clock_now_ns();
     uint64_t begin = spent_ns(CLOCK_PROCESS_CPUTIME_ID);
-    uint64_t lane_ns = 0;
-    uint64_t work_ns = 0;
-    uint64_t bytes = 0;
-    uint64_t sum = 0;
-    for (uint64_t i = 0; i < OFFERS; i++) {
-        /* As a lane does: bytes come, are read once, go on and are freed. */
-        uint64_t work = spent_ns(CLOCK_THREAD_CPUTIME_ID);
-        size_t size = payload.body.size;
-        struct buffer *request = buffer_create(&own, size);
-        memcpy(request->data, payload.body.data, size);
-        request->size = size;
-        struct batch *batch = batch_create(TRACES, 1);
-        batch_append(batch, request, buffer_slice(request));
-        batch->items = SPANS;
-        buffer_unref(request);
-        for (size_t at = 0; at < size; at += 8)
-            sum += request->data[at];
-        __asm__ volatile("" : : "r"(sum)); /* they are read, though nothing needs their sum */
-        uint64_t at = spent_ns(CLOCK_THREAD_CPUTIME_ID);
-        work_ns += at - work;
-        explore_hub_offer(hub, 0, batch);
-        lane_ns += spent_ns(CLOCK_THREAD_CPUTIME_ID) - at;
-        batch_unref(batch);
-        bytes += size;
-    }
+    for (uint64_t i = 0; i < OFFERS; i++)
+        relay(hub, &own, &payload, &cost);
+    uint64_t lane_ns = cost.offer_ns;
+    uint64_t work_ns = cost.work_ns;
+    uint64_t bytes = OFFERS * payload.body.size;
     uint64_t all_ns = spent_ns(CLOCK_PROCESS_CPUTIME_ID) - begin;
     uint64_t wall_ns = clock_now_ns() - begin_wall;
     struct explore_figures figures = explore_hub_figures(hub);
@@ -296,10 +325,7 @@ static void measure_unwatched(void)
            0.2);
     printf("%-52s %9.2f %% of a core, %.0f %% of the items kept\n", name,
            100.0 * (double)worker_ns / (double)wall_ns,
-           100.0 - 100.0 *
-                       (double)(figures.lost[EXPLORE_LOST_RAW] + figures.lost[EXPLORE_LOST_RING] +
-                                figures.lost[EXPLORE_LOST_MEMORY]) /
-                       ((double)OFFERS * SPANS));
+           100.0 - 100.0 * (double)(lost_of(&figures) - lost_of(&full)) / spans);
     payload_free(&payload);
     explore_hub_stop(hub);
     explore_hub_release(hub);

@@ -181,11 +181,68 @@ static void keeps_small_requests_of_large_buffers(void **state)
     budget_fini(&budget);
 }
 
+enum { BURST_BATCHES = 400, BURST_SPANS = 300, BURST_PADDING = 128, BURST_ASKS_MAX = 4000 };
+
+/* More at once than may wait beside a full store, and more than the worker's share of a core. */
+static void keeps_a_burst_that_the_store_has_room_for(void **state)
+{
+    (void)state;
+    struct error error;
+    struct logger logger = {.component_id = "explore"};
+    struct lane *lane = lane_create(0);
+    budget_init(&budget, UINT64_MAX);
+    hub = explore_hub_get(&budget, "explore");
+    struct explore_settings settings = {
+        .max_bytes = 64 * MIB, .budget = &budget, .version = "1", .logger = &logger};
+    assert_true(explore_hub_start(hub, &settings, &error));
+    uint64_t bytes = 0;
+    for (unsigned i = 0; i < BURST_BATCHES; i++) {
+        struct test_span spans[BURST_SPANS];
+        for (unsigned j = 0; j < BURST_SPANS; j++)
+            spans[j] = (struct test_span){.trace = 1 + i,
+                                          .span = 1 + j,
+                                          .parent = j > 0 ? 1 : 0,
+                                          .service = "a",
+                                          .name = "n",
+                                          .start_ns = 1000 + i,
+                                          .duration_ns = 10,
+                                          .padding = BURST_PADDING};
+        struct buffer *request = span_request(spans, BURST_SPANS);
+        struct batch *batch = batch_create(TRACES, 1);
+        batch_append(batch, request, buffer_slice(request));
+        batch->items = BURST_SPANS;
+        bytes += request->size;
+        explore_hub_offer(hub, 0, batch);
+        batch_unref(batch);
+        buffer_unref(request);
+    }
+    assert_true(bytes > settings.max_bytes / EXPLORE_RAW_PART);
+    struct asked asked = {.lane = lane};
+    asked.job.lane = lane;
+    asked.job.done = on_answer;
+    /* Before it answers, the worker indexes for a while. */
+    struct explore_figures figures = explore_hub_figures(hub);
+    for (unsigned i = 0; i < BURST_ASKS_MAX && figures.spans < BURST_BATCHES * BURST_SPANS; i++) {
+        asked.left = 1;
+        ask(&asked);
+        lane_run(lane);
+        figures = explore_hub_figures(hub);
+        for (size_t loss = 0; loss < EXPLORE_LOSSES; loss++)
+            assert_int_equal(figures.lost[loss], 0);
+    }
+    assert_int_equal(figures.spans, BURST_BATCHES * BURST_SPANS);
+    explore_hub_stop(hub);
+    explore_hub_release(hub);
+    lane_destroy(lane);
+    budget_fini(&budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_or_counts_what_lanes_bring),
         cmocka_unit_test(keeps_small_requests_of_large_buffers),
+        cmocka_unit_test(keeps_a_burst_that_the_store_has_room_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
