@@ -12,6 +12,7 @@ import time
 READY = "Everything is ready"
 READY_WITHIN_S = 60  # sanitizers on two busy cores
 STOP_WITHIN_S = 60
+LAST_LINES = 20  # of a log, in a failure: why a server ended stands there
 
 
 def binary():
@@ -64,6 +65,9 @@ class Server:
         with self._changed:
             return "\n".join(self.lines)
 
+    def last_lines(self):
+        return "\n".join(self.log().split("\n")[-LAST_LINES:])
+
     def wait_for_line(self, pattern, within=READY_WITHIN_S):
         """The first line that matches, past or to come; fails when the process ends without it."""
         expression = re.compile(pattern)
@@ -75,7 +79,7 @@ class Server:
             self._changed.wait_for(lambda: find() or self._is_closed, within)
             line = find()
         if line is None:
-            raise AssertionError(f"no log line matches {pattern!r}; the log was:\n{self.log()}")
+            raise AssertionError(f"no log line matches {pattern!r}; the log ended with:\n{self.last_lines()}")
         return line
 
     def wait_until_ready(self):
@@ -90,7 +94,7 @@ class Server:
         try:
             code = self.process.wait(within)
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"did not end within {within} s; the log was:\n{self.log()}")
+            raise AssertionError(f"did not end within {within} s; the log ended with:\n{self.last_lines()}")
         self._reader.join(within)
         return code
 
