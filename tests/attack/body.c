@@ -3,6 +3,7 @@
 #include "tests/attack/body.h"
 
 #include <assert.h>
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ const char *endpoint_name(enum endpoint endpoint)
         [ENDPOINT_PPROF] = "pprof",
         [ENDPOINT_METRICS] = "metrics",
         [ENDPOINT_CONTROL] = "control",
+        [ENDPOINT_EXPLORE] = "explore",
         [ENDPOINT_PROMETHEUS] = "prometheus",
         [ENDPOINT_ZIPKIN] = "zipkin",
         [ENDPOINT_JAEGER_GRPC] = "jaegergrpc",
@@ -484,6 +486,157 @@ void body_make_jaeger_packet(struct body_maker *maker, struct body *body)
     put_spans(maker, SPANS_JAEGER_CALL,
               is_compact != spoils(maker, 60) ? SPANS_COMPACT : SPANS_BINARY, PACKET_BYTES_MAX,
               &body->content);
+}
+
+static void add_escaped(struct bytes_out *out, struct slice text, bool is_raw)
+{
+    for (size_t i = 0; i < text.size; i++) {
+        bool is_plain = text.data[i] > 0 && text.data[i] < 0x80 &&
+                        (isalnum(text.data[i]) || strchr("-._~", text.data[i]) != NULL);
+        bytes_add_format(out, is_raw || is_plain ? "%c" : "%%%02x", text.data[i]);
+    }
+}
+
+/* The id of a trace of the world, or of its spans when it has 8 bytes; often enough another's. */
+static void add_id(struct body_maker *maker, struct bytes_out *out, size_t size)
+{
+    uint64_t trace = below(maker, WORLD_TRACES + 1);
+    for (size_t i = 0; i < size; i++)
+        bytes_add_format(out, "%02x",
+                         size == 8 && i == 7 ? (unsigned)below(maker, WORLD_SPANS)
+                                             : 0x10 + (unsigned)trace);
+}
+
+static void add_number(struct body_maker *maker, struct bytes_out *out)
+{
+    static const uint64_t bounds[] = {3, 100, 5000, UINT32_MAX, UINT64_MAX};
+    if (spoils(maker, 6))
+        bytes_add_format(out, "%s%llu", below(maker, 2) == 0 ? "-" : "0x",
+                         (unsigned long long)odd_number(maker->world, 10));
+    else
+        bytes_add_format(out, "%llu",
+                         (unsigned long long)below(maker, bounds[below(maker, COUNT(bounds))]));
+}
+
+static void add_value(struct body_maker *maker, const char *key, struct bytes_out *out)
+{
+    static const char *const views[] = {"tree", "sandwich", "top", "flat"};
+    static const char *const formats[] = {"otlp-json", "folded", "pprof", "svg"};
+    static const char *const durations[] = {"1ns", "250ms", "1.5s", "9999999h", "-1s", "1e99s"};
+    uint64_t now = maker->world->now_ns;
+    if (strstr(key, "trace") != NULL) {
+        add_id(maker, out, 16);
+    } else if (strcmp(key, "span") == 0) {
+        for (uint64_t left = below(maker, 3) + 1; left > 0; left--) {
+            add_id(maker, out, 8);
+            bytes_add_text(out, left > 1 ? "," : "");
+        }
+    } else if (strcmp(key, "view") == 0) {
+        bytes_add_text(out, views[below(maker, COUNT(views))]);
+    } else if (strcmp(key, "format") == 0) {
+        bytes_add_text(out, formats[below(maker, COUNT(formats))]);
+    } else if (key[0] == 'm') {
+        bytes_add_text(out, durations[below(maker, COUNT(durations))]);
+    } else if ((strcmp(key, "start") == 0 || strcmp(key, "end") == 0) && !spoils(maker, 6)) {
+        bytes_add_format(out, "%llu",
+                         (unsigned long long)(now - 2000000000 + below(maker, 4000000000)));
+    } else if (strchr("bcfl", key[0]) != NULL || below(maker, 4) == 0) {
+        add_number(maker, out);
+    } else {
+        add_escaped(out, grow_word(maker->world, maker->pool), spoils(maker, 12));
+        if (strcmp(key, "attr") == 0) {
+            bytes_add_text(out, "%3d");
+            add_escaped(out, grow_word(maker->world, maker->pool), false);
+        }
+    }
+}
+
+/* Some of the keys, which end with NULL. */
+static void add_query(struct body_maker *maker, const char *const *keys, struct bytes_out *out)
+{
+    for (const char *separator = "?"; *keys != NULL; keys++) {
+        for (unsigned left = below(maker, 5) > 0   ? 0
+                             : below(maker, 9) > 0 ? 1
+                                                   : 2;
+             left > 0; left--) {
+            bytes_add_format(out, "%s%s=", separator, *keys);
+            add_value(maker, *keys, out);
+            separator = "&";
+        }
+    }
+}
+
+static const char *const list_keys[] = {"service", "name",    "attr",    "min", "max",
+                                        "error",   "profile", "start",   "end", "limit",
+                                        "before",  "after",   "buckets", NULL};
+static const char *const flame_keys[] = {"trace", "not-trace", "span",     "subtree", "service",
+                                         "name",  "slow",      "start",    "end",     "type",
+                                         "width", "view",      "function", "format",  NULL};
+
+/* Two queries, escaped. */
+static void add_sides(struct body_maker *maker, struct bytes_out *out)
+{
+    struct bytes_out inner = {.size = 0};
+    for (unsigned side = 0; side < 2; side++) {
+        bytes_clear(&inner);
+        add_query(maker, flame_keys, &inner);
+        bytes_add_format(out, "%c%c=", side == 0 ? '?' : '&', 'a' + (int)side);
+        if (inner.size > 1)
+            add_escaped(out, slice_of(inner.data + 1, inner.size - 1), false);
+    }
+    bytes_fini(&inner);
+}
+
+void body_make_question(struct body_maker *maker, struct body *body)
+{
+    static const char *const window_keys[] = {"from", "count", "q", "limit", NULL};
+    static const char *const none[] = {NULL};
+    /* T: a trace; S: a span. */
+    static const struct {
+        const char *path;
+        const char *const *keys; /* NULL: those of a comparison */
+    } questions[] = {
+        {"status", none},
+        {"pipelines", none},
+        {"services", none},
+        {"traces", list_keys},
+        {"traces", list_keys},
+        {"scatter", list_keys},
+        {"spans", list_keys},
+        {"live", list_keys},
+        {"flame", flame_keys},
+        {"flame", flame_keys},
+        {"download", flame_keys},
+        {"diff", NULL},
+        {"traces/T", none},
+        {"traces/T", none},
+        {"traces/T/rows", window_keys},
+        {"traces/T/find", window_keys},
+        {"traces/T/spans/S", none},
+    };
+    struct bytes_out path = {.size = 0};
+    begin(maker, body, ENDPOINT_EXPLORE);
+    body->method = below(maker, 12) == 0 ? "HEAD" : "GET";
+    if (below(maker, 20) == 0) {
+        snprintf(body->path, sizeof(body->path), "%s", below(maker, 2) == 0 ? "/" : "/app.js");
+        return;
+    }
+    uint64_t which = below(maker, COUNT(questions));
+    bytes_add_text(&path, "/api/v1/");
+    for (const char *at = questions[which].path; *at != 0; at++)
+        if (*at == 'T' || *at == 'S')
+            add_id(maker, &path, *at == 'T' ? 16 : 8);
+        else
+            bytes_add(&path, at, 1);
+    if (questions[which].keys == NULL)
+        add_sides(maker, &path);
+    else
+        add_query(maker, questions[which].keys, &path);
+    if (spoils(maker, 15))
+        mutate_bytes(maker->world, &path, strlen("/api/v1/"));
+    body->is_endless = strcmp(questions[which].path, "live") == 0;
+    snprintf(body->path, sizeof(body->path), "%.*s", (int)path.size, (const char *)path.data);
+    bytes_fini(&path);
 }
 
 void body_make_page(struct body_maker *maker, struct body *body)

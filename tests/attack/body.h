@@ -18,6 +18,7 @@ enum endpoint {
     ENDPOINT_PPROF,
     ENDPOINT_METRICS,
     ENDPOINT_CONTROL,
+    ENDPOINT_EXPLORE,
     ENDPOINT_PROMETHEUS, /* of the exporter */
     ENDPOINT_ZIPKIN,
     ENDPOINT_JAEGER_GRPC,
@@ -37,6 +38,7 @@ enum { PATH_BYTES_MAX = 1024, HEADERS_MAX = 8 };
 struct body {
     enum endpoint endpoint;
     bool is_grpc;
+    bool is_endless; /* so is the response, until the client leaves */
     const char *method;
     char path[PATH_BYTES_MAX];
     const char *type;
@@ -68,5 +70,7 @@ void body_make_zipkin(struct body_maker *maker, struct body *body);
 void body_make_jaeger(struct body_maker *maker, struct body *body, bool is_grpc);
 /* One packet. */
 void body_make_jaeger_packet(struct body_maker *maker, struct body *body);
+/* A question to the explore page. */
+void body_make_question(struct body_maker *maker, struct body *body);
 /* For the pages: health, zpages, pprof, metrics, keep. */
 void body_make_page(struct body_maker *maker, struct body *body);

@@ -71,6 +71,10 @@ static void empty_storage(const struct daemon *daemon)
     snprintf(path, sizeof(path), "%s.storage", daemon->log_path);
     nftw(path, remove_one, OPEN_MAX, FTW_DEPTH | FTW_PHYS);
     setenv(STORAGE_VARIABLE, path, 1);
+    snprintf(path, sizeof(path), "%s.explored", daemon->log_path);
+    nftw(path, remove_one, OPEN_MAX, FTW_DEPTH | FTW_PHYS);
+    mkdir(path, 0700);
+    setenv(EXPLORED_VARIABLE, path, 1);
 }
 
 static void become(const char *executable, const char *config_path, const char *log_path)

@@ -50,6 +50,7 @@ enum session_kind {
     PUSH,
     INGEST,
     PAGE,
+    QUESTION,
     ZIPKIN,
     JAEGER_GRPC,
     JAEGER_HTTP,
@@ -83,6 +84,9 @@ static void make_body(struct session_maker *maker, enum session_kind kind)
     case JAEGER_PACKETS:
         body_make_jaeger_packet(&maker->bodies, &maker->body);
         return;
+    case QUESTION:
+        body_make_question(&maker->bodies, &maker->body);
+        return;
     case PAGE:
     case SESSION_KINDS:
     default:
@@ -93,9 +97,9 @@ static void make_body(struct session_maker *maker, enum session_kind kind)
 static enum session_kind kind_of(struct random_source *random)
 {
     static const uint8_t shares[SESSION_KINDS] = {
-        [OTLP_HTTP1] = 34, [OTLP_HTTP2] = 8,    [OTLP_GRPC] = 18, [PUSH] = 7,
-        [INGEST] = 7,      [PAGE] = 6,          [ZIPKIN] = 9,     [JAEGER_GRPC] = 4,
-        [JAEGER_HTTP] = 4, [JAEGER_PACKETS] = 3};
+        [OTLP_HTTP1] = 29, [QUESTION] = 5,    [OTLP_HTTP2] = 8,    [OTLP_GRPC] = 18,
+        [PUSH] = 7,        [INGEST] = 7,      [PAGE] = 6,          [ZIPKIN] = 9,
+        [JAEGER_GRPC] = 4, [JAEGER_HTTP] = 4, [JAEGER_PACKETS] = 3};
     uint64_t drawn = random_below(random, 100);
     for (unsigned i = 0; i < SESSION_KINDS; i++) {
         if (drawn < shares[i])
@@ -161,6 +165,7 @@ void session_make(struct session_maker *maker, uint64_t seed, uint64_t number,
         while (i > 0 && (make_body(maker, kind), maker->body.endpoint != session->endpoint))
             continue;
         session->requests++;
+        session->is_sound = session->is_sound && !maker->body.is_endless;
         bool is_last = i + 1 == requests ||
                        session->bytes.size + maker->body.content.size >= TOGETHER_BYTES_MAX;
         if (session->is_packets)

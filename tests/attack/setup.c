@@ -127,7 +127,7 @@ static void put_retry(struct drawing *drawing)
 
 static void put_exporters(struct drawing *drawing)
 {
-    put(drawing, "exporters:\n  nop:\n  debug:\n    use_internal_logger: false\n"
+    put(drawing, "exporters:\n  nop:\n  explore:\n  debug:\n    use_internal_logger: false\n"
                  "    output_paths: [/dev/null]\n");
     PUT_ONE_OF(drawing, "    verbosity: detailed\n", "    verbosity: detailed\n",
                "    verbosity: normal\n", "    verbosity: basic\n");
@@ -228,7 +228,7 @@ static const struct signal_parts signals[] = {
      (const char *const[]){"attributes", "attributes/spans", "redaction", "probabilistic_sampler",
                            "groupbyattrs", "filter", "filter/old", "filter/oldest", "transform",
                            "tail_sampling", NULL},
-     (const char *const[]){"zipkin", "file", NULL},
+     (const char *const[]){"zipkin", "file", "explore", NULL},
      (const char *const[]){"span_metrics", "service_graph", "exceptions", "count", "forward",
                            "routing/traces", NULL}},
     {"metrics",
@@ -243,7 +243,7 @@ static const struct signal_parts signals[] = {
      (const char *const[]){"file", NULL},
      (const char *const[]){"count", "forward", "routing/logs", NULL}},
     {"profiles", (const char *const[]){"filter", "transform", NULL},
-     (const char *const[]){"file", NULL},
+     (const char *const[]){"file", "explore", NULL},
      (const char *const[]){"profile_metrics", "count", "forward", "routing/profiles", NULL}},
 };
 
@@ -395,10 +395,15 @@ void setup_write(uint64_t seed, struct bytes_out *out)
                   "  health_check: {endpoint: '127.0.0.1:${env:ATTACK_HEALTH}'}\n"
                   "  zpages: {endpoint: '127.0.0.1:${env:ATTACK_ZPAGES}'}\n"
                   "  pprof: {endpoint: '127.0.0.1:${env:ATTACK_PPROF}'}\n"
-                  "  file_storage: {directory: '${env:ATTACK_STORAGE}', "
+                  "  explore:\n"
+                  "    endpoint: 127.0.0.1:${env:ATTACK_EXPLORE}\n");
+    PUT_ONE_OF(&drawing, "    max_bytes: 8MiB\n", "    max_bytes: 8MiB\n",
+               "    max_bytes: 8MiB\n    directory: '${env:ATTACK_EXPLORED}'\n",
+               "    max_bytes: 24MiB\n");
+    put(&drawing, "  file_storage: {directory: '${env:ATTACK_STORAGE}', "
                   "create_directory: true, max_size: 64MiB}\n"
                   "service:\n"
-                  "  extensions: [health_check, zpages, pprof, file_storage]\n");
+                  "  extensions: [health_check, zpages, pprof, file_storage, explore]\n");
     PUT_ONE_OF(&drawing, "  lanes: 1\n", "  lanes: 1\n", "  lanes: 2\n");
     put(&drawing, "  budget_mib: 64\n"
                   "  drain_timeout: 5s\n"
