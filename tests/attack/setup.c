@@ -36,6 +36,13 @@ static void put_receivers(struct drawing *drawing)
                  "      thrift_binary: {endpoint: '127.0.0.1:${env:ATTACK_JAEGERBINARY}'}\n"
                  "      thrift_compact: {endpoint: '127.0.0.1:${env:ATTACK_JAEGERCOMPACT}'");
     PUT_ONE_OF(drawing, "}\n", ", queue_size: 2, max_packet_size: 3000}\n");
+    put(drawing, "  prometheus:\n    config:\n      scrape_configs:\n"
+                 "      - job_name: itself\n        scrape_interval: 500ms\n"
+                 "        static_configs: [{targets: ['127.0.0.1:${env:ATTACK_PROMETHEUS}', "
+                 "'127.0.0.1:${env:ATTACK_SINK}']}]\n");
+    PUT_ONE_OF(drawing, "", "        honor_labels: true\n", "        label_limit: 5\n",
+               "        metric_relabel_configs: [{source_labels: [__name__], regex: '(.*)_(.*)', "
+               "target_label: '$${2}', replacement: '$1$1'}, {regex: 't.*', action: labeldrop}]\n");
 }
 
 static void put_join(struct drawing *drawing)
@@ -125,6 +132,12 @@ static void put_retry(struct drawing *drawing)
                "max_elapsed_time: 300ms}\n");
 }
 
+/* Headers of the back-end's requests, from those of the client's. */
+static void put_auth(struct drawing *drawing)
+{
+    PUT_ONE_OF(drawing, "", "", "    auth: {authenticator: headers_setter}\n");
+}
+
 static void put_exporters(struct drawing *drawing)
 {
     put(drawing, "exporters:\n  nop:\n  explore:\n  debug:\n    use_internal_logger: false\n"
@@ -138,12 +151,14 @@ static void put_exporters(struct drawing *drawing)
     PUT_ONE_OF(drawing, "", "    compression: none\n", "    compression: zstd\n",
                "    compression: snappy\n", "    compression: x-snappy-framed\n",
                "    compression: zlib\n", "    compression: deflate\n", "    compression: lz4\n");
+    put_auth(drawing);
     put_queue(drawing);
     put_retry(drawing);
     put(drawing, "  otlp_grpc:\n    endpoint: 127.0.0.1:${env:ATTACK_SINK}\n"
                  "    tls: {insecure: true}\n    timeout: 500ms\n");
     PUT_ONE_OF(drawing, "", "    compression: none\n", "    compression: zstd\n",
                "    compression: snappy\n");
+    put_auth(drawing);
     put_queue(drawing);
     put_retry(drawing);
     put(drawing, "  pyroscope:\n    endpoint: http://127.0.0.1:${env:ATTACK_SINK}\n"
@@ -226,8 +241,8 @@ struct signal_parts {
 static const struct signal_parts signals[] = {
     {"traces",
      (const char *const[]){"attributes", "attributes/spans", "redaction", "probabilistic_sampler",
-                           "groupbyattrs", "filter", "filter/old", "filter/oldest", "transform",
-                           "tail_sampling", NULL},
+                           "groupbyattrs", "groupbytrace", "filter", "filter/old", "filter/oldest",
+                           "transform", "tail_sampling", NULL},
      (const char *const[]){"zipkin", "file", "explore", NULL},
      (const char *const[]){"span_metrics", "service_graph", "exceptions", "count", "forward",
                            "routing/traces", NULL}},
@@ -377,6 +392,12 @@ static struct joints put_pipelines(struct drawing *drawing)
         put_processors_of(drawing, "metrics", true, false);
         put_exporters_of(drawing, "metrics", true, NULL);
     }
+    /* What clients have named, once more through a format and its reader. */
+    if (has_added && drawn_below(drawing, 3) == 0) {
+        put(drawing, "    metrics/scraped:\n      receivers: [prometheus]\n");
+        put_processors_of(drawing, "metrics", true, false);
+        put(drawing, "      exporters: [debug]\n");
+    }
     if (joints.exceptions) {
         put(drawing, "    logs/made:\n      receivers: [exceptions]\n");
         put_processors_of(drawing, "logs", true, false);
@@ -400,10 +421,16 @@ void setup_write(uint64_t seed, struct bytes_out *out)
     PUT_ONE_OF(&drawing, "    max_bytes: 8MiB\n", "    max_bytes: 8MiB\n",
                "    max_bytes: 8MiB\n    directory: '${env:ATTACK_EXPLORED}'\n",
                "    max_bytes: 24MiB\n");
-    put(&drawing, "  file_storage: {directory: '${env:ATTACK_STORAGE}', "
-                  "create_directory: true, max_size: 64MiB}\n"
-                  "service:\n"
-                  "  extensions: [health_check, zpages, pprof, file_storage, explore]\n");
+    put(&drawing,
+        "  file_storage: {directory: '${env:ATTACK_STORAGE}', "
+        "create_directory: true, max_size: 64MiB}\n"
+        "  headers_setter:\n"
+        "    headers:\n"
+        "    - {key: x-scope-orgid, from_context: x-scope-orgid, action: upsert}\n"
+        "    - {key: x-agent, from_context: user-agent, default_value: none}\n"
+        "    - {key: x-origin, from_context: origin, action: insert}\n"
+        "service:\n"
+        "  extensions: [health_check, zpages, pprof, file_storage, explore, headers_setter]\n");
     PUT_ONE_OF(&drawing, "  lanes: 1\n", "  lanes: 1\n", "  lanes: 2\n");
     put(&drawing, "  budget_mib: 64\n"
                   "  drain_timeout: 5s\n"

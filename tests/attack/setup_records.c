@@ -48,6 +48,11 @@ static void put_redaction(struct drawing *drawing)
                "    hash_function: sha3\n",
                "    hash_function: hmac-sha256\n"
                "    hmac_key: of_at_least_32_bytes_or_it_is_refused\n");
+    PUT_ONE_OF(drawing, "", "",
+               "    db_sanitizer: {sql: {enabled: true, attributes: [tag, db.statement]}, "
+               "redis: {enabled: true, attributes: [bytes]}, valkey: {enabled: true}, "
+               "memcached: {enabled: true}, mongo: {enabled: true, attributes: [http.route]}, "
+               "opensearch: {enabled: true}, es: {enabled: true}}\n");
     PUT_ONE_OF(drawing, "", "    summary: debug\n", "    summary: info\n", "    summary: silent\n");
 }
 
@@ -67,6 +72,9 @@ void put_record_processors(struct drawing *drawing)
     put(drawing, "  groupbyattrs:\n");
     PUT_ONE_OF(drawing, "    keys: [tag]\n", "    keys: []\n",
                "    keys: [http.route, thread.id, service.name, bytes, '']\n");
+    put(drawing, "  groupbytrace:\n");
+    PUT_ONE_OF(drawing, "    wait_duration: 100ms\n", "    wait_duration: 0s\n",
+               "    wait_duration: 1s\n    num_traces: 3\n");
     put(drawing, "  cumulativetodelta:\n");
     PUT_ONE_OF(drawing, "", "    max_staleness: 100ms\n");
     PUT_ONE_OF(drawing, "    initial_value: auto\n", "    initial_value: keep\n",
