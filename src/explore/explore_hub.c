@@ -341,13 +341,21 @@ static uint64_t kept_bytes(const struct explore_hub *hub)
            mem_stats_held(hub->raw) + mem_stats_held(hub->data.rows);
 }
 
-/* How many bytes may wait: a part of the store, or while it fills, most of its room. */
+/* How many bytes may wait: a part of the store; while it fills, most of its room, but no more than
+ * half of what the budget has left, which requests need. */
 static uint64_t raw_max_of(const struct explore_hub *hub)
 {
     uint64_t max = hub->settings.max_bytes;
-    uint64_t kept = kept_bytes(hub);
-    uint64_t room = hub->has_evicted || kept > max ? 0 : (max - kept) / 4 * 3;
     uint64_t part = max / EXPLORE_RAW_PART;
+    uint64_t kept = kept_bytes(hub);
+    uint64_t limit = budget_limit(hub->settings.budget);
+    uint64_t used = budget_used(hub->settings.budget);
+    if (hub->has_evicted || kept > max)
+        return part;
+    uint64_t room = (max - kept) / 4 * 3;
+    uint64_t spare = (used < limit ? limit - used : 0) / 2 + hub->raw_bytes / 2;
+    if (room > spare)
+        room = spare;
     return room > part ? room : part;
 }
 
