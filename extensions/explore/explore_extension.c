@@ -404,6 +404,7 @@ static void explore_extension_destroy(struct component *base)
     if (self->hub != NULL)
         explore_hub_stop(self->hub);
     explore_hub_release(self->hub);
+    explore_picture_fini(&self->picture);
     codec_box_destroy(self->box);
 }
 

@@ -71,9 +71,12 @@ void explore_picture_start(struct explore_picture *picture, struct component *co
 
 void explore_picture_stop(struct explore_picture *picture)
 {
-    if (picture->component == NULL)
-        return;
-    lane_timer_stop(picture->component->lane, &picture->timer);
+    if (picture->component != NULL)
+        lane_timer_stop(picture->component->lane, &picture->timer);
+}
+
+void explore_picture_fini(struct explore_picture *picture)
+{
     for (size_t i = 0; i < picture->count; i++)
         mem_free(picture->history[i].node);
     mem_free(picture->history);

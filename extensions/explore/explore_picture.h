@@ -30,7 +30,10 @@ struct explore_picture {
 
 /* Notes from now on. */
 void explore_picture_start(struct explore_picture *picture, struct component *component);
+/* What was noted stays, for questions that still come while the server stops. */
 void explore_picture_stop(struct explore_picture *picture);
+/* After _stop, or where it was never started. */
+void explore_picture_fini(struct explore_picture *picture);
 /* The JSON: the caller's; NULL: no memory. */
 struct buffer *explore_picture_write(const struct explore_picture *picture);
 /* The same of one node's counters and lines of YAML. *ret_is_known: there is such a node. */

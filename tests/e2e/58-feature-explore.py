@@ -8,6 +8,7 @@ import json
 import pathlib
 import re
 import signal
+import socket
 import tempfile
 import urllib.parse
 
@@ -463,6 +464,31 @@ class Explore(case.Case):
         self.assertEqual(set(picture["series"]["nodes"]), set(nodes))
         self.assertNotIn("join", picture)
         self.assertNotIn("journal", picture)
+
+    def test_answers_what_still_waits_while_it_stops(self):
+        """More questions on one connection than their answers fit in its buffers, read after SIGTERM."""
+        server = self.server(config(self.ports)).wait_until_ready()
+        question = b"GET /api/v1/pipelines HTTP/1.1\r\nHost: localhost\r\n\r\n"
+        count = 4000
+        connection = socket.create_connection(("127.0.0.1", self.ports["page"]), timeout=WITHIN_S)
+        with contextlib.closing(connection):
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, count * len(question))
+            connection.sendall(question * count)
+            connection.recv(1, socket.MSG_PEEK)
+            server.signal(signal.SIGTERM)
+            process.poll_until(lambda: not self.listens("page"), WITHIN_S, "it stops listening")
+            # It may close before it has read all questions.
+            with contextlib.suppress(ConnectionResetError):
+                while connection.recv(1 << 20):
+                    pass
+        self.assertEqual(server.wait(), 0, server.last_lines())
+
+    def listens(self, name):
+        try:
+            socket.create_connection(("127.0.0.1", self.ports[name]), timeout=WITHIN_S).close()
+            return True
+        except OSError:
+            return False
 
     def test_shows_what_the_join_and_the_journal_hold(self):
         with tempfile.TemporaryDirectory() as folder:
