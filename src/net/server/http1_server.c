@@ -650,13 +650,30 @@ static size_t take_body(struct http1 *http1, const uint8_t *data, size_t size)
     return used;
 }
 
-/* Offers input to one state after the other. Returns how much they have used; the rest must wait.
- */
+/* Whether this turn has time for another request. *until_ns is 0 before the first. */
+static bool may_begin(struct http1 *http1, uint64_t *until_ns)
+{
+    if (http1->state != HTTP1_HEAD)
+        return true;
+    if (*until_ns == 0) {
+        *until_ns = clock_now_ns() + HTTP1_TURN_NS;
+        return true;
+    }
+    if (clock_now_ns() <= *until_ns)
+        return true;
+    lane_rest(http1->lane);
+    return false;
+}
+
+/* Offers input to one state after the other. Returns how much they have used; the rest must wait,
+ * also where the requests in it have taken their time: other connections come first. */
 static size_t take_all(struct http1 *http1, const uint8_t *data, size_t size)
 {
     assert(size > 0);
     size_t used = 0;
-    while (used < size && !http_connection_is_closing(http1->connection)) {
+    uint64_t until_ns = 0;
+    while (used < size && !http_connection_is_closing(http1->connection) &&
+           may_begin(http1, &until_ns)) {
         size_t left = size - used;
         size_t taken = 0;
         switch (http1->state) {
