@@ -233,7 +233,9 @@ static void enter_resource(struct grouping *grouping, struct slice content)
     record_read_head_attributes(grouping->edit, content, RESOURCE_ATTRIBUTES, &grouper->resource);
     if (!record_list_is_whole(grouping->edit, &grouper->resource))
         return;
-    uint32_t *values = room_for(grouping, &grouper->values, grouper->keys_count, sizeof(uint32_t));
+    /* Of the resource, and of the record at hand. */
+    uint32_t *values =
+        room_for(grouping, &grouper->values, 2 * grouper->keys_count, sizeof(uint32_t));
     if (values == NULL)
         return;
     for (size_t i = 0; i < grouper->keys_count && !grouping->edit->has_failed; i++) {
@@ -300,16 +302,11 @@ static uint32_t resource_node(struct grouping *grouping, bool *ret_is_grouped)
     struct attribute_grouper *grouper = grouping->grouper;
     struct identity *identity = &grouper->identity;
     const uint32_t *own = grouper->values.memory;
+    uint32_t *values = (uint32_t *)grouper->values.memory + grouper->keys_count;
     uint32_t content;
     bool is_new;
-    /* Values first, then the content that names them. */
-    uint32_t *values =
-        arena_try_alloc(&grouper->list.arena, (grouper->keys_count + 1) * sizeof(values[0]));
     *ret_is_grouped = false;
-    if (values == NULL) {
-        fail(grouping, grouper->keys_count * sizeof(values[0]));
-        return 0;
-    }
+    /* Values first, then the content that names them. */
     for (size_t i = 0; i < grouper->keys_count; i++) {
         const struct attribute *moved = attribute_list_find(&grouper->list, grouper->keys[i]);
         values[i] = own[i];

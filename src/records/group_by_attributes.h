@@ -29,7 +29,7 @@ struct attribute_grouper {
     size_t nodes_count;
     struct scratch leaves; /* struct group_leaf */
     size_t leaves_count;
-    struct scratch values;        /* uint32_t by key: the resource's own value */
+    struct scratch values;        /* uint32_t by key: the resource's own value, then the record's */
     struct nested_output output;  /* heads of nodes, changed records */
     struct group_figures figures; /* of the last request */
 };

@@ -249,6 +249,38 @@ static struct slice wide_value(size_t n)
     return enclose(&out, records);
 }
 
+/* An attribute whose value comes in many fields, which are one message. */
+static void put_pieces(struct profile_bytes *out, size_t n, unsigned number)
+{
+    size_t begin = out->size;
+    put_text(out, 1, "k");
+    for (size_t i = 0; i < n; i++) {
+        size_t value = out->size;
+        put_text(out, 1, "piece");
+        profile_bytes_wrap(out, value, 2);
+    }
+    profile_bytes_wrap(out, begin, number);
+}
+
+static struct slice value_in_pieces(size_t n)
+{
+    struct profile_bytes out = {0};
+    put_pieces(&out, n, 1);
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    size_t records = out.size;
+    put_record(&out);
+    size_t record = out.size;
+    if (signal_at_hand == METRICS) {
+        put_pieces(&out, n, 7);
+        profile_bytes_wrap(&out, record, 1);
+        profile_bytes_wrap(&out, record, 5);
+    } else {
+        put_pieces(&out, n, signal_at_hand == TRACES ? 9 : 6);
+    }
+    profile_bytes_wrap(&out, record, RECORDS);
+    return enclose(&out, records);
+}
+
 static struct slice long_text(size_t n)
 {
     struct profile_bytes out = {0};
@@ -339,6 +371,7 @@ static const struct work_shape shapes[] = {
     {"unknown fields between resources", unknown_between_resources},
     {"deep values", deep_values},
     {"a wide value", wide_value},
+    {"a value in pieces", value_in_pieces},
     {"a long text", long_text},
     {"a wide record", wide_record},
     {"entities", entities},

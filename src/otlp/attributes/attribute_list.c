@@ -93,31 +93,45 @@ static struct attribute *append(struct attribute_list *list)
     return attribute;
 }
 
+/* A value in several fields is one message, their contents joined; without memory the last one
+ * counts. */
+static struct slice joined_values(struct arena *arena, struct slice key_value, size_t size,
+                                  struct slice last)
+{
+    struct wire_reader reader = wire_reader_of(key_value);
+    struct wire_field field;
+    uint8_t *joined = arena_try_alloc(arena, size);
+    size_t at = 0;
+    if (joined == NULL)
+        return last;
+    while (wire_read_field(&reader, &field)) {
+        if (field.number != VALUE || field.bytes.size == 0)
+            continue;
+        memcpy(joined + at, field.bytes.data, field.bytes.size);
+        at += field.bytes.size;
+    }
+    assert(at == size);
+    return slice_of(joined, size);
+}
+
 void attribute_list_add(struct attribute_list *list, struct slice key_value)
 {
     struct wire_reader reader = wire_reader_of(key_value);
     struct wire_field field;
     struct attribute *attribute = append(list);
+    size_t values_bytes = 0;
     attribute->whole = key_value;
     while (wire_read_field(&reader, &field)) {
         if (field.number == KEY)
             attribute->key = field.bytes;
         if (field.number != VALUE || field.bytes.size == 0)
             continue;
-        /* A value in several fields is one message, their contents joined; without memory the last
-         * one counts. */
-        struct slice before = attribute->value;
-        struct slice more = field.bytes;
-        uint8_t *joined =
-            before.size > 0 ? arena_try_alloc(&list->arena, before.size + more.size) : NULL;
-        attribute->value = more;
-        if (joined != NULL) {
-            memcpy(joined, before.data, before.size);
-            memcpy(joined + before.size, more.data, more.size);
-            attribute->value = slice_of(joined, before.size + more.size);
-        }
+        values_bytes += field.bytes.size;
+        attribute->value = field.bytes;
     }
     assert(reader.failure == NULL);
+    if (values_bytes > attribute->value.size)
+        attribute->value = joined_values(&list->arena, key_value, values_bytes, attribute->value);
 }
 
 struct attribute *attribute_list_find(const struct attribute_list *list, struct slice key)
