@@ -27,13 +27,18 @@ static void keep(struct query_output *output, size_t end)
     output->kept = end;
 }
 
-void query_output_hide(struct query_output *output, size_t begin, size_t end)
+void query_output_replace(struct query_output *output, size_t begin, size_t end, char sign)
 {
     assert(begin < end);
     keep(output, begin);
     if (!output->has_failed)
-        output->room[output->size++] = '?';
+        output->room[output->size++] = (uint8_t)sign;
     output->kept = end;
+}
+
+void query_output_hide(struct query_output *output, size_t begin, size_t end)
+{
+    query_output_replace(output, begin, end, '?');
 }
 
 void query_output_skip(struct query_output *output, size_t begin, size_t end)

@@ -13,15 +13,17 @@ struct arena;
 
 struct query_output {
     struct arena *arena; /* borrowed; holds what was changed */
-    struct slice text;
-    size_t kept;   /* from here on the text is not yet in the room */
-    uint8_t *room; /* NULL: no change yet */
+    struct slice text;   /* may be cut, but not before the last change */
+    size_t kept;         /* from here on the text is not yet in the room */
+    uint8_t *room;       /* NULL: no change yet */
     size_t size;
     bool has_failed; /* the arena is full: the result must not be used */
 };
 
 struct query_output query_output_of(struct arena *arena, struct slice text);
-/* Of at least one byte, by "?". Places ascend. */
+/* At least one byte by one. Places ascend. */
+void query_output_replace(struct query_output *output, size_t begin, size_t end, char sign);
+/* By "?". */
 void query_output_hide(struct query_output *output, size_t begin, size_t end);
 /* Leaves bytes out, of which there may be none. */
 void query_output_skip(struct query_output *output, size_t begin, size_t end);
