@@ -11,6 +11,7 @@
 #include "src/records/query_sanitizer.h"
 #include "src/records/redact_text.h"
 #include "src/records/redaction.h"
+#include "src/records/url_sanitizer.h"
 
 #define REDACTION_SIGNALS (SIGNAL_TRACES | SIGNAL_METRICS | SIGNAL_LOGS)
 
@@ -46,13 +47,17 @@ struct redaction_config {
     struct db_sanitizer_config db_sanitizer;
 };
 
-#define MISSING "Not supported: only false is accepted."
-
 static const struct config_field url_sanitizer_fields[] = {
-    CONFIG_BOOL(struct url_sanitizer_config, enabled, "enabled", "false", MISSING),
-    CONFIG_TEXTS(struct url_sanitizer_config, attributes, "attributes", NULL, "Without effect."),
+    CONFIG_BOOL(struct url_sanitizer_config, enabled, "enabled", "false",
+                "Hide ids in paths of URLs: in attributes, bodies of log records and names of "
+                "spans. Segments become \"*\" if they have other bytes than letters, dashes, dots, "
+                "underscores and blanks, but for one at the second place (v1), or letters that are "
+                "no word. The query, the fragment, and all from the 10th slash on are removed."),
+    CONFIG_TEXTS(struct url_sanitizer_config, attributes, "attributes", NULL,
+                 "Keys of the attributes that have URLs."),
     CONFIG_BOOL(struct url_sanitizer_config, sanitize_span_name, "sanitize_span_name", "true",
-                "Without effect."),
+                "Hide ids in the names of spans of the kinds client and server that have a slash, "
+                "or attributes of HTTP beside them, unless nothing but \"*\" would be left."),
     CONFIG_END,
 };
 
@@ -126,7 +131,8 @@ static const struct config_field redaction_fields[] = {
                 "debug: attributes redaction.* say which keys were changed and how many; info: how "
                 "many; anything else: none."),
     CONFIG_SECTION(OWNER, url_sanitizer, struct url_sanitizer_config, "url_sanitizer",
-                   url_sanitizer_fields, NULL, "Not supported."),
+                   url_sanitizer_fields, NULL,
+                   "Hide ids in paths of URLs; bodies of log records are taken for URLs, too."),
     CONFIG_SECTION(OWNER, db_sanitizer, struct db_sanitizer_config, "db_sanitizer",
                    db_sanitizer_fields, NULL,
                    "Hide the values in queries of databases; bodies of log records are taken for "
@@ -141,6 +147,7 @@ static const struct counter_row redaction_counters[] = {
 
 struct redaction_processor {
     struct record_stage stage;
+    struct url_sanitizer *urls;      /* NULL: none */
     struct query_sanitizer *queries; /* NULL: none */
     struct redaction_rules *rules;
     bool has_redactions;
@@ -191,11 +198,6 @@ static bool redaction_check(const void *section, struct error *error)
                              least, name, size) ||
                    error_at(error, "hmac_key");
     }
-    if (config->url_sanitizer.enabled)
-        return error_set(error, "url_sanitizer is not supported: use blocked_values with regular "
-                                "expressions for the parts of URLs to mask") ||
-               error_unsupported(error) || error_at(error, "enabled") ||
-               error_at(error, "url_sanitizer");
     return true;
 }
 
@@ -216,6 +218,12 @@ static bool redaction_create(struct component *component, struct error *error)
         queries.is_enabled[i] = config->db_sanitizer.languages[i].enabled;
         queries.attributes[i] = config->db_sanitizer.languages[i].attributes;
     }
+    const struct url_settings urls = {
+        .is_enabled = config->url_sanitizer.enabled,
+        .attributes = config->url_sanitizer.attributes,
+        .has_span_names = config->url_sanitizer.sanitize_span_name,
+    };
+    self->urls = url_sanitizer_create(&urls);
     self->queries = query_sanitizer_create(&queries);
     const struct redaction_settings settings = {
         .allows_all_keys = config->allow_all_keys,
@@ -228,6 +236,7 @@ static bool redaction_create(struct component *component, struct error *error)
         .allowed_values = config->allowed_values,
         .hash = hash_of(config->hash_function),
         .hmac_key = slice_of_text(config->hmac_key),
+        .urls = self->urls,
         .queries = self->queries,
         .has_counts = is_debug || strcmp(config->summary, "info") == 0,
         .has_keys = is_debug,
@@ -251,6 +260,7 @@ static void redaction_destroy(struct component *component)
         redaction_fini(&self->redactions[i]);
     redaction_rules_destroy(self->rules);
     query_sanitizer_destroy(self->queries);
+    url_sanitizer_destroy(self->urls);
 }
 
 const struct component_factory redaction_processor_factory = {

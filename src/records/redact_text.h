@@ -13,6 +13,7 @@ struct arena;
 struct error;
 struct pattern;
 struct query_sanitizer;
+struct url_sanitizer;
 
 /* What a match becomes. */
 enum redaction_hash {
@@ -36,6 +37,7 @@ struct redaction_settings {
     struct config_texts allowed_values;
     enum redaction_hash hash;
     struct slice hmac_key;
+    const struct url_sanitizer *urls;      /* borrowed; NULL: none */
     const struct query_sanitizer *queries; /* borrowed; NULL: none */
     bool has_counts;                       /* summary: info, debug */
     bool has_keys;                         /* summary: debug */

@@ -18,6 +18,7 @@
 #include "src/records/query_sanitizer.h"
 #include "src/records/record_limits.h"
 #include "src/records/redact_text.h"
+#include "src/records/url_sanitizer.h"
 
 enum {
     SPAN_NAME = 5,
@@ -200,6 +201,7 @@ static struct slice find_system(const struct attribute_list *list)
 static void redact_list(struct redaction *redaction, struct attribute_list *list, bool is_of_log)
 {
     const struct redaction_rules *rules = redaction->rules;
+    const struct url_sanitizer *urls = redaction_settings_of(rules)->urls;
     const struct query_sanitizer *queries = redaction_settings_of(rules)->queries;
     bool has_queries = query_sanitizer_has_attributes(queries);
     struct slice system = has_queries ? find_system(list) : slice_of(NULL, 0);
@@ -227,6 +229,8 @@ static void redact_list(struct redaction *redaction, struct attribute_list *list
         }
         struct slice clean = verdict == KEY_MASKED ? redaction_mask(rules, &list->arena, text)
                                                    : redaction_clean(rules, &list->arena, text);
+        if (verdict == KEY_KEPT && url_sanitizer_has_key(urls, attribute->key))
+            clean = url_sanitize(&list->arena, clean);
         if (verdict == KEY_KEPT && has_queries)
             clean = query_sanitizer_attribute(queries, &list->arena, clean, attribute->key, system,
                                               is_of_log);
@@ -271,18 +275,57 @@ struct span_name {
     bool has_changed;
 };
 
-/* list: the span's attributes, after their redaction. */
+enum span_kind { INTERNAL = 1, SERVER = 2, CLIENT = 3 };
+
+/* Whether the span is of a request over HTTP, as far as the Go collector can tell. */
+static bool has_url(const struct attribute_list *list, struct slice name, uint64_t kind)
+{
+    static const char *const keys[] = {"http.route",
+                                       "http.request.method",
+                                       "http.request.method_original",
+                                       "http.method",
+                                       "http.response.status_code",
+                                       "http.scheme",
+                                       "http.target",
+                                       "http.url",
+                                       "url.full"};
+    if (kind != SERVER && kind != CLIENT)
+        return false;
+    if (name.size > 0 && memchr(name.data, '/', name.size) != NULL)
+        return true;
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        if (attribute_list_find(list, slice_of_text(keys[i])) != NULL)
+            return true;
+    return false;
+}
+
+/* list: the span's attributes, after their redaction. What is a URL is no query. */
+static struct slice clean_name(struct redaction *redaction, struct attribute_list *list,
+                               struct slice text, uint64_t kind)
+{
+    const struct redaction_settings *settings = redaction_settings_of(redaction->rules);
+    if (url_sanitizer_has_span_names(settings->urls) && has_url(list, text, kind)) {
+        struct slice url = url_sanitize(&list->arena, text);
+        if (!slice_equal(url, text) && !url_is_hidden(url))
+            return url;
+    }
+    if (!query_sanitizer_has_span_names(settings->queries) ||
+        (kind != INTERNAL && kind != SERVER && kind != CLIENT))
+        return text;
+    struct slice system = find_system(list);
+    if (system.size == 0)
+        return text;
+    return query_sanitizer_span_name(settings->queries, &list->arena, text, system);
+}
+
+/* list: as for clean_name. */
 static struct span_name redact_name(struct redaction *redaction, struct slice span,
                                     struct attribute_list *list)
 {
-    enum { INTERNAL = 1, SERVER = 2, CLIENT = 3 };
-    const struct redaction_rules *rules = redaction->rules;
-    const struct query_sanitizer *queries = redaction_settings_of(rules)->queries;
+    const struct redaction_settings *settings = redaction_settings_of(redaction->rules);
     struct span_name name = {.has_changed = false};
-    if (!query_sanitizer_has_span_names(queries))
-        return name;
-    struct slice system = find_system(list);
-    if (system.size == 0)
+    if (!url_sanitizer_has_span_names(settings->urls) &&
+        !query_sanitizer_has_span_names(settings->queries))
         return name;
     struct wire_reader reader = wire_reader_of(span);
     struct wire_field field;
@@ -295,12 +338,10 @@ static struct span_name redact_name(struct redaction *redaction, struct slice sp
             name.before = field.bytes;
         }
     }
-    if ((kind != INTERNAL && kind != SERVER && kind != CLIENT) ||
-        redaction_allows_value(rules, name.before))
-        return name;
-    name.after = query_sanitizer_span_name(queries, &list->arena, name.before, system);
+    name.after = clean_name(redaction, list, name.before, kind);
     name.has_changed = name.after.size > 0 && !slice_equal_text(name.after, "...") &&
-                       !slice_equal(name.after, name.before);
+                       !slice_equal(name.after, name.before) &&
+                       !redaction_allows_value(redaction->rules, name.before);
     return name;
 }
 
@@ -420,9 +461,12 @@ static void extend_path(struct body *body, bool is_nested, struct slice key)
 static struct slice clean_body(const struct redaction *redaction, struct arena *arena,
                                struct slice text)
 {
-    const struct query_sanitizer *queries = redaction_settings_of(redaction->rules)->queries;
+    const struct redaction_settings *settings = redaction_settings_of(redaction->rules);
     struct slice clean = redaction_clean(redaction->rules, arena, text);
-    return queries != NULL ? query_sanitizer_body(queries, arena, clean) : clean;
+    if (settings->urls != NULL)
+        clean = url_sanitize(arena, clean);
+    return settings->queries != NULL ? query_sanitizer_body(settings->queries, arena, clean)
+                                     : clean;
 }
 
 /* The message becomes a string. */

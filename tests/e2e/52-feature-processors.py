@@ -58,6 +58,10 @@ def query_span(name, system, query):
     return {"name": name, "kind": 3, "attributes": attributes}
 
 
+def url_span(name, url, kind=2):
+    return {"name": name, "kind": kind, "attributes": [text("url.full", url)]}
+
+
 HIGH = "0000000000000000aaf0000000000001"
 LOW = "000000000000000001200000000000a1"
 DELTA, CUMULATIVE = 1, 2
@@ -211,6 +215,48 @@ ROWS = [
                 query_span("SELECT ? FROM t?", "postgresql", "a IN (?, ?, ?) -- c 1"),
                 query_span("SET k ?", "redis", "HSET k f1 ? f2 ?\nAUTH ?"),
                 query_span("find", "mongodb", '{"find":"?","filter":{"a":["?","?"]}}'),
+            )
+        ],
+    ),
+    Row(
+        "spans without the ids of their URLs",
+        "redaction",
+        "{allow_all_keys: true, url_sanitizer: {enabled: true, attributes: [url.full]}}",
+        "traces",
+        [
+            spans(
+                url_span("GET /users/7/orders", "https://example.com/users/7/orders?page=2"),
+                url_span("users?page=2", "/v1/users/9f86d081-884c-4d65/xqzjkvb/summary.html", 3),
+                url_span("/7/8", "/a/b/c/d/e/f/g/h/zq/j"),
+                url_span("/users/7", "/api/k8s/namespaces/kube-system/pods/web-6d4b75cb6d-hx7zq#log", 1),
+            )
+        ],
+        [
+            spans(
+                url_span("GET /users/*/orders", "*//example.com/users/*/orders"),
+                url_span("users", "/v1/users/*/*/summary.html", 3),
+                url_span("/7/8", "/a/b/c/d/e/f/g/h/*q"),
+                url_span("/users/7", "/api/k8s/namespaces/kube-system/pods/*", 1),
+            )
+        ],
+    ),
+    Row(
+        "log records without the ids of their URLs",
+        "redaction",
+        "{allow_all_keys: true, url_sanitizer: {enabled: true, attributes: [url]}, summary: info}",
+        "logs",
+        [logs({"body": {"stringValue": "GET /users/7?a=1"}, "attributes": [text("url", "/1"), text("path", "/1")]})],
+        [
+            logs(
+                {
+                    "body": {"stringValue": "GET /users/*"},
+                    "attributes": [
+                        text("url", "/*"),
+                        text("path", "/1"),
+                        number("redaction.masked.count", 1),
+                        number("redaction.body.masked.count", 1),
+                    ],
+                }
             )
         ],
     ),

@@ -313,6 +313,88 @@ static void queries_in_logs_lose_their_values(void **state)
                    LOG("\"body\":{\"stringValue\":\"get k\"}"));
 }
 
+#define URLS(more)                                                                                 \
+    "{allow_all_keys: true, url_sanitizer: {enabled: true, attributes: [url]}" more "}"
+
+static void urls_in_spans_lose_their_ids(void **state)
+{
+    static const struct {
+        const char *section;
+        const char *before;
+        const char *after;
+    } rows[] = {
+        /* Attributes with the keys, whatever the kind, and the name. */
+        {URLS(""),
+         SPAN("\"name\":\"GET /users/7\",\"kind\":2,\"attributes\":[" TEXT(
+             "url", "/users/7?a=1") "," TEXT("o", "/users/7") "," NUMBER("url.port", "7") "]"),
+         SPAN("\"name\":\"GET /users/*\",\"kind\":2,\"attributes\":[" TEXT(
+             "url", "/users/*") "," TEXT("o", "/users/7") "," NUMBER("url.port", "7") "]")},
+        {URLS(""), SPAN("\"name\":\"/users/7\",\"kind\":1,\"attributes\":[" TEXT("url", "/7") "]"),
+         SPAN("\"name\":\"/users/7\",\"kind\":1,\"attributes\":[" TEXT("url", "/*") "]")},
+        {"{allow_all_keys: true, url_sanitizer: {attributes: [url]}}",
+         SPAN("\"name\":\"/users/7\",\"kind\":2,\"attributes\":[" TEXT("url", "/7") "]"),
+         SPAN("\"name\":\"/users/7\",\"kind\":2,\"attributes\":[" TEXT("url", "/7") "]")},
+        {"{allow_all_keys: true, url_sanitizer: {enabled: true, sanitize_span_name: false}}",
+         SPAN("\"name\":\"/users/7\",\"kind\":2"), SPAN("\"name\":\"/users/7\",\"kind\":2")},
+        /* Without a slash attributes that are left tell. */
+        {URLS(""),
+         SPAN("\"name\":\"users?a=1\",\"kind\":3,\"attributes\":[" NUMBER(
+             "http.response.status_code", "200") "]"),
+         SPAN("\"name\":\"users\",\"kind\":3,\"attributes\":[" NUMBER("http.response.status_code",
+                                                                      "200") "]")},
+        {"{url_sanitizer: {enabled: true}}",
+         SPAN("\"name\":\"users?a=1\",\"kind\":3,\"attributes\":[" TEXT("http.method", "GET") "]"),
+         SPAN("\"name\":\"users?a=1\",\"kind\":3")},
+        {URLS(""), SPAN("\"name\":\"users?a=1\",\"kind\":3"),
+         SPAN("\"name\":\"users?a=1\",\"kind\":3")},
+        /* Of names something stays. */
+        {URLS(""), SPAN("\"name\":\"/7/8\",\"kind\":2"), SPAN("\"name\":\"/7/8\",\"kind\":2")},
+        {URLS(""), SPAN("\"name\":\"?a/\",\"kind\":2"), SPAN("\"name\":\"?a/\",\"kind\":2")},
+        {URLS(", allowed_values: [^.users]"), SPAN("\"name\":\"/users/7\",\"kind\":2"),
+         SPAN("\"name\":\"/users/7\",\"kind\":2")},
+        /* A name is a URL or a query; an attribute is both, and patterns come first. */
+        {URLS(", db_sanitizer: {sql: {enabled: true}}"),
+         SPAN("\"name\":\"/a7/8/NULL\",\"kind\":2,\"attributes\":[" TEXT("db.system", "mysql") "]"),
+         SPAN(
+             "\"name\":\"/a7/*/NULL\",\"kind\":2,\"attributes\":[" TEXT("db.system", "mysql") "]")},
+        {URLS(", db_sanitizer: {sql: {enabled: true}}"),
+         SPAN("\"name\":\"/7/8\",\"kind\":2,\"attributes\":[" TEXT("db.system", "mysql") "]"),
+         SPAN("\"name\":\"/?/?\",\"kind\":2,\"attributes\":[" TEXT("db.system", "mysql") "]")},
+        {URLS(
+             ", blocked_values: [secret], db_sanitizer: {sql: {enabled: true, attributes: [url]}}"),
+         SPAN("\"name\":\"n\",\"attributes\":[" TEXT("url", "/secret/8/NULL") "," TEXT(
+             "db.system", "mysql") "]"),
+         SPAN("\"name\":\"n\",\"attributes\":[" TEXT("url", "/*/*/?") "," TEXT("db.system",
+                                                                               "mysql") "]")},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        record_compare("redaction", rows[i].section, TRACES, rows[i].before, rows[i].after);
+}
+
+/* There the whole body is taken for a URL, too, and all of a map's values. */
+static void urls_in_logs_lose_their_ids(void **state)
+{
+    (void)state;
+    record_compare("redaction", URLS(", summary: debug"), LOGS,
+                   LOG("\"body\":" MAP(TEXT("a", "/users/7") "," TEXT("b", "user left") "," NUMBER(
+                       "c", "7")) ",\"attributes\":[" TEXT("url", "/7") "," TEXT("o", "/7") "]"),
+                   LOG("\"body\":" MAP(TEXT("a", "/users/*") "," TEXT("b", "user left") "," TEXT("c", "*")) ",\"attributes\":[" TEXT(
+                       "url",
+                       "/*") "," TEXT("o",
+                                      "/7") "," TEXT("redaction.masked.keys",
+                                                     "url") "," NUMBER("redaction.masked.count",
+                                                                       "1") "," TEXT("redaction."
+                                                                                     "body.masked."
+                                                                                     "keys",
+                                                                                     "a,c") "," NUMBER("redaction.body.masked.count",
+                                                                                                       "2") "]"));
+    /* Without attributes of its own. */
+    record_compare("redaction", "{url_sanitizer: {enabled: true}}", LOGS,
+                   LOG("\"body\":{\"stringValue\":\"GET /users/7\"}"),
+                   LOG("\"body\":{\"stringValue\":\"GET /users/*\"}"));
+}
+
 static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
 {
     static const struct {
@@ -332,7 +414,7 @@ static void mistakes_are_refused_in_the_words_of_the_go_collector(void **state)
          "hmac_key: hmac_key must not be empty when hash_function is \"hmac-sha256\""},
         {"{hash_function: hmac-sha512, hmac_key: kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk}",
          "hmac_key must be at least 64 bytes long for \"hmac-sha512\", got 32 bytes"},
-        {"{url_sanitizer: {enabled: true}}", "url_sanitizer::enabled: url_sanitizer is not"},
+        {"{url_sanitizer: {enabled: true, attribute: [url]}}", "url_sanitizer::attribute"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
@@ -349,6 +431,8 @@ int main(void)
         cmocka_unit_test(bodies_are_redacted_in_depth),
         cmocka_unit_test(queries_in_spans_lose_their_values),
         cmocka_unit_test(queries_in_logs_lose_their_values),
+        cmocka_unit_test(urls_in_spans_lose_their_ids),
+        cmocka_unit_test(urls_in_logs_lose_their_ids),
         cmocka_unit_test(mistakes_are_refused_in_the_words_of_the_go_collector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
