@@ -376,19 +376,15 @@ static void urls_in_spans_lose_their_ids(void **state)
 static void urls_in_logs_lose_their_ids(void **state)
 {
     (void)state;
+#define BODY(a, c) "\"body\":" MAP(a "," TEXT("b", "user left") "," c) ","
+#define MASKED(of, keys, count)                                                                    \
+    "," TEXT("redaction." of "masked.keys", keys) "," NUMBER("redaction." of "masked.count", count)
     record_compare("redaction", URLS(", summary: debug"), LOGS,
-                   LOG("\"body\":" MAP(TEXT("a", "/users/7") "," TEXT("b", "user left") "," NUMBER(
-                       "c", "7")) ",\"attributes\":[" TEXT("url", "/7") "," TEXT("o", "/7") "]"),
-                   LOG("\"body\":" MAP(TEXT("a", "/users/*") "," TEXT("b", "user left") "," TEXT("c", "*")) ",\"attributes\":[" TEXT(
-                       "url",
-                       "/*") "," TEXT("o",
-                                      "/7") "," TEXT("redaction.masked.keys",
-                                                     "url") "," NUMBER("redaction.masked.count",
-                                                                       "1") "," TEXT("redaction."
-                                                                                     "body.masked."
-                                                                                     "keys",
-                                                                                     "a,c") "," NUMBER("redaction.body.masked.count",
-                                                                                                       "2") "]"));
+                   LOG(BODY(TEXT("a", "/users/7"), NUMBER("c", "7")) "\"attributes\":[" TEXT(
+                       "url", "/7") "," TEXT("o", "/7") "]"),
+                   LOG(BODY(TEXT("a", "/users/*"),
+                            TEXT("c", "*")) "\"attributes\":[" TEXT("url", "/*") "," TEXT("o", "/7")
+                           MASKED("", "url", "1") MASKED("body.", "a,c", "2") "]"));
     /* Without attributes of its own. */
     record_compare("redaction", "{url_sanitizer: {enabled: true}}", LOGS,
                    LOG("\"body\":{\"stringValue\":\"GET /users/7\"}"),
