@@ -53,6 +53,7 @@ static void put_redaction(struct drawing *drawing)
                "redis: {enabled: true, attributes: [bytes]}, valkey: {enabled: true}, "
                "memcached: {enabled: true}, mongo: {enabled: true, attributes: [http.route]}, "
                "opensearch: {enabled: true}, es: {enabled: true}}\n");
+    PUT_ONE_OF(drawing, "", "    url_sanitizer: {enabled: true, attributes: [http.route, tag]}\n");
     PUT_ONE_OF(drawing, "", "    summary: debug\n", "    summary: info\n", "    summary: silent\n");
 }
 
