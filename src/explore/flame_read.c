@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,13 +48,6 @@ struct mark {
     uint32_t depth;
 };
 
-/* What the samples of one profile with the same stack add up to. */
-struct stack_sum {
-    struct flame_weight weight;
-    uint32_t node;   /* plus 1; 0: not resolved yet */
-    bool is_touched; /* by the profile at hand: it is in the list */
-};
-
 /* A sample on its way to the sum of its stack. */
 struct pending {
     uint32_t stack;
@@ -67,8 +61,9 @@ struct adding {
     const struct flame_filter *filter;
     struct arena arena;
     struct profile_dictionary dictionary;
-    struct stack_sum *stacks; /* by stack */
-    uint32_t *touched;        /* stacks with a sum; room for all of them */
+    struct flame_weight *sums; /* by stack: what the samples of the profile at hand add up to */
+    uint32_t *nodes;           /* by stack: its node, plus 1; 0: not resolved yet */
+    uint32_t *touched;         /* stacks with a sum; room for all of them */
     uint32_t touched_count;
     struct pending pending[PENDING_MAX];
     uint32_t pending_count;
@@ -91,6 +86,7 @@ struct adding {
     bool has_time_beside;
     size_t row;
     bool is_in_time; /* the profile is: samples without timestamps count */
+    bool is_wanted;  /* the type may be drawn; others are counted only */
     bool counts_periods;
     bool has_unit_of_period; /* a value is worth value / period samples */
     bool counts_samples;     /* a value is a number of samples */
@@ -522,26 +518,15 @@ static struct flame_weight weigh_times(const struct flame_filter *filter,
     return weight;
 }
 
-/* What of a sample counts: its value and its number of samples. */
-static struct flame_weight weigh(const struct adding *adding, const struct profile *profile,
-                                 const struct profile_sample *sample)
+/* What a sample without times that has that value counts. */
+static struct flame_weight weigh_value(const struct adding *adding, const struct profile *profile,
+                                       int64_t raw)
 {
-    struct flame_weight weight = {.value = 0};
-    const struct profile_numbers *times = &sample->timestamps;
-    bool has_times =
-        (times->packed.size > 0 || times->parent.data != NULL) && profile_numbers_count(times) > 0;
-    if (has_times)
-        weight = weigh_times(adding->filter, sample);
-    else if (adding->is_in_time)
-        weight.value = sum_of(&sample->values);
-    int64_t raw = weight.value;
+    struct flame_weight weight = {.value = raw, .samples = 1};
     if (raw == 0)
         return (struct flame_weight){.value = 0};
     if (adding->counts_periods && __builtin_mul_overflow(raw, profile->period, &weight.value))
         weight.value = raw > 0 ? INT64_MAX : INT64_MIN;
-    if (has_times)
-        return weight;
-    weight.samples = 1;
     if (adding->counts_samples && raw > 0)
         weight.samples = (uint64_t)raw;
     else if (adding->has_unit_of_period && raw > profile->period)
@@ -549,44 +534,124 @@ static struct flame_weight weigh(const struct adding *adding, const struct profi
     return weight;
 }
 
-/* Adds the samples that wait to the sums of their stacks. */
+/* What of a sample counts: its value and its number of samples. */
+static struct flame_weight weigh(const struct adding *adding, const struct profile *profile,
+                                 const struct profile_sample *sample)
+{
+    const struct profile_numbers *times = &sample->timestamps;
+    bool has_times =
+        (times->packed.size > 0 || times->parent.data != NULL) && profile_numbers_count(times) > 0;
+    if (!has_times)
+        return weigh_value(adding, profile, adding->is_in_time ? sum_of(&sample->values) : 0);
+    struct flame_weight weight = weigh_times(adding->filter, sample);
+    int64_t raw = weight.value;
+    if (raw == 0)
+        return (struct flame_weight){.value = 0};
+    if (adding->counts_periods && __builtin_mul_overflow(raw, profile->period, &weight.value))
+        weight.value = raw > 0 ? INT64_MAX : INT64_MIN;
+    return weight;
+}
+
+/* Adds the samples that wait to the sums of their stacks, and to those of their type. */
 static void add_pending(struct adding *adding)
 {
+    struct flame_type *counts = &adding->tree->types[adding->row].counts;
+    uint64_t samples = counts->samples[adding->side];
+    int64_t total = counts->total[adding->side];
     for (uint32_t i = 0; i < adding->pending_count; i++) {
         const struct pending *sample = &adding->pending[i];
-        struct stack_sum *sum = &adding->stacks[sample->stack];
-        sum->weight.value = flame_sum(sum->weight.value, sample->weight.value);
-        sum->weight.samples += sample->weight.samples;
-        if (!sum->is_touched)
+        samples += sample->weight.samples;
+        total = flame_sum(total, sample->weight.value);
+        if (!adding->is_wanted)
+            continue;
+        struct flame_weight *sum = &adding->sums[sample->stack];
+        if (sum->samples == 0)
             adding->touched[adding->touched_count++] = sample->stack;
-        sum->is_touched = true;
+        sum->value = flame_sum(sum->value, sample->weight.value);
+        if (__builtin_add_overflow(sum->samples, sample->weight.samples, &sum->samples))
+            sum->samples = UINT64_MAX;
     }
+    counts->samples[adding->side] = samples;
+    counts->total[adding->side] = total;
     adding->pending_count = 0;
 }
 
-static void add_sample(struct adding *adding, const struct profile *profile,
-                       const struct profile_sample *sample, bool is_wanted)
+static void add_weight(struct adding *adding, struct profile_index index,
+                       struct flame_weight weight)
 {
-    struct flame_type_row *row = &adding->tree->types[adding->row];
-    if (adding->filter->picks != NULL && !is_picked(adding, sample->link))
-        return;
-    struct flame_weight weight = weigh(adding, profile, sample);
     if (weight.samples == 0)
         return;
-    if (is_wanted) {
-        /* Without a stack, or with one that is not there, it is the root's. */
-        struct profile_index index = sample->stack;
-        if (!profile_has(&adding->dictionary, PROFILE_STACKS, index))
-            index = profile_index_of(0);
-        uint32_t stack = profile_place(&adding->dictionary, PROFILE_STACKS, index);
-        __builtin_prefetch(&adding->stacks[stack], 1);
-        adding->pending[adding->pending_count++] =
-            (struct pending){.stack = stack, .weight = weight};
-        if (adding->pending_count == PENDING_MAX)
-            add_pending(adding);
+    /* Without a stack, or with one that is not there, it is the root's. */
+    if (!profile_has(&adding->dictionary, PROFILE_STACKS, index))
+        index = profile_index_of(0);
+    uint32_t stack = profile_place(&adding->dictionary, PROFILE_STACKS, index);
+    __builtin_prefetch(&adding->sums[stack], 1);
+    adding->pending[adding->pending_count++] = (struct pending){.stack = stack, .weight = weight};
+    if (adding->pending_count == PENDING_MAX)
+        add_pending(adding);
+}
+
+/* A varint of at most eight bytes, of which as many can be read. Returns where it ends; NULL: it
+ * is longer. */
+static const uint8_t *read_word(const uint8_t *at, uint64_t *ret_number)
+{
+    uint64_t word;
+    memcpy(&word, at, sizeof(word));
+    word = le64toh(word);
+    uint64_t ends = ~word & 0x8080808080808080u;
+    if (ends == 0)
+        return NULL;
+    /* Up to the first byte that ends a varint: its groups of 7 bits, then of 14, then of 28. */
+    word &= ends ^ (ends - 1);
+    word = (word & 0x007f007f007f007fu) | (word & 0x7f007f007f007f00u) >> 1;
+    word = (word & 0x00003fff00003fffu) | (word & 0x3fff00003fff0000u) >> 2;
+    *ret_number = (word & 0x0fffffffu) | (word & 0x0fffffff00000000u) >> 4;
+    return at + (unsigned)__builtin_ctzll(ends) / 8 + 1;
+}
+
+/* Adds samples as nearly all are, up to the first other one, at most so many: those with a stack,
+ * perhaps attributes and a link, and one value, each once and in this order. Returns how many. */
+static uint64_t add_plain_samples(struct adding *adding, const struct profile *profile,
+                                  struct wire_reader *samples, uint64_t most)
+{
+    enum {
+        TAG_SAMPLE = 2 << 3 | WIRE_BYTES,
+        TAG_STACK = 1 << 3,
+        TAG_ATTRIBUTES = 2 << 3 | WIRE_BYTES,
+        TAG_LINK = 3 << 3,
+        TAG_VALUES = 4 << 3 | WIRE_BYTES,
+        HEADER_BYTES = 2,
+    };
+    const uint8_t *at = samples->at;
+    uint64_t count = 0;
+    for (; count < most && samples->end - at > HEADER_BYTES && at[0] == TAG_SAMPLE; count++) {
+        const uint8_t *from = at + HEADER_BYTES;
+        const uint8_t *end = from + at[1];
+        uint64_t stack = 0;
+        uint64_t link = 0;
+        uint64_t value;
+        /* Words are read from its end at most. */
+        if (at[1] == 0 || at[1] >= 0x80 ||
+            samples->end - from < at[1] + (ptrdiff_t)sizeof(uint64_t))
+            break;
+        if (*from == TAG_STACK)
+            from = read_word(from + 1, &stack);
+        if (from == NULL)
+            break;
+        if (end - from > HEADER_BYTES && from[0] == TAG_ATTRIBUTES && from[1] < 0x80)
+            from += HEADER_BYTES + from[1];
+        if (end - from > HEADER_BYTES && from[0] == TAG_LINK)
+            from = read_word(from + 1, &link);
+        if (from == NULL || end - from <= HEADER_BYTES || from[0] != TAG_VALUES ||
+            from[1] != end - from - HEADER_BYTES || read_word(from + HEADER_BYTES, &value) != end)
+            break;
+        at = end;
+        if (adding->filter->picks == NULL || is_picked(adding, profile_index_of(link)))
+            add_weight(adding, profile_index_of(stack),
+                       weigh_value(adding, profile, adding->is_in_time ? (int64_t)value : 0));
     }
-    row->counts.samples[adding->side] += weight.samples;
-    row->counts.total[adding->side] = flame_sum(row->counts.total[adding->side], weight.value);
+    samples->at = at;
+    return count;
 }
 
 /* Moves a stack's sum into the tree. */
@@ -594,27 +659,21 @@ static enum flame_result settle_sum(struct adding *adding, uint32_t stack)
 {
     struct flame_tree *tree = adding->tree;
     struct flame_type_row *row = &tree->types[adding->row];
-    struct stack_sum *sum = &adding->stacks[stack];
-    if (sum->node == 0) {
+    const struct flame_weight *sum = &adding->sums[stack];
+    if (adding->nodes[stack] == 0) {
         uint32_t node = resolve_stack(adding, profile_index_of(stack));
         if (node == FLAME_NO_NODE)
             return adding->failure;
-        sum->node = node + 1;
+        adding->nodes[stack] = node + 1;
     }
-    size_t place = (sum->node - (size_t)1) * tree->settings.sides + adding->side;
+    size_t place = (adding->nodes[stack] - (size_t)1) * tree->settings.sides + adding->side;
     struct flame_weight *weights =
         flame_room(&tree->memory, &row->weights, (place + 1) * sizeof(weights[0]));
     if (weights == NULL)
         return FLAME_NO_MEMORY;
-    weights[place].value = flame_sum(weights[place].value, sum->weight.value);
-    weights[place].samples += sum->weight.samples;
+    weights[place].value = flame_sum(weights[place].value, sum->value);
+    weights[place].samples += sum->samples;
     return FLAME_ADDED;
-}
-
-static void forget_sum(struct stack_sum *sum)
-{
-    sum->weight = (struct flame_weight){.value = 0};
-    sum->is_touched = false;
 }
 
 /* Moves the sums of the profile's stacks into the tree: many in the order of the table, where
@@ -623,17 +682,16 @@ static enum flame_result settle_sums(struct adding *adding)
 {
     enum { MANY = 8 }; /* one of so many */
     enum flame_result result = FLAME_ADDED;
-    add_pending(adding);
     uint32_t stacks_count = adding->dictionary.counts[PROFILE_STACKS];
     bool is_many = adding->touched_count > stacks_count / MANY && stacks_count > 0;
     uint32_t count = is_many ? stacks_count : adding->touched_count;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t stack = is_many ? i : adding->touched[i];
-        if (!adding->stacks[stack].is_touched)
+        if (adding->sums[stack].samples == 0)
             continue;
         if (result == FLAME_ADDED)
             result = settle_sum(adding, stack);
-        forget_sum(&adding->stacks[stack]);
+        adding->sums[stack] = (struct flame_weight){.value = 0};
     }
     adding->touched_count = 0;
     return result;
@@ -758,16 +816,30 @@ static enum flame_result add_profile(struct adding *adding, const struct profile
     struct profile_sample sample;
     enum flame_result result = FLAME_ADDED;
     struct flame_type_row *row = &tree->types[adding->row];
-    bool is_wanted = row->is_asked_for && row->rank <= tree->best_rank;
+    adding->is_wanted = row->is_asked_for && row->rank <= tree->best_rank;
     adding->is_in_time = is_in_time(adding->filter, profile);
-    while (result == FLAME_ADDED && profile_next_sample(&samples, &sample)) {
-        add_sample(adding, profile, &sample, is_wanted);
-        if (flame_must_stop(tree, 1))
+    for (;;) {
+        uint64_t plain = add_plain_samples(adding, profile, &samples, tree->patience);
+        if (flame_must_stop(tree, plain)) {
             result = FLAME_STOPPED;
+            break;
+        }
+        if (plain > 0)
+            continue;
+        if (!profile_next_sample(&samples, &sample))
+            break;
+        if (adding->filter->picks == NULL || is_picked(adding, sample.link))
+            add_weight(adding, sample.stack, weigh(adding, profile, &sample));
+        if (flame_must_stop(tree, 1)) {
+            result = FLAME_STOPPED;
+            break;
+        }
     }
+    add_pending(adding);
     if (result == FLAME_ADDED)
         result = settle_sums(adding);
-    if (!is_wanted || row->rank == tree->best_rank || row->counts.samples[adding->side] == 0)
+    if (!adding->is_wanted || row->rank == tree->best_rank ||
+        row->counts.samples[adding->side] == 0)
         return result;
     /* Types that this one outranks will not be drawn. */
     tree->best_rank = row->rank;
@@ -787,16 +859,17 @@ enum flame_result flame_tree_add(struct flame_tree *tree, unsigned side, struct 
     arena_init_charged(&adding.arena, tree->memory.max_bytes - tree->memory.used_bytes,
                        tree->settings.budget);
     if (profile_dictionary_open(&adding.dictionary, &adding.arena, request)) {
-        adding.stacks = zeroed(&adding, PROFILE_STACKS, sizeof(adding.stacks[0]));
+        adding.sums = zeroed(&adding, PROFILE_STACKS, sizeof(adding.sums[0]));
+        adding.nodes = zeroed(&adding, PROFILE_STACKS, sizeof(adding.nodes[0]));
         adding.touched = zeroed(&adding, PROFILE_STACKS, sizeof(adding.touched[0]));
         adding.functions = zeroed(&adding, PROFILE_FUNCTIONS, sizeof(adding.functions[0]));
         adding.strings = zeroed(&adding, PROFILE_STRINGS, sizeof(adding.strings[0]));
         adding.files = zeroed(&adding, PROFILE_MAPPINGS, sizeof(adding.files[0]));
         adding.locations = zeroed(&adding, PROFILE_LOCATIONS, sizeof(adding.locations[0]));
         adding.links = zeroed(&adding, PROFILE_LINKS, sizeof(adding.links[0]));
-        if (adding.stacks != NULL && adding.touched != NULL && adding.functions != NULL &&
-            adding.strings != NULL && adding.files != NULL && adding.locations != NULL &&
-            adding.links != NULL)
+        if (adding.sums != NULL && adding.nodes != NULL && adding.touched != NULL &&
+            adding.functions != NULL && adding.strings != NULL && adding.files != NULL &&
+            adding.locations != NULL && adding.links != NULL)
             result = FLAME_ADDED;
     }
     tree->memory.used_bytes += adding.arena.used_bytes;

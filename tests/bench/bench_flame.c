@@ -2,10 +2,11 @@
 /* Micro benchmark of call trees: from the bytes of a profile of a million samples to the JSON of
  * its tree. Each row is one request; the samples take its stacks at random. Prints the best of
  * several runs in ms of processor time, the size of the JSON, and the memory that was charged at
- * the most. usage: bench_flame */
+ * the most. usage: bench_flame [ROW], counted from 1 */
 #include <assert.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "src/base/budget.h"
@@ -159,7 +160,7 @@ static __attribute__((noinline)) struct figures measure(struct slice request, bo
     return best;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     static const struct row rows[] = {
         {"1 M samples of 10 000 stacks", 1000000, 10000, 5000, 40, 20, false},
@@ -168,7 +169,10 @@ int main(void)
         {"1 M samples of 20 stacks, 5 000 deep", 1000000, 20, 5000, 5000, 2500, false},
         {"1 M samples of one stack", 1000000, 1, 50, 40, 40, false},
     };
+    size_t only = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (only != 0 && only != i + 1)
+            continue;
         struct slice request = request_of(&rows[i]);
         struct figures found = measure(request, rows[i].has_links);
         printf("%-36s %5.1f MB in: read %5.1f ms, draw %5.1f ms, %3zu KB out, %5.1f MB charged\n",

@@ -71,12 +71,30 @@ static struct profile_value_type value_type_of(struct slice bytes)
     return type;
 }
 
+/* Passes the samples that stand next to each other, each of less than 128 bytes. Returns how many.
+ */
+static uint64_t pass_samples(struct wire_reader *profile)
+{
+    enum { TAG = 2 << 3 | WIRE_BYTES, HEADER_BYTES = 2 };
+    const uint8_t *at = profile->at;
+    uint64_t count = 0;
+    for (; profile->end - at >= HEADER_BYTES && at[0] == TAG && at[1] < 0x80 &&
+           at[1] <= profile->end - at - HEADER_BYTES;
+         count++)
+        at += HEADER_BYTES + at[1];
+    profile->at = at;
+    return count;
+}
+
 struct profile profile_of(struct slice bytes)
 {
     struct profile profile = {.bytes = bytes};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    while (wire_next_field(&reader, &field)) {
+    for (;;) {
+        profile.samples_count += pass_samples(&reader);
+        if (!wire_next_field(&reader, &field))
+            break;
         switch (field.number) {
         case 1:
             profile.sample_type = value_type_of(field.bytes);
