@@ -31,6 +31,9 @@ static inline __attribute__((warn_unused_result)) void *flame_room(struct flame_
         return scratch->memory;
     return flame_grow(memory, scratch, bytes);
 }
+/* flame_room, but what is new holds anything. */
+void *flame_room_unset(struct flame_memory *memory, struct scratch *scratch, size_t bytes)
+    __attribute__((warn_unused_result));
 void flame_release(struct flame_memory *memory, struct scratch *scratch);
 
 /* Numbers by pairs of numbers. */
@@ -48,19 +51,25 @@ void flame_pairs_fini(struct flame_pairs *pairs, struct flame_memory *memory);
 uint32_t *flame_pairs_at(struct flame_pairs *pairs, struct flame_memory *memory, uint32_t first,
                          uint32_t second);
 
+enum { FLAME_NODES_MAX = 1 << 24 };
+
+/* Small, as they are met in any order: four fit in a cache line. */
 struct flame_node {
     uint32_t parent;
+    uint32_t name;  /* the first one */
     uint32_t begin; /* of its names, in `names` of the trie */
-    uint32_t size;  /* how many, at least one but for the root */
-    uint32_t depth; /* frames from the root to its end */
+    uint16_t size;  /* how many, at least one but for the root */
+    uint16_t depth; /* frames from the root to its end, at most FLAME_DEPTH_MAX */
 };
 
 struct flame_trie {
-    struct scratch nodes;     /* struct flame_node */
-    struct scratch names;     /* uint32_t */
-    struct flame_pairs edges; /* a node's children by the first of their names */
-    uint32_t count;           /* of nodes, with the root */
+    struct scratch nodes; /* struct flame_node */
+    struct scratch names; /* uint32_t */
+    struct scratch slots; /* uint32_t: nodes by parent and name; see flame_trie.c */
+    uint32_t slots_count; /* a power of two, or 0 */
+    uint32_t count;       /* of nodes, with the root */
     uint32_t names_count;
+    uint64_t seed;
 };
 
 #define FLAME_NO_NODE UINT32_MAX
