@@ -630,6 +630,7 @@ static uint64_t add_plain_samples(struct adding *adding, const struct profile *p
         uint64_t stack = 0;
         uint64_t link = 0;
         uint64_t value;
+        wire_fetch_ahead(at);
         /* Words are read from its end at most. */
         if (at[1] == 0 || at[1] >= 0x80 ||
             samples->end - from < at[1] + (ptrdiff_t)sizeof(uint64_t))

@@ -23,6 +23,7 @@ static uint32_t note_run(struct profile_entry *entries, const uint8_t *request,
     for (; tables->end - at >= HEADER_BYTES_MAX && *at == tag; count++) {
         const uint8_t *content = at + 2;
         uint32_t size = at[1];
+        wire_fetch_ahead(at);
         if (size >= 0x80) {
             size = (size & 0x7f) | (uint32_t)*content << 7;
             if (*content++ >= 0x80)

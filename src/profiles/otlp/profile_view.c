@@ -71,17 +71,17 @@ static struct profile_value_type value_type_of(struct slice bytes)
     return type;
 }
 
-/* Passes the samples that stand next to each other, each of less than 128 bytes. Returns how many.
- */
+/* Passes samples that stand next to each other, each of less than 128 bytes, but for the last ones
+ * of the profile. Returns how many. */
 static uint64_t pass_samples(struct wire_reader *profile)
 {
-    enum { TAG = 2 << 3 | WIRE_BYTES, HEADER_BYTES = 2 };
+    enum { TAG = 2 << 3 | WIRE_BYTES, HEADER_BYTES = 2, BYTES_MAX = HEADER_BYTES + 0x7f };
     const uint8_t *at = profile->at;
     uint64_t count = 0;
-    for (; profile->end - at >= HEADER_BYTES && at[0] == TAG && at[1] < 0x80 &&
-           at[1] <= profile->end - at - HEADER_BYTES;
-         count++)
+    for (; profile->end - at >= BYTES_MAX && at[0] == TAG && at[1] < 0x80; count++) {
+        wire_fetch_ahead(at);
         at += HEADER_BYTES + at[1];
+    }
     profile->at = at;
     return count;
 }
