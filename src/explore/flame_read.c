@@ -72,6 +72,7 @@ struct adding {
     uint32_t *files;                /* by mapping: the index of its file's name, plus 1 */
     struct flame_pairs passages;    /* from a node through a location of many lines to another */
     struct place_frames *locations; /* by location */
+    uint32_t *singles;              /* by location: the name of its only frame; 0: look there */
     uint8_t *links;                 /* by link: enum link_pick */
     struct scratch pool;            /* names of frames, leaf first */
     size_t pool_count;
@@ -295,15 +296,26 @@ static const uint32_t *location_frames(struct adding *adding, struct profile_ind
             known->begin = pool[adding->pool_count];
         else
             adding->pool_count += count;
+        if (count == 1 && index.number != 0)
+            adding->singles[index.number] = known->begin;
     }
     *ret_count = known->count;
     return known->count == 1 ? &known->begin : pool + known->begin;
 }
 
 /* The locations of a stack, leaf first, as packed varints. Without data: no memory. */
-static struct slice packed_locations(struct adding *adding, const struct profile_stack *stack)
+static struct slice packed_locations(struct adding *adding, struct profile_index index)
 {
-    const struct profile_numbers *numbers = &stack->locations.numbers;
+    enum { TAG = 1 << 3 | WIRE_BYTES, HEADER_BYTES = 2 };
+    struct slice entry = profile_entry_at(&adding->dictionary, PROFILE_STACKS, index);
+    /* Stacks are read mostly in the order of their table. */
+    wire_fetch_ahead(entry.data);
+    wire_fetch_ahead(entry.data + entry.size);
+    if (entry.size > HEADER_BYTES && entry.data[0] == TAG && entry.data[1] < 0x80 &&
+        entry.data[1] == entry.size - HEADER_BYTES)
+        return slice_of(entry.data + HEADER_BYTES, entry.data[1]);
+    struct profile_stack stack = profile_stack_at(&adding->dictionary, index);
+    const struct profile_numbers *numbers = &stack.locations.numbers;
     struct profile_numbers_reader reader = profile_numbers_read(numbers);
     uint64_t number;
     if (numbers->parent.data == NULL)
@@ -386,13 +398,52 @@ static bool pass_location(struct adding *adding, struct profile_index location,
     return node != FLAME_NO_NODE;
 }
 
+/* The varint that ends there and begins at `begin` or behind it. Returns where it begins. */
+static const uint8_t *read_backwards(const uint8_t *end, const uint8_t *begin, uint64_t *ret_number)
+{
+    const uint8_t *at = end - 1;
+    uint64_t number = *at;
+    while (at > begin && at[-1] >= 0x80)
+        number = number << 7 | (*--at & 0x7fu);
+    *ret_number = number;
+    return at;
+}
+
+/* The rest of a way that no stack went before: adds the frames of locations that have one each and
+ * have been met before. Returns where another location ends. */
+static const uint8_t *grow(struct adding *adding, struct flame_place *place, const uint8_t *end,
+                           const uint8_t *begin, uint32_t *depth)
+{
+    struct flame_trie *trie = &adding->tree->trie;
+    const uint32_t *singles = adding->singles;
+    uint64_t locations_count = adding->dictionary.counts[PROFILE_LOCATIONS];
+    uint32_t *names = (uint32_t *)trie->names.memory + trie->names_count;
+    size_t room = trie->names.bytes / sizeof(names[0]) - trie->names_count;
+    uint32_t most = FLAME_DEPTH_MAX - *depth;
+    uint32_t count = 0;
+    most = room < most ? (uint32_t)room : most;
+    while (end > begin && count < most) {
+        uint64_t number;
+        const uint8_t *at = read_backwards(end, begin, &number);
+        uint32_t name = number < locations_count ? singles[number] : 0;
+        if (name == 0)
+            break;
+        names[count++] = name;
+        end = at;
+    }
+    trie->names_count += count;
+    place->size += count;
+    place->used += count;
+    *depth += count;
+    return end;
+}
+
 /* Goes down from the root along the stack's frames. Returns the node; FLAME_NO_NODE: failure is
  * set. What the stack before it has in common with it is not walked again. */
 static uint32_t resolve_stack(struct adding *adding, struct profile_index index)
 {
     struct flame_tree *tree = adding->tree;
-    struct profile_stack stack = profile_stack_at(&adding->dictionary, index);
-    struct slice packed = packed_locations(adding, &stack);
+    struct slice packed = packed_locations(adding, index);
     struct mark *marks =
         flame_room(&tree->memory, &adding->marks, (FLAME_DEPTH_MAX + 1) * sizeof(marks[0]));
     adding->failure = FLAME_NO_MEMORY;
@@ -404,11 +455,14 @@ static uint32_t resolve_stack(struct adding *adding, struct profile_index index)
     const uint8_t *end = packed.data + packed.size;
     const uint8_t *at = end - from.bytes;
     adding->last = packed;
-    /* The root is last: varints are read from their last byte to the first. */
+    /* The root is last. */
     while (at > packed.data) {
-        uint64_t number = *--at;
-        while (at > packed.data && at[-1] >= 0x80)
-            number = number << 7 | (*--at & 0x7fu);
+        uint64_t number;
+        if (place.is_growing)
+            at = grow(adding, &place, at, packed.data, &depth);
+        if (at == packed.data)
+            break;
+        at = read_backwards(at, packed.data, &number);
         struct profile_index location = profile_index_of(number);
         if (number == 0 || !profile_has(&adding->dictionary, PROFILE_LOCATIONS, location))
             continue;
@@ -416,13 +470,13 @@ static uint32_t resolve_stack(struct adding *adding, struct profile_index index)
             tree->is_cut = true;
             break;
         }
-        const struct place_frames *known =
-            &adding->locations[profile_place(&adding->dictionary, PROFILE_LOCATIONS, location)];
-        if (known->count != 1) {
+        uint32_t single =
+            adding->singles[profile_place(&adding->dictionary, PROFILE_LOCATIONS, location)];
+        if (single == 0) {
             if (!pass_location(adding, location, &place, &depth))
                 return FLAME_NO_NODE;
         } else { /* nearly all have one frame, and have been met before */
-            if (!flame_trie_step(&tree->trie, &tree->memory, &place, known->begin))
+            if (!flame_trie_step(&tree->trie, &tree->memory, &place, single))
                 return FLAME_NO_NODE;
             depth++;
         }
@@ -867,10 +921,11 @@ enum flame_result flame_tree_add(struct flame_tree *tree, unsigned side, struct 
         adding.strings = zeroed(&adding, PROFILE_STRINGS, sizeof(adding.strings[0]));
         adding.files = zeroed(&adding, PROFILE_MAPPINGS, sizeof(adding.files[0]));
         adding.locations = zeroed(&adding, PROFILE_LOCATIONS, sizeof(adding.locations[0]));
+        adding.singles = zeroed(&adding, PROFILE_LOCATIONS, sizeof(adding.singles[0]));
         adding.links = zeroed(&adding, PROFILE_LINKS, sizeof(adding.links[0]));
         if (adding.sums != NULL && adding.nodes != NULL && adding.touched != NULL &&
             adding.functions != NULL && adding.strings != NULL && adding.files != NULL &&
-            adding.locations != NULL && adding.links != NULL)
+            adding.locations != NULL && adding.singles != NULL && adding.links != NULL)
             result = FLAME_ADDED;
     }
     tree->memory.used_bytes += adding.arena.used_bytes;
