@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the reading of samples (flame_read.c) and the drawing (flame_draw.c) share. */
+/* What the reading of samples (flame_read.c) and the drawing (flame_draw.c) share: a tree's memory,
+ * the names of its frames, and the types of its samples. */
 #pragma once
 
 #include <stdbool.h>
@@ -86,6 +87,8 @@ static inline struct slice flame_name_at(const struct flame_tree *tree, uint32_t
 
 /* The number of a name; 0: no function has it. */
 uint32_t flame_name_find(const struct flame_tree *tree, struct slice name);
+/* The same, which is added if it is new. 0: no memory. */
+uint32_t flame_name_add(struct flame_tree *tree, struct slice name);
 /* The row that is drawn; NULL: none has samples. */
 const struct flame_type_row *flame_tree_row(const struct flame_tree *tree);
 
