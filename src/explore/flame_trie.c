@@ -183,7 +183,27 @@ static uint32_t *find_edge(const struct flame_trie *trie, struct edge edge, uint
     }
 }
 
-/* Makes room for another node; slots are at most half full. */
+/* Has slots for so many nodes; they are at most half full. */
+static bool reserve_slots(struct flame_trie *trie, struct flame_memory *memory, uint64_t count)
+{
+    const struct flame_node *nodes = flame_trie_nodes(trie);
+    struct scratch fresh = {.bytes = 0};
+    uint64_t wanted = trie->slots_count > 0 ? trie->slots_count : SLOTS_FIRST;
+    if (2 * count < trie->slots_count)
+        return true;
+    while (wanted <= 2 * count)
+        wanted *= wanted < SLOTS_LARGE ? 4 : 2;
+    if (flame_room(memory, &fresh, wanted * sizeof(uint32_t)) == NULL)
+        return false;
+    flame_release(memory, &trie->slots);
+    trie->slots = fresh;
+    trie->slots_count = (uint32_t)wanted;
+    for (uint32_t node = 1; node < trie->count; node++)
+        put_edge(trie, edge_of(trie, nodes[node].parent, nodes[node].name), node);
+    return true;
+}
+
+/* Makes room for another node. */
 static bool reserve_node(struct flame_trie *trie, struct flame_memory *memory)
 {
     struct flame_node *nodes =
@@ -192,19 +212,20 @@ static bool reserve_node(struct flame_trie *trie, struct flame_memory *memory)
         return false;
     if (trie->count == 1)
         nodes[0] = (struct flame_node){.parent = 0};
-    if (2 * (trie->count + UINT64_C(1)) < trie->slots_count)
-        return true;
-    struct scratch fresh = {.bytes = 0};
-    uint32_t growth = trie->slots_count < SLOTS_LARGE ? 4 : 2;
-    uint32_t wanted = trie->slots_count > 0 ? growth * trie->slots_count : SLOTS_FIRST;
-    if (flame_room(memory, &fresh, wanted * sizeof(uint32_t)) == NULL)
-        return false;
-    flame_release(memory, &trie->slots);
-    trie->slots = fresh;
-    trie->slots_count = wanted;
-    for (uint32_t node = 1; node < trie->count; node++)
-        put_edge(trie, edge_of(trie, nodes[node].parent, nodes[node].name), node);
-    return true;
+    return reserve_slots(trie, memory, trie->count + UINT64_C(1));
+}
+
+void flame_trie_expect(struct flame_trie *trie, struct flame_memory *memory, uint32_t times)
+{
+    uint64_t nodes = (uint64_t)trie->count * times;
+    size_t names = (size_t)trie->names_count * times;
+    /* What is refused room holds what it held, and grows when it must. */
+    bool has_room = nodes < FLAME_NODES_MAX;
+    has_room = has_room &&
+               flame_room_unset(memory, &trie->nodes, nodes * sizeof(struct flame_node)) != NULL;
+    has_room = has_room && flame_room_unset(memory, &trie->names, names * sizeof(uint32_t)) != NULL;
+    if (has_room && !reserve_slots(trie, memory, nodes))
+        assert(2 * (uint64_t)trie->count < trie->slots_count);
 }
 
 struct flame_place flame_trie_place(const struct flame_trie *trie, uint32_t node)

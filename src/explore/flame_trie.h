@@ -77,6 +77,9 @@ struct flame_trie {
 void flame_trie_init(struct flame_trie *trie);
 void flame_trie_fini(struct flame_trie *trie, struct flame_memory *memory);
 
+/* It will grow to so many times what it has: then its memory grows at once, if there is any. */
+void flame_trie_expect(struct flame_trie *trie, struct flame_memory *memory, uint32_t times);
+
 static inline const struct flame_node *flame_trie_nodes(const struct flame_trie *trie)
 {
     return trie->nodes.memory;

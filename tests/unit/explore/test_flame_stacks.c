@@ -370,6 +370,41 @@ static bool picks_last(void *arg, const uint8_t *trace_id, const uint8_t *span_i
     return trace_id[0] == 7 && span_id[0] == 2;
 }
 
+/* A request with locations of its own, so that an index means something else in each. The caller
+ * frees its data. */
+static struct slice draw_request(const struct shape *shape, struct random_source *random,
+                                 struct reference *reference)
+{
+    struct location *locations = mem_zalloc((shape->locations + (size_t)1) * sizeof(locations[0]));
+    for (uint32_t i = 1; i <= shape->locations; i++) {
+        bool has_one = random_below(random, 4) > 0;
+        locations[i].lines = has_one ? 1 : 1 + (uint32_t)random_below(random, LINES_MAX);
+        for (uint32_t line = 0; line < locations[i].lines; line++)
+            locations[i].functions[line] = (uint32_t)random_below(random, shape->functions);
+    }
+    struct slice bytes = request_of(shape, locations, random, reference);
+    mem_free(locations);
+    return bytes;
+}
+
+static void free_request(struct slice request)
+{
+    struct profile_bytes done = {.data = (uint8_t *)(uintptr_t)request.data};
+    profile_bytes_fini(&done);
+}
+
+static struct reference reference_of(size_t stacks)
+{
+    return (struct reference){.stacks = mem_alloc(stacks * sizeof(struct stack))};
+}
+
+static void reference_fini(struct reference *reference)
+{
+    for (size_t i = 0; i < reference->count; i++)
+        mem_free(reference->stacks[i].names);
+    mem_free(reference->stacks);
+}
+
 static void stacks_add_up_as_they_do_in_a_reference(void **state)
 {
     static const struct shape shapes[] = {
@@ -394,44 +429,70 @@ static void stacks_add_up_as_they_do_in_a_reference(void **state)
             .picks = shape->is_linked ? picks_last : NULL,
             .end_unix_ns = UINT64_MAX,
         };
-        struct reference reference = {
-            .stacks = mem_alloc(REQUESTS * shape->stacks * sizeof(reference.stacks[0])),
-        };
+        struct reference reference = reference_of(REQUESTS * (size_t)shape->stacks);
         struct flame_tree *tree = flame_tree_create(&settings);
         for (unsigned request = 0; request < REQUESTS; request++) {
-            /* Each request has locations of its own, so that an index means something else. */
-            struct location *locations =
-                mem_zalloc((shape->locations + (size_t)1) * sizeof(locations[0]));
-            for (uint32_t k = 1; k <= shape->locations; k++) {
-                locations[k].lines = random_below(&random, 4) > 0
-                                         ? 1
-                                         : 1 + (uint32_t)random_below(&random, LINES_MAX);
-                for (uint32_t line = 0; line < locations[k].lines; line++)
-                    locations[k].functions[line] =
-                        (uint32_t)random_below(&random, shape->functions);
-            }
-            struct slice bytes = request_of(shape, locations, &random, &reference);
+            struct slice bytes = draw_request(shape, &random, &reference);
             assert_int_equal(flame_tree_add(tree, 0, bytes, &filter), FLAME_ADDED);
-            struct profile_bytes done = {.data = (uint8_t *)(uintptr_t)bytes.data};
-            profile_bytes_fini(&done);
-            mem_free(locations);
+            free_request(bytes);
         }
         reference_sort(&reference);
         check_folded(tree, &reference);
         check_drawn(tree, &reference);
-        for (size_t k = 0; k < reference.count; k++)
-            mem_free(reference.stacks[k].names);
-        mem_free(reference.stacks);
+        reference_fini(&reference);
         flame_tree_destroy(tree);
         assert_int_equal(budget_used(&budget), 0);
         budget_fini(&budget);
     }
 }
 
+static bool stops(void *arg)
+{
+    unsigned *left = arg;
+    return (*left)-- == 0;
+}
+
+/* Wherever memory or time ends, nothing is lost or kept. */
+static void many_stacks_are_refused_as_a_whole(void **state)
+{
+    static const struct shape shape = {"many", 9000, 60, 400, 900, 12000, false};
+    static const struct flame_filter filter = {.end_unix_ns = UINT64_MAX};
+    struct random_source random = {.state = 99};
+    struct reference reference = reference_of(shape.stacks);
+    struct slice bytes = draw_request(&shape, &random, &reference);
+    unsigned results[3] = {0};
+    (void)state;
+    for (unsigned limit = 0; limit < 64; limit++) {
+        struct budget budget;
+        unsigned left = limit;
+        budget_init(&budget, limit % 2 == 0 ? (uint64_t)limit << 18 : UINT64_MAX);
+        const struct flame_settings settings = {
+            .budget = &budget,
+            .bytes_max = limit % 4 == 1 ? (uint64_t)limit << 18 : 256 << 20,
+            .sides = 1,
+            .must_stop = limit % 4 == 3 ? stops : NULL,
+            .arg = &left,
+        };
+        struct flame_tree *tree = flame_tree_create(&settings);
+        enum flame_result result =
+            tree != NULL ? flame_tree_add(tree, 0, bytes, &filter) : FLAME_NO_MEMORY;
+        results[result]++;
+        flame_tree_destroy(tree);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
+    }
+    assert_in_range(results[FLAME_ADDED], 1, 40);
+    assert_in_range(results[FLAME_NO_MEMORY], 10, 40);
+    assert_in_range(results[FLAME_STOPPED], 5, 16);
+    free_request(bytes);
+    reference_fini(&reference);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(stacks_add_up_as_they_do_in_a_reference),
+        cmocka_unit_test(many_stacks_are_refused_as_a_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
