@@ -325,6 +325,33 @@ static struct slice unpacked_stack(size_t n)
     return request_end(&request);
 }
 
+/* Empty stacks, one of as many locations that are not set, and stacks that each go on where the one
+ * before ends: what is empty looks like what is not set, and all begin alike. */
+static struct slice nested_stacks(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    uint64_t stacks = 2;
+    size_t begin = out->size;
+    for (size_t i = 0; i < n; i++)
+        put_varint(out, 0);
+    profile_bytes_wrap(out, begin, 1);
+    put_entry(&request, STACK, begin);
+    for (size_t i = 0; i < n; i++, stacks++)
+        put_bytes(out, STACK, "", 0);
+    for (size_t size = 1, all = 0; all < 4 * n; all += size++, stacks++) {
+        begin = out->size;
+        for (size_t i = 0; i < size; i++)
+            put_varint(out, 1);
+        profile_bytes_wrap(out, begin, 1);
+        put_entry(&request, STACK, begin);
+    }
+    for (uint64_t stack = 1; stack <= stacks; stack++)
+        put_sample(&request.body, (struct sample){stack, 1, 1});
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
 static void put_unknown(struct profile_bytes *out, size_t n)
 {
     for (size_t i = 0; i < n; i++)
@@ -503,6 +530,7 @@ static const struct work_shape shapes[] = {
     {"equal entries", equal_entries},
     {"samples of a deep stack", deep_stack},
     {"samples of an unpacked stack", unpacked_stack},
+    {"nested stacks", nested_stacks},
     {"unknown fields in entries", unknown_in_entries},
     {"a location of many lines", many_lines},
     {"a wide sample", wide_sample},
