@@ -320,7 +320,8 @@ static void on_request(struct component *base, struct http_request *request)
         if (slice_equal_text(http_request_method(request), "HEAD"))
             begin_events(self, request);
         else if (!explore_live_take(&self->live, request))
-            respond_error(self, request, 503, "too many pages wait for news, expected 16 at most");
+            respond_error(self, request, 503,
+                          "too many clients wait for news, expected 16 at most");
         return;
     }
     if (slice_begins_with(path, api)) {

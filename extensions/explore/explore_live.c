@@ -19,6 +19,7 @@ enum { EVENT_BYTES_MAX = 512 };
 #define LIVE_TICK_NS   ((uint64_t)1 * NS_PER_S)
 #define LIVE_STATUS_NS ((uint64_t)15 * NS_PER_S)
 #define LIVE_RETRY     "retry: 1000\n"
+#define LIVE_LEAVE     "retry: 60000\n\n" /* else it came back at once, for another one's place */
 
 static void finish(struct live_request *waiting, bool is_whole)
 {
@@ -129,22 +130,71 @@ void explore_live_init(struct explore_live *live, struct lane *lane, struct expl
     timer_init(&live->timer, on_tick, live);
 }
 
+static void read_client(const struct http_request *request, uint8_t ret_client[IPV6_BYTES])
+{
+    enum { NETWORK_BYTES = 8, MAPPED_BYTES = 12 };
+    static const uint8_t mapped[MAPPED_BYTES] = {[10] = 0xff, [11] = 0xff};
+    memset(ret_client, 0, IPV6_BYTES);
+    if (ip_address_parse(slice_of_text(http_request_peer_address(request)), ret_client) &&
+        memcmp(ret_client, mapped, MAPPED_BYTES) != 0)
+        memset(ret_client + NETWORK_BYTES, 0, IPV6_BYTES - NETWORK_BYTES);
+}
+
+static size_t count_of(const struct explore_live *live, const uint8_t client[IPV6_BYTES])
+{
+    size_t count = 0;
+    for (size_t i = 0; i < EXPLORE_LIVE_MAX; i++)
+        count += live->requests[i].request != NULL &&
+                 memcmp(live->requests[i].client, client, IPV6_BYTES) == 0;
+    return count;
+}
+
+/* Ends the oldest stream of the client that has most, its own if another has no more with the new
+ * one. NULL: others have one each, or are about to get an event. */
+static struct live_request *make_room(struct explore_live *live, const uint8_t client[IPV6_BYTES])
+{
+    struct live_request *oldest = NULL;
+    size_t most = 0;
+    for (size_t i = 0; i < EXPLORE_LIVE_MAX; i++) {
+        struct live_request *waiting = &live->requests[i];
+        bool is_own = memcmp(waiting->client, client, IPV6_BYTES) == 0;
+        /* Twice, so that its own count more than those of another client that has as many. */
+        size_t count = 2 * (count_of(live, waiting->client) + is_own) + is_own;
+        if (waiting->is_asking || count < most ||
+            (count == most && waiting->serial > oldest->serial))
+            continue;
+        most = count;
+        oldest = waiting;
+    }
+    if (most <= 2)
+        return NULL;
+    finish(oldest, http_stream_send(oldest->request, slice_of_text(LIVE_LEAVE)));
+    return oldest;
+}
+
 bool explore_live_take(struct explore_live *live, struct http_request *request)
 {
     struct slice query = http_request_query(request);
     struct slice last = http_request_header(request, "last-event-id");
-    size_t place = 0;
-    while (place < EXPLORE_LIVE_MAX && live->requests[place].request != NULL)
-        place++;
-    if (place == EXPLORE_LIVE_MAX || live->is_ending || query.size > EXPLORE_QUERY_BYTES_MAX)
+    uint8_t client[IPV6_BYTES];
+    struct live_request *waiting = live->requests;
+    if (live->is_ending || query.size > EXPLORE_QUERY_BYTES_MAX)
         return false;
-    struct live_request *waiting = &live->requests[place];
+    read_client(request, client);
+    while (waiting < live->requests + EXPLORE_LIVE_MAX && waiting->request != NULL)
+        waiting++;
+    if (waiting == live->requests + EXPLORE_LIVE_MAX)
+        waiting = make_room(live, client);
+    if (waiting == NULL)
+        return false;
     *waiting = (struct live_request){
         .live = live,
         .request = request,
         .since = explore_hub_figures(live->hub).newest,
+        .serial = live->next_serial++,
         .query = mem_alloc(query.size + 1),
     };
+    memcpy(waiting->client, client, sizeof(client));
     if (query.size > 0)
         memcpy(waiting->query, query.data, query.size);
     waiting->query[query.size] = '\0';

@@ -326,9 +326,9 @@ class Explore(case.Case):
             self.assertEqual(self.flat(), {"parse": 50 * MS, "main": 0})
 
     @contextlib.contextmanager
-    def events(self, query, headers=None):
+    def events(self, query, headers=None, address="127.0.0.1"):
         """Yields a function that returns the next event of a stream: its fields by name."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.ports["page"], timeout=WITHIN_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self.ports["page"], timeout=WITHIN_S, source_address=(address, 0))
         with contextlib.closing(connection):
             connection.request("GET", f"/api/v1/live?{query}", headers=headers or {})
             received = connection.getresponse()
@@ -358,12 +358,39 @@ class Explore(case.Case):
             self.assertEqual(event()["event"], "status")
             self.assertEqual(json.loads(event()["data"])["count"], 1)
 
+    def open_stream(self, stack, address):
+        event = stack.enter_context(self.events("", address=address))
+        self.assertEqual(event()["event"], "status")
+        return event
+
+    def assert_ends(self, event):
+        """The stream is over, and the browser shall not come back at once."""
+        self.assertEqual(event(), {"retry": "60000"})
+        self.assertEqual(event(), {})
+
+    def test_no_client_keeps_others_from_live_updates(self):
+        self.start(1)
+        with contextlib.ExitStack() as stack:
+            greedy = [self.open_stream(stack, "127.0.0.2") for _ in range(16)]
+            others = [self.open_stream(stack, "127.0.0.1") for _ in range(8)]
+            for event in greedy[:8]:
+                self.assert_ends(event)
+            # Each has eight: the newest of a client takes the place of its own oldest one.
+            others.append(self.open_stream(stack, "127.0.0.1"))
+            self.assert_ends(others[0])
+            greedy.append(self.open_stream(stack, "127.0.0.2"))
+            self.assert_ends(greedy[8])
+            self.assertEqual(client.post(self.ports["http"], "traces", trace(2)).status, 200)
+            for event in greedy[9:] + others[1:]:
+                self.assertEqual(event()["event"], "new")
+
     def test_streams_are_bounded_and_end_with_their_readers(self):
         self.start(1)
         with contextlib.ExitStack() as stack:
-            for _ in range(16):
-                self.assertEqual(stack.enter_context(self.events(""))()["event"], "status")
-            self.assertEqual(self.ask("/api/v1/live").status, 503)
+            for host in range(2, 18):
+                self.open_stream(stack, f"127.0.0.{host}")
+            refused = self.ask("/api/v1/live")
+            self.assertEqual((refused.status, refused.headers["retry-after"]), (503, "1"))
         head = lambda: self.ask("/api/v1/live", method="HEAD").status
         self.assertEqual(head(), 200)
 

@@ -1470,6 +1470,12 @@ MUTANTS = [
     # The page
     Mutant("page: stacks are compared where their varints end", "src/explore/flame_read.c",
            "packed.data[rest - 1] < 0x80", "rest > 0", ("test_flame_tree",)),
+    Mutant("page: a plain sample has one value", "src/explore/flame_read.c",
+           "read_word(from + HEADER_BYTES, &value) != end", "read_word(from + HEADER_BYTES, &value) == NULL",
+           ("test_flame_stacks",)),
+    Mutant("page: stacks are sorted in time linear to their bytes", "src/explore/flame_order.c",
+           "i < range->end; i++)\n        if (rest_of(", "i < range->begin + 1; i++)\n        if (rest_of(",
+           ("complexity_profiles",)),
     Mutant("page: slow spans are the slowest ones", "src/explore/explore_select.c",
            "(row->duration_ns >= bound_ns) == (speed == SPEED_SLOW)",
            "(row->duration_ns >= bound_ns) != (speed == SPEED_SLOW)", ("test_explore_select",)),
