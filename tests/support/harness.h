@@ -58,6 +58,9 @@ struct harness_totals {
 
 /* --feature-gates of services that are built from now on; NULL: the defaults. */
 void harness_set_gates(const char *list);
+/* What services that are built from now on may use; NULL: test_components. Exporters other than the
+ * test's are trusted to deliver what the ledger says. */
+void harness_set_components(const struct component_factory *const *components);
 /* Builds and starts; the configuration needs no receivers: section and no telemetry. Fails the test
  * with the problems when it does not load. */
 struct harness *harness_create(const char *yaml);

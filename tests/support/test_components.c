@@ -54,10 +54,7 @@ struct test_receiver {
     bool is_stopping;
 };
 
-extern const struct component_factory test_receiver_factory;
 extern const struct component_factory test_processor_factory;
-extern const struct component_factory test_exporter_factory;
-extern const struct component_factory test_connector_factory;
 extern const struct component_factory attributes_processor_factory;
 extern const struct component_factory batch_processor_factory;
 extern const struct component_factory count_connector_factory;

@@ -72,6 +72,8 @@ struct test_connector {
     uint64_t requests;
 };
 
+extern const struct component_factory test_receiver_factory;
+extern const struct component_factory test_exporter_factory;
 extern const struct component_factory test_connector_factory;
 
 /* A request on its way from the receiver. */
