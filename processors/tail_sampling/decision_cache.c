@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A shard is a log, a ring of keys in order of use, and an index from keys to places in the log.
  * Keys are mixed: two hashes of 47 bits in the log tell the two buckets of the index that an entry
- * may be in, and its slot there holds 6 bits more beside the place. In small caches a use moves the
- * key to the end of the log and leaves a hole; in large ones it sets a bit, for which the key gets
- * to the end when its turn to be forgotten comes. One owner. */
+ * may be in, and its slot there holds 6 bits more beside the place. Clients choose keys: mixing has
+ * a seed of the cache's own, so that they cannot choose ones that are taken for others. In small
+ * caches a use moves the key to the end of the log and leaves a hole; in large ones it sets a bit,
+ * for which the key gets to the end when its turn to be forgotten comes. One owner. */
 #include "processors/tail_sampling/decision_cache.h"
 
 #include <assert.h>
 #include <string.h>
 
+#include "processors/tail_sampling/tail_hash.h"
 #include "src/base/budget.h"
 #include "src/base/mem.h"
 
@@ -47,6 +49,7 @@ struct shard {
 struct decision_cache {
     struct budget *budget;
     uint64_t bytes;
+    struct tail_seed seed;
     unsigned shards_count;
     struct shard shards[];
 };
@@ -64,6 +67,12 @@ static uint64_t mix(uint64_t x)
     x ^= x >> 27;
     x *= UINT64_C(0x94d049bb133111eb);
     return x ^ x >> 31;
+}
+
+/* Different for different keys. */
+static uint64_t mix_key(const struct decision_cache *cache, uint64_t key)
+{
+    return mix((key ^ cache->seed.halves[0]) * (cache->seed.halves[1] | 1));
 }
 
 static struct mixed mixed_of(uint64_t mixed)
@@ -304,6 +313,7 @@ struct decision_cache *decision_cache_create(uint64_t size, bool with_values, st
     struct decision_cache *cache = mem_zalloc(sizeof(*cache) + shards * sizeof(struct shard));
     cache->budget = budget;
     cache->bytes = bytes;
+    cache->seed = tail_seed_make();
     cache->shards_count = shards;
     for (unsigned i = 0; i < shards; i++) {
         struct shard *shard = &cache->shards[i];
@@ -344,7 +354,7 @@ static struct shard *shard_for(struct decision_cache *cache, uint64_t mixed)
 
 bool decision_cache_get(struct decision_cache *cache, uint64_t key, uint16_t *ret_value)
 {
-    uint64_t mixed = mix(key);
+    const uint64_t mixed = mix_key(cache, key);
     struct shard *shard = shard_for(cache, mixed);
     uint8_t *slot = find(shard, mixed_of(mixed));
     if (slot == NULL)
@@ -356,7 +366,7 @@ bool decision_cache_get(struct decision_cache *cache, uint64_t key, uint16_t *re
 
 void decision_cache_put(struct decision_cache *cache, uint64_t key, uint16_t value)
 {
-    uint64_t mixed = mix(key);
+    const uint64_t mixed = mix_key(cache, key);
     struct shard *shard = shard_for(cache, mixed);
     struct mixed wanted = mixed_of(mixed);
     uint8_t *slot = find(shard, wanted);

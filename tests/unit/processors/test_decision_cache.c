@@ -119,6 +119,45 @@ static void large_caches_keep_what_is_recent_or_used(void **state)
     budget_fini(&budget);
 }
 
+/* The inverse of an odd factor, modulo 2^64. */
+static uint64_t inverse(uint64_t factor)
+{
+    uint64_t found = factor;
+    for (int i = 0; i < 5; i++) /* each step doubles the bits that are right */
+        found *= 2 - factor * found;
+    return found;
+}
+
+/* The key that the cache's mixing, were it without a seed, would make this of. */
+static uint64_t unmixed(uint64_t x)
+{
+    x ^= x >> 31 ^ x >> 62;
+    x *= inverse(UINT64_C(0x94d049bb133111eb));
+    x ^= x >> 27 ^ x >> 54;
+    x *= inverse(UINT64_C(0xbf58476d1ce4e5b9));
+    return x ^ x >> 30 ^ x >> 60;
+}
+
+/* A sender that computes hashes cannot have its traces taken for another's, nor crowd it out. */
+static void keys_cannot_be_chosen_to_collide(void **state)
+{
+    enum { KEPT_BITS = 53, KEYS = 1000 };
+    struct budget budget;
+    uint16_t value;
+    (void)state;
+    budget_init(&budget, UINT64_MAX);
+    struct decision_cache *cache = decision_cache_create(2 * KEYS, false, &budget);
+    decision_cache_put(cache, unmixed(1), 0);
+    for (uint64_t i = 1; i < KEYS; i++) {
+        assert_false(decision_cache_get(cache, unmixed(1 | i << KEPT_BITS), &value));
+        decision_cache_put(cache, unmixed(1 | i << KEPT_BITS), 0);
+    }
+    for (uint64_t i = 0; i < KEYS; i++)
+        assert_true(decision_cache_get(cache, unmixed(1 | i << KEPT_BITS), &value));
+    decision_cache_destroy(cache);
+    budget_fini(&budget);
+}
+
 static void ten_million_decisions_take_a_hundred_megabytes(void **state)
 {
     (void)state;
@@ -148,6 +187,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(small_caches_forget_the_least_recently_used),
         cmocka_unit_test(large_caches_keep_what_is_recent_or_used),
+        cmocka_unit_test(keys_cannot_be_chosen_to_collide),
         cmocka_unit_test(ten_million_decisions_take_a_hundred_megabytes),
         cmocka_unit_test(a_budget_without_room_refuses),
     };
