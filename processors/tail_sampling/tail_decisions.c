@@ -310,6 +310,7 @@ bool tail_make_room_in_budget(struct tail *self, uint64_t bytes)
         decide_early(self, trace, TAIL_EARLY_MEMORY);
         while (self->ready.first != 0 && !downstream_is_blocked(&self->downstream))
             tail_release_ready(self, tail_traces_at(&self->traces, self->ready.first));
+        tail_flush(self);
         tail_slabs_rest(&self->slabs);
     }
     return budget_has_room(self->base.budget, bytes);

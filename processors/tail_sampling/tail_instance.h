@@ -25,6 +25,7 @@
 
 struct join_store;
 struct ring;
+struct tail_output;
 
 #define TAIL_TICK_NS ((uint64_t)NS_PER_S)
 
@@ -85,9 +86,11 @@ struct tail {
     uint64_t due_since_ns; /* of the tick whose traces are being decided; 0: none */
     struct tail_list ready;
     struct downstream_retry downstream;
-    struct ring *outputs; /* struct tail_output that wait for the next stage */
-    struct ring *blocked; /* struct blocked, oldest first */
-    unsigned intakes;     /* large requests that are being read */
+    struct tail_message message; /* that is being filled, … */
+    struct tail_output *output;  /* … and what it goes on with */
+    struct ring *outputs;        /* struct tail_output that wait for the next stage */
+    struct ring *blocked;        /* struct blocked, oldest first */
+    unsigned intakes;            /* large requests that are being read */
     struct timer timer;
     struct lane_job job;
 };
@@ -113,10 +116,12 @@ void tail_request_done(struct tail_request *request, const struct outcome *outco
 void tail_lose(struct tail *self, uint64_t items, const struct tail_request *request,
                enum loss_reason reason);
 void tail_drop_spans(struct tail *self, struct tail_spans *spans, enum loss_reason reason);
-/* Lets spans go on, as one message for each set of destinations; with a journal some may get a
- * request again that others have. mark: who sampled them, or NULL; it is written only if
- * records_policy. */
+/* Lets spans go on, with those of other traces until tail_flush. With a journal they are a message
+ * for each set of destinations, and some may get a request again that others have. mark: who
+ * sampled them, or NULL; it is written only if records_policy. */
 void tail_release(struct tail *self, struct tail_spans *spans, const struct tail_mark *mark);
+/* Offers the message that is being filled. */
+void tail_flush(struct tail *self);
 /* The slot of struct downstream_retry. */
 void tail_on_output_end(struct downstream_batch *offered, const struct outcome *outcome);
 /* Offers messages that wait, then traces that are ready. */

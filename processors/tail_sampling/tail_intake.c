@@ -282,15 +282,11 @@ static void take_route(struct tail_split *split, struct tail_group *group, uint6
     struct intake *intake = arg;
     struct tail *self = intake->self;
     struct tail *owner = self->peers[group->id[0]];
-    size_t count;
-    uint64_t bytes;
-    const struct tail_piece *pieces = tail_group_pieces(split, group, false, &count, &bytes);
-    struct buffer *buffer = buffer_create(self->base.budget, (size_t)bytes);
+    const size_t bytes = tail_group_message_bytes(split, group);
+    struct buffer *buffer = buffer_create(self->base.budget, bytes);
     (void)bits;
-    for (size_t i = 0; i < count; i++) {
-        memcpy(buffer->data + buffer->size, pieces[i].bytes.data, pieces[i].bytes.size);
-        buffer->size += pieces[i].bytes.size;
-    }
+    tail_group_write(split, group, buffer->data);
+    buffer->size = bytes;
     struct batch *part = batch_create_like(intake->model, 1);
     batch_append(part, buffer, buffer_slice(buffer));
     buffer_unref(buffer);
@@ -343,6 +339,7 @@ static void on_intake(void *arg)
     lane_rest(self->base.lane);
     tail_advance(self, clock_now_ns());
     if (!tail_split_step(&intake->split, &taker)) {
+        tail_flush(self);
         lane_defer(self->base.lane, &intake->job);
         return;
     }

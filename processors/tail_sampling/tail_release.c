@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Spans leave tail_sampling: as messages to the next stage, or dropped. Runs on the instance's
- * lane. */
+/* Spans leave tail_sampling: as messages to the next stage, or dropped. Traces that go on at the
+ * same time share a message. Runs on the instance's lane. */
 #include "processors/tail_sampling/tail_instance.h"
 
 #include <assert.h>
@@ -13,6 +13,9 @@
 #include "src/core/batch.h"
 #include "src/core/ledger.h"
 #include "src/core/receipt.h"
+
+/* A message that has so many goes on. One trace alone may have more. */
+enum { MESSAGE_SPANS = 256, MESSAGE_BYTES = 256 * 1024 };
 
 /* A message on its way to the next stage. */
 struct tail_output {
@@ -73,6 +76,12 @@ static void drop_fragment(const struct tail_slabs *slabs, const struct tail_frag
 void tail_drop_spans(struct tail *self, struct tail_spans *spans, enum loss_reason reason)
 {
     struct drop drop = {.self = self, .reason = reason};
+    if (tail_spans_are_none(spans))
+        return;
+    if (!self->base.is_journaled) {
+        tail_lose(self, tail_spans_clear(&self->slabs, spans), NULL, reason);
+        return;
+    }
     tail_spans_each(&self->slabs, spans, drop_fragment, &drop);
     tail_spans_clear(&self->slabs, spans);
 }
@@ -146,10 +155,16 @@ static void gather_fragment(const struct tail_slabs *slabs, const struct tail_fr
         output->requests[output->requests_count++] = fragment->request;
 }
 
-/* Lets spans go on, as one message for each set of destinations; with a journal some may get a
- * request again that others have. A message that is offered may end at once, and its requests with
- * it: none is offered before all fragments were looked at. */
-void tail_release(struct tail *self, struct tail_spans *spans, const struct tail_mark *mark)
+static struct tail_output *output_create(struct tail *self, size_t requests)
+{
+    const size_t bytes = sizeof(struct tail_output) + requests * sizeof(struct tail_request *);
+    budget_take(self->base.budget, bytes + sizeof(struct batch));
+    return mem_zalloc(bytes);
+}
+
+/* One message for each set of destinations. A message that is offered may end at once, and its
+ * requests with it: none is offered before all fragments were looked at. */
+static void release_alone(struct tail *self, struct tail_spans *spans, const struct tail_mark *mark)
 {
     struct gather gather = {.has_last = false};
     struct tail_output *first = NULL;
@@ -159,10 +174,7 @@ void tail_release(struct tail *self, struct tail_spans *spans, const struct tail
         tail_spans_each(&self->slabs, spans, count_fragment, &gather);
         if (gather.fragments == 0)
             break;
-        size_t requests = self->base.is_journaled ? gather.fragments : 0;
-        size_t bytes = sizeof(struct tail_output) + requests * sizeof(struct tail_request *);
-        budget_take(self->base.budget, bytes + sizeof(struct batch));
-        gather.output = mem_zalloc(bytes);
+        gather.output = output_create(self, self->base.is_journaled ? gather.fragments : 0);
         gather.batch = batch_create(TRACES, gather.parts);
         gather.batch->is_acknowledged = true;
         gather.batch->is_joint = gather.is_joint;
@@ -185,6 +197,34 @@ void tail_release(struct tail *self, struct tail_spans *spans, const struct tail
         first = output->next;
         offer(self, output);
     }
+}
+
+void tail_flush(struct tail *self)
+{
+    struct tail_output *output = self->output;
+    if (output == NULL)
+        return;
+    output->offered.batch = tail_message_end(&self->message);
+    self->output = NULL;
+    offer(self, output);
+}
+
+void tail_release(struct tail *self, struct tail_spans *spans, const struct tail_mark *mark)
+{
+    struct tail_message *message = &self->message;
+    if (self->base.is_journaled || (mark != NULL && self->records_policy)) {
+        tail_flush(self);
+        release_alone(self, spans, mark);
+        return;
+    }
+    if (self->output == NULL) {
+        self->output = output_create(self, 0);
+        message->batch = batch_create(TRACES, 1);
+        message->batch->is_acknowledged = true;
+    }
+    tail_message_take(message, &self->slabs, spans);
+    if (message->batch->items >= MESSAGE_SPANS || message->batch->bytes >= MESSAGE_BYTES)
+        tail_flush(self);
 }
 
 void tail_release_due(struct tail *self)

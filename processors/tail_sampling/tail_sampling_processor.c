@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tail_sampling: keeps the spans of each trace until its decision_wait is over, asks the policies,
- * and lets sampled traces go on, each as a message of its own. Policies are asked once, but as soon
+ * and lets sampled traces go on, some in one message. Policies are asked once, but as soon
  * as nothing that may still come can change what they will say, spans no longer wait. When there
  * are too many traces, or memory is short, the oldest is decided early; none is dropped unseen.
  * With several lanes a trace belongs to one of them: others hand its spans over to it. In a
@@ -78,7 +78,8 @@ static void decide_due(struct tail *self)
 static bool is_idle(const struct tail *self)
 {
     return self->waiting_count == 0 && self->due.count == 0 && self->ready.count == 0 &&
-           self->intakes == 0 && ring_depth(self->outputs) == 0 && ring_depth(self->blocked) == 0;
+           self->intakes == 0 && self->output == NULL && ring_depth(self->outputs) == 0 &&
+           ring_depth(self->blocked) == 0;
 }
 
 /* Frees what is charged to the budget. */
@@ -123,6 +124,7 @@ void tail_run(struct tail *self)
     decide_due(self);
     tail_release_due(self);
     tail_take_blocked(self);
+    tail_flush(self);
     if (self->waiting_count + self->due.count + self->ready.count == 0)
         tail_slabs_rest(&self->slabs);
     show(self);
@@ -365,6 +367,7 @@ static void tail_destroy(struct component *component)
     if (self->policies == NULL)
         return;
     assert(self->waiting_count == 0 && self->due.count == 0 && self->ready.count == 0);
+    assert(self->output == NULL);
     give_back(self);
     ring_destroy(self->outputs);
     ring_destroy(self->blocked);

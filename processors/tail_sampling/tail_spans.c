@@ -144,25 +144,23 @@ void tail_spans_expect(const struct tail_slabs *slabs, const struct tail_spans *
         __builtin_prefetch(bytes_at(slabs, spans->last));
 }
 
-void tail_spans_add(struct tail_slabs *slabs, struct tail_spans *spans,
-                    const struct tail_piece *pieces, size_t count, uint32_t items,
-                    struct tail_request *request)
+/* Each shared piece ends bytes of the fragment's own, and others begin behind it. */
+static size_t body_bytes(size_t bytes, size_t shared_pieces)
 {
-    /* Copied pieces that follow one another become one. */
-    size_t body = 0;
-    bool is_plain = true;
-    for (size_t i = 0; i < count; i++)
-        is_plain &= pieces[i].shared.slab == 0;
-    for (size_t i = 0; i < count; i++) {
-        bool is_first = i == 0 || pieces[i - 1].shared.slab != 0;
-        if (pieces[i].shared.slab != 0)
-            body += SHARED_BYTES;
-        else
-            body += pieces[i].bytes.size + (is_first && !is_plain ? PIECE_BYTES : 0);
-    }
-    size_t request_bytes = slabs->has_requests ? sizeof(struct tail_request *) : 0;
-    struct tail_place place = make_room(slabs, sizeof(struct head) + request_bytes + body);
+    if (shared_pieces == 0)
+        return bytes;
+    return bytes + PIECE_BYTES + shared_pieces * (SHARED_BYTES + PIECE_BYTES);
+}
+
+struct tail_writer tail_spans_add(struct tail_slabs *slabs, struct tail_spans *spans, size_t bytes,
+                                  size_t shared_pieces, uint32_t items,
+                                  struct tail_request *request)
+{
+    const bool is_plain = shared_pieces == 0;
+    const size_t body = body_bytes(bytes, shared_pieces);
+    const size_t request_bytes = slabs->has_requests ? sizeof(struct tail_request *) : 0;
     assert(body < PLAIN_MARK);
+    struct tail_place place = make_room(slabs, sizeof(struct head) + request_bytes + body);
     struct head head = {
         .next = place, .body_bytes = (uint32_t)body | (is_plain ? PLAIN_MARK : 0), .items = items};
     if (!tail_spans_are_none(spans)) {
@@ -172,35 +170,45 @@ void tail_spans_add(struct tail_slabs *slabs, struct tail_spans *spans,
         write_head(slabs, spans->last, &last);
     }
     spans->last = place;
-    write_head(slabs, place, &head);
-    uint8_t *at = bytes_at(slabs, place) + sizeof(head);
-    memcpy(at, &request, request_bytes);
-    at += request_bytes;
-    for (size_t i = 0; i < count; i++) {
-        uint32_t word = (uint32_t)pieces[i].bytes.size;
-        if (pieces[i].shared.slab != 0) {
-            word |= SHARED_MARK;
-            memcpy(at, &word, sizeof(word));
-            memcpy(at + sizeof(word), &pieces[i].shared, sizeof(pieces[i].shared));
-            at += SHARED_BYTES;
-            slabs->items[pieces[i].shared.slab].uses++;
-            continue;
-        }
-        if (!is_plain && (i == 0 || pieces[i - 1].shared.slab != 0)) {
-            word = 0;
-            for (size_t k = i; k < count && pieces[k].shared.slab == 0; k++)
-                word += (uint32_t)pieces[k].bytes.size;
-            memcpy(at, &word, sizeof(word));
-            at += sizeof(word);
-        }
-        memcpy(at, pieces[i].bytes.data, pieces[i].bytes.size);
-        at += pieces[i].bytes.size;
+    uint8_t *at = bytes_at(slabs, place);
+    memcpy(at, &head, sizeof(head));
+    at += sizeof(head);
+    if (slabs->has_requests) {
+        memcpy(at, &request, sizeof(struct tail_request *));
+        at += sizeof(struct tail_request *);
     }
-    assert(at == bytes_at(slabs, place) + sizeof(head) + request_bytes + body);
+    return (struct tail_writer){.at = at + (is_plain ? 0 : PIECE_BYTES),
+                                .run = is_plain ? NULL : at};
 }
 
-/* The next piece of a body that is not plain. */
-static bool next_piece(struct slice *body, struct tail_piece *ret_piece)
+void tail_write_end(struct tail_writer *writer)
+{
+    if (writer->run == NULL)
+        return;
+    const uint32_t word = (uint32_t)(writer->at - writer->run - PIECE_BYTES);
+    memcpy(writer->run, &word, sizeof(word));
+}
+
+void tail_write_shared(struct tail_slabs *slabs, struct tail_writer *writer,
+                       struct tail_place place, size_t size)
+{
+    const uint32_t word = (uint32_t)size | SHARED_MARK;
+    assert(writer->run != NULL);
+    tail_write_end(writer);
+    memcpy(writer->at, &word, sizeof(word));
+    memcpy(writer->at + sizeof(word), &place, sizeof(place));
+    writer->run = writer->at + SHARED_BYTES;
+    writer->at = writer->run + PIECE_BYTES;
+    slabs->items[place.slab].uses++;
+}
+
+/* A piece of a body that is not plain. */
+struct tail_piece {
+    struct slice bytes;
+    struct tail_place shared; /* and where they are; or slab 0 */
+};
+
+static inline bool next_piece(struct slice *body, struct tail_piece *ret_piece)
 {
     uint32_t word;
     if (body->size == 0)
@@ -221,8 +229,8 @@ static bool next_piece(struct slice *body, struct tail_piece *ret_piece)
     return true;
 }
 
-static struct tail_fragment fragment_at(const struct tail_slabs *slabs, struct tail_place place,
-                                        struct tail_place *ret_next)
+static inline struct tail_fragment fragment_at(const struct tail_slabs *slabs,
+                                               struct tail_place place, struct tail_place *ret_next)
 {
     struct head head = read_head(slabs, place);
     const uint8_t *at = bytes_at(slabs, place) + sizeof(head);
@@ -293,10 +301,11 @@ void tail_fragment_append(const struct tail_slabs *slabs, const struct tail_frag
         buffer_ref_many(own, parts);
 }
 
-void tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans)
+uint64_t tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans)
 {
+    uint64_t items = 0;
     if (tail_spans_are_none(spans))
-        return;
+        return items;
     struct tail_place last = spans->last;
     struct tail_place at = read_head(slabs, last).next;
     for (bool is_last = false; !is_last;) {
@@ -305,6 +314,7 @@ void tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans)
         const struct tail_fragment fragment = fragment_at(slabs, at, &next);
         struct slice body = fragment.body;
         struct tail_piece piece;
+        items += fragment.items;
         while (!fragment.is_plain && next_piece(&body, &piece))
             if (piece.shared.slab != 0)
                 release(slabs, piece.shared.slab);
@@ -312,4 +322,90 @@ void tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans)
         at = next;
     }
     spans->last = (struct tail_place){.slab = 0};
+    return items;
+}
+
+/* --- moving spans into messages --- */
+
+static void take_references(struct tail_message *message)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        if (message->lacking[i].parts > 0)
+            buffer_ref_many(message->lacking[i].owner, message->lacking[i].parts);
+        message->lacking[i].owner = NULL;
+        message->lacking[i].parts = 0;
+    }
+}
+
+/* Parts are of two owners in turn: the slab of the fragments, and that of what they share. */
+static void append(struct tail_message *message, struct buffer *owner, struct slice bytes)
+{
+    if (!batch_append_held(message->batch, owner, bytes))
+        return;
+    for (unsigned i = 0; i < 2; i++) {
+        if (message->lacking[i].owner == owner) {
+            message->lacking[i].parts++;
+            return;
+        }
+    }
+    if (message->lacking[0].owner != NULL && message->lacking[1].owner != NULL)
+        take_references(message);
+    const unsigned place = message->lacking[0].owner != NULL;
+    message->lacking[place].owner = owner;
+    message->lacking[place].parts = 1;
+}
+
+/* The slab's own reference may be the last but those that the message lacks. */
+static void release_into(struct tail_message *message, struct tail_slabs *slabs, uint32_t place)
+{
+    if (slabs->items[place].uses == 1)
+        take_references(message);
+    release(slabs, place);
+}
+
+static void take_fragment(struct tail_message *message, struct tail_slabs *slabs,
+                          const struct tail_fragment *fragment)
+{
+    struct buffer *const own = slabs->items[fragment->slab].buffer;
+    struct slice body = fragment->body;
+    struct tail_piece piece;
+    message->batch->items += fragment->items;
+    if (fragment->is_plain)
+        append(message, own, body);
+    while (!fragment->is_plain && next_piece(&body, &piece)) {
+        if (piece.shared.slab == 0) {
+            append(message, own, piece.bytes);
+            continue;
+        }
+        struct buffer *const owner = slabs->items[piece.shared.slab].buffer;
+        append(message, owner, slice_of(owner->data + piece.shared.offset, piece.bytes.size));
+        release_into(message, slabs, piece.shared.slab);
+    }
+    release_into(message, slabs, fragment->slab);
+}
+
+void tail_message_take(struct tail_message *message, struct tail_slabs *slabs,
+                       struct tail_spans *spans)
+{
+    assert(message->batch != NULL);
+    if (tail_spans_are_none(spans))
+        return;
+    struct tail_place last = spans->last;
+    struct tail_place at = read_head(slabs, last).next;
+    for (bool is_last = false; !is_last;) {
+        is_last = at.slab == last.slab && at.offset == last.offset;
+        struct tail_place next;
+        const struct tail_fragment fragment = fragment_at(slabs, at, &next);
+        take_fragment(message, slabs, &fragment);
+        at = next;
+    }
+    spans->last = (struct tail_place){.slab = 0};
+}
+
+struct batch *tail_message_end(struct tail_message *message)
+{
+    struct batch *batch = message->batch;
+    take_references(message);
+    message->batch = NULL;
+    return batch;
 }

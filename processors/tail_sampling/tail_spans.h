@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "src/base/slice.h"
 
@@ -42,10 +43,11 @@ struct tail_slabs {
     struct tail_slab *items;
 };
 
-/* What is written into a fragment: bytes, copied or shared. */
-struct tail_piece {
-    struct slice bytes;
-    struct tail_place shared; /* slab 0: copy the bytes */
+/* Writes a message into a fragment, or into any memory. */
+struct tail_writer {
+    uint8_t *at;
+    uint8_t *run; /* the size of the bytes at hand goes there, before shared bytes; NULL: nowhere,
+                     there are none */
 };
 
 struct tail_fragment {
@@ -63,10 +65,21 @@ void tail_slabs_fini(struct tail_slabs *slabs);
 /* Stores bytes that fragments share, until tail_slabs_unshare and the last of them. */
 struct tail_place tail_slabs_share(struct tail_slabs *slabs, struct slice bytes);
 void tail_slabs_unshare(struct tail_slabs *slabs, struct tail_place place);
-/* Appends a fragment of these pieces, which are copied but for the shared ones. */
-void tail_spans_add(struct tail_slabs *slabs, struct tail_spans *spans,
-                    const struct tail_piece *pieces, size_t count, uint32_t items,
-                    struct tail_request *request);
+/* Appends a fragment of so many bytes, which the caller writes, without those that are shared, and
+ * so many shared pieces, none of which is its end. */
+struct tail_writer tail_spans_add(struct tail_slabs *slabs, struct tail_spans *spans, size_t bytes,
+                                  size_t shared_pieces, uint32_t items,
+                                  struct tail_request *request);
+static inline void tail_write(struct tail_writer *writer, struct slice bytes)
+{
+    memcpy(writer->at, bytes.data, bytes.size);
+    writer->at += bytes.size;
+}
+/* Bytes that were stored with tail_slabs_share. */
+void tail_write_shared(struct tail_slabs *slabs, struct tail_writer *writer,
+                       struct tail_place place, size_t size);
+/* All is written. */
+void tail_write_end(struct tail_writer *writer);
 
 static inline bool tail_spans_are_none(const struct tail_spans *spans)
 {
@@ -84,7 +97,23 @@ size_t tail_fragment_parts(const struct tail_fragment *fragment);
 /* Appends the bytes of a fragment, not its items, to a batch, which takes references. */
 void tail_fragment_append(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
                           struct batch *batch);
-/* Frees all fragments. */
-void tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans);
+/* Frees all fragments. Returns their items. */
+uint64_t tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans);
+
+/* A message to the next stage while spans are moved into it. Zeroed: nothing is in it. */
+struct tail_message {
+    struct batch *batch; /* NULL: nothing is in it */
+    /* References that its parts need, and do not have yet: for all parts of an owner at once. */
+    struct {
+        struct buffer *owner;
+        unsigned parts;
+    } lacking[2];
+};
+/* Moves all fragments to the end of the message, whose batch there is. */
+void tail_message_take(struct tail_message *message, struct tail_slabs *slabs,
+                       struct tail_spans *spans);
+/* It is complete: returns its batch, and the message is as at first. */
+struct batch *tail_message_end(struct tail_message *message);
+
 /* Lets go of memory that nothing uses. */
 void tail_slabs_rest(struct tail_slabs *slabs);

@@ -18,7 +18,6 @@ enum {
     SPANS = 2,
     TRACE_ID = 1,
     EMPTY_FIELD_BYTES = 2,
-    HEADER_BYTES_MAX = 2 * WIRE_SHORT_VARINT_BYTES_MAX,
     SHARE_BYTES_MIN = 192, /* fields that several groups have in common are stored once */
     ROOM_FIRST = 64,
     LANE_OF_ID = 8, /* ids are owned, and remembered, by their last 8 bytes */
@@ -62,8 +61,6 @@ void tail_split_fini(struct tail_split *split)
     scratch_fini(&split->groups, split->budget);
     scratch_fini(&split->group_bits, split->budget);
     scratch_fini(&split->places, split->budget);
-    scratch_fini(&split->pieces, split->budget);
-    scratch_fini(&split->headers, split->budget);
 }
 
 unsigned tail_split_owner(const uint8_t id[TAIL_TRACE_ID_BYTES], unsigned lanes)
@@ -76,17 +73,22 @@ unsigned tail_split_owner(const uint8_t id[TAIL_TRACE_ID_BYTES], unsigned lanes)
     return (unsigned)((unsigned __int128)half * lanes >> 64);
 }
 
-/* Room for one more element, beyond the budget's limit if need be: it is bounded by the request. */
-static void *room_for(struct tail_split *split, struct scratch *scratch, size_t count, size_t bytes)
+static void __attribute__((noinline))
+grow(struct tail_split *split, struct scratch *scratch, size_t wanted, size_t bytes)
 {
-    (void)split;
-    size_t wanted = (count + 1) * bytes;
-    if (wanted > scratch->bytes) {
-        size_t more = 2 * wanted > ROOM_FIRST * bytes ? 2 * wanted : ROOM_FIRST * bytes;
-        budget_take(split->budget, more - scratch->bytes);
-        scratch->memory = mem_resize(scratch->memory, more);
-        scratch->bytes = more;
-    }
+    const size_t more = 2 * wanted > ROOM_FIRST * bytes ? 2 * wanted : ROOM_FIRST * bytes;
+    budget_take(split->budget, more - scratch->bytes);
+    scratch->memory = mem_resize(scratch->memory, more);
+    scratch->bytes = more;
+}
+
+/* Room for one more element, beyond the budget's limit if need be: it is bounded by the request. */
+static inline void *room_for(struct tail_split *split, struct scratch *scratch, size_t count,
+                             size_t bytes)
+{
+    const size_t wanted = (count + 1) * bytes;
+    if (__builtin_expect(wanted > scratch->bytes, 0))
+        grow(split, scratch, wanted, bytes);
     return (char *)scratch->memory + count * bytes;
 }
 
@@ -94,6 +96,36 @@ void tail_split_begin(struct tail_split *split, struct slice request)
 {
     assert(split->groups_count == 0);
     split->walk = (struct tail_walk){.resources = wire_reader_of(request)};
+}
+
+/* Passes over consecutive fields of one number whose sizes have one or two bytes, as nearly all
+ * spans have. */
+static inline void pass_fields(struct wire_reader *reader, uint32_t number)
+{
+    enum { HEADER_BYTES = 3 };
+    const uint8_t tag = (uint8_t)(number << 3 | WIRE_BYTES);
+    const uint8_t *at = reader->at;
+    assert(number < 16);
+    while (reader->end - at >= HEADER_BYTES && at[0] == tag && at[2] < 0x80) {
+        const bool is_long = at[1] >= 0x80;
+        const size_t size = is_long ? (at[1] & 0x7f) | (size_t)at[2] << 7 : at[1];
+        const uint8_t *const content = at + 2 + is_long;
+        if (size > (size_t)(reader->end - content))
+            break;
+        at = content + size;
+    }
+    reader->at = at;
+}
+
+/* The next field of another number. */
+static bool next_other(struct wire_reader *reader, uint32_t number, struct wire_field *ret_field)
+{
+    do {
+        pass_fields(reader, number);
+        if (!wire_next_field(reader, ret_field))
+            return false;
+    } while (ret_field->number == number);
+    return true;
 }
 
 /* All fields of a message but those of one number, in one piece, copied to gathered if they are in
@@ -107,9 +139,7 @@ static size_t read_others(struct tail_split *split, struct slice content, uint32
     uint64_t total = 0;
     uint64_t first = 0;
     bool is_one = true;
-    while (wire_next_field(&reader, &field)) {
-        if (field.number == without)
-            continue;
+    while (next_other(&reader, without, &field)) {
         if (field.number == RESOURCE)
             first += field.whole.size;
         if (run.data == NULL)
@@ -129,9 +159,7 @@ static size_t read_others(struct tail_split *split, struct slice content, uint32
     room_for(split, &split->gathered, begin + total, 1);
     uint8_t *at = (uint8_t *)split->gathered.memory + begin;
     reader = wire_reader_of(content);
-    while (wire_next_field(&reader, &field)) {
-        if (field.number == without)
-            continue;
+    while (next_other(&reader, without, &field)) {
         memcpy(at, field.whole.data, field.whole.size);
         at += field.whole.size;
     }
@@ -235,7 +263,8 @@ static uint32_t find_group(struct tail_split *split, const uint8_t *id,
     struct tail_group *group = room_for(split, &split->groups, place, sizeof(*group));
     room_for(split, &split->group_bits, place, words * sizeof(uint64_t));
     split->groups_count++;
-    *group = (struct tail_group){.first_span = UINT32_MAX, .last_span = UINT32_MAX};
+    *group = (struct tail_group){
+        .first_span = UINT32_MAX, .last_span = UINT32_MAX, .scope = split->scopes_count - 1};
     memcpy(group->id, id, TAIL_TRACE_ID_BYTES);
     uint64_t *bits = bits_of(split, place);
     memcpy(bits, split->resource_bits, words * sizeof(uint64_t));
@@ -323,6 +352,10 @@ static void add_span(struct tail_split *split, const struct wire_field *field,
         group->first_span = number;
     group->last_span = number;
     group->spans++;
+    group->bytes += field->whole.size;
+    group->counted_bytes += counted;
+    if (group->scope != split->scopes_count - 1)
+        group->scope = UINT32_MAX;
 }
 
 /* The trace id of the span that begins at *at, if it begins as nearly all spans do, and moves *at
@@ -341,17 +374,26 @@ static const uint8_t *pass_span(const uint8_t **at, const uint8_t *end)
     return content + ID;
 }
 
-/* Tells of the two spans that come next. */
-static void look_ahead(const struct wire_reader *spans, const struct tail_taker *taker)
+/* Tells of the spans that come next, two of them when the first is read. Those of one trace follow
+ * one another more often than not. */
+static void look_ahead(struct tail_split *split, const struct tail_taker *taker)
 {
-    const uint8_t *at = spans->at;
-    const uint8_t *id = taker->expect != NULL ? pass_span(&at, spans->end) : NULL;
-    if (id == NULL)
+    const struct wire_reader *spans = &split->walk.spans;
+    if (taker->expect == NULL)
         return;
-    taker->expect(id, true, taker->arg);
-    id = pass_span(&at, spans->end);
-    if (id != NULL)
+    if (split->ahead == NULL) {
+        split->ahead = spans->at;
+        split->near_id = pass_span(&split->ahead, spans->end);
+    }
+    if (split->near_id == NULL) {
+        split->ahead = NULL;
+        return;
+    }
+    const uint8_t *id = pass_span(&split->ahead, spans->end);
+    taker->expect(split->near_id, true, taker->arg);
+    if (id != NULL && memcmp(id, split->near_id, TAIL_TRACE_ID_BYTES) != 0)
         taker->expect(id, false, taker->arg);
+    split->near_id = id;
 }
 
 /* The scope at hand stays, with `goes_on`: more of its spans follow. */
@@ -390,7 +432,7 @@ static bool read_resource(struct tail_split *split, struct tail_walk *walk,
             if (field.number != SPANS)
                 continue;
             room_for(split, &split->spans, split->spans_count, sizeof(struct span_entry));
-            look_ahead(&walk->spans, taker);
+            look_ahead(split, taker);
             add_span(split, &field, taker);
             if (split->spans_count == TAIL_STEP_SPANS_MAX)
                 return false;
@@ -403,6 +445,7 @@ static bool read_resource(struct tail_split *split, struct tail_walk *walk,
         enter_scope(split, scope.bytes);
         walk->spans = wire_reader_of(scope.bytes);
         walk->is_in_scope = true;
+        split->ahead = NULL;
     }
 }
 
@@ -419,6 +462,7 @@ bool tail_split_step(struct tail_split *split, const struct tail_taker *taker)
     struct wire_field field;
     uint64_t spans = 0;
     /* Another request may have come between. */
+    split->ahead = NULL;
     split->has_seen_resource = split->has_seen_scope = false;
     while (spans < TAIL_STEP_SPANS_MAX) {
         if (!walk->is_in_resource) {
@@ -448,6 +492,9 @@ uint64_t tail_group_bytes(const struct tail_split *split, const struct tail_grou
     const struct span_entry *entries = split->spans.memory;
     const struct scope_entry *scopes = split->scopes.memory;
     uint64_t total = split->resource_bytes;
+    if (group->scope != UINT32_MAX)
+        return total + wire_field_size(SCOPES, (size_t)(scopes[group->scope].scope_bytes +
+                                                        group->counted_bytes));
     for (uint32_t i = group->first_span; i != UINT32_MAX;) {
         uint32_t scope = entries[i].scope;
         uint64_t content = scopes[scope].scope_bytes;
@@ -458,102 +505,148 @@ uint64_t tail_group_bytes(const struct tail_split *split, const struct tail_grou
     return total;
 }
 
-static struct slice write_header(uint8_t *room, uint32_t number, uint64_t content)
+/* --- writing a group's message --- */
+
+static void write_header(struct tail_writer *writer, uint32_t number, uint64_t content)
 {
     assert(content <= UINT32_MAX);
-    if (content < 0x4000) { /* nearly always; no number here is above 15 */
-        const bool is_long = content >= 0x80;
-        room[0] = (uint8_t)wire_tag(number, WIRE_BYTES);
-        room[1] = (uint8_t)((content & 0x7f) | (is_long ? 0x80 : 0));
-        room[2] = (uint8_t)(content >> 7);
-        return slice_of(room, 2 + (size_t)is_long);
-    }
-    struct wire_writer writer = wire_writer_of(room, HEADER_BYTES_MAX);
-    wire_write_header(&writer, number, (size_t)content);
-    return wire_written(&writer);
+    uint8_t *at = writer->at;
+    *at++ = (uint8_t)wire_tag(number, WIRE_BYTES);
+    for (; content >= 0x80; content >>= 7)
+        *at++ = (uint8_t)(content | 0x80);
+    *at++ = (uint8_t)content;
+    writer->at = at;
 }
 
-static void add_piece(struct tail_split *split, size_t *count, struct tail_piece piece)
+/* How a group's message is written. */
+struct plan {
+    bool may_share;
+    uint64_t content; /* of the Resource… message */
+    uint64_t shared;  /* bytes of it that are shared */
+    size_t shared_pieces;
+};
+
+static inline bool is_shared(const struct plan *plan, struct slice others)
 {
-    struct tail_piece *pieces = split->pieces.memory;
-    if (piece.bytes.size == 0)
-        return;
-    if (*count > 0 && piece.shared.slab == 0 && pieces[*count - 1].shared.slab == 0 &&
-        pieces[*count - 1].bytes.data + pieces[*count - 1].bytes.size == piece.bytes.data) {
-        pieces[*count - 1].bytes.size += piece.bytes.size;
-        return;
-    }
-    struct tail_piece *room = room_for(split, &split->pieces, *count, sizeof(piece));
-    *room = piece;
-    ++*count;
+    return plan->may_share && others.size >= SHARE_BYTES_MIN;
 }
 
-static struct tail_piece share(struct tail_split *split, struct slice bytes, bool may_share,
-                               struct tail_place *shared)
+static void plan_others(struct plan *plan, struct slice others)
 {
-    struct tail_piece piece = {.bytes = bytes};
-    if (!may_share || bytes.size < SHARE_BYTES_MIN || split->groups_count < 2)
-        return piece;
+    if (!is_shared(plan, others))
+        return;
+    plan->shared += others.size;
+    plan->shared_pieces++;
+}
+
+/* The content of a scope's message, of the spans from *at on that follow one another there, which
+ * *at then is behind. */
+static uint64_t plan_scope(const struct tail_split *split, const struct tail_group *group,
+                           uint32_t *at)
+{
+    const struct span_entry *entries = split->spans.memory;
+    const uint32_t scope = entries[*at].scope;
+    uint64_t content = ((const struct scope_entry *)split->scopes.memory)[scope].others.size;
+    uint32_t i = *at;
+    if (group->scope != UINT32_MAX) {
+        *at = UINT32_MAX;
+        return content + group->bytes;
+    }
+    for (; i != UINT32_MAX && entries[i].scope == scope; i = entries[i].next)
+        content += entries[i].whole.size;
+    *at = i;
+    return content;
+}
+
+/* may_share: what several groups have in common is stored once. */
+static struct plan plan_group(const struct tail_split *split, const struct tail_group *group,
+                              bool may_share)
+{
+    const struct span_entry *entries = split->spans.memory;
+    const struct scope_entry *scopes = split->scopes.memory;
+    const struct slice others = split->others;
+    struct plan plan = {.may_share = may_share && split->groups_count > 1, .content = others.size};
+    plan_others(&plan, others);
+    for (uint32_t i = group->first_span; i != UINT32_MAX;) {
+        plan_others(&plan, scopes[entries[i].scope].others);
+        plan.content += wire_field_size(SCOPES, (size_t)plan_scope(split, group, &i));
+    }
+    return plan;
+}
+
+static void write_others(struct tail_split *split, const struct plan *plan, struct slice others,
+                         struct tail_place *shared, struct tail_writer *writer)
+{
+    if (others.size == 0)
+        return;
+    if (!is_shared(plan, others)) {
+        tail_write(writer, others);
+        return;
+    }
     if (shared->slab == 0)
-        *shared = tail_slabs_share(split->slabs, bytes);
-    piece.shared = *shared;
-    return piece;
+        *shared = tail_slabs_share(split->slabs, others);
+    tail_write_shared(split->slabs, writer, *shared, others.size);
 }
 
-const struct tail_piece *tail_group_pieces(struct tail_split *split, const struct tail_group *group,
-                                           bool may_share, size_t *ret_count, uint64_t *ret_bytes)
+static void write_group(struct tail_split *split, const struct tail_group *group,
+                        const struct plan *plan, struct tail_writer *writer)
 {
     const struct span_entry *entries = split->spans.memory;
     struct scope_entry *scopes = split->scopes.memory;
-    size_t count = 0;
-    if (split->is_whole) {
-        add_piece(split, &count, (struct tail_piece){.bytes = split->walk.whole});
-        *ret_count = count;
-        *ret_bytes = split->walk.whole.size;
-        return split->pieces.memory;
-    }
-    /* The content of each scope, then their headers, which stay where they are. */
-    struct slice others = resource_others(split);
-    uint64_t total = others.size;
-    size_t scopes_count = 0;
+    write_header(writer, RESOURCES, plan->content);
+    write_others(split, plan, resource_others(split), &split->shared, writer);
     for (uint32_t i = group->first_span; i != UINT32_MAX;) {
-        uint32_t scope = entries[i].scope;
-        uint64_t content = scopes[scope].others.size;
-        for (; i != UINT32_MAX && entries[i].scope == scope; i = entries[i].next)
-            content += entries[i].whole.size;
-        uint8_t *room = room_for(split, &split->headers, scopes_count + 1, HEADER_BYTES_MAX + 1);
-        struct slice header = write_header(room, SCOPES, content);
-        room[HEADER_BYTES_MAX] = (uint8_t)header.size;
-        total += header.size + content;
-        scopes_count++;
+        const uint32_t number = entries[i].scope;
+        struct scope_entry *scope = &scopes[number];
+        uint32_t end = i;
+        write_header(writer, SCOPES, plan_scope(split, group, &end));
+        write_others(split, plan, others_of(split, scope->gathered, scope->others), &scope->shared,
+                     writer);
+        /* Spans that follow one another in the request, too, are copied at once. */
+        struct slice run = {0};
+        for (; i != end; i = entries[i].next) {
+            if (run.size > 0 && run.data + run.size != entries[i].whole.data) {
+                tail_write(writer, run);
+                run.size = 0;
+            }
+            run.data = run.size > 0 ? run.data : entries[i].whole.data;
+            run.size += entries[i].whole.size;
+        }
+        tail_write(writer, run);
     }
-    uint8_t *headers = room_for(split, &split->headers, 0, HEADER_BYTES_MAX + 1);
-    struct slice header = write_header(headers, RESOURCES, total);
-    add_piece(split, &count, (struct tail_piece){.bytes = header});
-    *ret_bytes = header.size + total;
-    add_piece(split, &count, share(split, others, may_share, &split->shared));
-    uint8_t *room = headers;
-    for (uint32_t i = group->first_span; i != UINT32_MAX;) {
-        struct scope_entry *scope = &scopes[entries[i].scope];
-        room += HEADER_BYTES_MAX + 1;
-        add_piece(split, &count,
-                  (struct tail_piece){.bytes = slice_of(room, room[HEADER_BYTES_MAX])});
-        add_piece(split, &count,
-                  share(split, others_of(split, scope->gathered, scope->others), may_share,
-                        &scope->shared));
-        uint32_t number = entries[i].scope;
-        for (; i != UINT32_MAX && entries[i].scope == number; i = entries[i].next)
-            add_piece(split, &count, (struct tail_piece){.bytes = entries[i].whole});
-    }
-    *ret_count = count;
-    return split->pieces.memory;
+}
+
+uint64_t tail_group_message_bytes(const struct tail_split *split, const struct tail_group *group)
+{
+    if (split->is_whole)
+        return split->walk.whole.size;
+    const struct plan plan = plan_group(split, group, false);
+    return wire_field_size(RESOURCES, (size_t)plan.content);
+}
+
+void tail_group_write(struct tail_split *split, const struct tail_group *group, uint8_t *room)
+{
+    struct tail_writer writer = {.at = room};
+    const struct plan plan = plan_group(split, group, false);
+    if (split->is_whole)
+        tail_write(&writer, split->walk.whole);
+    else
+        write_group(split, group, &plan, &writer);
 }
 
 void tail_group_store(struct tail_split *split, const struct tail_group *group,
                       struct tail_spans *spans, struct tail_request *request)
 {
-    size_t count;
-    uint64_t bytes;
-    const struct tail_piece *pieces = tail_group_pieces(split, group, true, &count, &bytes);
-    tail_spans_add(split->slabs, spans, pieces, count, group->spans, request);
+    struct tail_writer writer;
+    if (split->is_whole) {
+        const struct slice whole = split->walk.whole;
+        writer = tail_spans_add(split->slabs, spans, whole.size, 0, group->spans, request);
+        tail_write(&writer, whole);
+        return;
+    }
+    const struct plan plan = plan_group(split, group, true);
+    const uint64_t bytes = wire_field_size(RESOURCES, (size_t)plan.content) - plan.shared;
+    writer = tail_spans_add(split->slabs, spans, bytes, plan.shared_pieces, group->spans, request);
+    write_group(split, group, &plan, &writer);
+    tail_write_end(&writer);
 }

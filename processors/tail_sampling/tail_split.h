@@ -26,9 +26,12 @@ struct tail_group {
     uint32_t first_span;
     uint32_t last_span;
     uint32_t spans;
+    uint32_t scope; /* of all of them; UINT32_MAX: they have several */
     bool has_root;
-    void *trace;     /* of whoever takes the groups */
-    uint64_t min_ns; /* of tail_policies_time; set by begin */
+    uint64_t bytes;         /* of its spans with their headers */
+    uint64_t counted_bytes; /* the same as the Go collector counts them */
+    void *trace;            /* of whoever takes the groups */
+    uint64_t min_ns;        /* of tail_policies_time; set by begin */
     uint64_t max_ns;
 };
 
@@ -84,8 +87,9 @@ struct tail_split {
     uint32_t places_count; /* a power of two */
     uint32_t stamp;        /* of places that are in use */
     uint64_t resource_bits[TAIL_WORDS_MAX];
-    struct scratch pieces; /* of the group that is written */
-    struct scratch headers;
+    /* Ids of spans ahead have been told up to here; NULL: none */
+    const uint8_t *ahead;
+    const uint8_t *near_id; /* of the last of them */
 };
 
 void tail_split_init(struct tail_split *split, const struct tail_policies *policies,
@@ -105,6 +109,6 @@ uint64_t tail_group_bytes(const struct tail_split *split, const struct tail_grou
 /* For take: stores its message. */
 void tail_group_store(struct tail_split *split, const struct tail_group *group,
                       struct tail_spans *spans, struct tail_request *request);
-/* For take: the same as pieces to copy, valid until the next call. */
-const struct tail_piece *tail_group_pieces(struct tail_split *split, const struct tail_group *group,
-                                           bool may_share, size_t *ret_count, uint64_t *ret_bytes);
+/* For take: the size of its message when nothing of it is shared, and the message. */
+uint64_t tail_group_message_bytes(const struct tail_split *split, const struct tail_group *group);
+void tail_group_write(struct tail_split *split, const struct tail_group *group, uint8_t *room);

@@ -25,6 +25,7 @@
 #include "tests/support/tail_fixture.h"
 
 enum { SPANS = 1000, SPAN_BYTES = 672, REQUESTS = 20, RUNS = 60, BUCKETS = 16 };
+enum { MESSAGE_SPANS = 256 }; /* as in tail_release.c */
 
 static const char *only = ""; /* part of the names of what is measured */
 static unsigned runs = RUNS;
@@ -74,21 +75,10 @@ static void take(struct tail_split *split, struct tail_group *group, uint64_t *b
     tail_group_store(split, group, &trace->spans, NULL);
 }
 
-static void count_parts(const struct tail_slabs *slabs, const struct tail_fragment *fragment,
-                        void *arg)
-{
-    (void)slabs;
-    *(size_t *)arg += tail_fragment_parts(fragment);
-}
-
-static void append(const struct tail_slabs *slabs, const struct tail_fragment *fragment, void *arg)
-{
-    tail_fragment_append(slabs, fragment, arg);
-}
-
 static void decide_all(struct kept *kept)
 {
     const struct tail_now now = {.ns = 1};
+    struct tail_message message = {.batch = NULL};
     while (kept->due.first != 0) {
         struct tail_trace *trace = tail_traces_at(&kept->traces, kept->due.first);
         if (trace->next != 0) {
@@ -102,16 +92,18 @@ static void decide_all(struct kept *kept)
         struct tail_result result =
             tail_policies_decide(kept->policies, &facts, &now, kept->counters);
         if (result.decision == TAIL_SAMPLED) {
-            size_t parts = 0;
-            tail_spans_each(&kept->slabs, &trace->spans, count_parts, &parts);
-            struct batch *batch = batch_create(TRACES, parts);
-            tail_spans_each(&kept->slabs, &trace->spans, append, batch);
             kept->sampled++;
-            batch_unref(batch);
+            if (message.batch == NULL)
+                message.batch = batch_create(TRACES, 1);
+            tail_message_take(&message, &kept->slabs, &trace->spans);
+            if (message.batch->items >= MESSAGE_SPANS)
+                batch_unref(tail_message_end(&message));
+        } else {
+            tail_spans_clear(&kept->slabs, &trace->spans);
         }
-        tail_spans_clear(&kept->slabs, &trace->spans);
         tail_traces_remove(&kept->traces, trace);
     }
+    batch_unref(tail_message_end(&message));
 }
 
 /* Gives the spans traces of so many. */

@@ -28,6 +28,7 @@
 #define ERRORS "{name: errors, type: status_code, status_code: {status_codes: [ERROR]}}"
 #define SLOW   "{name: slow, type: latency, latency: {threshold_ms: 100}}"
 #define NEVER  "{name: none, type: probabilistic, probabilistic: {sampling_percentage: 0}}"
+#define LAST   "{name: last, type: span_count, span_count: {min_spans: 1, max_spans: 9}}"
 #define BUSY   "{name: busy, type: rate_limiting, rate_limiting: {spans_per_second: 2}}"
 
 enum { ERROR_STATUS = 2 };
@@ -169,27 +170,63 @@ static void a_request_is_taken_apart_by_trace(void **state)
     struct harness *h = start(TAIL("decision_wait: 1s, ", BUSY ", " ALWAYS));
     struct test_exporter *exporter = harness_exporter(h, "test");
     trace_offer(h, 0, &resource, spans, sizeof(spans) / sizeof(spans[0]));
-    assert_held(h, "1:1 1:3 1:6|2:2 2:4|3:5");
+    assert_held(h, "1:1 1:3 1:6/2:2 2:4/3:5");
+    /* As if each trace had been sent alone, schema URLs included. */
+    size_t expected = 0;
     for (size_t i = 0; i < 3; i++) {
-        /* As if each trace had been sent alone, schema URLs included. */
         struct trace_span own[3];
         for (size_t k = 0; k < sizes[i]; k++)
             own[k] = spans[parts[i][k]];
-        struct slice expected = trace_sketch(&resource, own, sizes[i]);
-        const struct batch *batch = exporter->held[i].batch;
-        uint8_t *bytes = mem_alloc(batch->bytes);
-        size_t used = 0;
-        for (size_t k = 0; k < batch->parts_count; k++) {
-            memcpy(bytes + used, batch->parts[k].bytes.data, batch->parts[k].bytes.size);
-            used += batch->parts[k].bytes.size;
-        }
-        /* The sketch pads its lengths. */
-        assert_true(used <= expected.size);
-        assert_true(used + 8 >= expected.size);
-        mem_free(bytes);
-        mem_free((void *)(uintptr_t)expected.data);
+        struct slice alone = trace_sketch(&resource, own, sizes[i]);
+        expected += alone.size;
+        mem_free((void *)(uintptr_t)alone.data);
     }
+    /* The sketch pads its lengths. */
+    assert_int_equal(exporter->held_count, 1);
+    assert_true(exporter->held[0].batch->bytes <= expected);
+    assert_true(exporter->held[0].batch->bytes + sizeof(sizes) >= expected);
     harness_destroy(h);
+}
+
+/* Traces that are decided at the same time go on in their order, in few messages. */
+static void traces_share_messages_that_are_not_large(void **state)
+{
+    enum { TRACES_COUNT = 600, LARGE = 5, TEXT = 100000 };
+    static struct trace_span spans[TRACES_COUNT];
+    static const uint64_t items[] = {256, 256, 88, 3, 2};
+    char *text = mem_alloc(TEXT + 1);
+    (void)state;
+    memset(text, 'x', TEXT);
+    memcpy(text, "k=", 2);
+    text[TEXT] = '\0';
+    /* At the decision, and at once. */
+    for (unsigned i = 0; i < 2; i++) {
+        struct harness *h = start(i == 0 ? TAIL("decision_wait: 1s, ", LAST) : TAIL("", ALWAYS));
+        struct test_exporter *exporter = harness_exporter(h, "test");
+        for (uint64_t k = 0; k < TRACES_COUNT; k++)
+            spans[k] = (struct trace_span){.trace = 1 + k, .span = 1 + k};
+        trace_offer(h, 0, NULL, spans, TRACES_COUNT);
+        for (uint64_t k = 0; k < LARGE; k++)
+            spans[k] = (struct trace_span){
+                .trace = 1 + TRACES_COUNT + k, .span = 1 + k, .attributes = {text}};
+        if (i == 0)
+            harness_advance(h, 2 * S);
+        trace_offer(h, 0, NULL, spans, LARGE);
+        harness_advance(h, 2 * S);
+        assert_int_equal(exporter->held_count, sizeof(items) / sizeof(items[0]));
+        uint64_t trace = 1;
+        for (size_t k = 0; k < exporter->held_count; k++) {
+            char *words = trace_words(exporter->held[k].batch);
+            unsigned count = 0;
+            for (char *word = strtok(words, "/"); word != NULL; word = strtok(NULL, "/"), count++)
+                assert_int_equal(strtoul(word, NULL, 10), trace++);
+            free(words);
+            assert_int_equal(count, items[k]);
+            assert_int_equal(exporter->held[k].batch->items, items[k]);
+        }
+        harness_destroy(h);
+    }
+    mem_free(text);
 }
 
 static void what_cannot_change_is_not_waited_for(void **state)
@@ -288,7 +325,7 @@ static void beyond_num_traces_the_oldest_is_decided(void **state)
     assert_int_equal(metric(h, METRIC "new_trace_id_received"), 4);
     assert_int_equal(metric(h, METRIC "sampling_traces_on_memory"), 2);
     harness_advance(h, 6 * S);
-    assert_held(h, "1:1|1:4|2:2|3:3");
+    assert_held(h, "1:1|2:2|3:3/1:4");
     harness_destroy(h);
 }
 
@@ -308,9 +345,9 @@ static void senders_wait_where_they_are_to_be_blocked(void **state)
     harness_advance(h, 2 * S);
     assert_true(third->is_resolved);
     assert_true(fourth->is_resolved);
-    assert_held(h, "1:1|2:2"); /* 3 took the place of 1 */
+    assert_held(h, "1:1/2:2"); /* 3 took the place of 1 */
     harness_advance(h, 2 * S);
-    assert_held(h, "1:1|1:4|2:2|3:3");
+    assert_held(h, "1:1/2:2|3:3/1:4");
     /* Decided traces leave for new ones. */
     for (uint64_t i = 0; i < 10; i++) {
         send_one(h, (struct trace_span){.trace = 10 + i, .span = 1});
@@ -600,11 +637,19 @@ static void spans_of_a_trace_meet_on_one_lane(void **state)
     for (unsigned lane = 0; lane < 3; lane++) {
         const struct test_exporter *exporter = harness_exporter_on(h, "test", lane, TRACES);
         assert_true(exporter->held_count > 0);
-        count += exporter->held_count;
-        for (size_t i = 0; i < exporter->held_count; i++)
-            assert_int_equal(exporter->held[i].batch->items, 3);
+        for (size_t i = 0; i < exporter->held_count; i++) {
+            char *words = trace_words(exporter->held[i].batch);
+            count += exporter->held[i].batch->items;
+            /* Each with those of its other requests. */
+            for (char *word = strtok(words, " /"); word != NULL; word = strtok(NULL, " /")) {
+                const unsigned long trace = strtoul(word, NULL, 10);
+                for (int k = 1; k < 3; k++)
+                    assert_int_equal(strtoul(strtok(NULL, " /"), NULL, 10), trace);
+            }
+            free(words);
+        }
     }
-    assert_int_equal(count, 20);
+    assert_int_equal(count, 60);
     assert_int_equal(metric(h, METRIC "new_trace_id_received"), 20);
     harness_destroy(h);
 }
@@ -995,6 +1040,7 @@ int main(void)
         cmocka_unit_test(conditions_remember_what_came_first),
         cmocka_unit_test(fractions_of_seconds_do_not_count),
         cmocka_unit_test(a_request_is_taken_apart_by_trace),
+        cmocka_unit_test(traces_share_messages_that_are_not_large),
         cmocka_unit_test(what_cannot_change_is_not_waited_for),
         cmocka_unit_test(what_will_not_be_sampled_takes_no_memory),
         cmocka_unit_test(a_policy_that_may_drop_makes_all_wait),

@@ -110,10 +110,10 @@ static void traces_with_samples_are_sampled(void **state)
     harness_advance(h, 9 * S);
     assert_traces(h, "");
     harness_advance(h, 2 * S);
-    assert_traces(h, "1:1|3:3");
+    assert_traces(h, "1:1/3:3");
     profile(h, 2, 2, 5); /* too late */
     harness_advance(h, 11 * S);
-    assert_traces(h, "1:1|3:3");
+    assert_traces(h, "1:1/3:3");
     stop(h);
 }
 
@@ -232,7 +232,7 @@ static void policies_of_profiles_combine_with_others(void **state)
     profile(h, 3, 3, 5);
     profile(h, 4, 4, 5);
     harness_advance(h, 7 * S);
-    assert_traces(h, "1:1|5:5");
+    assert_traces(h, "1:1/5:5");
     stop(h);
 }
 
