@@ -91,7 +91,7 @@ static inline uint32_t wire_tag(uint32_t number, enum wire_type type)
 static inline size_t wire_varint_size(uint64_t value)
 {
     unsigned bits = 64 - (unsigned)__builtin_clzll(value | 1);
-    return (bits + 6) / 7;
+    return (bits * 9 + 64) / 64; /* as (bits + 6) / 7, up to 64 */
 }
 
 /* The size of a length-delimited field with that much content. */
