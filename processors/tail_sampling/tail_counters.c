@@ -124,6 +124,7 @@ void tail_each_counter(const struct component *component, component_counter_fn a
     const struct tail_counters *counters = component->counters;
     for (size_t i = 0; self->policies != NULL && i < self->policies->count; i++) {
         const struct tail_policy_counters *own = &self->policy_counters[i];
+        uint64_t asked = 0;
         char policy[512];
         policy_label(self, self->policies->items[i].name, policy, sizeof(policy));
         for (size_t k = 0; k < TAIL_DECISIONS; k++) {
@@ -132,6 +133,7 @@ void tail_each_counter(const struct component *component, component_counter_fn a
                                                      {"sampled", decisions[k].sampled}};
             if (counter_read(&own->traces[k]) == 0)
                 continue;
+            asked += counter_read(&own->traces[k]);
             add(&traces, labels, 3, counter_read(&own->traces[k]), arg);
             if (self->counts_spans)
                 add(&spans, labels, 3, counter_read(&own->spans[k]), arg);
@@ -139,7 +141,7 @@ void tail_each_counter(const struct component *component, component_counter_fn a
                 add(&bytes, labels, 3, counter_read(&own->bytes[k]), arg);
         }
         const struct component_label label = {"policy", policy};
-        add(&executions, &label, 1, counter_read(&own->executions), arg);
+        add(&executions, &label, 1, asked, arg);
         add(&times, &label, 1, counter_read(&own->execution_ns) / NS_PER_US, arg);
     }
     for (size_t k = 0; k < TAIL_DECISIONS; k++) {

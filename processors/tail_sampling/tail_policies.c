@@ -22,12 +22,23 @@
 #define FNV64_PRIME      UINT64_C(0x100000001b3)
 #define TRACE_STATE_PAIR 256 /* longer pairs never match */
 
-static uint64_t fnv1a(uint64_t hash, const void *data, size_t size)
+static inline uint64_t fnv1a(uint64_t hash, const void *data, size_t size)
 {
     const uint8_t *bytes = data;
+#pragma GCC unroll 16
     for (size_t i = 0; i < size; i++)
         hash = (hash ^ bytes[i]) * FNV64_PRIME;
     return hash;
+}
+
+static void set_bit(uint64_t *bits, unsigned bit)
+{
+    bits[bit / 64] |= (uint64_t)1 << bit % 64;
+}
+
+static bool has_bit(const uint64_t *bits, unsigned bit)
+{
+    return (bits[bit / 64] >> bit % 64 & 1) != 0;
 }
 
 /* (2^64 - 1) * ratio, rounded to a mantissa of 64 bits, without its fraction, as math/big does. */
@@ -495,6 +506,13 @@ static void simplify(const struct tail_policies *policies, struct tail_policy *p
     }
 }
 
+static void arrange_status(struct tail_policies *policies, const struct tail_leaf *leaf)
+{
+    for (unsigned code = 0; code < TAIL_STATUSES; code++)
+        if ((leaf->statuses >> code & 1) != 0)
+            set_bit(policies->status_bits[code], leaf->bit);
+}
+
 /* The leaves by what they need, and the limits. */
 static void arrange(struct compiler *compiler)
 {
@@ -507,9 +525,12 @@ static void arrange(struct compiler *compiler)
     for (size_t k = 0; k < policies->leaves_count; k++) {
         const struct tail_leaf *leaf = &policies->leaves[k];
         uint16_t i = (uint16_t)k;
-        if (leaf->kind == TAIL_STATUS || leaf->kind == TAIL_TRACE_STATE ||
-            leaf->kind == TAIL_TRACE_FLAGS)
-            policies->span_leaves[policies->span_leaves_count++] = i;
+        if (leaf->kind == TAIL_STATUS)
+            arrange_status(policies, leaf);
+        else if (leaf->kind == TAIL_TRACE_FLAGS)
+            set_bit(policies->flag_bits, leaf->bit);
+        else if (leaf->kind == TAIL_TRACE_STATE)
+            policies->states[policies->states_count++] = i;
         else if (leaf->kind == TAIL_OTTL)
             policies->conditions[policies->conditions_count++] = i;
         else if (leaf->kind == TAIL_LATENCY)
@@ -620,16 +641,6 @@ void tail_policies_share(struct tail_policies *policies, const struct tail_polic
 }
 
 /* --- reading bits --- */
-
-static void set_bit(uint64_t *bits, unsigned bit)
-{
-    bits[bit / 64] |= (uint64_t)1 << bit % 64;
-}
-
-static bool has_bit(const uint64_t *bits, unsigned bit)
-{
-    return (bits[bit / 64] >> bit % 64 & 1) != 0;
-}
 
 void tail_policies_begin(const struct tail_policies *policies,
                          const uint8_t id[TAIL_TRACE_ID_BYTES], uint64_t *bits)
@@ -790,15 +801,13 @@ static bool composite_samples(struct tail_policies *policies, const struct tail_
     return false;
 }
 
-static enum tail_decision ask(struct tail_policies *policies, const struct tail_policy *policy,
-                              const struct tail_facts *facts, const struct tail_now *now,
-                              const char **ret_sub)
+/* Where looking at one bit is not enough. */
+static enum tail_decision __attribute__((noinline))
+ask_leaves(struct tail_policies *policies, const struct tail_policy *policy,
+           const struct tail_facts *facts, const struct tail_now *now, const char **ret_sub)
 {
     bool samples;
     bool failed = false; /* neither sampled nor dropped */
-    if (policy->is_bit)
-        return has_bit(facts->bits, policy->bit) != policy->is_inverted ? TAIL_SAMPLED
-                                                                        : TAIL_NOT_SAMPLED;
     switch (policy->kind) {
     case TAIL_DROP:
         return all_sample(policies, policy, facts, now, &failed) ? TAIL_DROPPED : TAIL_NOT_SAMPLED;
@@ -817,12 +826,25 @@ static enum tail_decision ask(struct tail_policies *policies, const struct tail_
     return samples ? TAIL_SAMPLED : TAIL_NOT_SAMPLED;
 }
 
-static void count(struct tail_policy_counters *counters, enum tail_decision decision,
-                  const struct tail_facts *facts)
+static inline enum tail_decision ask(struct tail_policies *policies,
+                                     const struct tail_policy *policy,
+                                     const struct tail_facts *facts, const struct tail_now *now,
+                                     const char **ret_sub)
+{
+    if (!policy->is_bit)
+        return ask_leaves(policies, policy, facts, now, ret_sub);
+    return has_bit(facts->bits, policy->bit) != policy->is_inverted ? TAIL_SAMPLED
+                                                                    : TAIL_NOT_SAMPLED;
+}
+
+static inline void count(const struct tail_policies *policies,
+                         struct tail_policy_counters *counters, enum tail_decision decision,
+                         const struct tail_facts *facts)
 {
     assert(decision != TAIL_UNDECIDED);
-    counter_add(&counters->executions, 1);
     counter_add(&counters->traces[decision - 1], 1);
+    if (!policies->counts_volume)
+        return;
     counter_add(&counters->spans[decision - 1], facts->spans);
     counter_add(&counters->bytes[decision - 1], facts->bytes);
 }
@@ -835,7 +857,7 @@ struct tail_result tail_policies_decide(struct tail_policies *policies,
     for (size_t i = 0; i < policies->count; i++) {
         const struct tail_policy *policy = &policies->items[i];
         enum tail_decision decision = ask(policies, policy, facts, now, &result.composite);
-        count(&counters[i], decision, facts);
+        count(policies, &counters[i], decision, facts);
         if (decision == TAIL_NOT_SAMPLED)
             continue;
         if (result.policy == NULL) {
@@ -860,7 +882,7 @@ struct tail_result tail_policies_decide_part(struct tail_policies *policies,
         if (i == policies->drops && i > 0)
             break;
         enum tail_decision decision = ask(policies, policy, facts, now, &result.composite);
-        count(&counters[i], decision, facts);
+        count(policies, &counters[i], decision, facts);
         if (decision == TAIL_NOT_SAMPLED)
             continue;
         result.decision = decision;

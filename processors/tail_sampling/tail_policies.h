@@ -26,6 +26,7 @@ enum {
     TAIL_WORDS_MAX = TAIL_LEAVES_MAX / 64,
     TAIL_KEYS_MAX = 256, /* distinct attributes that policies look for */
     TAIL_KEY_WORDS = TAIL_KEYS_MAX / 64,
+    TAIL_STATUSES = 8, /* codes that a leaf may ask for */
 };
 
 enum tail_decision { TAIL_UNDECIDED, TAIL_SAMPLED, TAIL_NOT_SAMPLED, TAIL_DROPPED };
@@ -102,15 +103,18 @@ struct tail_policies {
     size_t drops;              /* how many drop */
     bool stops_at_first;       /* sample_on_first_match */
     bool has_limits;           /* RATE, BYTES or composite: deciding needs the time */
+    bool counts_volume;        /* of each policy: spans and bytes, beside traces */
     size_t leaves_count;
     struct tail_leaf leaves[TAIL_LEAVES_MAX];
     size_t words; /* of the bits of a trace; at least 1 */
     size_t keys_count;
     struct tail_key keys[TAIL_KEYS_MAX];
     uint64_t key_lengths; /* a bit for each length of a key, modulo 64 */
+    uint64_t status_bits[TAIL_STATUSES][TAIL_WORDS_MAX]; /* STATUS: that a span with it sets */
+    uint64_t flag_bits[TAIL_WORDS_MAX]; /* TRACE_FLAGS: that one with the flag sets */
     /* Leaves by what they need, as places in leaves. */
-    size_t span_leaves_count; /* STATUS, TRACE_STATE, TRACE_FLAGS */
-    uint16_t span_leaves[TAIL_LEAVES_MAX];
+    size_t states_count; /* TRACE_STATE */
+    uint16_t states[TAIL_LEAVES_MAX];
     size_t latencies_count;
     uint16_t latencies[TAIL_LEAVES_MAX];
     size_t conditions_count; /* OTTL */
@@ -139,10 +143,9 @@ struct tail_now {
 
 /* Figures of one policy. */
 struct tail_policy_counters {
-    counter traces[TAIL_DECISIONS];
+    counter traces[TAIL_DECISIONS]; /* together: how often it was asked */
     counter spans[TAIL_DECISIONS];
     counter bytes[TAIL_DECISIONS];
-    counter executions;
     counter execution_ns;
 };
 

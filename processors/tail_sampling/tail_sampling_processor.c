@@ -198,6 +198,7 @@ static bool tail_create(struct component *component, struct error *error)
     self->records_policy = feature_gate_is_enabled(gates, GATE_TAIL_RECORD_POLICY);
     self->counts_spans = feature_gate_is_enabled(gates, GATE_TAIL_COUNT_SPANS);
     self->counts_bytes = feature_gate_is_enabled(gates, GATE_TAIL_COUNT_BYTES);
+    self->policies->counts_volume = self->counts_spans || self->counts_bytes;
     /* The first policy that samples a trace is known at its time only; and the Go collector would
      * drop what is too large, or waits on a stop. */
     self->may_release_early = config->strategy == TAIL_TRACE_COMPLETE &&

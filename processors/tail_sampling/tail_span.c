@@ -201,63 +201,100 @@ static const uint8_t *read_attributes(const struct tail_policies *policies, cons
 
 static bool is_zero(struct slice bytes)
 {
+    uint64_t word;
+    if (bytes.size == sizeof(word)) {
+        memcpy(&word, bytes.data, sizeof(word));
+        return word == 0;
+    }
     for (size_t i = 0; i < bytes.size; i++)
         if (bytes.data[i] != 0)
             return false;
     return true;
 }
 
+static void read_status(struct slice content, struct span_rest *rest)
+{
+    enum { TAG_CODE = STATUS_CODE_FIELD << 3 | WIRE_VARINT };
+    struct wire_reader reader = wire_reader_of(content);
+    struct wire_field field;
+    rest->has |= HAS_STATUS;
+    if (content.size == 2 && content.data[0] == TAG_CODE) { /* it has no message, as most */
+        rest->status = content.data[1];
+        return;
+    }
+    while (wire_next_field(&reader, &field))
+        if (field.number == STATUS_CODE_FIELD)
+            rest->status = field.number_value;
+    assert(reader.failure == NULL);
+}
+
+/* A field with bytes, but for attributes. */
+static void read_bytes(enum span_field number, struct slice bytes, struct tail_span *span,
+                       struct span_rest *rest)
+{
+    switch (number) {
+    case SPAN_TRACE_ID:
+        rest->has |= HAS_TRACE_ID;
+        memset(span->trace_id, 0, sizeof(span->trace_id));
+        if (bytes.size == TAIL_TRACE_ID_BYTES)
+            memcpy(span->trace_id, bytes.data, TAIL_TRACE_ID_BYTES);
+        if (is_zero(bytes))
+            rest->zeros += (unsigned)bytes.size;
+        break;
+    case SPAN_ID:
+        rest->has |= HAS_ID;
+        if (is_zero(bytes))
+            rest->zeros += (unsigned)bytes.size;
+        break;
+    case SPAN_PARENT_ID:
+        rest->has |= HAS_PARENT;
+        span->is_root = is_zero(bytes);
+        if (span->is_root)
+            rest->zeros += (unsigned)bytes.size;
+        break;
+    case SPAN_TRACE_STATE:
+        rest->trace_state = bytes;
+        break;
+    case SPAN_STATUS:
+        read_status(bytes, rest);
+        break;
+    case SPAN_START:
+    case SPAN_END:
+    case SPAN_ATTRIBUTES:
+    case SPAN_FLAGS:
+    default:
+        break;
+    }
+}
+
 static void read_field(const struct tail_policies *policies, const struct wire_field *field,
                        struct tail_span *span, struct span_rest *rest, uint64_t *seen,
                        uint64_t *bits)
 {
-    struct wire_reader status;
-    struct wire_field code;
-    switch ((enum span_field)field->number) {
-    case SPAN_TRACE_ID:
-        rest->has |= HAS_TRACE_ID;
-        memset(span->trace_id, 0, sizeof(span->trace_id));
-        if (field->bytes.size == TAIL_TRACE_ID_BYTES)
-            memcpy(span->trace_id, field->bytes.data, TAIL_TRACE_ID_BYTES);
-        if (is_zero(field->bytes))
-            rest->zeros += (unsigned)field->bytes.size;
-        break;
-    case SPAN_ID:
-        rest->has |= HAS_ID;
-        if (is_zero(field->bytes))
-            rest->zeros += (unsigned)field->bytes.size;
-        break;
-    case SPAN_PARENT_ID:
-        rest->has |= HAS_PARENT;
-        span->is_root = is_zero(field->bytes);
-        if (span->is_root)
-            rest->zeros += (unsigned)field->bytes.size;
-        break;
-    case SPAN_TRACE_STATE:
-        rest->trace_state = field->bytes;
-        break;
-    case SPAN_START:
-        span->start_ns = field->number_value;
-        break;
-    case SPAN_END:
-        span->end_ns = field->number_value;
-        break;
-    case SPAN_ATTRIBUTES:
+    const enum span_field number = (enum span_field)field->number;
+    if (number == SPAN_ATTRIBUTES)
         read_attribute(policies, field->bytes, true, seen, bits);
-        break;
-    case SPAN_STATUS:
-        rest->has |= HAS_STATUS;
-        status = wire_reader_of(field->bytes);
-        while (wire_next_field(&status, &code))
-            if (code.number == STATUS_CODE_FIELD)
-                rest->status = code.number_value;
-        assert(status.failure == NULL);
-        break;
-    case SPAN_FLAGS:
+    else if (number == SPAN_START)
+        span->start_ns = field->number_value;
+    else if (number == SPAN_END)
+        span->end_ns = field->number_value;
+    else if (number == SPAN_FLAGS)
         rest->flags = field->number_value;
-        break;
-    default:
-        break;
+    else
+        read_bytes(number, field->bytes, span, rest);
+}
+
+static void judge_state(const struct tail_policies *policies, struct slice trace_state,
+                        uint64_t *bits)
+{
+    struct w3c_trace_state state;
+    if (!w3c_trace_state_read(trace_state, &state))
+        return;
+    for (size_t i = 0; i < policies->states_count; i++) {
+        const struct tail_leaf *leaf = &policies->leaves[policies->states[i]];
+        if ((bits[leaf->bit / 64] >> leaf->bit % 64 & 1) == 0 &&
+            string_matches(leaf, w3c_trace_state_value(&state, leaf->key)))
+            set_bit(bits, leaf->bit);
     }
 }
 
@@ -265,28 +302,14 @@ static void read_field(const struct tail_policies *policies, const struct wire_f
 static void judge(const struct tail_policies *policies, const struct span_rest *rest,
                   uint64_t *bits)
 {
-    struct w3c_trace_state state;
-    bool is_read = false;
-    bool has_state = false;
-    for (size_t i = 0; i < policies->span_leaves_count; i++) {
-        const struct tail_leaf *leaf = &policies->leaves[policies->span_leaves[i]];
-        if ((bits[leaf->bit / 64] >> leaf->bit % 64 & 1) != 0)
-            continue;
-        bool matches;
-        if (leaf->kind == TAIL_STATUS) {
-            matches = rest->status < 8 && (leaf->statuses >> rest->status & 1) != 0;
-        } else if (leaf->kind == TAIL_TRACE_FLAGS) {
-            matches = (rest->flags & FLAG_SAMPLED) != 0;
-        } else {
-            if (!is_read)
-                has_state =
-                    rest->trace_state.size > 0 && w3c_trace_state_read(rest->trace_state, &state);
-            is_read = true;
-            matches = has_state && string_matches(leaf, w3c_trace_state_value(&state, leaf->key));
-        }
-        if (matches)
-            set_bit(bits, leaf->bit);
-    }
+    if (rest->status < TAIL_STATUSES)
+        for (size_t i = 0; i < policies->words; i++)
+            bits[i] |= policies->status_bits[rest->status][i];
+    if ((rest->flags & FLAG_SAMPLED) != 0)
+        for (size_t i = 0; i < policies->words; i++)
+            bits[i] |= policies->flag_bits[i];
+    if (rest->trace_state.size > 0 && policies->states_count > 0)
+        judge_state(policies, rest->trace_state, bits);
 }
 
 static uint64_t read_number(const uint8_t *data)
@@ -296,11 +319,46 @@ static uint64_t read_number(const uint8_t *data)
     return le64toh(number);
 }
 
+/* Reads a field as nearly all are written: with a tag of one byte, and a length or a number of one,
+ * or the flags. Returns what is behind it; at: it is written otherwise. */
+static inline const uint8_t *read_short(const uint8_t *at, const uint8_t *end,
+                                        struct tail_span *span, struct span_rest *rest)
+{
+    enum { HEADER = 2, FLAGS_BYTES = HEADER + 4 };
+    enum { FLAGS_TAG = SPAN_FLAGS << 3 | WIRE_FIXED32, FLAGS_LOW = (FLAGS_TAG & 0x7f) | 0x80 };
+    enum {
+        READ = 1 << SPAN_TRACE_ID | 1 << SPAN_ID | 1 << SPAN_TRACE_STATE | 1 << SPAN_PARENT_ID |
+               1 << SPAN_STATUS,
+    };
+    const uint8_t tag = *at;
+    const size_t left = (size_t)(end - at);
+    if (left < HEADER || tag == TAG_ATTRIBUTES)
+        return at;
+    const size_t size = at[1];
+    const uint8_t *const content = at + HEADER;
+    if (tag == FLAGS_LOW && size == FLAGS_TAG >> 7 && left >= FLAGS_BYTES) {
+        uint32_t flags;
+        memcpy(&flags, content, sizeof(flags));
+        rest->flags = le32toh(flags);
+        return at + FLAGS_BYTES;
+    }
+    if (tag >= 0x80 || size >= 0x80)
+        return at;
+    if ((tag & 7) == WIRE_VARINT) /* its kind, or a count */
+        return content;
+    if ((tag & 7) != WIRE_BYTES || size > left - HEADER)
+        return at;
+    if ((READ >> (tag >> 3) & 1) != 0)
+        read_bytes((enum span_field)(tag >> 3), slice_of(content, size), span, rest);
+    return content + size;
+}
+
 void tail_span_read(const struct tail_policies *policies, struct slice content,
                     struct tail_span *ret_span, uint64_t *bits)
 {
     enum { ID = 2 + TAIL_TRACE_ID_BYTES, IDS_BYTES = ID + 2 + SPAN_ID_BYTES };
     enum { FIXED64_BYTES = 1 + 8 };
+    static const uint8_t missing[HAS_ALL + 1] = {4, 3, 3, 2, 3, 2, 2, 1, 3, 2, 2, 1, 2, 1, 1, 0};
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
     struct span_rest rest = {.has = 0};
@@ -311,39 +369,44 @@ void tail_span_read(const struct tail_policies *policies, struct slice content,
     ret_span->start_ns = 0;
     ret_span->end_ns = 0;
     /* Nearly always both ids come first. */
-    const uint8_t *ids = reader.at;
-    if (reader.end - ids >= IDS_BYTES && ids[0] == TAG_TRACE_ID && ids[1] == TAIL_TRACE_ID_BYTES &&
-        ids[ID] == TAG_ID && ids[ID + 1] == SPAN_ID_BYTES) {
-        memcpy(ret_span->trace_id, ids + 2, TAIL_TRACE_ID_BYTES);
+    const uint8_t *at = reader.at;
+    const uint8_t *const end = reader.end;
+    if (end - at >= IDS_BYTES && at[0] == TAG_TRACE_ID && at[1] == TAIL_TRACE_ID_BYTES &&
+        at[ID] == TAG_ID && at[ID + 1] == SPAN_ID_BYTES) {
+        memcpy(ret_span->trace_id, at + 2, TAIL_TRACE_ID_BYTES);
         rest.has = HAS_TRACE_ID | HAS_ID;
-        reader.at = ids + IDS_BYTES;
-        if (is_zero(slice_of(ids + 2, TAIL_TRACE_ID_BYTES)))
+        if (is_zero(slice_of(at + 2, TAIL_TRACE_ID_BYTES)))
             rest.zeros = TAIL_TRACE_ID_BYTES;
-        if (is_zero(slice_of(ids + ID + 2, SPAN_ID_BYTES)))
+        if (is_zero(slice_of(at + ID + 2, SPAN_ID_BYTES)))
             rest.zeros += SPAN_ID_BYTES;
+        at += IDS_BYTES;
     } else {
         memset(ret_span->trace_id, 0, sizeof(ret_span->trace_id));
     }
-    while (reader.at < reader.end && reader.failure == NULL) {
-        /* Times and attributes, which the generic reader would be slow with; then any others. */
-        const uint8_t *at = reader.at;
+    while (at < end && reader.failure == NULL) {
+        const uint8_t *const before = at;
         if (*at == TAG_ATTRIBUTES) {
-            reader.at = read_attributes(policies, at, reader.end, seen, bits);
-        } else if (*at == TAG_START && reader.end - at >= FIXED64_BYTES) {
+            at = read_attributes(policies, at, end, seen, bits);
+        } else if (*at == TAG_START && end - at >= FIXED64_BYTES) {
             ret_span->start_ns = read_number(at + 1);
-            reader.at = at + FIXED64_BYTES;
-        } else if (*at == TAG_END && reader.end - at >= FIXED64_BYTES) {
+            at += FIXED64_BYTES;
+        } else if (*at == TAG_END && end - at >= FIXED64_BYTES) {
             ret_span->end_ns = read_number(at + 1);
-            reader.at = at + FIXED64_BYTES;
+            at += FIXED64_BYTES;
+        } else {
+            at = read_short(at, end, ret_span, &rest);
         }
-        if (reader.at == at && wire_next_field(&reader, &field))
+        if (at != before)
+            continue;
+        reader.at = at;
+        if (wire_next_field(&reader, &field))
             read_field(policies, &field, ret_span, &rest, seen, bits);
+        at = reader.at;
     }
     assert(reader.failure == NULL);
-    unsigned missing = (unsigned)__builtin_popcount(HAS_ALL & ~rest.has);
-    ret_span->bytes = content.size + (uint64_t)EMPTY_FIELD_BYTES * missing - rest.zeros;
-    if (policies->span_leaves_count > 0)
-        judge(policies, &rest, bits);
+    ret_span->bytes =
+        content.size + (uint64_t)EMPTY_FIELD_BYTES * missing[rest.has & HAS_ALL] - rest.zeros;
+    judge(policies, &rest, bits);
 }
 
 void tail_span_read_id(struct slice content, uint8_t ret_id[TAIL_TRACE_ID_BYTES])
