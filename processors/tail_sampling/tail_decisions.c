@@ -19,7 +19,7 @@ enum { EARLY_TRACES_MIN = 1024, EARLY_TRACE_BYTES = 64 };
 
 static void forget(struct tail *self, struct tail_trace *trace)
 {
-    tail_note_removal(self, clock_now_ns() - trace->arrival_ns);
+    tail_note_removal(self, self->now_ns - trace->arrival_ns);
     tail_traces_remove(&self->traces, trace);
 }
 
@@ -42,7 +42,7 @@ void tail_tell(struct tail *self, const struct tail_trace *trace, bool is_sample
     if (self->join == NULL)
         return;
     read_id(trace, id);
-    join_store_judge(self->join, id, is_sampled, clock_now_ns());
+    join_store_judge(self->join, id, is_sampled, self->now_ns);
 }
 
 /* What profiles have measured by now. */
@@ -78,7 +78,7 @@ void tail_finish(struct tail *self, struct tail_trace *trace, const struct tail_
     trace->policy =
         result->policy != NULL ? (uint16_t)(result->policy - self->policies->items + 1) : 0;
     trace->composite = result->composite;
-    trace->decided_ns = clock_now_ns();
+    trace->decided_ns = self->now_ns;
     tail_remember(self, trace);
     if (result->decision != TAIL_SAMPLED)
         tail_drop_spans(self, &trace->spans, LOSS_UNWANTED);
@@ -166,6 +166,7 @@ void tail_advance(struct tail *self, uint64_t now_ns)
     uint64_t ended = ticks_of(self, now_ns);
     uint64_t looks = self->wait_ticks + 1;
     uint32_t due = self->due.count;
+    self->now_ns = now_ns;
     for (uint64_t tick = self->ticks; looks > 0 && (tick < ended || self->is_stopping); tick++) {
         struct tail_list *list = &self->lists[tick % (self->wait_ticks + 1)];
         self->waiting_count -= list->count;

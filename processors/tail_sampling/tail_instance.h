@@ -77,7 +77,9 @@ struct tail {
      * start on; lists are used again, so there is one for each second of decision_wait and one
      * more. */
     uint64_t start_ns;
-    uint64_t ticks; /* that have ended and were looked at */
+    uint64_t now_ns; /* of the request or the decisions at hand: the clock is not asked for each
+                        trace */
+    uint64_t ticks;  /* that have ended and were looked at */
     uint64_t wait_ticks;
     struct tail_list *lists;
     uint64_t low_tick; /* no earlier one has traces */

@@ -72,7 +72,7 @@ static struct tail_trace *add_trace(struct tail *self, const struct tail_group *
     struct tail_counters *counters = self->base.counters;
     tail_make_room_for_trace(self);
     struct tail_trace *trace = tail_traces_add(&self->traces, group->id);
-    trace->arrival_ns = clock_now_ns();
+    trace->arrival_ns = self->now_ns;
     counter_add(&counters->new_traces, 1);
     tail_policies_begin(self->policies, group->id, trace->bits);
     tail_wait(self, trace);
@@ -116,7 +116,7 @@ static void take_part(struct intake *intake, struct tail_split *split,
     struct tail_result result =
         tail_policies_decide_part(self->policies, &facts, &now, self->policy_counters);
     tail_note_latency(self, 0);
-    trace->decided_ns = clock_now_ns();
+    trace->decided_ns = self->now_ns;
     if (result.decision != TAIL_DROPPED)
         tail_group_store(split, group, &trace->spans, tail_request_keep(intake->request));
     else
@@ -133,7 +133,7 @@ static void take_late(struct intake *intake, struct tail_split *split,
 {
     struct tail *self = intake->self;
     if (trace->decided_ns != 0)
-        tail_note_late_span(self, clock_now_ns() - trace->decided_ns);
+        tail_note_late_span(self, self->now_ns - trace->decided_ns);
     if (trace->decision != TAIL_SAMPLED) {
         tail_lose(self, group->spans, intake->request, LOSS_UNWANTED);
         return;
@@ -382,6 +382,7 @@ static bool open_intake(struct tail *self, struct batch *batch, struct receipt *
 {
     /* Beside its bytes, for what is kept for each trace. */
     uint64_t room = batch->bytes + batch->bytes / 2;
+    tail_advance(self, clock_now_ns());
     bool has_room = tail_make_room_in_budget(self, room);
     *ret_intake = (struct intake){.self = self, .receipt = receipt};
     bool can_never_fit = room + batch->bytes > budget_limit(self->base.budget);
@@ -421,7 +422,6 @@ void tail_take_in(struct tail *self, struct batch *batch, struct receipt *receip
                                                 .skipped = batch->skipped,
                                                 .is_joint = batch->is_joint};
     }
-    tail_advance(self, clock_now_ns());
     begin_intake(&intake, &self->split, batch->items);
 }
 

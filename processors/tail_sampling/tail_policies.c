@@ -506,6 +506,23 @@ static void simplify(const struct tail_policies *policies, struct tail_policy *p
     }
 }
 
+/* Of the policies, once they are simplified. */
+static void prepare_outlook(struct tail_policies *policies)
+{
+    for (size_t i = 0; i < policies->count; i++) {
+        const struct tail_policy *policy = &policies->items[i];
+        if (!policy->is_bit)
+            policies->wide[policies->wide_count++] = (uint16_t)i;
+        else if (!policy->is_inverted)
+            set_bit(policies->sampling_bits, policy->bit);
+        else if (policy->is_constant)
+            set_bit(policies->sampling_gaps, policy->bit);
+        policies->is_open_for_bits |=
+            policy->is_bit && !policy->is_inverted && !policy->is_constant;
+    }
+    policies->is_open_for_bits &= policies->drops == 0;
+}
+
 static void arrange_status(struct tail_policies *policies, const struct tail_leaf *leaf)
 {
     for (unsigned code = 0; code < TAIL_STATUSES; code++)
@@ -521,6 +538,7 @@ static void arrange(struct compiler *compiler)
     policies->limits = tail_limits_create(compiler->slots);
     for (size_t i = 0; i < policies->count; i++)
         simplify(policies, &policies->items[i]);
+    prepare_outlook(policies);
     policies->owns_limits = true;
     for (size_t k = 0; k < policies->leaves_count; k++) {
         const struct tail_leaf *leaf = &policies->leaves[k];
@@ -973,11 +991,27 @@ static enum truth truth_of(const struct tail_policies *policies, const struct ta
     return NEVER;
 }
 
+/* With is_open_for_bits. */
+static enum tail_outlook outlook_of_bits(const struct tail_policies *policies,
+                                         const struct tail_facts *facts)
+{
+    for (size_t i = 0; i < policies->words; i++)
+        if (((facts->bits[i] & policies->sampling_bits[i]) |
+             (~facts->bits[i] & policies->sampling_gaps[i])) != 0)
+            return TAIL_WILL_SAMPLE;
+    for (size_t i = 0; i < policies->wide_count; i++)
+        if (truth_of(policies, &policies->items[policies->wide[i]], facts) == ALWAYS)
+            return TAIL_WILL_SAMPLE;
+    return TAIL_OPEN;
+}
+
 enum tail_outlook tail_policies_outlook(const struct tail_policies *policies,
                                         const struct tail_facts *facts)
 {
     bool may_drop = false;
     bool may_sample = false;
+    if (policies->is_open_for_bits)
+        return outlook_of_bits(policies, facts);
     for (size_t i = 0; i < policies->count; i++) {
         enum truth truth = truth_of(policies, &policies->items[i], facts);
         bool drops = i < policies->drops;

@@ -104,6 +104,14 @@ struct tail_policies {
     bool stops_at_first;       /* sample_on_first_match */
     bool has_limits;           /* RATE, BYTES or composite: deciding needs the time */
     bool counts_volume;        /* of each policy: spans and bytes, beside traces */
+    /* For the outlook, where no policy drops and one waits for a bit that would sample the trace:
+     * it is sampled with any of these bits, or without any of those that depend on the id alone;
+     * else it depends on policies that are more than a bit. */
+    bool is_open_for_bits;
+    uint64_t sampling_bits[TAIL_WORDS_MAX];
+    uint64_t sampling_gaps[TAIL_WORDS_MAX];
+    size_t wide_count;
+    uint16_t wide[TAIL_POLICIES_MAX];
     size_t leaves_count;
     struct tail_leaf leaves[TAIL_LEAVES_MAX];
     size_t words; /* of the bits of a trace; at least 1 */

@@ -23,6 +23,7 @@ enum {
     JOIN_PART = 4,            /* of the budget is for the join at most: a quarter */
     TRACES_PART = 3,          /* of the budget is for traces, without their spans: a third */
     TURN_TRACES_MAX = 8192,   /* decided in one turn of the lane */
+    LOOK_TRACES = 16,         /* decided between looks at the clock */
     OVERFLOW_TRACES = 1 << 20 /* with block_on_overflow: beyond num_traces, of requests taken */
 };
 #define TURN_WORK_NS ((uint64_t)5 * NS_PER_MS)
@@ -45,11 +46,10 @@ static void show(struct tail *self)
 
 static void decide_due(struct tail *self)
 {
-    uint64_t until_ns = clock_now_ns() + TURN_WORK_NS;
-    uint64_t begin_ns = clock_now_ns();
+    const uint64_t begin_ns = self->now_ns;
     uint64_t executions = 0;
     unsigned left = TURN_TRACES_MAX;
-    while (self->due.first != 0 && left > 0 && clock_now_ns() < until_ns) {
+    while (self->due.first != 0 && left > 0 && self->now_ns - begin_ns < TURN_WORK_NS) {
         struct tail_trace *trace = tail_traces_at(&self->traces, self->due.first);
         tail_expect(self, trace->next);
         tail_list_take(&self->traces, &self->due, trace);
@@ -63,14 +63,17 @@ static void decide_due(struct tail *self)
         }
         executions++;
         left--;
+        if (left % LOOK_TRACES == 0)
+            self->now_ns = clock_now_ns();
     }
     if (executions > 0 && self->policies->count > 0) {
-        uint64_t each_ns = (clock_now_ns() - begin_ns) / self->policies->count;
+        self->now_ns = clock_now_ns();
+        uint64_t each_ns = (self->now_ns - begin_ns) / self->policies->count;
         for (size_t i = 0; i < self->policies->count; i++)
             counter_add(&self->policy_counters[i].execution_ns, each_ns);
     }
     if (self->due.first == 0 && self->due_since_ns != 0) {
-        tail_note_latency(self, clock_now_ns() - self->due_since_ns);
+        tail_note_latency(self, self->now_ns - self->due_since_ns);
         self->due_since_ns = 0;
     }
 }

@@ -250,6 +250,42 @@ static void what_cannot_change_is_not_waited_for(void **state)
     harness_destroy(h);
 }
 
+/* Policies that are a bit, that are the opposite of one, and that are more than a bit. */
+static void the_outlook_is_that_of_all_policies(void **state)
+{
+    static const struct {
+        const char *policies;
+        const char *first; /* what has gone on after one span, and after two */
+        const char *second;
+    } rows[] = {
+        {ERRORS ", {name: a, type: not, not: {not_sub_policy: {name: b, type: probabilistic, "
+                "probabilistic: {sampling_percentage: 0}}}}",
+         "1:1", "1:1|1:2"},
+        {ERRORS ", {name: a, type: span_count, span_count: {min_spans: 2}}", "", "1:1/1:2"},
+        {ERRORS ", {name: a, type: not, not: {not_sub_policy: " ERRORS "}}", "", ""},
+        {ERRORS ", " SLOW, "", ""},
+        {ERRORS ", " NEVER, "", ""},
+        {ERRORS ", {name: a, type: and, and: {and_sub_policy: [{name: b, type: always_sample}, "
+                "{name: c, type: always_sample}]}}",
+         "1:1", "1:1|1:2"},
+        {ERRORS ", {name: a, type: drop, drop: {drop_sub_policy: [{name: b, type: "
+                "always_sample}]}}",
+         "", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        char yaml[1024];
+        snprintf(yaml, sizeof(yaml), TAIL("decision_wait: 5s, ", "%s"), rows[i].policies);
+        struct harness *h = start(yaml);
+        send_one(h, (struct trace_span){.trace = 1, .span = 1});
+        assert_held(h, rows[i].first);
+        send_one(h, (struct trace_span){.trace = 1, .span = 2});
+        assert_held(h, rows[i].second);
+        harness_exporter(h, "test")->result = RESULT_OK;
+        harness_destroy(h);
+    }
+}
+
 static void what_will_not_be_sampled_takes_no_memory(void **state)
 {
     (void)state;
@@ -1042,6 +1078,7 @@ int main(void)
         cmocka_unit_test(a_request_is_taken_apart_by_trace),
         cmocka_unit_test(traces_share_messages_that_are_not_large),
         cmocka_unit_test(what_cannot_change_is_not_waited_for),
+        cmocka_unit_test(the_outlook_is_that_of_all_policies),
         cmocka_unit_test(what_will_not_be_sampled_takes_no_memory),
         cmocka_unit_test(a_policy_that_may_drop_makes_all_wait),
         cmocka_unit_test(the_root_shortens_the_wait),
