@@ -71,6 +71,17 @@ void tail_settle(struct tail *self, struct tail_trace *trace)
         forget(self, trace);
 }
 
+static void let_go(struct tail *self, struct tail_trace *trace)
+{
+    assert(trace->state == TAIL_READY);
+    const struct tail_mark mark = {
+        .policy = trace->policy > 0 ? self->policies->items[trace->policy - 1].name : NULL,
+        .composite = trace->composite,
+    };
+    tail_release(self, &trace->spans, &mark);
+    tail_settle(self, trace);
+}
+
 void tail_finish(struct tail *self, struct tail_trace *trace, const struct tail_result *result)
 {
     assert(result->decision != TAIL_UNDECIDED);
@@ -87,29 +98,16 @@ void tail_finish(struct tail *self, struct tail_trace *trace, const struct tail_
         return;
     }
     trace->state = TAIL_READY;
-    tail_list_push(&self->traces, &self->ready, trace);
+    if (tail_may_release(self))
+        let_go(self, trace);
+    else
+        tail_list_push(&self->traces, &self->ready, trace);
 }
 
 void tail_release_ready(struct tail *self, struct tail_trace *trace)
 {
-    assert(trace->state == TAIL_READY);
-    tail_expect(self, trace->next);
     tail_list_take(&self->traces, &self->ready, trace);
-    const struct tail_mark mark = {
-        .policy = trace->policy > 0 ? self->policies->items[trace->policy - 1].name : NULL,
-        .composite = trace->composite,
-    };
-    tail_release(self, &trace->spans, &mark);
-    tail_settle(self, trace);
-}
-
-void tail_expect(struct tail *self, tail_number number)
-{
-    if (number == 0)
-        return;
-    const struct tail_trace *trace = tail_traces_at(&self->traces, number);
-    tail_traces_expect_removal(&self->traces, trace);
-    tail_spans_expect(&self->slabs, &trace->spans);
+    let_go(self, trace);
 }
 
 struct tail_facts tail_facts_of(const struct tail_trace *trace, const uint64_t *bits)

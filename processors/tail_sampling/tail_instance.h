@@ -88,11 +88,10 @@ struct tail {
     uint64_t due_since_ns; /* of the tick whose traces are being decided; 0: none */
     struct tail_list ready;
     struct downstream_retry downstream;
-    struct tail_message message; /* that is being filled, … */
-    struct tail_output *output;  /* … and what it goes on with */
-    struct ring *outputs;        /* struct tail_output that wait for the next stage */
-    struct ring *blocked;        /* struct blocked, oldest first */
-    unsigned intakes;            /* large requests that are being read */
+    struct tail_output *output; /* of the message of slabs; NULL: there is none */
+    struct ring *outputs;       /* struct tail_output that wait for the next stage */
+    struct ring *blocked;       /* struct blocked, oldest first */
+    unsigned intakes;           /* large requests that are being read */
     struct timer timer;
     struct lane_job job;
 };
@@ -126,6 +125,8 @@ void tail_release(struct tail *self, struct tail_spans *spans, const struct tail
 void tail_flush(struct tail *self);
 /* The slot of struct downstream_retry. */
 void tail_on_output_end(struct downstream_batch *offered, const struct outcome *outcome);
+/* Whether a trace may go on at once: nothing waits before it. */
+bool tail_may_release(const struct tail *self);
 /* Offers messages that wait, then traces that are ready. */
 void tail_release_due(struct tail *self);
 
@@ -142,8 +143,6 @@ void tail_remember(struct tail *self, const struct tail_trace *trace);
 void tail_settle(struct tail *self, struct tail_trace *trace);
 /* Notes the decision about a trace that is in no list. */
 void tail_finish(struct tail *self, struct tail_trace *trace, const struct tail_result *result);
-/* The trace is next in its list: what it needs is fetched, and the one behind it. 0: none is. */
-void tail_expect(struct tail *self, tail_number number);
 /* Asks the policies about a trace that is in no list. */
 void tail_decide(struct tail *self, struct tail_trace *trace);
 /* Lets a ready trace go. */

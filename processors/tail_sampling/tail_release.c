@@ -204,27 +204,34 @@ void tail_flush(struct tail *self)
     struct tail_output *output = self->output;
     if (output == NULL)
         return;
-    output->offered.batch = tail_message_end(&self->message);
+    output->offered.batch = tail_message_end(&self->slabs);
     self->output = NULL;
     offer(self, output);
 }
 
 void tail_release(struct tail *self, struct tail_spans *spans, const struct tail_mark *mark)
 {
-    struct tail_message *message = &self->message;
     if (self->base.is_journaled || (mark != NULL && self->records_policy)) {
         tail_flush(self);
         release_alone(self, spans, mark);
         return;
     }
     if (self->output == NULL) {
+        struct batch *batch = batch_create(TRACES, 1);
+        batch->is_acknowledged = true;
+        tail_message_begin(&self->slabs, batch);
         self->output = output_create(self, 0);
-        message->batch = batch_create(TRACES, 1);
-        message->batch->is_acknowledged = true;
     }
-    tail_message_take(message, &self->slabs, spans);
-    if (message->batch->items >= MESSAGE_SPANS || message->batch->bytes >= MESSAGE_BYTES)
+    tail_message_take(&self->slabs, spans);
+    const struct batch *batch = self->slabs.message.batch;
+    if (batch->items >= MESSAGE_SPANS || batch->bytes >= MESSAGE_BYTES)
         tail_flush(self);
+}
+
+bool tail_may_release(const struct tail *self)
+{
+    return self->ready.first == 0 && ring_depth(self->outputs) == 0 &&
+           !downstream_is_blocked(&self->downstream);
 }
 
 void tail_release_due(struct tail *self)

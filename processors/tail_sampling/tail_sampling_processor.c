@@ -49,9 +49,10 @@ static void decide_due(struct tail *self)
     const uint64_t begin_ns = self->now_ns;
     uint64_t executions = 0;
     unsigned left = TURN_TRACES_MAX;
+    struct tail_ahead ahead = tail_ahead_of(&self->traces, &self->slabs, self->due.first);
     while (self->due.first != 0 && left > 0 && self->now_ns - begin_ns < TURN_WORK_NS) {
         struct tail_trace *trace = tail_traces_at(&self->traces, self->due.first);
-        tail_expect(self, trace->next);
+        tail_ahead_step(&self->traces, &self->slabs, &ahead);
         tail_list_take(&self->traces, &self->due, trace);
         if (self->is_stopping && self->config->drop_pending_traces_on_shutdown) {
             trace->is_evicted = true;

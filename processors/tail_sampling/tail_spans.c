@@ -35,6 +35,7 @@ void tail_slabs_init(struct tail_slabs *slabs, struct budget *budget, bool has_r
 void tail_slabs_fini(struct tail_slabs *slabs)
 {
     tail_slabs_rest(slabs);
+    assert(slabs->message.batch == NULL);
     for (uint32_t i = 1; i < slabs->count; i++)
         assert(slabs->items[i].buffer == NULL);
     if (slabs->capacity == 0)
@@ -44,16 +45,32 @@ void tail_slabs_fini(struct tail_slabs *slabs)
     *slabs = (struct tail_slabs){.budget = slabs->budget};
 }
 
-static void release(struct tail_slabs *slabs, uint32_t place)
+static void take_references(struct tail_message *message)
+{
+    for (unsigned i = 0; i < 2; i++) {
+        if (message->lacking[i].parts > 0)
+            buffer_ref_many(message->lacking[i].owner, message->lacking[i].parts);
+        message->lacking[i].owner = NULL;
+        message->lacking[i].parts = 0;
+    }
+}
+
+static void __attribute__((noinline)) free_slab(struct tail_slabs *slabs, uint32_t place)
 {
     struct tail_slab *slab = &slabs->items[place];
-    assert(slab->uses > 0);
-    if (--slab->uses > 0)
-        return;
+    take_references(&slabs->message);
     buffer_unref(slab->buffer);
     slab->buffer = NULL;
     slab->next_free = slabs->free;
     slabs->free = place;
+}
+
+static inline void release(struct tail_slabs *slabs, uint32_t place)
+{
+    struct tail_slab *slab = &slabs->items[place];
+    assert(slab->uses > 0);
+    if (--slab->uses == 0)
+        free_slab(slabs, place);
 }
 
 void tail_slabs_rest(struct tail_slabs *slabs)
@@ -327,21 +344,9 @@ uint64_t tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans)
 
 /* --- moving spans into messages --- */
 
-static void take_references(struct tail_message *message)
-{
-    for (unsigned i = 0; i < 2; i++) {
-        if (message->lacking[i].parts > 0)
-            buffer_ref_many(message->lacking[i].owner, message->lacking[i].parts);
-        message->lacking[i].owner = NULL;
-        message->lacking[i].parts = 0;
-    }
-}
-
 /* Parts are of two owners in turn: the slab of the fragments, and that of what they share. */
-static void append(struct tail_message *message, struct buffer *owner, struct slice bytes)
+static inline void count_part(struct tail_message *message, struct buffer *owner)
 {
-    if (!batch_append_held(message->batch, owner, bytes))
-        return;
     for (unsigned i = 0; i < 2; i++) {
         if (message->lacking[i].owner == owner) {
             message->lacking[i].parts++;
@@ -355,39 +360,49 @@ static void append(struct tail_message *message, struct buffer *owner, struct sl
     message->lacking[place].parts = 1;
 }
 
-/* The slab's own reference may be the last but those that the message lacks. */
-static void release_into(struct tail_message *message, struct tail_slabs *slabs, uint32_t place)
+static void take_fragment(struct tail_slabs *slabs, const struct tail_fragment *fragment)
 {
-    if (slabs->items[place].uses == 1)
-        take_references(message);
-    release(slabs, place);
-}
-
-static void take_fragment(struct tail_message *message, struct tail_slabs *slabs,
-                          const struct tail_fragment *fragment)
-{
+    enum { PARTS = 8 }; /* appended at once */
+    struct tail_message *message = &slabs->message;
     struct buffer *const own = slabs->items[fragment->slab].buffer;
     struct slice body = fragment->body;
     struct tail_piece piece;
+    struct batch_part parts[PARTS];
+    size_t count = 0;
     message->batch->items += fragment->items;
-    if (fragment->is_plain)
-        append(message, own, body);
-    while (!fragment->is_plain && next_piece(&body, &piece)) {
-        if (piece.shared.slab == 0) {
-            append(message, own, piece.bytes);
-            continue;
-        }
-        struct buffer *const owner = slabs->items[piece.shared.slab].buffer;
-        append(message, owner, slice_of(owner->data + piece.shared.offset, piece.bytes.size));
-        release_into(message, slabs, piece.shared.slab);
+    if (fragment->is_plain) {
+        parts[count++] = (struct batch_part){.owner = own, .bytes = body};
+        count_part(message, own);
     }
-    release_into(message, slabs, fragment->slab);
+    while (!fragment->is_plain && next_piece(&body, &piece)) {
+        struct batch_part *const part = &parts[count++];
+        *part = (struct batch_part){.owner = own, .bytes = piece.bytes};
+        if (piece.shared.slab != 0) {
+            part->owner = slabs->items[piece.shared.slab].buffer;
+            part->bytes.data = part->owner->data + piece.shared.offset;
+        }
+        count_part(message, part->owner);
+        if (piece.shared.slab != 0)
+            release(slabs, piece.shared.slab);
+        if (count < PARTS)
+            continue;
+        batch_append_parts_held(message->batch, parts, count);
+        count = 0;
+    }
+    if (count > 0)
+        batch_append_parts_held(message->batch, parts, count);
+    release(slabs, fragment->slab);
 }
 
-void tail_message_take(struct tail_message *message, struct tail_slabs *slabs,
-                       struct tail_spans *spans)
+void tail_message_begin(struct tail_slabs *slabs, struct batch *batch)
 {
-    assert(message->batch != NULL);
+    assert(slabs->message.batch == NULL);
+    slabs->message.batch = batch;
+}
+
+void tail_message_take(struct tail_slabs *slabs, struct tail_spans *spans)
+{
+    assert(slabs->message.batch != NULL);
     if (tail_spans_are_none(spans))
         return;
     struct tail_place last = spans->last;
@@ -396,16 +411,16 @@ void tail_message_take(struct tail_message *message, struct tail_slabs *slabs,
         is_last = at.slab == last.slab && at.offset == last.offset;
         struct tail_place next;
         const struct tail_fragment fragment = fragment_at(slabs, at, &next);
-        take_fragment(message, slabs, &fragment);
+        take_fragment(slabs, &fragment);
         at = next;
     }
     spans->last = (struct tail_place){.slab = 0};
 }
 
-struct batch *tail_message_end(struct tail_message *message)
+struct batch *tail_message_end(struct tail_slabs *slabs)
 {
-    struct batch *batch = message->batch;
-    take_references(message);
-    message->batch = NULL;
+    struct batch *batch = slabs->message.batch;
+    take_references(&slabs->message);
+    slabs->message.batch = NULL;
     return batch;
 }

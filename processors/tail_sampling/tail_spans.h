@@ -33,6 +33,17 @@ struct tail_slab {
     uint32_t next_free;
 };
 
+/* A message that spans are moved into. */
+struct tail_message {
+    struct batch *batch; /* NULL: there is none */
+    /* References that its parts need, and do not have yet: for all parts of an owner at once, when
+     * the message ends or a slab is freed. */
+    struct {
+        struct buffer *owner;
+        unsigned parts;
+    } lacking[2];
+};
+
 struct tail_slabs {
     struct budget *budget;
     bool has_requests; /* fragments know their request */
@@ -41,6 +52,7 @@ struct tail_slabs {
     uint32_t free;
     uint32_t current;
     struct tail_slab *items;
+    struct tail_message message;
 };
 
 /* Writes a message into a fragment, or into any memory. */
@@ -100,20 +112,11 @@ void tail_fragment_append(const struct tail_slabs *slabs, const struct tail_frag
 /* Frees all fragments. Returns their items. */
 uint64_t tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans);
 
-/* A message to the next stage while spans are moved into it. Zeroed: nothing is in it. */
-struct tail_message {
-    struct batch *batch; /* NULL: nothing is in it */
-    /* References that its parts need, and do not have yet: for all parts of an owner at once. */
-    struct {
-        struct buffer *owner;
-        unsigned parts;
-    } lacking[2];
-};
-/* Moves all fragments to the end of the message, whose batch there is. */
-void tail_message_take(struct tail_message *message, struct tail_slabs *slabs,
-                       struct tail_spans *spans);
-/* It is complete: returns its batch, and the message is as at first. */
-struct batch *tail_message_end(struct tail_message *message);
+/* Begins a message to the next stage: spans are moved to the end of the batch, until the end. */
+void tail_message_begin(struct tail_slabs *slabs, struct batch *batch);
+void tail_message_take(struct tail_slabs *slabs, struct tail_spans *spans);
+/* Returns the batch. */
+struct batch *tail_message_end(struct tail_slabs *slabs);
 
 /* Lets go of memory that nothing uses. */
 void tail_slabs_rest(struct tail_slabs *slabs);

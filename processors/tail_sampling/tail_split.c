@@ -204,16 +204,78 @@ static struct slice resource_others(const struct tail_split *split)
     return others_of(split, split->others.data == NULL ? 0 : SIZE_MAX, split->others);
 }
 
+static struct scope_entry *scope_at_hand(const struct tail_split *split)
+{
+    assert(split->scopes_count > 0);
+    return (struct scope_entry *)split->scopes.memory + split->scopes_count - 1;
+}
+
+/* Reads all fields of the scope but its spans, before the spans. */
+static void read_scope(struct tail_split *split)
+{
+    struct scope_entry *scope = scope_at_hand(split);
+    if (split->walk.has_others)
+        return;
+    scope->gathered =
+        read_others(split, split->walk.scope, SPANS, &scope->others, &scope->scope_bytes);
+    split->walk.has_others = true;
+}
+
+/* Takes in one of them while the spans are read: the first look at each span is one at memory that
+ * no cache has, so there is only one. */
+static void take_other(struct tail_split *split, const struct wire_field *field)
+{
+    struct scope_entry *scope = scope_at_hand(split);
+    const struct slice whole = field->whole;
+    if (split->walk.has_others)
+        return;
+    if (field->number == SCOPE)
+        scope->scope_bytes += whole.size;
+    if (scope->others.size == 0) {
+        scope->others = whole;
+        return;
+    }
+    if (scope->gathered == SIZE_MAX && scope->others.data + scope->others.size == whole.data) {
+        scope->others.size += whole.size;
+        return;
+    }
+    const bool is_second = scope->gathered == SIZE_MAX;
+    const size_t more = whole.size + (is_second ? scope->others.size : 0);
+    room_for(split, &split->gathered, split->gathered_bytes + more, 1);
+    uint8_t *at = (uint8_t *)split->gathered.memory + split->gathered_bytes;
+    if (is_second) {
+        scope->gathered = split->gathered_bytes;
+        memcpy(at, scope->others.data, scope->others.size);
+        at += scope->others.size;
+        scope->others.data = NULL;
+    }
+    memcpy(at, whole.data, whole.size);
+    split->gathered_bytes += more;
+    scope->others.size += whole.size;
+}
+
 static void enter_scope(struct tail_split *split, struct slice content)
 {
     struct scope_entry *scope =
         room_for(split, &split->scopes, split->scopes_count, sizeof(*scope));
     split->scopes_count++;
+    *scope = (struct scope_entry){.gathered = SIZE_MAX};
     split->has_seen_scope = false;
-    struct slice others;
-    uint64_t bytes;
-    size_t gathered = read_others(split, content, SPANS, &others, &bytes);
-    *scope = (struct scope_entry){.gathered = gathered, .others = others, .scope_bytes = bytes};
+    split->ahead = NULL;
+    split->walk.scope = content;
+    split->walk.spans = wire_reader_of(content);
+    split->walk.is_in_scope = true;
+    split->walk.has_others = false;
+    if (split->policies->conditions_count > 0 && split->lanes == 1)
+        read_scope(split);
+}
+
+static void leave_scope(struct tail_split *split)
+{
+    struct scope_entry *scope = scope_at_hand(split);
+    if (scope->scope_bytes == 0)
+        scope->scope_bytes = EMPTY_FIELD_BYTES;
+    split->walk.is_in_scope = false;
 }
 
 static struct tail_group *group_at(const struct tail_split *split, uint32_t place)
@@ -280,8 +342,7 @@ static void show_heads(struct tail_split *split)
         split->has_seen_resource = split->has_seen_scope = false;
     if (split->has_seen_resource && split->has_seen_scope)
         return;
-    const struct scope_entry *scope =
-        (const struct scope_entry *)split->scopes.memory + split->scopes_count - 1;
+    const struct scope_entry *scope = scope_at_hand(split);
     for (size_t i = 0; i < policies->conditions_count; i++) {
         struct ottl_runner *runner = &policies->leaves[policies->conditions[i]].conditions->runner;
         /* What heads need is below the limit of a record. */
@@ -429,23 +490,25 @@ static bool read_resource(struct tail_split *split, struct tail_walk *walk,
     struct wire_field scope;
     for (;;) {
         while (walk->is_in_scope && wire_next_field(&walk->spans, &field)) {
-            if (field.number != SPANS)
+            if (field.number != SPANS) {
+                take_other(split, &field);
                 continue;
+            }
             room_for(split, &split->spans, split->spans_count, sizeof(struct span_entry));
             look_ahead(split, taker);
             add_span(split, &field, taker);
-            if (split->spans_count == TAIL_STEP_SPANS_MAX)
+            if (split->spans_count == TAIL_STEP_SPANS_MAX) {
+                read_scope(split); /* others may follow the spans that are left */
                 return false;
+            }
         }
-        walk->is_in_scope = false;
+        if (walk->is_in_scope)
+            leave_scope(split);
         do {
             if (!wire_next_field(&walk->scopes, &scope))
                 return true;
         } while (scope.number != SCOPES);
         enter_scope(split, scope.bytes);
-        walk->spans = wire_reader_of(scope.bytes);
-        walk->is_in_scope = true;
-        split->ahead = NULL;
     }
 }
 
@@ -574,8 +637,9 @@ static struct plan plan_group(const struct tail_split *split, const struct tail_
     return plan;
 }
 
-static void write_others(struct tail_split *split, const struct plan *plan, struct slice others,
-                         struct tail_place *shared, struct tail_writer *writer)
+static inline void write_others(struct tail_split *split, const struct plan *plan,
+                                struct slice others, struct tail_place *shared,
+                                struct tail_writer *writer)
 {
     if (others.size == 0)
         return;

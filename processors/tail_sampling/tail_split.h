@@ -53,8 +53,10 @@ struct tail_walk {
     struct wire_reader scopes;
     struct wire_reader spans;
     struct slice whole; /* the Resource… message with its tag */
+    struct slice scope; /* the content of the scope's message */
     bool is_in_resource;
     bool is_in_scope;
+    bool has_others; /* all fields of the scope but the spans are known; else, those so far */
 };
 
 /* One for small requests, which are read in one go, and one for each large one under way. */

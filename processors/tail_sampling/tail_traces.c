@@ -104,10 +104,34 @@ void tail_traces_expect(const struct tail_traces *traces, const uint8_t id[TAIL_
         __builtin_prefetch(bucket);
 }
 
-void tail_traces_expect_removal(const struct tail_traces *traces, const struct tail_trace *trace)
+/* What tail_traces_remove and the others look at of a trace that is at hand soon, and the trace
+ * behind it. */
+static void fetch_around(const struct tail_traces *traces, const struct tail_slabs *slabs,
+                         const struct tail_trace *trace)
 {
     __builtin_prefetch(&traces->buckets[bucket_of(traces, trace->id)]);
+    tail_spans_expect(slabs, &trace->spans);
     fetch(traces, trace->next);
+}
+
+struct tail_ahead tail_ahead_of(const struct tail_traces *traces, const struct tail_slabs *slabs,
+                                tail_number number)
+{
+    enum { DISTANCE = 4 }; /* what one trace takes is less than memory does */
+    struct tail_ahead ahead = {.next = number};
+    for (unsigned i = 0; i < DISTANCE; i++)
+        tail_ahead_step(traces, slabs, &ahead);
+    return ahead;
+}
+
+void tail_ahead_step(const struct tail_traces *traces, const struct tail_slabs *slabs,
+                     struct tail_ahead *ahead)
+{
+    if (ahead->next == 0)
+        return;
+    const struct tail_trace *trace = tail_traces_at(traces, ahead->next);
+    fetch_around(traces, slabs, trace);
+    ahead->next = trace->next;
 }
 
 /* Behind the others of its bucket, which have just been looked at: the oldest, which is the first
@@ -176,6 +200,7 @@ struct tail_trace *tail_traces_add(struct tail_traces *traces,
     while (traces->buckets_count < buckets_for(traces->count))
         cut_bucket(traces);
     append(traces, bucket_of(traces, id), trace);
+    fetch(traces, traces->free); /* for the next one */
     trace->older = traces->newest;
     if (traces->newest != 0)
         tail_traces_at(traces, traces->newest)->newer = number;

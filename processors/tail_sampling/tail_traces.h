@@ -97,9 +97,18 @@ struct tail_trace *tail_traces_find(const struct tail_traces *traces,
  */
 void tail_traces_expect(const struct tail_traces *traces, const uint8_t id[TAIL_TRACE_ID_BYTES],
                         bool is_near);
-/* Fetches what tail_traces_remove looks at, of a trace that is removed soon, and the trace behind
- * it in its other list. */
-void tail_traces_expect_removal(const struct tail_traces *traces, const struct tail_trace *trace);
+/* Goes through a list some traces ahead of whoever takes its first trace again and again, and
+ * fetches what is needed of each to decide, release and remove it. If one ahead leaves the list it
+ * fetches something else. */
+struct tail_ahead {
+    tail_number next; /* 0: the list ends */
+};
+/* number: the first of the list, or 0. */
+struct tail_ahead tail_ahead_of(const struct tail_traces *traces, const struct tail_slabs *slabs,
+                                tail_number number);
+/* Before each of its traces is taken. */
+void tail_ahead_step(const struct tail_traces *traces, const struct tail_slabs *slabs,
+                     struct tail_ahead *ahead);
 /* Adds a trace that is not kept, zeroed, as the newest. There must be room. */
 struct tail_trace *tail_traces_add(struct tail_traces *traces,
                                    const uint8_t id[TAIL_TRACE_ID_BYTES]);

@@ -127,10 +127,15 @@ void batch_unref(struct batch *batch)
     mem_free(batch);
 }
 
+static bool is_inside(const struct buffer *owner, struct slice bytes)
+{
+    return bytes.data >= owner->data && bytes.data + bytes.size <= owner->data + owner->capacity;
+}
+
 bool batch_append_held(struct batch *batch, struct buffer *owner, struct slice bytes)
 {
     assert(atomic_load_explicit(&batch->refs, memory_order_relaxed) == 1);
-    assert(bytes.data >= owner->data && bytes.data + bytes.size <= owner->data + owner->capacity);
+    assert(is_inside(owner, bytes));
     if (bytes.size == 0)
         return false;
     batch->bytes += bytes.size;
@@ -143,6 +148,23 @@ bool batch_append_held(struct batch *batch, struct buffer *owner, struct slice b
         make_room(batch, 2 * batch->parts_capacity, owner->budget);
     batch->parts[batch->parts_count++] = (struct batch_part){.owner = owner, .bytes = bytes};
     return true;
+}
+
+void batch_append_parts_held(struct batch *batch, const struct batch_part *parts, size_t count)
+{
+    assert(count > 0);
+    assert(atomic_load_explicit(&batch->refs, memory_order_relaxed) == 1);
+    if (batch->parts_count + count > batch->parts_capacity)
+        make_room(batch, 2 * batch->parts_capacity + count, parts[0].owner->budget);
+    struct batch_part *to = &batch->parts[batch->parts_count];
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < count; i++) {
+        assert(parts[i].bytes.size > 0 && is_inside(parts[i].owner, parts[i].bytes));
+        to[i] = parts[i];
+        bytes += parts[i].bytes.size;
+    }
+    batch->bytes += bytes;
+    batch->parts_count += count;
 }
 
 void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes)

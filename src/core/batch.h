@@ -71,6 +71,9 @@ void batch_append(struct batch *batch, struct buffer *owner, struct slice bytes)
  * it (buffer_ref_many) before anyone else sees the batch. */
 bool batch_append_held(struct batch *batch, struct buffer *owner, struct slice bytes)
     __attribute__((warn_unused_result));
+/* Appends parts as they are, none of them empty, without references: the caller takes one for each
+ * before anyone else sees the batch. */
+void batch_append_parts_held(struct batch *batch, const struct batch_part *parts, size_t count);
 /* Adds the items and the arrival of other, whose bytes have been appended already. */
 void batch_take_in(struct batch *batch, const struct batch *other);
 /* Appends every part of other and adds its items. */

@@ -78,14 +78,11 @@ static void take(struct tail_split *split, struct tail_group *group, uint64_t *b
 static void decide_all(struct kept *kept)
 {
     const struct tail_now now = {.ns = 1};
-    struct tail_message message = {.batch = NULL};
+    tail_message_begin(&kept->slabs, batch_create(TRACES, 1));
+    struct tail_ahead ahead = tail_ahead_of(&kept->traces, &kept->slabs, kept->due.first);
     while (kept->due.first != 0) {
         struct tail_trace *trace = tail_traces_at(&kept->traces, kept->due.first);
-        if (trace->next != 0) {
-            const struct tail_trace *next = tail_traces_at(&kept->traces, trace->next);
-            tail_traces_expect_removal(&kept->traces, next);
-            tail_spans_expect(&kept->slabs, &next->spans);
-        }
+        tail_ahead_step(&kept->traces, &kept->slabs, &ahead);
         tail_list_take(&kept->traces, &kept->due, trace);
         const struct tail_facts facts = {
             .bits = trace->bits, .spans = trace->spans_count, .bytes = trace->bytes};
@@ -93,17 +90,17 @@ static void decide_all(struct kept *kept)
             tail_policies_decide(kept->policies, &facts, &now, kept->counters);
         if (result.decision == TAIL_SAMPLED) {
             kept->sampled++;
-            if (message.batch == NULL)
-                message.batch = batch_create(TRACES, 1);
-            tail_message_take(&message, &kept->slabs, &trace->spans);
-            if (message.batch->items >= MESSAGE_SPANS)
-                batch_unref(tail_message_end(&message));
+            tail_message_take(&kept->slabs, &trace->spans);
+            if (kept->slabs.message.batch->items >= MESSAGE_SPANS) {
+                batch_unref(tail_message_end(&kept->slabs));
+                tail_message_begin(&kept->slabs, batch_create(TRACES, 1));
+            }
         } else {
             tail_spans_clear(&kept->slabs, &trace->spans);
         }
         tail_traces_remove(&kept->traces, trace);
     }
-    batch_unref(tail_message_end(&message));
+    batch_unref(tail_message_end(&kept->slabs));
 }
 
 /* Gives the spans traces of so many. */

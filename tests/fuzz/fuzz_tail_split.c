@@ -3,6 +3,7 @@
  * instead, 1 which groups are not stored. The messages are well-formed, hold all spans, and each
  * has one trace; reading them again sets the same bits. */
 #include <assert.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -60,6 +61,21 @@ static void take_again(struct tail_split *split, struct tail_group *group, uint6
     taken->items += group->spans;
 }
 
+/* Whether a message that the spans are moved into is the same. */
+static bool moved_are(struct tail_slabs *slabs, struct tail_spans *spans, struct slice bytes,
+                      uint64_t items)
+{
+    tail_message_begin(slabs, batch_create(TRACES, 1));
+    tail_message_take(slabs, spans);
+    assert(tail_spans_are_none(spans));
+    struct batch *batch = tail_message_end(slabs);
+    struct slice moved = joined_parts(batch);
+    bool is_same = batch->items == items && slice_equal(moved, bytes);
+    mem_free((void *)(uintptr_t)moved.data);
+    batch_unref(batch);
+    return is_same;
+}
+
 static void take(struct tail_split *split, struct tail_group *group, uint64_t *bits, void *arg)
 {
     struct taken *taken = arg;
@@ -71,8 +87,8 @@ static void take(struct tail_split *split, struct tail_group *group, uint64_t *b
     tail_group_store(split, group, &spans, NULL);
     struct batch *batch = batch_create(TRACES, 1);
     tail_spans_each(taken->slabs, &spans, append, batch);
-    tail_spans_clear(taken->slabs, &spans);
     struct slice bytes = joined_parts(batch);
+    assert(moved_are(taken->slabs, &spans, bytes, batch->items));
     struct otlp_figures figures;
     const char *reason;
     bool is_fine = otlp_check(TRACES, bytes, &figures, &reason);

@@ -181,6 +181,30 @@ static void a_long_list_of_parts_is_charged(void **state)
     buffer_unref(buffer);
 }
 
+/* Appended as they are, without references. */
+static void parts_may_be_appended_many_at_once(void **state)
+{
+    enum { ROUNDS = 50, PARTS = 3 };
+    (void)state;
+    struct buffer *buffer = buffer_of("abcdef");
+    struct batch *batch = batch_create(TRACES, 0);
+    const struct batch_part parts[PARTS] = {
+        {.owner = buffer, .bytes = slice_of(buffer->data, 2)},
+        {.owner = buffer, .bytes = slice_of(buffer->data + 2, 1)},
+        {.owner = buffer, .bytes = slice_of(buffer->data, 4)},
+    };
+    for (int i = 0; i < ROUNDS; i++)
+        batch_append_parts_held(batch, parts, PARTS);
+    buffer_ref_many(buffer, ROUNDS * PARTS);
+    assert_int_equal(batch->parts_count, ROUNDS * PARTS);
+    assert_int_equal(batch->bytes, ROUNDS * 7);
+    for (size_t i = 0; i < batch->parts_count; i++)
+        assert_true(slice_equal(batch->parts[i].bytes, parts[i % PARTS].bytes));
+    assert_true(budget_used(&budget) >= sizeof(batch->parts[0]) * batch->parts_count);
+    buffer_unref(buffer);
+    batch_unref(batch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -190,6 +214,7 @@ int main(void)
         BATCH_TEST(a_batch_like_another_takes_over_what_is_said_of_it),
         BATCH_TEST(client_info_copies_all_rows),
         BATCH_TEST(a_long_list_of_parts_is_charged),
+        BATCH_TEST(parts_may_be_appended_many_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
