@@ -157,8 +157,12 @@ static void write_head(struct tail_slabs *slabs, struct tail_place place, const 
 
 void tail_spans_expect(const struct tail_slabs *slabs, const struct tail_spans *spans)
 {
-    if (!tail_spans_are_none(spans))
-        __builtin_prefetch(bytes_at(slabs, spans->last));
+    enum { LINE_BYTES = 64 };
+    if (tail_spans_are_none(spans))
+        return;
+    const uint8_t *at = bytes_at(slabs, spans->last);
+    __builtin_prefetch(at);
+    __builtin_prefetch(at + LINE_BYTES); /* sizes of pieces may be there */
 }
 
 /* Each shared piece ends bytes of the fragment's own, and others begin behind it. */

@@ -435,10 +435,11 @@ static const uint8_t *pass_span(const uint8_t **at, const uint8_t *end)
     return content + ID;
 }
 
-/* Tells of the spans that come next, two of them when the first is read. Those of one trace follow
- * one another more often than not. */
+/* Fetches the spans that come next and tells of them, two when the first is read. Those of one
+ * trace follow one another more often than not. */
 static void look_ahead(struct tail_split *split, const struct tail_taker *taker)
 {
+    enum { LINE_BYTES = 64, FETCH_BYTES_MAX = 2048 };
     const struct wire_reader *spans = &split->walk.spans;
     if (taker->expect == NULL)
         return;
@@ -451,6 +452,9 @@ static void look_ahead(struct tail_split *split, const struct tail_taker *taker)
         return;
     }
     const uint8_t *id = pass_span(&split->ahead, spans->end);
+    const size_t size = id != NULL ? (size_t)(split->ahead - id) : 0;
+    for (size_t i = 0; i < size && i < FETCH_BYTES_MAX; i += LINE_BYTES)
+        __builtin_prefetch(id + i);
     taker->expect(split->near_id, true, taker->arg);
     if (id != NULL && memcmp(id, split->near_id, TAIL_TRACE_ID_BYTES) != 0)
         taker->expect(id, false, taker->arg);
