@@ -211,6 +211,8 @@ void tail_flush(struct tail *self)
 
 void tail_release(struct tail *self, struct tail_spans *spans, const struct tail_mark *mark)
 {
+    if (tail_spans_are_none(spans))
+        return;
     if (self->base.is_journaled || (mark != NULL && self->records_policy)) {
         tail_flush(self);
         release_alone(self, spans, mark);

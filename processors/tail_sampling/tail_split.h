@@ -89,8 +89,7 @@ struct tail_split {
     uint32_t places_count; /* a power of two */
     uint32_t stamp;        /* of places that are in use */
     uint64_t resource_bits[TAIL_WORDS_MAX];
-    /* Ids of spans ahead have been told up to here; NULL: none */
-    const uint8_t *ahead;
+    const uint8_t *ahead;   /* where the spans end that were fetched and told of; NULL: none were */
     const uint8_t *near_id; /* of the last of them */
 };
 

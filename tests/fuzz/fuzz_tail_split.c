@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Taking any request of traces that passes the walker apart by trace: byte 0 says whether by lane
  * instead, 1 which groups are not stored. The messages are well-formed, hold all spans, and each
- * has one trace; reading them again sets the same bits. */
+ * has one trace, with all fields of its Resource and scopes; reading them again sets the same bits.
+ */
 #include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,11 +16,13 @@
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/check.h"
+#include "src/otlp/wire.h"
 #include "tests/support/otlp_oracle.h"
 #include "tests/support/random_otlp.h"
 #include "tests/support/tail_fixture.h"
 
 enum { HEADER_BYTES = 2, LANES = 3 };
+enum { CHILDREN = 2 /* of Resource… messages and scopes */, ROOM_BYTES = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -76,6 +79,88 @@ static bool moved_are(struct tail_slabs *slabs, struct tail_spans *spans, struct
     return is_same;
 }
 
+/* --- what a group's message should be --- */
+
+static uint8_t *put(uint8_t *at, struct slice bytes)
+{
+    if (bytes.size > 0)
+        memcpy(at, bytes.data, bytes.size);
+    return at + bytes.size;
+}
+
+/* Encloses what is between begin and end, behind which there is room. */
+static uint8_t *enclose(uint8_t *begin, uint8_t *end, uint32_t number)
+{
+    uint8_t room[2 * WIRE_SHORT_VARINT_BYTES_MAX];
+    struct wire_writer writer = wire_writer_of(room, sizeof(room));
+    wire_write_header(&writer, number, (size_t)(end - begin));
+    const struct slice header = wire_written(&writer);
+    memmove(begin + header.size, begin, (size_t)(end - begin));
+    memcpy(begin, header.data, header.size);
+    return end + header.size;
+}
+
+static bool is_of_group(const struct tail_split *split, const struct tail_group *group,
+                        struct slice span)
+{
+    struct tail_span read;
+    uint64_t bits[TAIL_WORDS_MAX] = {0};
+    if (split->lanes > 1) {
+        tail_span_read_id(span, read.trace_id);
+        return tail_split_owner(read.trace_id, split->lanes) == group->id[0];
+    }
+    tail_span_read(split->policies, span, &read, bits);
+    return memcmp(read.trace_id, group->id, sizeof(group->id)) == 0;
+}
+
+/* A scope's message with the spans of the group, if it has any: other fields come first. */
+static uint8_t *put_scope(const struct tail_split *split, const struct tail_group *group,
+                          struct slice content, uint8_t *begin)
+{
+    uint8_t *at = begin;
+    bool has_spans = false;
+    for (unsigned pass = 0; pass < 2; pass++) {
+        struct wire_reader reader = wire_reader_of(content);
+        struct wire_field field;
+        while (wire_read_field(&reader, &field)) {
+            if ((field.number == CHILDREN) != (pass == 1) ||
+                (pass == 1 && !is_of_group(split, group, field.bytes)))
+                continue;
+            has_spans |= pass == 1;
+            at = put(at, field.whole);
+        }
+    }
+    return has_spans ? enclose(begin, at, CHILDREN) : begin;
+}
+
+static bool is_as_expected(const struct tail_split *split, const struct tail_group *group,
+                           struct slice found)
+{
+    const struct slice whole = split->walk.whole;
+    if (split->is_whole)
+        return slice_equal(found, whole);
+    struct wire_reader reader = wire_reader_of(whole);
+    struct wire_field resource;
+    struct wire_field field;
+    bool is_read = wire_read_field(&reader, &resource);
+    assert(is_read);
+    uint8_t *const begin = mem_alloc(3 * whole.size + ROOM_BYTES);
+    uint8_t *at = begin;
+    for (unsigned pass = 0; pass < 2; pass++) {
+        reader = wire_reader_of(resource.bytes);
+        while (wire_read_field(&reader, &field)) {
+            if (field.number != CHILDREN && pass == 0)
+                at = put(at, field.whole);
+            else if (field.number == CHILDREN && pass == 1)
+                at = put_scope(split, group, field.bytes, at);
+        }
+    }
+    at = enclose(begin, at, 1);
+    bool is_equal = slice_equal(found, slice_of(begin, (size_t)(at - begin)));
+    mem_free(begin);
+    return is_equal;
+}
+
 static void take(struct tail_split *split, struct tail_group *group, uint64_t *bits, void *arg)
 {
     struct taken *taken = arg;
@@ -88,6 +173,7 @@ static void take(struct tail_split *split, struct tail_group *group, uint64_t *b
     struct batch *batch = batch_create(TRACES, 1);
     tail_spans_each(taken->slabs, &spans, append, batch);
     struct slice bytes = joined_parts(batch);
+    assert(is_as_expected(split, group, bytes));
     assert(moved_are(taken->slabs, &spans, bytes, batch->items));
     struct otlp_figures figures;
     const char *reason;
