@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Taking any request of traces that passes the walker apart by trace: byte 0 says whether by lane
- * instead, 1 which groups are not stored. The messages are well-formed, hold all spans, and each
- * has one trace, with all fields of its Resource and scopes; reading them again sets the same bits.
+ * instead, and whether without OTTL, 1 which groups are not stored. The messages are well-formed,
+ * hold all spans, and each has one trace, with all fields of its Resource and scopes; reading them
+ * again sets the same bits.
  */
 #include <assert.h>
 #include <stdbool.h>
@@ -22,6 +23,7 @@
 #include "tests/support/tail_fixture.h"
 
 enum { HEADER_BYTES = 2, LANES = 3 };
+enum { BY_LANE = 1, WITHOUT_OTTL = 2 }; /* of byte 0 */
 enum { CHILDREN = 2 /* of Resource… messages and scopes */, ROOM_BYTES = 64 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -220,11 +222,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct tail_slabs slabs;
     struct tail_split split;
     budget_init(&budget, UINT64_MAX);
-    struct tail_policies *policies = tail_policies_create(tail_fixture_config(), NULL, &error);
+    struct tail_sampling_config config = *tail_fixture_config();
+    config.policies.count -= (data[0] & WITHOUT_OTTL) != 0; /* the last one */
+    struct tail_policies *policies = tail_policies_create(&config, NULL, &error);
     struct taken taken = {.policies = policies, .slabs = &slabs, .left_out = data[1]};
     const struct tail_taker taker = {.begin = begin, .take = take, .arg = &taken};
     tail_slabs_init(&slabs, &budget, false);
-    tail_split_init(&split, policies, &slabs, (data[0] & 1) != 0 ? LANES : 1, &budget);
+    tail_split_init(&split, policies, &slabs, (data[0] & BY_LANE) != 0 ? LANES : 1, &budget);
     tail_split_begin(&split, body);
     while (!tail_split_step(&split, &taker))
         ;
