@@ -548,29 +548,40 @@ int ottl_test_compare(const struct ottl_test *test, struct ottl_run *run)
     return ottl_compare(&a, test->compare.op, b);
 }
 
+static __attribute__((noinline)) int test_out_of_memory(struct ottl_run *run)
+{
+    ottl_run_no_memory(run);
+    return OTTL_FAILED;
+}
+
+/* A value that is not written as it should be, or that is there already. */
+static __attribute__((noinline)) int test_any_attribute(const struct ottl_test *test,
+                                                        struct ottl_run *run,
+                                                        const struct ottl_value *value)
+{
+    if (value->type == OTTL_ENCODED)
+        return ottl_test_compare(test, run);
+    return ottl_compare(value, test->compare.op, &test->compare.right->constant);
+}
+
 int ottl_test_attribute(const struct ottl_test *test, struct ottl_run *run)
 {
     const struct ottl_path *path = &test->compare.left->path;
     struct ottl_record *record = run->records[path->context];
-    if (!record->has_slots && !ottl_record_load_slots(record)) {
-        ottl_run_no_memory(run);
-        return OTTL_FAILED;
-    }
+    if (!record->has_slots && !ottl_record_load_slots(record))
+        return test_out_of_memory(run);
     const struct ottl_entry *entry = ottl_record_slot(record, (uint32_t)path->slot);
     if (entry == NULL) /* nil is no text */
         return test->compare.op == OTTL_NE;
-    const struct ottl_value value = entry->value;
-    if (value.type == OTTL_ENCODED) {
-        struct slice encoded = test->compare.encoded;
-        /* A text that is written as it should be equals the constant only byte by byte. */
-        if (value.size >= 2 && value.bytes[0] == encoded.data[0] &&
-            value.bytes[1] == value.size - 2 && value.bytes[1] < 0x80)
-            return (value.size == encoded.size &&
-                    short_equal(value.bytes, encoded.data, encoded.size)) ==
-                   (test->compare.op == OTTL_EQ);
-        return ottl_test_compare(test, run);
-    }
-    return ottl_compare(&value, test->compare.op, &test->compare.right->constant);
+    const struct ottl_value *value = &entry->value;
+    const struct slice encoded = test->compare.encoded;
+    /* A text that is written as it should be equals the constant only byte by byte. */
+    if (value->type == OTTL_ENCODED && value->size >= 2 && value->bytes[0] == encoded.data[0] &&
+        value->bytes[1] == value->size - 2 && value->bytes[1] < 0x80)
+        return (value->size == encoded.size &&
+                short_equal(value->bytes, encoded.data, encoded.size)) ==
+               (test->compare.op == OTTL_EQ);
+    return test_any_attribute(test, run, value);
 }
 
 int ottl_test_node(const struct ottl_test *test, struct ottl_run *run)

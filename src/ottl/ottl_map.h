@@ -44,14 +44,14 @@ struct ottl_map {
     struct ottl_entry *entries;
     uint32_t count;
     uint32_t capacity;
-    /* Counts what moves entries to other places: removals, and copies of whole maps. */
-    uint32_t moves;
     /* Of a map with many entries: a hash table of places, plus 1, of the first of each key. */
     uint32_t *index;
-    uint64_t index_seed;
-    uint32_t index_mask;
     uint32_t indexed; /* entries that are in it */
     uint32_t indexed_moves;
+    /* Counts what moves entries to other places: removals, and copies of whole maps. */
+    uint32_t moves;
+    uint32_t index_mask;
+    uint64_t index_seed;
 };
 
 struct ottl_list {

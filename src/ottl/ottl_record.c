@@ -25,9 +25,15 @@ enum {
 void ottl_record_init(struct ottl_record *record, const struct ottl_context_type *type,
                       const struct ottl_keys *keys, struct budget *budget)
 {
+    enum { KEPT_MAX = 32 };
+    const uint32_t kept = keys->count < KEPT_MAX ? keys->count : KEPT_MAX;
     *record = (struct ottl_record){
         .type = type,
         .keys = keys,
+        .slots = mem_zalloc((keys->count + 1) * sizeof(*record->slots)),
+        .turn = 1,
+        .kept_count = kept,
+        .kept = mem_alloc((kept + 1) * sizeof(*record->kept)),
         .attributes.base.memory = &record->memory,
         .body = {.base.memory = &record->memory, .base.is_list = true},
     };
@@ -36,7 +42,27 @@ void ottl_record_init(struct ottl_record *record, const struct ottl_context_type
 
 void ottl_record_fini(struct ottl_record *record)
 {
+    mem_free(record->slots);
+    mem_free(record->kept);
     ottl_memory_fini(&record->memory);
+}
+
+static inline void free_slots(struct ottl_record *record)
+{
+    if (++record->turn > 0)
+        return;
+    memset(record->slots, 0, record->keys->count * sizeof(*record->slots));
+    record->turn = 1;
+}
+
+static inline void take_slot(struct ottl_record *record, uint32_t slot, uint32_t place)
+{
+    record->slots[slot] = (struct ottl_slot){.turn = record->turn, .place = place};
+}
+
+static inline void free_slot(struct ottl_record *record, uint32_t slot)
+{
+    record->slots[slot].turn = 0;
 }
 
 static inline __attribute__((always_inline)) uint32_t hash_of(struct slice key)
@@ -130,7 +156,7 @@ enum wanted { WANT_NONE, WANT_SLOTS, WANT_ALL };
 /* Whether a key has a slot (-1: none) that no entry has yet. */
 static inline bool is_free(const struct ottl_record *record, int32_t slot)
 {
-    return slot >= 0 && record->slots[slot] < 0;
+    return slot >= 0 && record->slots[slot].turn != record->turn;
 }
 
 /* Makes the attribute an entry if its key has a slot that is free, since the first of a key counts,
@@ -141,7 +167,7 @@ static inline bool note_attribute(struct ottl_record *record, const struct ottl_
     const int32_t slot = ottl_keys_find(record->keys, entry->key);
     bool is_first = is_free(record, slot);
     if (is_first)
-        record->slots[slot] = (int32_t)record->attributes.count;
+        take_slot(record, (uint32_t)slot, record->attributes.count);
     record->has_duplicates = record->has_duplicates || (slot >= 0 && !is_first);
     if (!is_first && wanted != WANT_ALL)
         return true;
@@ -154,30 +180,35 @@ static inline bool note_attribute(struct ottl_record *record, const struct ottl_
 }
 
 /* An attribute in the usual form: key and value once, in this order, and all lengths in one byte,
- * so that one word has tags and lengths, and another what is between key and value. `left` bytes
- * are there, or more than it can have. 0: it is another field, or has another form. */
-enum { SHORT_TAGS = 16, HEADERS = 4, VALUE_AT = 4, WORDS = 6, FAR = 2 + 0x7f + WORDS };
+ * so that one word has tags and lengths. No such attribute, nor what is looked at of other fields,
+ * reaches FAR bytes. */
+enum {
+    SHORT_TAGS = 16,
+    SHORT = 0x80,
+    HEADERS = 4,
+    VALUE_AT = 4,
+    WORDS = 6,
+    FAR = 2 + 0x7f + WORDS
+};
 
-static inline size_t plain_attribute_size(const uint8_t *at, size_t left, uint32_t head,
-                                          size_t *ret_key)
+/* Its size; 0: it is another field, or has another form. */
+static inline size_t plain_attribute_size(const uint8_t *at, uint32_t head)
 {
     uint32_t word;
-    uint16_t value;
-    if (left < WORDS)
-        return 0;
     memcpy(&word, at, sizeof(word));
-    word = le32toh(word);
     const size_t size = at[1]; /* the next attribute waits for it: no shift */
-    const size_t key = word >> 24;
-    if ((word & UINT32_C(0x80ff80ff)) != head ||
-        (left < FAR && (size + 2 > left || key + HEADERS > size)))
+    const size_t key = at[3];
+    if (((le32toh(word) ^ head) & UINT32_C(0x80ff80ff)) != 0 ||
+        at[VALUE_AT + key] != wire_tag(VALUE, WIRE_BYTES) ||
+        HEADERS + key + at[VALUE_AT + 1 + key] != size)
         return 0;
-    memcpy(&value, at + VALUE_AT + key, sizeof(value));
-    /* A key that is too long makes this more than 16 bits. */
-    if (le16toh(value) != ((size - key - HEADERS) << 8 | wire_tag(VALUE, WIRE_BYTES)))
-        return 0;
-    *ret_key = key;
-    return size + 2;
+    return 2 + size;
+}
+
+/* Whether all that plain_attribute_size looks at is among the bytes that are left. */
+static inline bool may_be_plain(const uint8_t *at, size_t left)
+{
+    return left >= WORDS && at[1] + 2u <= left && at[3] + (size_t)HEADERS <= at[1];
 }
 
 static inline void fill_plain(struct ottl_entry *entry, const uint8_t *at, size_t size, size_t key,
@@ -192,14 +223,19 @@ static inline void fill_plain(struct ottl_entry *entry, const uint8_t *at, size_
     entry->slot = slot;
 }
 
-/* Its key may have a slot. */
-static __attribute__((noinline)) bool note_slotted(struct ottl_record *record, const uint8_t *at,
-                                                   size_t size, size_t key, uint8_t mark,
-                                                   enum wanted wanted)
+/* Notes one whose key may have a slot, or that is wanted anyway. */
+static inline __attribute__((always_inline)) bool note_plain_attribute(struct ottl_record *record,
+                                                                       const uint8_t *at,
+                                                                       size_t size,
+                                                                       enum wanted wanted)
 {
     struct ottl_map *map = &record->attributes;
-    const int32_t slot = find_marked(record->keys, mark, slice_of(at + VALUE_AT, key));
-    bool is_first = is_free(record, slot);
+    const size_t key = at[3];
+    /* Before an empty key stands its length, 0. */
+    const uint8_t mark = record->keys->marks[ottl_key_mark(key, at[VALUE_AT + key - 1])];
+    const int32_t slot =
+        mark != 0 ? find_marked(record->keys, mark, slice_of(at + VALUE_AT, key)) : -1;
+    const bool is_first = is_free(record, slot);
     record->has_duplicates = record->has_duplicates || (slot >= 0 && !is_first);
     if (!is_first && wanted != WANT_ALL)
         return true;
@@ -208,64 +244,70 @@ static __attribute__((noinline)) bool note_slotted(struct ottl_record *record, c
         return false;
     fill_plain(entry, at, size, key, (uint32_t)(slot + 1));
     if (is_first)
-        record->slots[slot] = (int32_t)(map->count - 1);
+        take_slot(record, (uint32_t)slot, map->count - 1);
     return true;
 }
 
-/* Most keys have no slot. */
-static inline __attribute__((always_inline)) bool note_plain_attribute(struct ottl_record *record,
-                                                                       const uint8_t *at,
-                                                                       size_t size, size_t key,
-                                                                       enum wanted wanted,
-                                                                       uint64_t sizes)
+/* Steps over such attributes whose keys have none of the sizes. Nothing is looked at behind `far`
+ * that cannot be read. */
+static inline const uint8_t *step_over_attributes(const uint8_t *at, const uint8_t *far,
+                                                  uint32_t head, uint64_t sizes)
 {
-    if (wanted == WANT_NONE)
-        return true;
-    /* Before an empty key stands its length, 0. */
-    if ((sizes >> (key & 63) & 1) != 0) {
-        const uint8_t mark = record->keys->marks[ottl_key_mark(key, at[VALUE_AT + key - 1])];
-        if (mark != 0)
-            return note_slotted(record, at, size, key, mark, wanted);
+    while (at < far) {
+        const size_t size = plain_attribute_size(at, head);
+        if (size == 0 || (sizes >> (at[3] & 63) & 1) != 0)
+            break;
+        at += size;
     }
-    if (wanted != WANT_ALL)
-        return true;
-    struct ottl_entry *entry = ottl_map_room(&record->attributes);
-    if (entry == NULL)
-        return false;
-    fill_plain(entry, at, size, key, 0);
-    return true;
+    return at;
 }
 
 /* Such attributes that follow one another. Returns where something else begins; NULL: memory is
  * refused. */
 static inline __attribute__((always_inline)) const uint8_t *scan_attributes(
-    struct ottl_record *record, const uint8_t *at, const uint8_t *end, enum wanted wanted)
+    struct ottl_record *record, const uint8_t *at, const uint8_t *far, enum wanted wanted)
 {
+    const uint8_t *const end = record->bytes.data + record->bytes.size;
     const uint32_t head = wire_tag(record->attributes_field, WIRE_BYTES) |
                           wire_tag(KEY, WIRE_BYTES) << 16; /* the lengths are 0 */
-    const uint64_t sizes = record->keys->sizes;
-    /* Before it no attribute of this form ends behind the message. */
-    const uint8_t *const far = end - at >= FAR ? end - FAR : at;
+    const uint64_t sizes = wanted == WANT_ALL    ? UINT64_MAX
+                           : wanted == WANT_NONE ? 0
+                                                 : record->keys->sizes;
     size_t size;
-    size_t key;
     assert(record->attributes_field < SHORT_TAGS);
-    for (; at < far; at += size) {
-        size = plain_attribute_size(at, FAR, head, &key);
+    for (;; at += size) {
+        if (wanted != WANT_ALL)
+            at = step_over_attributes(at, far, head, sizes);
+        if (at >= far && !may_be_plain(at, (size_t)(end - at)))
+            return at;
+        size = plain_attribute_size(at, head);
         if (size == 0)
             return at;
-        if (!note_plain_attribute(record, at, size, key, wanted, sizes))
+        if ((sizes >> (at[3] & 63) & 1) != 0 && !note_plain_attribute(record, at, size, wanted))
             return NULL;
     }
-    for (; (size = plain_attribute_size(at, (size_t)(end - at), head, &key)) > 0; at += size)
-        if (!note_plain_attribute(record, at, size, key, wanted, sizes))
-            return NULL;
+}
+
+/* Steps over fields in the usual form whose numbers are not among `stops`. */
+static inline const uint8_t *step_over(const uint8_t *at, const uint8_t *far, uint32_t stops)
+{
+    enum { FIXED64_SIZE = 9, HEADER = 2 };
+    while (at < far && (stops >> (at[0] >> 3) & 1) == 0) {
+        const unsigned type = at[0] & 7;
+        if (type == WIRE_FIXED64)
+            at += FIXED64_SIZE;
+        else if (at[1] >= SHORT || (type != WIRE_BYTES && type != WIRE_VARINT))
+            break;
+        else
+            at += type == WIRE_BYTES ? HEADER + (size_t)at[1] : HEADER;
+    }
     return at;
 }
 
 /* The size of a field whose tag has one byte and whose number or length has one; 0: others. */
 static inline size_t plain_field_size(const uint8_t *at, size_t left)
 {
-    enum { FIXED64_SIZE = 9, HEADER = 2, SHORT = 0x80 };
+    enum { FIXED64_SIZE = 9, HEADER = 2 };
     if (left < HEADER || at[0] >= SHORT || at[0] < 8)
         return 0;
     unsigned type = at[0] & 7;
@@ -283,6 +325,8 @@ static inline void note_plain_field(struct ottl_record *record, const uint8_t *a
     const uint32_t number = at[0] >> 3;
     const uint8_t type = at[0] & 7;
     struct ottl_field *field = &record->fields[number];
+    record->repeated |= record->present & 1u << number;
+    record->present |= 1u << number;
     field->whole = slice_of(at, size);
     field->wire = type;
     if (type == WIRE_BYTES) {
@@ -335,54 +379,40 @@ static inline __attribute__((always_inline)) bool scan(struct ottl_record *recor
 {
     const uint8_t *at = record->bytes.data;
     const uint8_t *const end = at + record->bytes.size;
+    const uint8_t *const far = record->behind >= FAR ? end : end - at > FAR ? end - FAR : at;
     const uint32_t number = record->attributes_field;
     const uint32_t wants = record->keys->fields;
-    uint32_t present = record->present; /* the record has them where others may look */
-    uint32_t repeated = record->repeated;
+    /* Neither 0 nor what is too large for a tag of one byte is stepped over. */
+    const uint32_t stops = wants | 1u << number | 1u | UINT32_MAX << SHORT_TAGS;
     assert(record->bytes.size <= UINT32_MAX);
     record->attributes_begin = record->attributes_end = 0;
     while (at < end) {
+        at = step_over(at, far, stops);
+        if (at == end)
+            break;
         const uint8_t *const from = at;
-        at = scan_attributes(record, at, end, wanted);
-        if (at == NULL)
-            return false;
-        if (at != from)
-            extend_attributes(record, from, at);
-        size_t size;
-        while ((size = plain_field_size(at, (size_t)(end - at))) > 0 && at[0] >> 3 != number) {
-            const uint32_t bit = 1u << (at[0] >> 3);
-            if ((wants & bit) != 0) {
-                note_plain_field(record, at, size);
-                repeated |= present & bit;
-                present |= bit;
+        if (at[0] == (uint8_t)wire_tag(number, WIRE_BYTES)) {
+            at = scan_attributes(record, at, far, wanted);
+            if (at == NULL)
+                return false;
+            if (at != from) {
+                extend_attributes(record, from, at);
+                continue;
             }
-            at += size;
         }
-        /* What neither takes; an attribute that the first takes is left to the next turn. */
-        if (at < end && (size == 0 || at == from)) {
-            record->present = present;
-            record->repeated = repeated;
+        const size_t size = plain_field_size(at, (size_t)(end - at));
+        if (size == 0 || at[0] >> 3 == number) {
             at = scan_field(record, at, end, wanted);
             if (at == NULL)
                 return false;
-            present = record->present;
-            repeated = record->repeated;
+            continue;
         }
+        if ((wants >> (at[0] >> 3) & 1) != 0)
+            note_plain_field(record, at, size);
+        at += size;
     }
-    record->present = present;
-    record->repeated = repeated;
+    assert(at == end); /* the batch was checked */
     record->is_scanned = true;
-    return true;
-}
-
-static inline bool make_slots(struct ottl_record *record)
-{
-    const uint32_t count = record->keys->count;
-    record->slots = ottl_memory_room(&record->memory, (count + 1) * sizeof(*record->slots));
-    if (record->slots == NULL)
-        return false;
-    for (uint32_t i = 0; i < count; i++)
-        record->slots[i] = -1;
     return true;
 }
 
@@ -392,8 +422,8 @@ static bool scan_all(struct ottl_record *record)
     enum { LIKELY_MAX = 64, MORE = 16 };
     record->attributes.count = 0;
     record->has_duplicates = false;
-    if (!ottl_map_reserve(&record->attributes, record->likely) || !make_slots(record) ||
-        !scan(record, WANT_ALL))
+    free_slots(record);
+    if (!ottl_map_reserve(&record->attributes, record->likely) || !scan(record, WANT_ALL))
         return false;
     record->likely =
         record->attributes.count < LIKELY_MAX ? record->attributes.count + MORE : LIKELY_MAX + MORE;
@@ -411,7 +441,10 @@ bool ottl_record_scan(struct ottl_record *record)
         return scan_all(record);
     if (record->keys->count == 0)
         return scan(record, WANT_NONE);
-    record->has_slots = make_slots(record) && scan(record, WANT_SLOTS);
+    record->attributes.entries = record->kept;
+    record->attributes.capacity = record->kept_count;
+    free_slots(record);
+    record->has_slots = scan(record, WANT_SLOTS);
     record->loaded = record->attributes.count;
     return record->has_slots;
 }
@@ -420,7 +453,7 @@ void ottl_record_index(struct ottl_record *record)
 {
     struct ottl_map *map = &record->attributes;
     if (record->indexed_moves != map->moves) {
-        memset(record->slots, 0xff, record->keys->count * sizeof(*record->slots));
+        free_slots(record);
         record->indexed = 0;
         record->indexed_moves = map->moves;
         record->has_duplicates = false;
@@ -432,8 +465,8 @@ void ottl_record_index(struct ottl_record *record)
         if (slot < 0)
             continue;
         entry->slot = (uint32_t)slot + 1;
-        if (record->slots[slot] < 0)
-            record->slots[slot] = (int32_t)i;
+        if (is_free(record, slot))
+            take_slot(record, (uint32_t)slot, i);
         else
             record->has_duplicates = true;
     }
@@ -474,8 +507,8 @@ bool ottl_record_load(struct ottl_record *record)
     const uint32_t slotted_count = map->count;
     map->entries = NULL;
     map->count = map->capacity = 0;
-    if (!make_slots(record) ||
-        (region.size > 0 && !ottl_map_load(map, region, record->attributes_field)))
+    free_slots(record);
+    if (region.size > 0 && !ottl_map_load(map, region, record->attributes_field))
         return false;
     record->loaded = map->count;
     if (!carry_over(record, slotted, slotted_loaded, slotted_count))
@@ -515,12 +548,12 @@ bool ottl_record_load_body(struct ottl_record *record)
 struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot)
 {
     struct ottl_map *map = &record->attributes;
-    assert(record->has_slots && record->slots[slot] < 0);
+    assert(record->has_slots && is_free(record, (int32_t)slot));
     struct ottl_entry *entry = ottl_map_append(map, record->keys->keys[slot]);
     if (entry == NULL)
         return NULL;
     entry->slot = slot + 1;
-    record->slots[slot] = (int32_t)(map->count - 1);
+    take_slot(record, slot, map->count - 1);
     record->indexed = map->count;
     return entry;
 }
@@ -540,7 +573,7 @@ bool ottl_record_set_slot(struct ottl_record *record, uint32_t slot, const struc
             return false;
         *entry = (struct ottl_entry){
             .key = record->keys->keys[slot], .value = *value, .is_new = true, .slot = slot + 1};
-        record->slots[slot] = (int32_t)(map->count - 1);
+        take_slot(record, slot, map->count - 1);
         record->indexed = map->count;
     }
     map->base.has_changed = true; /* it is part of nothing */
@@ -553,12 +586,12 @@ static void replace_by_last(struct ottl_record *record, struct ottl_entry *entry
 {
     struct ottl_map *map = &record->attributes;
     struct ottl_entry *last = &map->entries[--map->count];
-    record->slots[entry->slot - 1] = -1;
+    free_slot(record, entry->slot - 1);
     if (last != entry) {
         const struct slice whole = entry->whole;
         *entry = *last;
         entry->whole = whole; /* in the message, too */
-        record->slots[entry->slot - 1] = (int32_t)(entry - map->entries);
+        take_slot(record, entry->slot - 1, (uint32_t)(entry - map->entries));
     }
     record->indexed = map->count;
     map->base.has_changed = true;
@@ -583,9 +616,9 @@ bool ottl_record_remove_slot(struct ottl_record *record, uint32_t slot)
     ottl_map_remove(map, entry);
     if (record->has_duplicates) /* another one of the key may come first now: all is indexed anew */
         return true;
-    record->slots[slot] = -1;
+    free_slot(record, slot);
     if (place < map->count && map->entries[place].slot > 0)
-        record->slots[map->entries[place].slot - 1] = (int32_t)place;
+        take_slot(record, map->entries[place].slot - 1, place);
     record->indexed = map->count;
     record->indexed_moves = map->moves;
     return true;
@@ -602,7 +635,7 @@ bool ottl_record_set_ready(struct ottl_record *record, uint32_t slot,
     if (entry == NULL) {
         if ((entry = ottl_map_room(map)) == NULL)
             return false;
-        record->slots[slot] = (int32_t)(map->count - 1);
+        take_slot(record, slot, map->count - 1);
         record->indexed = map->count;
     }
     /* The key is the same text. */

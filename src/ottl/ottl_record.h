@@ -42,42 +42,54 @@ struct ottl_keys {
     uint8_t marks[OTTL_KEY_MARKS];
 };
 
+/* The entry of a key that has a slot. It is free unless it was taken in the record's turn, so that
+ * all can be freed at once. */
+struct ottl_slot {
+    uint32_t turn;
+    uint32_t place;
+};
+
 struct ottl_record {
     const struct ottl_context_type *type;
     const struct ottl_keys *keys; /* of the attributes that statements name */
     struct ottl_memory memory;
-    struct slice bytes;       /* of the message, in one piece */
-    uint64_t at;              /* in the batch */
-    bool exists;              /* Resources and scopes may be missing */
-    bool is_joined;           /* it came in several fields, and `at` means nothing */
-    uint32_t number;          /* of the field around it */
-    uint8_t kind;             /* METRIC, DATA_POINT: the metric's data (enum ottl_metric_data) */
-    uint8_t attributes_field; /* the field that repeats KeyValues; 0: none */
+    struct ottl_slot *slots; /* as many as there are keys */
+    uint32_t turn;           /* never 0 */
+    uint32_t kept_count;
+    struct ottl_entry *kept; /* room for the entries of attributes with slots, unless many come */
+    uint64_t generation;     /* counts messages and changes, for what is remembered of a record */
+    struct slice bytes;      /* of the message, in one piece */
+    size_t behind;           /* so many bytes behind it can be read, at least */
+    uint64_t at;             /* in the batch */
+    uint32_t number;         /* of the field around it */
+    uint32_t likely;         /* entries: as many as the message before had, and some */
     /* The message around a Resource or scope, which has its schema URL. */
-    uint64_t holder_at; /* its content */
-    uint64_t schema_at; /* the schema URL's field, if it has one */
-    bool is_scanned;
-    uint32_t present;  /* by field number */
-    uint32_t repeated; /* fields that come twice, of which the last counts */
+    uint64_t holder_at;       /* its content */
+    uint64_t schema_at;       /* the schema URL's field, if it has one */
+    bool asks_all;            /* statements have asked for all attributes … */
+    bool expects_all;         /* … of the message before, and may of this one */
+    bool has_body;            /* the body's item is there */
+    uint8_t attributes_field; /* the field that repeats KeyValues; 0: none */
+    /* Forgotten from message to message; side by side, since that takes fewer stores. */
+    uint8_t kind;        /* METRIC, DATA_POINT: the metric's data (enum ottl_metric_data) */
+    bool exists;         /* Resources and scopes may be missing */
+    bool is_joined;      /* it came in several fields, and `at` means nothing */
+    bool is_scanned;     /* its fields are known */
+    bool has_slots;      /* the map has the attributes that have slots, or all */
+    bool has_attributes; /* it has all */
+    bool has_duplicates; /* the index has met a key again */
+    uint32_t present;    /* by field number */
+    uint32_t repeated;   /* fields that come twice, of which the last counts */
     uint32_t changed;
-    uint32_t explicit; /* of those: written even if zero, since presence means something */
-    struct ottl_field fields[OTTL_RECORD_FIELDS];
-    struct ottl_map attributes;
-    bool has_slots;            /* the map has the attributes that have slots, or all */
-    bool has_attributes;       /* it has all */
-    bool asks_all;             /* statements have asked for all … */
-    bool expects_all;          /* … of the message before, and may of this one */
-    bool has_duplicates;       /* the index has met a key again */
-    uint32_t likely;           /* entries: as many as the message before had, and some */
-    uint32_t loaded;           /* how many were in the message */
+    uint32_t explicit;         /* of those: written even if zero, since presence means something */
+    uint32_t loaded;           /* how many attributes were in the message */
     uint32_t attributes_begin; /* of the first and behind the last, in the message */
     uint32_t attributes_end;
-    struct ottl_list body; /* its one item is the field that is an AnyValue */
-    bool has_body;         /* it is there */
-    int32_t *slots;        /* by slot: the entry, or -1 */
     uint32_t indexed;
     uint32_t indexed_moves;
-    uint64_t generation; /* counts messages and changes, for what is remembered of a record */
+    struct ottl_map attributes;
+    struct ottl_list body; /* its one item is the field that is an AnyValue */
+    struct ottl_field fields[OTTL_RECORD_FIELDS];
 };
 
 void ottl_record_init(struct ottl_record *record, const struct ottl_context_type *type,
@@ -88,24 +100,27 @@ static inline void ottl_record_reopen(struct ottl_record *record)
 {
     struct ottl_map *map = &record->attributes;
     record->bytes = slice_of(NULL, 0);
-    record->exists = record->is_joined = record->is_scanned = false;
-    record->present = record->repeated = record->changed = record->explicit = 0;
-    record->kind = 0;
     record->attributes_field = record->type->attributes;
+    record->expects_all = record->asks_all;
+    record->asks_all = false;
+    record->generation++;
+    record->kind = 0;
+    record->exists = record->is_joined = record->is_scanned = false;
+    record->has_slots = record->has_attributes = record->has_duplicates = false;
+    record->present = record->repeated = record->changed = record->explicit = 0;
+    record->loaded = record->attributes_begin = record->attributes_end = 0;
+    record->indexed = record->indexed_moves = 0;
     map->base.has_changed = false;
     map->entries = NULL;
+    map->count = map->capacity = 0;
     map->index = NULL;
-    map->count = map->capacity = map->moves = map->indexed = map->indexed_moves = 0;
+    map->indexed = map->indexed_moves = map->moves = 0;
+    if (!record->has_body)
+        return;
+    record->has_body = false;
     record->body.base.has_changed = false;
     record->body.items = NULL;
     record->body.count = record->body.capacity = 0;
-    record->expects_all = record->asks_all;
-    record->asks_all = record->has_attributes = record->has_slots = record->has_body = false;
-    record->has_duplicates = false;
-    record->loaded = record->attributes_begin = record->attributes_end = 0;
-    record->slots = NULL;
-    record->indexed = record->indexed_moves = 0;
-    record->generation++;
 }
 
 /* The same, and forgets what statements have made. */
@@ -115,10 +130,13 @@ static inline void ottl_record_open(struct ottl_record *record)
     ottl_record_reopen(record);
 }
 
-/* The content of the next one, in one piece, and its place in the batch. */
-static inline void ottl_record_borrow(struct ottl_record *record, struct slice bytes, uint64_t at)
+/* The content of the next one, in one piece, and its place in the batch. behind: so many bytes
+ * behind it can be read, too, which saves looking for its end all the time. */
+static inline void ottl_record_borrow(struct ottl_record *record, struct slice bytes, size_t behind,
+                                      uint64_t at)
 {
     record->bytes = bytes;
+    record->behind = behind;
     record->at = at;
     record->exists = true;
 }
@@ -135,12 +153,12 @@ void ottl_record_index(struct ottl_record *record);
 static inline struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot)
 {
     struct ottl_map *map = &record->attributes;
-    assert(record->has_slots && slot < record->keys->count);
+    const struct ottl_slot *taken = &record->slots[slot];
+    assert(record->has_slots);
     if (record->has_attributes &&
         (record->indexed != map->count || record->indexed_moves != map->moves))
         ottl_record_index(record);
-    int32_t place = record->slots[slot];
-    return place >= 0 ? &map->entries[place] : NULL;
+    return taken->turn == record->turn ? &map->entries[taken->place] : NULL;
 }
 /* Appends an attribute whose slot is free, with nil. NULL: no memory. After ottl_record_load_slots.
  */

@@ -81,7 +81,7 @@ void ottl_metric_open_data(struct ottl_run *run)
     while (wire_next_field(&reader, &field)) {
         if (field.type != WIRE_BYTES || ottl_metric_data_of(field.number) == OTTL_NO_DATA)
             continue;
-        ottl_record_borrow(data, field.bytes,
+        ottl_record_borrow(data, field.bytes, 0,
                            metric->at + (uint64_t)(field.bytes.data - metric->bytes.data));
         data->kind = (uint8_t)ottl_metric_data_of(field.number);
     }
@@ -132,7 +132,7 @@ void ottl_metric_replace(struct ottl_run *run, struct slice metric)
 {
     struct ottl_record *record = run->records[OTTL_METRIC];
     ottl_record_reopen(record);
-    ottl_record_borrow(record, metric, 0);
+    ottl_record_borrow(record, metric, 0, 0);
     ottl_metric_open_data(run);
     run->rewrite->is_rewritten = true;
 }

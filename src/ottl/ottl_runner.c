@@ -80,8 +80,9 @@ void ottl_runner_rest(struct ottl_runner *runner)
             ottl_memory_rest(&runner->records[i].memory);
 }
 
-static enum decision fail(struct ottl_runner *runner, const struct ottl_sequence *sequence,
-                          const char *text, const char *what)
+static __attribute__((noinline)) enum decision fail(struct ottl_runner *runner,
+                                                    const struct ottl_sequence *sequence,
+                                                    const char *text, const char *what)
 {
     struct ottl_run *run = &runner->run;
     char whole[OTTL_ERROR_BYTES_MAX];
@@ -155,8 +156,8 @@ static inline int execute(const struct ottl_compiled_statement *statement, struc
     return result == OTTL_TRUE && !edit(statement, run) ? OTTL_FAILED : result;
 }
 
-static enum decision run_statements(struct ottl_runner *runner,
-                                    const struct ottl_sequence *sequence)
+static __attribute__((noinline)) enum decision run_statements(struct ottl_runner *runner,
+                                                              const struct ottl_sequence *sequence)
 {
     const struct ottl_compiled_statement *const end =
         sequence->statements + sequence->statements_count;
@@ -239,7 +240,8 @@ static enum decision run_edit(struct ottl_runner *runner, enum ottl_context cont
                : KEEP;
 }
 
-static enum decision edit_and_note(struct ottl_runner *runner, enum ottl_context context)
+static __attribute__((noinline)) enum decision edit_and_note(struct ottl_runner *runner,
+                                                             enum ottl_context context)
 {
     bool holds;
     if (run_edit(runner, context, &holds) == ABORT)
@@ -248,8 +250,9 @@ static enum decision edit_and_note(struct ottl_runner *runner, enum ottl_context
     return note(runner, holds) ? KEEP : abort_without_memory(runner);
 }
 
-/* Whether the record stays. */
-static inline enum decision decide(struct ottl_runner *runner, enum ottl_context context)
+/* Whether the record stays, for a purpose other than OTTL_DROPS. */
+static __attribute__((noinline)) enum decision decide_otherwise(struct ottl_runner *runner,
+                                                                enum ottl_context context)
 {
     const enum ottl_purpose purpose = runner->purpose;
     if (purpose == OTTL_VISITS)
@@ -259,13 +262,19 @@ static inline enum decision decide(struct ottl_runner *runner, enum ottl_context
     if (purpose == OTTL_LEAVES_NOTED || purpose == OTTL_PICKS_NOTED)
         return was_noted(runner) == (purpose == OTTL_PICKS_NOTED) ? KEEP : DROP;
     enum decision decision = run_context(runner, context);
-    if (purpose == OTTL_DROPS || decision == ABORT)
-        return decision;
+    if (decision == ABORT)
+        return ABORT;
     const bool holds = decision == DROP;
     runner->matches += holds;
     if (purpose == OTTL_LEAVES && !note(runner, holds))
         return abort_without_memory(runner);
     return holds == (purpose == OTTL_PICKS) ? KEEP : DROP;
+}
+
+static inline enum decision decide(struct ottl_runner *runner, enum ottl_context context)
+{
+    return runner->purpose == OTTL_DROPS ? run_context(runner, context)
+                                         : decide_otherwise(runner, context);
 }
 
 static bool has_context(const struct ottl_runner *runner, unsigned contexts)
@@ -325,7 +334,7 @@ static bool borrow_field(struct ottl_record *record, const struct rope_field *fi
         rope_copy(field->content, bytes, room);
         content = slice_of(room, bytes);
     }
-    ottl_record_borrow(record, content, field->content.at);
+    ottl_record_borrow(record, content, 0, field->content.at);
     return true;
 }
 
@@ -344,7 +353,7 @@ static bool join_heads(struct ottl_record *record, struct rope rope, uint64_t en
         used += (size_t)field.content_bytes;
     }
     assert(used == bytes);
-    ottl_record_borrow(record, slice_of(room, used), 0);
+    ottl_record_borrow(record, slice_of(room, used), 0, 0);
     record->is_joined = true;
     return true;
 }
@@ -486,6 +495,12 @@ static uint64_t count_items(const struct ottl_runner *runner, const struct rope_
                                           : count_children(holder, levels);
 }
 
+/* Bytes that can be read behind the field that was read last, of a record's message. */
+static size_t behind(const struct wire_reader *reader, const struct ottl_record *record)
+{
+    return (size_t)(reader->end - reader->at) + record->behind;
+}
+
 /* The samples of a profile; counts those that stay. */
 static enum decision walk_samples(struct ottl_runner *runner, const struct ottl_record *profile,
                                   uint64_t *kept)
@@ -504,7 +519,7 @@ static enum decision walk_samples(struct ottl_runner *runner, const struct ottl_
                                     .edits = runner->edits.count,
                                     .messages = runner->edits.messages_count};
         ottl_record_open(sample);
-        ottl_record_borrow(sample, field.bytes, at);
+        ottl_record_borrow(sample, field.bytes, behind(&reader, profile), at);
         enum decision decision = decide(runner, OTTL_PROFILE_SAMPLE);
         if (decision == DROP) {
             runner->dropped++;
@@ -522,7 +537,8 @@ static enum decision walk_samples(struct ottl_runner *runner, const struct ottl_
 }
 
 /* The profile whose record is open. One that loses its last sample goes, too. */
-static enum decision run_profile(struct ottl_runner *runner, const struct place *place)
+static __attribute__((noinline)) enum decision run_profile(struct ottl_runner *runner,
+                                                           const struct place *place)
 {
     struct ottl_record *profile = &runner->records[OTTL_PROFILE];
     const bool has_samples = has_context(runner, OTTL_CONTEXT_BIT(OTTL_PROFILE_SAMPLE));
@@ -567,7 +583,7 @@ static enum decision walk_leaves(struct ottl_runner *runner, const struct ottl_r
                                     .edits = runner->edits.count,
                                     .messages = runner->edits.messages_count};
         ottl_record_open(leaf);
-        ottl_record_borrow(leaf, field.bytes, at);
+        ottl_record_borrow(leaf, field.bytes, behind(&reader, holder), at);
         enum decision decision = decide(runner, context);
         if (decision == DROP)
             decision = remove_message(runner, &place);
@@ -628,7 +644,7 @@ static enum decision walk_points(struct ottl_runner *runner, const struct ottl_r
                                     .edits = runner->edits.count,
                                     .messages = runner->edits.messages_count};
         ottl_record_open(point);
-        ottl_record_borrow(point, field.bytes, at);
+        ottl_record_borrow(point, field.bytes, behind(&reader, data), at);
         ottl_data_point_set_kind(point, (enum ottl_metric_data)data->kind);
         enum decision decision = decide(runner, OTTL_DATA_POINT);
         if (decision == DROP) {
@@ -660,7 +676,7 @@ static struct place open_data(struct ottl_runner *runner, const struct ottl_reco
                                .content_at = at,
                                .content_bytes = field.bytes.size,
                                .number = field.number};
-        ottl_record_borrow(data, field.bytes, at);
+        ottl_record_borrow(data, field.bytes, behind(&reader, metric), at);
         data->kind = (uint8_t)ottl_metric_data_of(field.number);
     }
     return place;
@@ -713,7 +729,8 @@ static enum decision replace_metric(struct ottl_runner *runner, const struct pla
 }
 
 /* The metric whose record is open. */
-static enum decision run_metric(struct ottl_runner *runner, const struct place *place)
+static __attribute__((noinline)) enum decision run_metric(struct ottl_runner *runner,
+                                                          const struct place *place)
 {
     struct ottl_record *metric = &runner->records[OTTL_METRIC];
     struct ottl_record *data = &runner->records[OTTL_METRIC_DATA];
@@ -761,9 +778,9 @@ static enum decision run_metric(struct ottl_runner *runner, const struct place *
 }
 
 /* The item whose record is open. */
-static inline enum decision run_item(struct ottl_runner *runner, const struct place *place)
+static inline enum decision run_item(struct ottl_runner *runner, struct ottl_record *record,
+                                     const struct place *place)
 {
-    struct ottl_record *record = &runner->records[runner->item];
     if (has_context(runner, OTTL_CONTEXT_BIT(runner->item))) {
         enum decision decision = decide(runner, runner->item);
         if (decision != KEEP)
@@ -794,13 +811,13 @@ static void close_gap(struct ottl_runner *runner, struct gap *gap)
 }
 
 /* Runs one item; counts those that stay. */
-static inline enum decision walk_item(struct ottl_runner *runner, const struct place *place,
-                                      struct gap *gap, uint64_t *kept)
+static inline enum decision walk_item(struct ottl_runner *runner, struct ottl_record *record,
+                                      const struct place *place, struct gap *gap, uint64_t *kept)
 {
     const bool is_counted = runner->item == OTTL_METRIC || runner->item == OTTL_PROFILE;
     enum decision decision = runner->item == OTTL_METRIC    ? run_metric(runner, place)
                              : runner->item == OTTL_PROFILE ? run_profile(runner, place)
-                                                            : run_item(runner, place);
+                                                            : run_item(runner, record, place);
     if (decision == DROP) {
         uint64_t bytes = place->content_at + place->content_bytes - place->header_at;
         if (gap->bytes == 0 || gap->at + gap->bytes != place->header_at) {
@@ -815,29 +832,67 @@ static inline enum decision walk_item(struct ottl_runner *runner, const struct p
     return decision;
 }
 
-/* The items of a Scope… message that lies in one part, the usual one. */
-static enum decision walk_contiguous(struct ottl_runner *runner, struct slice content, uint64_t at,
-                                     struct gap *gap, uint64_t *kept)
+/* An item in a Scope… message: its field, and the content. */
+struct child {
+    const uint8_t *begin;
+    struct slice content;
+};
+
+static __attribute__((noinline)) bool next_child_of_any_form(struct wire_reader *reader,
+                                                             struct child *ret)
 {
-    struct ottl_record *record = &runner->records[runner->item];
-    struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;
-    while (wire_next_field(&reader, &field)) {
+    while (wire_next_field(reader, &field)) {
         if (field.number != CHILDREN)
             continue;
-        uint64_t content_at = at + (uint64_t)(field.bytes.data - content.data);
-        uint64_t header_at = content_at - (field.whole.size - field.bytes.size);
+        *ret = (struct child){.begin = field.whole.data, .content = field.bytes};
+        return true;
+    }
+    return false;
+}
+
+/* Most have a length of one or two bytes. */
+static inline bool next_child(struct wire_reader *reader, struct child *ret)
+{
+    enum { HEADER_BYTES = 3, SHORT = 0x80 };
+    const uint8_t *const at = reader->at;
+    const size_t left = (size_t)(reader->end - at);
+    if (left < HEADER_BYTES || at[0] != wire_tag(CHILDREN, WIRE_BYTES))
+        return next_child_of_any_form(reader, ret);
+    const bool is_long = at[1] >= SHORT;
+    const size_t header = HEADER_BYTES - !is_long;
+    const size_t size = is_long ? at[1] - SHORT + (size_t)at[2] * SHORT : at[1];
+    if ((is_long && at[2] >= SHORT) || size > left - header)
+        return next_child_of_any_form(reader, ret);
+    *ret = (struct child){.begin = at, .content = slice_of(at + header, size)};
+    reader->at = at + header + size;
+    return true;
+}
+
+/* The items of a Scope… message that lies in one part, the usual one, which has more bytes behind
+ * it. */
+static enum decision walk_contiguous(struct ottl_runner *runner, struct slice content,
+                                     size_t more_bytes, uint64_t at, struct gap *gap,
+                                     uint64_t *kept)
+{
+    struct ottl_record *const record = &runner->records[runner->item];
+    struct wire_reader reader = wire_reader_of(content);
+    struct child child;
+    while (next_child(&reader, &child)) {
+        const uint64_t header_at = at + (uint64_t)(child.begin - content.data);
+        const uint64_t content_at = at + (uint64_t)(child.content.data - content.data);
         if (gap->bytes > 0 && gap->at + gap->bytes != header_at)
             close_gap(runner, gap);
         const struct place place = {.header_at = header_at,
                                     .content_at = content_at,
-                                    .content_bytes = field.bytes.size,
+                                    .content_bytes = child.content.size,
                                     .number = CHILDREN,
                                     .edits = runner->edits.count,
                                     .messages = runner->edits.messages_count};
         ottl_record_open(record);
-        ottl_record_borrow(record, field.bytes, content_at);
-        if (walk_item(runner, &place, gap, kept) == ABORT)
+        ottl_record_borrow(record, child.content, (size_t)(reader.end - reader.at) + more_bytes,
+                           content_at);
+        if (walk_item(runner, record, &place, gap, kept) == ABORT)
             return ABORT;
     }
     close_gap(runner, gap);
@@ -848,22 +903,25 @@ static enum decision walk_items(struct ottl_runner *runner, const struct rope_fi
                                 uint64_t *kept)
 {
     struct gap gap = {.bytes = 0};
-    struct slice content = rope_contiguous(&holder->content, holder->content_bytes);
-    if (content.size == holder->content_bytes)
-        return walk_contiguous(runner, content, holder->content.at, &gap, kept);
+    struct slice part =
+        rope_contiguous(&holder->content, holder->content.batch->bytes - holder->content.at);
+    if (part.size >= holder->content_bytes)
+        return walk_contiguous(runner, slice_of(part.data, (size_t)holder->content_bytes),
+                               part.size - (size_t)holder->content_bytes, holder->content.at, &gap,
+                               kept);
+    struct ottl_record *const record = &runner->records[runner->item];
     struct rope rope = holder->content;
     struct rope_field field;
     while (rope_read_field(&rope, holder->content.at + holder->content_bytes, &field)) {
         if (field.number != CHILDREN)
             continue;
-        struct ottl_record *record = &runner->records[runner->item];
         ottl_record_open(record);
         if (!borrow_field(record, &field))
             return abort_without_memory(runner);
         if (gap.bytes > 0 && gap.at + gap.bytes != field.begin.at)
             close_gap(runner, &gap);
         const struct place place = place_of(runner, &field);
-        if (walk_item(runner, &place, &gap, kept) == ABORT)
+        if (walk_item(runner, record, &place, &gap, kept) == ABORT)
             return ABORT;
     }
     close_gap(runner, &gap);
@@ -882,7 +940,7 @@ static enum decision run_appended(struct ottl_runner *runner, struct slice bytes
     if (room == NULL)
         return abort_without_memory(runner);
     memcpy(room, bytes.data, bytes.size);
-    ottl_record_borrow(metric, slice_of(room, bytes.size), 0);
+    ottl_record_borrow(metric, slice_of(room, bytes.size), 0, 0);
     const struct place place = open_data(runner, metric);
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_METRIC)) &&
         run_context(runner, OTTL_METRIC) == ABORT)
@@ -1253,7 +1311,7 @@ int ottl_runner_test_span(struct ottl_runner *runner, struct slice span)
     runner->run.is_out_of_memory = false;
     runner->records[OTTL_SPAN].memory.may_exceed = event->memory.may_exceed = true;
     ottl_record_open(&runner->records[OTTL_SPAN]);
-    ottl_record_borrow(&runner->records[OTTL_SPAN], span, 0);
+    ottl_record_borrow(&runner->records[OTTL_SPAN], span, 0, 0);
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN)))
         decision = run_context(runner, OTTL_SPAN);
     while (decision == KEEP && has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT)) &&
@@ -1261,7 +1319,7 @@ int ottl_runner_test_span(struct ottl_runner *runner, struct slice span)
         if (field.number != EVENTS)
             continue;
         ottl_record_open(event);
-        ottl_record_borrow(event, field.bytes, 0);
+        ottl_record_borrow(event, field.bytes, behind(&reader, &runner->records[OTTL_SPAN]), 0);
         decision = run_context(runner, OTTL_SPAN_EVENT);
     }
     return decision == KEEP ? OTTL_FALSE : decision == DROP ? OTTL_TRUE : OTTL_FAILED;

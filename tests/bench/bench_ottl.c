@@ -134,7 +134,8 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < SETS; i++) {
         char name[64];
         texts.count = counts[i];
-        snprintf(name, sizeof(name), "%zu attributes set", texts.count);
+        snprintf(name, sizeof(name), "%zu attribute%s set", texts.count,
+                 texts.count > 1 ? "s" : "");
         sets[i] = measure(name, batch, NULL, &texts);
     }
     judge("the first, beside the condition", sets[0] - condition, 60, "ns");
