@@ -637,7 +637,8 @@ static bool compile_call(struct compiler *compiler, const struct ottl_tree *tree
     compiler->plan->makes_metrics = compiler->plan->makes_metrics || function->makes_metrics;
     if (function->contexts != 0) { /* it looks at the record itself */
         compiler->uses |= OTTL_CONTEXT_BIT(compiler->context);
-        compiler->plan->keys[compiler->context].fields = UINT32_MAX;
+        compiler->plan->keys[compiler->context].fields |=
+            function->fields != 0 ? function->fields : UINT32_MAX;
         if (function->users == OTTL_FOR_TRANSFORM)
             compiler->plan->written |= OTTL_CONTEXT_BIT(compiler->context);
     }

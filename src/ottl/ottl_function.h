@@ -73,6 +73,7 @@ struct ottl_function {
     void (*release)(void *state); /* frees what prepare made, which may be NULL */
     unsigned users;               /* enum ottl_users */
     ottl_contexts contexts;
+    uint32_t fields; /* with contexts: of the record, by number, that it looks at; 0: any of them */
     bool makes_metrics; /* it is a user of ottl_rewrite.h */
     bool is_volatile;   /* its result may differ though its arguments do not: clock, chance */
 };

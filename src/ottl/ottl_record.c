@@ -248,16 +248,15 @@ static inline __attribute__((always_inline)) bool note_plain_attribute(struct ot
     return true;
 }
 
-/* Steps over such attributes whose keys have none of the sizes. Nothing is looked at behind `far`
- * that cannot be read. */
+/* Steps over such attributes whose keys have none of the sizes. *ret_size: of one that stands before
+ * `far`, behind them; 0: there is none. */
 static inline const uint8_t *step_over_attributes(const uint8_t *at, const uint8_t *far,
-                                                  uint32_t head, uint64_t sizes)
+                                                  uint32_t head, uint64_t sizes, size_t *ret_size)
 {
-    while (at < far) {
-        const size_t size = plain_attribute_size(at, head);
-        if (size == 0 || (sizes >> (at[3] & 63) & 1) != 0)
+    for (*ret_size = 0; at < far; at += *ret_size) {
+        *ret_size = plain_attribute_size(at, head);
+        if (*ret_size == 0 || (sizes >> (at[3] & 63) & 1) != 0)
             break;
-        at += size;
     }
     return at;
 }
@@ -276,11 +275,11 @@ static inline __attribute__((always_inline)) const uint8_t *scan_attributes(
     size_t size;
     assert(record->attributes_field < SHORT_TAGS);
     for (;; at += size) {
-        if (wanted != WANT_ALL)
-            at = step_over_attributes(at, far, head, sizes);
-        if (at >= far && !may_be_plain(at, (size_t)(end - at)))
+        at = step_over_attributes(at, far, head, sizes, &size);
+        if (at >= far && may_be_plain(at, (size_t)(end - at)))
+            size = plain_attribute_size(at, head);
+        else if (at >= far)
             return at;
-        size = plain_attribute_size(at, head);
         if (size == 0)
             return at;
         if ((sizes >> (at[3] & 63) & 1) != 0 && !note_plain_attribute(record, at, size, wanted))
@@ -288,45 +287,39 @@ static inline __attribute__((always_inline)) const uint8_t *scan_attributes(
     }
 }
 
-/* Steps over fields in the usual form whose numbers are not among `stops`. */
-static inline const uint8_t *step_over(const uint8_t *at, const uint8_t *far, uint32_t stops)
+/* The size of a field whose tag has one byte and whose number or length has one; 0: others. At
+ * least FAR bytes can be read. */
+static inline size_t plain_field_size(const uint8_t *at)
 {
     enum { FIXED64_SIZE = 9, HEADER = 2 };
-    while (at < far && (stops >> (at[0] >> 3) & 1) == 0) {
-        const unsigned type = at[0] & 7;
-        if (type == WIRE_FIXED64)
-            at += FIXED64_SIZE;
-        else if (at[1] >= SHORT || (type != WIRE_BYTES && type != WIRE_VARINT))
-            break;
-        else
-            at += type == WIRE_BYTES ? HEADER + (size_t)at[1] : HEADER;
-    }
-    return at;
+    const unsigned type = at[0] & 7;
+    if (type == WIRE_FIXED64)
+        return FIXED64_SIZE;
+    if (at[1] >= SHORT)
+        return 0;
+    return type == WIRE_BYTES ? HEADER + (size_t)at[1] : type == WIRE_VARINT ? HEADER : 0;
 }
 
-/* The size of a field whose tag has one byte and whose number or length has one; 0: others. */
-static inline size_t plain_field_size(const uint8_t *at, size_t left)
+/* Steps over such fields whose numbers are not among `stops`. */
+static inline const uint8_t *step_over(const uint8_t *at, const uint8_t *far, uint32_t stops)
 {
-    enum { FIXED64_SIZE = 9, HEADER = 2 };
-    if (left < HEADER || at[0] >= SHORT || at[0] < 8)
-        return 0;
-    unsigned type = at[0] & 7;
-    size_t size = type == WIRE_FIXED64  ? FIXED64_SIZE
-                  : at[1] >= SHORT      ? 0
-                  : type == WIRE_BYTES  ? HEADER + (size_t)at[1]
-                  : type == WIRE_VARINT ? HEADER
-                                        : 0;
-    return size <= left ? size : 0;
+    size_t size;
+    for (; at < far && (stops >> (at[0] >> 3) & 1) == 0; at += size)
+        if ((size = plain_field_size(at)) == 0)
+            break;
+    return at;
 }
 
 /* Notes where such a field is, which is no attribute. */
 static inline void note_plain_field(struct ottl_record *record, const uint8_t *at, size_t size)
 {
-    const uint32_t number = at[0] >> 3;
+    const size_t number = at[0] >> 3;
+    const uint32_t bit = 1u << number;
     const uint8_t type = at[0] & 7;
     struct ottl_field *field = &record->fields[number];
-    record->repeated |= record->present & 1u << number;
-    record->present |= 1u << number;
+    if ((record->present & bit) != 0)
+        record->repeated |= bit;
+    record->present |= bit;
     field->whole = slice_of(at, size);
     field->wire = type;
     if (type == WIRE_BYTES) {
@@ -379,19 +372,21 @@ static inline __attribute__((always_inline)) bool scan(struct ottl_record *recor
 {
     const uint8_t *at = record->bytes.data;
     const uint8_t *const end = at + record->bytes.size;
+    /* Before it no field in the usual form ends where nothing can be read. */
     const uint8_t *const far = record->behind >= FAR ? end : end - at > FAR ? end - FAR : at;
     const uint32_t number = record->attributes_field;
     const uint32_t wants = record->keys->fields;
-    /* Neither 0 nor what is too large for a tag of one byte is stepped over. */
-    const uint32_t stops = wants | 1u << number | 1u | UINT32_MAX << SHORT_TAGS;
+    /* Neither 0 nor what is too large for a tag of one byte is a field in the usual form. */
+    const uint32_t others = 1u << number | 1u | UINT32_MAX << SHORT_TAGS;
+    size_t size;
     assert(record->bytes.size <= UINT32_MAX);
     record->attributes_begin = record->attributes_end = 0;
-    while (at < end) {
-        at = step_over(at, far, stops);
-        if (at == end)
+    for (;;) {
+        at = step_over(at, far, wants | others);
+        if (at >= end)
             break;
-        const uint8_t *const from = at;
         if (at[0] == (uint8_t)wire_tag(number, WIRE_BYTES)) {
+            const uint8_t *const from = at;
             at = scan_attributes(record, at, far, wanted);
             if (at == NULL)
                 return false;
@@ -399,17 +394,15 @@ static inline __attribute__((always_inline)) bool scan(struct ottl_record *recor
                 extend_attributes(record, from, at);
                 continue;
             }
-        }
-        const size_t size = plain_field_size(at, (size_t)(end - at));
-        if (size == 0 || at[0] >> 3 == number) {
-            at = scan_field(record, at, end, wanted);
-            if (at == NULL)
-                return false;
+        } else if (at < far && ((wants & ~others) >> (at[0] >> 3) & 1) != 0 &&
+                   (size = plain_field_size(at)) > 0) {
+            note_plain_field(record, at, size);
+            at += size;
             continue;
         }
-        if ((wants >> (at[0] >> 3) & 1) != 0)
-            note_plain_field(record, at, size);
-        at += size;
+        at = scan_field(record, at, end, wanted);
+        if (at == NULL)
+            return false;
     }
     assert(at == end); /* the batch was checked */
     record->is_scanned = true;

@@ -3,9 +3,10 @@
 #include "src/ottl/functions/tables.h"
 #include "src/ottl/ottl_access.h"
 
+enum { PARENT_SPAN_ID = 4 };
+
 static bool is_root_span(struct ottl_call *call, struct ottl_value *ret)
 {
-    enum { PARENT_SPAN_ID = 4 };
     static const struct ottl_path_row row = {.field = PARENT_SPAN_ID};
     static const struct ottl_path path = {.row = &row, .context = OTTL_SPAN, .slot = -1};
     static const uint8_t zero[OTTL_SPAN_ID_BYTES];
@@ -17,6 +18,9 @@ static bool is_root_span(struct ottl_call *call, struct ottl_value *ret)
 }
 
 const struct ottl_function ottl_span_functions[] = {
-    {.name = "IsRootSpan", .evaluate = is_root_span, .contexts = OTTL_CONTEXT_BIT(OTTL_SPAN)},
+    {.name = "IsRootSpan",
+     .evaluate = is_root_span,
+     .contexts = OTTL_CONTEXT_BIT(OTTL_SPAN),
+     .fields = 1u << PARENT_SPAN_ID},
     {.name = NULL},
 };
