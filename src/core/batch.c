@@ -132,6 +132,14 @@ static bool is_inside(const struct buffer *owner, struct slice bytes)
     return bytes.data >= owner->data && bytes.data + bytes.size <= owner->data + owner->capacity;
 }
 
+static __attribute__((noinline)) bool append_to_full(struct batch *batch, struct buffer *owner,
+                                                     struct slice bytes)
+{
+    make_room(batch, 2 * batch->parts_capacity, owner->budget);
+    batch->parts[batch->parts_count++] = (struct batch_part){.owner = owner, .bytes = bytes};
+    return true;
+}
+
 bool batch_append_held(struct batch *batch, struct buffer *owner, struct slice bytes)
 {
     assert(atomic_load_explicit(&batch->refs, memory_order_relaxed) == 1);
@@ -145,7 +153,7 @@ bool batch_append_held(struct batch *batch, struct buffer *owner, struct slice b
         return false;
     }
     if (batch->parts_count == batch->parts_capacity)
-        make_room(batch, 2 * batch->parts_capacity, owner->budget);
+        return append_to_full(batch, owner, bytes);
     batch->parts[batch->parts_count++] = (struct batch_part){.owner = owner, .bytes = bytes};
     return true;
 }

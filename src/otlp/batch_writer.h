@@ -5,8 +5,8 @@
 #pragma once
 
 #include <stdint.h>
-#include <string.h>
 
+#include "src/base/short_bytes.h"
 #include "src/base/slice.h"
 #include "src/otlp/rope.h"
 
@@ -53,7 +53,7 @@ static inline __attribute__((returns_nonnull)) uint8_t *batch_writer_room(
 static inline void batch_writer_copy(struct batch_writer *writer, struct slice bytes)
 {
     if (bytes.size > 0)
-        memcpy(batch_writer_room(writer, bytes.size), bytes.data, bytes.size);
+        short_copy(batch_writer_room(writer, bytes.size), bytes.data, bytes.size);
 }
 /* Writes tag and length of a nested message; the caller appends its content. */
 void batch_writer_header(struct batch_writer *writer, uint32_t number, uint64_t content_bytes);
