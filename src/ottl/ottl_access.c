@@ -8,15 +8,12 @@
 #include "src/base/hex.h"
 #include "src/otlp/wire.h"
 
-struct ottl_record *ottl_record_of(struct ottl_run *run, const struct ottl_path *path)
+struct ottl_record *ottl_record_found(struct ottl_run *run, struct ottl_record *record)
 {
-    struct ottl_record *record = run->records[path->context];
-    assert(record != NULL);
-    if (!record->is_scanned && !ottl_record_scan(record)) {
-        ottl_run_no_memory(run);
-        return NULL;
-    }
-    return record;
+    if (ottl_record_scan(record))
+        return record;
+    ottl_run_no_memory(run);
+    return NULL;
 }
 
 bool ottl_expect(struct ottl_run *run, const struct ottl_value *value, enum ottl_type type,
@@ -42,16 +39,6 @@ int64_t ottl_count_field(const struct ottl_record *record, unsigned field)
     while (wire_next_field(&reader, &found))
         count += found.number == field;
     return count;
-}
-
-struct slice ottl_field_bytes(const struct ottl_record *record, unsigned field)
-{
-    return (record->present >> field & 1) != 0 ? record->fields[field].bytes : slice_of(NULL, 0);
-}
-
-uint64_t ottl_field_number(const struct ottl_record *record, unsigned field)
-{
-    return (record->present >> field & 1) != 0 ? record->fields[field].number : 0;
 }
 
 bool ottl_put_bytes(struct ottl_run *run, struct ottl_record *record, unsigned field,
@@ -103,14 +90,6 @@ bool ottl_set_text(struct ottl_run *run, const struct ottl_path *path,
            ottl_put_bytes(run, record, path->row->field, ottl_slice(value));
 }
 
-static bool get_number(struct ottl_run *run, const struct ottl_path *path, uint64_t *ret)
-{
-    struct ottl_record *record = ottl_record_of(run, path);
-    if (record != NULL)
-        *ret = ottl_field_number(record, path->row->field);
-    return record != NULL;
-}
-
 static bool set_number(struct ottl_run *run, const struct ottl_path *path, enum wire_type wire,
                        uint64_t number)
 {
@@ -122,9 +101,10 @@ static bool set_number(struct ottl_run *run, const struct ottl_path *path, enum 
 
 bool ottl_get_uint32(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
 {
-    uint64_t number;
-    if (!get_number(run, path, &number))
+    const struct ottl_record *record = ottl_record_of(run, path);
+    if (record == NULL)
         return false;
+    const uint64_t number = ottl_field_number(record, path->row->field);
     *ret = ottl_int((int64_t)(uint32_t)number);
     return true;
 }
@@ -162,9 +142,10 @@ bool ottl_set_fixed32_cut(struct ottl_run *run, const struct ottl_path *path,
 bool ottl_get_enumeration(struct ottl_run *run, const struct ottl_path *path,
                           struct ottl_value *ret)
 {
-    uint64_t number;
-    if (!get_number(run, path, &number))
+    const struct ottl_record *record = ottl_record_of(run, path);
+    if (record == NULL)
         return false;
+    const uint64_t number = ottl_field_number(record, path->row->field);
     *ret = ottl_int((int32_t)number);
     return true;
 }
@@ -179,9 +160,10 @@ bool ottl_set_enumeration(struct ottl_run *run, const struct ottl_path *path,
 bool ottl_get_nanoseconds(struct ottl_run *run, const struct ottl_path *path,
                           struct ottl_value *ret)
 {
-    uint64_t number;
-    if (!get_number(run, path, &number))
+    const struct ottl_record *record = ottl_record_of(run, path);
+    if (record == NULL)
         return false;
+    const uint64_t number = ottl_field_number(record, path->row->field);
     *ret = ottl_int((int64_t)number);
     return true;
 }
@@ -197,9 +179,10 @@ enum { NANOSECONDS = 1000000000 };
 
 bool ottl_get_moment(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
 {
-    uint64_t number;
-    if (!get_number(run, path, &number))
+    const struct ottl_record *record = ottl_record_of(run, path);
+    if (record == NULL)
         return false;
+    const uint64_t number = ottl_field_number(record, path->row->field);
     int64_t seconds = (int64_t)number / NANOSECONDS;
     int64_t rest = (int64_t)number % NANOSECONDS;
     if (rest < 0) {

@@ -39,8 +39,14 @@ OTTL_ACCESSOR(span_id_text);
 /* The bytes of an id in hexadecimal text, in the run's memory; name is for errors. */
 bool ottl_parse_id(struct ottl_run *run, const struct ottl_value *value, size_t size,
                    const char *name, struct slice *ret);
-/* The record of a path, its fields found. NULL: memory is refused, and the error is set. */
-struct ottl_record *ottl_record_of(struct ottl_run *run, const struct ottl_path *path);
+/* Finds the record's fields. NULL: memory is refused, and the error is set. */
+struct ottl_record *ottl_record_found(struct ottl_run *run, struct ottl_record *record);
+/* The record of a path, its fields found. NULL: the same. */
+static inline struct ottl_record *ottl_record_of(struct ottl_run *run, const struct ottl_path *path)
+{
+    struct ottl_record *record = run->records[path->context];
+    return record->is_scanned ? record : ottl_record_found(run, record);
+}
 /* Go's ExpectType: the error says both types. */
 bool ottl_expect(struct ottl_run *run, const struct ottl_value *value, enum ottl_type type,
                  const char *type_name);
@@ -51,8 +57,14 @@ bool ottl_expect_message(struct ottl_run *run, const struct ottl_value *value,
  * other value of its kind. */
 int64_t ottl_count_field(const struct ottl_record *record, unsigned field);
 /* The content of a field of bytes, its last one; no bytes when it is absent. */
-struct slice ottl_field_bytes(const struct ottl_record *record, unsigned field);
-uint64_t ottl_field_number(const struct ottl_record *record, unsigned field);
+static inline struct slice ottl_field_bytes(const struct ottl_record *record, unsigned field)
+{
+    return (record->present >> field & 1) != 0 ? record->fields[field].bytes : slice_of(NULL, 0);
+}
+static inline uint64_t ottl_field_number(const struct ottl_record *record, unsigned field)
+{
+    return (record->present >> field & 1) != 0 ? record->fields[field].number : 0;
+}
 /* Sets a field of bytes from whatever memory. */
 bool ottl_put_bytes(struct ottl_run *run, struct ottl_record *record, unsigned field,
                     struct slice bytes);

@@ -7,26 +7,6 @@
 
 enum { NS_PER_S = 1000000000, EQUAL_DEPTH_MAX = 96 };
 
-/* Of an order: -1, 0 or 1. */
-static bool holds(int order, enum ottl_comparison op)
-{
-    switch (op) {
-    case OTTL_EQ:
-        return order == 0;
-    case OTTL_NE:
-        return order != 0;
-    case OTTL_LT:
-        return order < 0;
-    case OTTL_LE:
-        return order <= 0;
-    case OTTL_GE:
-        return order >= 0;
-    case OTTL_GT:
-        return order > 0;
-    }
-    return false;
-}
-
 /* Not by an order: NaN has none. */
 static bool compare_doubles(double left, enum ottl_comparison op, double right)
 {
@@ -128,8 +108,9 @@ static bool is_nil(const struct ottl_value *value)
 bool ottl_compare(const struct ottl_value *left, enum ottl_comparison op,
                   const struct ottl_value *right)
 {
+    int order;
     if (is_nil(left) || is_nil(right))
-        return is_nil(left) && is_nil(right) ? holds(0, op) : op == OTTL_NE;
+        return is_nil(left) && is_nil(right) ? ottl_order_holds(0, op) : op == OTTL_NE;
     if (left->type == OTTL_INT && right->type == OTTL_DOUBLE)
         return compare_doubles((double)left->integer, op, right->real);
     if (left->type == OTTL_DOUBLE && right->type == OTTL_INT)
@@ -138,22 +119,23 @@ bool ottl_compare(const struct ottl_value *left, enum ottl_comparison op,
         return op == OTTL_NE;
     switch (left->type) {
     case OTTL_BOOL:
-        return holds((left->boolean > right->boolean) - (left->boolean < right->boolean), op);
+        return ottl_order_holds((left->boolean > right->boolean) - (left->boolean < right->boolean),
+                                op);
     case OTTL_INT:
     case OTTL_DURATION:
-        return holds((left->integer > right->integer) - (left->integer < right->integer), op);
+        return ottl_ints_hold(left->integer, op, right->integer);
     case OTTL_DOUBLE:
         return compare_doubles(left->real, op, right->real);
     case OTTL_STRING:
     case OTTL_BYTES:
         if (op <= OTTL_NE)
             return slice_equal(ottl_slice(left), ottl_slice(right)) == (op == OTTL_EQ);
-        return holds(slice_compare(ottl_slice(left), ottl_slice(right)), op);
-    case OTTL_TIME: {
-        int order = (left->integer > right->integer) - (left->integer < right->integer);
-        return holds(order != 0 ? order : (left->size > right->size) - (left->size < right->size),
-                     op);
-    }
+        order = slice_compare(ottl_slice(left), ottl_slice(right));
+        return ottl_order_holds((order > 0) - (order < 0), op);
+    case OTTL_TIME:
+        order = (left->integer > right->integer) - (left->integer < right->integer);
+        return ottl_order_holds(
+            order != 0 ? order : (left->size > right->size) - (left->size < right->size), op);
     default: /* equality only */
         return op <= OTTL_NE && equal(left, right, EQUAL_DEPTH_MAX) == (op == OTTL_EQ);
     }

@@ -831,24 +831,29 @@ static bool make_literal_test(struct compiler *compiler, bool is_true, struct ot
     return true;
 }
 
-/* Prepares a comparison of an attribute with a text that is short, the most frequent one. */
+/* Prepares comparisons with constants. A text that is short is the most frequent one. */
 static bool specialize(struct compiler *compiler, struct ottl_test *test)
 {
     enum { ENCODED_BYTES_MAX = 0x7f };
     const struct ottl_node *left = test->compare.left;
-    const struct ottl_node *right = test->compare.right;
-    bool is_attribute = left->get == ottl_node_attribute && right->is_literal &&
-                        right->constant.type == OTTL_STRING &&
-                        right->constant.size < ENCODED_BYTES_MAX && test->compare.op <= OTTL_NE;
-    if (!is_attribute)
+    const struct ottl_value *constant = &test->compare.right->constant;
+    if (!test->compare.right->is_literal || constant->type == OTTL_NIL ||
+        (constant->type == OTTL_BYTES && constant->bytes == NULL))
         return true;
-    size_t size = ottl_value_encoded_size(&right->constant);
+    const bool is_text = constant->type == OTTL_STRING && test->compare.op <= OTTL_NE;
+    if (left->get == ottl_node_text && is_text)
+        test->test = ottl_test_text;
+    if (left->get != ottl_node_attribute)
+        return true;
+    test->test = ottl_test_attribute;
+    if (!is_text || constant->size >= ENCODED_BYTES_MAX)
+        return true;
+    const size_t size = ottl_value_encoded_size(constant);
     uint8_t *room = room_of(compiler, size);
     if (room == NULL)
         return false;
-    ottl_value_encode(&right->constant, room);
+    ottl_value_encode(constant, room);
     test->compare.encoded = slice_of(room, size);
-    test->test = ottl_test_attribute;
     return true;
 }
 

@@ -60,9 +60,7 @@ uint8_t *ottl_edits_grow(struct ottl_edits *edits, size_t bytes)
         edits->has_failed = true;
         return NULL;
     }
-    room += edits->used_bytes;
-    edits->used_bytes += bytes;
-    return room;
+    return room + edits->used_bytes;
 }
 
 void ottl_edits_add(struct ottl_edits *edits, uint64_t at, uint64_t removed, size_t insert_bytes)
@@ -98,25 +96,52 @@ void ottl_edits_remove(struct ottl_edits *edits, uint64_t at, uint64_t bytes)
     ottl_edits_add(edits, at, bytes, 0);
 }
 
-void ottl_edits_add_message(struct ottl_edits *edits, uint64_t header_at, uint64_t content_at,
-                            uint64_t content_bytes, uint32_t number)
+static void add_message(struct ottl_edits *edits, const struct ottl_edited_message *message)
 {
     struct ottl_edited_message *list = edits->messages.memory;
-    if ((edits->messages_count + 1) * sizeof(*list) > edits->messages.bytes)
-        list = scratch_reserve(&edits->messages, edits->budget,
-                               (edits->messages_count + 1) * sizeof(*list),
+    const size_t count = edits->messages_count;
+    if ((count + 1) * sizeof(*list) > edits->messages.bytes)
+        list = scratch_reserve(&edits->messages, edits->budget, (count + 1) * sizeof(*list),
                                edits->likely_bytes[MESSAGES]);
     if (list == NULL) {
         edits->has_failed = true;
         return;
     }
-    edits->are_messages_unsorted =
-        edits->are_messages_unsorted ||
-        (edits->messages_count > 0 && header_at < list[edits->messages_count - 1].header_at);
-    list[edits->messages_count++] = (struct ottl_edited_message){.header_at = header_at,
-                                                                 .content_at = content_at,
-                                                                 .content_bytes = content_bytes,
-                                                                 .number = number};
+    if (count > 0 && message->header_at < list[count - 1].header_at)
+        edits->are_messages_unsorted = true;
+    list[count] = *message;
+    edits->messages_count = count + 1;
+}
+
+void ottl_edits_add_message(struct ottl_edits *edits, uint64_t header_at, uint64_t content_at,
+                            uint64_t content_bytes, uint32_t number)
+{
+    add_message(edits, &(struct ottl_edited_message){.header_at = header_at,
+                                                     .content_at = content_at,
+                                                     .content_bytes = content_bytes,
+                                                     .number = number});
+}
+
+static int64_t edit_growth(const struct ottl_edit *edit)
+{
+    return (int64_t)edit->insert_bytes - (int64_t)edit->removed;
+}
+
+void ottl_edits_add_leaf(struct ottl_edits *edits, size_t count, uint64_t header_at,
+                         uint64_t content_at, uint64_t content_bytes, uint32_t number)
+{
+    const struct ottl_edit *list = edits->edits.memory;
+    int64_t growth = 0;
+    for (size_t i = count; i < edits->count; i++)
+        growth += edit_growth(&list[i]);
+    if (edits->count > count)
+        add_message(edits,
+                    &(struct ottl_edited_message){.header_at = header_at,
+                                                  .content_at = content_at,
+                                                  .content_bytes = content_bytes,
+                                                  .growth = growth,
+                                                  .number = number,
+                                                  .edits = (uint32_t)(edits->count - count)});
 }
 
 void ottl_edits_cut(struct ottl_edits *edits, size_t count, size_t messages_count)
@@ -138,19 +163,26 @@ static int compare_edits(const void *left, const void *right)
     return (a->insert > b->insert) - (a->insert < b->insert);
 }
 
-void ottl_edits_settle(struct ottl_edits *edits, size_t count)
+/* Several, which may stand in any order. */
+static __attribute__((noinline)) void sort_few(struct ottl_edit *list, size_t begin, size_t end)
 {
-    struct ottl_edit *list = edits->edits.memory;
-    for (size_t i = count + 1; i < edits->count; i++) {
+    for (size_t i = begin + 1; i < end; i++) {
         struct ottl_edit edit = list[i];
         size_t to = i;
-        for (; to > count && compare_edits(&list[to - 1], &edit) > 0; to--)
+        for (; to > begin && compare_edits(&list[to - 1], &edit) > 0; to--)
             list[to] = list[to - 1];
         list[to] = edit;
     }
-    if (count > 0 && edits->count > count)
-        edits->is_unsorted =
-            edits->is_unsorted || compare_edits(&list[count - 1], &list[count]) > 0;
+}
+
+void ottl_edits_settle(struct ottl_edits *edits, size_t count)
+{
+    struct ottl_edit *list = edits->edits.memory;
+    if (edits->count > count + 1)
+        sort_few(list, count, edits->count);
+    if (count > 0 && edits->count > count && list[count - 1].at >= list[count].at &&
+        compare_edits(&list[count - 1], &list[count]) > 0)
+        edits->is_unsorted = true;
 }
 
 static int compare_messages(const void *left, const void *right)
@@ -160,14 +192,21 @@ static int compare_messages(const void *left, const void *right)
     return (a->header_at > b->header_at) - (a->header_at < b->header_at);
 }
 
-static size_t header_bytes(uint32_t number, uint64_t content_bytes)
+/* Most are short. */
+static inline size_t header_bytes(uint32_t number, uint64_t content_bytes)
 {
+    enum { SHORT = 0x80, SHORT_TAGS = 16 };
+    if (number < SHORT_TAGS && content_bytes < SHORT * SHORT)
+        return 2 + (content_bytes >= SHORT);
     return wire_varint_size(wire_tag(number, WIRE_BYTES)) + wire_varint_size(content_bytes);
 }
 
-static int64_t edit_growth(const struct ottl_edit *edit)
+/* Of a message whose growth is known, with its header. */
+static inline int64_t whole_growth(const struct ottl_edited_message *message)
 {
-    return (int64_t)edit->insert_bytes - (int64_t)edit->removed;
+    const uint64_t content = message->content_bytes + (uint64_t)message->growth;
+    return message->growth + (int64_t)header_bytes(message->number, content) -
+           (int64_t)(message->content_at - message->header_at);
 }
 
 /* Closes the messages that end before `at`: each tells its growth to the one around it. */
@@ -175,14 +214,11 @@ static inline size_t close_messages(struct ottl_edited_message *messages, const 
                                     size_t depth, uint64_t at, int64_t *total)
 {
     while (depth > 0) {
-        struct ottl_edited_message *message = &messages[open[depth - 1]];
+        const struct ottl_edited_message *message = &messages[open[depth - 1]];
         if (message->content_at + message->content_bytes > at)
             break;
-        uint64_t content = message->content_bytes + (uint64_t)message->growth;
-        int64_t growth = message->growth + (int64_t)header_bytes(message->number, content) -
-                         (int64_t)(message->content_at - message->header_at);
         depth--;
-        *(depth > 0 ? &messages[open[depth - 1]].growth : total) += growth;
+        *(depth > 0 ? &messages[open[depth - 1]].growth : total) += whole_growth(message);
     }
     return depth;
 }
@@ -197,27 +233,31 @@ static int64_t measure(struct ottl_edits *edits)
     size_t depth = 0;
     size_t next = 0;
     int64_t total = 0;
-    for (size_t i = 0; i < edits->count; i++) {
-        for (; next < edits->messages_count && messages[next].content_at <= list[i].at; next++) {
-            depth = close_messages(messages, open, depth, messages[next].header_at, &total);
+    for (size_t i = 0; i < edits->count || next < edits->messages_count;) {
+        if (next < edits->messages_count &&
+            (i == edits->count || messages[next].content_at <= list[i].at)) {
+            const struct ottl_edited_message *message = &messages[next++];
+            depth = close_messages(messages, open, depth, message->header_at, &total);
+            if (message->edits > 0) {
+                *(depth > 0 ? &messages[open[depth - 1]].growth : &total) += whole_growth(message);
+                i += message->edits;
+                continue;
+            }
             assert(depth < MESSAGE_DEPTH_MAX);
-            open[depth++] = next;
+            open[depth++] = next - 1;
+            continue;
         }
+        const struct ottl_edit *edit = &list[i++];
         /* Insertions at the very end stay inside. */
-        depth = close_messages(messages, open, depth,
-                               list[i].removed > 0 || list[i].at == 0 ? list[i].at : list[i].at - 1,
-                               &total);
+        depth =
+            close_messages(messages, open, depth,
+                           edit->removed > 0 || edit->at == 0 ? edit->at : edit->at - 1, &total);
         size_t owner = depth;
-        while (list[i].owner_at > 0 && owner > 0 &&
-               messages[open[owner - 1]].content_at != list[i].owner_at)
+        while (edit->owner_at > 0 && owner > 0 &&
+               messages[open[owner - 1]].content_at != edit->owner_at)
             owner--;
-        assert(list[i].owner_at == 0 || owner > 0);
-        *(owner > 0 ? &messages[open[owner - 1]].growth : &total) += edit_growth(&list[i]);
-    }
-    for (; next < edits->messages_count; next++) {
-        depth = close_messages(messages, open, depth, messages[next].header_at, &total);
-        assert(depth < MESSAGE_DEPTH_MAX);
-        open[depth++] = next;
+        assert(edit->owner_at == 0 || owner > 0);
+        *(owner > 0 ? &messages[open[owner - 1]].growth : &total) += edit_growth(edit);
     }
     close_messages(messages, open, depth, UINT64_MAX, &total);
     return total;
@@ -237,16 +277,31 @@ static void enter_part(struct cursor *cursor, struct rope rope)
     *cursor = (struct cursor){.rope = rope, .bytes = left.data, .at = rope.at, .left = left.size};
 }
 
-static inline void skip(struct cursor *cursor, uint64_t bytes)
+/* Goes on behind the part. */
+static __attribute__((noinline)) void skip_far(struct cursor *cursor, uint64_t bytes)
 {
-    if (bytes < cursor->left) {
-        cursor->bytes += bytes;
-        cursor->at += bytes;
-        cursor->left -= bytes;
-        return;
-    }
     rope_skip(&cursor->rope, cursor->at + bytes - cursor->rope.at);
     enter_part(cursor, cursor->rope);
+}
+
+static inline void skip(struct cursor *cursor, uint64_t bytes)
+{
+    if (bytes >= cursor->left) {
+        skip_far(cursor, bytes);
+        return;
+    }
+    cursor->bytes += bytes;
+    cursor->at += bytes;
+    cursor->left -= bytes;
+}
+
+/* Also from several parts. */
+static __attribute__((noinline)) void borrow_far(struct batch_writer *writer,
+                                                 const struct cursor *cursor, uint64_t bytes)
+{
+    struct rope rope = cursor->rope;
+    rope_skip(&rope, cursor->at - rope.at);
+    batch_writer_borrow(writer, rope, bytes);
 }
 
 static inline void borrow_up_to(struct batch_writer *writer, struct cursor *cursor, uint64_t at)
@@ -254,15 +309,14 @@ static inline void borrow_up_to(struct batch_writer *writer, struct cursor *curs
     assert(at >= cursor->at);
     const uint64_t bytes = at - cursor->at;
     const struct slice piece = slice_of(cursor->bytes, (size_t)bytes);
-    if (bytes < BATCH_WRITER_BORROWED_MIN && bytes <= cursor->left) {
+    if (bytes == 0)
+        return;
+    if (bytes > cursor->left)
+        borrow_far(writer, cursor, bytes);
+    else if (bytes < BATCH_WRITER_BORROWED_MIN)
         batch_writer_copy(writer, piece);
-    } else if (bytes <= cursor->left) {
+    else
         batch_writer_lend(writer, cursor->rope.batch->parts[cursor->rope.part].owner, piece);
-    } else {
-        struct rope rope = cursor->rope;
-        rope_skip(&rope, cursor->at - rope.at);
-        batch_writer_borrow(writer, rope, bytes);
-    }
     skip(cursor, bytes);
 }
 
@@ -274,17 +328,32 @@ static size_t likely_parts(const struct ottl_edits *edits, const struct batch *b
     return batch->parts_count + 4 + (places < most ? places : most);
 }
 
-struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch, struct budget *budget)
+/* In the order of the batch. Leaves are leaves only as long as nothing comes between their edits.
+ */
+static void sort(struct ottl_edits *edits)
 {
     struct ottl_edited_message *messages = edits->messages.memory;
-    struct ottl_edit *list = edits->edits.memory;
+    if (!edits->is_unsorted && !edits->are_messages_unsorted)
+        return;
+    if (edits->is_unsorted)
+        qsort(edits->edits.memory, edits->count, sizeof(struct ottl_edit), compare_edits);
+    if (edits->are_messages_unsorted)
+        qsort(messages, edits->messages_count, sizeof(*messages), compare_messages);
+    for (size_t i = 0; i < edits->messages_count; i++)
+        if (messages[i].edits > 0)
+            messages[i].growth = messages[i].edits = 0;
+}
+
+struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch, struct budget *budget)
+{
     const uint8_t *bytes = edits->bytes.memory;
     if (edits->has_failed)
         return NULL;
-    if (edits->is_unsorted)
-        qsort(list, edits->count, sizeof(*list), compare_edits);
-    if (edits->are_messages_unsorted)
-        qsort(messages, edits->messages_count, sizeof(*messages), compare_messages);
+    sort(edits);
+    const struct ottl_edited_message *messages = edits->messages.memory;
+    const struct ottl_edit *list = edits->edits.memory;
+    const size_t count = edits->count;
+    const size_t messages_count = edits->messages_count;
     int64_t growth = measure(edits);
     struct batch *edited = batch_create_like(batch, likely_parts(edits, batch));
     struct batch_writer writer;
@@ -292,21 +361,22 @@ struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch, st
     enter_part(&cursor, rope_of(batch));
     batch_writer_init(&writer, edited, budget);
     size_t next = 0;
-    for (size_t i = 0; i < edits->count || next < edits->messages_count;) {
-        if (next < edits->messages_count &&
-            (i == edits->count || messages[next].header_at < list[i].at)) {
+    for (size_t i = 0; i < count || next < messages_count;) {
+        size_t end = i + 1;
+        if (next < messages_count && (i == count || messages[next].header_at < list[i].at)) {
             const struct ottl_edited_message *message = &messages[next++];
             borrow_up_to(&writer, &cursor, message->header_at);
             skip(&cursor, message->content_at - message->header_at);
             batch_writer_header(&writer, message->number,
                                 message->content_bytes + (uint64_t)message->growth);
-            continue;
+            end = i + message->edits;
         }
-        const struct ottl_edit *edit = &list[i++];
-        borrow_up_to(&writer, &cursor, edit->at);
-        skip(&cursor, edit->removed);
-        if (edit->insert_bytes > 0)
-            batch_writer_copy(&writer, slice_of(bytes + edit->insert, edit->insert_bytes));
+        for (; i < end; i++) {
+            borrow_up_to(&writer, &cursor, list[i].at);
+            skip(&cursor, list[i].removed);
+            if (list[i].insert_bytes > 0)
+                batch_writer_copy(&writer, slice_of(bytes + list[i].insert, list[i].insert_bytes));
+        }
     }
     borrow_up_to(&writer, &cursor, batch->bytes);
     batch_writer_fini(&writer);

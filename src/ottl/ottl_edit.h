@@ -31,6 +31,7 @@ struct ottl_edited_message {
     uint64_t content_bytes;
     int64_t growth; /* of the content */
     uint32_t number;
+    uint32_t edits; /* of a leaf, whose growth is known: how many it has; 0: others */
 };
 
 struct ottl_edits {
@@ -56,15 +57,21 @@ void ottl_edits_fini(struct ottl_edits *edits);
 void ottl_edits_clear(struct ottl_edits *edits);
 /* Before the edits of a batch: so much memory as its like took is taken at once. */
 void ottl_edits_expect(struct ottl_edits *edits, uint64_t batch_bytes);
-/* Room for `bytes` that the next edit inserts; the caller fills all of it at once. NULL: refused.
- */
+/* Room for `bytes` behind those that edits insert so far. The caller adds to used_bytes what it
+ * fills. NULL: refused. */
 uint8_t *ottl_edits_grow(struct ottl_edits *edits, size_t bytes);
-static inline uint8_t *ottl_edits_room(struct ottl_edits *edits, size_t bytes)
+static inline uint8_t *ottl_edits_reserve(struct ottl_edits *edits, size_t bytes)
 {
     if (bytes > edits->bytes.bytes - edits->used_bytes)
         return ottl_edits_grow(edits, bytes);
-    uint8_t *room = (uint8_t *)edits->bytes.memory + edits->used_bytes;
-    edits->used_bytes += bytes;
+    return (uint8_t *)edits->bytes.memory + edits->used_bytes;
+}
+/* The same; the caller fills all of it at once. */
+static inline uint8_t *ottl_edits_room(struct ottl_edits *edits, size_t bytes)
+{
+    uint8_t *room = ottl_edits_reserve(edits, bytes);
+    if (room != NULL)
+        edits->used_bytes += bytes;
     return room;
 }
 /* Replaces `removed` bytes by the insert_bytes last asked for with ottl_edits_room. */
@@ -79,6 +86,10 @@ void ottl_edits_remove(struct ottl_edits *edits, uint64_t at, uint64_t bytes);
  * in any order. */
 void ottl_edits_add_message(struct ottl_edits *edits, uint64_t header_at, uint64_t content_at,
                             uint64_t content_bytes, uint32_t number);
+/* The same of a leaf, behind its edits, which are those since there were so many: no message in it
+ * changes. Without edits it is none that changes. */
+void ottl_edits_add_leaf(struct ottl_edits *edits, size_t count, uint64_t header_at,
+                         uint64_t content_at, uint64_t content_bytes, uint32_t number);
 /* The edits since there were so many are of one message: sorts them. */
 void ottl_edits_settle(struct ottl_edits *edits, size_t count);
 /* Forgets the edits and messages since there were so many: of what is removed whole. */

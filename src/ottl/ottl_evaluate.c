@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "src/base/short_bytes.h"
+#include "src/ottl/ottl_access.h"
 #include "src/ottl/ottl_node.h"
 #include "src/ottl/ottl_record.h"
 
@@ -53,27 +54,40 @@ bool ottl_node_path(const struct ottl_node *node, struct ottl_run *run, struct o
 
 bool ottl_node_text(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)
 {
+    const struct ottl_record *record = ottl_record_of(run, &node->path);
+    if (record != NULL)
+        *ret = ottl_string(ottl_field_bytes(record, node->path.row->field));
+    return record != NULL;
+}
+
+/* Of a record whose slots are not known yet, or a value that is not in the usual form. */
+static __attribute__((noinline)) bool get_any_attribute(const struct ottl_node *node,
+                                                        struct ottl_run *run,
+                                                        struct ottl_value *ret)
+{
     struct ottl_record *record = run->records[node->path.context];
-    const unsigned field = node->path.row->field;
-    if (!record->is_scanned && !ottl_record_scan(record))
+    if (!ottl_record_find_slots(record))
         return ottl_run_no_memory(run);
-    *ret = (record->present >> field & 1) != 0 ? ottl_string(record->fields[field].bytes)
-                                               : ottl_string(slice_of(NULL, 0));
-    return true;
+    struct ottl_entry *entry = ottl_record_slot(record, (uint32_t)node->path.slot);
+    *ret = ottl_nil();
+    return entry == NULL || ottl_map_read(&record->attributes, entry, ret) ||
+           ottl_run_no_memory(run);
 }
 
 bool ottl_node_attribute(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)
 {
     struct ottl_record *record = run->records[node->path.context];
-    if (!record->has_slots && !ottl_record_load_slots(record))
-        return ottl_run_no_memory(run);
-    struct ottl_entry *entry = ottl_record_slot(record, (uint32_t)node->path.slot);
+    if (!ottl_record_knows_slots(record))
+        return get_any_attribute(node, run, ret);
+    const struct ottl_entry *entry = ottl_record_slot(record, (uint32_t)node->path.slot);
     if (entry == NULL)
         *ret = ottl_nil();
     else if (entry->value.type != OTTL_ENCODED)
         *ret = entry->value;
-    else if (!ottl_map_read(&record->attributes, entry, ret))
-        return ottl_run_no_memory(run);
+    else if (ottl_is_plain_text(&entry->value))
+        *ret = ottl_plain_text(&entry->value);
+    else
+        return get_any_attribute(node, run, ret);
     return true;
 }
 
@@ -119,6 +133,13 @@ bool ottl_node_math(const struct ottl_node *node, struct ottl_run *run, struct o
     if (!node->math.left->get(node->math.left, run, &left) ||
         (node->math.right != NULL && !node->math.right->get(node->math.right, run, &right)))
         return false;
+    if (node->math.right != NULL && left.type == OTTL_INT && right.type == OTTL_INT &&
+        node->math.op <= OTTL_SUBTRACT) { /* they wrap, as in Go */
+        const uint64_t a = (uint64_t)left.integer;
+        const uint64_t b = (uint64_t)right.integer;
+        *ret = ottl_int((int64_t)(node->math.op == OTTL_ADD ? a + b : a - b));
+        return true;
+    }
     const char *failure = node->math.right != NULL
                               ? ottl_calculate(&left, node->math.op, &right, ret)
                               : ottl_negate(&left, ret);
@@ -475,8 +496,8 @@ static bool index_result(struct ottl_run *run, const struct ottl_key *keys, uint
     return true;
 }
 
-bool ottl_invoke(const struct ottl_invocation *invocation, struct ottl_run *run,
-                 struct ottl_value *ret)
+static inline bool invoke(const struct ottl_invocation *invocation, struct ottl_run *run,
+                          struct ottl_value *ret)
 {
     struct ottl_call call = {.function = invocation->function,
                              .arguments = invocation->arguments,
@@ -488,9 +509,15 @@ bool ottl_invoke(const struct ottl_invocation *invocation, struct ottl_run *run,
            (call.lent == NULL || call.lent->row->set(run, call.lent, &call.lent_value));
 }
 
+bool ottl_invoke(const struct ottl_invocation *invocation, struct ottl_run *run,
+                 struct ottl_value *ret)
+{
+    return invoke(invocation, run, ret);
+}
+
 bool ottl_node_call(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)
 {
-    return ottl_invoke(&node->call, run, ret) &&
+    return invoke(&node->call, run, ret) &&
            (node->call.keys_count == 0 ||
             index_result(run, node->call.keys, node->call.keys_count, ret));
 }
@@ -543,8 +570,8 @@ int ottl_test_compare(const struct ottl_test *test, struct ottl_run *run)
     if (a.type == OTTL_STRING && b->type == OTTL_STRING && test->compare.op <= OTTL_NE)
         return (a.size == b->size && short_equal(a.bytes, b->bytes, a.size)) ==
                (test->compare.op == OTTL_EQ);
-    if (a.type == OTTL_INT && b->type == OTTL_INT && test->compare.op <= OTTL_NE)
-        return (a.integer == b->integer) == (test->compare.op == OTTL_EQ);
+    if (a.type == OTTL_INT && b->type == OTTL_INT)
+        return ottl_ints_hold(a.integer, test->compare.op, b->integer);
     return ottl_compare(&a, test->compare.op, b);
 }
 
@@ -554,14 +581,16 @@ static __attribute__((noinline)) int test_out_of_memory(struct ottl_run *run)
     return OTTL_FAILED;
 }
 
-/* A value that is not written as it should be, or that is there already. */
-static __attribute__((noinline)) int test_any_attribute(const struct ottl_test *test,
-                                                        struct ottl_run *run,
-                                                        const struct ottl_value *value)
+int ottl_test_text(const struct ottl_test *test, struct ottl_run *run)
 {
-    if (value->type == OTTL_ENCODED)
-        return ottl_test_compare(test, run);
-    return ottl_compare(value, test->compare.op, &test->compare.right->constant);
+    const struct ottl_path *path = &test->compare.left->path;
+    const struct ottl_value *text = &test->compare.right->constant;
+    struct ottl_record *record = run->records[path->context];
+    if (!record->is_scanned && !ottl_record_scan(record))
+        return test_out_of_memory(run);
+    const struct slice bytes = ottl_field_bytes(record, path->row->field);
+    return (bytes.size == text->size && short_equal(bytes.data, text->bytes, bytes.size)) ==
+           (test->compare.op == OTTL_EQ);
 }
 
 int ottl_test_attribute(const struct ottl_test *test, struct ottl_run *run)
@@ -571,17 +600,15 @@ int ottl_test_attribute(const struct ottl_test *test, struct ottl_run *run)
     if (!record->has_slots && !ottl_record_load_slots(record))
         return test_out_of_memory(run);
     const struct ottl_entry *entry = ottl_record_slot(record, (uint32_t)path->slot);
-    if (entry == NULL) /* nil is no text */
-        return test->compare.op == OTTL_NE;
-    const struct ottl_value *value = &entry->value;
     const struct slice encoded = test->compare.encoded;
+    if (entry == NULL) /* nil, which the constant is not */
+        return test->compare.op == OTTL_NE;
     /* A text that is written as it should be equals the constant only byte by byte. */
-    if (value->type == OTTL_ENCODED && value->size >= 2 && value->bytes[0] == encoded.data[0] &&
-        value->bytes[1] == value->size - 2 && value->bytes[1] < 0x80)
-        return (value->size == encoded.size &&
-                short_equal(value->bytes, encoded.data, encoded.size)) ==
+    if (encoded.size > 0 && ottl_is_plain_text(&entry->value))
+        return (entry->value.size == encoded.size &&
+                short_equal(entry->value.bytes, encoded.data, encoded.size)) ==
                (test->compare.op == OTTL_EQ);
-    return test_any_attribute(test, run, value);
+    return ottl_test_compare(test, run);
 }
 
 int ottl_test_node(const struct ottl_test *test, struct ottl_run *run)

@@ -178,17 +178,15 @@ static bool decode_container(struct ottl_memory *memory, struct ottl_container *
 bool ottl_value_decode(struct ottl_memory *memory, struct ottl_container *parent,
                        struct slice encoded, struct ottl_value *ret)
 {
-    enum { TEXT_TAG = TEXT << 3 | WIRE_BYTES, SHORT = 0x80 };
     struct wire_reader reader = wire_reader_of(encoded);
     struct wire_field field;
     struct wire_field container = {.number = 0};
-    /* The usual form. */
-    if (encoded.size >= 2 && encoded.data[0] == TEXT_TAG && encoded.data[1] < SHORT &&
-        encoded.data[1] == encoded.size - 2) {
-        *ret = ottl_string(slice_of(encoded.data + 2, encoded.size - 2));
+    struct ottl_value value = ottl_bytes_of(OTTL_ENCODED, encoded);
+    if (ottl_is_plain_text(&value)) {
+        *ret = ottl_plain_text(&value);
         return true;
     }
-    struct ottl_value value = ottl_nil();
+    value = ottl_nil();
     while (wire_next_field(&reader, &field)) {
         switch (field.number) {
         case TEXT:

@@ -110,6 +110,17 @@ static inline __attribute__((warn_unused_result)) bool ottl_map_add_read(
     return true;
 }
 
+/* Whether a value is a text that is encoded in the usual form: that field alone, and short. */
+static inline bool ottl_is_plain_text(const struct ottl_value *value)
+{
+    enum { TAG = 1 << 3 | 2, SHORT = 0x80 };
+    return value->type == OTTL_ENCODED && value->size >= 2 && value->bytes[0] == TAG &&
+           value->bytes[1] == value->size - 2 && value->bytes[1] < SHORT;
+}
+static inline struct ottl_value ottl_plain_text(const struct ottl_value *value)
+{
+    return ottl_string(slice_of(value->bytes + 2, value->size - 2));
+}
 /* Decodes an AnyValue. Maps and lists are read one level deep, into memory, as children of parent.
  */
 bool ottl_value_decode(struct ottl_memory *memory, struct ottl_container *parent,

@@ -88,7 +88,8 @@ struct ottl_test {
             const struct ottl_node *left;
             const struct ottl_node *right;
             enum ottl_comparison op;
-            struct slice encoded; /* right, as the AnyValue of an attribute */
+            struct slice
+                encoded; /* right, as the AnyValue of an attribute, if it is a short text */
         } compare;
         const struct ottl_node *node;
         struct {
@@ -140,7 +141,9 @@ int ottl_test_and(const struct ottl_test *test, struct ottl_run *run);
 int ottl_test_or(const struct ottl_test *test, struct ottl_run *run);
 int ottl_test_not(const struct ottl_test *test, struct ottl_run *run);
 int ottl_test_compare(const struct ottl_test *test, struct ottl_run *run);
-/* An attribute with a constant, == or != only. */
+/* A string field of a record with a string constant, == or != only. */
+int ottl_test_text(const struct ottl_test *test, struct ottl_run *run);
+/* An attribute that has a slot with a constant other than nil. */
 int ottl_test_attribute(const struct ottl_test *test, struct ottl_run *run);
 int ottl_test_node(const struct ottl_test *test, struct ottl_run *run);
 int ottl_test_memo(const struct ottl_test *test, struct ottl_run *run);

@@ -248,8 +248,8 @@ static inline __attribute__((always_inline)) bool note_plain_attribute(struct ot
     return true;
 }
 
-/* Steps over such attributes whose keys have none of the sizes. *ret_size: of one that stands before
- * `far`, behind them; 0: there is none. */
+/* Steps over such attributes whose keys have none of the sizes. *ret_size: of one that stands
+ * before `far`, behind them; 0: there is none. */
 static inline const uint8_t *step_over_attributes(const uint8_t *at, const uint8_t *far,
                                                   uint32_t head, uint64_t sizes, size_t *ret_size)
 {
@@ -521,6 +521,15 @@ bool ottl_record_load_slots(struct ottl_record *record)
     return record->is_scanned ? ottl_record_load(record) : ottl_record_scan(record);
 }
 
+bool ottl_record_find_slots(struct ottl_record *record)
+{
+    if (!ottl_record_load_slots(record))
+        return false;
+    if (!ottl_record_knows_slots(record))
+        ottl_record_index(record);
+    return true;
+}
+
 bool ottl_record_load_body(struct ottl_record *record)
 {
     const unsigned field = record->type->body;
@@ -551,26 +560,55 @@ struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot)
     return entry;
 }
 
-bool ottl_record_set_slot(struct ottl_record *record, uint32_t slot, const struct ottl_value *value)
+static inline void mark_as_set(struct ottl_record *record, struct ottl_entry *entry)
+{
+    entry->ready = NULL;
+    entry->is_new = true;
+    record->attributes.base.has_changed = true; /* it is part of nothing */
+}
+
+/* Makes the last entry the one of a slot. */
+static inline void fill_slot(struct ottl_record *record, struct ottl_entry *entry, uint32_t slot)
+{
+    const uint32_t count = record->attributes.count;
+    entry->key = record->keys->keys[slot];
+    entry->whole = slice_of(NULL, 0);
+    entry->slot = slot + 1;
+    take_slot(record, slot, count - 1);
+    record->indexed = count;
+}
+
+/* Of a record that is not scanned yet, or that has no room. */
+static __attribute__((noinline)) struct ottl_entry *set_first(struct ottl_record *record,
+                                                              uint32_t slot)
+{
+    if (!record->has_slots && !ottl_record_load_slots(record))
+        return NULL;
+    struct ottl_entry *entry = ottl_record_slot(record, slot);
+    if (entry == NULL) {
+        if ((entry = ottl_map_room(&record->attributes)) == NULL)
+            return NULL;
+        fill_slot(record, entry, slot);
+    }
+    mark_as_set(record, entry);
+    return entry;
+}
+
+struct ottl_entry *ottl_record_set(struct ottl_record *record, uint32_t slot)
 {
     struct ottl_map *map = &record->attributes;
-    assert(!record->memory.copies_text);
-    if (!record->has_slots && !ottl_record_load_slots(record))
-        return false;
-    struct ottl_entry *entry = ottl_record_slot(record, slot);
-    if (entry != NULL) {
-        entry->value = *value;
-        entry->is_new = true;
+    const struct ottl_slot *taken = &record->slots[slot];
+    struct ottl_entry *entry;
+    if (!record->has_slots || record->has_attributes || map->count == map->capacity)
+        return set_first(record, slot);
+    if (taken->turn == record->turn) {
+        entry = &map->entries[taken->place];
     } else {
-        if ((entry = ottl_map_room(map)) == NULL)
-            return false;
-        *entry = (struct ottl_entry){
-            .key = record->keys->keys[slot], .value = *value, .is_new = true, .slot = slot + 1};
-        take_slot(record, slot, map->count - 1);
-        record->indexed = map->count;
+        entry = &map->entries[map->count++];
+        fill_slot(record, entry, slot);
     }
-    map->base.has_changed = true; /* it is part of nothing */
-    return true;
+    mark_as_set(record, entry);
+    return entry;
 }
 
 /* Takes an entry away while only attributes with slots are known: the last attribute, which takes
@@ -614,31 +652,6 @@ bool ottl_record_remove_slot(struct ottl_record *record, uint32_t slot)
         take_slot(record, map->entries[place].slot - 1, place);
     record->indexed = map->count;
     record->indexed_moves = map->moves;
-    return true;
-}
-
-bool ottl_record_set_ready(struct ottl_record *record, uint32_t slot,
-                           const struct ottl_ready *ready)
-{
-    struct ottl_map *map = &record->attributes;
-    if (!record->has_slots && !ottl_record_load_slots(record))
-        return false;
-    struct ottl_entry *entry = ottl_record_slot(record, slot);
-    const struct slice whole = entry != NULL ? entry->whole : slice_of(NULL, 0);
-    if (entry == NULL) {
-        if ((entry = ottl_map_room(map)) == NULL)
-            return false;
-        take_slot(record, slot, map->count - 1);
-        record->indexed = map->count;
-    }
-    /* The key is the same text. */
-    *entry = (struct ottl_entry){.key = ready->key,
-                                 .value = ready->value,
-                                 .whole = whole,
-                                 .ready = ready,
-                                 .is_new = true,
-                                 .slot = slot + 1};
-    map->base.has_changed = true; /* it is part of nothing */
     return true;
 }
 
@@ -728,6 +741,12 @@ static inline uint8_t *put_header(uint8_t *at, uint32_t number, size_t bytes)
     return put_varint(put_varint(at, wire_tag(number, WIRE_BYTES)), bytes);
 }
 
+/* Of the content of an AnyValue that is a text. */
+static inline size_t text_size(size_t bytes)
+{
+    return bytes < SHORT ? 2 + bytes : wire_field_size(TEXT, bytes);
+}
+
 /* value_size is what ottl_value_encoded_size said. */
 static uint8_t *put_key_value(const struct ottl_entry *entry, uint32_t number, size_t value_size,
                               uint8_t *at)
@@ -756,93 +775,97 @@ static bool is_ready(const struct ottl_entry *entry)
            entry->key.data == ready->key.data && entry->key.size == ready->key.size;
 }
 
-/* 0: no memory. */
-static inline size_t write_ready(const struct ottl_ready *ready, uint32_t number,
-                                 struct ottl_edits *edits)
+/* Writes what was encoded before, and up to OTTL_READY_SLACK bytes more. Returns its end. */
+static inline uint8_t *put_ready(const struct ottl_ready *ready, uint32_t number, uint8_t *at)
 {
     const size_t size = ready->encoded.size;
-    uint8_t *room = ottl_edits_room(edits, HEADER_BYTES_MAX + size + OTTL_READY_SLACK);
-    if (room == NULL)
-        return 0;
-    uint8_t *at = put_header(room, number, size);
+    at = put_header(at, number, size);
     /* Most are short: in pieces, of which the last may be too long. */
     for (size_t i = 0; i < size; i += OTTL_READY_SLACK)
         memcpy(at + i, ready->encoded.data + i, OTTL_READY_SLACK);
-    size_t bytes = (size_t)(at - room) + size;
-    edits->used_bytes -= HEADER_BYTES_MAX + size + OTTL_READY_SLACK - bytes;
-    return bytes;
+    return at + size;
 }
 
-/* One that has changed, and is so short that each length has one byte. 0: no memory. */
-static inline size_t write_short(const struct ottl_entry *entry, uint32_t number, size_t value,
-                                 struct ottl_edits *edits)
+/* One that has changed, and is so short that each length has one byte. value_size is what
+ * ottl_value_encoded_size said. Returns its end. */
+static inline uint8_t *put_short(const struct ottl_entry *entry, uint32_t number, size_t value_size,
+                                 uint8_t *at)
 {
     const size_t key = entry->key.size;
-    uint8_t *at = ottl_edits_room(edits, SHORT_HEADERS + key + value);
-    if (at == NULL)
-        return 0;
     at[0] = (uint8_t)wire_tag(number, WIRE_BYTES);
-    at[1] = (uint8_t)(SHORT_HEADERS - 2 + key + value);
+    at[1] = (uint8_t)(SHORT_HEADERS - 2 + key + value_size);
     at[2] = (uint8_t)wire_tag(KEY, WIRE_BYTES);
     at[3] = (uint8_t)key;
     short_copy(at + VALUE_AT, entry->key.data, key);
     at += VALUE_AT + key;
     at[0] = (uint8_t)wire_tag(VALUE, WIRE_BYTES);
-    at[1] = (uint8_t)value;
-    if (entry->value.type == OTTL_STRING && value > 2) {
+    at[1] = (uint8_t)value_size;
+    if (entry->value.type == OTTL_STRING) {
         at[2] = (uint8_t)wire_tag(TEXT, WIRE_BYTES);
-        at[3] = (uint8_t)(value - 2);
-        short_copy(at + 4, entry->value.bytes, value - 2);
+        at[3] = (uint8_t)(value_size - 2);
+        short_copy(at + 4, entry->value.bytes, value_size - 2);
     } else if (entry->value.type == OTTL_ENCODED) {
-        short_copy(at + 2, entry->value.bytes, value);
+        short_copy(at + 2, entry->value.bytes, value_size);
     } else {
         ottl_value_encode(&entry->value, at + 2);
     }
-    return SHORT_HEADERS + key + value;
+    return at + 2 + value_size;
 }
 
-/* The entries from..to one behind the other. */
-static bool write_entries(const struct ottl_record *record, uint32_t from, uint32_t to,
-                          struct ottl_edits *edits, size_t *ret_bytes)
+/* One that is long, or that has not changed. */
+static __attribute__((noinline)) size_t write_long(const struct ottl_entry *entry, uint32_t number,
+                                                   size_t value_size, struct ottl_edits *edits)
 {
-    const struct ottl_entry *entries = record->attributes.entries;
+    const bool has_changed = entry_has_changed(entry);
+    const size_t size = has_changed
+                            ? wire_field_size(number, wire_field_size(KEY, entry->key.size) +
+                                                          wire_field_size(VALUE, value_size))
+                            : entry->whole.size;
+    uint8_t *const room = ottl_edits_room(edits, size);
+    if (room != NULL && has_changed)
+        put_key_value(entry, number, value_size, room);
+    else if (room != NULL)
+        memcpy(room, entry->whole.data, size);
+    return size;
+}
+
+/* Writes the entries from..to one behind the other. Returns how many bytes they take; edits fail if
+ * memory is refused. */
+static size_t write_entries(const struct ottl_record *record, uint32_t from, uint32_t to,
+                            struct ottl_edits *edits)
+{
+    const struct ottl_entry *entry = &record->attributes.entries[from];
+    const struct ottl_entry *const end = &record->attributes.entries[to];
     const uint32_t number = record->attributes_field;
-    *ret_bytes = 0;
-    for (uint32_t i = from; i < to; i++) {
-        const struct ottl_entry *entry = &entries[i];
+    size_t bytes = 0;
+    for (; entry != end; entry++) {
+        uint8_t *room;
+        const uint8_t *written;
         if (is_ready(entry)) {
-            size_t written = write_ready(entry->ready, number, edits);
-            if (written == 0)
-                return false;
-            *ret_bytes += written;
-            continue;
+            room = ottl_edits_reserve(edits, HEADER_BYTES_MAX + entry->ready->encoded.size +
+                                                 OTTL_READY_SLACK);
+            if (room == NULL)
+                break;
+            written = put_ready(entry->ready, number, room);
+        } else {
+            const size_t value_size = entry->value.type == OTTL_STRING
+                                          ? text_size(entry->value.size)
+                                          : ottl_value_encoded_size(&entry->value);
+            const size_t most = SHORT_HEADERS + entry->key.size + value_size;
+            if (most > SHORT_HEADERS + SHORT_MAX || number >= SHORT_TAGS ||
+                !entry_has_changed(entry)) {
+                bytes += write_long(entry, number, value_size, edits);
+                continue;
+            }
+            room = ottl_edits_reserve(edits, most);
+            if (room == NULL)
+                break;
+            written = put_short(entry, number, value_size, room);
         }
-        bool has_changed = entry_has_changed(entry);
-        const size_t text = entry->value.size;
-        size_t value = !has_changed ? 0
-                       : entry->value.type == OTTL_STRING
-                           ? (text < 0x80 ? 2 + text : wire_field_size(TEXT, text))
-                           : ottl_value_encoded_size(&entry->value);
-        if (has_changed && entry->key.size + value <= SHORT_MAX && number < SHORT_TAGS) {
-            size_t written = write_short(entry, number, value, edits);
-            if (written == 0)
-                return false;
-            *ret_bytes += written;
-            continue;
-        }
-        size_t bytes = has_changed ? wire_field_size(number, wire_field_size(KEY, entry->key.size) +
-                                                                 wire_field_size(VALUE, value))
-                                   : entry->whole.size;
-        uint8_t *at = ottl_edits_room(edits, bytes);
-        if (at == NULL)
-            return false;
-        if (has_changed)
-            put_key_value(entry, number, value, at);
-        else
-            memcpy(at, entry->whole.data, bytes);
-        *ret_bytes += bytes;
+        edits->used_bytes += (size_t)(written - room);
+        bytes += (size_t)(written - room);
     }
-    return true;
+    return bytes;
 }
 
 /* New entries follow the last that was there, or begin the message. */
@@ -852,25 +875,18 @@ static uint64_t place_of_new(const struct ottl_record *record)
 }
 
 /* Changed entries in their places, new ones behind. */
-static bool edit_attributes(const struct ottl_record *record, struct ottl_edits *edits)
+static void edit_attributes(const struct ottl_record *record, struct ottl_edits *edits)
 {
     const struct ottl_map *map = &record->attributes;
-    size_t bytes;
     for (uint32_t i = 0; i < record->loaded; i++) {
         const struct ottl_entry *entry = &map->entries[i];
-        if (!entry_has_changed(entry))
-            continue;
-        if (!write_entries(record, i, i + 1, edits, &bytes))
-            return false;
-        ottl_edits_add(edits, record->at + (uint64_t)(entry->whole.data - record->bytes.data),
-                       entry->whole.size, bytes);
+        if (entry_has_changed(entry))
+            ottl_edits_add(edits, record->at + (uint64_t)(entry->whole.data - record->bytes.data),
+                           entry->whole.size, write_entries(record, i, i + 1, edits));
     }
-    if (map->count == record->loaded)
-        return true;
-    if (!write_entries(record, record->loaded, map->count, edits, &bytes))
-        return false;
-    ottl_edits_add(edits, place_of_new(record), 0, bytes);
-    return true;
+    if (map->count > record->loaded)
+        ottl_edits_add(edits, place_of_new(record), 0,
+                       write_entries(record, record->loaded, map->count, edits));
 }
 
 /* Takes the attributes of that range of the message away. */
@@ -898,7 +914,7 @@ static bool can_stay(const struct ottl_map *map, uint32_t place, const uint8_t *
 
 /* Some are gone or have moved: those that are still in order stay, what lies between them is
  * written anew. */
-static bool rewrite_attributes(const struct ottl_record *record, struct ottl_edits *edits)
+static void rewrite_attributes(const struct ottl_record *record, struct ottl_edits *edits)
 {
     const struct ottl_map *map = &record->attributes;
     const uint8_t *at = record->bytes.data + record->attributes_begin;
@@ -912,16 +928,13 @@ static bool rewrite_attributes(const struct ottl_record *record, struct ottl_edi
             continue;
         }
         uint32_t from = i++;
-        size_t bytes;
         while (i < map->count && !can_stay(map, i, at))
             i++;
-        if (!write_entries(record, from, i, edits, &bytes))
-            return false;
-        ottl_edits_add(edits, record->at + (uint64_t)(at - record->bytes.data), 0, bytes);
+        ottl_edits_add(edits, record->at + (uint64_t)(at - record->bytes.data), 0,
+                       write_entries(record, from, i, edits));
     }
     if (at != end)
         remove_attributes(record, at, end, edits);
-    return true;
 }
 
 /* A scalar field: zero and empty are left out, unless an earlier one of the same number would show.
@@ -1036,8 +1049,7 @@ static bool write_message(const struct ottl_record *record, struct ottl_edits *e
                          &bytes))
             return false;
     }
-    if (!write_entries(record, 0, record->attributes.count, edits, &bytes))
-        return false;
+    write_entries(record, 0, record->attributes.count, edits);
     size_t content = edits->used_bytes - used;
     size_t whole = wire_field_size(record->number, content);
     if (ottl_edits_room(edits, whole - content) == NULL)
@@ -1068,11 +1080,11 @@ static bool encode_body(struct ottl_record *record)
     return ottl_record_set_bytes(record, record->type->body, slice_of(room, size));
 }
 
-static bool edit_message(struct ottl_record *record, struct ottl_edits *edits)
+/* Of a message that changes in other ways than by attributes that are set. */
+static __attribute__((noinline)) bool edit_message(struct ottl_record *record,
+                                                   struct ottl_edits *edits)
 {
-    if (!encode_body(record))
-        return false;
-    if (!edit_schema_url(record, edits))
+    if (!encode_body(record) || !edit_schema_url(record, edits))
         return false;
     if (!ottl_record_is_rewritten(record))
         return true;
@@ -1080,16 +1092,23 @@ static bool edit_message(struct ottl_record *record, struct ottl_edits *edits)
         return ottl_record_load(record) && write_message(record, edits);
     if (!edit_fields(record, edits))
         return false;
-    if (!record->attributes.base.has_changed)
-        return true;
-    return record->attributes.moves > 0 ? rewrite_attributes(record, edits)
-                                        : edit_attributes(record, edits);
+    if (record->attributes.base.has_changed && record->attributes.moves > 0)
+        rewrite_attributes(record, edits);
+    else if (record->attributes.base.has_changed)
+        edit_attributes(record, edits);
+    return true;
 }
 
 bool ottl_record_finish(struct ottl_record *record, struct ottl_edits *edits)
 {
     size_t count = edits->count;
-    if (!edit_message(record, edits) || edits->has_failed)
+    const bool is_plain = record->changed == 0 && !record->body.base.has_changed &&
+                          record->exists && !record->is_joined && record->attributes.moves == 0;
+    if (is_plain)
+        edit_attributes(record, edits);
+    else if (!edit_message(record, edits))
+        return false;
+    if (edits->has_failed)
         return false;
     ottl_edits_settle(edits, count);
     return true;

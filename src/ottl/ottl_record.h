@@ -149,26 +149,31 @@ bool ottl_record_load(struct ottl_record *record) __attribute__((warn_unused_res
 bool ottl_record_load_slots(struct ottl_record *record) __attribute__((warn_unused_result));
 /* Notes the entries that the index does not know yet, the first of each key. */
 void ottl_record_index(struct ottl_record *record);
+/* The same, and makes them known to the index. */
+bool ottl_record_find_slots(struct ottl_record *record) __attribute__((warn_unused_result));
+/* Whether that has been done, and nothing has changed since. */
+static inline bool ottl_record_knows_slots(const struct ottl_record *record)
+{
+    return record->has_slots &&
+           (!record->has_attributes || (record->indexed == record->attributes.count &&
+                                        record->indexed_moves == record->attributes.moves));
+}
 /* The entry of a key that has a slot, or NULL; after ottl_record_load_slots or _load. */
 static inline struct ottl_entry *ottl_record_slot(struct ottl_record *record, uint32_t slot)
 {
     struct ottl_map *map = &record->attributes;
     const struct ottl_slot *taken = &record->slots[slot];
     assert(record->has_slots);
-    if (record->has_attributes &&
-        (record->indexed != map->count || record->indexed_moves != map->moves))
+    if (!ottl_record_knows_slots(record))
         ottl_record_index(record);
     return taken->turn == record->turn ? &map->entries[taken->place] : NULL;
 }
 /* Appends an attribute whose slot is free, with nil. NULL: no memory. After ottl_record_load_slots.
  */
 struct ottl_entry *ottl_record_append(struct ottl_record *record, uint32_t slot);
-/* Sets an attribute that has a slot. False: no memory. */
-bool ottl_record_set_ready(struct ottl_record *record, uint32_t slot,
-                           const struct ottl_ready *ready) __attribute__((warn_unused_result));
-/* Sets an attribute that has a slot to a value that is neither map nor list nor nil, and that
- * outlives the record. False: no memory. */
-bool ottl_record_set_slot(struct ottl_record *record, uint32_t slot, const struct ottl_value *value)
+/* The entry of an attribute that has a slot, for its new value; made if it is absent. Counts as
+ * changed. NULL: no memory. */
+struct ottl_entry *ottl_record_set(struct ottl_record *record, uint32_t slot)
     __attribute__((warn_unused_result));
 /* Takes an attribute that has a slot away, as ottl_map_remove does. False: no memory. */
 bool ottl_record_remove_slot(struct ottl_record *record, uint32_t slot)

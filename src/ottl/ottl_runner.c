@@ -98,19 +98,27 @@ static __attribute__((noinline)) enum decision fail(struct ottl_runner *runner,
 }
 
 /* `set` of an attribute with a slot. */
-static inline bool set_attribute(const struct ottl_path *path, const struct ottl_node *node,
+static inline bool set_attribute(const struct ottl_compiled_statement *statement,
                                  struct ottl_run *run)
 {
+    const struct ottl_path *path = statement->attribute;
+    const struct ottl_ready *ready = statement->ready;
     struct ottl_record *record = run->records[path->context];
     struct ottl_value value;
-    if (!node->get(node, run, &value))
+    if (ready != NULL)
+        value = ready->value;
+    else if (!statement->value->get(statement->value, run, &value))
         return false;
     if (value.type == OTTL_NIL)
         return true;
-    if (value.type <= OTTL_BYTES && !record->memory.copies_text)
-        return ottl_record_set_slot(record, (uint32_t)path->slot, &value) ||
-               ottl_run_no_memory(run);
-    return path->row->set(run, path, &value);
+    if (ready == NULL && (value.type > OTTL_BYTES || record->memory.copies_text))
+        return path->row->set(run, path, &value);
+    struct ottl_entry *entry = ottl_record_set(record, (uint32_t)path->slot);
+    if (entry == NULL)
+        return ottl_run_no_memory(run);
+    entry->value = value;
+    entry->ready = ready;
+    return true;
 }
 
 static inline bool edit(const struct ottl_compiled_statement *statement, struct ottl_run *run)
@@ -119,12 +127,8 @@ static inline bool edit(const struct ottl_compiled_statement *statement, struct 
     struct ottl_value ignored;
     if (path == NULL)
         return ottl_invoke(&statement->editor, run, &ignored);
-    if (statement->ready != NULL)
-        return ottl_record_set_ready(run->records[path->context], (uint32_t)path->slot,
-                                     statement->ready) ||
-               ottl_run_no_memory(run);
     if (statement->value != NULL)
-        return set_attribute(path, statement->value, run);
+        return set_attribute(statement, run);
     return ottl_record_remove_slot(run->records[path->context], statement->removed - 1) ||
            ottl_run_no_memory(run);
 }
@@ -777,6 +781,26 @@ static __attribute__((noinline)) enum decision run_metric(struct ottl_runner *ru
     return end_message(runner, place);
 }
 
+/* The changes of an item that stays, and of what is in it. */
+static __attribute__((noinline)) enum decision finish_item(struct ottl_runner *runner,
+                                                           struct ottl_record *record,
+                                                           const struct place *place)
+{
+    if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT))) {
+        begin_message(runner, place);
+        if (walk_events(runner, record) == ABORT)
+            return ABORT;
+        if (ottl_record_has_changed(record) && !ottl_record_finish(record, &runner->edits))
+            return abort_without_memory(runner);
+        return end_message(runner, place);
+    }
+    if (!ottl_record_finish(record, &runner->edits))
+        return abort_without_memory(runner);
+    ottl_edits_add_leaf(&runner->edits, place->edits, place->header_at, place->content_at,
+                        place->content_bytes, place->number);
+    return runner->edits.has_failed ? abort_without_memory(runner) : KEEP;
+}
+
 /* The item whose record is open. */
 static inline enum decision run_item(struct ottl_runner *runner, struct ottl_record *record,
                                      const struct place *place)
@@ -786,15 +810,9 @@ static inline enum decision run_item(struct ottl_runner *runner, struct ottl_rec
         if (decision != KEEP)
             return decision;
     }
-    bool has_events = has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT));
-    if (!has_events && !ottl_record_has_changed(record))
-        return KEEP;
-    begin_message(runner, place);
-    if (has_events && walk_events(runner, record) == ABORT)
-        return ABORT;
-    if (ottl_record_has_changed(record) && !ottl_record_finish(record, &runner->edits))
-        return abort_without_memory(runner);
-    return end_message(runner, place);
+    return has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT)) || ottl_record_has_changed(record)
+               ? finish_item(runner, record, place)
+               : KEEP;
 }
 
 /* Dropped items that follow one another are one edit. */
