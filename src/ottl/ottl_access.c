@@ -16,6 +16,16 @@ struct ottl_record *ottl_record_found(struct ottl_run *run, struct ottl_record *
     return NULL;
 }
 
+typedef bool getter(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret);
+
+/* Finds the record's fields and goes back to a getter, which so has nothing to keep meanwhile. */
+static __attribute__((noinline)) bool get_scanned(struct ottl_run *run,
+                                                  const struct ottl_path *path,
+                                                  struct ottl_value *ret, getter *get)
+{
+    return ottl_record_of(run, path) != NULL && get(run, path, ret);
+}
+
 bool ottl_expect(struct ottl_run *run, const struct ottl_value *value, enum ottl_type type,
                  const char *type_name)
 {
@@ -76,10 +86,11 @@ bool ottl_set_attributes(struct ottl_run *run, const struct ottl_path *path,
 
 bool ottl_get_text(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
 {
-    struct ottl_record *record = ottl_record_of(run, path);
-    if (record != NULL)
-        *ret = ottl_string(ottl_field_bytes(record, path->row->field));
-    return record != NULL;
+    const struct ottl_record *record = run->records[path->context];
+    if (!record->is_scanned)
+        return get_scanned(run, path, ret, ottl_get_text);
+    *ret = ottl_string(ottl_field_bytes(record, path->row->field));
+    return true;
 }
 
 bool ottl_set_text(struct ottl_run *run, const struct ottl_path *path,
@@ -101,9 +112,9 @@ static bool set_number(struct ottl_run *run, const struct ottl_path *path, enum 
 
 bool ottl_get_uint32(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
 {
-    const struct ottl_record *record = ottl_record_of(run, path);
-    if (record == NULL)
-        return false;
+    const struct ottl_record *record = run->records[path->context];
+    if (!record->is_scanned)
+        return get_scanned(run, path, ret, ottl_get_uint32);
     const uint64_t number = ottl_field_number(record, path->row->field);
     *ret = ottl_int((int64_t)(uint32_t)number);
     return true;
@@ -142,9 +153,9 @@ bool ottl_set_fixed32_cut(struct ottl_run *run, const struct ottl_path *path,
 bool ottl_get_enumeration(struct ottl_run *run, const struct ottl_path *path,
                           struct ottl_value *ret)
 {
-    const struct ottl_record *record = ottl_record_of(run, path);
-    if (record == NULL)
-        return false;
+    const struct ottl_record *record = run->records[path->context];
+    if (!record->is_scanned)
+        return get_scanned(run, path, ret, ottl_get_enumeration);
     const uint64_t number = ottl_field_number(record, path->row->field);
     *ret = ottl_int((int32_t)number);
     return true;
@@ -160,9 +171,9 @@ bool ottl_set_enumeration(struct ottl_run *run, const struct ottl_path *path,
 bool ottl_get_nanoseconds(struct ottl_run *run, const struct ottl_path *path,
                           struct ottl_value *ret)
 {
-    const struct ottl_record *record = ottl_record_of(run, path);
-    if (record == NULL)
-        return false;
+    const struct ottl_record *record = run->records[path->context];
+    if (!record->is_scanned)
+        return get_scanned(run, path, ret, ottl_get_nanoseconds);
     const uint64_t number = ottl_field_number(record, path->row->field);
     *ret = ottl_int((int64_t)number);
     return true;

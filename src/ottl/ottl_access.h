@@ -40,7 +40,8 @@ OTTL_ACCESSOR(span_id_text);
 bool ottl_parse_id(struct ottl_run *run, const struct ottl_value *value, size_t size,
                    const char *name, struct slice *ret);
 /* Finds the record's fields. NULL: memory is refused, and the error is set. */
-struct ottl_record *ottl_record_found(struct ottl_run *run, struct ottl_record *record);
+struct ottl_record *ottl_record_found(struct ottl_run *run, struct ottl_record *record)
+    __attribute__((noinline));
 /* The record of a path, its fields found. NULL: the same. */
 static inline struct ottl_record *ottl_record_of(struct ottl_run *run, const struct ottl_path *path)
 {

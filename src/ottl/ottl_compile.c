@@ -986,36 +986,46 @@ bool ottl_compile_condition(struct ottl_plan *plan, enum ottl_context context,
     return is_fine;
 }
 
-/* Prepares `set` of an attribute with a slot; what it writes, too, if that is known. */
-static bool prepare_set(struct compiler *compiler, struct ottl_compiled_statement *statement)
+/* Encodes what `set` of an attribute writes, if that is known. */
+static bool prepare_ready(struct compiler *compiler, struct ottl_compiled_statement *statement)
 {
-    enum { KEY = 1, VALUE = 2 };
-    const struct ottl_invocation *editor = &statement->editor;
-    const struct ottl_path *path = editor->arguments[0].path;
-    const struct ottl_node *value = editor->arguments[1].node;
-    if (path->slot < 0 || path->keys_count != 1 || value == NULL)
+    enum { KEY = 1, VALUE = 2, TAG_LATER = 1 };
+    const struct ottl_path *path = statement->target;
+    const struct ottl_value *constant = &statement->value->constant;
+    if (!statement->value->is_literal || constant->type < OTTL_BOOL || constant->type > OTTL_BYTES)
         return true;
-    statement->attribute = path;
-    statement->value = value;
-    if (!value->is_literal || value->constant.type < OTTL_BOOL || value->constant.type > OTTL_BYTES)
-        return true;
-    size_t size = ottl_value_encoded_size(&value->constant);
-    struct slice key = path->keys[0].text;
-    size_t whole = wire_field_size(KEY, key.size) + wire_field_size(VALUE, size);
+    const size_t size = ottl_value_encoded_size(constant);
+    const struct slice key = path->keys[0].text;
+    const size_t content = wire_field_size(KEY, key.size) + wire_field_size(VALUE, size);
+    const size_t whole = wire_field_size(TAG_LATER, content);
     struct ottl_ready *ready = room_of(compiler, sizeof(*ready));
     uint8_t *room = room_of(compiler, whole + OTTL_READY_SLACK);
     if (ready == NULL || room == NULL)
         return false;
-    memset(room + whole, 0, OTTL_READY_SLACK);
     struct wire_writer writer = wire_writer_of(room, whole);
+    wire_write_header(&writer, TAG_LATER, content);
     wire_write_bytes(&writer, KEY, key);
     wire_write_header(&writer, VALUE, size);
-    ottl_value_encode(&value->constant, room + (whole - size));
+    ottl_value_encode(constant, room + (whole - size));
+    memset(room + whole, 0, OTTL_READY_SLACK);
     *ready = (struct ottl_ready){.key = compiler->plan->keys[path->context].keys[path->slot],
-                                 .value = value->constant,
+                                 .value = *constant,
                                  .encoded = slice_of(room, whole)};
     statement->ready = ready;
     return true;
+}
+
+/* Prepares `set`. */
+static bool prepare_set(struct compiler *compiler, struct ottl_compiled_statement *statement)
+{
+    const struct ottl_path *path = statement->editor.arguments[0].path;
+    const struct ottl_node *value = statement->editor.arguments[1].node;
+    if (path->row->set == NULL || value == NULL)
+        return true;
+    statement->target = path;
+    statement->value = value;
+    statement->slot = path->keys_count == 1 ? path->slot : -1;
+    return statement->slot < 0 || prepare_ready(compiler, statement);
 }
 
 /* Gives the key of `delete_key` a slot, since most records lack what is deleted. */
@@ -1025,9 +1035,9 @@ static void note_removed(struct compiler *compiler, struct ottl_compiled_stateme
     const struct ottl_node *key = statement->editor.arguments[1].node;
     if (path->row->get != ottl_get_attributes || path->keys_count > 0 || !key->is_literal)
         return;
-    statement->attribute = path;
-    statement->removed = 1 + ottl_plan_slot(compiler->plan, (enum ottl_context)path->context,
-                                            ottl_slice(&key->constant));
+    statement->target = path;
+    statement->slot = (int32_t)ottl_plan_slot(compiler->plan, (enum ottl_context)path->context,
+                                              ottl_slice(&key->constant));
 }
 
 bool ottl_compile_statement(struct ottl_plan *plan, enum ottl_context context,

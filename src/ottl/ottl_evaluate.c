@@ -54,10 +54,11 @@ bool ottl_node_path(const struct ottl_node *node, struct ottl_run *run, struct o
 
 bool ottl_node_text(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)
 {
-    const struct ottl_record *record = ottl_record_of(run, &node->path);
-    if (record != NULL)
-        *ret = ottl_string(ottl_field_bytes(record, node->path.row->field));
-    return record != NULL;
+    const struct ottl_record *record = run->records[node->path.context];
+    if (!record->is_scanned)
+        return ottl_get_text(run, &node->path, ret);
+    *ret = ottl_string(ottl_field_bytes(record, node->path.row->field));
+    return true;
 }
 
 /* Of a record whose slots are not known yet, or a value that is not in the usual form. */
@@ -499,11 +500,13 @@ static bool index_result(struct ottl_run *run, const struct ottl_key *keys, uint
 static inline bool invoke(const struct ottl_invocation *invocation, struct ottl_run *run,
                           struct ottl_value *ret)
 {
-    struct ottl_call call = {.function = invocation->function,
-                             .arguments = invocation->arguments,
-                             .state = invocation->state,
-                             .memory = run->memory,
-                             .run = run};
+    struct ottl_call call; /* lent_value is set with lent */
+    call.function = invocation->function;
+    call.arguments = invocation->arguments;
+    call.state = invocation->state;
+    call.memory = run->memory;
+    call.run = run;
+    call.lent = NULL;
     *ret = ottl_nil();
     return invocation->function->evaluate(&call, ret) &&
            (call.lent == NULL || call.lent->row->set(run, call.lent, &call.lent_value));

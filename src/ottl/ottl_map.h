@@ -22,7 +22,7 @@ struct ottl_container {
 };
 
 /* A KeyValue that statements set as it is: constant, outlives every record. So many bytes behind
- * what is encoded can be read, too. */
+ * what is encoded can be read, too: a field whose tag, of one byte, depends on the message. */
 enum { OTTL_READY_SLACK = 16 };
 struct ottl_ready {
     struct slice key;

@@ -34,14 +34,15 @@ struct ottl_compiled_statement {
     struct ottl_invocation editor;
     struct ottl_test *where; /* NULL: always */
     const char *text;
-    /* What `set` or `delete_key` of an attribute with a slot changes; NULL: the editor runs. */
-    const struct ottl_path *attribute;
-    /* `set` of it to a constant; NULL: others. */
-    const struct ottl_ready *ready;
+    /* What `set`, or `delete_key` of an attribute with a constant key, changes; NULL: the editor
+     * runs. */
+    const struct ottl_path *target;
     /* What `set` gives it; NULL: others. */
     const struct ottl_node *value;
-    /* `delete_key` of an attribute with a constant key: its slot, plus 1; 0: others. */
-    uint32_t removed;
+    /* `set` of an attribute with a slot to a constant; NULL: others. */
+    const struct ottl_ready *ready;
+    /* The attribute's slot; -1: none. */
+    int32_t slot;
 };
 
 /* What runs for each record of a context. */

@@ -335,6 +335,20 @@ static inline void note_plain_field(struct ottl_record *record, const uint8_t *a
     }
 }
 
+/* The same, and notes those that are among `wants`. */
+static inline const uint8_t *note_fields(struct ottl_record *record, const uint8_t *at,
+                                         const uint8_t *far, uint32_t stops, uint32_t wants)
+{
+    size_t size;
+    for (; at < far && (stops >> (at[0] >> 3) & 1) == 0; at += size) {
+        if ((size = plain_field_size(at)) == 0)
+            break;
+        if ((wants >> (at[0] >> 3) & 1) != 0)
+            note_plain_field(record, at, size);
+    }
+    return at;
+}
+
 /* Attributes lie there. */
 static inline void extend_attributes(struct ottl_record *record, const uint8_t *begin,
                                      const uint8_t *end)
@@ -375,14 +389,13 @@ static inline __attribute__((always_inline)) bool scan(struct ottl_record *recor
     /* Before it no field in the usual form ends where nothing can be read. */
     const uint8_t *const far = record->behind >= FAR ? end : end - at > FAR ? end - FAR : at;
     const uint32_t number = record->attributes_field;
-    const uint32_t wants = record->keys->fields;
     /* Neither 0 nor what is too large for a tag of one byte is a field in the usual form. */
-    const uint32_t others = 1u << number | 1u | UINT32_MAX << SHORT_TAGS;
-    size_t size;
+    const uint32_t stops = 1u << number | 1u | UINT32_MAX << SHORT_TAGS;
+    const uint32_t wants = record->keys->fields & ~stops;
     assert(record->bytes.size <= UINT32_MAX);
     record->attributes_begin = record->attributes_end = 0;
     for (;;) {
-        at = step_over(at, far, wants | others);
+        at = wants == 0 ? step_over(at, far, stops) : note_fields(record, at, far, stops, wants);
         if (at >= end)
             break;
         if (at[0] == (uint8_t)wire_tag(number, WIRE_BYTES)) {
@@ -394,11 +407,6 @@ static inline __attribute__((always_inline)) bool scan(struct ottl_record *recor
                 extend_attributes(record, from, at);
                 continue;
             }
-        } else if (at < far && ((wants & ~others) >> (at[0] >> 3) & 1) != 0 &&
-                   (size = plain_field_size(at)) > 0) {
-            note_plain_field(record, at, size);
-            at += size;
-            continue;
         }
         at = scan_field(record, at, end, wanted);
         if (at == NULL)
@@ -778,12 +786,12 @@ static bool is_ready(const struct ottl_entry *entry)
 /* Writes what was encoded before, and up to OTTL_READY_SLACK bytes more. Returns its end. */
 static inline uint8_t *put_ready(const struct ottl_ready *ready, uint32_t number, uint8_t *at)
 {
-    const size_t size = ready->encoded.size;
-    at = put_header(at, number, size);
+    const struct slice encoded = ready->encoded;
     /* Most are short: in pieces, of which the last may be too long. */
-    for (size_t i = 0; i < size; i += OTTL_READY_SLACK)
-        memcpy(at + i, ready->encoded.data + i, OTTL_READY_SLACK);
-    return at + size;
+    for (size_t i = 0; i < encoded.size; i += OTTL_READY_SLACK)
+        memcpy(at + i, encoded.data + i, OTTL_READY_SLACK);
+    at[0] = (uint8_t)wire_tag(number, WIRE_BYTES);
+    return at + encoded.size;
 }
 
 /* One that has changed, and is so short that each length has one byte. value_size is what
@@ -841,9 +849,8 @@ static size_t write_entries(const struct ottl_record *record, uint32_t from, uin
     for (; entry != end; entry++) {
         uint8_t *room;
         const uint8_t *written;
-        if (is_ready(entry)) {
-            room = ottl_edits_reserve(edits, HEADER_BYTES_MAX + entry->ready->encoded.size +
-                                                 OTTL_READY_SLACK);
+        if (is_ready(entry) && number < SHORT_TAGS) {
+            room = ottl_edits_reserve(edits, entry->ready->encoded.size + OTTL_READY_SLACK);
             if (room == NULL)
                 break;
             written = put_ready(entry->ready, number, room);

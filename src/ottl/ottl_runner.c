@@ -97,39 +97,45 @@ static __attribute__((noinline)) enum decision fail(struct ottl_runner *runner,
     return ABORT;
 }
 
-/* `set` of an attribute with a slot. */
-static inline bool set_attribute(const struct ottl_compiled_statement *statement,
-                                 struct ottl_run *run)
+/* Sets an attribute with a slot to a value that is neither map nor list and outlives the record. */
+static inline bool put_attribute(const struct ottl_compiled_statement *statement,
+                                 struct ottl_run *run, struct ottl_value value)
 {
-    const struct ottl_path *path = statement->attribute;
-    const struct ottl_ready *ready = statement->ready;
-    struct ottl_record *record = run->records[path->context];
-    struct ottl_value value;
-    if (ready != NULL)
-        value = ready->value;
-    else if (!statement->value->get(statement->value, run, &value))
-        return false;
-    if (value.type == OTTL_NIL)
-        return true;
-    if (ready == NULL && (value.type > OTTL_BYTES || record->memory.copies_text))
-        return path->row->set(run, path, &value);
-    struct ottl_entry *entry = ottl_record_set(record, (uint32_t)path->slot);
+    struct ottl_entry *entry =
+        ottl_record_set(run->records[statement->target->context], (uint32_t)statement->slot);
     if (entry == NULL)
         return ottl_run_no_memory(run);
     entry->value = value;
-    entry->ready = ready;
+    entry->ready = statement->ready;
     return true;
+}
+
+/* `set` */
+static inline bool set(const struct ottl_compiled_statement *statement, struct ottl_run *run)
+{
+    const struct ottl_path *path = statement->target;
+    struct ottl_value value;
+    if (!statement->value->get(statement->value, run, &value))
+        return false;
+    if (value.type == OTTL_NIL)
+        return true;
+    if (statement->slot >= 0 && value.type <= OTTL_BYTES &&
+        !run->records[path->context]->memory.copies_text)
+        return put_attribute(statement, run, value);
+    return path->row->set(run, path, &value);
 }
 
 static inline bool edit(const struct ottl_compiled_statement *statement, struct ottl_run *run)
 {
-    const struct ottl_path *path = statement->attribute;
     struct ottl_value ignored;
-    if (path == NULL)
-        return ottl_invoke(&statement->editor, run, &ignored);
+    if (statement->ready != NULL)
+        return put_attribute(statement, run, statement->ready->value);
     if (statement->value != NULL)
-        return set_attribute(statement, run);
-    return ottl_record_remove_slot(run->records[path->context], statement->removed - 1) ||
+        return set(statement, run);
+    if (statement->target == NULL)
+        return ottl_invoke(&statement->editor, run, &ignored);
+    return ottl_record_remove_slot(run->records[statement->target->context],
+                                   (uint32_t)statement->slot) ||
            ottl_run_no_memory(run);
 }
 

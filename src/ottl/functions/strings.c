@@ -48,12 +48,14 @@ static const struct ottl_parameter is_match_parameters[] = {
 
 static bool concat(struct ottl_call *call, struct ottl_value *ret)
 {
+    enum { FEW = 8 };
     const unsigned count = ottl_items(call, 0);
+    struct slice few[FEW];
     struct slice delimiter;
     size_t bytes = 0;
     if (!ottl_get_string(call, 1, &delimiter))
         return false;
-    struct slice *texts = ottl_alloc(call, count * sizeof(*texts));
+    struct slice *texts = count <= FEW ? few : ottl_alloc(call, count * sizeof(*texts));
     if (texts == NULL)
         return false;
     for (unsigned i = 0; i < count; i++) {
