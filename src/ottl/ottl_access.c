@@ -212,16 +212,13 @@ bool ottl_set_moment(struct ottl_run *run, const struct ottl_path *path,
                       (uint64_t)value->integer * NANOSECONDS + value->size);
 }
 
-static bool get_id(struct ottl_run *run, const struct ottl_path *path, enum ottl_type type,
-                   size_t size, struct ottl_value *ret)
+static inline struct ottl_value id_of(const struct ottl_record *record,
+                                      const struct ottl_path *path, enum ottl_type type,
+                                      size_t size)
 {
     static const uint8_t zero[OTTL_TRACE_ID_BYTES];
-    struct ottl_record *record = ottl_record_of(run, path);
-    if (record == NULL)
-        return false;
-    struct slice bytes = ottl_field_bytes(record, path->row->field);
-    *ret = ottl_bytes_of(type, bytes.size == size ? bytes : slice_of(zero, size));
-    return true;
+    const struct slice bytes = ottl_field_bytes(record, path->row->field);
+    return ottl_bytes_of(type, bytes.size == size ? bytes : slice_of(zero, size));
 }
 
 /* An id of zeros is absent on the wire. */
@@ -238,12 +235,13 @@ static bool set_id(struct ottl_run *run, const struct ottl_path *path, struct sl
 static bool get_id_text(struct ottl_run *run, const struct ottl_path *path, enum ottl_type type,
                         size_t size, struct ottl_value *ret)
 {
-    struct ottl_value id;
     uint8_t *room = ottl_memory_room(run->memory, 2 * size);
     if (room == NULL)
         return ottl_run_no_memory(run);
-    if (!get_id(run, path, type, size, &id))
+    const struct ottl_record *record = ottl_record_of(run, path);
+    if (record == NULL)
         return false;
+    const struct ottl_value id = id_of(record, path, type, size);
     *ret = ottl_string(hex_write(id.bytes, size, room));
     return true;
 }
@@ -279,7 +277,11 @@ static bool set_id_text(struct ottl_run *run, const struct ottl_path *path,
 
 bool ottl_get_trace_id(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
 {
-    return get_id(run, path, OTTL_TRACE_ID, OTTL_TRACE_ID_BYTES, ret);
+    const struct ottl_record *record = run->records[path->context];
+    if (!record->is_scanned)
+        return get_scanned(run, path, ret, ottl_get_trace_id);
+    *ret = id_of(record, path, OTTL_TRACE_ID, OTTL_TRACE_ID_BYTES);
+    return true;
 }
 
 bool ottl_set_trace_id(struct ottl_run *run, const struct ottl_path *path,
@@ -303,7 +305,11 @@ bool ottl_set_trace_id_text(struct ottl_run *run, const struct ottl_path *path,
 
 bool ottl_get_span_id(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
 {
-    return get_id(run, path, OTTL_SPAN_ID, OTTL_SPAN_ID_BYTES, ret);
+    const struct ottl_record *record = run->records[path->context];
+    if (!record->is_scanned)
+        return get_scanned(run, path, ret, ottl_get_span_id);
+    *ret = id_of(record, path, OTTL_SPAN_ID, OTTL_SPAN_ID_BYTES);
+    return true;
 }
 
 bool ottl_set_span_id(struct ottl_run *run, const struct ottl_path *path,

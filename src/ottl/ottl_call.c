@@ -72,17 +72,22 @@ static bool get_typed(struct ottl_call *call, unsigned parameter, enum ottl_type
     return ottl_get(call, parameter, ret) && (ret->type == type || fail_type(call, name, ret));
 }
 
-bool ottl_get_string(struct ottl_call *call, unsigned parameter, struct slice *ret)
+static __attribute__((noinline)) bool get_any_string(struct ottl_call *call, unsigned parameter,
+                                                     struct slice *ret)
 {
-    const struct ottl_node *node = call->arguments[parameter].node;
     struct ottl_value value;
-    if (node != NULL && node->get == ottl_node_constant && node->constant.type == OTTL_STRING) {
-        *ret = ottl_slice(&node->constant);
-        return true;
-    }
     if (!get_typed(call, parameter, OTTL_STRING, "string", &value))
         return false;
     *ret = ottl_slice(&value);
+    return true;
+}
+
+bool ottl_get_string(struct ottl_call *call, unsigned parameter, struct slice *ret)
+{
+    const struct ottl_node *node = call->arguments[parameter].node;
+    if (node == NULL || node->get != ottl_node_constant || node->constant.type != OTTL_STRING)
+        return get_any_string(call, parameter, ret);
+    *ret = ottl_slice(&node->constant);
     return true;
 }
 
@@ -297,10 +302,10 @@ bool ottl_to_string_like(struct ottl_call *call, const struct ottl_value *value,
 static inline bool string_like(struct ottl_call *call, const struct ottl_value *value,
                                struct slice *ret, bool *ret_has)
 {
-    if (value->type != OTTL_STRING)
+    if (value->type != OTTL_STRING && value->type != OTTL_NIL)
         return ottl_to_string_like(call, value, ret, ret_has);
-    *ret_has = true;
-    *ret = ottl_slice(value);
+    *ret_has = value->type == OTTL_STRING;
+    *ret = *ret_has ? ottl_slice(value) : slice_of(NULL, 0);
     return true;
 }
 

@@ -211,6 +211,13 @@ static bool join_fields(struct slice first, const struct ottl_tree *field, char 
 
 static bool get_cache(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
 {
+    if (path->keys_count > 0 && path->keys[0].is_text) {
+        const struct ottl_entry *entry =
+            run->cache != NULL ? ottl_map_find(run->cache, path->keys[0].text) : NULL;
+        *ret = entry != NULL ? entry->value : ottl_nil();
+        if (entry == NULL || (path->keys_count == 1 && ret->type != OTTL_ENCODED))
+            return true;
+    }
     if (run->cache == NULL && (run->cache = ottl_map_create(run->memory)) == NULL)
         return ottl_run_no_memory(run);
     if (path->keys_count > 0)

@@ -41,10 +41,11 @@ static const char *const old_kind_names[KINDS] = {"SPAN_KIND_UNSPECIFIED", "SPAN
 static bool get_kind_name(struct ottl_run *run, const struct ottl_path *path,
                           const char *const kinds[KINDS], struct ottl_value *ret)
 {
-    if (!ottl_get_enumeration(run, path, ret))
+    const struct ottl_record *record = ottl_record_of(run, path);
+    if (record == NULL)
         return false;
-    bool is_known = ret->integer >= 0 && ret->integer < KINDS;
-    *ret = ottl_text(is_known ? kinds[ret->integer] : "");
+    const int32_t kind = (int32_t)ottl_field_number(record, KIND);
+    *ret = ottl_text(kind >= 0 && kind < KINDS ? kinds[kind] : "");
     return true;
 }
 

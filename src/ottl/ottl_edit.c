@@ -63,20 +63,39 @@ uint8_t *ottl_edits_grow(struct ottl_edits *edits, size_t bytes)
     return room + edits->used_bytes;
 }
 
-void ottl_edits_add(struct ottl_edits *edits, uint64_t at, uint64_t removed, size_t insert_bytes)
+/* Room for another item of a list, behind count; NULL: refused. */
+static __attribute__((noinline)) void *grow_list(struct ottl_edits *edits, unsigned kind,
+                                                 size_t count, size_t item_bytes)
+{
+    struct scratch *list = kind == EDITS ? &edits->edits : &edits->messages;
+    uint8_t *memory =
+        scratch_reserve(list, edits->budget, (count + 1) * item_bytes, edits->likely_bytes[kind]);
+    if (memory == NULL)
+        edits->has_failed = true;
+    return memory != NULL ? memory + count * item_bytes : NULL;
+}
+
+static inline struct ottl_edit *new_edit(struct ottl_edits *edits)
 {
     struct ottl_edit *list = edits->edits.memory;
-    if ((edits->count + 1) * sizeof(*list) > edits->edits.bytes)
-        list = scratch_reserve(&edits->edits, edits->budget, (edits->count + 1) * sizeof(*list),
-                               edits->likely_bytes[EDITS]);
-    if (list == NULL) {
-        edits->has_failed = true;
-        return;
-    }
+    const size_t count = edits->count;
+    struct ottl_edit *edit = (count + 1) * sizeof(*list) <= edits->edits.bytes
+                                 ? &list[count]
+                                 : grow_list(edits, EDITS, count, sizeof(*list));
+    if (edit != NULL)
+        edits->count = count + 1;
+    return edit;
+}
+
+void ottl_edits_add(struct ottl_edits *edits, uint64_t at, uint64_t removed, size_t insert_bytes)
+{
     assert(insert_bytes <= edits->used_bytes);
-    size_t insert = edits->used_bytes - insert_bytes;
-    list[edits->count++] = (struct ottl_edit){
-        .at = at, .removed = removed, .insert = insert, .insert_bytes = insert_bytes};
+    struct ottl_edit *edit = new_edit(edits);
+    if (edit != NULL)
+        *edit = (struct ottl_edit){.at = at,
+                                   .removed = removed,
+                                   .insert = edits->used_bytes - insert_bytes,
+                                   .insert_bytes = insert_bytes};
 }
 
 void ottl_edits_add_behind(struct ottl_edits *edits, uint64_t at, uint64_t owner_at,
@@ -96,30 +115,28 @@ void ottl_edits_remove(struct ottl_edits *edits, uint64_t at, uint64_t bytes)
     ottl_edits_add(edits, at, bytes, 0);
 }
 
-static void add_message(struct ottl_edits *edits, const struct ottl_edited_message *message)
+static inline void add_message(struct ottl_edits *edits, struct ottl_edited_message message)
 {
     struct ottl_edited_message *list = edits->messages.memory;
     const size_t count = edits->messages_count;
-    if ((count + 1) * sizeof(*list) > edits->messages.bytes)
-        list = scratch_reserve(&edits->messages, edits->budget, (count + 1) * sizeof(*list),
-                               edits->likely_bytes[MESSAGES]);
-    if (list == NULL) {
-        edits->has_failed = true;
+    struct ottl_edited_message *added = (count + 1) * sizeof(*list) <= edits->messages.bytes
+                                            ? &list[count]
+                                            : grow_list(edits, MESSAGES, count, sizeof(*list));
+    if (added == NULL)
         return;
-    }
-    if (count > 0 && message->header_at < list[count - 1].header_at)
-        edits->are_messages_unsorted = true;
-    list[count] = *message;
     edits->messages_count = count + 1;
+    *added = message;
+    if (count > 0 && message.header_at < added[-1].header_at)
+        edits->are_messages_unsorted = true;
 }
 
 void ottl_edits_add_message(struct ottl_edits *edits, uint64_t header_at, uint64_t content_at,
                             uint64_t content_bytes, uint32_t number)
 {
-    add_message(edits, &(struct ottl_edited_message){.header_at = header_at,
-                                                     .content_at = content_at,
-                                                     .content_bytes = content_bytes,
-                                                     .number = number});
+    add_message(edits, (struct ottl_edited_message){.header_at = header_at,
+                                                    .content_at = content_at,
+                                                    .content_bytes = content_bytes,
+                                                    .number = number});
 }
 
 static int64_t edit_growth(const struct ottl_edit *edit)
@@ -135,13 +152,12 @@ void ottl_edits_add_leaf(struct ottl_edits *edits, size_t count, uint64_t header
     for (size_t i = count; i < edits->count; i++)
         growth += edit_growth(&list[i]);
     if (edits->count > count)
-        add_message(edits,
-                    &(struct ottl_edited_message){.header_at = header_at,
-                                                  .content_at = content_at,
-                                                  .content_bytes = content_bytes,
-                                                  .growth = growth,
-                                                  .number = number,
-                                                  .edits = (uint32_t)(edits->count - count)});
+        add_message(edits, (struct ottl_edited_message){.header_at = header_at,
+                                                        .content_at = content_at,
+                                                        .content_bytes = content_bytes,
+                                                        .growth = growth,
+                                                        .number = number,
+                                                        .edits = (uint32_t)(edits->count - count)});
 }
 
 void ottl_edits_cut(struct ottl_edits *edits, size_t count, size_t messages_count)
@@ -180,9 +196,9 @@ void ottl_edits_settle(struct ottl_edits *edits, size_t count)
     struct ottl_edit *list = edits->edits.memory;
     if (edits->count > count + 1)
         sort_few(list, count, edits->count);
-    if (count > 0 && edits->count > count && list[count - 1].at >= list[count].at &&
-        compare_edits(&list[count - 1], &list[count]) > 0)
-        edits->is_unsorted = true;
+    if (count == 0 || edits->count == count || list[count - 1].at < list[count].at)
+        return;
+    edits->is_unsorted = edits->is_unsorted || compare_edits(&list[count - 1], &list[count]) > 0;
 }
 
 static int compare_messages(const void *left, const void *right)

@@ -191,15 +191,16 @@ enum {
     FAR = 2 + 0x7f + WORDS
 };
 
-/* Its size; 0: it is another field, or has another form. */
-static inline size_t plain_attribute_size(const uint8_t *at, uint32_t head)
+/* Its size, and that of its key; 0: it is another field, or has another form. */
+static inline size_t plain_attribute_size(const uint8_t *at, uint32_t head, size_t *ret_key)
 {
     uint32_t word;
     memcpy(&word, at, sizeof(word));
+    word = le32toh(word) ^ head;
     const size_t size = at[1]; /* the next attribute waits for it: no shift */
-    const size_t key = at[3];
-    if (((le32toh(word) ^ head) & UINT32_C(0x80ff80ff)) != 0 ||
-        at[VALUE_AT + key] != wire_tag(VALUE, WIRE_BYTES) ||
+    const size_t key = word >> 24;
+    *ret_key = key;
+    if ((word & UINT32_C(0x80ff80ff)) != 0 || at[VALUE_AT + key] != wire_tag(VALUE, WIRE_BYTES) ||
         HEADERS + key + at[VALUE_AT + 1 + key] != size)
         return 0;
     return 2 + size;
@@ -226,11 +227,10 @@ static inline void fill_plain(struct ottl_entry *entry, const uint8_t *at, size_
 /* Notes one whose key may have a slot, or that is wanted anyway. */
 static inline __attribute__((always_inline)) bool note_plain_attribute(struct ottl_record *record,
                                                                        const uint8_t *at,
-                                                                       size_t size,
+                                                                       size_t size, size_t key,
                                                                        enum wanted wanted)
 {
     struct ottl_map *map = &record->attributes;
-    const size_t key = at[3];
     /* Before an empty key stands its length, 0. */
     const uint8_t mark = record->keys->marks[ottl_key_mark(key, at[VALUE_AT + key - 1])];
     const int32_t slot =
@@ -248,14 +248,17 @@ static inline __attribute__((always_inline)) bool note_plain_attribute(struct ot
     return true;
 }
 
-/* Steps over such attributes whose keys have none of the sizes. *ret_size: of one that stands
- * before `far`, behind them; 0: there is none. */
+/* Steps over such attributes whose keys have none of the sizes. *ret_size, *ret_key: of one that
+ * stands before `far`, behind them; 0: there is none. */
 static inline const uint8_t *step_over_attributes(const uint8_t *at, const uint8_t *far,
-                                                  uint32_t head, uint64_t sizes, size_t *ret_size)
+                                                  uint32_t head, uint64_t sizes, size_t *ret_size,
+                                                  size_t *ret_key)
 {
     for (*ret_size = 0; at < far; at += *ret_size) {
-        *ret_size = plain_attribute_size(at, head);
-        if (*ret_size == 0 || (sizes >> (at[3] & 63) & 1) != 0)
+        *ret_size = plain_attribute_size(at, head, ret_key);
+        if (*ret_size == 0)
+            break;
+        if ((sizes >> (*ret_key & 63) & 1) != 0)
             break;
     }
     return at;
@@ -273,16 +276,17 @@ static inline __attribute__((always_inline)) const uint8_t *scan_attributes(
                            : wanted == WANT_NONE ? 0
                                                  : record->keys->sizes;
     size_t size;
+    size_t key = 0;
     assert(record->attributes_field < SHORT_TAGS);
     for (;; at += size) {
-        at = step_over_attributes(at, far, head, sizes, &size);
+        at = step_over_attributes(at, far, head, sizes, &size, &key);
         if (at >= far && may_be_plain(at, (size_t)(end - at)))
-            size = plain_attribute_size(at, head);
+            size = plain_attribute_size(at, head, &key);
         else if (at >= far)
             return at;
         if (size == 0)
             return at;
-        if ((sizes >> (at[3] & 63) & 1) != 0 && !note_plain_attribute(record, at, size, wanted))
+        if ((sizes >> (key & 63) & 1) != 0 && !note_plain_attribute(record, at, size, key, wanted))
             return NULL;
     }
 }

@@ -307,6 +307,19 @@ static struct place place_of(const struct ottl_runner *runner, const struct rope
                           .messages = runner->edits.messages_count};
 }
 
+/* Of an open record, in the message around it. */
+static struct place place_of_record(const struct ottl_runner *runner,
+                                    const struct ottl_record *record, uint64_t header_at,
+                                    uint32_t number)
+{
+    return (struct place){.header_at = header_at,
+                          .content_at = record->at,
+                          .content_bytes = record->bytes.size,
+                          .number = number,
+                          .edits = runner->edits.count,
+                          .messages = runner->edits.messages_count};
+}
+
 static void begin_message(struct ottl_runner *runner, const struct place *place)
 {
     ottl_edits_add_message(&runner->edits, place->header_at, place->content_at,
@@ -787,38 +800,54 @@ static __attribute__((noinline)) enum decision run_metric(struct ottl_runner *ru
     return end_message(runner, place);
 }
 
-/* The changes of an item that stays, and of what is in it. */
+/* The changes of a span that stays, and of its events. */
+static __attribute__((noinline)) enum decision finish_events(struct ottl_runner *runner,
+                                                             struct ottl_record *span,
+                                                             uint64_t header_at)
+{
+    const struct place place = place_of_record(runner, span, header_at, CHILDREN);
+    begin_message(runner, &place);
+    if (walk_events(runner, span) == ABORT)
+        return ABORT;
+    if (ottl_record_has_changed(span) && !ottl_record_finish(span, &runner->edits))
+        return abort_without_memory(runner);
+    return end_message(runner, &place);
+}
+
+/* Those of any other item. */
 static __attribute__((noinline)) enum decision finish_item(struct ottl_runner *runner,
                                                            struct ottl_record *record,
-                                                           const struct place *place)
+                                                           uint64_t header_at)
 {
-    if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT))) {
-        begin_message(runner, place);
-        if (walk_events(runner, record) == ABORT)
-            return ABORT;
-        if (ottl_record_has_changed(record) && !ottl_record_finish(record, &runner->edits))
-            return abort_without_memory(runner);
-        return end_message(runner, place);
-    }
+    const size_t edits = runner->edits.count;
     if (!ottl_record_finish(record, &runner->edits))
         return abort_without_memory(runner);
-    ottl_edits_add_leaf(&runner->edits, place->edits, place->header_at, place->content_at,
-                        place->content_bytes, place->number);
+    ottl_edits_add_leaf(&runner->edits, edits, header_at, record->at, record->bytes.size, CHILDREN);
     return runner->edits.has_failed ? abort_without_memory(runner) : KEEP;
 }
 
 /* The item whose record is open. */
 static inline enum decision run_item(struct ottl_runner *runner, struct ottl_record *record,
-                                     const struct place *place)
+                                     uint64_t header_at)
 {
-    if (has_context(runner, OTTL_CONTEXT_BIT(runner->item))) {
+    const unsigned contexts = runner->plan->contexts;
+    if ((contexts & OTTL_CONTEXT_BIT(runner->item)) != 0) {
         enum decision decision = decide(runner, runner->item);
         if (decision != KEEP)
             return decision;
     }
-    return has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT)) || ottl_record_has_changed(record)
-               ? finish_item(runner, record, place)
-               : KEEP;
+    if ((contexts & OTTL_CONTEXT_BIT(OTTL_SPAN_EVENT)) != 0)
+        return finish_events(runner, record, header_at);
+    return ottl_record_has_changed(record) ? finish_item(runner, record, header_at) : KEEP;
+}
+
+/* Metrics and profiles, whose items are in them. */
+static __attribute__((noinline)) enum decision run_holder(struct ottl_runner *runner,
+                                                          const struct ottl_record *record,
+                                                          uint64_t header_at)
+{
+    const struct place place = place_of_record(runner, record, header_at, CHILDREN);
+    return runner->item == OTTL_METRIC ? run_metric(runner, &place) : run_profile(runner, &place);
 }
 
 /* Dropped items that follow one another are one edit. */
@@ -834,22 +863,28 @@ static void close_gap(struct ottl_runner *runner, struct gap *gap)
     gap->bytes = 0;
 }
 
-/* Runs one item; counts those that stay. */
-static inline enum decision walk_item(struct ottl_runner *runner, struct ottl_record *record,
-                                      const struct place *place, struct gap *gap, uint64_t *kept)
+static void widen_gap(struct ottl_runner *runner, struct gap *gap, uint64_t at, uint64_t bytes)
 {
-    const bool is_counted = runner->item == OTTL_METRIC || runner->item == OTTL_PROFILE;
-    enum decision decision = runner->item == OTTL_METRIC    ? run_metric(runner, place)
-                             : runner->item == OTTL_PROFILE ? run_profile(runner, place)
-                                                            : run_item(runner, record, place);
+    if (gap->bytes == 0 || gap->at + gap->bytes != at) {
+        close_gap(runner, gap);
+        gap->at = at;
+    }
+    gap->bytes += bytes;
+}
+
+/* Runs the item whose record is open; counts those that stay. */
+static inline enum decision walk_item(struct ottl_runner *runner, struct ottl_record *record,
+                                      uint64_t header_at, struct gap *gap, uint64_t *kept)
+{
+    const bool is_holder = runner->item == OTTL_METRIC || runner->item == OTTL_PROFILE;
+    const uint64_t end_at = record->at + record->bytes.size; /* a metric may become another */
+    if (gap->bytes > 0 && gap->at + gap->bytes != header_at)
+        close_gap(runner, gap);
+    const enum decision decision =
+        is_holder ? run_holder(runner, record, header_at) : run_item(runner, record, header_at);
     if (decision == DROP) {
-        uint64_t bytes = place->content_at + place->content_bytes - place->header_at;
-        if (gap->bytes == 0 || gap->at + gap->bytes != place->header_at) {
-            close_gap(runner, gap);
-            gap->at = place->header_at;
-        }
-        gap->bytes += bytes;
-        runner->dropped += !is_counted; /* its points or samples are */
+        widen_gap(runner, gap, header_at, end_at - header_at);
+        runner->dropped += !is_holder; /* what is in it is counted */
         return KEEP;
     }
     ++*kept;
@@ -883,13 +918,16 @@ static inline bool next_child(struct wire_reader *reader, struct child *ret)
     const size_t left = (size_t)(reader->end - at);
     if (left < HEADER_BYTES || at[0] != wire_tag(CHILDREN, WIRE_BYTES))
         return next_child_of_any_form(reader, ret);
-    const bool is_long = at[1] >= SHORT;
-    const size_t header = HEADER_BYTES - !is_long;
-    const size_t size = is_long ? at[1] - SHORT + (size_t)at[2] * SHORT : at[1];
-    if ((is_long && at[2] >= SHORT) || size > left - header)
+    const uint8_t *content = at + 2;
+    size_t size = at[1];
+    if (size >= SHORT) {
+        size += (size_t)at[2] * SHORT - SHORT;
+        content++;
+    }
+    if (size >= SHORT * SHORT || size > (size_t)(reader->end - content))
         return next_child_of_any_form(reader, ret);
-    *ret = (struct child){.begin = at, .content = slice_of(at + header, size)};
-    reader->at = at + header + size;
+    *ret = (struct child){.begin = at, .content = slice_of(content, size)};
+    reader->at = content + size;
     return true;
 }
 
@@ -903,20 +941,11 @@ static enum decision walk_contiguous(struct ottl_runner *runner, struct slice co
     struct wire_reader reader = wire_reader_of(content);
     struct child child;
     while (next_child(&reader, &child)) {
-        const uint64_t header_at = at + (uint64_t)(child.begin - content.data);
-        const uint64_t content_at = at + (uint64_t)(child.content.data - content.data);
-        if (gap->bytes > 0 && gap->at + gap->bytes != header_at)
-            close_gap(runner, gap);
-        const struct place place = {.header_at = header_at,
-                                    .content_at = content_at,
-                                    .content_bytes = child.content.size,
-                                    .number = CHILDREN,
-                                    .edits = runner->edits.count,
-                                    .messages = runner->edits.messages_count};
         ottl_record_open(record);
         ottl_record_borrow(record, child.content, (size_t)(reader.end - reader.at) + more_bytes,
-                           content_at);
-        if (walk_item(runner, record, &place, gap, kept) == ABORT)
+                           at + (uint64_t)(child.content.data - content.data));
+        if (walk_item(runner, record, at + (uint64_t)(child.begin - content.data), gap, kept) ==
+            ABORT)
             return ABORT;
     }
     close_gap(runner, gap);
@@ -942,10 +971,7 @@ static enum decision walk_items(struct ottl_runner *runner, const struct rope_fi
         ottl_record_open(record);
         if (!borrow_field(record, &field))
             return abort_without_memory(runner);
-        if (gap.bytes > 0 && gap.at + gap.bytes != field.begin.at)
-            close_gap(runner, &gap);
-        const struct place place = place_of(runner, &field);
-        if (walk_item(runner, record, &place, &gap, kept) == ABORT)
+        if (walk_item(runner, record, field.begin.at, &gap, kept) == ABORT)
             return ABORT;
     }
     close_gap(runner, &gap);

@@ -199,7 +199,7 @@ MUTANTS = [
            "if (sizeof(size) + padded > rewrite->left_bytes)", "if (rewrite->appended_bytes > (64u << 20))",
            ("test_metric_statements_pipeline",)),
     Mutant("transform: what is appended grows its scope alone", "src/ottl/ottl_edit.c",
-           "while (list[i].owner_at > 0 && owner > 0 &&", "while (false && owner > 0 &&",
+           "while (edit->owner_at > 0 && owner > 0 &&", "while (false && owner > 0 &&",
            ("test_metric_statements_pipeline",)),
     Mutant("transform: what is made is received", "processors/shared/edit_stage.c",
            "if (passed->is_made)\n        ledger_receive", "if (false)\n        ledger_receive",
