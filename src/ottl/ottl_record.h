@@ -99,7 +99,7 @@ void ottl_record_fini(struct ottl_record *record);
 static inline void ottl_record_reopen(struct ottl_record *record)
 {
     struct ottl_map *map = &record->attributes;
-    record->bytes = slice_of(NULL, 0);
+    record->bytes = slice_of("", 0); /* never NULL, to which nothing may be added */
     record->attributes_field = record->type->attributes;
     record->expects_all = record->asks_all;
     record->asks_all = false;
