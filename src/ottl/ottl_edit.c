@@ -257,6 +257,7 @@ static int64_t measure(struct ottl_edits *edits)
             if (message->edits > 0) {
                 *(depth > 0 ? &messages[open[depth - 1]].growth : &total) += whole_growth(message);
                 i += message->edits;
+                assert(list[i - 1].at <= message->content_at + message->content_bytes);
                 continue;
             }
             assert(depth < MESSAGE_DEPTH_MAX);
@@ -344,20 +345,14 @@ static size_t likely_parts(const struct ottl_edits *edits, const struct batch *b
     return batch->parts_count + 4 + (places < most ? places : most);
 }
 
-/* In the order of the batch. Leaves are leaves only as long as nothing comes between their edits.
- */
+/* In the order of the batch. The edits of a leaf stay together: nothing else changes in it. */
 static void sort(struct ottl_edits *edits)
 {
-    struct ottl_edited_message *messages = edits->messages.memory;
-    if (!edits->is_unsorted && !edits->are_messages_unsorted)
-        return;
     if (edits->is_unsorted)
         qsort(edits->edits.memory, edits->count, sizeof(struct ottl_edit), compare_edits);
     if (edits->are_messages_unsorted)
-        qsort(messages, edits->messages_count, sizeof(*messages), compare_messages);
-    for (size_t i = 0; i < edits->messages_count; i++)
-        if (messages[i].edits > 0)
-            messages[i].growth = messages[i].edits = 0;
+        qsort(edits->messages.memory, edits->messages_count, sizeof(struct ottl_edited_message),
+              compare_messages);
 }
 
 struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch, struct budget *budget)
