@@ -414,15 +414,15 @@ static bool is_in_time(const struct flame_filter *filter, const struct profile *
 static int64_t sum_of(const struct profile_numbers *values)
 {
     struct profile_numbers_reader reader = {.at = NULL};
-    const uint8_t *at = values->packed.data;
-    const uint8_t *end = at + values->packed.size;
     int64_t sum = 0;
     uint64_t value = 0;
     if (values->parent.data == NULL) {
-        for (unsigned shift = 0; at < end; at++) {
-            value |= (uint64_t)(*at & 0x7f) << shift;
+        unsigned shift = 0;
+        for (size_t i = 0; i < values->packed.size; i++) {
+            uint8_t byte = values->packed.data[i];
+            value |= (uint64_t)(byte & 0x7f) << shift;
             shift += 7;
-            if (*at >= 0x80)
+            if (byte >= 0x80)
                 continue;
             sum = flame_sum(sum, (int64_t)value);
             value = 0;
