@@ -25,6 +25,7 @@ struct row {
     uint64_t depth;
     uint64_t shared; /* frames next to the root that all stacks have */
     bool has_links;
+    bool is_tree; /* stacks branch from each other anywhere, as those of a program do */
 };
 
 static uint64_t state = 1;
@@ -39,6 +40,24 @@ static void put_varint(struct profile_bytes *out, uint64_t value)
 {
     uint8_t *at = profile_bytes_room(out, ROOM);
     out->size += (size_t)(profile_put_varint(at, value) - at);
+}
+
+/* Locations of a way down a call tree, in which each function calls one far more often than some
+ * others. */
+static void put_way(struct profile_bytes *out, const struct row *row)
+{
+    enum { DEPTH_MAX = 256, CHOICES = 16 };
+    static const uint8_t callees[CHOICES] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 3};
+    uint64_t way[DEPTH_MAX];
+    uint64_t depth = row->depth / 2 + below(row->depth);
+    uint64_t function = 0;
+    assert(depth <= DEPTH_MAX);
+    for (uint64_t i = 0; i < depth; i++) {
+        function = (31 * function + 7919 * callees[below(CHOICES)] + i + 1) % row->functions;
+        way[i] = 1 + function;
+    }
+    while (depth > 0)
+        put_varint(out, way[--depth]);
 }
 
 static void put_tables(struct profile_bytes *out, const struct row *row)
@@ -71,7 +90,9 @@ static void put_tables(struct profile_bytes *out, const struct row *row)
     }
     for (uint64_t i = 0; i < row->stacks; i++) {
         size_t begin = out->size;
-        for (uint64_t depth = row->depth; depth > 0; depth--)
+        if (row->is_tree)
+            put_way(out, row);
+        for (uint64_t depth = row->is_tree ? 0 : row->depth; depth > 0; depth--)
             put_varint(out, depth <= row->shared ? 1 + depth % row->functions
                                                  : 1 + below(row->functions));
         profile_bytes_wrap(out, begin, 1);
@@ -163,11 +184,12 @@ static __attribute__((noinline)) struct figures measure(struct slice request, bo
 int main(int argc, char **argv)
 {
     static const struct row rows[] = {
-        {"1 M samples of 10 000 stacks", 1000000, 10000, 5000, 40, 20, false},
-        {"the same, those of half the spans", 1000000, 10000, 5000, 40, 20, true},
-        {"1 M samples of 100 000 stacks", 1000000, 100000, 5000, 40, 20, false},
-        {"1 M samples of 20 stacks, 5 000 deep", 1000000, 20, 5000, 5000, 2500, false},
-        {"1 M samples of one stack", 1000000, 1, 50, 40, 40, false},
+        {"1 M samples of 10 000 stacks", 1000000, 10000, 5000, 40, 20, false, false},
+        {"the same, those of half the spans", 1000000, 10000, 5000, 40, 20, true, false},
+        {"1 M samples of 100 000 stacks", 1000000, 100000, 5000, 40, 20, false, false},
+        {"the same, of a call tree", 1000000, 100000, 5000, 40, 0, false, true},
+        {"1 M samples of 20 stacks, 5 000 deep", 1000000, 20, 5000, 5000, 2500, false, false},
+        {"1 M samples of one stack", 1000000, 1, 50, 40, 40, false, false},
     };
     size_t only = argc > 1 ? strtoul(argv[1], NULL, 10) : 0;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
