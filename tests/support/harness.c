@@ -30,7 +30,7 @@ static const char base_yaml[] = "yaml:\n"
                                 "receivers: {test: {}}\n"
                                 "service: {telemetry: {metrics: {level: none}}}\n";
 
-static const struct component_factory *const *components = test_components;
+static const struct component_factory *const *known_components = test_components;
 static struct feature_gates gates;
 static bool has_gates;
 
@@ -43,9 +43,9 @@ void harness_set_gates(const char *list)
         assert_true(feature_gates_parse(&gates, list, &error));
 }
 
-void harness_set_components(const struct component_factory *const *wanted)
+void harness_set_components(const struct component_factory *const *components)
 {
-    components = wanted != NULL ? wanted : test_components;
+    known_components = components != NULL ? components : test_components;
 }
 
 static struct config *load(const char *yaml, struct config_problems *problems)
@@ -57,7 +57,7 @@ static struct config *load(const char *yaml, struct config_problems *problems)
         &(struct config_request){
             .locations = (const char *const[]){base_yaml, location},
             .locations_count = 2,
-            .factories = components,
+            .factories = known_components,
             .gates = has_gates ? &gates : NULL,
         },
         problems);
