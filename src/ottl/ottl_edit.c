@@ -179,26 +179,19 @@ static int compare_edits(const void *left, const void *right)
     return (a->insert > b->insert) - (a->insert < b->insert);
 }
 
-/* Several, which may stand in any order. */
-static __attribute__((noinline)) void sort_few(struct ottl_edit *list, size_t begin, size_t end)
+void ottl_edits_sort_last(struct ottl_edits *edits, size_t count)
 {
-    for (size_t i = begin + 1; i < end; i++) {
+    struct ottl_edit *list = edits->edits.memory;
+    for (size_t i = count + 1; i < edits->count; i++) {
         struct ottl_edit edit = list[i];
         size_t to = i;
-        for (; to > begin && compare_edits(&list[to - 1], &edit) > 0; to--)
+        for (; to > count && compare_edits(&list[to - 1], &edit) > 0; to--)
             list[to] = list[to - 1];
         list[to] = edit;
     }
-}
-
-void ottl_edits_settle(struct ottl_edits *edits, size_t count)
-{
-    struct ottl_edit *list = edits->edits.memory;
-    if (edits->count > count + 1)
-        sort_few(list, count, edits->count);
-    if (count == 0 || edits->count == count || list[count - 1].at < list[count].at)
-        return;
-    edits->is_unsorted = edits->is_unsorted || compare_edits(&list[count - 1], &list[count]) > 0;
+    if (count > 0 && edits->count > count)
+        edits->is_unsorted =
+            edits->is_unsorted || compare_edits(&list[count - 1], &list[count]) > 0;
 }
 
 static int compare_messages(const void *left, const void *right)

@@ -91,7 +91,14 @@ void ottl_edits_add_message(struct ottl_edits *edits, uint64_t header_at, uint64
 void ottl_edits_add_leaf(struct ottl_edits *edits, size_t count, uint64_t header_at,
                          uint64_t content_at, uint64_t content_bytes, uint32_t number);
 /* The edits since there were so many are of one message: sorts them. */
-void ottl_edits_settle(struct ottl_edits *edits, size_t count);
+void ottl_edits_sort_last(struct ottl_edits *edits, size_t count);
+/* The same. Most messages have one, behind those of the message before. */
+static inline void ottl_edits_settle(struct ottl_edits *edits, size_t count)
+{
+    const struct ottl_edit *list = edits->edits.memory;
+    if (edits->count != count + 1 || (count > 0 && list[count - 1].at >= list[count].at))
+        ottl_edits_sort_last(edits, count);
+}
 /* Forgets the edits and messages since there were so many: of what is removed whole. */
 void ottl_edits_cut(struct ottl_edits *edits, size_t count, size_t messages_count);
 /* The changed batch, with the items of the old one. NULL: the budget refused. New bytes are charged

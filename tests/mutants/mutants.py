@@ -1466,7 +1466,7 @@ MUTANTS = [
     Mutant("ottl: a batch that nothing changes stays as it is", "src/ottl/ottl_runner.c",
            "    if (runner->edits.count == 0) {\n", "    if (false) {\n", ("test_ottl_run",)),
     Mutant("ottl: what was encoded before is written only as long as it is the value",
-           "src/ottl/ottl_record.c",
+           "src/ottl/ottl_record_edits.c",
            "entry->value.size == ready->value.size && entry->value.bytes == ready->value.bytes &&", "",
            ("test_ottl_run",)),
     Mutant("ottl: values nest only as deep as OTLP can be read", "src/ottl/ottl_map.c",
