@@ -108,7 +108,8 @@ struct wire_writer wire_writer_of(void *room, size_t size)
 {
     assert(room != NULL || size == 0);
     uint8_t *begin = room;
-    return (struct wire_writer){.begin = begin, .at = begin, .end = begin + size};
+    return (struct wire_writer){
+        .begin = begin, .at = begin, .end = size > 0 ? begin + size : begin};
 }
 
 struct slice wire_written(const struct wire_writer *writer)
