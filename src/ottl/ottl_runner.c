@@ -349,7 +349,8 @@ static enum decision remove_message(struct ottl_runner *runner, const struct pla
 static bool borrow_field(struct ottl_record *record, const struct rope_field *field)
 {
     size_t bytes = (size_t)field->content_bytes;
-    struct slice content = rope_contiguous(&field->content, bytes);
+    struct slice content =
+        bytes > 0 ? rope_contiguous(&field->content, bytes) : slice_of("", 0); /* not NULL */
     if (content.size < bytes) {
         uint8_t *room = ottl_memory_room(&record->memory, bytes);
         if (room == NULL)

@@ -1452,6 +1452,8 @@ MUTANTS = [
     Mutant("ottl: of equal keys the first counts", "src/ottl/ottl_record.c",
            "return slot >= 0 && record->slots[slot].turn != record->turn;",
            "return slot >= 0 && record->slots != NULL;", ("test_ottl_run",)),
+    Mutant("ottl: nothing is read behind the bytes that are there", "src/ottl/ottl_record.c",
+           "record->behind >= FAR ? end :", "true ? end :", ("test_ottl_run",)),
     Mutant("ottl: what moves into a gap keeps its slot", "src/ottl/ottl_record.c",
            "take_slot(record, map->entries[place].slot - 1, place);", "{}", ("test_ottl_run",)),
     Mutant("ottl: of equal keys the next is found once the first is gone", "src/ottl/ottl_record.c",
