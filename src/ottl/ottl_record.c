@@ -21,7 +21,7 @@ enum {
 void ottl_record_init(struct ottl_record *record, const struct ottl_context_type *type,
                       const struct ottl_keys *keys, struct budget *budget)
 {
-    enum { KEPT_MAX = 32 };
+    enum { KEPT_MAX = 256 }; /* 16 KiB */
     const uint32_t kept = keys->count < KEPT_MAX ? keys->count : KEPT_MAX;
     *record = (struct ottl_record){
         .type = type,
