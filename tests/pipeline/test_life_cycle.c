@@ -61,6 +61,9 @@ static const struct {
     {PROCESSOR, "tail_sampling", "policies: [{name: a, type: always_sample}]"},
     {PROCESSOR, "resource", "attributes: [{key: a, value: b, action: upsert}]"},
     {EXTENSION, "health_check", "endpoint: \"127.0.0.1:0\""},
+    /* Its own port is one that the system gives to outgoing connections, too. */
+    {EXTENSION, "zpages", "endpoint: \"127.0.0.1:0\""},
+    {EXTENSION, "pprof", "endpoint: \"127.0.0.1:0\""},
     {EXTENSION, "explore", "endpoint: \"127.0.0.1:0\""},
     {EXTENSION, "basicauth", "client_auth: {username: a, password: b}"},
     {EXTENSION, "bearertokenauth", "token: a"},
