@@ -204,8 +204,8 @@ static void test_comparisons(void **state)
         "attributes[\"z\"] != \"x\"",
         "attributes[\"z\"] != 2 and attributes[\"e\"] != 2 and attributes[\"e\"] != \"\"",
         "not (attributes[\"z\"] == 2 or attributes[\"z\"] < 2 or attributes[\"z\"] >= 2)",
-        "not (attributes[\"z\"] == \"\" or attributes[\"z\"] <= \"x\" or attributes[\"z\"] == "
-        "true)",
+        "not (attributes[\"z\"] == \"\" or attributes[\"z\"] <= \"x\")",
+        "not (attributes[\"z\"] == true)",
         "attributes[\"b\"] < 3 and attributes[\"b\"] >= 2 and attributes[\"b\"] <= 2",
         "not (attributes[\"b\"] > 2 or attributes[\"b\"] < 2 or attributes[\"b\"] != 2)",
         "trace_state == \"\" and trace_state != \"N\" and name != \"n\" and name != \"NN\"",
