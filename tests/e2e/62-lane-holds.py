@@ -8,7 +8,9 @@ import json
 import os
 import pathlib
 import random
+import socket
 import sys
+import threading
 import time
 import unittest
 
@@ -152,6 +154,38 @@ class LaneHolds(case.Case):
         )
         self.assertGreater(watch.turns(), 0)
         self.assertLessEqual(longest_ms, NOISE * allowed_ms, name)
+
+    def test_requests_that_came_together(self):
+        """Thousands of short questions, whose answers are long, in one piece on one connection."""
+        watch = TurnWatch(os.environ["SPANFLAME_TURN_WATCH"])
+        self.addCleanup(watch.close)
+        port = free_port()
+        config = (
+            f"receivers:\n  otlp:\n    protocols: {{http: {{endpoint: 'localhost:{free_port()}'}}}}\n"
+            "processors:\n  batch:\nexporters:\n  debug:\n  nop:\n"
+            f"service:\n{case.metrics_service(port)}  pipelines:\n"
+        )
+        for signal in ("traces", "metrics", "logs", "profiles"):
+            config += f"    {signal}: {{receivers: [otlp], processors: [batch], exporters: [debug, nop]}}\n"
+        daemon = self.daemon(config, environment=watch.environment)
+        question = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n"
+        body = (question + b"\r\n") * 6000 + question + b"Connection: close\r\n\r\n"
+        watch.reset()
+        with socket.create_connection(("localhost", port), timeout=REQUEST_S) as connection:
+            sender = threading.Thread(target=connection.sendall, args=(body,))
+            sender.start()
+            received = 0
+            while piece := connection.recv(1 << 20):
+                received += len(piece)
+            sender.join()
+        self.assertEqual(daemon.stop(), 0)
+        print(
+            f"requests that came together: {received / 1e6:.0f} MB of answers, longest turn "
+            f"{watch.longest_ms():.1f} ms, all turns {watch.total_ms():.1f}",
+            file=sys.stderr,
+        )
+        self.assertGreater(watch.total_ms(), 2 * NOISE * ALLOWED_MS, "too few to tell")
+        self.assertLessEqual(watch.longest_ms(), NOISE * ALLOWED_MS)
 
 
 def add(name, path, make):
