@@ -358,6 +358,7 @@ void tail_span_read(const struct tail_policies *policies, struct slice content,
 {
     enum { ID = 2 + TAIL_TRACE_ID_BYTES, IDS_BYTES = ID + 2 + SPAN_ID_BYTES };
     enum { FIXED64_BYTES = 1 + 8 };
+    /* How many of the fields that a span always has in the Go collector are missing. */
     static const uint8_t missing[HAS_ALL + 1] = {4, 3, 3, 2, 3, 2, 2, 1, 3, 2, 2, 1, 2, 1, 1, 0};
     struct wire_reader reader = wire_reader_of(content);
     struct wire_field field;

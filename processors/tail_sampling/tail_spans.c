@@ -266,21 +266,42 @@ static inline struct tail_fragment fragment_at(const struct tail_slabs *slabs,
     return fragment;
 }
 
+/* Goes from fragment to fragment, in their order. */
+struct walk {
+    struct tail_place next; /* no slab: there is none */
+    struct tail_place last;
+};
+
+static inline struct walk walk_of(const struct tail_slabs *slabs, const struct tail_spans *spans)
+{
+    struct walk walk = {.last = spans->last};
+    if (!tail_spans_are_none(spans))
+        walk.next = read_head(slabs, walk.last).next;
+    return walk;
+}
+
+/* A fragment may be released once the next was asked for. */
+static inline bool walk_on(const struct tail_slabs *slabs, struct walk *walk,
+                           struct tail_fragment *ret_fragment)
+{
+    const struct tail_place at = walk->next;
+    if (at.slab == 0)
+        return false;
+    *ret_fragment = fragment_at(slabs, at, &walk->next);
+    if (at.slab == walk->last.slab && at.offset == walk->last.offset)
+        walk->next.slab = 0;
+    return true;
+}
+
 void tail_spans_each(const struct tail_slabs *slabs, const struct tail_spans *spans,
                      void (*fn)(const struct tail_slabs *slabs,
                                 const struct tail_fragment *fragment, void *arg),
                      void *arg)
 {
-    if (tail_spans_are_none(spans))
-        return;
-    struct tail_place at = read_head(slabs, spans->last).next;
-    for (bool is_last = false; !is_last;) {
-        is_last = at.slab == spans->last.slab && at.offset == spans->last.offset;
-        struct tail_place next;
-        struct tail_fragment fragment = fragment_at(slabs, at, &next);
+    struct walk walk = walk_of(slabs, spans);
+    struct tail_fragment fragment;
+    while (walk_on(slabs, &walk, &fragment))
         fn(slabs, &fragment, arg);
-        at = next;
-    }
 }
 
 size_t tail_fragment_parts(const struct tail_fragment *fragment)
@@ -325,22 +346,16 @@ void tail_fragment_append(const struct tail_slabs *slabs, const struct tail_frag
 uint64_t tail_spans_clear(struct tail_slabs *slabs, struct tail_spans *spans)
 {
     uint64_t items = 0;
-    if (tail_spans_are_none(spans))
-        return items;
-    struct tail_place last = spans->last;
-    struct tail_place at = read_head(slabs, last).next;
-    for (bool is_last = false; !is_last;) {
-        is_last = at.slab == last.slab && at.offset == last.offset;
-        struct tail_place next;
-        const struct tail_fragment fragment = fragment_at(slabs, at, &next);
+    struct walk walk = walk_of(slabs, spans);
+    struct tail_fragment fragment;
+    while (walk_on(slabs, &walk, &fragment)) {
         struct slice body = fragment.body;
         struct tail_piece piece;
         items += fragment.items;
         while (!fragment.is_plain && next_piece(&body, &piece))
             if (piece.shared.slab != 0)
                 release(slabs, piece.shared.slab);
-        release(slabs, at.slab);
-        at = next;
+        release(slabs, fragment.slab);
     }
     spans->last = (struct tail_place){.slab = 0};
     return items;
@@ -407,17 +422,10 @@ void tail_message_begin(struct tail_slabs *slabs, struct batch *batch)
 void tail_message_take(struct tail_slabs *slabs, struct tail_spans *spans)
 {
     assert(slabs->message.batch != NULL);
-    if (tail_spans_are_none(spans))
-        return;
-    struct tail_place last = spans->last;
-    struct tail_place at = read_head(slabs, last).next;
-    for (bool is_last = false; !is_last;) {
-        is_last = at.slab == last.slab && at.offset == last.offset;
-        struct tail_place next;
-        const struct tail_fragment fragment = fragment_at(slabs, at, &next);
+    struct walk walk = walk_of(slabs, spans);
+    struct tail_fragment fragment;
+    while (walk_on(slabs, &walk, &fragment))
         take_fragment(slabs, &fragment);
-        at = next;
-    }
     spans->last = (struct tail_place){.slab = 0};
 }
 

@@ -51,6 +51,22 @@ static inline int slice_compare(struct slice a, struct slice b)
     return order != 0 ? order : (a.size > b.size) - (a.size < b.size);
 }
 
+/* How many bytes are the same at the end of both. */
+static inline size_t slice_common_end(struct slice a, struct slice b)
+{
+    size_t most = a.size < b.size ? a.size : b.size;
+    const uint8_t *a_end = a.data + a.size;
+    const uint8_t *b_end = b.data + b.size;
+    size_t same = 0;
+    while (same + sizeof(uint64_t) <= most &&
+           memcmp(a_end - same - sizeof(uint64_t), b_end - same - sizeof(uint64_t),
+                  sizeof(uint64_t)) == 0)
+        same += sizeof(uint64_t);
+    while (same < most && a_end[-1 - (ptrdiff_t)same] == b_end[-1 - (ptrdiff_t)same])
+        same++;
+    return same;
+}
+
 static inline bool slice_begins_with(struct slice slice, const char *prefix)
 {
     size_t size = strlen(prefix);

@@ -389,9 +389,9 @@ static bool drain(struct explore_hub *hub)
 /* Evicts the oldest trace, or profiles if they are older. False: nothing is left. */
 static bool evict(struct explore_hub *hub)
 {
-    hub->has_evicted = true;
     struct trace_store *traces = &hub->data.traces;
     struct profile_store *profiles = &hub->data.profiles;
+    hub->has_evicted = true;
     if (profile_store_oldest_ns(profiles) < trace_store_oldest_ns(traces))
         return profile_store_evict(profiles);
     return trace_store_evict(traces) || profile_store_evict(profiles);

@@ -73,23 +73,6 @@ static struct slice rest_of(const struct sorting *sorting, uint32_t stack, uint3
     return slice_of(sorting->request + entry->offset, size);
 }
 
-/* How many bytes are the same at the end of both, at most so many. */
-static uint32_t same_end(struct slice a, struct slice b, uint32_t most)
-{
-    const uint8_t *a_end = a.data + a.size;
-    const uint8_t *b_end = b.data + b.size;
-    uint32_t same = 0;
-    most = a.size < most ? (uint32_t)a.size : most;
-    most = b.size < most ? (uint32_t)b.size : most;
-    while (same + sizeof(uint64_t) <= most &&
-           memcmp(a_end - same - sizeof(uint64_t), b_end - same - sizeof(uint64_t),
-                  sizeof(uint64_t)) == 0)
-        same += sizeof(uint64_t);
-    while (same < most && a_end[-1 - (ptrdiff_t)same] == b_end[-1 - (ptrdiff_t)same])
-        same++;
-    return same;
-}
-
 /* The last bytes; the very last one weighs most. */
 static uint32_t key_of(struct slice rest)
 {
@@ -163,10 +146,12 @@ static bool sort_range(struct sorting *sorting, struct order_range *range)
 {
     struct order_item *items = sorting->items;
     struct slice first = rest_of(sorting, items[range->begin].stack, range->common);
+    const uint8_t *end = first.data + first.size;
     uint32_t same = (uint32_t)first.size;
     for (uint32_t i = range->begin + 1; i < range->end && same > 0; i++) {
         fetch_item(sorting, range, i);
-        same = same_end(first, rest_of(sorting, items[i].stack, range->common), same);
+        same = (uint32_t)slice_common_end(slice_of(end - same, same),
+                                          rest_of(sorting, items[i].stack, range->common));
         if (flame_must_stop(sorting->tree, 1 + same / sizeof(uint64_t)))
             return false;
     }

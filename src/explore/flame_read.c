@@ -221,27 +221,11 @@ static struct slice packed_locations(struct adding *adding, struct profile_index
     return slice_of(packed, (size_t)(at - packed));
 }
 
-/* How many bytes are the same at the end of both. */
-static size_t common_end(struct slice a, struct slice b)
-{
-    size_t most = a.size < b.size ? a.size : b.size;
-    const uint8_t *a_end = a.data + a.size;
-    const uint8_t *b_end = b.data + b.size;
-    size_t same = 0;
-    while (same + sizeof(uint64_t) <= most &&
-           memcmp(a_end - same - sizeof(uint64_t), b_end - same - sizeof(uint64_t),
-                  sizeof(uint64_t)) == 0)
-        same += sizeof(uint64_t);
-    while (same < most && a_end[-1 - (ptrdiff_t)same] == b_end[-1 - (ptrdiff_t)same])
-        same++;
-    return same;
-}
-
 /* The last mark that the way along these locations passes, too; those behind it are dropped. */
 static struct mark last_mark(struct adding *adding, struct slice packed)
 {
     const struct mark *marks = adding->marks.memory;
-    size_t same = common_end(adding->last, packed);
+    size_t same = slice_common_end(adding->last, packed);
     while (adding->marks_count > 0) {
         const struct mark *mark = &marks[adding->marks_count - 1];
         size_t rest = packed.size - mark->bytes;

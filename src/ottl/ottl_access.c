@@ -16,12 +16,12 @@ struct ottl_record *ottl_record_found(struct ottl_run *run, struct ottl_record *
     return NULL;
 }
 
-typedef bool getter(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret);
+typedef bool (*get_fn)(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret);
 
 /* Finds the record's fields and goes back to a getter, which so has nothing to keep meanwhile. */
 static __attribute__((noinline)) bool get_scanned(struct ottl_run *run,
                                                   const struct ottl_path *path,
-                                                  struct ottl_value *ret, getter *get)
+                                                  struct ottl_value *ret, get_fn get)
 {
     return ottl_record_of(run, path) != NULL && get(run, path, ret);
 }

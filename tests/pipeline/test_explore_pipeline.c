@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exporter and extension explore together: traces and profiles go in through a pipeline, and the
  * page's API says what came, over a real socket and from its own thread. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -44,19 +40,6 @@ struct page {
     char address[32];
     struct loopback *answer; /* the last one */
 };
-
-/* A port that was free a moment ago. */
-static void find_port(char address[32])
-{
-    struct sockaddr_in any = {.sin_family = AF_INET};
-    socklen_t size = sizeof(any);
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &size), 0);
-    close(fd);
-    snprintf(address, 32, "127.0.0.1:%u", ntohs(any.sin_port));
-}
 
 /* The body of what the API answers; valid until the next question. */
 static const char *ask(struct page *page, const char *path)
@@ -105,7 +88,7 @@ static struct page *open_page(void)
 {
     char yaml[YAML_MAX];
     struct page *page = mem_zalloc(sizeof(*page));
-    find_port(page->address);
+    loopback_find_port(page->address);
     snprintf(yaml, sizeof(yaml),
              "exporters: {explore: {}}\nextensions: {explore: {endpoint: \"%s\"}}\n"
              "service: {extensions: [explore], " PIPELINES "}\n",

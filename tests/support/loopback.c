@@ -44,6 +44,18 @@ static void parse_address(const char *text, struct sockaddr_storage *ret_address
     *size = sizeof(*v4);
 }
 
+void loopback_find_port(char address[static 32])
+{
+    struct sockaddr_in any = {.sin_family = AF_INET};
+    socklen_t size = sizeof(any);
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &size), 0);
+    close(fd);
+    snprintf(address, 32, "127.0.0.1:%u", ntohs(any.sin_port));
+}
+
 /* Gives the kernel a moment when nothing was there. */
 static void breathe(const struct loopback *loopback)
 {

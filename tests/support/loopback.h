@@ -22,6 +22,8 @@ struct loopback {
 /* Connects to "127.0.0.1:4318" or "[::1]:4318"; fails the test when it cannot. */
 struct loopback *loopback_connect(struct lane *lane, const char *address);
 void loopback_close(struct loopback *loopback);
+/* A port of 127.0.0.1 that was free a moment ago, as "127.0.0.1:PORT". */
+void loopback_find_port(char address[static 32]);
 /* RST instead of FIN. */
 void loopback_reset(struct loopback *loopback);
 void loopback_shutdown(struct loopback *loopback);

@@ -20,32 +20,41 @@
 #include "src/explore/explore_hub.h"
 #include "tests/unit/explore/span_request.h"
 
-enum { PRODUCERS = 3, BATCHES = 400, SPANS = 5, QUESTIONS = 40 };
+enum { PRODUCERS = 3, BATCHES = 400, SPANS = 5, SPANS_MAX = 300, QUESTIONS = 40 };
 
 static struct explore_hub *hub;
 static struct budget budget;
 
+/* A trace with so many spans. Returns its bytes. */
+static size_t offer_trace(unsigned lane, uint64_t trace, unsigned count, unsigned padding)
+{
+    struct test_span spans[SPANS_MAX];
+    assert_true(count <= SPANS_MAX);
+    for (unsigned i = 0; i < count; i++)
+        spans[i] = (struct test_span){.trace = trace,
+                                      .span = 1 + i,
+                                      .parent = i > 0 ? 1 : 0,
+                                      .service = "a",
+                                      .name = "n",
+                                      .start_ns = 1000 + trace,
+                                      .duration_ns = 10,
+                                      .padding = padding};
+    struct buffer *request = span_request(spans, count);
+    size_t bytes = request->size;
+    struct batch *batch = batch_create(TRACES, 1);
+    batch_append(batch, request, buffer_slice(request));
+    batch->items = count;
+    explore_hub_offer(hub, lane, batch);
+    batch_unref(batch);
+    buffer_unref(request);
+    return bytes;
+}
+
 static void *produce(void *arg)
 {
     unsigned lane = (unsigned)(uintptr_t)arg;
-    for (unsigned i = 0; i < BATCHES; i++) {
-        struct test_span spans[SPANS];
-        for (unsigned j = 0; j < SPANS; j++)
-            spans[j] = (struct test_span){.trace = 1 + lane * 1000000u + i,
-                                          .span = 1 + j,
-                                          .parent = j > 0 ? 1 : 0,
-                                          .service = "a",
-                                          .name = "n",
-                                          .start_ns = 1000 + i,
-                                          .duration_ns = 10};
-        struct buffer *request = span_request(spans, SPANS);
-        struct batch *batch = batch_create(TRACES, 1);
-        batch_append(batch, request, buffer_slice(request));
-        batch->items = SPANS;
-        explore_hub_offer(hub, lane, batch);
-        batch_unref(batch);
-        buffer_unref(request);
-    }
+    for (unsigned i = 0; i < BATCHES; i++)
+        offer_trace(lane, 1 + lane * 1000000u + i, SPANS, 0);
     return NULL;
 }
 
@@ -126,20 +135,27 @@ static void keeps_or_counts_what_lanes_bring(void **state)
     budget_fini(&budget);
 }
 
+static void start(struct lane **ret_lane, struct logger *logger, uint64_t max_bytes)
+{
+    struct error error;
+    *logger = (struct logger){.component_id = "explore"};
+    *ret_lane = lane_create(0);
+    budget_init(&budget, UINT64_MAX);
+    hub = explore_hub_get(&budget, "explore");
+    struct explore_settings settings = {
+        .max_bytes = max_bytes, .budget = &budget, .version = "1", .logger = logger};
+    assert_true(explore_hub_start(hub, &settings, &error));
+}
+
 enum { ROUNDS = 8, SMALL = 500, ROOMY_BYTES = 64 * 1024 };
 
 /* Small requests in buffers that hold far more: the queue counts what it keeps, which is little. */
 static void keeps_small_requests_of_large_buffers(void **state)
 {
     (void)state;
-    struct error error;
-    struct logger logger = {.component_id = "explore"};
-    struct lane *lane = lane_create(0);
-    budget_init(&budget, UINT64_MAX);
-    hub = explore_hub_get(&budget, "explore");
-    struct explore_settings settings = {
-        .max_bytes = 8 * MIB, .budget = &budget, .version = "1", .logger = &logger};
-    assert_true(explore_hub_start(hub, &settings, &error));
+    struct logger logger;
+    struct lane *lane;
+    start(&lane, &logger, 8 * MIB);
     struct asked asked = {.lane = lane};
     asked.job.lane = lane;
     asked.job.done = on_answer;
@@ -181,48 +197,27 @@ static void keeps_small_requests_of_large_buffers(void **state)
     budget_fini(&budget);
 }
 
-enum { BURST_BATCHES = 400, BURST_SPANS = 300, BURST_PADDING = 128, BURST_ASKS_MAX = 4000 };
+enum { BURST_BATCHES = 400, BURST_PADDING = 128, BURST_ASKS_MAX = 4000 };
+
+#define BURST_STORE (64 * MIB)
 
 /* More at once than may wait beside a full store, and more than the worker's share of a core. */
 static void keeps_a_burst_that_the_store_has_room_for(void **state)
 {
     (void)state;
-    struct error error;
-    struct logger logger = {.component_id = "explore"};
-    struct lane *lane = lane_create(0);
-    budget_init(&budget, UINT64_MAX);
-    hub = explore_hub_get(&budget, "explore");
-    struct explore_settings settings = {
-        .max_bytes = 64 * MIB, .budget = &budget, .version = "1", .logger = &logger};
-    assert_true(explore_hub_start(hub, &settings, &error));
+    struct logger logger;
+    struct lane *lane;
+    start(&lane, &logger, BURST_STORE);
     uint64_t bytes = 0;
-    for (unsigned i = 0; i < BURST_BATCHES; i++) {
-        struct test_span spans[BURST_SPANS];
-        for (unsigned j = 0; j < BURST_SPANS; j++)
-            spans[j] = (struct test_span){.trace = 1 + i,
-                                          .span = 1 + j,
-                                          .parent = j > 0 ? 1 : 0,
-                                          .service = "a",
-                                          .name = "n",
-                                          .start_ns = 1000 + i,
-                                          .duration_ns = 10,
-                                          .padding = BURST_PADDING};
-        struct buffer *request = span_request(spans, BURST_SPANS);
-        struct batch *batch = batch_create(TRACES, 1);
-        batch_append(batch, request, buffer_slice(request));
-        batch->items = BURST_SPANS;
-        bytes += request->size;
-        explore_hub_offer(hub, 0, batch);
-        batch_unref(batch);
-        buffer_unref(request);
-    }
-    assert_true(bytes > settings.max_bytes / EXPLORE_RAW_PART);
+    for (unsigned i = 0; i < BURST_BATCHES; i++)
+        bytes += offer_trace(0, 1 + i, SPANS_MAX, BURST_PADDING);
+    assert_true(bytes > BURST_STORE / EXPLORE_RAW_PART);
     struct asked asked = {.lane = lane};
     asked.job.lane = lane;
     asked.job.done = on_answer;
     /* Before it answers, the worker indexes for a while. */
     struct explore_figures figures = explore_hub_figures(hub);
-    for (unsigned i = 0; i < BURST_ASKS_MAX && figures.spans < BURST_BATCHES * BURST_SPANS; i++) {
+    for (unsigned i = 0; i < BURST_ASKS_MAX && figures.spans < BURST_BATCHES * SPANS_MAX; i++) {
         asked.left = 1;
         ask(&asked);
         lane_run(lane);
@@ -230,7 +225,7 @@ static void keeps_a_burst_that_the_store_has_room_for(void **state)
         for (size_t loss = 0; loss < EXPLORE_LOSSES; loss++)
             assert_int_equal(figures.lost[loss], 0);
     }
-    assert_int_equal(figures.spans, BURST_BATCHES * BURST_SPANS);
+    assert_int_equal(figures.spans, BURST_BATCHES * SPANS_MAX);
     explore_hub_stop(hub);
     explore_hub_release(hub);
     lane_destroy(lane);

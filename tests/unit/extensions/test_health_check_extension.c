@@ -10,15 +10,11 @@
 #include "src/core/component.h"
 #include "tests/support/loopback.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -95,19 +91,6 @@ static void set_bodies(void *config, const char *healthy, const char *unhealthy)
     bodies[1] = unhealthy;
 }
 
-/* A port that was free a moment ago. */
-static void find_port(char address[32])
-{
-    struct sockaddr_in any = {.sin_family = AF_INET};
-    socklen_t size = sizeof(any);
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    assert_int_equal(bind(fd, (struct sockaddr *)&any, sizeof(any)), 0);
-    assert_int_equal(getsockname(fd, (struct sockaddr *)&any, &size), 0);
-    close(fd);
-    snprintf(address, 32, "127.0.0.1:%u", ntohs(any.sin_port));
-}
-
 static int start_with(void **state, void (*adjust)(void *config))
 {
     struct rig *rig = mem_zalloc(sizeof(*rig));
@@ -116,7 +99,7 @@ static int start_with(void **state, void (*adjust)(void *config))
     rig->lane = lane_create(0);
     budget_init(&rig->budget, 1 << 20);
     rig->config = make_config();
-    find_port(rig->address);
+    loopback_find_port(rig->address);
     set_text(rig->config, "endpoint", rig->address);
     if (adjust != NULL)
         adjust(rig->config);
