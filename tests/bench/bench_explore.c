@@ -297,7 +297,7 @@ static void measure_unwatched(void)
     struct lane_cost cost = {.work_ns = 0};
     /* Until the store is full the worker takes what it needs: that happens once. */
     struct explore_figures full = explore_hub_figures(hub);
-    for (unsigned i = 0; i < FILL_OFFERS; i++) {
+    for (unsigned i = 0; i < FILL_OFFERS && full.used_bytes < ours.max_bytes / 16 * 15; i++) {
         struct payload fill = payload_make(SPANS, SPAN_BYTES, 1 + i * SPANS);
         struct explore_figures before = full;
         relay(hub, &own, &fill, &cost);
@@ -306,8 +306,6 @@ static void measure_unwatched(void)
             sched_yield();
             full = explore_hub_figures(hub);
         }
-        if (full.spans <= before.spans)
-            break; /* the oldest give way */
     }
     printf("%-52s %9" PRIu64 " spans, %" PRIu64 " MiB\n", "unwatched: full", full.spans,
            full.used_bytes / MIB);
