@@ -38,7 +38,8 @@ enum {
 };
 #define NAP_NS       ((uint64_t)20 * NS_PER_MS)
 #define VIEWS_NAP_NS ((uint64_t)1 * NS_PER_S)    /* while waterfalls wait for the next question */
-#define CPU_BURST_NS ((uint64_t)300 * NS_PER_MS) /* saved up: fills a store of the default size */
+#define CPU_BURST_NS ((uint64_t)100 * NS_PER_MS) /* what may be saved up */
+#define CPU_FILL_NS  ((uint64_t)1 * NS_PER_MS)   /* left at all times while the store fills */
 #define CPU_DEBT_NS  ((uint64_t)20 * NS_PER_MS)  /* what taking batches may add up to */
 /* What lanes may have handed over while the worker has no time left: buffers that stay in use cost
  * the lanes their caches. */
@@ -452,7 +453,7 @@ static void index_one(struct explore_hub *hub)
 }
 
 /* Counts the CPU time that has been used, and what has become free since. To fill the store takes
- * as much as it needs: that happens once. */
+ * as much as it needs: that happens once, and leaves nothing saved up. */
 static void count_cpu(struct explore_hub *hub)
 {
     uint64_t now_ns = clock_now_ns();
@@ -461,8 +462,10 @@ static void count_cpu(struct explore_hub *hub)
     hub->cpu_left_ns -= (int64_t)(cpu_ns - hub->cpu_seen_ns);
     hub->cpu_left_ns +=
         (int64_t)((now_ns - hub->refilled_ns) / (is_watched ? CPU_PARTS_WATCHED : CPU_PARTS_IDLE));
-    if (hub->cpu_left_ns > (int64_t)CPU_BURST_NS || !hub->has_evicted)
+    if (hub->cpu_left_ns > (int64_t)CPU_BURST_NS)
         hub->cpu_left_ns = (int64_t)CPU_BURST_NS;
+    if (!hub->has_evicted)
+        hub->cpu_left_ns = (int64_t)CPU_FILL_NS;
     hub->cpu_seen_ns = cpu_ns;
     hub->refilled_ns = now_ns;
     if (!is_watched && explore_data_has_views(&hub->data))
