@@ -16,6 +16,13 @@
 
 #include <assert.h>
 
+/* REPEATED_BYTES_RATIO: bytes of Resources and scopes that all pieces together repeat, at most, for
+ * each byte of the request. */
+enum {
+    REPEATED_BYTES_RATIO = 4,
+    EMPTY_MESSAGE_BYTES = 2, /* the shortest there are */
+};
+
 struct batch *request_batch(enum signal_kind signal, uint64_t items, struct buffer *owner,
                             struct slice message)
 {
@@ -23,6 +30,12 @@ struct batch *request_batch(enum signal_kind signal, uint64_t items, struct buff
     batch_append(batch, owner, message);
     batch->items = items;
     return batch;
+}
+
+/* The request's bytes that are not repeated, for as many messages as a piece has. */
+static uint64_t dense_bytes(uint64_t bytes, uint64_t messages)
+{
+    return bytes * DENSE_MESSAGES_MAX / messages;
 }
 
 struct request_pieces *request_pieces_cut(enum signal_kind signal, struct buffer *owner,
@@ -33,14 +46,27 @@ struct request_pieces *request_pieces_cut(enum signal_kind signal, struct buffer
         message.size / figures->messages >= DENSE_MESSAGE_BYTES_MAX)
         return NULL;
     struct batch *rest = request_batch(signal, figures->items, owner, message);
-    const struct otlp_limit limit = {
-        .bytes_max = rest->bytes * DENSE_MESSAGES_MAX / figures->messages, .cuts_anywhere = true};
+    /* The first piece is short: it shows what a cut repeats. */
+    struct otlp_limit limit = {.bytes_max = (uint64_t)DENSE_MESSAGES_MAX * EMPTY_MESSAGE_BYTES,
+                               .cuts_anywhere = true,
+                               .repeats_freely = true};
+    uint64_t allowance = REPEATED_BYTES_RATIO * rest->bytes;
     struct request_pieces *pieces = mem_zalloc(sizeof(*pieces));
     /* Pieces without items are left out, as requests without items are. */
     while (rest != NULL) {
         struct batch *head;
         struct batch *tail;
         otlp_split(rest, limit, budget, &head, &tail);
+        if (tail != NULL) {
+            uint64_t repeated = head->bytes + tail->bytes - rest->bytes;
+            uint64_t own = message.size - (repeated < message.size ? repeated : message.size);
+            allowance -= repeated < allowance ? repeated : allowance;
+            /* The more each cut repeats, the fewer there are. */
+            uint64_t cuts_max = repeated == 0 ? UINT64_MAX : allowance / repeated;
+            limit.bytes_max = tail->bytes / (cuts_max + (cuts_max == 0));
+            if (limit.bytes_max < dense_bytes(own, figures->messages))
+                limit.bytes_max = dense_bytes(own, figures->messages);
+        }
         batch_unref(rest);
         if (head->items > 0)
             request_pieces_add(pieces, head);

@@ -106,7 +106,7 @@ static bool fits(const struct cut *cut, uint64_t more)
         return true;
     for (unsigned i = cut->depth; i > 0; i--) {
         const struct level *level = &cut->levels[i];
-        size += level->other_bytes + level->before_bytes;
+        size += level->before_bytes + (cut->limit.repeats_freely ? 0 : level->other_bytes);
         size = wire_field_size(level->number, (size_t)size);
     }
     return size + cut->levels[0].before_bytes <= cut->limit.bytes_max;

@@ -16,6 +16,8 @@ struct otlp_limit {
     /* bytes_max also cuts before the first item, so a part may have none; otherwise messages
      * without items go with the next item. */
     bool cuts_anywhere;
+    /* bytes_max does not count what both sides get: Resource, scope and the like. */
+    bool repeats_freely;
 };
 
 /* Splits off the first part of batch that keeps the limit, *ret_head; *ret_tail is the rest (NULL:
