@@ -130,9 +130,10 @@ struct slice url_template_write(const struct url_template *template,
         size_t left = URL_BYTES_MAX - used;
         size_t size = piece->text.size;
         if (piece->text.data == NULL) {
-            if (values->texts[piece->value].data == NULL)
+            const struct slice *value = &values->texts[piece->value];
+            if (value->data == NULL || value->size > left)
                 return (struct slice){0};
-            size = write_encoded(values->texts[piece->value], room + used, left);
+            size = write_encoded(*value, room + used, left);
         } else if (size <= left) {
             memcpy(room + used, piece->text.data, size);
         }

@@ -357,6 +357,41 @@ static struct slice entities(size_t n)
     return enclose(&out, records);
 }
 
+/* Many records share what is as large as all of them: what is done with it for each of them grows
+ * with the square. */
+static struct slice records_under_long_values(size_t n)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    size_t begin = out.size;
+    put_text(&out, 1, "service.name");
+    size_t value = out.size;
+    for (size_t i = 0; i < n; i++)
+        profile_bytes_add(&out, slice_of_text(name_of(name, i)));
+    profile_bytes_wrap(&out, value, 1);
+    profile_bytes_wrap(&out, value, 2);
+    profile_bytes_wrap(&out, begin, 1);
+    begin = out.size;
+    put_text(&out, 1, "db.name");
+    value = out.size;
+    for (size_t i = 0; i < n; i++) {
+        size_t element = out.size;
+        put_text(&out, 1, name_of(name, i));
+        profile_bytes_wrap(&out, element, 1);
+    }
+    profile_bytes_wrap(&out, value, 5);
+    profile_bytes_wrap(&out, value, 2);
+    profile_bytes_wrap(&out, begin, 1);
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    size_t scopes = out.size;
+    for (size_t i = 0; i < n; i++)
+        profile_bytes_add(&out, slice_of_text(name_of(name, i)));
+    profile_bytes_wrap(&out, scopes, 1); /* InstrumentationScope.name */
+    profile_bytes_wrap(&out, scopes, 1);
+    put_records(&out, n);
+    return enclose(&out, scopes);
+}
+
 static const struct work_shape shapes[] = {
     {"empty resources", empty_resources},
     {"empty scopes", empty_scopes},
@@ -375,6 +410,7 @@ static const struct work_shape shapes[] = {
     {"a long text", long_text},
     {"a wide record", wide_record},
     {"entities", entities},
+    {"records under long values", records_under_long_values},
 };
 
 static void run_check(struct slice request)
@@ -1126,9 +1162,10 @@ int main(int argc, char **argv)
             failed += work_check(of_traces, sizeof(of_traces) / sizeof(of_traces[0]), shapes,
                                  sizeof(shapes) / sizeof(shapes[0]), argc, argv);
         if (signal_at_hand == METRICS) {
-            failed +=
-                work_check(of_metrics, 3, shapes, sizeof(shapes) / sizeof(shapes[0]), argc, argv);
-            failed += work_check(of_metrics, 3, wide_points, 2, argc, argv);
+            failed += work_check(of_metrics, sizeof(of_metrics) / sizeof(of_metrics[0]), shapes,
+                                 sizeof(shapes) / sizeof(shapes[0]), argc, argv);
+            failed += work_check(of_metrics, sizeof(of_metrics) / sizeof(of_metrics[0]),
+                                 wide_points, 2, argc, argv);
         }
         failed += work_check(gatherings, sizeof(gatherings) / sizeof(gatherings[0]), &shapes[4], 1,
                              argc, argv);
