@@ -469,7 +469,7 @@ static void on_timer(struct timer *timer, void *arg)
 {
     struct join *self = arg;
     assert(timer == &self->timer);
-    release_due(self);
+    on_room(&self->base);
 }
 
 /* Whether the batch, which was looked up, waits: for missing spans, or for the processes in

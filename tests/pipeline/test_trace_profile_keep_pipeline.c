@@ -12,6 +12,7 @@
 #include "src/core/batch.h"
 #include "src/core/component.h"
 #include "src/join/index/join_store.h"
+#include "src/join/join_limits.h"
 
 enum { STATUS_ERROR = 2, FIRST = 1, SECOND = 2, THIRD = 4, FOURTH = 8 };
 
@@ -197,6 +198,23 @@ static void a_stop_lets_go_what_is_wanted_and_counts_the_rest(void **state)
     harness_destroy(h);
 }
 
+/* More than one turn releases, and none of it goes on: no later stage calls back. */
+static void a_stop_ends_though_nothing_goes_on(void **state)
+{
+    (void)state;
+    struct harness *h = join_start(JOIN("keep: [error], keep_unlinked: false, hold: 60s"));
+    struct test_exporter *exporter = join_profiles_sink(h, RESULT_OK);
+    for (int i = 0; i < 2 * JOIN_TURN_REQUESTS_MAX + 1; i++)
+        join_offer_samples(h, 0, "service.name=shop", samples, 1);
+    harness_stop(h);
+    for (int i = 0; i < 10 && !h->has_stopped; i++)
+        harness_advance(h, MS);
+    assert_true(h->has_stopped);
+    assert_int_equal(exporter->attempts_count, 0);
+    check_ledger(h, 2 * JOIN_TURN_REQUESTS_MAX + 1, 2 * JOIN_TURN_REQUESTS_MAX + 1);
+    harness_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -207,6 +225,7 @@ int main(void)
         cmocka_unit_test(a_span_that_never_comes_is_no_link),
         cmocka_unit_test(rules_change_while_requests_wait),
         cmocka_unit_test(a_stop_lets_go_what_is_wanted_and_counts_the_rest),
+        cmocka_unit_test(a_stop_ends_though_nothing_goes_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
