@@ -175,7 +175,9 @@ static void memory_limiter_consume(struct component *component, struct batch *ba
                  log_int("cur_mem_mib", (int64_t)(used_bytes / MIB)));
     self->is_refusing = is_above;
     counter_add(&counters->incoming[batch->signal], batch->items);
-    if (is_above) {
+    /* Behind a stage that answers before it passes on, nobody can be asked to send later: what is
+     * in memory already leaves it soonest on its way. */
+    if (is_above && !batch->is_acknowledged) {
         struct outcome outcome = outcome_busy("data refused due to high memory usage");
         outcome.reason = LOSS_MEMORY;
         counter_add(&counters->refused[batch->signal], batch->items);

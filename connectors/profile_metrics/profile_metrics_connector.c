@@ -266,7 +266,7 @@ static void profile_metrics_consume(struct component *component, struct batch *b
     struct profile_metrics_counters *counters = component->counters;
     struct batch_part whole;
     assert(batch->signal == PROFILES);
-    if (!batch_join(batch, component->budget, &whole)) {
+    if (!batch_join_owed(batch, component->budget, &whole)) {
         refuse(receipt);
         return;
     }

@@ -417,7 +417,7 @@ static void span_metrics_consume(struct component *base, struct batch *batch,
 {
     struct span_metrics *self = span_metrics_of(base);
     struct batch_part whole;
-    if (!batch_join(batch, base->budget, &whole)) {
+    if (!batch_join_owed(batch, base->budget, &whole)) {
         struct outcome outcome = outcome_busy("no memory left in the budget to count spans");
         outcome.reason = LOSS_MEMORY;
         receipt_resolve(receipt, &outcome);

@@ -224,6 +224,16 @@ bool batch_join(const struct batch *batch, struct budget *budget, struct batch_p
     return true;
 }
 
+bool batch_join_owed(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
+{
+    if (!batch->is_acknowledged || batch->parts_count == 1)
+        return batch_join(batch, budget, ret_whole);
+    struct buffer *whole = buffer_create(budget, batch->bytes);
+    fill_whole(batch, whole);
+    *ret_whole = (struct batch_part){.owner = whole, .bytes = buffer_slice(whole)};
+    return true;
+}
+
 struct batch *batch_in_one_part(struct batch *batch, struct budget *budget)
 {
     assert(batch->bytes > 0);

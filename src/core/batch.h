@@ -82,6 +82,10 @@ void batch_append_batch(struct batch *batch, const struct batch *other);
  * False: the budget refuses the copy. */
 bool batch_join(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
     __attribute__((warn_unused_result));
+/* The same, but an acknowledged batch is copied even beyond the budget: it can be refused no more,
+ * and what it holds comes free once it has been read. */
+bool batch_join_owed(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
+    __attribute__((warn_unused_result));
 /* The same as a batch, with a new reference: batch itself when it has one part. Never refused: for
  * the few bytes that finish what was already accepted. */
 struct batch *batch_in_one_part(struct batch *batch, struct budget *budget);

@@ -200,7 +200,7 @@ enum log_flattening_verdict log_flattening_split(struct log_flattening *flatteni
     struct budget *budget = flattening->budget;
     struct batch_part whole;
     assert(batch->signal == LOGS);
-    if (!batch_join(batch, budget, &whole))
+    if (!batch_join_owed(batch, budget, &whole))
         return no_room(flattening, 2 * batch->bytes);
     const struct split_sizes sizes = measure_split(whole.bytes);
     struct split split = {.owner = whole.owner};
@@ -209,7 +209,8 @@ enum log_flattening_verdict log_flattening_split(struct log_flattening *flatteni
         buffer_unref(whole.owner);
         return LOGS_NEVER_FIT;
     }
-    split.own = buffer_try_create(budget, (size_t)sizes.own + 1);
+    split.own = batch->is_acknowledged ? buffer_create(budget, (size_t)sizes.own + 1)
+                                       : buffer_try_create(budget, (size_t)sizes.own + 1);
     if (split.own == NULL) {
         buffer_unref(whole.owner);
         return no_room(flattening, 2 * batch->bytes + sizes.own);
@@ -467,7 +468,7 @@ enum log_flattening_verdict log_flattening_join(struct log_flattening *flattenin
     struct batch_part whole;
     struct batch *joined = NULL;
     assert(batch->signal == LOGS);
-    if (!batch_join(batch, flattening->budget, &whole))
+    if (!batch_join_owed(batch, flattening->budget, &whole))
         return no_room(flattening, 2 * batch->bytes);
     if (build_tree(flattening, whole.bytes))
         joined = write_joined(flattening, batch, whole.bytes, measure_tree(flattening));

@@ -54,6 +54,23 @@ static void above_the_soft_limit_requests_are_refused_until_it_is_below(void **s
     harness_destroy(h);
 }
 
+/* Behind batch nobody can be asked to send later. */
+static void acknowledged_requests_pass_above_the_soft_limit(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 1s}, memory_limiter: {check_interval: 1s, limit_mib: 10}}\n"
+        "exporters: {test: {}}\nservice: {pipelines: {traces: {receivers: [test], "
+        "processors: [batch, memory_limiter], exporters: [test]}}}\n");
+    struct budget *budget = &h->service->budget;
+    assert_int_equal(harness_send_now(h, 3)->outcome.verdict, ACCEPTED);
+    budget_take(budget, 9 * MIB);
+    harness_advance(h, NS_PER_S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 3);
+    budget_return(budget, 9 * MIB);
+    harness_destroy(h);
+}
+
 struct limit_case {
     const char *keys;
     uint64_t soft_mib; /* of a hard limit of 10 MiB; 0: the configuration is wrong */
@@ -196,6 +213,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(above_the_soft_limit_requests_are_refused_until_it_is_below),
+        cmocka_unit_test(acknowledged_requests_pass_above_the_soft_limit),
         cmocka_unit_test(limits_are_taken_as_configured),
         cmocka_unit_test(percentages_are_of_the_memory_there_is),
         cmocka_unit_test(the_hard_limit_is_the_budgets),

@@ -146,6 +146,11 @@ static void a_batch_in_one_piece_is_shared_and_several_are_copied(void **state)
     uint64_t left = budget_limit(&budget) - budget_used(&budget);
     assert_true(budget_try_take(&budget, left));
     assert_false(batch_join(batch, &budget, &whole));
+    assert_false(batch_join_owed(batch, &budget, &whole));
+    batch->is_acknowledged = true;
+    assert_true(batch_join_owed(batch, &budget, &whole));
+    assert_true(slice_equal_text(whole.bytes, "abcxyz"));
+    buffer_unref(whole.owner);
     struct batch *one = batch_in_one_part(batch, &budget);
     assert_int_equal(one->parts_count, 1);
     assert_true(slice_equal_text(one->parts[0].bytes, "abcxyz"));
