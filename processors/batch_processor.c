@@ -93,8 +93,15 @@ struct batch_processor {
     struct downstream_retry downstream;
     struct ring *waiting; /* struct waiting, oldest first */
     struct batch *last;   /* the last one sent, if memory was short and more follow; else NULL */
+    uint64_t bytes_max;   /* a batch that has as many is sent */
+    uint64_t items_max;   /* of one batch, when send_batch_max_size sets no limit */
     bool is_stopping;
 };
+
+/* Later stages copy and edit batches whose clients have their OK, beyond the budget if need be. So
+ * a batch has an eighth of it at most before the last request is added, and an item for each 4 KiB:
+ * with what edits add to each, that is an eighth, too. */
+enum { BATCH_BUDGET_PART = 8, BATCH_ITEM_BUDGET_BYTES = 4096 };
 
 /* How often a partition checks, while memory is short, whether the previous batch is gone. */
 #define SHORT_OF_MEMORY_NS (10 * NS_PER_MS)
@@ -141,6 +148,8 @@ static void send_on(struct batch_processor *self, struct partition *partition)
     struct batch_processor_counters *counters = self->base.counters;
     struct output *output = mem_zalloc(sizeof(*output));
     struct otlp_limit limit = {.items_max = self->config->send_batch_max_size};
+    if (limit.items_max == 0 && self->base.signal != PROFILES)
+        limit.items_max = self->items_max;
     output->cut = batcher_cut(&partition->batcher, limit);
     partition->mark_ns = clock_now_ns();
     lane_timer_stop(self->base.lane, &partition->timer);
@@ -167,7 +176,8 @@ static bool is_full(const struct batch_processor *self, const struct partition *
 {
     return partition->batcher.pending != NULL &&
            (sends_at_once(self) ||
-            batcher_items(&partition->batcher) >= self->config->send_batch_size);
+            batcher_items(&partition->batcher) >= self->config->send_batch_size ||
+            batcher_bytes(&partition->batcher) >= self->bytes_max);
 }
 
 /* The timer ticks every timeout since the last flush, as in the Go collector, but not while the
@@ -203,8 +213,7 @@ static void flush_full(struct batch_processor *self, struct partition *partition
 static bool has_room(const struct batch_processor *self, const struct partition *partition)
 {
     return !downstream_is_blocked(&self->downstream) ||
-           (!sends_at_once(self) &&
-            batcher_items(&partition->batcher) < self->config->send_batch_size);
+           (!sends_at_once(self) && !is_full(self, partition));
 }
 
 /* Adds the request to a batch, keeps it waiting, or refuses it. */
@@ -322,6 +331,10 @@ static bool batch_processor_start(struct component *component, struct error *err
     struct batch_processor *self = batch_processor_of(component);
     struct batch_processor_counters *counters = component->counters;
     (void)error;
+    self->bytes_max = budget_limit(component->budget) / BATCH_BUDGET_PART;
+    self->items_max = budget_limit(component->budget) / BATCH_ITEM_BUDGET_BYTES;
+    if (self->items_max < self->config->send_batch_size)
+        self->items_max = self->config->send_batch_size;
     if (self->config->metadata_keys.count == 0 && component->first == component)
         counter_set(&counters->cardinality, 1);
     return true;

@@ -134,6 +134,21 @@ static void sizes_decide_what_is_sent_at_once(void **state)
     }
 }
 
+/* What later stages do with a batch whose clients have their OK is no longer refused. */
+static void a_batch_is_small_beside_the_budget(void **state)
+{
+    (void)state;
+    struct harness *h =
+        harness_create("processors: {batch: {timeout: 1h, send_batch_size: 10}, "
+                       "memory_limiter: {check_interval: 1s, limit_mib: 1}}\n"
+                       "exporters: {test: {}}\nservice: {pipelines: {traces: {receivers: [test], "
+                       "processors: [memory_limiter, batch], exporters: [test]}}}\n");
+    struct test_exporter *exporter = harness_exporter(h, "test");
+    harness_send_now(h, 600);
+    expect_sizes(exporter, (const uint64_t[]){256, 256, 88}, 3);
+    harness_destroy(h);
+}
+
 static void requests_gather_in_one_batch_in_order(void **state)
 {
     (void)state;
@@ -532,6 +547,7 @@ int main(void)
         cmocka_unit_test(ticks_come_every_timeout_after_the_last_flush),
         cmocka_unit_test(a_flush_by_size_starts_the_timeout_anew),
         cmocka_unit_test(sizes_decide_what_is_sent_at_once),
+        cmocka_unit_test(a_batch_is_small_beside_the_budget),
         cmocka_unit_test(requests_gather_in_one_batch_in_order),
         cmocka_unit_test(an_empty_request_is_taken_and_holds_nothing_up),
         cmocka_unit_test(a_refused_batch_is_kept_and_offered_again),
