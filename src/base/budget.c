@@ -328,6 +328,15 @@ bool budget_has_room(const struct budget *budget, uint64_t amount)
            (amount - held <= limit && budget_used(budget) <= limit - (amount - held));
 }
 
+bool budget_is_overdrawn(const struct budget *budget)
+{
+    if (budget == NULL)
+        return false;
+    uint64_t limit = budget_limit(budget);
+    uint64_t used = budget_used(budget);
+    return used > limit && used - limit > limit / MARGIN_PART + MARGIN_BYTES;
+}
+
 void budget_lower(struct budget *budget, uint64_t limit)
 {
     assert(limit > 0);

@@ -64,6 +64,9 @@ void budget_lower(struct budget *budget, uint64_t limit);
  * refused as a whole. A NULL budget has room. */
 bool budget_has_room(const struct budget *budget, uint64_t amount);
 
+/* Whether more is taken than the limit and the margin. False for NULL. */
+bool budget_is_overdrawn(const struct budget *budget);
+
 /* A part of a budget reserved for one piece of work before it begins, because its size follows from
  * its input. Until _release, what this thread takes from the budget comes out of the reserve first,
  * and what it returns goes back there; so work that takes "beyond the limit if need be" stays

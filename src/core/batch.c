@@ -66,11 +66,17 @@ struct batch *batch_create_like(const struct batch *model, size_t parts_capacity
     struct batch *batch = create(model->signal, parts_capacity, budget);
     batch->arrival_ns = model->arrival_ns;
     batch->is_acknowledged = model->is_acknowledged;
+    batch->is_stored = model->is_stored;
     batch->is_joint = model->is_joint;
     batch->skips = model->skips;
     batch->skipped = model->skipped;
     batch->client = model->client != NULL ? client_info_ref(model->client) : NULL;
     return batch;
+}
+
+bool batch_may_exceed(const struct batch *batch)
+{
+    return batch->is_acknowledged && !batch->is_stored;
 }
 
 struct batch *batch_ref(struct batch *batch)
@@ -226,7 +232,7 @@ bool batch_join(const struct batch *batch, struct budget *budget, struct batch_p
 
 bool batch_join_owed(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
 {
-    if (!batch->is_acknowledged || batch->parts_count == 1)
+    if (!batch_may_exceed(batch) || batch->parts_count == 1)
         return batch_join(batch, budget, ret_whole);
     struct buffer *whole = buffer_create(budget, batch->bytes);
     fill_whole(batch, whole);

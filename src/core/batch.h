@@ -34,6 +34,7 @@ struct batch {
     enum signal_kind signal;
     bool is_joint;        /* of a record in a journal: other destinations get it, too */
     bool is_acknowledged; /* its clients got an OK: a later failure is a drop, not a rejection */
+    bool is_stored;       /* a journal has it: refused for the moment, it comes again */
     uint32_t skips;       /* destinations of its pipeline that do not get it; 0: all get it */
     uint32_t skipped;     /* how many those are */
     uint64_t items;       /* spans, data points, log records or samples */
@@ -57,6 +58,9 @@ struct batch {
 struct batch *batch_create(enum signal_kind signal, size_t parts_capacity);
 /* Returns an empty batch with the same signal, arrival, client and acknowledgement. */
 struct batch *batch_create_like(const struct batch *model, size_t parts_capacity);
+/* Whether work on the batch goes beyond the budget rather than refuse it: nobody would send it
+ * again. Not beyond the margin of budget_is_overdrawn, while what others hold may come free. */
+bool batch_may_exceed(const struct batch *batch);
 /* Takes a reference. Returns batch. */
 struct batch *batch_ref(struct batch *batch);
 /* Releases a reference; the last one frees the batch. NULL is a no-op. */
@@ -82,8 +86,8 @@ void batch_append_batch(struct batch *batch, const struct batch *other);
  * False: the budget refuses the copy. */
 bool batch_join(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
     __attribute__((warn_unused_result));
-/* The same, but an acknowledged batch is copied even beyond the budget: it can be refused no more,
- * and what it holds comes free once it has been read. */
+/* The same, but beyond the budget if batch_may_exceed: what it holds comes free once it has been
+ * read. */
 bool batch_join_owed(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
     __attribute__((warn_unused_result));
 /* The same as a batch, with a new reference: batch itself when it has one part. Never refused: for

@@ -100,11 +100,13 @@ void batcher_add(struct batcher *batcher, struct batch *batch, struct receipt *r
         batcher->pending->arrival_ns = batch->arrival_ns;
         batcher->pending->skips = batch->skips;
         batcher->pending->skipped = batch->skipped;
+        batcher->pending->is_stored = batch->is_stored;
         batcher->pending->client =
             batcher->client != NULL ? client_info_ref(batcher->client) : NULL;
     }
     /* A mixed batch counts as acknowledged: a drop is never counted as a rejection. */
     batcher->pending->is_acknowledged |= receipt == NULL || batch->is_acknowledged;
+    batcher->pending->is_stored &= batch->is_stored;
     batcher->pending->is_joint |= batch->is_joint;
     if (batch->signal == PROFILES) {
         profile_queue_add(&batcher->profiles, batch);

@@ -250,6 +250,7 @@ static void run_durable(struct durable *durable, bool with_others)
     struct batch *batch = batch_create_like(durable->batch, durable->batch->parts_count);
     batch_append_batch(batch, durable->batch);
     batch->is_acknowledged = true;
+    batch->is_stored = true;
     batch->is_joint =
         __builtin_popcount(durable->entry.given) + (with_others && pipeline->others > 0) > 1;
     batch->skips = (pipeline->storing & ~durable->entry.given) | (with_others ? 0 : SKIP_OTHERS);

@@ -274,9 +274,11 @@ bool record_edit_begin(struct record_edit *edit, struct batch *batch)
     assert(batch->signal != PROFILES);
     edit->batch = batch;
     edit->dropped = 0;
-    edit->may_exceed = batch->is_acknowledged;
-    edit->has_failed = false;
+    edit->may_exceed = batch_may_exceed(batch);
+    edit->has_failed = edit->may_exceed && budget_is_overdrawn(edit->budget);
     edit->missed_bytes = 0;
+    if (edit->has_failed)
+        return false;
     if (batch->parts_count > 1 && !edit->may_exceed &&
         !budget_has_room(edit->budget, batch->bytes)) {
         edit->missed_bytes = 2 * batch->bytes;
@@ -339,7 +341,7 @@ struct batch *record_edit_run(struct record_edit *edit, struct batch *batch,
 struct batch *record_edit_run_on(struct record_edit *edit, struct batch *batch,
                                  const struct record_visitor *visitor, uint64_t bytes)
 {
-    if (!batch->is_acknowledged && !budget_has_room(edit->budget, bytes)) {
+    if (!batch_may_exceed(batch) && !budget_has_room(edit->budget, bytes)) {
         edit->missed_bytes = bytes + batch->bytes;
         edit->has_failed = true;
         return NULL;

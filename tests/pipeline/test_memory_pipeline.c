@@ -71,6 +71,37 @@ static void acknowledged_requests_pass_above_the_soft_limit(void **state)
     harness_destroy(h);
 }
 
+/* Edits of what can be refused no more go beyond the limit, but only so far. */
+static void edits_wait_while_the_budget_is_overdrawn(void **state)
+{
+    static const char *const editors[] = {"attributes", "resource"};
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        char yaml[1024];
+        snprintf(yaml, sizeof(yaml),
+                 "processors: {batch: {timeout: 1s}, %s: {%s: [{key: k, action: "
+                 "delete}]}, memory_limiter: {check_interval: 1s, limit_mib: 16}}\n"
+                 "exporters: {test: {}}\nservice: {pipelines: {traces: {receivers: [test], "
+                 "processors: [memory_limiter, batch, %s], exporters: [test]}}}\n",
+                 editors[i], i == 0 ? "actions" : "attributes", editors[i]);
+        struct harness *h = harness_create(yaml);
+        struct budget *budget = &h->service->budget;
+        assert_int_equal(harness_send_now(h, 3)->outcome.verdict, ACCEPTED);
+        budget_take(budget, 16 * MIB);
+        harness_advance(h, NS_PER_S);
+        assert_int_equal(harness_totals(h, TRACES).delivered, 3);
+        budget_return(budget, 16 * MIB);
+        assert_int_equal(harness_send_now(h, 2)->outcome.verdict, ACCEPTED);
+        budget_take(budget, 18 * MIB);
+        harness_advance(h, NS_PER_S);
+        assert_int_equal(harness_totals(h, TRACES).delivered, 3);
+        budget_return(budget, 18 * MIB);
+        harness_advance(h, NS_PER_S);
+        assert_int_equal(harness_totals(h, TRACES).delivered, 5);
+        harness_destroy(h);
+    }
+}
+
 struct limit_case {
     const char *keys;
     uint64_t soft_mib; /* of a hard limit of 10 MiB; 0: the configuration is wrong */
@@ -214,6 +245,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(above_the_soft_limit_requests_are_refused_until_it_is_below),
         cmocka_unit_test(acknowledged_requests_pass_above_the_soft_limit),
+        cmocka_unit_test(edits_wait_while_the_budget_is_overdrawn),
         cmocka_unit_test(limits_are_taken_as_configured),
         cmocka_unit_test(percentages_are_of_the_memory_there_is),
         cmocka_unit_test(the_hard_limit_is_the_budgets),

@@ -199,8 +199,10 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
     struct rope_field field;
     /* The client has got its response: a refusal would lose the batch. */
     editor->missed_bytes = 0;
-    editor->list.may_exceed = batch->is_acknowledged;
-    editor->list.arena.budget = batch->is_acknowledged ? NULL : editor->budget;
+    editor->list.may_exceed = batch_may_exceed(batch);
+    editor->list.arena.budget = editor->list.may_exceed ? NULL : editor->budget;
+    if (editor->list.may_exceed && budget_is_overdrawn(editor->budget))
+        return NULL;
     while (!edit.has_failed && rope_read_field(&rope, batch->bytes, &field))
         if (field.number == RESOURCES)
             edit_message(&edit, &field);
