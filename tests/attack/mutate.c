@@ -408,6 +408,36 @@ static void change_references(struct change *change)
     change->node->repeats += many(change);
 }
 
+static bool is_record(const struct node *node)
+{
+    return is_message(node) && node->field != NULL && node->field->field->kind == OTLP_RECORDS;
+}
+
+/* Something long beside many short messages: what is done with it for each of them takes for ever,
+ * or makes a small request large. */
+static void change_product(struct change *change)
+{
+    size_t size = (size_t)16384 << below(change, 5);
+    if (below(change, 4) == 0) {
+        choose(change, is_value);
+        if (!is_value(change->node) || change->node->children == NULL)
+            return;
+        change->node->children->repeats += (unsigned)(size / 16); /* of an array, its elements */
+        if (change->node->children->children != NULL)
+            change->node->children->children->repeats += (unsigned)(size / 16);
+    } else {
+        uint8_t *text = pool_alloc(change->pool, size);
+        choose_field(change, is_text);
+        if (!is_text(change->node))
+            return;
+        for (size_t i = 0; i < size; i++)
+            text[i] = (uint8_t)("abcdefgh/.-_{} 0"[i * i % 97 % 16]);
+        change->node->bytes = slice_of(text, size);
+    }
+    choose(change, below(change, 3) != 0 ? is_record : is_message);
+    change->node->repeats += 100u << below(change, 8);
+}
+
 static void change_unknown(struct change *change)
 {
     static const uint32_t numbers[] = {0, 13, 15, 16, 17, 90, 1000, 19000, (1u << 29) - 1};
@@ -431,12 +461,11 @@ static void change_number_of_field(struct change *change)
 }
 
 static void (*const kinds[])(struct change *) = {
-    change_index,  change_index,      change_index,   change_index,
-    change_number, change_number,     change_alike,   change_width,
-    change_wire,   change_packing,    change_length,  change_repeat,
-    change_repeat, change_count,      change_count,   change_remove,
-    change_empty,  change_graft,      change_order,   change_nesting,
-    change_text,   change_references, change_unknown, change_number_of_field,
+    change_index,  change_index,      change_index,   change_index,   change_number,
+    change_number, change_alike,      change_width,   change_wire,    change_packing,
+    change_length, change_repeat,     change_repeat,  change_count,   change_count,
+    change_remove, change_empty,      change_graft,   change_order,   change_nesting,
+    change_text,   change_references, change_product, change_unknown, change_number_of_field,
 };
 
 void mutate(struct world *world, struct pool *pool, struct node *root, unsigned changes)

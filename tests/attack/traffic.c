@@ -30,7 +30,7 @@
 #define BROKEN_NS   ((uint64_t)300 * NS_PER_MS) /* the same when responses are not certain */
 #define LOOK_NS     ((uint64_t)20 * NS_PER_MS)  /* between looks at the process */
 /* What it takes at rest under sanitizers, twice its budget, and as much for their redzones. */
-#define RSS_BYTES_MAX (700 * MIB)
+#define RSS_BYTES_MAX (450 * MIB)
 
 struct link {
     int fd; /* -1: free */
