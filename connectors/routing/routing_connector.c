@@ -177,8 +177,10 @@ static void divide(struct routed *routed, bool is_helper)
             continue;
         struct batch *matched =
             match(routed, row, is_helper ? &row->helper_runner : &row->runner, &rest);
-        if (routed->verdict != OTTL_PASSED)
+        if (routed->verdict != OTTL_PASSED) {
+            batch_unref(rest);
             return;
+        }
         if (matched != NULL)
             add_part(routed, &row->places, matched);
         batch_unref(matched);

@@ -487,6 +487,27 @@ static void a_condition_that_fails_matches_nothing_or_refuses_the_request(void *
     harness_destroy(h);
 }
 
+/* The request is the client's again: nothing of it stays charged. */
+static void a_condition_on_the_client_that_fails_keeps_nothing_of_the_request(void **state)
+{
+    (void)state;
+    struct harness *h = build(
+        "connectors: {routing: {error_mode: propagate, default_pipelines: [traces/d], table: "
+        "[{context: otelcol, condition: 'ParseJSON(otelcol.client.metadata[\"k\"][0]) != nil', "
+        "pipelines: [traces/a]}]}}\n" SERVICE("traces"),
+        TRACES);
+    const struct client_metadata row = {"k", "{"};
+    struct client_info *client = client_info_create("1.2.3.4", &row, 1);
+    const uint64_t before = harness_budget_used(h);
+    const struct test_request *request =
+        harness_offer(h, (struct harness_offer){.signal = TRACES, .items = 2, .client = client});
+    harness_turn(h);
+    assert_int_equal(request->outcome.verdict, REFUSED);
+    assert_int_equal(harness_budget_used(h), before);
+    client_info_unref(client);
+    harness_destroy(h);
+}
+
 static void large_requests_are_divided_by_the_helper(void **state)
 {
     (void)state;
@@ -599,6 +620,7 @@ int main(void)
         cmocka_unit_test(what_one_pipeline_refuses_is_lost_when_another_took_its_part),
         cmocka_unit_test(a_request_that_all_refuse_is_refused_whole),
         cmocka_unit_test(a_condition_that_fails_matches_nothing_or_refuses_the_request),
+        cmocka_unit_test(a_condition_on_the_client_that_fails_keeps_nothing_of_the_request),
         cmocka_unit_test(large_requests_are_divided_by_the_helper),
         cmocka_unit_test(the_same_condition_again_is_ignored),
         cmocka_unit_test(mistakes_are_refused),
