@@ -78,8 +78,9 @@ static bool find_own(struct exception_logs *logs, const struct exception *except
         if (value == EXCEPTION_ABSENT)
             continue;
         /* Values that are no strings are empty, as in the Go collector. */
-        if (value == EXCEPTION_ENCODED) {
+        if (value != EXCEPTION_STANDARD) {
             struct value read = value_read(found);
+            logs->bytes_read += found.size;
             found = read.type == VALUE_STRING ? read.bytes : slice_of(NULL, 0);
         }
         set_own(own, keys->dimensions[i].name, found);
@@ -216,15 +217,20 @@ static void take(void *arg, const struct exception *exception)
         logs->dropped += !logs->has_failed;
         return;
     }
+    logs->bytes_read = 0;
     if (!find_own(logs, exception, &own)) {
         logs->has_failed = true;
         return;
     }
+    if (logs->bytes_read < exception->attributes.size)
+        logs->bytes_read = exception->attributes.size;
     if (!logs->is_open)
         open_piece(logs);
     put_record(logs, exception, &own);
-    uint64_t written = nested_output_size(&logs->output) - before;
-    logs->bytes_left -= written < logs->bytes_left ? written : logs->bytes_left;
+    /* What is read but not written, such as values that are replaced, counts as well. */
+    uint64_t used = nested_output_size(&logs->output) - before;
+    used = used > logs->bytes_read ? used : logs->bytes_read;
+    logs->bytes_left -= used < logs->bytes_left ? used : logs->bytes_left;
     if (logs->texts.used_bytes > 0)
         arena_clear(&logs->texts);
     if (nested_output_size(&logs->output) >= EXCEPTION_LOGS_PIECE_BYTES)

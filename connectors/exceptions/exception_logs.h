@@ -30,7 +30,8 @@ struct exception_logs {
     struct slice scope_content; /* of the ScopeSpans message at hand */
     bool is_open;               /* the two messages */
     uint64_t records;           /* in output */
-    uint64_t bytes_left;        /* that may be written */
+    uint64_t bytes_left;        /* that may be written, or read again */
+    uint64_t bytes_read;        /* again, for the record at hand */
     const struct batch *model;
     size_t batches_count;
     struct batch **batches; /* allocated; the results, with references */

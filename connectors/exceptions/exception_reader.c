@@ -52,11 +52,13 @@ enum exception_value exception_dimension_value(const struct exception_keys *keys
     const struct exception_dimension *wanted = &keys->dimensions[dimension];
     const struct wanted_values *owners[] = {exception->span_values, exception->event_values,
                                             exception->resource_values};
+    static const enum exception_value of[] = {EXCEPTION_OF_SPAN, EXCEPTION_OF_EVENT,
+                                              EXCEPTION_OF_RESOURCE};
     for (size_t i = 0; i < sizeof(owners) / sizeof(owners[0]); i++) {
         if (!wanted_values_has(owners[i], wanted->place))
             continue;
         *ret_value = owners[i]->encoded[wanted->place];
-        return EXCEPTION_ENCODED;
+        return of[i];
     }
     *ret_value = wanted->standard;
     return wanted->standard.data != NULL ? EXCEPTION_STANDARD : EXCEPTION_ABSENT;
@@ -188,6 +190,8 @@ static void read_span(struct exception_reader *reader, struct slice span)
 {
     struct exception exception = {
         .service = reader->service,
+        .resource_number = reader->resources,
+        .span_number = ++reader->spans,
         .resource_values = &reader->resource,
         .span_values = &reader->span,
         .event_values = &reader->event,
@@ -214,6 +218,7 @@ static void open_resource(void *arg)
 {
     struct exception_reader *reader = arg;
     reader->resource.has = 0;
+    reader->resources++;
 }
 
 static void read_resource(void *arg, struct slice content)

@@ -42,15 +42,24 @@ struct exception {
     struct slice trace_id; /* 16 bytes, or none */
     struct slice span_id;  /* 8 bytes, or none */
     uint64_t time_ns;
+    /* Which one of the reader's, from 1; 0: not known. */
+    uint64_t resource_number;
+    uint64_t span_number;
     const struct wanted_values *resource_values;
     const struct wanted_values *span_values;
     const struct wanted_values *event_values;
 };
 
-enum exception_value { EXCEPTION_ABSENT, EXCEPTION_STANDARD, EXCEPTION_ENCODED };
+enum exception_value {
+    EXCEPTION_ABSENT,
+    EXCEPTION_STANDARD,
+    EXCEPTION_OF_SPAN,
+    EXCEPTION_OF_EVENT,
+    EXCEPTION_OF_RESOURCE,
+};
 
 /* The value of a dimension: of the span, else of the event, else of the resource, else the standard
- * one. ret_value: text, or an encoded AnyValue. */
+ * one. ret_value: an encoded AnyValue; of the standard one its text. */
 enum exception_value exception_dimension_value(const struct exception_keys *keys,
                                                const struct exception *exception, size_t dimension,
                                                struct slice *ret_value);
@@ -64,6 +73,8 @@ struct exception_reader {
     struct arena copies;
     struct arena scattered; /* attributes of the span at hand, if they were between other fields */
     uint64_t unread;
+    uint64_t resources; /* so far */
+    uint64_t spans;
     struct wanted_values resource;
     struct wanted_values span;
     struct wanted_values event;

@@ -104,13 +104,47 @@ static size_t room_of(struct slice name, size_t value_size)
 void exception_bench_init(struct exception_bench *bench, struct budget *budget)
 {
     *bench = (struct exception_bench){.point = {.bytes = 0}};
-    arena_init_charged(&bench->texts, SIZE_MAX / 2, budget);
+    arena_init_charged(&bench->span.arena, SIZE_MAX / 2, budget);
+    arena_init_charged(&bench->event.arena, SIZE_MAX / 2, budget);
+    arena_init_charged(&bench->resource.arena, SIZE_MAX / 2, budget);
 }
 
 void exception_bench_fini(struct exception_bench *bench)
 {
-    scratch_fini(&bench->point, bench->texts.budget);
-    arena_clear(&bench->texts);
+    scratch_fini(&bench->point, bench->span.arena.budget);
+    arena_clear(&bench->span.arena);
+    arena_clear(&bench->event.arena);
+    arena_clear(&bench->resource.arena);
+}
+
+static void begin_texts(struct exception_texts *texts, uint64_t number)
+{
+    if (number > 0 && number == texts->number)
+        return;
+    texts->number = number;
+    texts->has = 0;
+    if (texts->arena.used_bytes > 0)
+        arena_clear(&texts->arena);
+}
+
+/* False: no memory. */
+static bool text_of(struct exception_bench *bench, enum exception_value of, size_t dimension,
+                    struct slice encoded, struct slice *ret_text)
+{
+    struct exception_texts *texts = of == EXCEPTION_OF_SPAN    ? &bench->span
+                                    : of == EXCEPTION_OF_EVENT ? &bench->event
+                                                               : &bench->resource;
+    const uint64_t bit = (uint64_t)1 << dimension;
+    struct slice *text = &texts->list[dimension];
+    if ((texts->has & bit) == 0) {
+        texts->has |= bit;
+        if (!value_to_string(&texts->arena, encoded, text))
+            *text = slice_of(NULL, 0);
+        else if (text->data == NULL)
+            text->data = (const uint8_t *)"";
+    }
+    *ret_text = *text;
+    return text->data != NULL;
 }
 
 bool exception_point_make(const struct exception_store *store, const struct exception_keys *keys,
@@ -128,8 +162,9 @@ bool exception_point_make(const struct exception_store *store, const struct exce
     struct slice texts[WANTED_NAMES_MAX];
     bool is_text[WANTED_NAMES_MAX];
     size_t size = 0;
-    if (bench->texts.used_bytes > 0)
-        arena_clear(&bench->texts);
+    begin_texts(&bench->span, exception->span_number);
+    begin_texts(&bench->event, 0);
+    begin_texts(&bench->resource, exception->resource_number);
     for (size_t i = 0; i < FIXED; i++)
         size += room_of(fixed[i][0], fixed[i][1].size);
     for (size_t i = 0; i < keys->dimensions_count; i++) {
@@ -138,11 +173,9 @@ bool exception_point_make(const struct exception_store *store, const struct exce
         is_text[i] = true;
         if (found == EXCEPTION_ABSENT) {
             texts[i].data = NULL;
-        } else if (found == EXCEPTION_ENCODED) {
-            if (!value_to_string(&bench->texts, values[i], &texts[i]))
+        } else if (found != EXCEPTION_STANDARD) {
+            if (!text_of(bench, found, i, values[i], &texts[i]))
                 return false;
-            if (texts[i].data == NULL)
-                texts[i].data = (const uint8_t *)"";
             is_text[i] = texts[i].size > EXCEPTION_TEXT_BYTES_MAX ||
                          values[i].size > EXCEPTION_TEXT_BYTES_MAX;
         }

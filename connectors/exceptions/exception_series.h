@@ -52,10 +52,20 @@ void exception_store_init(struct exception_store *store, uint64_t series_max, bo
 /* Forgets everything and frees all memory; it can be used again. */
 void exception_store_clear(struct exception_store *store);
 
-/* Where points are made; one user at a time. */
+/* Texts of a span's, event's or resource's values, made once for all its exceptions. */
+struct exception_texts {
+    uint64_t number;                     /* which span or resource; 0: not known */
+    uint64_t has;                        /* a bit for each dimension whose text was asked for */
+    struct slice list[WANTED_NAMES_MAX]; /* no data: there was no memory for it */
+    struct arena arena;                  /* those that are no strings */
+};
+
+/* Where points are made, from one batch; one user at a time. */
 struct exception_bench {
     struct scratch point;
-    struct arena texts; /* of values that are no strings */
+    struct exception_texts span;
+    struct exception_texts event;
+    struct exception_texts resource;
 };
 void exception_bench_init(struct exception_bench *bench, struct budget *budget);
 void exception_bench_fini(struct exception_bench *bench);

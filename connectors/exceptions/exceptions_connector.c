@@ -32,6 +32,10 @@
 
 #define FLUSH_NS ((uint64_t)1 * NS_PER_S)
 
+/* Less than elsewhere: for each exception, of a dozen bytes, values of its span and resource of up
+ * to EXCEPTION_TEXT_BYTES_MAX are copied and hashed. */
+enum { EXCEPTIONS_HELPED_BYTES_MIN = HELPED_BYTES_MIN / 4 };
+
 struct dimension_config {
     const char *name;
     const struct config_value *standard; /* NULL: none */
@@ -378,7 +382,7 @@ static void exceptions_consume(struct component *component, struct batch *batch,
     request->owner = self;
     request->batch = batch_ref(batch);
     request->outer = receipt;
-    if (batch->bytes >= HELPED_BYTES_MIN) {
+    if (batch->bytes >= EXCEPTIONS_HELPED_BYTES_MIN) {
         assert(!self->is_stopping);
         self->helped++;
         lane_help(component->lane, &request->work);

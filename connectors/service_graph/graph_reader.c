@@ -92,8 +92,8 @@ static void end_run(struct graph_reader *reader)
 }
 
 /* The value as the Go collector writes it into a string. False: no memory. */
-static bool text_of(struct arena *arena, const struct wanted_values *values, uint8_t place,
-                    struct slice *ret_text)
+static bool make_text(struct arena *arena, const struct wanted_values *values, uint8_t place,
+                      struct slice *ret_text)
 {
     static const uint8_t nothing;
     if (!value_to_string(arena, values->encoded[place], ret_text))
@@ -106,6 +106,22 @@ static bool text_of(struct arena *arena, const struct wanted_values *values, uin
     while (ret_text->size > 0 && (ret_text->data[ret_text->size] & 0xc0) == 0x80)
         ret_text->size--; /* not in the middle of a character */
     return true;
+}
+
+/* The text of a value that the owner has, the span or its resource. False: no memory. */
+static bool text_of(struct graph_reader *reader, const struct wanted_values *owner, uint8_t place,
+                    struct slice *ret_text)
+{
+    const uint64_t bit = (uint64_t)1 << place;
+    if (owner != &reader->resource)
+        return make_text(&reader->run, owner, place, ret_text);
+    if ((reader->has_text & bit) == 0) {
+        reader->has_text |= bit;
+        if (!make_text(&reader->names, owner, place, &reader->texts[place]))
+            reader->texts[place] = slice_of(NULL, 0);
+    }
+    *ret_text = reader->texts[place];
+    return ret_text->data != NULL;
 }
 
 static struct graph_word word_of(const struct graph_reader *reader, struct slice bytes)
@@ -137,7 +153,7 @@ static bool read_dimensions(struct graph_reader *reader, struct graph_word *ret_
         texts[i] = slice_of(NULL, 0);
         if (owner == NULL)
             continue;
-        if (!text_of(&reader->run, owner, names->places[i], &texts[i]))
+        if (!text_of(reader, owner, names->places[i], &texts[i]))
             return false;
         is_empty = false;
         bytes += texts[i].size;
@@ -164,7 +180,7 @@ static bool read_server(struct graph_reader *reader, struct graph_half *half)
     for (size_t i = 0; i < peers->count; i++) {
         if (!wanted_values_has(&reader->span, peers->places[i]))
             continue;
-        if (!text_of(&reader->run, &reader->span, peers->places[i], &text))
+        if (!text_of(reader, &reader->span, peers->places[i], &text))
             return false;
         half->peer = word_of(reader, text);
         half->peer_rank = (uint8_t)i;
@@ -174,7 +190,7 @@ static bool read_server(struct graph_reader *reader, struct graph_half *half)
         const struct wanted_values *owner = owner_of(reader, databases->places[i]);
         if (owner == NULL)
             continue;
-        if (!text_of(&reader->run, owner, databases->places[i], &text))
+        if (!text_of(reader, owner, databases->places[i], &text))
             return false;
         half->database = word_of(reader, text);
         half->has_database = true;
@@ -337,6 +353,11 @@ static void open_resource(void *arg)
 {
     struct graph_reader *reader = arg;
     reader->resource.has = 0;
+    reader->has_text = 0;
+    if (reader->names.used_bytes >= GRAPH_RUN_BYTES) {
+        end_run(reader);
+        arena_clear(&reader->names);
+    }
 }
 
 static void read_resource(void *arg, struct slice content)
@@ -357,7 +378,7 @@ static bool begin_spans(void *arg)
     struct slice name;
     if (!wanted_values_has(&reader->resource, reader->keys->service))
         return false;
-    if (!text_of(&reader->names, &reader->resource, reader->keys->service, &name)) {
+    if (!text_of(reader, &reader->resource, reader->keys->service, &name)) {
         reader->unread++;
         return false;
     }

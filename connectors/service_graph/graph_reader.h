@@ -50,9 +50,12 @@ struct graph_reader {
     void (*take)(void *arg, const struct graph_half *halves, size_t count);
     void *arg;
     struct arena copies; /* of what lies in several parts of the batch */
-    struct arena names;  /* of services that are no strings */
+    struct arena names;  /* texts of resources' values that are no strings */
     struct arena run;    /* texts that live as long as the run */
     struct wanted_values resource;
+    /* Of its values, made once for all its spans: a bit for each that was asked for. */
+    uint64_t has_text;
+    struct slice texts[WANTED_NAMES_MAX]; /* no data: there was no memory for it */
     struct graph_word service;
     struct wanted_values span;
     uint64_t unread; /* spans that the budget had no room for */

@@ -87,6 +87,37 @@ static struct slice many_attributes_and_exceptions(size_t n)
     return end_request(&out);
 }
 
+/* Of the span and of its resource, for each exception. */
+static struct slice wide_values_and_exceptions(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_event(&out, "exception", NULL);
+    put_map_attribute(&out, SPAN_ATTRIBUTES, "exception.message", n);
+    end_span(&out, 0);
+    profile_bytes_wrap(&out, 0, 2);
+    size_t resource = out.size;
+    put_attribute(&out, 1, "service.name", "a");
+    put_map_attribute(&out, 1, "exception.type", n);
+    profile_bytes_wrap(&out, resource, 1);
+    profile_bytes_wrap(&out, 0, 1);
+    return message_done(&out);
+}
+
+/* A key again and again in the attribute, which log records have replaced. */
+static struct slice a_replaced_attribute_and_exceptions(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_event(&out, "exception", NULL);
+    size_t attribute = out.size;
+    for (size_t i = 0; i < 8 * n; i++)
+        put_text(&out, 1, "exception.message");
+    profile_bytes_wrap(&out, attribute, SPAN_ATTRIBUTES);
+    end_span(&out, 0);
+    return end_request(&out);
+}
+
 static struct slice other_events(size_t n)
 {
     struct profile_bytes out = {0};
@@ -147,6 +178,8 @@ static const struct work_shape shapes[] = {
     {"a span of many exceptions", a_span_of_many_exceptions},
     {"a type for each", a_type_for_each},
     {"many attributes and exceptions", many_attributes_and_exceptions},
+    {"wide values and exceptions", wide_values_and_exceptions},
+    {"a replaced attribute and exceptions", a_replaced_attribute_and_exceptions},
     {"other events", other_events},
     {"equal attributes", equal_attributes},
     {"a wide stack trace", a_wide_stack_trace},
@@ -238,7 +271,7 @@ static void run_logs(struct slice request)
 }
 
 static const struct work_stage stages[] = {
-    {.name = "counting exceptions", .run = run_count, .per_byte_max = 65},
+    {.name = "counting exceptions", .run = run_count, .per_byte_max = 140},
     {.name = "metrics of exceptions", .run = run_write, .per_byte_max = 3},
     {.name = "logs of exceptions", .run = run_logs, .per_byte_max = 18},
 };

@@ -154,6 +154,22 @@ static struct slice a_wide_value(size_t n)
     return message_done(&out);
 }
 
+/* Of the resource, for each span. */
+static struct slice a_wide_resource_and_spans(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_span(&out, CLIENT, i + 1);
+    profile_bytes_wrap(&out, 0, 2);
+    size_t resource = out.size;
+    put_attribute(&out, 1, "service.name", "a");
+    put_map_attribute(&out, 1, "db.name", n);
+    put_map_attribute(&out, 1, "dim.one", n);
+    profile_bytes_wrap(&out, resource, 1);
+    profile_bytes_wrap(&out, 0, 1);
+    return message_done(&out);
+}
+
 static struct slice deep_values(size_t n)
 {
     struct profile_bytes out = {0};
@@ -236,6 +252,7 @@ static const struct work_shape shapes[] = {
     {"equal attributes", equal_attributes},
     {"attributes of no use", other_attributes},
     {"a wide value", a_wide_value},
+    {"a wide resource and spans", a_wide_resource_and_spans},
     {"deep values", deep_values},
     {"a long text", long_text},
     {"empty spans", empty_spans},
@@ -342,7 +359,7 @@ static void run_write(struct slice request)
 }
 
 static const struct work_stage stages[] = {
-    {.name = "service graph", .run = run_whole, .per_byte_max = 40},
+    {.name = "service graph", .run = run_whole, .per_byte_max = 70},
     {.name = "service graph of parts", .run = run_parts, .per_byte_max = 75},
     {.name = "metrics of a service graph", .run = run_write, .per_byte_max = 3},
 };

@@ -55,6 +55,22 @@ static inline void put_attribute(struct profile_bytes *out, uint32_t number, con
     profile_bytes_wrap(out, begin, number);
 }
 
+/* The same with a map of n entries. */
+static inline void put_map_attribute(struct profile_bytes *out, uint32_t number, const char *key,
+                                     size_t n)
+{
+    enum { MAP_VALUE = 6 };
+    char name[32];
+    size_t begin = out->size;
+    put_text(out, 1, key);
+    size_t map = out->size;
+    for (size_t i = n; i > 0; i--)
+        put_attribute(out, 1, name_of(name, i), "x");
+    profile_bytes_wrap(out, map, MAP_VALUE);
+    profile_bytes_wrap(out, map, 2);
+    profile_bytes_wrap(out, begin, number);
+}
+
 static inline struct slice message_done(struct profile_bytes *out)
 {
     profile_bytes_room(out, 1);

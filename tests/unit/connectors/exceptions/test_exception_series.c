@@ -169,7 +169,8 @@ static void values_are_those_of_the_span_before_the_event_before_the_resource(vo
     assert_int_equal(exception_dimension_value(&f->keys, &exception, 1, &value),
                      EXCEPTION_STANDARD);
     set(&f->resource, f, 1, slice_of_text("\n\001r"));
-    assert_int_equal(exception_dimension_value(&f->keys, &exception, 1, &value), EXCEPTION_ENCODED);
+    assert_int_equal(exception_dimension_value(&f->keys, &exception, 1, &value),
+                     EXCEPTION_OF_RESOURCE);
     assert_true(slice_equal_text(value, "\n\001r"));
     set(&f->event, f, 1, slice_of_text("\n\001e"));
     exception_dimension_value(&f->keys, &exception, 1, &value);
@@ -177,6 +178,30 @@ static void values_are_those_of_the_span_before_the_event_before_the_resource(vo
     set(&f->span, f, 1, slice_of_text("\n\001s"));
     exception_dimension_value(&f->keys, &exception, 1, &value);
     assert_true(slice_equal_text(value, "\n\001s"));
+    fixture_destroy(f);
+}
+
+static void each_span_and_resource_has_values_of_its_own(void **state)
+{
+    (void)state;
+    static const uint8_t five[] = {3 << 3, 5};
+    static const uint8_t six[] = {3 << 3, 6};
+    struct fixture *f = fixture_create(0, false);
+    struct exception exception = exception_of(f, "shop", "GET");
+    exception.resource_number = exception.span_number = 1;
+    set(&f->span, f, 0, slice_of(five, sizeof(five)));
+    set(&f->resource, f, 1, slice_of(five, sizeof(five)));
+    assert_true(count(f, &exception));
+    assert_true(count(f, &exception));
+    assert_int_equal(f->store.count, 1);
+    exception.span_number++;
+    set(&f->span, f, 0, slice_of(six, sizeof(six)));
+    assert_true(count(f, &exception));
+    assert_int_equal(f->store.count, 2);
+    exception.resource_number++;
+    set(&f->resource, f, 1, slice_of(six, sizeof(six)));
+    assert_true(count(f, &exception));
+    assert_int_equal(f->store.count, 3);
     fixture_destroy(f);
 }
 
@@ -310,6 +335,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_combination_is_a_series),
         cmocka_unit_test(values_are_those_of_the_span_before_the_event_before_the_resource),
+        cmocka_unit_test(each_span_and_resource_has_values_of_its_own),
         cmocka_unit_test(series_beyond_the_limit_are_counted_in_one),
         cmocka_unit_test(the_last_exemplars_stay_until_they_are_written),
         cmocka_unit_test(long_values_are_cut),
