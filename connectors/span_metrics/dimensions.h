@@ -40,10 +40,11 @@ struct span_label {
     struct slice value; /* encoded AnyValue; of a default: no data: there is none */
     size_t name;        /* index in names, or DIMENSION_BY_GLOB */
     size_t place;       /* among the matches of globs */
-    /* Of a long text, so that spans need not read it again: its size, and its hash. 0: it is short.
-     */
+    /* Of a long value, so that spans need not read it again: the size and the hash of its text. */
+    bool is_long;
     size_t long_bytes;
     struct text_hash hash;
+    struct text_hash key_hash; /* of a long key, by glob */
 };
 
 struct dimension {

@@ -124,6 +124,7 @@ void span_labels_settle(const struct span_labels *labels, struct span_label *lab
     bool is_short_string =
         text.size <= LABEL_TEXT_BYTES_MAX && text.data + text.size == last.data + last.size;
     if (!is_short_string) {
+        label->is_long = true;
         label->hash = text_hash_of(labels->dimensions->seed, text);
         label->long_bytes = text.size;
     }
@@ -144,9 +145,14 @@ void span_labels_match(struct span_labels *labels, enum label_source source, str
             is_match = pattern_matches(set->globs[j], key);
         if (!is_match)
             continue;
-        matches->items[matches->count] = (struct span_label){
+        struct span_label *label = &matches->items[matches->count];
+        *label = (struct span_label){
             .key = key, .value = value, .name = DIMENSION_BY_GLOB, .place = matches->count};
         matches->count++;
+        if (value.size > LABEL_TEXT_BYTES_MAX)
+            span_labels_settle(labels, label);
+        if (key.size > LABEL_TEXT_BYTES_MAX)
+            label->key_hash = text_hash_of(labels->dimensions->seed, key);
     }
 }
 
@@ -372,9 +378,11 @@ void span_labels_put(const struct span_labels *labels, struct label_key *key)
         const uint64_t word = (uint64_t)label->name << WORD_SHIFT;
         char number[DOUBLE_STRING_BYTES_MAX];
         struct slice text;
-        if (label->name == DIMENSION_BY_GLOB)
-            label_key_put(labels->dimensions, key, word, label->key);
-        if (label->long_bytes > 0)
+        if (label->name == DIMENSION_BY_GLOB && label->key.size > LABEL_TEXT_BYTES_MAX)
+            put_hash(labels->dimensions, key, word, label->key.size, &label->key_hash);
+        else if (label->name == DIMENSION_BY_GLOB)
+            put_text(labels->dimensions, key, word, label->key);
+        if (label->is_long)
             put_hash(labels->dimensions, key, word, label->long_bytes, &label->hash);
         else if (read_usual(label->value, number, &text))
             put_text(labels->dimensions, key, word, text);

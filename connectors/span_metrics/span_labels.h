@@ -71,7 +71,7 @@ static inline __attribute__((always_inline)) void span_labels_note(struct span_l
     if (name != NAME_NONE && (source == LABELS_OF_EVENT || !span_labels_has(found, name))) {
         struct span_label *label = &found->named[name];
         label->value = value;
-        label->long_bytes = 0;
+        label->is_long = false;
         if (value.size > LABEL_TEXT_BYTES_MAX)
             span_labels_settle(labels, label);
         found->has[name / LABEL_BITS] |= UINT64_C(1) << name % LABEL_BITS;
