@@ -6,9 +6,6 @@
 #include <assert.h>
 #include <string.h>
 
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "exporters/prometheus/metric_labels.h"
 #include "src/base/arena.h"
 #include "src/otlp/wire.h"
@@ -37,35 +34,61 @@ static bool needs_escape(struct slice value)
     return false;
 }
 
-struct label_shape *label_shape_make(const struct metric_labels *labels, struct arena *arena,
-                                     uint64_t seed)
+/* All labels of a series in the order of their names, its own and those that it shares. */
+struct label_walk {
+    const struct metric_labels *labels;
+    size_t own;
+    size_t shared;
+};
+
+static const struct metric_label *next_label(struct label_walk *walk, bool *ret_is_own)
 {
-    uint32_t own_count = 0;
-    size_t raw_bytes = 0;
-    for (size_t i = 0; i < labels->count; i++) {
-        own_count += !labels->list[i].is_shared;
-        raw_bytes += labels->list[i].is_shared ? labels->list[i].value.size : 0;
-    }
-    size_t bytes = sizeof(struct label_shape) + labels->count * sizeof(struct shape_label) +
-                   own_count * sizeof(uint32_t) + metric_labels_bytes_max(labels) + raw_bytes;
+    const struct metric_labels *labels = walk->labels;
+    *ret_is_own =
+        walk->own < labels->count &&
+        (walk->shared == labels->shared_count ||
+         slice_compare(labels->list[walk->own].name, labels->shared[walk->shared].name) < 0);
+    if (*ret_is_own)
+        return &labels->list[walk->own++];
+    return walk->shared < labels->shared_count ? &labels->shared[walk->shared++] : NULL;
+}
+
+size_t label_shape_bytes_max(const struct metric_labels *labels)
+{
+    size_t bytes = sizeof(struct label_shape) +
+                   (labels->count + labels->shared_count) * sizeof(struct shape_label) +
+                   labels->count * sizeof(uint32_t) + labels->shared_bytes;
+    for (size_t i = 0; i < labels->count; i++)
+        bytes += exposition_label_max(labels->list[i].name, slice_of(NULL, 0)) + 1;
+    return bytes;
+}
+
+struct label_shape *label_shape_make(const struct metric_labels *labels, struct arena *arena)
+{
+    const size_t count = labels->count + labels->shared_count;
+    const size_t bytes = label_shape_bytes_max(labels);
     struct label_shape *shape = bytes < INT32_MAX ? arena_try_alloc(arena, bytes) : NULL;
     if (shape == NULL)
         return NULL;
-    *shape = (struct label_shape){
-        .labels_count = (uint32_t)labels->count, .own_count = own_count, .is_plain = true};
+    *shape = (struct label_shape){.labels_count = (uint32_t)count,
+                                  .own_count = (uint32_t)labels->count,
+                                  .is_plain = true,
+                                  .hash = labels->names_hash};
     struct shape_label *rows = (struct shape_label *)(shape + 1);
-    uint32_t *gaps = (uint32_t *)(rows + labels->count);
-    char *text = (char *)(gaps + own_count);
+    uint32_t *gaps = (uint32_t *)(rows + count);
+    char *text = (char *)(gaps + labels->count);
+    struct label_walk walk = {.labels = labels};
+    const struct metric_label *label;
+    bool is_own;
     uint32_t place = 0;
     size_t size = 0;
-    for (size_t i = 0; i < labels->count; i++) {
-        const struct metric_label *label = &labels->list[i];
-        struct slice value = label->is_shared ? label->value : slice_of(NULL, 0);
+    for (size_t i = 0; (label = next_label(&walk, &is_own)) != NULL; i++) {
+        struct slice value = is_own ? slice_of(NULL, 0) : label->value;
         if (i > 0)
             text[size++] = ',';
         size += exposition_label(label->name, value, text + size);
         shape->is_plain = shape->is_plain && prometheus_name_is_plain(label->name);
-        if (label->is_shared) {
+        if (!is_own) {
             rows[i] = (struct shape_label){.at = (uint32_t)(size - 1 - value.size),
                                            .size_or_place = (uint32_t)value.size};
         } else {
@@ -74,32 +97,23 @@ struct label_shape *label_shape_make(const struct metric_labels *labels, struct 
         }
     }
     shape->text_bytes = size;
-    for (size_t i = 0; i < labels->count; i++) {
-        struct slice value = labels->list[i].value;
-        if (!labels->list[i].is_shared || !needs_escape(value))
+    walk = (struct label_walk){.labels = labels};
+    for (size_t i = 0; (label = next_label(&walk, &is_own)) != NULL; i++) {
+        if (is_own || !needs_escape(label->value))
             continue;
         rows[i].at = (uint32_t)size;
-        memcpy(text + size, value.data, value.size);
-        size += value.size;
+        memcpy(text + size, label->value.data, label->value.size);
+        size += label->value.size;
     }
     shape->bytes = (size_t)((uint8_t *)text + size - (uint8_t *)shape);
-    shape->hash = XXH3_64bits_withSeed(rows, shape->bytes - sizeof(*shape), seed);
     return shape;
-}
-
-bool label_shape_equal(const struct label_shape *a, const struct label_shape *b)
-{
-    return a->hash == b->hash && a->labels_count == b->labels_count &&
-           a->own_count == b->own_count && a->bytes == b->bytes &&
-           memcmp(a + 1, b + 1, a->bytes - sizeof(*a)) == 0;
 }
 
 size_t label_values_bytes(const struct metric_labels *labels)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < labels->count; i++)
-        if (!labels->list[i].is_shared)
-            bytes += wire_varint_size(labels->list[i].value.size) + labels->list[i].value.size;
+        bytes += wire_varint_size(labels->list[i].value.size) + labels->list[i].value.size;
     return bytes;
 }
 
@@ -108,8 +122,6 @@ bool label_values_write(const struct metric_labels *labels, uint8_t *values)
     bool has_escapes = false;
     for (size_t i = 0; i < labels->count; i++) {
         struct slice value = labels->list[i].value;
-        if (labels->list[i].is_shared)
-            continue;
         size_t size = value.size;
         for (; size >= 0x80; size >>= 7)
             *values++ = (uint8_t)(size | 0x80);

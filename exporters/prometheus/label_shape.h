@@ -9,10 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exporters/prometheus/metric_labels.h"
 #include "src/base/slice.h"
 
 struct arena;
-struct metric_labels;
 
 /* A label, in the order of the names: its value in the block, or which one of the series' own. */
 struct shape_label {
@@ -25,18 +25,18 @@ struct label_shape {
     unsigned refs; /* series */
     uint32_t labels_count;
     uint32_t own_count;
-    bool is_plain; /* the labels' names */
-    uint64_t hash;
-    size_t bytes;      /* of the block */
-    size_t text_bytes; /* `a="",b="x"` */
+    bool is_plain;           /* the labels' names */
+    struct metric_hash hash; /* metric_labels.names_hash: of all that it is made of */
+    size_t bytes;            /* of the block */
+    size_t text_bytes;       /* `a="",b="x"` */
     /* In the block: struct shape_label labels[labels_count], uint32_t gaps[own_count] (where in the
      * text the own values belong), the text, and values that the text has only escaped. */
 };
 
-/* Of labels that are sorted. In the arena. NULL: it is full, or there are more than 2 GiB. */
-struct label_shape *label_shape_make(const struct metric_labels *labels, struct arena *arena,
-                                     uint64_t seed);
-bool label_shape_equal(const struct label_shape *a, const struct label_shape *b);
+/* What the shape of a series' labels takes at the most; without a pass over their bytes. */
+size_t label_shape_bytes_max(const struct metric_labels *labels);
+/* In the arena. NULL: it is full, or there are more than 2 GiB. */
+struct label_shape *label_shape_make(const struct metric_labels *labels, struct arena *arena);
 
 /* The own values of a series: each behind its size, a varint. */
 size_t label_values_bytes(const struct metric_labels *labels);

@@ -16,6 +16,8 @@
 enum { SCRATCH_BYTES_MAX = 64 << 20 }; /* for the labels of one series */
 
 static const char too_many[] = "it has too many labels";
+static const char a_name_twice[] = "two of its labels have the same name";
+static const char a_quantile[] = "it is a summary with a label named quantile";
 
 struct metric_hash metric_hash_of(uint64_t seed, struct slice bytes)
 {
@@ -78,8 +80,7 @@ static void labels_add_named(struct metric_labels *labels, struct slice name, st
     if (labels->count == METRIC_LABELS_MAX)
         labels->failure = too_many;
     else
-        labels->list[labels->count++] =
-            (struct metric_label){.name = name, .value = value, .is_shared = true};
+        labels->list[labels->count++] = (struct metric_label){.name = name, .value = value};
 }
 
 static struct slice labels_text(struct metric_labels *labels, struct slice value)
@@ -159,27 +160,20 @@ static void labels_sort_keys(struct metric_labels *labels, const struct resource
     qsort(labels->keys, labels->keys_count, sizeof(labels->keys[0]), compare_keys);
 }
 
-/* Those that are there so far are the point's. */
-static void labels_set_own(struct metric_labels *labels)
+static bool replaces_points(const struct metric_labels *labels,
+                            const struct resource_view *resource)
 {
-    for (size_t i = 0; i < labels->count; i++)
-        labels->list[i].is_shared = false;
+    return labels->settings->has_resource && resource->count > 0;
 }
 
-/* Resource attributes in the place of the point's of the same key. */
+/* Resource attributes take the place of the point's of the same key. */
 static void labels_add_point(struct metric_labels *labels, const struct resource_view *resource,
                              const struct metric_point *point)
 {
-    const struct metric_label_settings *settings = labels->settings;
     struct metric_items items = metric_items_of(point->bytes, metric_point_attributes(point->kind));
     struct slice bytes;
-    if (!settings->has_resource || resource->count == 0) {
+    if (!replaces_points(labels, resource)) {
         labels_add_attributes(labels, point->bytes, metric_point_attributes(point->kind), "");
-        labels_set_own(labels);
-        return;
-    }
-    if (resource->count > METRIC_LABELS_MAX + METRIC_SERVICE_KEYS) {
-        labels->failure = too_many;
         return;
     }
     labels_sort_keys(labels, resource);
@@ -189,11 +183,19 @@ static void labels_add_point(struct metric_labels *labels, const struct resource
                     compare_keys) == NULL)
             labels_add(labels, "", &attribute);
     }
-    labels_set_own(labels);
-    items = metric_items_of(resource->attributes, 1);
+}
+
+static void labels_add_resource(struct metric_labels *labels, const struct resource_view *resource)
+{
+    struct metric_items items = metric_items_of(resource->attributes, 1);
+    struct slice bytes;
+    if (!replaces_points(labels, resource))
+        return;
+    if (resource->count > METRIC_LABELS_MAX + METRIC_SERVICE_KEYS)
+        labels->failure = too_many;
     while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
         struct metric_attribute attribute = metric_attribute_read(bytes);
-        if (settings->has_service || !metric_target_has(attribute.key))
+        if (labels->settings->has_service || !metric_target_has(attribute.key))
             labels_add(labels, "", &attribute);
     }
 }
@@ -256,11 +258,11 @@ static void labels_check(struct metric_labels *labels, bool is_summary)
     for (size_t i = 0; labels->failure == NULL && i < labels->count; i++) {
         struct slice name = labels->list[i].name;
         if (i > 0 && slice_equal(name, labels->list[i - 1].name))
-            labels->failure = "two of its labels have the same name";
+            labels->failure = a_name_twice;
         else if (name.size == 0 || slice_begins_with(name, "__"))
             labels->failure = "a label begins with \"__\", which is reserved";
         else if (is_summary && slice_equal_text(name, "quantile"))
-            labels->failure = "it is a summary with a label named quantile";
+            labels->failure = a_quantile;
     }
 }
 
@@ -328,20 +330,36 @@ void metric_labels_of_target(struct metric_labels *labels, const struct resource
     labels_check(labels, false);
 }
 
-void metric_labels_begin(struct metric_labels *labels)
+void metric_labels_begin(struct metric_labels *labels, const struct metric_label_settings *settings,
+                         uint64_t seed, struct budget *budget)
 {
+    labels->settings = settings;
+    labels->seed = seed;
+    labels->budget = budget;
+    labels->has_shared = false;
+    arena_init_charged(&labels->shared_arena, SCRATCH_BYTES_MAX, budget);
     labels->keys_of = NULL;
     labels->keys_count = 0;
 }
 
-void metric_labels_init(struct metric_labels *labels, const struct metric_label_settings *settings,
-                        struct budget *budget)
+void metric_labels_forget_shared(struct metric_labels *labels)
 {
-    labels->settings = settings;
+    labels->has_shared = false;
+    if (labels->shared_arena.used_bytes > 0)
+        arena_clear(&labels->shared_arena);
+}
+
+void metric_labels_end(struct metric_labels *labels)
+{
+    metric_labels_forget_shared(labels);
+}
+
+void metric_labels_init(struct metric_labels *labels)
+{
     labels->count = 0;
     labels->failure = NULL;
     labels->is_memory = false;
-    arena_init_charged(&labels->arena, SCRATCH_BYTES_MAX, budget);
+    arena_init_charged(&labels->arena, SCRATCH_BYTES_MAX, labels->budget);
 }
 
 void metric_labels_fini(struct metric_labels *labels)
@@ -349,11 +367,34 @@ void metric_labels_fini(struct metric_labels *labels)
     arena_clear(&labels->arena);
 }
 
-void metric_labels_of_series(struct metric_labels *labels, const struct resource_view *resource,
-                             const struct scope_view *scope, const struct metric_point *point)
+/* The list becomes what is shared. */
+static void labels_keep_shared(struct metric_labels *labels)
+{
+    memcpy(labels->shared, labels->list, labels->count * sizeof(labels->list[0]));
+    labels->shared_count = labels->count;
+    labels->shared_failure = labels->failure;
+    labels->shared_bytes = 0;
+    labels->shared_hash = (struct metric_hash){0};
+    for (size_t i = 0; i < labels->count; i++) {
+        struct slice name = labels->list[i].name;
+        struct slice value = labels->list[i].value;
+        const struct metric_hash parts[] = {labels->shared_hash, metric_hash_of(labels->seed, name),
+                                            metric_hash_of(labels->seed, value)};
+        labels->shared_hash = metric_hash_of(labels->seed, slice_of(parts, sizeof(parts)));
+        labels->shared_bytes += exposition_label_max(name, value) + 1 + value.size;
+    }
+    labels->shared_is_memory = labels->is_memory;
+    labels->has_shared = true;
+}
+
+/* In the arena of what is shared, by way of the list. */
+static void labels_make_shared(struct metric_labels *labels, const struct resource_view *resource,
+                               const struct scope_view *scope)
 {
     const struct metric_label_settings *settings = labels->settings;
-    labels_add_point(labels, resource, point);
+    const struct arena own = labels->arena;
+    labels->arena = labels->shared_arena;
+    labels_add_resource(labels, resource);
     if (settings->has_scope)
         labels_add_scope(labels, scope);
     labels_add_target(labels, resource);
@@ -361,5 +402,48 @@ void metric_labels_of_series(struct metric_labels *labels, const struct resource
         labels_add_named(labels, slice_of_text(settings->const_labels->pairs[i].key),
                          slice_of_text(settings->const_labels->pairs[i].value));
     labels_sort(labels);
-    labels_check(labels, point->kind == METRIC_SUMMARY);
+    labels_check(labels, false);
+    labels_keep_shared(labels);
+    labels->shared_arena = labels->arena;
+    labels->arena = own;
+    labels->count = 0;
+}
+
+static int compare_names(const void *a, const void *b)
+{
+    return slice_compare(((const struct metric_label *)a)->name,
+                         ((const struct metric_label *)b)->name);
+}
+
+static bool labels_share(const struct metric_labels *labels, struct slice name)
+{
+    const struct metric_label wanted = {.name = name};
+    return labels->shared_count > 0 && bsearch(&wanted, labels->shared, labels->shared_count,
+                                               sizeof(wanted), compare_names) != NULL;
+}
+
+void metric_labels_of_series(struct metric_labels *labels, const struct resource_view *resource,
+                             const struct scope_view *scope, const struct metric_point *point)
+{
+    const bool is_summary = point->kind == METRIC_SUMMARY;
+    if (!labels->has_shared)
+        labels_make_shared(labels, resource, scope);
+    labels->failure = labels->shared_failure;
+    labels->is_memory = labels->shared_is_memory;
+    if (labels->failure == NULL)
+        labels_add_point(labels, resource, point);
+    labels_sort(labels);
+    labels_check(labels, is_summary);
+    if (labels->failure == NULL && is_summary && labels_share(labels, slice_of_text("quantile")))
+        labels->failure = a_quantile;
+    if (labels->failure == NULL && labels->count + labels->shared_count > METRIC_LABELS_MAX)
+        labels->failure = too_many;
+    labels->names_hash = labels->shared_hash;
+    for (size_t i = 0; labels->failure == NULL && i < labels->count; i++) {
+        struct slice name = labels->list[i].name;
+        const struct metric_hash parts[] = {labels->names_hash, metric_hash_of(labels->seed, name)};
+        labels->names_hash = metric_hash_of(labels->seed, slice_of(parts, sizeof(parts)));
+        if (labels_share(labels, name))
+            labels->failure = a_name_twice;
+    }
 }

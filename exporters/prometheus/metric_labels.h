@@ -60,36 +60,52 @@ struct scope_view scope_view_of(uint64_t seed, struct slice scope, struct slice 
 struct metric_label {
     struct slice name;
     struct slice value;
-    bool is_shared; /* by other series: it is not from the data point */
 };
 
 enum { METRIC_LABELS_MAX = 1024, METRIC_SERVICE_KEYS = 3 }; /* of a series */
 
 struct metric_labels {
     const struct metric_label_settings *settings;
+    struct budget *budget;
+    uint64_t seed;
     struct arena arena;
     struct metric_label list[METRIC_LABELS_MAX];
     size_t count;
     const char *failure; /* why there can be no such series; NULL: there can */
     bool is_memory;      /* because memory is short */
+    /* What series of one scope have in common, made once: all labels but those of the point. */
+    bool has_shared;
+    struct arena shared_arena;
+    struct metric_label shared[METRIC_LABELS_MAX];
+    size_t shared_count;
+    size_t shared_bytes; /* room for them in a shape */
+    const char *shared_failure;
+    bool shared_is_memory;
+    struct metric_hash shared_hash;
+    struct metric_hash names_hash; /* of these labels, and of the names of those in the list */
     /* Keys of the resource's attributes that take the place of the point's, sorted. */
     struct slice keys[METRIC_LABELS_MAX + METRIC_SERVICE_KEYS];
     size_t keys_count;
     const uint8_t *keys_of; /* the encoded Resource that they are of; NULL: of none */
 };
 
-/* Before the first series of a request. */
-void metric_labels_begin(struct metric_labels *labels);
+/* Before the first series of a request, and after the last one. settings outlive it; budget may be
+ * NULL. */
+void metric_labels_begin(struct metric_labels *labels, const struct metric_label_settings *settings,
+                         uint64_t seed, struct budget *budget);
+void metric_labels_end(struct metric_labels *labels);
+/* Another scope or resource follows. */
+void metric_labels_forget_shared(struct metric_labels *labels);
 
-/* settings outlive it; budget may be NULL. */
-void metric_labels_init(struct metric_labels *labels, const struct metric_label_settings *settings,
-                        struct budget *budget);
+/* Before and after each list of labels. */
+void metric_labels_init(struct metric_labels *labels);
 void metric_labels_fini(struct metric_labels *labels);
-/* Fills the list, sorted by name, and failure. */
+/* Fills the list with the point's own labels, sorted by name, and those that are shared, names_hash
+ * and failure. Takes time for the point's bytes, and once for those of its scope and resource. */
 void metric_labels_of_series(struct metric_labels *labels, const struct resource_view *resource,
                              const struct scope_view *scope, const struct metric_point *point);
-/* The same for target_info of the resource. */
+/* Fills the list with all labels of the resource's target_info. */
 void metric_labels_of_target(struct metric_labels *labels, const struct resource_view *view);
-/* Room for them in the text format, and their text. Returns its size. */
+/* Room for the list in the text format, and its text. Returns its size. */
 size_t metric_labels_bytes_max(const struct metric_labels *labels);
 size_t metric_labels_write(const struct metric_labels *labels, char *text, bool *ret_is_plain);

@@ -18,9 +18,14 @@
 #include "src/base/hash_table.h"
 #include "src/base/mem.h"
 
-/* A piece of a request: about a hundred ns for each unit, which is a message, COST_BYTES of one, or
- * a label of a new series. */
-enum { COST_MAX = 4096, COST_BYTES = 512 };
+/* A piece of a request: about a hundred ns for each unit, which is a message, COST_BYTES of one, a
+ * label, or LABEL_COST_BYTES of names and labels that are translated, checked and copied. A new
+ * series is SERIES_COST of them. */
+enum { COST_MAX = 4096, COST_BYTES = 512, LABEL_COST_BYTES = 32, SERIES_COST = 5 };
+
+/* Metrics with a longer name and unit are left out: each new series translates and compares them,
+ * and no client of Prometheus takes such names. */
+enum { METRIC_NAME_BYTES_MAX = 4096 };
 
 /* Of a line, besides name and labels. */
 enum { LINE_BYTES = 16 };
@@ -113,7 +118,7 @@ static void shape_unref(struct metric_store *store, struct label_shape *shape)
 {
     if (--shape->refs > 0)
         return;
-    hash_table_remove(&store->shapes, shape->hash, shape);
+    hash_table_remove(&store->shapes, shape->hash.low, shape);
     discharge(store, shape->bytes);
     mem_free(shape);
 }
@@ -240,6 +245,8 @@ struct metric_addition {
     struct scope_view scope;
     struct metric_items metrics;
     struct metric metric;
+    struct metric_hash name;
+    uint32_t form;      /* see struct series */
     const char *reason; /* why Prometheus has nothing for the metric; NULL: it has */
     struct metric_items points;
     const char *unusable; /* why the series that is being made can have no points; NULL: it can */
@@ -264,7 +271,7 @@ static struct resource *resource_create(struct metric_addition *addition,
     struct metric_store *store = addition->store;
     struct metric_labels *labels = &addition->labels;
     struct resource *resource = NULL;
-    metric_labels_init(labels, &store->settings.labels, store->settings.budget);
+    metric_labels_init(labels);
     bool has_target = view->target.service.data != NULL && view->target.instance.data != NULL &&
                       view->target.instance.size > 0 && view->target.service.size > 0;
     if (has_target)
@@ -449,26 +456,30 @@ struct place {
     uint32_t form;
 };
 
-/* The shape of the labels that are there, with a reference. NULL: no memory. */
+/* The shape of the labels that are there, with a reference. Their bytes are read only if there is
+ * none yet. NULL: no memory. */
 static struct label_shape *shape_get(struct metric_addition *addition)
 {
     struct metric_store *store = addition->store;
     struct metric_labels *labels = &addition->labels;
-    struct label_shape *made = label_shape_make(labels, &labels->arena, store->seed);
+    const struct metric_hash *hash = &labels->names_hash;
     struct label_shape *shape;
     size_t at = 0;
-    if (made == NULL)
-        return NULL;
-    while ((shape = hash_table_next(&store->shapes, made->hash, &at)) != NULL) {
-        if (label_shape_equal(shape, made)) {
+    while ((shape = hash_table_next(&store->shapes, hash->low, &at)) != NULL) {
+        if (shape->hash.high == hash->high) {
             shape->refs++;
             return shape;
         }
     }
-    if (!charge(store, made->bytes))
+    const size_t bytes = label_shape_bytes_max(labels);
+    if (!budget_has_room(store->settings.budget, bytes))
+        return NULL;
+    addition->cost += labels->shared_count + bytes / LABEL_COST_BYTES;
+    struct label_shape *made = label_shape_make(labels, &labels->arena);
+    if (made == NULL || !charge(store, made->bytes))
         return NULL;
     shape = mem_copy(made, made->bytes);
-    if (!hash_table_add(&store->shapes, shape->hash, shape)) {
+    if (!hash_table_add(&store->shapes, hash->low, shape)) {
         discharge(store, shape->bytes);
         mem_free(shape);
         return NULL;
@@ -529,13 +540,16 @@ static struct series *series_begin(struct metric_addition *addition, const struc
         lose(addition, place->metric, "the budget has no room for another resource", true);
         return NULL;
     }
-    metric_labels_init(labels, &store->settings.labels, store->settings.budget);
+    metric_labels_init(labels);
     addition->unusable = NULL;
     bool has_memory = true;
     struct family *family = family_get(addition, place->metric, &has_memory);
     if (family != NULL) {
+        const bool had_shared = labels->has_shared;
         metric_labels_of_series(labels, place->resource, place->scope, point);
-        addition->cost += labels->count;
+        addition->cost += SERIES_COST + labels->count + place->metric->name.size / LABEL_COST_BYTES;
+        if (!had_shared)
+            addition->cost += labels->shared_count + labels->shared_bytes / LABEL_COST_BYTES;
         has_memory = !labels->is_memory;
         addition->unusable = labels->failure;
     }
@@ -691,6 +705,8 @@ static const char *unusable_reason(const struct metric *metric)
 {
     if (metric->kind == METRIC_NONE)
         return "it has no data, or is of an unknown type";
+    if (metric->name.size + metric->unit.size > METRIC_NAME_BYTES_MAX)
+        return "its name and unit are too long";
     if (metric->kind != METRIC_SUM)
         return NULL;
     if (metric->temporality == TEMPORALITY_UNSPECIFIED)
@@ -703,7 +719,10 @@ static const char *unusable_reason(const struct metric *metric)
 static void begin_metric(struct metric_addition *addition, struct slice bytes)
 {
     addition->metric = metric_read(bytes);
-    addition->reason = unusable_reason(&addition->metric);
+    const struct metric *metric = &addition->metric;
+    addition->reason = unusable_reason(metric);
+    addition->name = metric_hash_of(addition->store->seed, metric->name);
+    addition->form = (uint32_t)XXH3_64bits(metric->unit.data, metric->unit.size) + type_of(metric);
     addition->points = metric_items_of(addition->metric.data, 1);
 }
 
@@ -720,6 +739,7 @@ static void begin_scope(struct metric_addition *addition, struct slice bytes)
         else if (field.number == 3)
             schema_url = field.bytes;
     }
+    metric_labels_forget_shared(&addition->labels);
     addition->scope = scope_view_of(addition->store->seed, scope, schema_url);
     addition->metrics = metric_items_of(bytes, 2);
 }
@@ -753,7 +773,7 @@ static void add_point(struct metric_addition *addition, struct slice bytes)
         struct metric_hash resource;
         uint64_t kind;
     } parts = {
-        .name = metric_hash_of(store->seed, metric->name),
+        .name = addition->name,
         .scope = addition->scope.hash,
         .attributes =
             metric_hash_of_attributes(store->seed, bytes, metric_point_attributes(metric->kind)),
@@ -766,7 +786,7 @@ static void add_point(struct metric_addition *addition, struct slice bytes)
         .scope = &addition->scope,
         .metric = metric,
         .hash = metric_hash_of(store->seed, slice_of(&parts, sizeof(parts))),
-        .form = (uint32_t)XXH3_64bits(metric->unit.data, metric->unit.size) + type_of(metric),
+        .form = addition->form,
     };
     if (!point.is_absent) {
         take_point(addition, &place, &point);
@@ -808,7 +828,8 @@ struct metric_addition *metric_addition_create(struct metric_store *store, struc
     addition->losses = (struct metric_store_losses){.reason = NULL};
     addition->resources = metric_items_of(request, 1);
     addition->scopes = addition->metrics = addition->points = none;
-    metric_labels_begin(&addition->labels);
+    metric_labels_begin(&addition->labels, &store->settings.labels, store->seed,
+                        store->settings.budget);
     return addition;
 }
 
@@ -826,6 +847,7 @@ bool metric_addition_go_on(struct metric_addition *addition)
 struct metric_store_losses metric_addition_end(struct metric_addition *addition)
 {
     struct metric_store_losses losses = addition->losses;
+    metric_labels_end(&addition->labels);
     mem_free(addition);
     return losses;
 }

@@ -997,13 +997,94 @@ static const struct work_shape wide_points[] = {
     {"points that differ in the last of many labels", points_of_a_late_difference},
 };
 
-static void run_series(struct slice request)
+/* n points of a metric, each a new series, whose resource and scope are there. */
+static struct slice end_points(struct profile_bytes *out, size_t n, const char *metric)
+{
+    char name[32];
+    const size_t records = out->size;
+    put_text(out, 1, metric);
+    const size_t gauge = out->size;
+    for (size_t i = 0; i < n; i++) {
+        const size_t point = out->size;
+        put_attribute(out, 7, "point", name_of(name, i));
+        profile_bytes_wrap(out, point, 1);
+    }
+    profile_bytes_wrap(out, gauge, 5);
+    profile_bytes_wrap(out, records, RECORDS);
+    return message_done(out);
+}
+
+static char *long_text_of(size_t n)
+{
+    char *text = mem_zalloc(8 * n + 1);
+    memset(text, '-', 8 * n);
+    return text;
+}
+
+static struct slice points_of_a_long_name(size_t n)
+{
+    struct profile_bytes out = {0};
+    char *name = long_text_of(n);
+    (void)end_points(&out, n, name);
+    mem_free(name);
+    return enclose(&out, 0);
+}
+
+static struct slice points_of_a_wide_scope(size_t n)
+{
+    struct profile_bytes out = {0};
+    char *value = long_text_of(n);
+    put_attribute(&out, 3, "a", value);
+    profile_bytes_wrap(&out, 0, 1);
+    (void)end_points(&out, n, "m");
+    mem_free(value);
+    return enclose(&out, 0);
+}
+
+static struct slice points_of_a_long_key(size_t n)
+{
+    struct profile_bytes out = {0};
+    char *key = long_text_of(n);
+    put_attribute(&out, 1, key, "v");
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    const size_t records = out.size;
+    (void)end_points(&out, n, "m");
+    mem_free(key);
+    return enclose(&out, records);
+}
+
+/* Those of the scope and of each point clash. */
+static struct slice points_of_a_scope_in_the_way(size_t n)
+{
+    struct profile_bytes out = {0};
+    char *value = long_text_of(n);
+    char name[32];
+    put_attribute(&out, 3, "a", value);
+    profile_bytes_wrap(&out, 0, 1);
+    const size_t records = out.size;
+    put_text(&out, 1, "m");
+    const size_t gauge = out.size;
+    for (size_t i = 0; i < n; i++) {
+        const size_t point = out.size;
+        put_attribute(&out, 7, "otel_scope_a", name_of(name, i));
+        profile_bytes_wrap(&out, point, 1);
+    }
+    profile_bytes_wrap(&out, gauge, 5);
+    profile_bytes_wrap(&out, records, RECORDS);
+    mem_free(value);
+    return enclose(&out, 0);
+}
+
+static const struct work_shape points_of_long_texts[] = {
+    {"points of a long name", points_of_a_long_name},
+    {"points of a wide scope", points_of_a_wide_scope},
+    {"points of a long key", points_of_a_long_key},
+    {"points of a scope in the way", points_of_a_scope_in_the_way},
+};
+
+static struct metric_store *add_points(struct slice request, struct budget *budget)
 {
     static const struct config_pairs none;
-    struct exposition_format format = {.form = EXPOSITION_TEXT};
-    struct budget budget;
-    struct exposition exposition;
-    budget_init(&budget, UINT64_MAX);
     struct metric_store *store = metric_store_create(&(struct metric_store_settings){
         .labels = {.naming = {.name_space = "", .has_suffixes = true},
                    .const_labels = &none,
@@ -1011,14 +1092,35 @@ static void run_series(struct slice request)
                    .has_resource = true,
                    .has_service = true},
         .expiration_ns = UINT64_MAX,
-        .budget = &budget,
+        .budget = budget,
     });
-    exposition_init(&exposition, &format, &budget);
-    work_begin();
     struct metric_addition *addition = metric_addition_create(store, request, 1);
     while (metric_addition_go_on(addition))
         continue;
     metric_addition_end(addition);
+    return store;
+}
+
+static void run_points(struct slice request)
+{
+    struct budget budget;
+    budget_init(&budget, UINT64_MAX);
+    work_begin();
+    struct metric_store *store = add_points(request, &budget);
+    work_end();
+    metric_store_destroy(store);
+    budget_fini(&budget);
+}
+
+static void run_series(struct slice request)
+{
+    struct exposition_format format = {.form = EXPOSITION_TEXT};
+    struct budget budget;
+    struct exposition exposition;
+    budget_init(&budget, UINT64_MAX);
+    exposition_init(&exposition, &format, &budget);
+    work_begin();
+    struct metric_store *store = add_points(request, &budget);
     struct metric_snapshot *snapshot = metric_store_snapshot(store);
     metric_snapshot_write(snapshot, &exposition);
     work_end();
@@ -1120,6 +1222,11 @@ static const struct work_stage of_metrics[] = {
     {.name = "remote write 2.0", .run = run_remote_write_v2, .per_byte_max = 90},
 };
 
+/* Without what shows each series whole. */
+static const struct work_stage of_points[] = {
+    {.name = "points for Prometheus", .run = run_points, .per_byte_max = 60},
+};
+
 static const struct work_stage stages[] = {
     {.name = "check", .run = run_check, .per_byte_max = 14},
     {.name = "JSON, written and read", .run = run_json, .per_byte_max = 30},
@@ -1166,6 +1273,7 @@ int main(int argc, char **argv)
                                  sizeof(shapes) / sizeof(shapes[0]), argc, argv);
             failed += work_check(of_metrics, sizeof(of_metrics) / sizeof(of_metrics[0]),
                                  wide_points, 2, argc, argv);
+            failed += work_check(of_points, 1, points_of_long_texts, 4, argc, argv);
         }
         failed += work_check(gatherings, sizeof(gatherings) / sizeof(gatherings[0]), &shapes[4], 1,
                              argc, argv);

@@ -588,6 +588,28 @@ static void without_memory_points_are_counted(void **state)
     }
 }
 
+/* A name beyond the limit costs nothing for each point. */
+static void names_that_are_too_long_are_left_out(void **state)
+{
+    (void)state;
+    enum { NAME_BYTES = 5000 };
+    char name[NAME_BYTES + 1];
+    char json[2 * NAME_BYTES];
+    struct fixture fixture = default_fixture();
+    memset(name, 'n', NAME_BYTES);
+    name[NAME_BYTES] = '\0';
+    open_store(&fixture, UINT64_MAX);
+    for (int size = 4096; size <= 4097; size++) {
+        snprintf(json, sizeof(json),
+                 METRICS_OF("", "{\"name\":\"%.*s\",\"gauge\":{\"dataPoints\":[" POINT(
+                                    "0", "5", "\"asInt\":1") "]}}"),
+                 size, name);
+        assert_int_equal(add(&fixture, json).unusable, size > 4096);
+    }
+    assert_int_equal(metric_store_figures(fixture.store).series, 1);
+    close_store(&fixture);
+}
+
 /* Four labels beside those of the scope, as many services have them. */
 static void a_series_takes_300_bytes(void **state)
 {
@@ -777,6 +799,7 @@ int main(void)
         cmocka_unit_test(a_unit_may_change_within_a_request),
         cmocka_unit_test(exemplars_that_are_no_numbers_make_one_bucket),
         cmocka_unit_test(without_memory_points_are_counted),
+        cmocka_unit_test(names_that_are_too_long_are_left_out),
         cmocka_unit_test(a_series_takes_300_bytes),
         cmocka_unit_test(a_large_request_is_taken_in_pieces),
     };
