@@ -8,22 +8,18 @@
 
 #include "src/base/mem.h"
 
-/* Sizes of the arrays. */
-struct sizes {
-    size_t bounds;
-    size_t counts;
-    size_t positive;
-    size_t negative;
-    size_t quantiles;
-    size_t exemplars;
-};
-
-static struct metric_distribution *create(enum metric_kind kind, const struct sizes *sizes)
+size_t metric_distribution_bytes(const struct metric_distribution_sizes *sizes)
 {
-    size_t bytes =
-        sizeof(struct metric_distribution) + sizes->exemplars * sizeof(struct exposition_exemplar) +
-        sizes->quantiles * sizeof(struct metric_quantile) +
-        (sizes->bounds + sizes->counts + sizes->positive + sizes->negative) * sizeof(uint64_t);
+    return sizeof(struct metric_distribution) +
+           sizes->exemplars * sizeof(struct exposition_exemplar) +
+           sizes->quantiles * sizeof(struct metric_quantile) +
+           (sizes->bounds + sizes->counts + sizes->positive + sizes->negative) * sizeof(uint64_t);
+}
+
+static struct metric_distribution *create(enum metric_kind kind,
+                                          const struct metric_distribution_sizes *sizes)
+{
+    const size_t bytes = metric_distribution_bytes(sizes);
     struct metric_distribution *distribution = mem_try_zalloc(bytes);
     if (distribution == NULL)
         return NULL;
@@ -79,16 +75,14 @@ static void read_exemplars(struct metric_distribution *distribution,
     }
 }
 
-struct metric_distribution *metric_distribution_of(const struct metric_point *point)
+struct metric_distribution_sizes metric_distribution_measure(const struct metric_point *point)
 {
-    bool is_histogram = point->kind == METRIC_HISTOGRAM;
-    bool is_exponential = point->kind == METRIC_EXPONENTIAL;
-    struct sizes sizes = {.exemplars = 0};
+    struct metric_distribution_sizes sizes = {.exemplars = 0};
     /* One more: reading writes behind the last. */
-    if (is_histogram) {
+    if (point->kind == METRIC_HISTOGRAM) {
         sizes.bounds = metric_numbers_count(metric_bounds(point)) + 1;
         sizes.counts = metric_numbers_count(metric_counts(point)) + 1;
-    } else if (is_exponential) {
+    } else if (point->kind == METRIC_EXPONENTIAL) {
         sizes.positive = metric_numbers_count(metric_buckets_counts(point->positive)) + 1;
         sizes.negative = metric_numbers_count(metric_buckets_counts(point->negative)) + 1;
     } else if (point->kind == METRIC_SUMMARY) {
@@ -96,7 +90,15 @@ struct metric_distribution *metric_distribution_of(const struct metric_point *po
     }
     if (metric_point_exemplars(point->kind) > 0)
         sizes.exemplars = items_count(point->bytes, metric_point_exemplars(point->kind));
-    struct metric_distribution *distribution = create(point->kind, &sizes);
+    return sizes;
+}
+
+struct metric_distribution *metric_distribution_of(const struct metric_point *point,
+                                                   const struct metric_distribution_sizes *sizes)
+{
+    bool is_histogram = point->kind == METRIC_HISTOGRAM;
+    bool is_exponential = point->kind == METRIC_EXPONENTIAL;
+    struct metric_distribution *distribution = create(point->kind, sizes);
     if (distribution == NULL)
         return NULL;
     distribution->count = point->count;
@@ -140,7 +142,8 @@ static struct metric_distribution *sum_histograms(const struct metric_distributi
 {
     const struct metric_distribution *newer = is_after_newer ? after : before;
     const struct metric_distribution *older = is_after_newer ? before : after;
-    const struct sizes sizes = {.bounds = newer->bounds_count, .counts = newer->counts_count};
+    const struct metric_distribution_sizes sizes = {.bounds = newer->bounds_count,
+                                                    .counts = newer->counts_count};
     struct metric_distribution *sum = create(METRIC_HISTOGRAM, &sizes);
     bool is_equal = older->bounds_count == newer->bounds_count;
     if (sum == NULL)
@@ -247,8 +250,9 @@ static struct metric_distribution *sum_exponential(const struct metric_distribut
     int64_t positive_first = 0, positive_last = -1, negative_first = 0, negative_last = -1;
     sides_span(positive, &positive_first, &positive_last);
     sides_span(negative, &negative_first, &negative_last);
-    const struct sizes sizes = {.positive = (size_t)(positive_last - positive_first + 1),
-                                .negative = (size_t)(negative_last - negative_first + 1)};
+    const struct metric_distribution_sizes sizes = {
+        .positive = (size_t)(positive_last - positive_first + 1),
+        .negative = (size_t)(negative_last - negative_first + 1)};
     if (sizes.positive > METRIC_BUCKETS_MAX || sizes.negative > METRIC_BUCKETS_MAX)
         return NULL;
     struct metric_distribution *sum = create(METRIC_EXPONENTIAL, &sizes);

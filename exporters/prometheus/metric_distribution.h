@@ -43,8 +43,23 @@ struct metric_distribution {
     struct exposition_exemplar *exemplars;
 };
 
-/* Reads what the point has. NULL: no memory. */
-struct metric_distribution *metric_distribution_of(const struct metric_point *point);
+/* Lengths of the arrays. */
+struct metric_distribution_sizes {
+    size_t bounds;
+    size_t counts;
+    size_t positive;
+    size_t negative;
+    size_t quantiles;
+    size_t exemplars;
+};
+
+/* What a distribution of the point needs, and the bytes of memory for it, which the caller charges
+ * before. */
+struct metric_distribution_sizes metric_distribution_measure(const struct metric_point *point);
+size_t metric_distribution_bytes(const struct metric_distribution_sizes *sizes);
+/* Reads what the point has. sizes: those measured. NULL: no memory. */
+struct metric_distribution *metric_distribution_of(const struct metric_point *point,
+                                                   const struct metric_distribution_sizes *sizes);
 /* Adds a point of a delta series of (exponential) histograms to what was before; exemplars are not
  * kept. Without equal bounds the later counts alone. NULL: no memory, or more than
  * METRIC_BUCKETS_MAX buckets. */

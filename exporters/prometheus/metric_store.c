@@ -618,6 +618,20 @@ static void series_set_number(struct series *series, const struct metric_point *
         series->real = real + point->real;
 }
 
+/* Charged before it is made: a point of few bytes may need many. NULL: no memory. */
+static struct metric_distribution *distribution_read(struct metric_store *store,
+                                                     const struct metric_point *point)
+{
+    const struct metric_distribution_sizes sizes = metric_distribution_measure(point);
+    const size_t bytes = metric_distribution_bytes(&sizes);
+    if (!charge(store, bytes))
+        return NULL;
+    struct metric_distribution *distribution = metric_distribution_of(point, &sizes);
+    if (distribution == NULL)
+        discharge(store, bytes);
+    return distribution;
+}
+
 /* Sets what the point has besides a number. False: no memory. */
 static bool series_set_distribution(struct metric_store *store, struct series *series,
                                     const struct metric_point *point, bool is_added)
@@ -630,17 +644,19 @@ static bool series_set_distribution(struct metric_store *store, struct series *s
     struct slice bytes;
     if (!is_number ||
         (series->family->type == EXPOSITION_COUNTER && metric_items_next(&exemplars, &bytes))) {
-        made = metric_distribution_of(point);
+        made = distribution_read(store, point);
         if (made != NULL && is_added && !is_number) {
             struct metric_distribution *after = made;
             made = metric_distribution_sum(old, after,
                                            (int64_t)point->time_ns >= (int64_t)series->time_ns);
-            metric_distribution_free(after);
+            if (made != NULL && !charge(store, made->bytes)) {
+                metric_distribution_free(made);
+                made = NULL;
+            }
+            distribution_unref(store, after);
         }
-        if (made == NULL || !charge(store, made->bytes)) {
-            metric_distribution_free(made);
+        if (made == NULL)
             return false;
-        }
     }
     series->distribution = made;
     distribution_unref(store, old);
