@@ -174,12 +174,12 @@ static size_t quantile_buckets(const struct metric_quantiles *quantiles,
 
 /* At Prometheus's finest scale if need be. Returns how many. */
 static size_t native_buckets(const struct metric_buckets *from, unsigned shift,
-                             struct exposition_native_bucket *buckets, int64_t *population)
+                             struct exposition_native_bucket *buckets, uint64_t *population)
 {
     size_t count = 0;
     for (size_t i = 0; i < from->count; i++) {
         int32_t index = (int32_t)((((int64_t)from->offset + (int64_t)i) >> shift) + 1);
-        *population += (int64_t)from->counts[i];
+        *population += from->counts[i];
         if (count > 0 && buckets[count - 1].index == index)
             buckets[count - 1].count += from->counts[i];
         else
@@ -193,7 +193,7 @@ static size_t native_buckets(const struct metric_buckets *from, unsigned shift,
 static bool native_of(const struct metric_distribution *distribution,
                       struct exposition_native *native, void **ret_room)
 {
-    int64_t population = (int64_t)distribution->zero_count;
+    uint64_t population = distribution->zero_count; /* wraps, as in the Go client */
     int64_t more = (int64_t)distribution->scale - SCALE_MAX;
     unsigned shift = more > 0 ? (unsigned)(more < 40 ? more : 40) : 0;
     size_t positive = distribution->positive.count;
@@ -215,8 +215,8 @@ static bool native_of(const struct metric_distribution *distribution,
     native->positive_count = native_buckets(&distribution->positive, shift, buckets, &population);
     native->negative_count =
         native_buckets(&distribution->negative, shift, buckets + positive, &population);
-    return isnan(distribution->sum) ? population <= (int64_t)distribution->count
-                                    : population == (int64_t)distribution->count;
+    return isnan(distribution->sum) ? (int64_t)population <= (int64_t)distribution->count
+                                    : population == distribution->count;
 }
 
 /* The labels of a series, in the scratch. NULL: no memory. */

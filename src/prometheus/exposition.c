@@ -708,15 +708,15 @@ static void put_spans(struct exposition *exposition, const struct exposition_nat
         next = last + 1;
         i = end;
     }
-    int64_t previous = 0;
+    uint64_t previous = 0; /* deltas wrap, as in the Go client */
     for (size_t i = 0; i < count; i++) {
         int64_t gap = i > 0 ? (int64_t)buckets[i].index - buckets[i - 1].index - 1 : 0;
         for (int64_t k = 0; gap <= GAP_MAX && k < gap; k++) {
-            put_varint(exposition, deltas_number, zigzag(-previous));
+            put_varint(exposition, deltas_number, zigzag((int64_t)(0 - previous)));
             previous = 0;
         }
-        put_varint(exposition, deltas_number, zigzag((int64_t)buckets[i].count - previous));
-        previous = (int64_t)buckets[i].count;
+        put_varint(exposition, deltas_number, zigzag((int64_t)(buckets[i].count - previous)));
+        previous = buckets[i].count;
     }
 }
 

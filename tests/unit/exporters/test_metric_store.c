@@ -440,6 +440,61 @@ static void deltas_of_exponential_histograms_add_up(void **state)
     close_store(&fixture);
 }
 
+/* Counts beyond 2^63 wrap, as in the Go client. */
+static void counts_of_exponential_histograms_may_wrap(void **state)
+{
+    (void)state;
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    add(&fixture,
+        METRICS_OF("",
+                   EXPONENTIAL("e", "2",
+                               POINT("1", "5",
+                                     "\"count\":\"0\",\"positive\":{\"offset\":0,\"bucketCounts\":"
+                                     "[\"9223372036854775808\",\"9223372036854775808\"]},"
+                                     "\"negative\":{\"offset\":0,\"bucketCounts\":["
+                                     "\"9223372036854775808\",\"0\",\"9223372036854775807\","
+                                     "\"1\"]}"))));
+    char *text = scrape(&fixture, EXPOSITION_PROTOBUF);
+    assert_non_null(text);
+    assert_true(scraped_bytes > 0);
+    free(text);
+    close_store(&fixture);
+}
+
+/* Each takes many times the bytes that it has in the request. */
+static void exemplars_are_charged_before_they_are_kept(void **state)
+{
+    (void)state;
+    enum { EXEMPLARS = 10000, BUDGET_BYTES = 10000 };
+    static char json[4 * EXEMPLARS + 1024];
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, BUDGET_BYTES);
+    assert_int_equal(
+        add(&fixture, METRICS_OF("", HISTOGRAM("h", "2", POINT("1", "5", "\"count\":\"1\""))))
+            .no_room,
+        0);
+    size_t size = (size_t)snprintf(
+        json, sizeof(json),
+        "{\"resourceMetrics\":[{\"resource\":{},\"scopeMetrics\":[{\"scope\":{\"name\":\"lib\","
+        "\"version\":\"1\"},\"metrics\":[{\"name\":\"h\",\"histogram\":{\"aggregationTemporality\":"
+        "2,"
+        "\"dataPoints\":[{\"timeUnixNano\":\"6\",\"exemplars\":[{}");
+    for (int i = 1; i < EXEMPLARS; i++)
+        size += (size_t)snprintf(json + size, sizeof(json) - size, ",{}");
+    snprintf(json + size, sizeof(json) - size, "]}]}}]}]}]}");
+    struct buffer *encoded;
+    char reason[JSON_REASON_BYTES_MAX];
+    assert_int_equal(json_read(otlp_request(METRICS), slice_of_text(json), NULL, &encoded, reason),
+                     JSON_READ);
+    const uint64_t tries = mem_tries();
+    assert_int_equal(take(fixture.store, buffer_slice(encoded), 1000 * (uint64_t)NS_PER_S).no_room,
+                     1);
+    assert_int_equal(mem_tries(), tries);
+    buffer_unref(encoded);
+    close_store(&fixture);
+}
+
 static void series_expire(void **state)
 {
     (void)state;
@@ -793,6 +848,8 @@ int main(void)
         cmocka_unit_test(settings_decide_about_labels),
         cmocka_unit_test(exemplars_are_shown_in_openmetrics),
         cmocka_unit_test(deltas_of_exponential_histograms_add_up),
+        cmocka_unit_test(counts_of_exponential_histograms_may_wrap),
+        cmocka_unit_test(exemplars_are_charged_before_they_are_kept),
         cmocka_unit_test(series_expire),
         cmocka_unit_test(a_clash_ends_with_what_it_clashed_with),
         cmocka_unit_test(another_unit_is_another_name),
