@@ -70,12 +70,26 @@ struct metric_store *metric_store_create(const struct metric_store_settings *set
     return store;
 }
 
-static bool charge(struct metric_store *store, size_t bytes)
+/* Whether the share has room, once freed bytes of it are given back. */
+static bool has_room(const struct metric_store *store, size_t bytes, size_t freed)
+{
+    assert(store->bytes >= freed);
+    return store->settings.bytes_max == 0 ||
+           store->bytes - freed + bytes <= store->settings.bytes_max;
+}
+
+/* Also beyond the share: for what a scrape needs. */
+static bool charge_beyond(struct metric_store *store, size_t bytes)
 {
     if (!budget_try_take(store->settings.budget, bytes))
         return false;
     store->bytes += bytes;
     return true;
+}
+
+static bool charge(struct metric_store *store, size_t bytes)
+{
+    return has_room(store, bytes, 0) && charge_beyond(store, bytes);
 }
 
 static void discharge(struct metric_store *store, size_t bytes)
@@ -472,7 +486,7 @@ static struct label_shape *shape_get(struct metric_addition *addition)
         }
     }
     const size_t bytes = label_shape_bytes_max(labels);
-    if (!budget_has_room(store->settings.budget, bytes))
+    if (!has_room(store, bytes, 0) || !budget_has_room(store->settings.budget, bytes))
         return NULL;
     addition->cost += labels->shared_count + bytes / LABEL_COST_BYTES;
     struct label_shape *made = label_shape_make(labels, &labels->arena);
@@ -618,13 +632,20 @@ static void series_set_number(struct series *series, const struct metric_point *
         series->real = real + point->real;
 }
 
-/* Charged before it is made: a point of few bytes may need many. NULL: no memory. */
+static size_t bytes_of(const struct metric_distribution *distribution)
+{
+    return distribution != NULL ? distribution->bytes : 0;
+}
+
+/* Takes the place of the old one, which may be NULL. Charged before it is made: a point of few
+ * bytes may need many. NULL: no memory. */
 static struct metric_distribution *distribution_read(struct metric_store *store,
-                                                     const struct metric_point *point)
+                                                     const struct metric_point *point,
+                                                     const struct metric_distribution *old)
 {
     const struct metric_distribution_sizes sizes = metric_distribution_measure(point);
     const size_t bytes = metric_distribution_bytes(&sizes);
-    if (!charge(store, bytes))
+    if (!has_room(store, bytes, bytes_of(old)) || !charge_beyond(store, bytes))
         return NULL;
     struct metric_distribution *distribution = metric_distribution_of(point, &sizes);
     if (distribution == NULL)
@@ -644,12 +665,13 @@ static bool series_set_distribution(struct metric_store *store, struct series *s
     struct slice bytes;
     if (!is_number ||
         (series->family->type == EXPOSITION_COUNTER && metric_items_next(&exemplars, &bytes))) {
-        made = distribution_read(store, point);
+        made = distribution_read(store, point, old);
         if (made != NULL && is_added && !is_number) {
             struct metric_distribution *after = made;
             made = metric_distribution_sum(old, after,
                                            (int64_t)point->time_ns >= (int64_t)series->time_ns);
-            if (made != NULL && !charge(store, made->bytes)) {
+            if (made != NULL && !(has_room(store, made->bytes, bytes_of(old) + after->bytes) &&
+                                  charge_beyond(store, made->bytes))) {
                 metric_distribution_free(made);
                 made = NULL;
             }
@@ -915,7 +937,7 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
     size_t bytes = sizeof(struct metric_snapshot) + series_count * sizeof(struct shown) +
                    resources_count * sizeof(struct resource *);
     struct metric_snapshot *snapshot = NULL;
-    if (charge(store, bytes)) {
+    if (charge_beyond(store, bytes)) {
         snapshot = mem_try_alloc_large(bytes);
         if (snapshot == NULL)
             discharge(store, bytes);
@@ -954,7 +976,7 @@ static void keep_order(struct metric_store *store, const struct metric_snapshot 
 {
     size_t bytes = snapshot->count * sizeof(struct series *);
     struct series **order = NULL;
-    if (charge(store, bytes)) {
+    if (charge_beyond(store, bytes)) {
         order = mem_try_alloc(bytes + 1);
         if (order == NULL)
             discharge(store, bytes);

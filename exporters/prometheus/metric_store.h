@@ -22,6 +22,7 @@ struct metric_store_settings {
     uint64_t expiration_ns;
     bool has_timestamps;   /* they are shown */
     struct budget *budget; /* series are charged to it */
+    uint64_t bytes_max;    /* that they may take of it; 0: all */
 };
 
 struct metric_store *metric_store_create(const struct metric_store_settings *settings);

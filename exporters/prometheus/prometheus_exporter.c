@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "exporters/prometheus/metric_store.h"
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
@@ -23,6 +24,10 @@
 
 /* So many series are written at once on the lane. */
 enum { SERIES_AT_ONCE = 1000, NAME_LOG_BYTES_MAX = 200 };
+
+/* Series may take one part in so many of the budget: invented values of labels shall leave room for
+ * requests. */
+enum { SERIES_BUDGET_PART = 4 };
 
 enum strategy {
     STRATEGY_UNSET,
@@ -375,6 +380,7 @@ static bool prometheus_exporter_create(struct component *self, struct error *err
         .expiration_ns = config->metric_expiration_ns,
         .has_timestamps = config->send_timestamps,
         .budget = self->budget,
+        .bytes_max = self->budget != NULL ? budget_limit(self->budget) / SERIES_BUDGET_PART : 0,
     });
     return http_responder_prepare(self, &config->server, respond, "Starting Prometheus exporter",
                                   error);

@@ -665,6 +665,41 @@ static void names_that_are_too_long_are_left_out(void **state)
     close_store(&fixture);
 }
 
+/* Series that are there get their points all the same, and a scrape shows them. */
+static void series_take_no_more_than_their_share(void **state)
+{
+    (void)state;
+    enum { SHARE_BYTES = 20000, SERIES = 200 };
+    static const char histogram[] =
+        METRICS_OF("", HISTOGRAM("h", "2",
+                                 POINT("1", "%u",
+                                       "\"count\":\"1\",\"bucketCounts\":[\"1\",\"0\"],"
+                                       "\"explicitBounds\":[1]")));
+    char json[1024];
+    uint64_t refused = 0;
+    struct fixture fixture = default_fixture();
+    fixture.settings.bytes_max = SHARE_BYTES;
+    open_store(&fixture, UINT64_MAX);
+    snprintf(json, sizeof(json), histogram, 5);
+    assert_int_equal(add(&fixture, json).no_room, 0);
+    for (int i = 0; i < SERIES; i++) {
+        snprintf(
+            json, sizeof(json),
+            METRICS_OF("", GAUGE("g", POINT("0", "5",
+                                            "\"asInt\":1,\"attributes\":[" TEXT("n", "%d") "]"))),
+            i);
+        refused += add(&fixture, json).no_room;
+    }
+    struct metric_store_figures figures = metric_store_figures(fixture.store);
+    assert_int_equal(figures.series + refused, SERIES + 1);
+    assert_true(refused > 0);
+    assert_in_range(figures.bytes, SHARE_BYTES * 9 / 10, SHARE_BYTES);
+    snprintf(json, sizeof(json), histogram, 6);
+    assert_int_equal(add(&fixture, json).no_room, 0);
+    free(scrape(&fixture, EXPOSITION_TEXT));
+    close_store(&fixture);
+}
+
 /* Four labels beside those of the scope, as many services have them. */
 static void a_series_takes_300_bytes(void **state)
 {
@@ -857,6 +892,7 @@ int main(void)
         cmocka_unit_test(exemplars_that_are_no_numbers_make_one_bucket),
         cmocka_unit_test(without_memory_points_are_counted),
         cmocka_unit_test(names_that_are_too_long_are_left_out),
+        cmocka_unit_test(series_take_no_more_than_their_share),
         cmocka_unit_test(a_series_takes_300_bytes),
         cmocka_unit_test(a_large_request_is_taken_in_pieces),
     };
