@@ -100,7 +100,8 @@ struct metric_snapshot {
     bool is_sorted;      /* all are */
     bool has_news;       /* they were not when it was made */
     struct shown *shown;
-    size_t text_bytes; /* about, of what is shown */
+    size_t text_bytes;   /* about, of what is shown once */
+    uint64_t line_bytes; /* about, of all lines */
 };
 
 /* Puts the series in order. False: no memory. */

@@ -40,6 +40,7 @@ struct metric_store {
     struct hash_table resources;
     struct hash_table shapes;
     uint64_t text_bytes; /* of the names and labels of those that are shown */
+    uint64_t line_bytes; /* the same for each line that they have, about */
     uint64_t bytes;      /* charged */
     uint64_t live_series;
     struct series **order; /* of the last scrape; NULL: removed since */
@@ -153,6 +154,18 @@ static size_t series_text_bytes(const struct series *series)
     return series->family->name.size + series->shape->text_bytes + series->values_bytes;
 }
 
+/* Of all lines that show it: a bucket, a quantile, or an exemplar has one at the most. */
+static uint64_t series_line_bytes(const struct series *series)
+{
+    const struct metric_distribution *distribution = series->distribution;
+    uint64_t lines = 1;
+    if (distribution != NULL)
+        lines += distribution->bounds_count + distribution->quantiles.count +
+                 distribution->positive.count + distribution->negative.count +
+                 distribution->exemplars_count;
+    return lines * (series_text_bytes(series) + LINE_BYTES);
+}
+
 static void series_unref(struct metric_store *store, struct series *series)
 {
     if (--series->refs > 0)
@@ -179,6 +192,7 @@ static void series_remove(struct metric_store *store, struct series *series)
     if (is_shown(series)) {
         store->live_series--;
         store->text_bytes -= series_text_bytes(series);
+        store->line_bytes -= series_line_bytes(series);
     }
     if (series->place != PLACE_NONE)
         store->order[series->place] = NULL;
@@ -536,6 +550,7 @@ static struct series *series_create(struct metric_addition *addition, const stru
         family->live++;
         store->live_series++;
         store->text_bytes += series_text_bytes(series);
+        store->line_bytes += series_line_bytes(series);
     } else {
         series->unusable = addition->unusable;
     }
@@ -680,7 +695,9 @@ static bool series_set_distribution(struct metric_store *store, struct series *s
         if (made == NULL)
             return false;
     }
+    store->line_bytes -= series_line_bytes(series);
     series->distribution = made;
+    store->line_bytes += series_line_bytes(series);
     distribution_unref(store, old);
     return true;
 }
@@ -950,6 +967,7 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
             .has_timestamps = store->settings.has_timestamps,
             .target_name = store->target_name,
             .text_bytes = store->text_bytes + store->live_series * LINE_BYTES,
+            .line_bytes = store->line_bytes,
             .shown = (struct shown *)(snapshot + 1),
             .resources = (struct resource **)((struct shown *)(snapshot + 1) + series_count),
         };
@@ -963,6 +981,7 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
         snapshot_add_news(snapshot, store);
         while ((resource = hash_table_each(&store->resources, &at)) != NULL) {
             resource->refs++;
+            snapshot->line_bytes += resource->labels.size + LINE_BYTES;
             snapshot->resources[snapshot->resources_count++] = resource;
         }
     }
@@ -994,9 +1013,9 @@ static void keep_order(struct metric_store *store, const struct metric_snapshot 
     }
 }
 
-size_t metric_snapshot_count(const struct metric_snapshot *snapshot)
+uint64_t metric_snapshot_bytes(const struct metric_snapshot *snapshot)
 {
-    return snapshot->count;
+    return snapshot->line_bytes;
 }
 
 void metric_store_release(struct metric_store *store, struct metric_snapshot *snapshot)

@@ -58,8 +58,8 @@ struct metric_store_figures metric_store_figures(struct metric_store *store);
 
 /* What a scrape shows: all series as they are now. NULL: no memory. */
 struct metric_snapshot *metric_store_snapshot(struct metric_store *store);
-/* How many series it has. */
-size_t metric_snapshot_count(const struct metric_snapshot *snapshot);
+/* About how long what it shows is as text. */
+uint64_t metric_snapshot_bytes(const struct metric_snapshot *snapshot);
 /* Sorts and writes all of it. Any thread; the snapshot is not used elsewhere meanwhile. */
 void metric_snapshot_write(struct metric_snapshot *snapshot, struct exposition *exposition);
 /* NULL is a no-op. */

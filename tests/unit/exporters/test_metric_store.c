@@ -510,7 +510,7 @@ static void series_expire(void **state)
     struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store);
     metric_store_expire(fixture.store, 2000 * (uint64_t)NS_PER_S);
     assert_int_equal(metric_store_figures(fixture.store).series, 0);
-    assert_int_equal(metric_snapshot_count(snapshot), 1);
+    assert_true(metric_snapshot_bytes(snapshot) > 0);
     metric_store_release(fixture.store, snapshot);
     assert_int_equal(metric_store_figures(fixture.store).bytes, 0);
     close_store(&fixture);
@@ -697,6 +697,41 @@ static void series_take_no_more_than_their_share(void **state)
     snprintf(json, sizeof(json), histogram, 6);
     assert_int_equal(add(&fixture, json).no_room, 0);
     free(scrape(&fixture, EXPOSITION_TEXT));
+    close_store(&fixture);
+}
+
+/* Each bucket repeats the labels. */
+static void a_snapshot_knows_the_length_of_its_text(void **state)
+{
+    (void)state;
+    enum { BOUNDS = 500 };
+    static char json[64 * BOUNDS];
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    size_t size = (size_t)snprintf(
+        json, sizeof(json),
+        "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[" SERVICE "," INSTANCE
+        "," TEXT("other",
+                 "1234567890") "]},\"scopeMetrics\":[{\"metrics\":[{\"name\":\"h\",\"histogram\":"
+                               "{\"aggregationTemporality\":2,\"dataPoints\":[{\"timeUnixNano\":"
+                               "\"6\",\"attributes\":[" TEXT("a",
+                                                             "a value of some length that each "
+                                                             "line has") "],\"explicitBounds\":[0");
+    for (int i = 1; i < BOUNDS; i++)
+        size += (size_t)snprintf(json + size, sizeof(json) - size, ",%d", i);
+    snprintf(json + size, sizeof(json) - size, "]}]}}]}]}]}");
+    for (int round = 0; round < 2; round++) {
+        add(&fixture, json);
+        struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store);
+        const uint64_t expected = metric_snapshot_bytes(snapshot);
+        metric_store_release(fixture.store, snapshot);
+        free(scrape(&fixture, EXPOSITION_TEXT));
+        assert_in_range(expected, scraped_bytes / 2, 2 * scraped_bytes);
+    }
+    metric_store_expire(fixture.store, UINT64_MAX);
+    struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store);
+    assert_int_equal(metric_snapshot_bytes(snapshot), 0);
+    metric_store_release(fixture.store, snapshot);
     close_store(&fixture);
 }
 
@@ -893,6 +928,7 @@ int main(void)
         cmocka_unit_test(without_memory_points_are_counted),
         cmocka_unit_test(names_that_are_too_long_are_left_out),
         cmocka_unit_test(series_take_no_more_than_their_share),
+        cmocka_unit_test(a_snapshot_knows_the_length_of_its_text),
         cmocka_unit_test(a_series_takes_300_bytes),
         cmocka_unit_test(a_large_request_is_taken_in_pieces),
     };
