@@ -118,6 +118,7 @@ static void add_attributes(struct remote_write_labels *labels, struct slice mess
     struct slice bytes;
     while (labels->failure == NULL && metric_items_next(&items, &bytes)) {
         struct metric_attribute attribute = metric_attribute_read(bytes);
+        labels->work += bytes.size; /* also of keys that become short names, or no label */
         if (!has_service && metric_target_has(attribute.key))
             continue;
         struct remote_write_candidate *candidate = add(labels, RANK_ATTRIBUTE);
@@ -178,6 +179,7 @@ static void name_attributes(struct remote_write_labels *labels, bool is_target)
 static void add_target(struct remote_write_labels *labels, const struct metric_target *target)
 {
     struct slice job = {0};
+    labels->work += target->service.size + target->name_space.size + target->instance.size;
     if (target->service.data != NULL && text_of(labels, target->service).size > 0) {
         if (!metric_target_job(target, &labels->arena, &job))
             fail_memory(labels);

@@ -710,12 +710,11 @@ static void a_snapshot_knows_the_length_of_its_text(void **state)
     open_store(&fixture, UINT64_MAX);
     size_t size = (size_t)snprintf(
         json, sizeof(json),
-        "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[" SERVICE "," INSTANCE
-        "," TEXT("other",
-                 "1234567890") "]},\"scopeMetrics\":[{\"metrics\":[{\"name\":\"h\",\"histogram\":"
-                               "{\"aggregationTemporality\":2,\"dataPoints\":[{\"timeUnixNano\":"
-                               "\"6\",\"attributes\":[" TEXT("a",
-                                                             "a value of some length that each "
+        "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[" SERVICE "," INSTANCE "," TEXT(
+            "other",
+            "1234567890") "]},\"scopeMetrics\":[{\"metrics\":[{\"name\":\"h\",\"histogram\":"
+                          "{\"aggregationTemporality\":2,\"dataPoints\":[{\"timeUnixNano\":"
+                          "\"6\",\"attributes\":[" TEXT("a", "a value of some length that each "
                                                              "line has") "],\"explicitBounds\":[0");
     for (int i = 1; i < BOUNDS; i++)
         size += (size_t)snprintf(json + size, sizeof(json) - size, ",%d", i);

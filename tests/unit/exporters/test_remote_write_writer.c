@@ -956,6 +956,38 @@ static void much_work_is_too_large(void **state)
     free(json);
 }
 
+/* So does a long key that becomes a short name. */
+static void long_keys_are_work(void **state)
+{
+    enum { KEY_BYTES = 8000, POINTS = 1000, BYTES_MAX = 1 << 20, ROW_BYTES = 64 };
+    char *json = malloc(KEY_BYTES + POINTS * ROW_BYTES + 1000);
+    struct remote_write_settings settings = standard;
+    (void)state;
+    settings.labels.has_resource = true;
+    size_t size = (size_t)sprintf(
+        json, "{\"resourceMetrics\":[{\"resource\":{\"attributes\":[{\"value\":{\"stringValue\":"
+              "\"v\"},\"key\":\"k");
+    memset(json + size, '-', KEY_BYTES);
+    size += KEY_BYTES;
+    size += (size_t)sprintf(json + size, "\"}]},\"scopeMetrics\":[{\"metrics\":[{\"name\":\"a\","
+                                         "\"gauge\":{\"dataPoints\":[");
+    for (int i = 0; i < POINTS; i++)
+        size +=
+            (size_t)sprintf(json + size, "%s{\"timeUnixNano\":\"%d000000\"}", i > 0 ? "," : "", i);
+    sprintf(json + size, "]}}]}]}]}");
+    struct buffer *request = encode(json);
+    for (size_t times = 1; times <= 16; times *= 16) {
+        struct remote_write_set set;
+        struct remote_write_losses losses;
+        remote_write_set_init(&set, times * BYTES_MAX, NULL);
+        assert_int_equal(remote_write_translate(buffer_slice(request), &settings, &set, &losses),
+                         times == 1 ? REMOTE_WRITE_TOO_LARGE : REMOTE_WRITE_TRANSLATED);
+        remote_write_set_fini(&set);
+    }
+    buffer_unref(request);
+    free(json);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -977,6 +1009,7 @@ int main(void)
         cmocka_unit_test(each_allocation_may_fail),
         cmocka_unit_test(a_full_set_is_too_large),
         cmocka_unit_test(much_work_is_too_large),
+        cmocka_unit_test(long_keys_are_work),
         cmocka_unit_test(v2_has_symbols_and_metadata),
         cmocka_unit_test(v2_notes_the_first_metadata_of_a_series),
         cmocka_unit_test(v2_has_exemplars_of_all_types),
