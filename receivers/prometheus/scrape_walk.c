@@ -6,6 +6,7 @@
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/limits.h"
+#include "src/base/random.h"
 #include "src/base/utf8.h"
 #include "src/codec/codec.h"
 #include "src/core/batch.h"
@@ -69,12 +70,12 @@ static bool fail_for_memory(struct walk_state *state)
 
 static uint64_t hash_series(struct slice series)
 {
-    return XXH3_64bits(series.data, series.size) | 1;
+    return XXH3_64bits_withSeed(series.data, series.size, random_seed()) | 1;
 }
 
 static uint64_t hash_labels(const struct relabel_labels *labels)
 {
-    uint64_t hash = 0;
+    uint64_t hash = random_seed();
     for (size_t i = 0; i < labels->count; i++) {
         struct slice name = labels->labels[i].label.name;
         struct slice value = labels->labels[i].label.value;

@@ -5,6 +5,7 @@
  * complete an earlier point. */
 #include "receivers/prometheus/scraped_metrics.h"
 #include "receivers/prometheus/scraped_parts.h"
+#include "src/base/random.h"
 
 #include <arpa/inet.h>
 #include <string.h>
@@ -49,7 +50,7 @@ static struct slice copy(struct scraped_metrics *metrics, struct slice text)
 
 static uint64_t hash_of(struct slice text, uint64_t seed)
 {
-    return XXH3_64bits_withSeed(text.data, text.size, seed);
+    return XXH3_64bits_withSeed(text.data, text.size, seed ^ random_seed());
 }
 
 /* Labels and names */
@@ -319,10 +320,14 @@ static bool tells_a_host(struct slice host)
 static void put_attribute(struct scraped_metrics *metrics, struct attribute_list *list,
                           struct slice key, struct slice value)
 {
-    struct attribute *attribute = list->first;
-    while (attribute != NULL && !slice_equal(attribute->key, key))
-        attribute = attribute->next;
-    if (attribute != NULL) {
+    if (list->first == NULL)
+        list->id = ++metrics->lists;
+    const uint64_t hash = hash_of(key, hash_of(slice_of(&list->id, sizeof(list->id)), 4));
+    struct attribute *attribute;
+    size_t at = 0;
+    while ((attribute = hash_table_next(&metrics->attributes, hash, &at)) != NULL) {
+        if (attribute->list != list->id || !slice_equal(attribute->key, key))
+            continue;
         attribute->value = copy(metrics, value);
         return;
     }
@@ -331,6 +336,11 @@ static void put_attribute(struct scraped_metrics *metrics, struct attribute_list
         return;
     attribute->key = copy(metrics, key);
     attribute->value = copy(metrics, value);
+    attribute->list = list->id;
+    if (!hash_table_add(&metrics->attributes, hash, attribute)) {
+        metrics->has_failed = true;
+        return;
+    }
     *(list->last != NULL ? &list->last->next : &list->first) = attribute;
     list->last = attribute;
 }
@@ -806,5 +816,6 @@ void scraped_metrics_fini(struct scraped_metrics *metrics)
     hash_table_clear(&metrics->groups);
     hash_table_clear(&metrics->scopes);
     hash_table_clear(&metrics->found_resources);
+    hash_table_clear(&metrics->attributes);
     arena_clear(&metrics->arena);
 }

@@ -37,6 +37,8 @@ struct scraped_metrics {
     struct hash_table scopes;           /* by resource and labels */
     struct hash_table families;         /* by scope and name */
     struct hash_table groups;           /* by family and attributes */
+    struct hash_table attributes;       /* of resources and scopes, by list and key */
+    uint64_t lists;                     /* of attributes, so far */
     struct scraped_resource *resources; /* in order of appearance */
     struct scraped_resource *last_resource;
     struct scraped_family *family; /* of the last sample */

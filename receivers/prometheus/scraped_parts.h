@@ -27,12 +27,14 @@ struct metadata {
 struct attribute {
     struct slice key;
     struct slice value;
+    uint64_t list; /* id of its list */
     struct attribute *next;
 };
 
 struct attribute_list {
     struct attribute *first;
     struct attribute *last;
+    uint64_t id; /* of a list that is not empty */
 };
 
 struct scope {

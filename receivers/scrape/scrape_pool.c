@@ -32,7 +32,7 @@ static uint64_t next_delay_ns(const struct scrape_target *target)
 {
     uint64_t interval_ns = target->interval_ns;
     uint64_t passed_ns = clock_wall_ns() % interval_ns;
-    uint64_t place_ns = target->hash % interval_ns;
+    uint64_t place_ns = target->place % interval_ns;
     return (interval_ns - passed_ns + place_ns) % interval_ns;
 }
 

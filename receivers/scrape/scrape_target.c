@@ -6,6 +6,7 @@
 #include "src/base/budget.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
+#include "src/base/random.h"
 #include "src/base/utf8.h"
 #include "src/net/syntax/http_url.h"
 
@@ -215,9 +216,9 @@ static void keep_labels(struct scrape_target *target, const struct relabel_label
     }
 }
 
-static uint64_t hash_target(const struct scrape_target *target)
+static uint64_t hash_target(const struct scrape_target *target, uint64_t seed)
 {
-    uint64_t hash = XXH3_64bits(target->url, strlen(target->url));
+    uint64_t hash = XXH3_64bits_withSeed(target->url, strlen(target->url), seed);
     for (size_t i = 0; i < target->labels_count; i++) {
         struct slice name = target->labels[i].name;
         struct slice value = target->labels[i].value;
@@ -307,7 +308,8 @@ struct scrape_target *scrape_target_create(const struct scrape_start *start, str
     keep_labels(target, work);
     target->job_name = scrape_target_label(target, "job");
     target->instance = scrape_target_label(target, "instance");
-    target->hash = hash_target(target);
+    target->hash = hash_target(target, random_seed());
+    target->place = hash_target(target, 0);
     if (has_url && charge(target, budget, error))
         return target;
     scrape_target_unref(target);

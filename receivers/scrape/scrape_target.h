@@ -57,7 +57,8 @@ struct scrape_target {
     char *shown; /* the URL without its secrets, for messages */
     uint64_t interval_ns;
     uint64_t timeout_ns;
-    uint64_t hash; /* of labels, URL and times */
+    uint64_t hash;  /* of labels, URL and times */
+    uint64_t place; /* the same in each process: where in the interval it is scraped */
 };
 
 /* With one reference. NULL: relabeling drops it, which leaves error's text empty; or error says why

@@ -28,3 +28,15 @@ void random_fix(double value)
     assert(value < 1);
     atomic_store(&fixed, value);
 }
+
+uint64_t random_seed(void)
+{
+    static _Atomic uint64_t seed;
+    uint64_t known = atomic_load_explicit(&seed, memory_order_relaxed);
+    uint64_t made = 0;
+    if (known != 0)
+        return known;
+    if (getrandom(&made, sizeof(made), 0) != sizeof(made) || made == 0)
+        made = (uint64_t)(uintptr_t)&made;
+    return atomic_compare_exchange_strong(&seed, &known, made) ? made : known;
+}

@@ -3,7 +3,12 @@
  * Tests fix the value. */
 #pragma once
 
+#include <stdint.h>
+
 /* Uniform in [0, 1). Any thread. */
 double random_uniform(void);
 /* Tests only: later calls return value; a negative value restores the generator. */
 void random_fix(double value);
+/* A number of the kernel's, the same for all of the process: for hashes of what others choose,
+ * which nobody shall make collide. random_fix does not change it. Any thread. */
+uint64_t random_seed(void);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Expositions in both text formats: plain and hostile lines, escapes, names that never end. Lists
  * of targets. */
+#include "receivers/prometheus/scraped_metrics.h"
 #include "receivers/scrape/target_groups.h"
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/prometheus/exposition_reader.h"
 #include "tests/complexity/message.h"
@@ -209,6 +212,69 @@ static const struct work_stage list_stages[] = {
     {.name = "targets in YAML", .run = run_yaml_list, .per_byte_max = 65},
 };
 
+/* Each has names of its own. */
+static struct slice target_infos(size_t n)
+{
+    return numbered("", "target_info{", n, "=\"x\"} 1\n", "");
+}
+
+static struct slice scope_infos(size_t n)
+{
+    return numbered("", "otel_scope_info{otel_scope_name=\"", n, "\",a=\"b\"} 1\n", "");
+}
+
+static struct slice samples_of_labels(size_t n)
+{
+    return numbered("", "a{b=\"", n, "\",otel_scope_c=\"d\"} 1\n", "");
+}
+
+static const struct work_shape sample_shapes[] = {
+    {"plain lines", plain},
+    {"target_info of many labels", target_infos},
+    {"scopes", scope_infos},
+    {"labels", samples_of_labels},
+};
+
+static void run_samples(struct slice body)
+{
+    const struct scraped_settings settings = {
+        .job = slice_of_text("j"), .instance = slice_of_text("i"), .scheme = slice_of_text("http")};
+    struct exposition_reader reader;
+    struct exposition_entry entry;
+    struct scraped_metrics metrics;
+    struct relabel_labels labels;
+    struct budget budget;
+    struct buffer *request;
+    budget_init(&budget, UINT64_MAX);
+    relabel_labels_init(&labels);
+    exposition_reader_init(&reader, body, EXPOSITION_PROTOCOL_TEXT);
+    scraped_metrics_init(&metrics, &settings, SIZE_MAX / 2, &budget);
+    work_begin();
+    while (exposition_reader_next(&reader, &entry)) {
+        if (entry.kind != EXPOSITION_ENTRY_SAMPLE)
+            continue;
+        relabel_labels_reset(&labels);
+        relabel_labels_add(&labels, slice_of_text("__name__"), entry.name);
+        for (size_t i = 0; i < entry.labels_count; i++)
+            relabel_labels_add(&labels, entry.labels[i].name, entry.labels[i].value);
+        const struct scraped_sample sample = {
+            .labels = &labels, .value = entry.value, .time_ms = 1};
+        scraped_metrics_add(&metrics, &sample);
+    }
+    bool is_written = scraped_metrics_write(&metrics, &budget, &request);
+    work_end();
+    assert(is_written);
+    buffer_unref(request);
+    scraped_metrics_fini(&metrics);
+    exposition_reader_fini(&reader);
+    relabel_labels_fini(&labels);
+    budget_fini(&budget);
+}
+
+static const struct work_stage sample_stages[] = {
+    {.name = "samples into metrics", .run = run_samples, .per_byte_max = 60},
+};
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 int main(int argc, char **argv)
@@ -218,5 +284,7 @@ int main(int argc, char **argv)
     failed += work_check(&stages[1], 1, openmetrics_shapes, COUNT(openmetrics_shapes), argc, argv);
     failed +=
         work_check(list_stages, COUNT(list_stages), list_shapes, COUNT(list_shapes), argc, argv);
+    failed += work_check(sample_stages, COUNT(sample_stages), sample_shapes, COUNT(sample_shapes),
+                         argc, argv);
     return failed > 0;
 }
