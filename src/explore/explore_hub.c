@@ -423,6 +423,15 @@ static void keep_limit(struct explore_hub *hub)
     atomic_store(&hub->spans, traces->spans);
 }
 
+/* Also inside of one batch, which may have more than all that is kept. */
+static bool on_block(void *arg)
+{
+    struct explore_hub *hub = arg;
+    keep_limit(hub);
+    explore_save_blocks(&hub->save, &hub->data);
+    return true;
+}
+
 /* Indexes the oldest batch. */
 static void index_one(struct explore_hub *hub)
 {
@@ -431,22 +440,25 @@ static void index_one(struct explore_hub *hub)
     struct batch *batch = raw.batch;
     uint64_t now_ns = clock_wall_ns();
     hub->raw_bytes -= raw.bytes;
-    bool is_kept = true;
+    uint64_t missing = 0;
     struct batch_part whole;
     if (batch->signal == PROFILES && batch->bytes > EXPLORE_PROFILE_BYTES_MAX) {
         lose(hub, EXPLORE_LOST_LARGE, batch->items);
     } else if (!batch_join(batch, hub->settings.budget, &whole)) {
-        is_kept = false;
+        missing = batch->items;
     } else {
-        uint64_t too_large = hub->data.traces.too_large;
-        is_kept = batch->signal == TRACES
-                      ? trace_store_add(&hub->data.traces, whole.bytes, now_ns)
-                      : profile_store_add(&hub->data.profiles, whole.bytes, now_ns);
-        lose(hub, EXPLORE_LOST_LARGE, hub->data.traces.too_large - too_large);
+        const struct trace_store *traces = &hub->data.traces;
+        uint64_t too_large = traces->too_large;
+        uint64_t done = traces->spans_total + too_large;
+        bool is_kept = batch->signal == TRACES
+                           ? trace_store_add(&hub->data.traces, whole.bytes, now_ns)
+                           : profile_store_add(&hub->data.profiles, whole.bytes, now_ns);
+        done = traces->spans_total + traces->too_large - done;
+        missing = is_kept || done > batch->items ? 0 : batch->items - done;
+        lose(hub, EXPLORE_LOST_LARGE, traces->too_large - too_large);
         buffer_unref(whole.owner);
     }
-    if (!is_kept)
-        lose(hub, EXPLORE_LOST_MEMORY, batch->items);
+    lose(hub, EXPLORE_LOST_MEMORY, missing);
     release_raw(hub, &raw);
     keep_limit(hub);
     explore_save_blocks(&hub->save, &hub->data);
@@ -575,6 +587,8 @@ static void *worker_main(void *arg)
     hub->refilled_ns = clock_now_ns();
     hub->cpu_left_ns = (int64_t)CPU_BURST_NS;
     read_directory(hub);
+    hub->data.traces.goes_on = on_block;
+    hub->data.traces.goes_on_arg = hub;
     bool has_unsaved = false;
     while (!is_ending) {
         bool has_work = hub->raw_first < hub->raw_next;
@@ -603,6 +617,7 @@ static void *worker_main(void *arg)
     while (hub->raw_first < hub->raw_next)
         index_one(hub);
     explore_save_all(&hub->save, &hub->data);
+    hub->data.traces.goes_on = NULL; /* a reload may give the store to another hub */
     return NULL;
 }
 

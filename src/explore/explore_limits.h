@@ -8,7 +8,9 @@ enum {
     /* Spans wait uncompressed until they are this many, or have this many bytes. */
     EXPLORE_OPEN_SPANS_MAX = 16384,
     EXPLORE_OPEN_BYTES_MAX = 1024 * 1024,
-    EXPLORE_CONTEXTS_MAX = 4096,              /* resources and scopes of one block */
+    EXPLORE_CONTEXTS_MAX = 4096, /* resources and scopes of one block */
+    /* Of a resource with its scope: each block repeats them, and most of it is to be spans. */
+    EXPLORE_CONTEXT_BYTES_MAX = EXPLORE_OPEN_BYTES_MAX / 4,
     EXPLORE_SPAN_BYTES_MAX = 4 * 1024 * 1024, /* larger ones are not kept */
     EXPLORE_STRING_BYTES_MAX = 512,           /* of a name in the index; the span has all of it */
     EXPLORE_PROFILES_BYTES_MAX = 1024 * 1024, /* of a window of profiles, before compression */

@@ -183,6 +183,8 @@ static bool add_string(struct trace_store *store, struct slice text, uint32_t *r
 struct reading {
     struct slice resource_spans;
     struct slice scope_spans;
+    size_t resource_size; /* of its fields beside the scopes */
+    size_t scope_size;    /* of its fields beside the spans */
     uint32_t context;
     uint64_t context_block; /* in which it is valid; 0: nowhere */
     uint32_t service;
@@ -241,10 +243,12 @@ static void note_resource(struct trace_store *store, struct slice fields)
 /* Few contexts recur at random: the last ones are compared, newest first. */
 enum { CONTEXTS_COMPARED_MAX = 64 };
 
-/* Copies the resource's fields, once for all of its scopes, unless a context has them already. */
+/* Copies the resource's fields, once for all of its scopes, unless a context has them already. What
+ * the block before had of them lies where it was, since that block has just ended: no message is
+ * walked again for each block of its spans. */
 static bool set_resource(struct trace_store *store, struct reading *reading)
 {
-    size_t size = others_size(reading->resource_spans, RESOURCE_SPANS_SCOPE_SPANS);
+    size_t size = reading->resource_size;
     void *bytes = store->context_bytes;
     bool has_room =
         reserve(&bytes, &store->context_bytes_capacity, store->context_bytes_size, size, 1, 4096);
@@ -252,7 +256,11 @@ static bool set_resource(struct trace_store *store, struct reading *reading)
     if (!has_room)
         return false;
     uint8_t *to = store->context_bytes + store->context_bytes_size;
-    copy_others(reading->resource_spans, RESOURCE_SPANS_SCOPE_SPANS, to);
+    assert(reading->resource_block == 0 || store->context_bytes_size == 0);
+    if (reading->resource_block == 0)
+        copy_others(reading->resource_spans, RESOURCE_SPANS_SCOPE_SPANS, to);
+    else
+        memmove(to, context_at(store, reading->resource).data, size);
     reading->resource =
         (struct slice){.data = (const uint8_t *)store->context_bytes_size, .size = size};
     reading->resource_block = store->next_block;
@@ -272,7 +280,7 @@ static bool set_context(struct trace_store *store, struct reading *reading)
 {
     if (reading->resource_block != store->next_block && !set_resource(store, reading))
         return false;
-    size_t size = others_size(reading->scope_spans, SCOPE_SPANS_SPANS);
+    size_t size = reading->scope_size;
     void *bytes = store->context_bytes;
     bool has_room =
         reserve(&bytes, &store->context_bytes_capacity, store->context_bytes_size, size, 1, 4096);
@@ -280,7 +288,10 @@ static bool set_context(struct trace_store *store, struct reading *reading)
     if (!has_room)
         return false;
     uint8_t *to = store->context_bytes + store->context_bytes_size;
-    copy_others(reading->scope_spans, SCOPE_SPANS_SPANS, to);
+    if (reading->context_block == 0)
+        copy_others(reading->scope_spans, SCOPE_SPANS_SPANS, to);
+    else /* of the block before, behind its resource */
+        memmove(to, context_at(store, store->contexts[reading->context].scope).data, size);
     reading->context_block = store->next_block;
     for (uint32_t i = 0; i < CONTEXTS_COMPARED_MAX && i < store->contexts_count; i++) {
         uint32_t at = store->contexts_count - 1 - i;
@@ -377,15 +388,20 @@ static void read_span(struct trace_store *store, struct slice span, struct span_
     row->duration_ns = end_ns > row->start_ns ? end_ns - row->start_ns : 0;
 }
 
-/* Ends the open block if the span has no room in it. */
-static bool make_room(struct trace_store *store, size_t bytes)
+/* Ends the open block if the span has no room in it, with its resource and scope. */
+static bool make_room(struct trace_store *store, const struct reading *reading, size_t bytes)
 {
+    if (reading->context_block != store->next_block)
+        bytes += reading->scope_size;
+    if (reading->resource_block != store->next_block)
+        bytes += reading->resource_size;
     bool is_full =
         store->rows_count == EXPLORE_OPEN_SPANS_MAX ||
         store->contexts_count == EXPLORE_CONTEXTS_MAX ||
         (store->rows_count > 0 &&
          store->bodies_size + store->context_bytes_size + bytes > EXPLORE_OPEN_BYTES_MAX);
-    return !is_full || trace_store_seal(store);
+    return !is_full || (trace_store_seal(store) &&
+                        (store->goes_on == NULL || store->goes_on(store->goes_on_arg)));
 }
 
 /* The row belongs to the trace now. */
@@ -413,11 +429,12 @@ static bool add_span(struct trace_store *store, struct reading *reading, struct 
     static const uint8_t no_id[16] = {0};
     struct span_facts facts;
     struct span_row *row = &facts.row;
-    if (span.size > EXPLORE_SPAN_BYTES_MAX) {
+    if (span.size > EXPLORE_SPAN_BYTES_MAX ||
+        reading->resource_size + reading->scope_size > EXPLORE_CONTEXT_BYTES_MAX) {
         store->too_large++;
         return true;
     }
-    if (!make_room(store, span.size))
+    if (!make_room(store, reading, span.size))
         return false;
     read_span(store, span, &facts);
     if (facts.trace_id.size != sizeof(no_id) ||
@@ -467,14 +484,18 @@ bool trace_store_add(struct trace_store *store, struct slice request, uint64_t n
         struct reading reading = {.resource_spans = resource.bytes};
         struct wire_reader scopes = wire_reader_of(resource.bytes);
         struct wire_field scope;
-        while (wire_next_field(&scopes, &scope))
+        while (wire_next_field(&scopes, &scope)) {
             if (scope.number == RESOURCE_SPANS_RESOURCE)
                 reading.service_name = service_name_of(scope.bytes);
+            if (scope.number != RESOURCE_SPANS_SCOPE_SPANS)
+                reading.resource_size += scope.whole.size;
+        }
         scopes = wire_reader_of(resource.bytes);
         while (wire_next_field(&scopes, &scope)) {
             if (scope.number != RESOURCE_SPANS_SCOPE_SPANS || scope.type != WIRE_BYTES)
                 continue;
             reading.scope_spans = scope.bytes;
+            reading.scope_size = others_size(scope.bytes, SCOPE_SPANS_SPANS);
             reading.context_block = 0;
             struct wire_reader spans = wire_reader_of(scope.bytes);
             struct wire_field span;

@@ -78,15 +78,19 @@ struct trace_store {
     uint64_t spans_total;
     uint64_t evicted_traces;
     uint64_t broken_blocks;
-    uint64_t too_large;
+    uint64_t too_large; /* spans that are not kept: they, or their resource and scope, are large */
+    /* Called after each block that _add ends, for instance to evict. False: it adds no more. NULL:
+     * nothing is called. */
+    bool (*goes_on)(void *arg);
+    void *goes_on_arg;
 };
 
 /* codec is prepared. */
 void trace_store_init(struct trace_store *store, enum codec codec);
 void trace_store_fini(struct trace_store *store);
 
-/* Adds all spans of a request that has passed otlp_check; now_ns: unix. False: no memory, some are
- * missing. Does not evict. */
+/* Adds all spans of a request that has passed otlp_check; now_ns: unix. False: no memory, or
+ * goes_on has ended it; some are missing. Does not evict. */
 bool trace_store_add(struct trace_store *store, struct slice request, uint64_t now_ns);
 /* Bytes of memory. */
 uint64_t trace_store_bytes(const struct trace_store *store);

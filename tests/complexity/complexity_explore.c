@@ -107,6 +107,16 @@ static struct slice scopes_of_a_large_resource(size_t n)
     return end_resource(&out, 40 * n);
 }
 
+/* Were each block to repeat it, however large it is, each would be one span. */
+static struct slice spans_of_a_huge_resource(size_t n)
+{
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++)
+        put_span(&out, 1, i, "n");
+    profile_bytes_wrap(&out, 0, SCOPE_SPANS);
+    return end_resource(&out, 800 * n);
+}
+
 static struct slice many_resources(size_t n)
 {
     struct profile_bytes out = {0};
@@ -131,6 +141,7 @@ static const struct work_shape shapes[] = {
     {"span ids that count up", span_ids_that_count_up},
     {"scopes of a large resource", scopes_of_a_large_resource},
     {"many resources", many_resources},
+    {"spans of a huge resource", spans_of_a_huge_resource},
 };
 
 static void run_index(struct slice request)
@@ -159,9 +170,11 @@ static void run_view(struct slice request)
     bool is_added = trace_store_add(&store, request, 1);
     assert(is_added);
     work_begin();
-    enum explore_result result =
-        trace_view_build(&view, &store, store.first, rows, &budget, &limit);
-    assert(result == EXPLORE_DONE);
+    if (store.first < store.next) {
+        enum explore_result result =
+            trace_view_build(&view, &store, store.first, rows, &budget, &limit);
+        assert(result == EXPLORE_DONE);
+    }
     work_end();
     trace_view_fini(&view);
     trace_store_fini(&store);

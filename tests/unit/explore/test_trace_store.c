@@ -268,6 +268,88 @@ static void passes_over_spans_without_a_trace(void **state)
     trace_store_fini(&store);
 }
 
+enum { SHARING = 400, LIMIT_BYTES = 8 << 20 };
+
+/* A request whose resource has so many bytes beside its name, and spans of traces of their own. */
+static struct buffer *request_of_resource(size_t bytes, unsigned count, unsigned padding)
+{
+    struct test_span *spans = mem_zalloc(count * sizeof(spans[0]));
+    char *service = mem_alloc(bytes + 1);
+    memset(service, 's', bytes);
+    service[bytes] = '\0';
+    for (unsigned i = 0; i < count; i++)
+        spans[i] = (struct test_span){.trace = 1 + i,
+                                      .span = 1 + i,
+                                      .service = service,
+                                      .name = "n",
+                                      .start_ns = 1000,
+                                      .padding = padding};
+    struct buffer *request = span_request(spans, count);
+    mem_free(service);
+    mem_free(spans);
+    return request;
+}
+
+/* What spans share is in each block again: it may be part of a block, but not most of it. */
+static void a_large_resource_does_not_become_a_block_for_each_span(void **state)
+{
+    (void)state;
+    struct trace_store store;
+    trace_store_init(&store, CODEC_ZSTD);
+    struct buffer *request = request_of_resource(EXPLORE_CONTEXT_BYTES_MAX, SHARING, 0);
+    assert_true(trace_store_add(&store, buffer_slice(request), 1));
+    assert_int_equal(store.too_large, SHARING);
+    assert_int_equal(store.spans, 0);
+    assert_int_equal(trace_store_blocks(&store), 0);
+    buffer_unref(request);
+    /* With a little less it is kept, in blocks with as many spans as fit beside it. */
+    request = request_of_resource(EXPLORE_CONTEXT_BYTES_MAX - 64, SHARING, 10000);
+    assert_true(trace_store_add(&store, buffer_slice(request), 1));
+    assert_int_equal(store.too_large, SHARING);
+    assert_int_equal(store.spans, SHARING);
+    assert_in_range(trace_store_blocks(&store), 5, 7);
+    for (size_t at = 0; at + 1 < trace_store_blocks(&store); at++) {
+        struct block_view view = trace_store_block(&store, at);
+        assert_in_range(view.block->bodies_raw, EXPLORE_OPEN_BYTES_MAX - 20000,
+                        EXPLORE_OPEN_BYTES_MAX + 64);
+        struct buffer *bodies = trace_store_bodies(&store, &view);
+        struct span_context context = trace_store_context(&store, &view, buffer_slice(bodies), 0);
+        assert_non_null(memmem(request->data, EXPLORE_OPEN_BYTES_MAX, context.resource.data,
+                               context.resource.size));
+        assert_in_range(context.resource.size, EXPLORE_CONTEXT_BYTES_MAX - 64,
+                        EXPLORE_CONTEXT_BYTES_MAX);
+        buffer_unref(bodies);
+    }
+    buffer_unref(request);
+    trace_store_fini(&store);
+}
+
+static bool evict_some(void *arg)
+{
+    struct trace_store *store = arg;
+    assert_true(trace_store_bytes(store) <= LIMIT_BYTES + 4 * EXPLORE_OPEN_BYTES_MAX);
+    while (trace_store_bytes(store) > LIMIT_BYTES && trace_store_evict(store)) {
+    }
+    return store->evicted_traces < SHARING;
+}
+
+/* The owner evicts, or ends it, in the middle of a request with more than all that may be kept. */
+static void one_request_may_be_larger_than_the_limit(void **state)
+{
+    (void)state;
+    struct trace_store store;
+    trace_store_init(&store, CODEC_ZSTD);
+    store.goes_on = evict_some;
+    store.goes_on_arg = &store;
+    struct buffer *request = request_of_resource(10, 3 * SHARING, 20000);
+    assert_true(request->size > 2 * LIMIT_BYTES);
+    assert_false(trace_store_add(&store, buffer_slice(request), 1));
+    assert_true(store.evicted_traces >= SHARING);
+    assert_true(store.spans_total < 3 * SHARING);
+    buffer_unref(request);
+    trace_store_fini(&store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +357,8 @@ int main(void)
         cmocka_unit_test(keeps_a_limit_of_bytes),
         cmocka_unit_test(evicts_a_trace_that_is_too_large),
         cmocka_unit_test(passes_over_spans_without_a_trace),
+        cmocka_unit_test(a_large_resource_does_not_become_a_block_for_each_span),
+        cmocka_unit_test(one_request_may_be_larger_than_the_limit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
