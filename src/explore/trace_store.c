@@ -478,6 +478,10 @@ bool trace_store_add(struct trace_store *store, struct slice request, uint64_t n
 {
     struct wire_reader resources = wire_reader_of(request);
     struct wire_field resource;
+    if (store->rows_count == 0) { /* requests that there was no memory for may have left some */
+        store->contexts_count = 0;
+        store->context_bytes_size = 0;
+    }
     while (wire_next_field(&resources, &resource)) {
         if (resource.number != REQUEST_RESOURCE_SPANS || resource.type != WIRE_BYTES)
             continue;

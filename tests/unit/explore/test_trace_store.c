@@ -350,6 +350,22 @@ static void one_request_may_be_larger_than_the_limit(void **state)
     trace_store_fini(&store);
 }
 
+/* What is left of requests that there was no memory for does not fill the block. */
+static void a_block_without_spans_begins_anew(void **state)
+{
+    (void)state;
+    struct trace_store store;
+    trace_store_init(&store, CODEC_ZSTD);
+    store.contexts_count = EXPLORE_CONTEXTS_MAX;
+    memset(store.contexts, 0, EXPLORE_CONTEXTS_MAX * sizeof(store.contexts[0]));
+    struct buffer *request = request_of_resource(10, 1, 0);
+    assert_true(trace_store_add(&store, buffer_slice(request), 1));
+    assert_int_equal(store.contexts_count, 1);
+    assert_int_equal(store.spans, 1);
+    buffer_unref(request);
+    trace_store_fini(&store);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -359,6 +375,7 @@ int main(void)
         cmocka_unit_test(passes_over_spans_without_a_trace),
         cmocka_unit_test(a_large_resource_does_not_become_a_block_for_each_span),
         cmocka_unit_test(one_request_may_be_larger_than_the_limit),
+        cmocka_unit_test(a_block_without_spans_begins_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
