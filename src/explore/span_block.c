@@ -293,8 +293,7 @@ struct span_context span_block_context(const struct span_block *block, struct sl
     return found;
 }
 
-bool span_block_find(const struct span_block *block, uint64_t trace, uint32_t *ret_first,
-                     uint32_t *ret_end)
+const struct block_trace *span_block_trace(const struct span_block *block, uint64_t trace)
 {
     uint32_t low = 0;
     uint32_t high = block->traces_count;
@@ -305,10 +304,18 @@ bool span_block_find(const struct span_block *block, uint64_t trace, uint32_t *r
         else
             high = middle;
     }
-    if (low == block->traces_count || block->traces[low].trace != trace)
+    bool is_there = low < block->traces_count && block->traces[low].trace == trace;
+    return is_there ? &block->traces[low] : NULL;
+}
+
+bool span_block_find(const struct span_block *block, uint64_t trace, uint32_t *ret_first,
+                     uint32_t *ret_end)
+{
+    const struct block_trace *found = span_block_trace(block, trace);
+    if (found == NULL)
         return false;
-    *ret_first = block->traces[low].first;
-    *ret_end = block->traces[low + 1].first;
+    *ret_first = found[0].first;
+    *ret_end = found[1].first;
     return true;
 }
 

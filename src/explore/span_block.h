@@ -44,6 +44,7 @@ struct span_context {
 struct block_trace {
     uint64_t trace;
     uint32_t first;
+    uint32_t block_before; /* low bits of the number of the one with spans of it; its own: none */
 };
 
 struct span_block {
@@ -95,4 +96,6 @@ struct span_context span_block_context(const struct span_block *block, struct sl
 /* Where the rows of a trace are. False: it has none here. */
 bool span_block_find(const struct span_block *block, uint64_t trace, uint32_t *ret_first,
                      uint32_t *ret_end);
+/* NULL: it has none here. */
+const struct block_trace *span_block_trace(const struct span_block *block, uint64_t trace);
 bool span_block_has_string(const struct span_block *block, uint32_t string);

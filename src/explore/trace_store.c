@@ -155,6 +155,7 @@ static bool add_trace(struct trace_store *store, const uint8_t *id, uint64_t now
         .arrived_ns = now_ns,
         .first_block = (uint32_t)store->next_block,
         .last_block = (uint32_t)store->next_block,
+        .block_before = (uint32_t)store->next_block,
     };
     memcpy(record->id, id, 16);
     *ret_number = number;
@@ -408,7 +409,10 @@ static bool make_room(struct trace_store *store, const struct reading *reading, 
 static void note_span(struct trace_store *store, const struct span_row *row)
 {
     struct trace_record *record = trace_store_record(store, row->trace);
-    record->last_block = (uint32_t)store->next_block;
+    if (record->last_block != (uint32_t)store->next_block) {
+        record->block_before = record->last_block;
+        record->last_block = (uint32_t)store->next_block;
+    }
     record->spans++;
     record->errors += row->status == SPAN_STATUS_ERROR;
     if (row->start_ns < record->start_ns)
@@ -584,6 +588,9 @@ bool trace_store_seal(struct trace_store *store)
     mem_free(contexts);
     if (block == NULL)
         return false;
+    for (uint32_t i = 0; i < block->traces_count; i++)
+        block->traces[i].block_before =
+            trace_store_record(store, block->traces[i].trace)->block_before;
     store->blocks[store->blocks_end++] = block;
     store->blocks_bytes += block->memory;
     store->next_block++;
@@ -638,11 +645,16 @@ static void free_block(struct trace_store *store, size_t at)
         string_table_unref(&store->strings, block->strings[i]);
     store->blocks_bytes -= block->memory;
     span_block_destroy(block);
-    if (at > store->blocks_begin)
-        memmove((void *)(store->blocks + store->blocks_begin + 1),
-                (const void *)(store->blocks + store->blocks_begin),
-                (at - store->blocks_begin) * sizeof(struct span_block *));
-    store->blocks_begin++;
+    size_t before = at - store->blocks_begin;
+    size_t behind = store->blocks_end - at - 1;
+    if (before <= behind) {
+        struct span_block **first = store->blocks + store->blocks_begin++;
+        memmove((void *)(first + 1), (const void *)first, before * sizeof(struct span_block *));
+    } else {
+        memmove((void *)(store->blocks + at), (const void *)(store->blocks + at + 1),
+                behind * sizeof(struct span_block *));
+        store->blocks_end--;
+    }
 }
 
 bool trace_store_evict(struct trace_store *store)
@@ -652,17 +664,18 @@ bool trace_store_evict(struct trace_store *store)
     const struct trace_record *record = trace_store_record(store, store->first);
     if (record->last_block == (uint32_t)store->next_block && !trace_store_seal(store))
         return false;
-    size_t at = store->blocks_begin + trace_store_block_of(store, record->first_block);
-    while (at < store->blocks_end &&
-           (int32_t)((uint32_t)store->blocks[at]->number - record->last_block) <= 0) {
-        uint32_t first, end;
+    /* From its last block to its first: those between, without spans of it, may be many. */
+    uint32_t number = record->last_block;
+    for (bool is_first = false; !is_first;) {
+        size_t at = store->blocks_begin + trace_store_block_of(store, number);
+        assert(at < store->blocks_end && (uint32_t)store->blocks[at]->number == number);
         struct span_block *block = store->blocks[at];
-        if (span_block_find(block, store->first, &first, &end)) {
-            assert(block->traces_live > 0);
-            if (--block->traces_live == 0)
-                free_block(store, at);
-        }
-        at++;
+        const struct block_trace *trace = span_block_trace(block, store->first);
+        assert(trace != NULL && block->traces_live > 0);
+        is_first = number == record->first_block;
+        number = trace->block_before;
+        if (--block->traces_live == 0)
+            free_block(store, at);
     }
     store->spans -= record->spans;
     store->evicted_traces++;

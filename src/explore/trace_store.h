@@ -24,6 +24,7 @@ struct trace_record {
     uint64_t arrived_ns;  /* unix */
     uint32_t first_block; /* the low bits of the numbers of the first and last block with spans */
     uint32_t last_block;
+    uint32_t block_before; /* the one with spans before the last; the last itself: none */
     uint32_t spans;
     uint32_t errors;
     uint32_t root_name;

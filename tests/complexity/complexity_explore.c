@@ -182,9 +182,37 @@ static void run_view(struct slice request)
     mem_free(rows);
 }
 
+enum { BYTES_PER_BLOCK = 256, BLOCKS_MAX = 1000 };
+
+/* Each trace has spans in the first block and in the last one, and many blocks are between. */
+static void run_evict(struct slice request)
+{
+    struct trace_store store;
+    size_t blocks = request.size / BYTES_PER_BLOCK;
+    trace_store_init(&store, CODEC_ZSTD);
+    bool is_added = trace_store_add(&store, request, 1) && trace_store_seal(&store);
+    for (size_t i = 0; i < (blocks < BLOCKS_MAX ? blocks : BLOCKS_MAX); i++) {
+        struct profile_bytes out = {0};
+        put_span(&out, 1000000 + i, 1, "n");
+        profile_bytes_wrap(&out, 0, SCOPE_SPANS);
+        struct slice between = end_resource(&out, 0);
+        is_added = is_added && trace_store_add(&store, between, 1) && trace_store_seal(&store);
+        mem_free((void *)(uintptr_t)between.data);
+    }
+    is_added = is_added && trace_store_add(&store, request, 1) && trace_store_seal(&store);
+    assert(is_added);
+    work_begin();
+    while (trace_store_evict(&store)) {
+    }
+    work_end();
+    assert(store.spans == 0 && store.blocks_bytes == 0);
+    trace_store_fini(&store);
+}
+
 static const struct work_stage stages[] = {
     {.name = "indexing spans", .run = run_index, .per_byte_max = 34},
     {.name = "a waterfall", .run = run_view, .per_byte_max = 28},
+    {.name = "evicting traces", .run = run_evict, .per_byte_max = 8},
 };
 
 int main(int argc, char **argv)
