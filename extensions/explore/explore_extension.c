@@ -20,6 +20,7 @@
 #include "src/net/server/http_server.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -55,7 +56,8 @@ struct explore_extension {
     struct explore_access access;
     struct explore_live live;
     struct explore_picture picture;
-    struct codec_box *box; /* for browsers without gzip */
+    struct codec_box *box;  /* for browsers without gzip */
+    struct lane_task ended; /* the explore worker has */
 };
 
 extern const struct component_factory explore_extension_factory;
@@ -381,11 +383,20 @@ static bool explore_extension_start(struct component *base, struct error *error)
     return true;
 }
 
+static void on_ended(struct lane_task *task)
+{
+    struct explore_extension *self =
+        (struct explore_extension *)((char *)task - offsetof(struct explore_extension, ended));
+    explore_hub_stop(self->hub);
+    component_stopped(&self->responder.base);
+}
+
+/* The lane has other work, also the deadline of the stop, while the worker saves what it has. */
 static void on_stopped(void *arg)
 {
     struct explore_extension *self = arg;
-    explore_hub_stop(self->hub);
-    component_stopped(&self->responder.base);
+    self->ended.fn = on_ended;
+    explore_hub_end(self->hub, self->responder.base.lane, &self->ended);
 }
 
 /* The last answers are given before the server has stopped. */

@@ -80,6 +80,8 @@ struct explore_hub {
     _Atomic uint64_t used_bytes;
     _Atomic uint64_t traces;
     _Atomic uint64_t spans;
+    _Atomic uint64_t
+        ends_ns; /* clock_now_ns: until then the worker indexes; UINT64_MAX: it stays */
     _Atomic(struct explore_ring *) rings[LANES_MAX];
 
     pthread_t thread;
@@ -90,6 +92,10 @@ struct explore_hub {
     struct explore_job **jobs_last;
     unsigned jobs_count;
     bool is_ending;
+    struct lane *ended_lane; /* NULL: nobody wants to know … */
+    struct lane_task *ended_task;
+
+    bool has_worker; /* `thread` is to be joined: of who starts and stops */
 
     /* The worker's. */
     struct explore_settings settings;
@@ -423,13 +429,25 @@ static void keep_limit(struct explore_hub *hub)
     atomic_store(&hub->spans, traces->spans);
 }
 
-/* Also inside of one batch, which may have more than all that is kept. */
+static bool is_ending(const struct explore_hub *hub)
+{
+    return atomic_load(&hub->ends_ns) != UINT64_MAX;
+}
+
+/* There is no time left to index anything. */
+static bool is_over(const struct explore_hub *hub)
+{
+    return is_ending(hub) && clock_now_ns() >= atomic_load(&hub->ends_ns);
+}
+
+/* Also inside of one batch, which may have more than all that is kept, or than there is time
+ * for. */
 static bool on_block(void *arg)
 {
     struct explore_hub *hub = arg;
     keep_limit(hub);
     explore_save_blocks(&hub->save, &hub->data);
-    return true;
+    return !is_over(hub);
 }
 
 /* Indexes the oldest batch. */
@@ -458,7 +476,7 @@ static void index_one(struct explore_hub *hub)
         lose(hub, EXPLORE_LOST_LARGE, traces->too_large - too_large);
         buffer_unref(whole.owner);
     }
-    lose(hub, EXPLORE_LOST_MEMORY, missing);
+    lose(hub, is_over(hub) ? EXPLORE_LOST_RAW : EXPLORE_LOST_MEMORY, missing);
     release_raw(hub, &raw);
     keep_limit(hub);
     explore_save_blocks(&hub->save, &hub->data);
@@ -552,9 +570,11 @@ static struct explore_job *wait_for(struct explore_hub *hub, uint64_t nap_ns, bo
     return job;
 }
 
-static void on_read(void *arg)
+/* What is not read stays in the directory. */
+static bool on_read(void *arg)
 {
     keep_limit(arg);
+    return !is_ending(arg);
 }
 
 /* What the directory has, unless a reload has left all of it. */
@@ -581,7 +601,7 @@ static void *worker_main(void *arg)
 {
     struct explore_hub *hub = arg;
     unsigned idle = 0;
-    bool is_ending = false;
+    bool is_last = false;
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), EXPLORE_WORKER_NICE);
     hub->cpu_seen_ns = explore_cpu_ns();
     hub->refilled_ns = clock_now_ns();
@@ -590,7 +610,7 @@ static void *worker_main(void *arg)
     hub->data.traces.goes_on = on_block;
     hub->data.traces.goes_on_arg = hub;
     bool has_unsaved = false;
-    while (!is_ending) {
+    while (!is_last) {
         bool has_work = hub->raw_first < hub->raw_next;
         count_cpu(hub);
         uint64_t nap_ns = UINT64_MAX;
@@ -600,7 +620,7 @@ static void *worker_main(void *arg)
             nap_ns = NAP_NS;
         else if (explore_data_has_views(&hub->data))
             nap_ns = VIEWS_NAP_NS;
-        struct explore_job *job = wait_for(hub, nap_ns, &is_ending);
+        struct explore_job *job = wait_for(hub, nap_ns, &is_last);
         if (job != NULL) {
             answer(hub, job);
             idle = 0;
@@ -609,15 +629,21 @@ static void *worker_main(void *arg)
         bool may_take = hub->cpu_left_ns > -(int64_t)CPU_DEBT_NS;
         idle = !may_take || drain(hub) ? 0 : idle + 1;
         count_cpu(hub);
-        if (hub->raw_first < hub->raw_next && hub->cpu_left_ns > 0)
+        if (hub->raw_first < hub->raw_next && hub->cpu_left_ns > 0 && !is_last)
             index_one(hub);
         has_unsaved = explore_save_open(&hub->save, &hub->data);
     }
     drain(hub);
-    while (hub->raw_first < hub->raw_next)
+    while (hub->raw_first < hub->raw_next && !is_over(hub))
         index_one(hub);
+    while (hub->raw_first < hub->raw_next)
+        drop_raw(hub);
     explore_save_all(&hub->save, &hub->data);
     hub->data.traces.goes_on = NULL; /* a reload may give the store to another hub */
+    pthread_mutex_lock(&hub->lock);
+    if (hub->ended_lane != NULL)
+        lane_post(hub->ended_lane, hub->ended_task);
+    pthread_mutex_unlock(&hub->lock);
     return NULL;
 }
 
@@ -648,6 +674,8 @@ bool explore_hub_start(struct explore_hub *hub, const struct explore_settings *s
     hub->data.settings = &hub->settings;
     hub->raw = mem_alloc(RAW_BATCHES_MAX * sizeof(hub->raw[0]));
     hub->is_ending = false;
+    hub->ended_lane = NULL;
+    atomic_store(&hub->ends_ns, UINT64_MAX);
     atomic_store(&hub->waiting_max, settings->max_bytes / EXPLORE_RAW_PART);
     int failed = pthread_create(&hub->thread, NULL, worker_main, hub);
     if (failed != 0) {
@@ -657,19 +685,39 @@ bool explore_hub_start(struct explore_hub *hub, const struct explore_settings *s
         return error_set(error, "cannot start a thread: %s", strerror(failed));
     }
     pthread_setname_np(hub->thread, "explore");
+    hub->has_worker = true;
     atomic_store(&hub->is_running, true);
     return true;
 }
 
-void explore_hub_stop(struct explore_hub *hub)
+static void tell_end(struct explore_hub *hub, struct lane *lane, struct lane_task *task)
 {
     if (!atomic_exchange(&hub->is_running, false))
         return;
+    atomic_store(&hub->ends_ns, clock_now_ns() + EXPLORE_END_NS);
     pthread_mutex_lock(&hub->lock);
     hub->is_ending = true;
+    hub->ended_lane = lane;
+    hub->ended_task = task;
     pthread_cond_signal(&hub->changed);
     pthread_mutex_unlock(&hub->lock);
+}
+
+void explore_hub_end(struct explore_hub *hub, struct lane *lane, struct lane_task *task)
+{
+    if (atomic_load(&hub->is_running))
+        tell_end(hub, lane, task);
+    else
+        lane_post(lane, task);
+}
+
+void explore_hub_stop(struct explore_hub *hub)
+{
+    if (!hub->has_worker)
+        return;
+    tell_end(hub, NULL, NULL);
     pthread_join(hub->thread, NULL);
+    hub->has_worker = false;
     explore_disk_close(hub->save.disk);
     hub->save = (struct explore_save){.disk = NULL};
     explore_data_forget_views(&hub->data);

@@ -24,7 +24,11 @@ void explore_hub_release(struct explore_hub *hub);
  * nothing is kept. */
 bool explore_hub_start(struct explore_hub *hub, const struct explore_settings *settings,
                        struct error *error);
-/* After the last job is done. What the store has is left for the next one during a reload. */
+/* On the lane, after the last job is done: tells the worker to end, and runs the task on that lane
+ * once it has; what it has no time to index is counted as lost. */
+void explore_hub_end(struct explore_hub *hub, struct lane *lane, struct lane_task *task);
+/* The same, and waits for it unless the worker has ended. What the store has is left for the next
+ * one during a reload. */
 void explore_hub_stop(struct explore_hub *hub);
 
 /* On a lane, which is `lane` of the service: takes a reference to the batch unless the ring is

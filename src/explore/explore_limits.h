@@ -27,4 +27,5 @@ enum {
 #define EXPLORE_QUERY_NS   ((uint64_t)500 * NS_PER_MS) /* of CPU */
 #define EXPLORE_SEARCH_NS  ((uint64_t)75 * NS_PER_MS)  /* of CPU, where a part will do */
 #define EXPLORE_SAVE_NS    ((uint64_t)5 * NS_PER_S)    /* of what is no block yet */
+#define EXPLORE_END_NS     ((uint64_t)2 * NS_PER_S)    /* indexing what waits, at the end */
 #define EXPLORE_WATCHED_NS ((uint64_t)60 * NS_PER_S)   /* after a request somebody watches */

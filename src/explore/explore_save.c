@@ -12,7 +12,7 @@
 /* While requests are read from the directory. */
 struct loading {
     struct explore_data *data;
-    void (*keep)(void *arg);
+    bool (*keep)(void *arg);
     void *arg;
 };
 
@@ -24,8 +24,7 @@ static bool on_request(void *arg, enum explore_kept kind, struct buffer *request
     (void)request;
     bool is_kept = kind == EXPLORE_KEPT_TRACES ? trace_store_add(&data->traces, bytes, time_ns)
                                                : profile_store_add(&data->profiles, bytes, time_ns);
-    loading->keep(loading->arg);
-    return is_kept;
+    return loading->keep(loading->arg) && is_kept;
 }
 
 static void note(struct explore_save *save, const struct explore_data *data)
@@ -36,7 +35,7 @@ static void note(struct explore_save *save, const struct explore_data *data)
 }
 
 void explore_save_load(struct explore_save *save, struct explore_data *data,
-                       void (*keep)(void *arg), void *arg)
+                       bool (*keep)(void *arg), void *arg)
 {
     struct loading loading = {.data = data, .keep = keep, .arg = arg};
     explore_disk_load(save->disk, on_request, &loading);

@@ -18,9 +18,10 @@ struct explore_save {
     uint64_t saved_ns;   /* clock_now_ns of that */
 };
 
-/* Reads what the directory has into an empty store; keep: called after each request, to evict. */
+/* Reads what the directory has into an empty store; keep: called after each request, to evict;
+ * false: the rest is not read. */
 void explore_save_load(struct explore_save *save, struct explore_data *data,
-                       void (*keep)(void *arg), void *arg);
+                       bool (*keep)(void *arg), void *arg);
 /* Takes what the store has for saved: a reload has left it. */
 void explore_save_begin(struct explore_save *save, struct explore_data *data);
 /* Makes blocks of what is none yet and saves them: the end. */

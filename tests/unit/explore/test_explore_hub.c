@@ -8,13 +8,17 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
+#include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/fileops.h"
 #include "src/base/log.h"
 #include "src/core/batch.h"
 #include "src/explore/explore_hub.h"
@@ -232,12 +236,134 @@ static void keeps_a_burst_that_the_store_has_room_for(void **state)
     budget_fini(&budget);
 }
 
+enum { LARGE_PADDING = 60 * 1024 };
+
+/* One batch with more than twice of all that may be kept: room is made while it is indexed. */
+static void a_batch_may_be_larger_than_the_store(void **state)
+{
+    (void)state;
+    struct logger logger;
+    struct lane *lane;
+    start(&lane, &logger, 8 * MIB);
+    assert_true(offer_trace(0, 1, SPANS_MAX, LARGE_PADDING) > 16 * MIB);
+    struct asked asked = {.lane = lane, .left = 1};
+    asked.job.lane = lane;
+    asked.job.done = on_answer;
+    ask(&asked);
+    lane_run(lane);
+    explore_hub_stop(hub);
+    struct explore_figures figures = explore_hub_figures(hub);
+    assert_in_range(figures.spans, 1, SPANS_MAX - 1); /* those of its end */
+    assert_in_range(atomic_load(&budget.high_water), 4 * MIB, 12 * MIB);
+    explore_hub_release(hub);
+    lane_destroy(lane);
+    budget_fini(&budget);
+}
+
+enum { WAITING = 20 };
+
+static struct fileops slow_disk;
+static const struct fileops *real_disk;
+static sem_t is_reading;
+static sem_t may_read;
+
+/* The first file of the directory keeps its reader waiting. */
+static int open_slowly(const char *path, int flags, mode_t mode)
+{
+    if (strstr(path, "0000000000000001.traces") != NULL && strstr(path, ".part") == NULL) {
+        sem_post(&is_reading);
+        sem_wait(&may_read);
+    }
+    return real_disk->open(path, flags, mode);
+}
+
+static void remove_name(const char *name, void *arg)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", (const char *)arg, name);
+    unlink(path);
+}
+
+static void on_ended(struct lane_task *task)
+{
+    struct asked *asked = (struct asked *)task;
+    lane_end(asked->lane);
+}
+
+/* Runs the hub with that directory. The batches come while the worker reads the directory, and
+ * so_late after the end has begun it goes on. */
+static struct explore_figures run_until_the_end(const char *directory, bool has_files,
+                                                uint64_t so_late_ns)
+{
+    struct error error;
+    struct logger logger = {.component_id = "explore"};
+    struct asked ended = {.lane = lane_create(0)};
+    budget_init(&budget, UINT64_MAX);
+    hub = explore_hub_get(&budget, "explore");
+    struct explore_settings settings = {.max_bytes = 64 * MIB,
+                                        .budget = &budget,
+                                        .version = "1",
+                                        .logger = &logger,
+                                        .directory = directory};
+    assert_true(explore_hub_start(hub, &settings, &error));
+    if (has_files)
+        sem_wait(&is_reading);
+    for (unsigned i = 0; i < WAITING; i++)
+        offer_trace(0, 1 + i, SPANS, 0);
+    ended.job.task.fn = on_ended;
+    explore_hub_end(hub, ended.lane, &ended.job.task);
+    clock_fake_advance(so_late_ns);
+    sem_post(&may_read);
+    lane_run(ended.lane); /* until the worker has ended, which nothing here waits for */
+    struct explore_figures figures = explore_hub_figures(hub);
+    explore_hub_stop(hub);
+    assert_int_equal(budget_used(&budget), 0);
+    explore_hub_release(hub);
+    lane_destroy(ended.lane);
+    budget_fini(&budget);
+    if (!has_files)
+        sem_wait(&may_read);
+    return figures;
+}
+
+static void the_end_counts_what_it_has_no_time_for(void **state)
+{
+    char directory[] = "/tmp/explore-hub-XXXXXX";
+    (void)state;
+    assert_non_null(mkdtemp(directory));
+    sem_init(&is_reading, 0, 0);
+    sem_init(&may_read, 0, 0);
+    real_disk = fileops();
+    slow_disk = *real_disk;
+    slow_disk.open = open_slowly;
+    fileops_replace(&slow_disk);
+    clock_fake_start(NS_PER_S, NS_PER_S);
+    /* What waits at the end is kept and saved, if there is time. */
+    struct explore_figures figures = run_until_the_end(directory, false, 0);
+    assert_int_equal(figures.spans, WAITING * SPANS);
+    figures = run_until_the_end(directory, true, EXPLORE_END_NS - 1);
+    assert_int_equal(figures.spans, 2 * WAITING * SPANS);
+    assert_int_equal(figures.lost[EXPLORE_LOST_RAW], 0);
+    /* Of two files by now one is being read when the end begins: the other stays where it is. */
+    figures = run_until_the_end(directory, true, EXPLORE_END_NS);
+    assert_int_equal(figures.spans, WAITING * SPANS);
+    assert_int_equal(figures.lost[EXPLORE_LOST_RAW], WAITING * SPANS);
+    clock_fake_stop();
+    fileops_replace(NULL);
+    sem_destroy(&is_reading);
+    sem_destroy(&may_read);
+    fileops()->list(directory, remove_name, directory);
+    rmdir(directory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(keeps_or_counts_what_lanes_bring),
         cmocka_unit_test(keeps_small_requests_of_large_buffers),
         cmocka_unit_test(keeps_a_burst_that_the_store_has_room_for),
+        cmocka_unit_test(a_batch_may_be_larger_than_the_store),
+        cmocka_unit_test(the_end_counts_what_it_has_no_time_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
