@@ -470,8 +470,10 @@ void answer_spans(struct asking *asking)
     struct span_cpu cpu;
     if (rows == NULL)
         return;
-    if (!span_cpu_init(&cpu, &asking->data->profiles, asking->data->settings->budget)) {
-        asking_fail_by(asking, EXPLORE_NO_MEMORY);
+    enum explore_result result = span_cpu_init(&cpu, &asking->data->profiles,
+                                               asking->data->settings->budget, &asking->limit);
+    if (result != EXPLORE_DONE) {
+        asking_fail_by(asking, result);
         return;
     }
     struct name_count **slots =

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/explore/trace_query.h"
+
 struct budget;
 struct profile_store;
 
@@ -19,12 +21,13 @@ struct span_cpu_entry {
 struct span_cpu {
     struct span_cpu_entry *entries;
     size_t places; /* a power of two */
+    uint64_t seed; /* of the hashes: clients choose ids */
     struct budget *budget;
 };
 
-/* False: no memory. */
-bool span_cpu_init(struct span_cpu *table, const struct profile_store *store,
-                   struct budget *budget);
+/* Unless EXPLORE_DONE the table has nothing to release. */
+enum explore_result span_cpu_init(struct span_cpu *table, const struct profile_store *store,
+                                  struct budget *budget, const struct explore_limit *limit);
 void span_cpu_fini(struct span_cpu *table);
 /* NULL: it has no samples. */
 const struct span_cpu_entry *span_cpu_find(const struct span_cpu *table,

@@ -15,6 +15,7 @@
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/explore/profile_store.h"
+#include "src/explore/span_cpu.h"
 #include "tests/support/profile_sketch.h"
 
 enum { TRACES = 300, PERIOD = 10000000 };
@@ -161,6 +162,39 @@ static void merges_a_window(void **state)
     assert_int_equal(store.opened_count, 0);
 }
 
+/* What one table says of all spans is what the store says of each. Its places depend on a seed of
+ * its own, and it looks at the clock. */
+static void a_table_has_the_samples_of_all_spans(void **state)
+{
+    struct budget budget;
+    struct span_cpu tables[2];
+    struct explore_limit limits[] = {{.end_ns = UINT64_MAX}, {.end_ns = 0}};
+    char id[17];
+    uint64_t span_id;
+    (void)state;
+    budget_init(&budget, UINT64_MAX);
+    for (unsigned i = 0; i < 5 * TRACES; i++)
+        add(i, "span-aaa", "a", 1 + i);
+    for (unsigned i = 0; i < 2; i++)
+        assert_int_equal(span_cpu_init(&tables[i], &store, &budget, &limits[0]), EXPLORE_DONE);
+    memcpy(&span_id, "span-aaa", 8);
+    for (unsigned i = 0; i < 5 * TRACES; i++) {
+        id_of(i, id);
+        const struct span_cpu_entry *entry =
+            span_cpu_find(&tables[0], (const uint8_t *)id, span_id);
+        assert_int_equal(entry->samples, samples_of(i));
+        assert_int_equal(entry->cpu_ns, 4 * (uint64_t)PERIOD);
+        assert_null(span_cpu_find(&tables[0], (const uint8_t *)id, span_id + 1));
+    }
+    assert_memory_not_equal(tables[0].entries, tables[1].entries,
+                            tables[0].places * sizeof(tables[0].entries[0]));
+    for (unsigned i = 0; i < 2; i++)
+        span_cpu_fini(&tables[i]);
+    assert_int_equal(span_cpu_init(&tables[0], &store, &budget, &limits[1]), EXPLORE_TOO_LONG);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+}
+
 /* A block that was opened stays open, as far as limit and budget allow, until it is closed. */
 static void blocks_stay_open_within_their_limit(void **state)
 {
@@ -200,6 +234,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(counts_samples_by_span, setup, teardown),
         cmocka_unit_test_setup_teardown(forgets_what_is_evicted, setup, teardown),
         cmocka_unit_test_setup_teardown(merges_a_window, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_table_has_the_samples_of_all_spans, setup, teardown),
         cmocka_unit_test_setup_teardown(blocks_stay_open_within_their_limit, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
