@@ -348,7 +348,9 @@ void answer_scatter(struct asking *asking)
         if (!is_picked(asking, &filter, &matches, number))
             continue;
         uint64_t duration_ns = record->end_ns - record->start_ns;
-        double place = (log((double)duration_ns + 1) - log(low)) / steps * (double)buckets;
+        /* Durations that a double does not tell apart leave no steps. */
+        double place =
+            steps > 0 ? (log((double)duration_ns + 1) - log(low)) / steps * (double)buckets : 0;
         size_t bucket = place <= 0 ? 0 : (size_t)place;
         counts[bucket < buckets ? bucket : buckets - 1]++;
         errors[bucket < buckets ? bucket : buckets - 1] += record->errors > 0;
@@ -370,9 +372,9 @@ void answer_scatter(struct asking *asking)
     put_key(out, "histogram");
     put_raw(out, "{\"edges\":[");
     for (uint64_t i = 0; i <= buckets; i++) {
+        double edge = exp(log(low) + steps * (double)i / (double)buckets) - 0.5;
         put_comma(out);
-        json_output_put_unsigned(
-            out, (uint64_t)(exp(log(low) + steps * (double)i / (double)buckets) - 0.5));
+        json_output_put_unsigned(out, edge < 0x1p64 ? (uint64_t)edge : UINT64_MAX);
     }
     put_raw(out, "],\"counts\":[");
     for (uint64_t i = 0; i < buckets; i++) {

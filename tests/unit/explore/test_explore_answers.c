@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Answers of the page's API to telemetry that nobody would send: they say what is true of it, and
+ * end in time. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "src/base/budget.h"
+#include "src/base/buffer.h"
+#include "src/base/error.h"
+#include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/explore/explore_api.h"
+#include "src/explore/explore_data.h"
+#include "tests/unit/explore/span_request.h"
+
+static struct budget budget;
+static struct explore_settings settings;
+static struct explore_data data;
+static char *answer; /* the last one */
+
+static int setup(void **state)
+{
+    struct error error;
+    (void)state;
+    assert_true(codec_prepare(CODEC_ZSTD, &error));
+    budget_init(&budget, UINT64_MAX);
+    settings = (struct explore_settings){.max_bytes = 64 * MIB, .budget = &budget, .version = "1"};
+    explore_data_init(&data, CODEC_ZSTD);
+    data.settings = &settings;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    mem_free(answer);
+    answer = NULL;
+    explore_data_fini(&data);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+    return 0;
+}
+
+static void add(const struct test_span *spans, size_t count)
+{
+    struct buffer *request = span_request(spans, count);
+    assert_true(trace_store_add(&data.traces, buffer_slice(request), 1));
+    buffer_unref(request);
+}
+
+/* The body of the answer, valid until the next one. */
+static const char *ask(const char *path, const char *query, unsigned status)
+{
+    struct explore_job job = {.path = mem_copy_text(path), .query = mem_copy_text(query)};
+    explore_answer(&data, &job);
+    assert_int_equal(job.status, status);
+    assert_non_null(job.body);
+    mem_free(answer);
+    answer = mem_alloc(job.body->size + 1);
+    memcpy(answer, job.body->data, job.body->size);
+    answer[job.body->size] = '\0';
+    buffer_unref(job.body);
+    mem_free(job.path);
+    mem_free(job.query);
+    return answer;
+}
+
+static void expect(const char *path, const char *query, const char *text)
+{
+    const char *body = ask(path, query, 200);
+    if (strstr(body, text) == NULL)
+        fail_msg("%s: %s is not in %.2000s", path, text, body);
+}
+
+/* Durations that a double does not tell apart, and the longest one. */
+static void durations_may_be_as_long_as_they_like(void **state)
+{
+    (void)state;
+    struct test_span spans[] = {
+        {.trace = 1, .span = 1, .service = "a", .name = "n", .duration_ns = UINT64_C(1) << 60},
+        {.trace = 2,
+         .span = 2,
+         .service = "a",
+         .name = "n",
+         .duration_ns = (UINT64_C(1) << 60) + 1},
+        {.trace = 3, .span = 3, .service = "a", .name = "n", .duration_ns = UINT64_MAX},
+    };
+    add(spans, 2);
+    expect("scatter", "buckets=3", "\"counts\":[2,0,0]");
+    add(spans + 2, 1);
+    expect("scatter", "buckets=3", "\"counts\":[2,0,1]");
+    /* Edges end where numbers do, wherever the first one is. */
+    for (uint64_t i = 1; i < 64; i++) {
+        char query[64];
+        struct test_span short_one = {
+            .trace = 3 + i, .span = 1, .service = "a", .name = "n", .duration_ns = 64 - i};
+        add(&short_one, 1);
+        snprintf(query, sizeof(query), "buckets=%llu", (unsigned long long)i);
+        const char *edge = strstr(ask("scatter", query, 200), "],\"counts\"");
+        assert_non_null(edge);
+        while (edge[-1] >= '0' && edge[-1] <= '9')
+            edge--;
+        assert_true(strtoull(edge, NULL, 10) >= UINT64_MAX - UINT64_MAX / 1000);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(durations_may_be_as_long_as_they_like, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
