@@ -305,6 +305,10 @@ static bool set_context(struct trace_store *store, struct reading *reading)
         }
     }
     assert(store->contexts_count < EXPLORE_CONTEXTS_MAX);
+    bool is_after_its_own =
+        store->contexts_count > 0 &&
+        store->contexts[store->contexts_count - 1].resource.data == reading->resource.data;
+    store->contexts_size += size + (is_after_its_own ? 0 : reading->resource.size);
     reading->context = store->contexts_count++;
     store->contexts[reading->context] = (struct span_context){
         .resource = reading->resource,
@@ -393,14 +397,11 @@ static void read_span(struct trace_store *store, struct slice span, struct span_
 static bool make_room(struct trace_store *store, const struct reading *reading, size_t bytes)
 {
     if (reading->context_block != store->next_block)
-        bytes += reading->scope_size;
-    if (reading->resource_block != store->next_block)
-        bytes += reading->resource_size;
-    bool is_full =
-        store->rows_count == EXPLORE_OPEN_SPANS_MAX ||
-        store->contexts_count == EXPLORE_CONTEXTS_MAX ||
-        (store->rows_count > 0 &&
-         store->bodies_size + store->context_bytes_size + bytes > EXPLORE_OPEN_BYTES_MAX);
+        bytes += reading->scope_size + reading->resource_size;
+    bool is_full = store->rows_count == EXPLORE_OPEN_SPANS_MAX ||
+                   store->contexts_count == EXPLORE_CONTEXTS_MAX ||
+                   (store->rows_count > 0 &&
+                    store->bodies_size + store->contexts_size + bytes > EXPLORE_OPEN_BYTES_MAX);
     return !is_full || (trace_store_seal(store) &&
                         (store->goes_on == NULL || store->goes_on(store->goes_on_arg)));
 }
@@ -484,6 +485,7 @@ bool trace_store_add(struct trace_store *store, struct slice request, uint64_t n
     struct wire_field resource;
     if (store->rows_count == 0) { /* requests that there was no memory for may have left some */
         store->contexts_count = 0;
+        store->contexts_size = 0;
         store->context_bytes_size = 0;
     }
     while (wire_next_field(&resources, &resource)) {
@@ -598,6 +600,7 @@ bool trace_store_seal(struct trace_store *store)
     store->rows_count = 0;
     store->bodies_size = 0;
     store->contexts_count = 0;
+    store->contexts_size = 0;
     store->context_bytes_size = 0;
     store->open_strings_count = 0; /* the block has the references now */
     store->open_traces_count = 0;

@@ -63,6 +63,7 @@ struct trace_store {
     size_t bodies_capacity;
     struct span_context *contexts; /* slices are offsets into context_bytes until they are read */
     uint32_t contexts_count;
+    uint64_t contexts_size; /* what the block will have of them: some resources more than once */
     uint8_t *context_bytes;
     size_t context_bytes_size;
     size_t context_bytes_capacity;

@@ -14,6 +14,8 @@
 #include "src/base/error.h"
 #include "src/base/mem.h"
 #include "src/explore/trace_store.h"
+#include "src/otlp/nested_output.h"
+#include "src/otlp/wire.h"
 #include "tests/unit/explore/span_request.h"
 
 enum { ROUNDS = 60, STEPS = 120, SPANS_MAX = 40, MODEL_SPANS_MAX = 20000 };
@@ -324,6 +326,51 @@ static void a_large_resource_does_not_become_a_block_for_each_span(void **state)
     trace_store_fini(&store);
 }
 
+/* Two resources that take turns, each time with another scope, would be in the block as often. */
+static void resources_that_take_turns_do_not_swell_a_block(void **state)
+{
+    (void)state;
+    enum { TURNS = 64, RESOURCE = 100000 };
+    struct trace_store store;
+    trace_store_init(&store, CODEC_ZSTD);
+    struct buffer *requests[2];
+    for (size_t i = 0; i < 2; i++)
+        requests[i] = request_of_resource(RESOURCE + i, 1, 0);
+    for (size_t turn = 0; turn < TURNS; turn++) {
+        /* ResourceSpans { …, ScopeSpans { Span {…} } } with a ScopeSpans.schema_url behind it. */
+        const struct buffer *request = requests[turn % 2];
+        struct nested_output output = {.budget = NULL};
+        struct slice whole = slice_of(request->data + 4, request->size - 4);
+        struct nested_message resource = nested_put_begin(&output, 1, 4);
+        struct nested_message scope;
+        char url[32];
+        struct wire_reader reader = wire_reader_of(whole);
+        struct wire_field field;
+        while (wire_next_field(&reader, &field)) {
+            if (field.number != 2) {
+                nested_put_raw(&output, field.whole);
+                continue;
+            }
+            snprintf(url, sizeof(url), "scope %zu", turn);
+            scope = nested_put_begin(&output, 2, 3);
+            nested_put_raw(&output, field.bytes);
+            nested_put_bytes(&output, 3, slice_of_text(url));
+            nested_put_end(&output, scope);
+        }
+        nested_put_end(&output, resource);
+        assert_true(trace_store_add(&store, buffer_slice(output.buffer), 1));
+        nested_output_fini(&output);
+    }
+    assert_int_equal(store.spans, TURNS);
+    assert_true(trace_store_seal(&store));
+    for (size_t at = 0; at < trace_store_blocks(&store); at++)
+        assert_in_range(trace_store_block(&store, at).block->bodies_raw, RESOURCE,
+                        EXPLORE_OPEN_BYTES_MAX + RESOURCE);
+    for (size_t i = 0; i < 2; i++)
+        buffer_unref(requests[i]);
+    trace_store_fini(&store);
+}
+
 static bool evict_some(void *arg)
 {
     struct trace_store *store = arg;
@@ -374,6 +421,7 @@ int main(void)
         cmocka_unit_test(evicts_a_trace_that_is_too_large),
         cmocka_unit_test(passes_over_spans_without_a_trace),
         cmocka_unit_test(a_large_resource_does_not_become_a_block_for_each_span),
+        cmocka_unit_test(resources_that_take_turns_do_not_swell_a_block),
         cmocka_unit_test(one_request_may_be_larger_than_the_limit),
         cmocka_unit_test(a_block_without_spans_begins_anew),
     };
