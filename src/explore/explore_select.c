@@ -11,7 +11,7 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
-enum { SET_FIRST = 256, SLOW_PERCENT = 95, SPANS_NAMED_MAX = 256 };
+enum { SET_FIRST = 256, SLOW_PERCENT = 95, SPANS_NAMED_MAX = 256, IDS_PER_LOOK = 4096 };
 
 static uint64_t hash_of(const struct explore_selection *selection, const uint8_t *trace_id,
                         const uint8_t *span_id)
@@ -100,11 +100,50 @@ bool explore_selection_wants(const struct explore_selection *selection,
            (!is_of_service || profile_block_has_service(block, service));
 }
 
+/* Rows of a waterfall: a span with what is below it. */
+struct subtree {
+    uint32_t first;
+    uint32_t end;
+};
+
+static int compare_subtrees(const void *a, const void *b)
+{
+    const struct subtree *x = a;
+    const struct subtree *y = b;
+    return (x->first > y->first) - (x->first < y->first);
+}
+
+/* Adds each row once, also where subtrees lie inside of others. False: the answer is an error. */
+static bool add_subtrees(struct asking *asking, const struct trace_view *view,
+                         struct subtree *subtrees, unsigned count,
+                         struct explore_selection *selection)
+{
+    uint32_t next = 0;
+    qsort(subtrees, count, sizeof(subtrees[0]), compare_subtrees);
+    for (unsigned i = 0; i < count; i++) {
+        for (next = next > subtrees[i].first ? next : subtrees[i].first; next < subtrees[i].end;
+             next++) {
+            if (next % IDS_PER_LOOK == 0 && explore_is_over(&asking->limit)) {
+                asking_fail_by(asking, EXPLORE_TOO_LONG);
+                return false;
+            }
+            if (!set_add(selection, hash_of(selection, selection->trace_id,
+                                            (const uint8_t *)&view->rows[next].span_id))) {
+                asking_fail_by(asking, EXPLORE_NO_MEMORY);
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
 /* Spans of one trace, by a list of ids, with what is below them. */
 static bool select_spans(struct asking *asking, struct slice list, bool has_subtree,
                          struct explore_selection *selection)
 {
     struct trace_view *view = has_subtree ? asking_view(asking, selection->trace_id) : NULL;
+    struct subtree subtrees[SPANS_NAMED_MAX];
+    unsigned subtrees_count = 0;
     unsigned count = 0;
     if (asking->status != 200)
         return false;
@@ -130,16 +169,15 @@ static bool select_spans(struct asking *asking, struct slice list, bool has_subt
         uint32_t row = view != NULL ? trace_view_find(view, span_id) : VIEW_NONE;
         if (row != VIEW_NONE && view->rows[row].duration_ns > selection->longest_ns)
             selection->longest_ns = view->rows[row].duration_ns;
-        for (uint32_t i = row; row != VIEW_NONE && has_room && i < row + view->rows[row].subtree;
-             i++)
-            has_room = set_add(selection, hash_of(selection, selection->trace_id,
-                                                  (const uint8_t *)&view->rows[i].span_id));
+        if (row != VIEW_NONE)
+            subtrees[subtrees_count++] =
+                (struct subtree){.first = row, .end = row + view->rows[row].subtree};
         if (!has_room) {
             asking_fail_by(asking, EXPLORE_NO_MEMORY);
             return false;
         }
     }
-    return true;
+    return subtrees_count == 0 || add_subtrees(asking, view, subtrees, subtrees_count, selection);
 }
 
 static int compare_durations(const void *a, const void *b)
@@ -229,6 +267,10 @@ static bool select_others(struct asking *asking, struct slice name,
     selection->mode = SELECT_TRACES;
     for (uint64_t number = store->first; number < store->next; number++) {
         const struct trace_record *record = trace_store_record(store, number);
+        if (number % IDS_PER_LOOK == 0 && explore_is_over(&asking->limit)) {
+            asking_fail_by(asking, EXPLORE_TOO_LONG);
+            return false;
+        }
         if (number == except || !record->has_root || record->root_name != wanted)
             continue;
         if (!set_add(selection, hash_of(selection, record->id, NULL))) {

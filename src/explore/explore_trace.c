@@ -17,6 +17,7 @@ enum {
     CRITICAL_MAX = 2000,
     FOUND_STANDARD = 200,
     FOUND_MAX = 2000,
+    BYTES_PER_LOOK = 64 * 1024, /* of spans that are read, at the clock */
     SPAN_EVENTS = 11,
     EVENT_TIME = 1,
     EVENT_NAME = 2,
@@ -307,6 +308,7 @@ void answer_rows(struct asking *asking)
     struct buffer *bodies = NULL;
     struct block_view block = {.spans = 0};
     uint32_t opened = 0;
+    uint64_t unlooked = 0; /* bytes since the last look */
     bool is_first = true;
     for (uint64_t i = from; i < end; i++) {
         const struct view_row *row = &view->rows[i];
@@ -325,6 +327,13 @@ void answer_rows(struct asking *asking)
             bodies != NULL ? row_of(asking, &block, view->number, row->span_id) : NULL;
         if (span == NULL)
             continue;
+        /* Rows with one span id all show the events of the same span, however large it is. */
+        unlooked += span->size;
+        if (unlooked >= BYTES_PER_LOOK) {
+            if (explore_is_over(&asking->limit))
+                break;
+            unlooked = 0;
+        }
         if (!is_first)
             put_raw(out, ",");
         is_first = false;

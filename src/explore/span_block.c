@@ -273,24 +273,43 @@ struct buffer *span_block_bodies(const struct span_block *block, struct codec_bo
     return inflate(block->bodies, block->bodies_raw, box, codec);
 }
 
+/* Reads the context of that number, which begins *at, after the one before it. */
+static void next_context(const struct span_block *block, struct slice bodies, uint32_t context,
+                         size_t *at, struct span_context *found)
+{
+    uint32_t sizes[2];
+    if (context == 0)
+        *at = (size_t)block->contexts * 2 * sizeof(uint32_t);
+    memcpy(sizes, bodies.data + context * sizeof(sizes), sizeof(sizes));
+    bool is_shared = sizes[0] == RESOURCE_AS_BEFORE;
+    uint32_t resource = is_shared ? 0 : sizes[0];
+    if ((uint64_t)*at + resource + sizes[1] > bodies.size)
+        return;
+    if (!is_shared)
+        found->resource = slice_of(bodies.data + *at, resource);
+    found->scope = slice_of(bodies.data + *at + resource, sizes[1]);
+    *at += (size_t)resource + sizes[1];
+}
+
 struct span_context span_block_context(const struct span_block *block, struct slice bodies,
                                        uint32_t context)
 {
     struct span_context found = {.resource = {.data = NULL}};
-    size_t at = (size_t)block->contexts * 2 * sizeof(uint32_t);
-    uint32_t sizes[2];
-    for (uint32_t i = 0; i <= context && i < block->contexts; i++) {
-        memcpy(sizes, bodies.data + i * sizeof(sizes), sizeof(sizes));
-        bool is_shared = sizes[0] == RESOURCE_AS_BEFORE;
-        uint32_t resource = is_shared ? 0 : sizes[0];
-        if ((uint64_t)at + resource + sizes[1] > bodies.size)
-            break;
-        if (!is_shared)
-            found.resource = slice_of(bodies.data + at, resource);
-        found.scope = slice_of(bodies.data + at + resource, sizes[1]);
-        at += (size_t)resource + sizes[1];
-    }
+    size_t at = 0;
+    for (uint32_t i = 0; i <= context && i < block->contexts; i++)
+        next_context(block, bodies, i, &at, &found);
     return found;
+}
+
+void span_block_contexts(const struct span_block *block, struct slice bodies,
+                         struct span_context *contexts)
+{
+    struct span_context found = {.resource = {.data = NULL}};
+    size_t at = 0;
+    for (uint32_t i = 0; i < block->contexts; i++) {
+        next_context(block, bodies, i, &at, &found);
+        contexts[i] = found;
+    }
 }
 
 const struct block_trace *span_block_trace(const struct span_block *block, uint64_t trace)

@@ -93,6 +93,9 @@ struct buffer *span_block_bodies(const struct span_block *block, struct codec_bo
 /* A context, from those bytes. */
 struct span_context span_block_context(const struct span_block *block, struct slice bodies,
                                        uint32_t context);
+/* All of them, in room for block->contexts. */
+void span_block_contexts(const struct span_block *block, struct slice bodies,
+                         struct span_context *contexts);
 /* Where the rows of a trace are. False: it has none here. */
 bool span_block_find(const struct span_block *block, uint64_t trace, uint32_t *ret_first,
                      uint32_t *ret_end);

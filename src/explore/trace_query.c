@@ -21,7 +21,7 @@ enum {
     KEY_VALUE_KEY = 1,
     KEY_VALUE_VALUE = 2,
     VALUE_TEXT_BYTES_MAX = 64 * 1024,
-    SPANS_PER_LOOK = 256, /* at the clock */
+    BYTES_PER_LOOK = 64 * 1024, /* of spans that are read, at the clock */
 };
 
 uint64_t explore_cpu_ns(void)
@@ -130,21 +130,52 @@ static bool has_attribute(struct slice message, uint32_t number, struct slice ke
     return false;
 }
 
-static bool has_attributes(const struct trace_filter *filter, struct slice span,
-                           struct slice resource_fields)
+/* Which attributes of the filter a resource has, as bits. */
+static uint8_t read_resource(const struct trace_filter *filter, struct slice fields)
 {
+    uint8_t bits = 0;
     for (size_t i = 0; i < filter->attributes_count; i++) {
-        struct slice key = filter->attributes[i].key;
-        struct slice text = filter->attributes[i].value;
-        bool is_there = has_attribute(span, SPAN_ATTRIBUTES, key, text);
-        struct wire_reader reader = wire_reader_of(resource_fields);
+        struct wire_reader reader = wire_reader_of(fields);
         struct wire_field field;
+        bool is_there = false;
         while (!is_there && wire_next_field(&reader, &field))
             is_there = field.number == CONTEXT_RESOURCE && field.type == WIRE_BYTES &&
-                       has_attribute(field.bytes, RESOURCE_ATTRIBUTES, key, text);
-        if (!is_there)
-            return false;
+                       has_attribute(field.bytes, RESOURCE_ATTRIBUTES, filter->attributes[i].key,
+                                     filter->attributes[i].value);
+        bits |= (uint8_t)(is_there << i);
     }
+    return bits;
+}
+
+/* The contexts of a block, and which attributes their resources have: each is read once, whatever
+ * the number of its scopes and spans. */
+struct block_contexts {
+    struct span_context contexts[EXPLORE_CONTEXTS_MAX];
+    uint8_t bits[EXPLORE_CONTEXTS_MAX];
+};
+_Static_assert(FILTER_ATTRIBUTES_MAX <= 8, "a bit for each");
+
+static void read_contexts(const struct trace_filter *filter, const struct trace_store *store,
+                          const struct block_view *view, struct slice bodies,
+                          struct block_contexts *block)
+{
+    uint32_t count = trace_store_contexts(store, view, bodies, block->contexts);
+    for (uint32_t i = 0; i < count; i++) {
+        bool is_as_before =
+            i > 0 && block->contexts[i].resource.data == block->contexts[i - 1].resource.data;
+        block->bits[i] =
+            is_as_before ? block->bits[i - 1] : read_resource(filter, block->contexts[i].resource);
+    }
+}
+
+static bool has_attributes(const struct trace_filter *filter, struct slice span,
+                           uint8_t resource_bits)
+{
+    for (size_t i = 0; i < filter->attributes_count; i++)
+        if ((resource_bits >> i & 1) == 0 &&
+            !has_attribute(span, SPAN_ATTRIBUTES, filter->attributes[i].key,
+                           filter->attributes[i].value))
+            return false;
     return true;
 }
 
@@ -197,10 +228,19 @@ enum explore_result trace_filter_run(const struct trace_filter *filter, struct t
             trace_store_block_of(store, trace_store_record(store, search->after + 1)->first_block);
     struct explore_limit part = explore_limit_of(EXPLORE_SEARCH_NS);
     uint64_t found = 0;
-    for (size_t at = trace_store_blocks(store); at > oldest; at--) {
+    enum explore_result result = EXPLORE_DONE;
+    struct block_contexts *contexts = NULL;
+    if (filter->attributes_count > 0) {
+        contexts = mem_try_alloc(sizeof(*contexts));
+        if (contexts == NULL)
+            return EXPLORE_NO_MEMORY;
+    }
+    for (size_t at = trace_store_blocks(store); at > oldest && result == EXPLORE_DONE; at--) {
         struct block_view view = trace_store_block(store, at - 1);
-        if (explore_is_over(limit))
-            return EXPLORE_TOO_LONG;
+        if (explore_is_over(limit)) {
+            result = EXPLORE_TOO_LONG;
+            break;
+        }
         ret_matches->is_partial = found >= search->enough && explore_is_over(&part);
         if (ret_matches->is_partial)
             break;
@@ -209,6 +249,7 @@ enum explore_result trace_filter_run(const struct trace_filter *filter, struct t
             !may_have_attributes(filter, store, &view) || !trace_store_rows(store, &view, rows))
             continue;
         struct buffer *bodies = NULL;
+        uint64_t unlooked = 0; /* bytes since the last look */
         for (uint32_t i = 0; i < view.spans; i++) {
             const struct span_row *row = &rows[i];
             if (row->trace < store->first || (has_service && row->service != service) ||
@@ -216,18 +257,21 @@ enum explore_result trace_filter_run(const struct trace_filter *filter, struct t
                 !has_figures(filter, trace_store_record(store, row->trace)))
                 continue;
             if (filter->attributes_count > 0) {
-                if (bodies == NULL)
+                if (bodies == NULL) {
                     bodies = trace_store_bodies(store, &view);
-                if (bodies == NULL)
-                    break;
-                struct slice all = buffer_slice(bodies);
-                struct slice span = slice_of(all.data + row->offset, row->size);
-                struct span_context context = trace_store_context(store, &view, all, row->context);
-                if (i % SPANS_PER_LOOK == 0 && explore_is_over(limit)) {
-                    buffer_unref(bodies);
-                    return EXPLORE_TOO_LONG;
+                    if (bodies == NULL)
+                        break;
+                    read_contexts(filter, store, &view, buffer_slice(bodies), contexts);
+                    unlooked = BYTES_PER_LOOK;
                 }
-                if (!has_attributes(filter, span, context.resource))
+                unlooked += row->size;
+                if (unlooked >= BYTES_PER_LOOK && explore_is_over(limit)) {
+                    result = EXPLORE_TOO_LONG;
+                    break;
+                }
+                unlooked = unlooked >= BYTES_PER_LOOK ? 0 : unlooked;
+                struct slice span = slice_of(bodies->data + row->offset, row->size);
+                if (!has_attributes(filter, span, contexts->bits[row->context]))
                     continue;
             }
             uint64_t bit = row->trace - store->first;
@@ -236,7 +280,8 @@ enum explore_result trace_filter_run(const struct trace_filter *filter, struct t
         }
         buffer_unref(bodies);
     }
-    return EXPLORE_DONE;
+    mem_free(contexts);
+    return result;
 }
 
 void trace_matches_fini(struct trace_matches *matches)

@@ -776,3 +776,15 @@ struct span_context trace_store_context(const struct trace_store *store,
         .scope = context_at(store, store->contexts[context].scope),
     };
 }
+
+uint32_t trace_store_contexts(const struct trace_store *store, const struct block_view *view,
+                              struct slice bodies, struct span_context *contexts)
+{
+    if (view->block != NULL) {
+        span_block_contexts(view->block, bodies, contexts);
+        return view->block->contexts;
+    }
+    for (uint32_t i = 0; i < store->contexts_count; i++)
+        contexts[i] = trace_store_context(store, view, bodies, i);
+    return store->contexts_count;
+}

@@ -134,5 +134,8 @@ struct buffer *trace_store_bodies(struct trace_store *store, const struct block_
 struct span_context trace_store_context(const struct trace_store *store,
                                         const struct block_view *view, struct slice bodies,
                                         uint32_t context);
+/* All of them, in room for EXPLORE_CONTEXTS_MAX. Returns how many. */
+uint32_t trace_store_contexts(const struct trace_store *store, const struct block_view *view,
+                              struct slice bodies, struct span_context *contexts);
 /* Closes the open block, for tests and a directory. */
 bool trace_store_seal(struct trace_store *store);

@@ -117,6 +117,23 @@ static struct slice spans_of_a_huge_resource(size_t n)
     return end_resource(&out, 800 * n);
 }
 
+/* With the attribute that is searched for as the last one. */
+static struct slice attributes_of_a_resource(size_t n)
+{
+    struct profile_bytes out = {0};
+    char name[32];
+    for (size_t i = 0; i < n; i++)
+        put_span(&out, i + 1, i, "n");
+    profile_bytes_wrap(&out, 0, SCOPE_SPANS);
+    size_t resource = out.size;
+    for (size_t i = 0; i < n; i++)
+        put_attribute(&out, 1, name_of(name, i), "v");
+    put_attribute(&out, 1, "wanted", "v");
+    profile_bytes_wrap(&out, resource, 1);
+    profile_bytes_wrap(&out, 0, RESOURCE_SPANS);
+    return message_done(&out);
+}
+
 static struct slice many_resources(size_t n)
 {
     struct profile_bytes out = {0};
@@ -142,6 +159,7 @@ static const struct work_shape shapes[] = {
     {"scopes of a large resource", scopes_of_a_large_resource},
     {"many resources", many_resources},
     {"spans of a huge resource", spans_of_a_huge_resource},
+    {"attributes of a resource", attributes_of_a_resource},
 };
 
 static void run_index(struct slice request)
@@ -182,6 +200,29 @@ static void run_view(struct slice request)
     mem_free(rows);
 }
 
+static void run_search(struct slice request)
+{
+    struct trace_store store;
+    struct trace_filter filter = {.max_ns = UINT64_MAX,
+                                  .end_ns = UINT64_MAX,
+                                  .attributes_count = 1,
+                                  .attributes = {{slice_of_text("wanted"), slice_of_text("v")}}};
+    struct trace_search search = {.before = UINT64_MAX, .enough = UINT64_MAX};
+    struct explore_limit limit = {.end_ns = UINT64_MAX};
+    struct trace_matches matches;
+    struct span_row *rows = mem_alloc(EXPLORE_OPEN_SPANS_MAX * sizeof(rows[0]));
+    trace_store_init(&store, CODEC_ZSTD);
+    bool is_added = trace_store_add(&store, request, 1) && trace_store_seal(&store);
+    assert(is_added);
+    work_begin();
+    enum explore_result result = trace_filter_run(&filter, &store, rows, &limit, &search, &matches);
+    work_end();
+    assert(result == EXPLORE_DONE);
+    trace_matches_fini(&matches);
+    trace_store_fini(&store);
+    mem_free(rows);
+}
+
 enum { BYTES_PER_BLOCK = 256, BLOCKS_MAX = 1000 };
 
 /* Each trace has spans in the first block and in the last one, and many blocks are between. */
@@ -212,6 +253,7 @@ static void run_evict(struct slice request)
 static const struct work_stage stages[] = {
     {.name = "indexing spans", .run = run_index, .per_byte_max = 34},
     {.name = "a waterfall", .run = run_view, .per_byte_max = 28},
+    {.name = "searching for an attribute", .run = run_search, .per_byte_max = 20},
     {.name = "evicting traces", .run = run_evict, .per_byte_max = 8},
 };
 

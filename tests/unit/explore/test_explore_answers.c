@@ -18,6 +18,7 @@
 #include "src/base/mem.h"
 #include "src/explore/explore_api.h"
 #include "src/explore/explore_data.h"
+#include "src/otlp/nested_output.h"
 #include "tests/unit/explore/span_request.h"
 
 static struct budget budget;
@@ -111,10 +112,56 @@ static void durations_may_be_as_long_as_they_like(void **state)
     }
 }
 
+enum { TWINS = 2000, FIELDS = 450000 };
+
+static void put_twin(struct nested_output *output, const uint8_t id[16], unsigned fields)
+{
+    struct nested_message span = nested_put_begin(output, 2, 3);
+    nested_put_bytes(output, 1, slice_of(id, 16));
+    nested_put_bytes(output, 2, slice_of(id + 8, 8));
+    nested_put_fixed64(output, 7, fields > 0 ? 1 : 2);
+    for (unsigned i = 0; i < fields; i++)
+        nested_put_bytes(output, 3, slice_of("", 0));
+    struct nested_message event = nested_put_begin(output, 11, 1);
+    nested_put_bytes(output, 2, slice_of_text("event"));
+    nested_put_end(output, event);
+    nested_put_end(output, span);
+}
+
+/* All rows have one span id: each shows the events of the first span, which is slow to read. What
+ * there is no time for is left out. */
+static void events_of_one_span_id_end_in_time(void **state)
+{
+    struct nested_output output = {.budget = NULL};
+    uint8_t id[16];
+    (void)state;
+    trace_id_of(1, id);
+    struct nested_message resource = nested_put_begin(&output, 1, 3);
+    struct nested_message scope = nested_put_begin(&output, 2, 3);
+    put_twin(&output, id, FIELDS);
+    for (unsigned i = 1; i < TWINS; i++)
+        put_twin(&output, id, 0);
+    nested_put_end(&output, scope);
+    nested_put_end(&output, resource);
+    assert_true(trace_store_add(&data.traces, buffer_slice(output.buffer), 1));
+    nested_output_fini(&output);
+    assert_int_equal(trace_store_blocks(&data.traces), 1);
+    const char *body =
+        ask("traces/abababababababab0000000000000001/rows", "from=0&count=2000", 200);
+    const char *events = strstr(body, "\"events\":{");
+    unsigned count = 0;
+    assert_non_null(events);
+    for (const char *at = events; (at = strstr(at, "[[")) != NULL; at++)
+        count++;
+    assert_in_range(count, 1, TWINS - 1);
+    assert_int_equal(data.views[0].count, TWINS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(durations_may_be_as_long_as_they_like, setup, teardown),
+        cmocka_unit_test_setup_teardown(events_of_one_span_id_end_in_time, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

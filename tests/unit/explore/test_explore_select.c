@@ -85,18 +85,23 @@ static const char *span_hex(uint64_t span, char text[40])
 }
 
 /* The status of the answer; 200: *ret_selection is to be released. */
-static unsigned read_selection(const char *text, struct explore_selection *ret_selection)
+static unsigned read_within(const char *text, struct explore_limit limit,
+                            struct explore_selection *ret_selection)
 {
     struct explore_query *query = mem_zalloc(sizeof(*query));
     const char *reason = "";
     assert_true(explore_query_parse(query, slice_of_text(text), &reason));
-    struct asking asking = {
-        .data = &data, .query = query, .status = 200, .limit = explore_limit_of(EXPLORE_QUERY_NS)};
+    struct asking asking = {.data = &data, .query = query, .status = 200, .limit = limit};
     bool is_read = explore_selection_read(&asking, query, ret_selection);
     assert_true(is_read == (asking.status == 200));
     assert_true(is_read || asking.reason[0] != '\0');
     mem_free(query);
     return asking.status;
+}
+
+static unsigned read_selection(const char *text, struct explore_selection *ret_selection)
+{
+    return read_within(text, explore_limit_of(EXPLORE_QUERY_NS), ret_selection);
 }
 
 /* Checks every span: `expected` says whether the query picks it. */
@@ -188,6 +193,9 @@ static void a_trace_or_spans_of_it(void **state)
     check(text, below_first_of_five);
     snprintf(text, sizeof(text), "trace=%s&span=%s&subtree=1", id, first);
     check(text, of_five);
+    snprintf(text, sizeof(text), "trace=%s&span=%s,%s,%s,%s&subtree=1", id, third, second, second,
+             third);
+    check(text, below_first_of_five);
     snprintf(text, sizeof(text), "not-trace=%s", id);
     check(text, not_of_five);
     snprintf(text, sizeof(text), "not-trace=%s&name=pay", id); /* no root has that name */
@@ -232,6 +240,20 @@ static void broken_queries_say_what_is_wrong(void **state)
     assert_int_equal(read_selection(many, &selection), 400);
 }
 
+/* The waterfall is there already: to add what is below spans takes time, too. */
+static void selections_end_in_time(void **state)
+{
+    struct explore_limit over = {.end_ns = 0};
+    struct explore_selection selection;
+    char id[40], first[40], text[256];
+    (void)state;
+    snprintf(text, sizeof(text), "trace=%s&span=%s&subtree=1", trace_hex(5, id),
+             span_hex(50, first));
+    assert_int_equal(read_selection(text, &selection), 200);
+    explore_selection_fini(&selection);
+    assert_int_equal(read_within(text, over, &selection), 503);
+}
+
 /* Blocks are opened only if the selection may find something in them. */
 static void blocks_of_other_times_and_services_are_passed_over(void **state)
 {
@@ -264,6 +286,7 @@ int main(void)
         cmocka_unit_test(a_trace_or_spans_of_it),
         cmocka_unit_test(spans_by_name_with_what_is_below_them),
         cmocka_unit_test(broken_queries_say_what_is_wrong),
+        cmocka_unit_test(selections_end_in_time),
         cmocka_unit_test(blocks_of_other_times_and_services_are_passed_over),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
