@@ -467,6 +467,7 @@ static void index_one(struct explore_hub *hub)
     } else {
         const struct trace_store *traces = &hub->data.traces;
         uint64_t too_large = traces->too_large;
+        uint64_t samples_lost = hub->data.profiles.samples_lost;
         uint64_t done = traces->spans_total + too_large;
         bool is_kept = batch->signal == TRACES
                            ? trace_store_add(&hub->data.traces, whole.bytes, now_ns)
@@ -474,6 +475,7 @@ static void index_one(struct explore_hub *hub)
         done = traces->spans_total + traces->too_large - done;
         missing = is_kept || done > batch->items ? 0 : batch->items - done;
         lose(hub, EXPLORE_LOST_LARGE, traces->too_large - too_large);
+        lose(hub, EXPLORE_LOST_MEMORY, hub->data.profiles.samples_lost - samples_lost);
         buffer_unref(whole.owner);
     }
     lose(hub, is_over(hub) ? EXPLORE_LOST_RAW : EXPLORE_LOST_MEMORY, missing);
@@ -672,6 +674,7 @@ bool explore_hub_start(struct explore_hub *hub, const struct explore_settings *s
     hub->has_data = true;
     hub->has_evicted = false;
     hub->data.settings = &hub->settings;
+    hub->data.profiles.budget = settings->budget;
     hub->raw = mem_alloc(RAW_BATCHES_MAX * sizeof(hub->raw[0]));
     hub->is_ending = false;
     hub->ended_lane = NULL;
@@ -721,6 +724,7 @@ void explore_hub_stop(struct explore_hub *hub)
     explore_disk_close(hub->save.disk);
     hub->save = (struct explore_save){.disk = NULL};
     explore_data_forget_views(&hub->data);
+    hub->data.profiles.budget = NULL;
     mem_free(hub->raw);
     budget_return(hub->settings.budget, hub->charged_bytes);
     hub->charged_bytes = 0;

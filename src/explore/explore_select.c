@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "src/base/budget.h"
 #include "src/base/mem.h"
 #include "src/base/random.h"
 
@@ -40,9 +41,13 @@ static bool set_add(struct explore_selection *selection, uint64_t hash)
         uint64_t *old = selection->set;
         size_t count = selection->set_places;
         size_t places = count > 0 ? 2 * count : SET_FIRST;
-        uint64_t *grown = mem_try_zalloc(places * sizeof(grown[0]));
-        if (grown == NULL)
+        if (!budget_try_take(selection->budget, places * sizeof(uint64_t)))
             return false;
+        uint64_t *grown = mem_try_zalloc(places * sizeof(grown[0]));
+        if (grown == NULL) {
+            budget_return(selection->budget, places * sizeof(uint64_t));
+            return false;
+        }
         for (size_t i = 0; i < count; i++) {
             size_t at = (old[i] >> 20) & (places - 1);
             while (old[i] != 0 && grown[at] != 0)
@@ -53,6 +58,8 @@ static bool set_add(struct explore_selection *selection, uint64_t hash)
         selection->set = grown;
         selection->set_places = places;
         mem_free(old);
+        if (count > 0)
+            budget_return(selection->budget, count * sizeof(uint64_t));
     }
     size_t mask = selection->set_places - 1;
     size_t at = (hash >> 20) & mask;
@@ -66,6 +73,8 @@ static bool set_add(struct explore_selection *selection, uint64_t hash)
 void explore_selection_fini(struct explore_selection *selection)
 {
     mem_free(selection->set);
+    if (selection->set_places > 0)
+        budget_return(selection->budget, selection->set_places * sizeof(uint64_t));
     selection->set = NULL;
     selection->set_places = 0;
     selection->set_count = 0;
@@ -187,6 +196,41 @@ static int compare_durations(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
+/* A list that is charged. */
+struct durations {
+    uint64_t *items;
+    size_t count;
+    size_t capacity;
+    struct budget *budget;
+};
+
+static bool durations_add(struct durations *list, uint64_t duration_ns)
+{
+    enum { FIRST = 1024 };
+    if (list->count == list->capacity) {
+        size_t more = list->capacity > 0 ? list->capacity : FIRST;
+        if (!budget_try_take(list->budget, more * sizeof(uint64_t)))
+            return false;
+        uint64_t *grown =
+            mem_try_resize(list->items, (list->capacity + more) * sizeof(list->items[0]));
+        if (grown == NULL) {
+            budget_return(list->budget, more * sizeof(uint64_t));
+            return false;
+        }
+        list->items = grown;
+        list->capacity += more;
+    }
+    list->items[list->count++] = duration_ns;
+    return true;
+}
+
+static void durations_fini(struct durations *list)
+{
+    if (list->capacity > 0)
+        budget_return(list->budget, list->capacity * sizeof(uint64_t));
+    mem_free(list->items);
+}
+
 enum speed { SPEED_ANY, SPEED_SLOW, SPEED_OTHERS };
 
 /* Spans of a service and name with what is below them in the same block. */
@@ -198,9 +242,7 @@ static bool select_named(struct asking *asking, struct slice name, enum speed sp
     uint32_t wanted = string_table_find(&store->strings, name);
     uint32_t service = string_table_find(&store->strings, selection->service);
     bool is_any = selection->service.data == NULL;
-    uint64_t *durations = NULL;
-    size_t count = 0;
-    size_t capacity = 0;
+    struct durations durations = {.budget = selection->budget};
     uint64_t bound_ns = 0;
     selection->mode = SELECT_SPANS;
     if (rows == NULL)
@@ -217,7 +259,7 @@ static bool select_named(struct asking *asking, struct slice name, enum speed sp
                 asking_fail_by(asking, EXPLORE_TOO_LONG);
             if (!trace_store_rows(store, &block, rows))
                 continue;
-            for (uint32_t i = 0; i < block.spans; i++) {
+            for (uint32_t i = 0; i < block.spans && asking->status == 200; i++) {
                 const struct span_row *row = &rows[i];
                 if (row->trace < store->first)
                     continue;
@@ -225,13 +267,8 @@ static bool select_named(struct asking *asking, struct slice name, enum speed sp
                               row->start_ns >= selection->start_ns &&
                               row->start_ns < selection->end_ns;
                 if (pass == 0) {
-                    if (!is_one)
-                        continue;
-                    if (count == capacity) {
-                        capacity = capacity > 0 ? 2 * capacity : 1024;
-                        durations = mem_resize(durations, capacity * sizeof(durations[0]));
-                    }
-                    durations[count++] = row->duration_ns;
+                    if (is_one && !durations_add(&durations, row->duration_ns))
+                        asking_fail_by(asking, EXPLORE_NO_MEMORY);
                     continue;
                 }
                 const uint8_t *trace_id = trace_store_record(store, row->trace)->id;
@@ -246,12 +283,12 @@ static bool select_named(struct asking *asking, struct slice name, enum speed sp
                     asking_fail_by(asking, EXPLORE_NO_MEMORY);
             }
         }
-        if (pass == 0 && count > 0) {
-            qsort(durations, count, sizeof(durations[0]), compare_durations);
-            bound_ns = durations[(count - 1) * SLOW_PERCENT / 100];
+        if (pass == 0 && durations.count > 0 && asking->status == 200) {
+            qsort(durations.items, durations.count, sizeof(uint64_t), compare_durations);
+            bound_ns = durations.items[(durations.count - 1) * SLOW_PERCENT / 100];
         }
     }
-    mem_free(durations);
+    durations_fini(&durations);
     return asking->status == 200;
 }
 
@@ -308,6 +345,7 @@ bool explore_selection_read(struct asking *asking, const struct explore_query *q
     *selection = (struct explore_selection){.seed = (uint64_t)(random_uniform() * 0x1p53),
                                             .mode = SELECT_ALL,
                                             .service = get(query, "service"),
+                                            .budget = asking->data->settings->budget,
                                             .end_ns = UINT64_MAX};
     struct slice id = trace.data != NULL ? trace : others;
     if (id.data != NULL && !explore_read_hex(id, selection->trace_id, 16)) {

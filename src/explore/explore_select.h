@@ -24,9 +24,10 @@ struct explore_selection {
     uint8_t trace_id[16];
     uint64_t longest_ns; /* of the spans that are named; 0: unknown */
     uint64_t seed;       /* of the hashes: clients choose ids */
-    uint64_t *set;       /* hashes of ids; 0: free */
+    uint64_t *set;       /* hashes of ids; 0: free; charged … */
     size_t set_places;
     size_t set_count;
+    struct budget *budget; /* … to this one */
 };
 
 /* False: the answer is an error. */

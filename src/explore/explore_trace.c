@@ -429,15 +429,16 @@ void answer_find(struct asking *asking)
     mem_free(found);
 }
 
-static void put_message(struct json_output *out, const char *name,
-                        const struct otlp_message *message, struct slice encoded)
+static void put_message(struct asking *asking, const char *name, const struct otlp_message *message,
+                        struct slice encoded)
 {
+    struct json_output *out = &asking->out;
     put_key(out, name);
-    struct buffer *json = json_write(message, encoded, NULL);
+    struct buffer *json = json_write(message, encoded, asking->data->settings->budget);
     if (json != NULL)
         json_output_put(out, json->data, json->size);
     else
-        put_raw(out, "{}");
+        asking_fail_by(asking, EXPLORE_NO_MEMORY);
     buffer_unref(json);
 }
 
@@ -483,9 +484,9 @@ void answer_span(struct asking *asking)
         trace_store_context(&asking->data->traces, &block, all, row->context);
     const struct view_row *drawn = &view->rows[place];
     put_raw(out, "{");
-    put_message(out, "span", span, slice_of(all.data + row->offset, row->size));
-    put_message(out, "resource", &otlp_resource, field_of(context.resource, 1));
-    put_message(out, "scope", scope_spans->fields[1].message, field_of(context.scope, 1));
+    put_message(asking, "span", span, slice_of(all.data + row->offset, row->size));
+    put_message(asking, "resource", &otlp_resource, field_of(context.resource, 1));
+    put_message(asking, "scope", scope_spans->fields[1].message, field_of(context.scope, 1));
     put_unsigned(out, "row", place);
     /* What is not on the CPU and not in children is unexplained; with several threads more may be
      * on the CPU than the span itself lasts. */

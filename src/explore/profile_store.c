@@ -14,7 +14,9 @@
 #include "src/explore/block_bytes.h"
 #include "src/explore/explore_limits.h"
 #include "src/explore/service_name.h"
+#include "src/profiles/otlp/profile_bounds.h"
 #include "src/profiles/otlp/profile_dictionary.h"
+#include "src/profiles/otlp/profile_measure.h"
 #include "src/profiles/otlp/profile_merge.h"
 #include "src/profiles/otlp/profile_view.h"
 
@@ -201,6 +203,17 @@ static void count_sample(const struct profile_sample *sample, enum measure measu
     }
 }
 
+static bool take(const struct profile_store *store, uint64_t bytes)
+{
+    return store->budget == NULL || budget_try_take(store->budget, bytes);
+}
+
+static void give_back(const struct profile_store *store, uint64_t bytes)
+{
+    if (store->budget != NULL && bytes > 0)
+        budget_return(store->budget, bytes);
+}
+
 /* Fills in what the block's index says of a request. False: no memory. */
 static bool read_request(struct profile_store *store, struct profile_block *block,
                          struct slice request)
@@ -208,12 +221,14 @@ static bool read_request(struct profile_store *store, struct profile_block *bloc
     struct arena arena;
     struct profile_dictionary dictionary;
     uint32_t services[SERVICES_MAX];
-    arena_init(&arena, SIZE_MAX);
+    arena_init_charged(&arena, PROFILE_INDEX_BYTES_MAX, store->budget);
     bool is_open = profile_dictionary_open(&dictionary, &arena, request);
     uint32_t links = is_open ? dictionary.counts[PROFILE_LINKS] : 0;
-    struct span_samples *spans = mem_try_zalloc((links + 1) * sizeof(spans[0]));
-    if (!is_open || spans == NULL) {
-        mem_free(spans);
+    uint64_t charge = (links + UINT64_C(1)) * sizeof(struct span_samples);
+    is_open = is_open && take(store, charge);
+    struct span_samples *spans = is_open ? mem_try_zalloc(charge) : NULL;
+    if (spans == NULL) {
+        give_back(store, is_open ? charge : 0);
         arena_clear(&arena);
         return false;
     }
@@ -273,6 +288,7 @@ static bool read_request(struct profile_store *store, struct profile_block *bloc
     block->spans = mem_copy(spans, block->spans_count * sizeof(spans[0]));
     block->services = mem_copy(services, block->services_count * sizeof(services[0]));
     mem_free(spans);
+    give_back(store, charge);
     arena_clear(&arena);
     return true;
 }
@@ -346,9 +362,14 @@ static void close_window(struct profile_store *store)
     size_t end = store->blocks_end;
     uint64_t now_ns = store->blocks[end - 1]->arrived_ns;
     bool is_whole = true;
-    profile_merge_init(&merge, NULL);
+    uint64_t samples = 0;
+    for (size_t i = first; i < end; i++)
+        samples += store->blocks[i]->samples;
+    profile_merge_init(&merge, store->budget);
     for (size_t i = first; is_whole && i < end; i++) {
-        is_whole = profile_source_open(&source, buffer_slice(store->blocks[i]->bytes), &merge);
+        struct slice request = buffer_slice(store->blocks[i]->bytes);
+        is_whole = profile_measure_fits(request, store->budget) &&
+                   profile_source_open(&source, request, &merge);
         if (!is_whole)
             break;
         is_whole = profile_merge_take(&merge, &source, limit);
@@ -367,6 +388,7 @@ static void close_window(struct profile_store *store)
     store->blocks_end = first;
     store->open_bytes = 0;
     if (compressed == NULL) {
+        store->samples_lost += samples;
         if (block != NULL)
             free_block(store, block);
         return;
@@ -374,16 +396,16 @@ static void close_window(struct profile_store *store)
     block->bytes = compressed;
     block->is_compressed = true;
     weigh(block);
-    if (append(store, block))
+    if (append(store, block)) {
         store->blocks_open = store->blocks_end;
-    else
+    } else {
+        store->samples_lost += samples;
         free_block(store, block);
+    }
 }
 
-bool profile_store_add(struct profile_store *store, struct slice request, uint64_t now_ns)
+static bool add_request(struct profile_store *store, struct slice request, uint64_t now_ns)
 {
-    if (request.size == 0)
-        return true;
     struct profile_block *block = make_block(store, request, now_ns);
     if (block == NULL)
         return false;
@@ -404,6 +426,18 @@ bool profile_store_add(struct profile_store *store, struct slice request, uint64
     if (store->open_bytes >= EXPLORE_PROFILES_BYTES_MAX)
         close_window(store);
     return true;
+}
+
+bool profile_store_add(struct profile_store *store, struct slice request, uint64_t now_ns)
+{
+    if (request.size == 0)
+        return true;
+    /* For the copy, until the owner charges what is kept. */
+    if (!take(store, request.size))
+        return false;
+    bool is_added = add_request(store, request, now_ns);
+    give_back(store, request.size);
+    return is_added;
 }
 
 void profile_store_seal(struct profile_store *store)

@@ -65,6 +65,7 @@ struct profile_store {
     struct string_table *strings;
     struct codec_box *box;
     enum codec codec;
+    struct budget *budget; /* what adding takes meanwhile is charged to it; NULL: to none */
     /* Oldest first, from blocks_begin; those of the open window, from `open` on, are one request
      * each. */
     struct profile_block **blocks;
@@ -85,6 +86,7 @@ struct profile_store {
     uint64_t samples;
     uint64_t profiles;
     uint64_t samples_total;
+    uint64_t samples_lost; /* that there was no memory to merge */
     uint64_t evicted_blocks;
 };
 

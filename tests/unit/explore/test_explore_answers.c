@@ -112,6 +112,27 @@ static void durations_may_be_as_long_as_they_like(void **state)
     }
 }
 
+enum { NAME_BYTES = 200 * 1000 };
+
+/* A resource as JSON is charged beside the answer that it becomes a part of. */
+static void a_span_as_json_is_charged(void **state)
+{
+    static const char path[] = "traces/abababababababab0000000000000001/spans/0000000000000001";
+    char *name = mem_alloc(NAME_BYTES + 1);
+    (void)state;
+    memset(name, 'n', NAME_BYTES);
+    name[NAME_BYTES] = '\0';
+    struct test_span span = {.trace = 1, .span = 1, .service = name + NAME_BYTES / 4, .name = name};
+    add(&span, 1);
+    mem_free(name);
+    assert_true(strlen(ask(path, "", 200)) > 3 * NAME_BYTES / 2);
+    /* The answer alone, with its room to grow, takes a little more than twice the name. */
+    atomic_store(&budget.limit, budget_used(&budget) + 5 * NAME_BYTES / 2);
+    ask(path, "", 503);
+    atomic_store(&budget.limit, UINT64_MAX);
+    ask(path, "", 200);
+}
+
 enum { TWINS = 2000, FIELDS = 450000 };
 
 static void put_twin(struct nested_output *output, const uint8_t id[16], unsigned fields)
@@ -161,6 +182,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(durations_may_be_as_long_as_they_like, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_span_as_json_is_charged, setup, teardown),
         cmocka_unit_test_setup_teardown(events_of_one_span_id_end_in_time, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -254,6 +254,33 @@ static void selections_end_in_time(void **state)
     assert_int_equal(read_within(text, over, &selection), 503);
 }
 
+/* Ids and durations are charged; without room the answer says so. */
+static void selections_are_charged(void **state)
+{
+    struct explore_selection selection;
+    char id[40], text[256];
+    (void)state;
+    assert_int_equal(read_selection("name=checkout&slow=1", &selection), 200);
+    assert_in_range(budget_used(&budget), SPANS * sizeof(uint64_t), 64 * 1024);
+    assert_in_range(atomic_load(&budget.high_water), 8 * 1024, 64 * 1024); /* the durations */
+    explore_selection_fini(&selection);
+    assert_int_equal(read_selection("name=checkout", &selection), 200);
+    explore_selection_fini(&selection);
+    snprintf(text, sizeof(text), "not-trace=%s", trace_hex(5, id));
+    uint64_t used = budget_used(&budget);
+    atomic_store(&budget.limit, used + 1000);
+    assert_int_equal(read_selection("name=checkout", &selection), 503);
+    assert_int_equal(read_selection("name=checkout&slow=1", &selection), 503);
+    assert_int_equal(read_selection(text, &selection), 503);
+    assert_int_equal(budget_used(&budget), used);
+    /* Room for the ids, not for the durations. */
+    atomic_store(&budget.limit, used + 4000);
+    assert_int_equal(read_selection("name=checkout", &selection), 200);
+    explore_selection_fini(&selection);
+    assert_int_equal(read_selection("name=checkout&slow=1", &selection), 503);
+    atomic_store(&budget.limit, UINT64_MAX);
+}
+
 /* Blocks are opened only if the selection may find something in them. */
 static void blocks_of_other_times_and_services_are_passed_over(void **state)
 {
@@ -287,6 +314,7 @@ int main(void)
         cmocka_unit_test(spans_by_name_with_what_is_below_them),
         cmocka_unit_test(broken_queries_say_what_is_wrong),
         cmocka_unit_test(selections_end_in_time),
+        cmocka_unit_test(selections_are_charged),
         cmocka_unit_test(blocks_of_other_times_and_services_are_passed_over),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

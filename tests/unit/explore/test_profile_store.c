@@ -16,6 +16,7 @@
 #include "src/base/mem.h"
 #include "src/explore/profile_store.h"
 #include "src/explore/span_cpu.h"
+#include "src/otlp/nested_output.h"
 #include "tests/support/profile_sketch.h"
 
 enum { TRACES = 300, PERIOD = 10000000 };
@@ -195,6 +196,54 @@ static void a_table_has_the_samples_of_all_spans(void **state)
     budget_fini(&budget);
 }
 
+enum { LINKS = 1 << 20 };
+
+/* Two bytes of an empty link take 64 of its index: what indexing takes is charged, or refused. */
+static void indexing_is_charged(void **state)
+{
+    struct budget budget;
+    struct nested_output output = {.budget = NULL};
+    (void)state;
+    budget_init(&budget, UINT64_MAX);
+    store.budget = &budget;
+    struct nested_message dictionary = nested_put_begin(&output, 2, 4);
+    for (unsigned i = 0; i < LINKS; i++)
+        nested_put_bytes(&output, 4, slice_of("", 0));
+    nested_put_end(&output, dictionary);
+    struct slice request = buffer_slice(output.buffer);
+    atomic_store(&budget.limit, 20 * LINKS);
+    assert_false(profile_store_add(&store, request, 1));
+    assert_int_equal(budget_used(&budget), 0);
+    assert_int_equal(profile_store_blocks(&store), 0);
+    atomic_store(&budget.limit, 1024 * LINKS);
+    assert_true(profile_store_add(&store, request, 1));
+    assert_int_equal(budget_used(&budget), 0);
+    assert_true(atomic_load(&budget.high_water) > 60 * LINKS);
+    nested_output_fini(&output);
+    store.budget = NULL;
+    budget_fini(&budget);
+}
+
+/* Without memory to merge a window it is lost, and counted. */
+static void merging_is_charged(void **state)
+{
+    struct budget budget;
+    unsigned added = 0;
+    (void)state;
+    budget_init(&budget, 128 * 1024);
+    store.budget = &budget;
+    for (; store.samples_lost == 0; added++) {
+        add(1 + added % TRACES, "span-aaa", "a", 1 + added);
+        assert_true(added < 20000);
+        assert_int_equal(budget_used(&budget), 0);
+    }
+    assert_int_equal(store.samples_lost, 3 * (uint64_t)added);
+    assert_int_equal(store.samples, 0);
+    assert_int_equal(profile_store_blocks(&store), 0);
+    store.budget = NULL;
+    budget_fini(&budget);
+}
+
 /* A block that was opened stays open, as far as limit and budget allow, until it is closed. */
 static void blocks_stay_open_within_their_limit(void **state)
 {
@@ -235,6 +284,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(forgets_what_is_evicted, setup, teardown),
         cmocka_unit_test_setup_teardown(merges_a_window, setup, teardown),
         cmocka_unit_test_setup_teardown(a_table_has_the_samples_of_all_spans, setup, teardown),
+        cmocka_unit_test_setup_teardown(indexing_is_charged, setup, teardown),
+        cmocka_unit_test_setup_teardown(merging_is_charged, setup, teardown),
         cmocka_unit_test_setup_teardown(blocks_stay_open_within_their_limit, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
