@@ -49,6 +49,23 @@ struct jaeger_span {
     bool has_own_process; /* in own_process */
 };
 
+/* ResourceSpans being written. Spans with a process of their own have a group for themselves, so
+ * that the batch's process, which may be large, is not written again after each of them. */
+struct jaeger_group {
+    struct nested_output output;
+    /* The last ResourceSpans and its last ScopeSpans, and what they have. */
+    bool is_open;
+    struct nested_message resource_spans;
+    struct nested_message scope_spans;
+    struct scratch process; /* the Resource's content */
+    size_t process_size;
+    struct scratch scope; /* name and version, one after the other */
+    size_t name_size;
+    size_t version_size;
+};
+
+enum { JAEGER_OF_BATCH, JAEGER_OF_SPAN, JAEGER_GROUPS };
+
 struct jaeger_request {
     enum jaeger_form form;
     struct slice body;
@@ -66,14 +83,10 @@ struct jaeger_request {
     struct nested_output events;      /* Event messages as fields of a Span */
     struct nested_output process;     /* of the batch: a Resource's content */
     struct nested_output own_process; /* of the span */
-    struct nested_output output;      /* the result */
 
-    /* The open ResourceSpans and ScopeSpans; they have what the last span has. */
-    bool is_open;
-    struct nested_message resource_spans;
-    struct nested_message scope_spans;
-    size_t head_sizes[3]; /* of process, name and version, one after the other in last_scope */
-    struct scratch last_scope;
+    struct jaeger_group groups[JAEGER_GROUPS]; /* the result, by whose process it is */
+    struct nested_output *output;              /* of the span's group */
+    bool is_process_open; /* the batch's group has the batch's process: no need to compare them */
 
     uint64_t spans;
     uint64_t messages;
@@ -107,5 +120,6 @@ bool jaeger_span_end(struct jaeger_request *request);
 
 /* ---- between jaeger_span.c and jaeger_read.c ---- */
 
-/* Opens a ResourceSpans and a ScopeSpans for the next span unless they are open already. */
+/* Opens a ResourceSpans and a ScopeSpans for the next span unless they are open already, and sets
+ * the request's output. */
 void jaeger_open_scope(struct jaeger_request *request, struct slice name, struct slice version);

@@ -11,80 +11,123 @@
 
 /* Fields of the request, ResourceSpans and ScopeSpans, and of InstrumentationScope. */
 enum { RESOURCE_SPANS = 1, RESOURCE = 1, SCOPE_SPANS = 2, SCOPE = 1, NAME = 1, VERSION = 2 };
+enum { SPANS_LENGTH_BYTES = 4 };
 
 static struct slice written(const struct nested_output *output)
 {
     return output->buffer != NULL ? buffer_slice(output->buffer) : slice_of("", 0);
 }
 
-static void close_scope(struct jaeger_request *request)
+static void close_scope(struct jaeger_group *group)
 {
-    if (!request->is_open)
+    nested_put_end(&group->output, group->scope_spans);
+}
+
+static void close_resource(struct jaeger_group *group)
+{
+    if (!group->is_open)
         return;
-    nested_put_end(&request->output, request->scope_spans);
-    nested_put_end(&request->output, request->resource_spans);
-    request->is_open = false;
+    close_scope(group);
+    nested_put_end(&group->output, group->resource_spans);
+    group->is_open = false;
 }
 
-static bool is_same(const struct jaeger_request *request, struct slice process, struct slice name,
-                    struct slice version)
+/* Whether the group's last ResourceSpans has the span's process. Takes no longer than the process
+ * does that the body has for it: that of a batch is compared once for all its spans. */
+static bool has_process(const struct jaeger_request *request, const struct jaeger_group *group,
+                        struct slice process)
 {
-    const uint8_t *known = request->last_scope.memory;
-    const size_t *sizes = request->head_sizes;
-    return request->is_open && slice_equal(process, slice_of(known, sizes[0])) &&
-           slice_equal(name, slice_of(known + sizes[0], sizes[1])) &&
-           slice_equal(version, slice_of(known + sizes[0] + sizes[1], sizes[2]));
+    bool is_known = !request->span.has_own_process && request->is_process_open;
+    return group->is_open &&
+           (is_known || slice_equal(process, slice_of(group->process.memory, group->process_size)));
 }
 
-/* Remembers what the spans that follow are compared with. */
-static bool remember(struct jaeger_request *request, const struct slice parts[3])
+static bool has_scope(const struct jaeger_group *group, struct slice name, struct slice version)
 {
-    size_t bytes = parts[0].size + parts[1].size + parts[2].size;
-    uint8_t *at = scratch_room(&request->last_scope, request->budget, bytes + 1);
-    if (at == NULL)
+    const uint8_t *known = group->scope.memory;
+    return slice_equal(name, slice_of(known, group->name_size)) &&
+           slice_equal(version, slice_of(known + group->name_size, group->version_size));
+}
+
+static void copy(uint8_t *at, struct slice bytes)
+{
+    if (bytes.size > 0)
+        memcpy(at, bytes.data, bytes.size);
+}
+
+/* False: no memory. */
+static bool open_resource(struct jaeger_request *request, struct jaeger_group *group,
+                          struct slice process)
+{
+    uint8_t *known = scratch_room(&group->process, request->budget, process.size + 1);
+    if (known == NULL)
+        return jaeger_no_memory(request, process.size);
+    copy(known, process);
+    group->process_size = process.size;
+    group->resource_spans = nested_put_begin(&group->output, RESOURCE_SPANS, SPANS_LENGTH_BYTES);
+    if (process.size > 0)
+        nested_put_bytes(&group->output, RESOURCE, process);
+    request->messages += 2;
+    return true;
+}
+
+/* False: no memory. */
+static bool open_scope(struct jaeger_request *request, struct jaeger_group *group,
+                       struct slice name, struct slice version)
+{
+    struct nested_output *output = &group->output;
+    size_t bytes = name.size + version.size;
+    uint8_t *known = scratch_room(&group->scope, request->budget, bytes + 1);
+    if (known == NULL)
         return jaeger_no_memory(request, bytes);
-    for (size_t i = 0; i < 3; i++) {
-        if (parts[i].size > 0)
-            memcpy(at, parts[i].data, parts[i].size);
-        at += parts[i].size;
-        request->head_sizes[i] = parts[i].size;
+    copy(known, name);
+    copy(known + name.size, version);
+    group->name_size = name.size;
+    group->version_size = version.size;
+    group->scope_spans = nested_put_begin(output, SCOPE_SPANS, SPANS_LENGTH_BYTES);
+    if (bytes > 0) {
+        struct nested_message scope = nested_put_begin(output, SCOPE, 1);
+        nested_put_text(output, NAME, name);
+        nested_put_text(output, VERSION, version);
+        nested_put_end(output, scope);
     }
+    request->messages += 2;
     return true;
 }
 
 void jaeger_open_scope(struct jaeger_request *request, struct slice name, struct slice version)
 {
-    enum { SPANS_LENGTH_BYTES = 4 };
-    struct nested_output *output = &request->output;
-    struct slice process =
-        written(request->span.has_own_process ? &request->own_process : &request->process);
-    if (is_same(request, process, name, version))
+    bool is_own = request->span.has_own_process;
+    struct jaeger_group *group = &request->groups[is_own ? JAEGER_OF_SPAN : JAEGER_OF_BATCH];
+    struct slice process = written(is_own ? &request->own_process : &request->process);
+    bool is_same = has_process(request, group, process);
+    request->output = &group->output;
+    if (!is_own)
+        request->is_process_open = true;
+    if (is_same && has_scope(group, name, version))
         return;
-    close_scope(request);
-    if (!remember(request, (struct slice[3]){process, name, version}))
+    if (is_same)
+        close_scope(group);
+    else
+        close_resource(group);
+    if (!is_same && !open_resource(request, group, process))
         return;
-    request->resource_spans = nested_put_begin(output, RESOURCE_SPANS, SPANS_LENGTH_BYTES);
-    if (process.size > 0)
-        nested_put_bytes(output, RESOURCE, process);
-    request->scope_spans = nested_put_begin(output, SCOPE_SPANS, SPANS_LENGTH_BYTES);
-    if (name.size + version.size > 0) {
-        struct nested_message scope = nested_put_begin(output, SCOPE, 1);
-        if (name.size > 0)
-            nested_put_bytes(output, NAME, name);
-        if (version.size > 0)
-            nested_put_bytes(output, VERSION, version);
-        nested_put_end(output, scope);
-    }
-    request->messages += 4;
-    request->is_open = true;
+    group->is_open = open_scope(request, group, name, version);
 }
 
 static void finish(struct jaeger_request *request, struct converted_spans *ret_batch)
 {
-    struct nested_output *output = &request->output;
-    close_scope(request);
-    if (output->refused_bytes > 0)
-        jaeger_no_memory(request, output->refused_bytes);
+    struct nested_output *output = &request->groups[JAEGER_OF_BATCH].output;
+    struct nested_output *own = &request->groups[JAEGER_OF_SPAN].output;
+    for (size_t i = 0; i < JAEGER_GROUPS; i++)
+        close_resource(&request->groups[i]);
+    if (output->buffer == NULL)
+        output = own;
+    else
+        nested_put_raw(output, written(own));
+    for (size_t i = 0; i < JAEGER_GROUPS; i++)
+        if (request->groups[i].output.refused_bytes > 0)
+            jaeger_no_memory(request, request->groups[i].output.refused_bytes);
     if (request->verdict != CONVERTED)
         return;
     struct buffer *result = output->buffer;
@@ -121,7 +164,7 @@ enum conversion jaeger_read(enum jaeger_form form, struct slice body, struct bud
         .events = {.budget = budget},
         .process = {.budget = budget},
         .own_process = {.budget = budget},
-        .output = {.budget = budget},
+        .groups = {{.output = {.budget = budget}}, {.output = {.budget = budget}}},
     };
     assert(form < JAEGER_FORMS);
     arena_init_charged(&request.texts, SIZE_MAX, budget);
@@ -131,14 +174,18 @@ enum conversion jaeger_read(enum jaeger_form form, struct slice body, struct bud
         jaeger_read_thrift(&request);
     if (request.verdict == CONVERTED)
         finish(&request, ret_batch);
-    struct scratch *scratches[] = {&request.tags, &request.references, &request.order,
-                                   &request.last_scope};
+    struct scratch *scratches[] = {&request.tags, &request.references, &request.order};
     for (size_t i = 0; i < sizeof(scratches) / sizeof(scratches[0]); i++)
         scratch_fini(scratches[i], budget);
     nested_output_fini(&request.events);
     nested_output_fini(&request.process);
     nested_output_fini(&request.own_process);
-    nested_output_fini(&request.output);
+    for (size_t i = 0; i < JAEGER_GROUPS; i++) {
+        struct jaeger_group *group = &request.groups[i];
+        nested_output_fini(&group->output);
+        scratch_fini(&group->process, budget);
+        scratch_fini(&group->scope, budget);
+    }
     arena_clear(&request.texts);
     return request.verdict;
 }

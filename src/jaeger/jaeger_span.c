@@ -72,9 +72,12 @@ bool jaeger_malformed(struct jaeger_request *request, const uint8_t *at, const c
 
 bool jaeger_no_memory(struct jaeger_request *request, size_t bytes)
 {
-    const struct buffer *output = request->output.buffer;
     uint64_t held = request->body.size + bytes + request->tags.bytes + request->references.bytes +
-                    request->order.bytes + (output != NULL ? output->capacity : 0);
+                    request->order.bytes;
+    for (size_t i = 0; i < JAEGER_GROUPS; i++) {
+        const struct buffer *output = request->groups[i].output.buffer;
+        held += output != NULL ? output->capacity : 0;
+    }
     if (request->verdict != CONVERTED)
         return false;
     bool never_fits = request->budget != NULL && held > budget_limit(request->budget);
@@ -258,6 +261,8 @@ bool jaeger_put_process(struct jaeger_request *request, struct nested_output *ou
     struct jaeger_tag name = {.key = slice_of_text("service.name"), .bytes = service};
     assert(first <= request->tags_count);
     nested_output_cut(output, 0);
+    if (output == &request->process)
+        request->is_process_open = false;
     size_t count = request->tags_count - first;
     request->tags_count = first;
     /* What Jaeger's own exporters call a resource without one. */
@@ -390,7 +395,7 @@ static unsigned take_status(struct jaeger_tag *tags, size_t count, unsigned kind
 
 static void put_status(struct jaeger_request *request, unsigned code, struct slice message)
 {
-    struct nested_output *output = &request->output;
+    struct nested_output *output = request->output;
     if (code == CODE_UNSET && message.size == 0)
         return;
     struct nested_message status = nested_put_begin(output, SPAN_STATUS, 1);
@@ -423,7 +428,7 @@ static const struct jaeger_reference *find_parent(const struct jaeger_request *r
 static void put_links(struct jaeger_request *request)
 {
     const struct jaeger_reference *references = request->references.memory;
-    struct nested_output *output = &request->output;
+    struct nested_output *output = request->output;
     for (size_t i = 0; i < request->references_count; i++) {
         const struct jaeger_reference *reference = &references[i];
         bool is_child = reference->type == JAEGER_CHILD_OF;
@@ -453,7 +458,6 @@ static struct slice scope_string_of(const struct jaeger_tag *tag)
 bool jaeger_span_end(struct jaeger_request *request)
 {
     struct jaeger_span *span = &request->span;
-    struct nested_output *output = &request->output;
     struct jaeger_tag *tags = request->tags.memory;
     size_t count = request->tags_count;
     bool is_proto = request->form == JAEGER_PROTO;
@@ -475,6 +479,7 @@ bool jaeger_span_end(struct jaeger_request *request)
     jaeger_open_scope(request, scope, version);
     if (request->verdict != CONVERTED)
         return false;
+    struct nested_output *output = request->output;
     const struct jaeger_reference *parent = find_parent(request);
     if (parent != NULL && slice_is_zero(slice_of(span->parent_id, sizeof(span->parent_id))))
         memcpy(span->parent_id, parent->span_id, sizeof(span->parent_id));

@@ -70,6 +70,47 @@ static struct slice processes(size_t n)
     return nest("\x0a", n, span, sizeof(span) - 1, true);
 }
 
+/* A batch with a process of 8 n bytes and n times the spans of the piece. */
+static struct slice beside_a_large_process(size_t n, const char *piece, size_t piece_size)
+{
+    size_t name_size = 8 * n;
+    size_t process_size = 1 + LENGTH_BYTES + name_size;
+    size_t batch_size = n * piece_size + 1 + LENGTH_BYTES + process_size;
+    uint8_t *bytes = mem_alloc(2 + LENGTH_BYTES + batch_size);
+    uint8_t *at = bytes;
+    *at++ = JAEGER_PROTO;
+    *at++ = 0x0a;
+    at = put_length(at, batch_size);
+    for (size_t i = 0; i < n; i++, at += piece_size)
+        memcpy(at, piece, piece_size);
+    *at++ = 0x12;
+    at = put_length(at, process_size);
+    *at++ = 0x0a;
+    at = put_length(at, name_size);
+    memset(at, 'p', name_size);
+    return slice_of(bytes, (size_t)(at + name_size - bytes));
+}
+
+static struct slice spans_of_a_large_process(size_t n)
+{
+    static const char span[] = "\x0a\x02\x28";
+    return beside_a_large_process(n, span, sizeof(span));
+}
+
+static struct slice every_second_span_has_its_own(size_t n)
+{
+    static const char spans[] = "\x0a\x02\x28\0\x0a\x02\x52";
+    return beside_a_large_process(n, spans, sizeof(spans));
+}
+
+static struct slice scopes_of_a_large_process(size_t n)
+{
+    static const char spans[] = "\x0a\x02\x28\0\x0a\x16\x42\x14\x0a\x0f"
+                                "otel.scope.name"
+                                "\x1a\x01s";
+    return beside_a_large_process(n, spans, sizeof(spans) - 1);
+}
+
 static struct slice tags_of_one_span(size_t n)
 {
     static const char tag[] = "\x42\x0a\x0a\x08"
@@ -152,6 +193,9 @@ static const struct work_stage stages[] = {
 static const struct work_shape shapes[] = {
     {"spans", spans},
     {"spans of many processes", processes},
+    {"spans of a large process", spans_of_a_large_process},
+    {"a large process, and every second span has its own", every_second_span_has_its_own},
+    {"a large process, and spans of two scopes in turn", scopes_of_a_large_process},
     {"tags of one span", tags_of_one_span},
     {"the same tags again and again", the_same_tags},
     {"empty tags", empty_tags},

@@ -519,6 +519,46 @@ static void neighbours_of_one_process_and_scope_are_together(void **state)
     expect_part(second, "\"name\":\"third\"");
 }
 
+static size_t count_of(const char *text, const char *part)
+{
+    size_t count = 0;
+    for (const char *at = strstr(text, part); at != NULL; at = strstr(at + 1, part))
+        count++;
+    return count;
+}
+
+/* Of spans with and without a process of their own, and of two scopes, in turn. */
+static void the_process_of_a_batch_is_written_once(void **state)
+{
+    struct message spans[6];
+    struct message own = {.size = 0};
+    struct message scope = proto_tag("otel.scope.name", "second");
+    (void)state;
+    add_field(&own, 1, LITERAL("own"));
+    for (size_t i = 0; i < 6; i++) {
+        spans[i] = (struct message){.size = 0};
+        add_field(&spans[i], 3, (char[]){'n', (char)('0' + i)}, 2);
+        if (i % 2 != 0)
+            add_message(&spans[i], 10, &own);
+        if (i == 2)
+            add_message(&spans[i], 8, &scope);
+    }
+    struct message request = proto_request(spans, 6);
+    const char *found = read_body(JAEGER_PROTO, request.bytes, request.size);
+    assert_int_equal(count_of(found, "\"resource\":"), 2);
+    assert_int_equal(count_of(found, "\"stringValue\":\"front\""), 1);
+    assert_int_equal(count_of(found, "\"stringValue\":\"own\""), 1);
+    assert_int_equal(count_of(found, "\"spans\":"), 4);
+    static const char order[] = "024135";
+    const char *at = found;
+    for (size_t i = 0; i < 6; i++) {
+        char name[] = "\"name\":\"n?\"";
+        name[sizeof(name) - 3] = order[i];
+        at = strstr(at, name);
+        assert_non_null(at);
+    }
+}
+
 static void broken_bodies_are_refused_with_the_place(void **state)
 {
     static const struct {
@@ -625,6 +665,7 @@ int main(void)
         cmocka_unit_test(a_span_of_thrift_becomes_one_of_otlp),
         cmocka_unit_test(a_call_is_its_batch),
         cmocka_unit_test(neighbours_of_one_process_and_scope_are_together),
+        cmocka_unit_test(the_process_of_a_batch_is_written_once),
         cmocka_unit_test(broken_bodies_are_refused_with_the_place),
         cmocka_unit_test(a_body_may_end_nowhere_else),
         cmocka_unit_test(a_lack_of_memory_leaks_nothing),
