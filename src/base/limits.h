@@ -52,13 +52,21 @@ enum {
     HTTP2_SETTINGS_PER_S = 10,
     HTTP2_SETTINGS_ENTRIES_MAX = 32,
     HTTP2_CONTINUATIONS_MAX = 8,
+    /* Charged per byte of a table of header fields, as RFC 7541 §4.1 counts them: of the client's
+     * fields (one with a name of a byte and no value counts 33 and takes nghttp2 224), and of
+     * responses, which are longer. */
+    HTTP2_TABLE_FACTOR = 7,
+    HTTP2_OWN_TABLE_FACTOR = 4,
     CONNECTIONS_MAX = 10000,
     LANE_READ_BYTES = 256 * 1024,      /* one read buffer per lane */
     HTTP1_HEAD_READ_BYTES = 16 * 1024, /* the part for HTTP/1.1 request heads */
     BODY_RATE_MIN_BYTES_PER_S = 1024,
 };
-/* Charged per connection, and per stream beside its struct: memory of nghttp2 and the handler. */
-#define HTTP2_SESSION_BYTES        (10 * KIB)
+/* Charged per connection: its struct, and HTTP/1's with one exchange and the receiver's; for
+ * HTTP/2, nghttp2's session and ours (10 KiB), and the page of its frame buffer that is in use. */
+#define HTTP_CONNECTION_BYTES      (5 * KIB / 2)
+#define HTTP2_SESSION_BYTES        (14 * KIB)
+/* Charged per stream beside its struct: memory of nghttp2 and the handler. */
 #define HTTP2_STREAM_OTHER_BYTES   (5 * KIB)
 #define HTTP_HEADER_DEADLINE_NS    ((uint64_t)10 * NS_PER_S)
 #define HTTP1_IDLE_NS              ((uint64_t)60 * NS_PER_S)

@@ -138,6 +138,7 @@ struct http2_session {
     struct http2_data_run data_run;
     struct http2_frame_buffer frame_buffer;
     enum http2_abuse abuse;      /* set by callbacks of nghttp2 */
+    uint64_t charged_bytes;      /* to the budget: the session and its tables of header fields */
     struct lane_job flush_job;   /* writes the output at the end of the turn */
     struct http2_stream *recent; /* of the newest frame; NULL: it has closed */
     struct http2_stream *open;   /* streams whose exchange has not ended */
@@ -1047,6 +1048,21 @@ static uint64_t next_deadline(const struct http2_session *session, uint64_t now_
     return earlier(due_ns, earlier(idle_deadline(session), session->age_ns));
 }
 
+/* Charges what the tables of header fields have grown by. False: the budget has no room. */
+static bool charge_tables(struct http2_session *session)
+{
+    nghttp2_session *nghttp2 = session->nghttp2;
+    uint64_t bytes = HTTP2_SESSION_BYTES;
+    bytes += HTTP2_TABLE_FACTOR * nghttp2_session_get_hd_inflate_dynamic_table_size(nghttp2);
+    bytes += HTTP2_OWN_TABLE_FACTOR * nghttp2_session_get_hd_deflate_dynamic_table_size(nghttp2);
+    if (bytes <= session->charged_bytes)
+        return true;
+    if (!charge_connection(session->connection, session->budget, bytes - session->charged_bytes))
+        return false;
+    session->charged_bytes = bytes;
+    return true;
+}
+
 /* Writes output and sets the next deadline, at the end of a turn. */
 static void flush(void *arg)
 {
@@ -1055,6 +1071,8 @@ static void flush(void *arg)
     if (http_connection_is_closing(session->connection))
         return;
     session->now_ns = clock_now_ns();
+    if (!session->is_doomed && !session->is_lingering && !charge_tables(session))
+        doom(session, NGHTTP2_ENHANCE_YOUR_CALM, "no memory for header fields");
     /* True: the socket has taken all of nghttp2's output. */
     bool is_written = !session->is_lingering && !http_connection_is_blocked(session->connection);
     /* Free to use: nothing is read at the end of a turn. */
@@ -1137,6 +1155,7 @@ static void *create(struct http_connection *connection)
     session->budget = settings->budget;
     session->flush_job.fn = flush;
     session->flush_job.arg = session;
+    session->charged_bytes = HTTP2_SESSION_BYTES;
     session->begun_ns = now_ns;
     session->idle_ns = now_ns;
     session->idle_default_ns = HTTP2_IDLE_NS + jitter(HTTP2_IDLE_NS);
@@ -1340,7 +1359,7 @@ static void destroy(void *state)
     assert(session->nghttp2 == NULL);
     assert(session->requests == 0);
     if (session->budget != NULL)
-        budget_return(session->budget, HTTP2_SESSION_BYTES);
+        budget_return(session->budget, session->charged_bytes);
     mem_free(session);
 }
 

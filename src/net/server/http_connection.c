@@ -364,6 +364,8 @@ void http_connection_unref(struct http_connection *connection)
         return;
     if (connection->protocol != NULL)
         connection->protocol->destroy(connection->state);
+    if (connection->budget != NULL)
+        budget_return(connection->budget, HTTP_CONNECTION_BYTES);
     mem_free(connection);
 }
 
@@ -502,14 +504,40 @@ void http_connection_begin(struct http_connection *connection, const struct http
     http_connection_resume(connection);
 }
 
+static void on_refused(void *arg)
+{
+    struct http_server *server = arg;
+    assert(lane_is_current(server->settings.lane));
+    if (server->settings.counters != NULL)
+        counter_add(&server->settings.counters->connections_refused, 1);
+}
+
+/* Charges a connection, within the budget's margin unless the server must respond. */
+static bool charge(const struct http_server *server)
+{
+    struct budget *budget = server->settings.budget;
+    if (budget != NULL && server->settings.must_respond)
+        budget_take(budget, HTTP_CONNECTION_BYTES);
+    else if (budget != NULL)
+        return budget_try_take_margin(budget, HTTP_CONNECTION_BYTES);
+    return true;
+}
+
 /* The listener's callback: takes over an accepted socket, and closes it on failure. */
 static void adopt(void *arg, int fd, const struct sockaddr *peer)
 {
     struct http_server *server = arg;
     assert(fd >= 0);
     assert(lane_is_current(server->settings.lane));
+    if (!charge(server)) {
+        on_refused(server);
+        close(fd);
+        atomic_fetch_sub_explicit(&server->member.open_count, 1, memory_order_relaxed);
+        return;
+    }
     struct http_connection *connection = mem_zalloc(sizeof(*connection));
     connection->server = server;
+    connection->budget = server->settings.budget;
     connection->refs = 1;
     connection->deadline_ns = UINT64_MAX;
     connection->write_deadline_ns = UINT64_MAX;
@@ -543,14 +571,6 @@ static void on_done_job(void *arg)
     assert(server->is_stopping && !server->is_done);
     server->is_done = true;
     server->done(server->done_arg);
-}
-
-static void on_refused(void *arg)
-{
-    struct http_server *server = arg;
-    assert(lane_is_current(server->settings.lane));
-    if (server->settings.counters != NULL)
-        counter_add(&server->settings.counters->connections_refused, 1);
 }
 
 static void on_left(void *arg)

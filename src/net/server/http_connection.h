@@ -17,6 +17,7 @@
 #include "src/net/server/http_server.h"
 #include "src/net/socket/listener.h"
 
+struct budget;
 struct http_connection;
 struct tls_channel;
 
@@ -81,6 +82,7 @@ extern const struct http_protocol http2_protocol; /* http2_server.c */
 struct http_connection {
     uv_tcp_t tcp;
     struct http_server *server; /* NULL once closed */
+    struct budget *budget;      /* the server's, charged for this; NULL: none */
     struct http_connection *next;
     struct http_connection *prev;
     const struct http_protocol *protocol; /* NULL until the first bytes have chosen it */

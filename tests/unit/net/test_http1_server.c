@@ -306,6 +306,25 @@ static void a_short_budget_refuses_before_the_body_is_read(void **state)
     loopback_close(client);
 }
 
+static void connections_are_charged(void **state)
+{
+    struct http_fixture *fixture = *state;
+    const uint64_t margin = BUDGET_BYTES / 16 + 256 * KIB;
+    struct loopback *client = http_fixture_connect(fixture);
+    http_fixture_expect_connections(fixture, 1);
+    uint64_t used = budget_used(&fixture->budget);
+    assert_true(used >= 2 * KIB);
+    assert_true(budget_try_take_margin(&fixture->budget, BUDGET_BYTES + margin - used));
+    struct loopback *refused = http_fixture_connect(fixture);
+    loopback_expect_end(refused);
+    http_fixture_expect_connections(fixture, 1);
+    budget_return(&fixture->budget, BUDGET_BYTES + margin - used);
+    loopback_close(refused);
+    loopback_close(client);
+    http_fixture_expect_connections(fixture, 0);
+    assert_int_equal(budget_used(&fixture->budget), 0);
+}
+
 static void a_peek_may_respond_or_announce_too_much(void **state)
 {
     struct http_fixture *fixture = *state;
@@ -500,6 +519,7 @@ int main(void)
         LIVE(unread_bodies_are_dropped_within_bounds),
         LIVE(bodies_over_the_limit_are_refused),
         LIVE(a_short_budget_refuses_before_the_body_is_read),
+        LIVE(connections_are_charged),
         LIVE(a_peek_may_respond_or_announce_too_much),
         LIVE(a_client_may_vanish_at_every_byte),
         LIVE(a_response_after_the_client_has_gone_does_nothing),

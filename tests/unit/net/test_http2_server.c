@@ -668,6 +668,60 @@ static void headers_are_charged_while_their_streams_are_open(void **state)
     h2_peer_close(peer);
 }
 
+/* A request whose fields, of a byte each, go to the table of header fields. */
+static void raw_request_for_the_table(struct h2_peer *peer, uint32_t id)
+{
+    enum { FIELDS = 62 };
+    uint8_t block[sizeof(get_block) + 4 * FIELDS];
+    memcpy(block, get_block, sizeof(get_block));
+    for (unsigned i = 0; i < FIELDS; i++)
+        memcpy(block + sizeof(get_block) + 4 * i, (uint8_t[]){0x40, 1, (uint8_t)('a' + i % 26), 0},
+               4);
+    h2_peer_frame(peer, NGHTTP2_HEADERS, NGHTTP2_FLAG_END_HEADERS | NGHTTP2_FLAG_END_STREAM, id,
+                  block, sizeof(block));
+}
+
+/* nghttp2 keeps 54 KB for such a client, without its frame buffer 37. */
+static void tables_of_header_fields_are_charged(void **state)
+{
+    enum { LIMIT = 128 * 1024, TABLE_BYTES = 27000, PEERS = 16 };
+    struct h2_peer *peers[PEERS];
+    unsigned alive = 0;
+    (void)state;
+    budget_fini(&budget);
+    budget_init(&budget, LIMIT);
+    mode = RESPOND_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    peers[0] = h2_peer_connect_raw(address);
+    h2_peer_greet(peers[0]);
+    turn(peers[0], 5);
+    uint64_t before = budget_used(&budget);
+    assert_true(before >= 10 * KIB);
+    raw_request_for_the_table(peers[0], 1);
+    raw_request_for_the_table(peers[0], 3);
+    turn(peers[0], 5);
+    assert_int_equal(ended_count, 2);
+    assert_true(budget_used(&budget) >= before + TABLE_BYTES);
+    for (unsigned i = 1; i < PEERS; i++) {
+        peers[i] = h2_peer_connect_raw(address);
+        h2_peer_greet(peers[i]);
+        raw_request_for_the_table(peers[i], 1);
+        raw_request_for_the_table(peers[i], 3);
+        turn(peers[i], 5);
+        assert_true(budget_used(&budget) <= LIMIT + LIMIT / 16 + 256 * KIB);
+    }
+    for (unsigned i = 0; i < PEERS; i++) {
+        uint32_t size;
+        uint32_t id;
+        alive += h2_peer_find_frame(peers[i], NGHTTP2_GOAWAY, &size, &id) == NULL &&
+                 !peers[i]->has_ended;
+    }
+    assert_true(alive > 2);
+    assert_true(alive < PEERS);
+    for (unsigned i = 0; i < PEERS; i++)
+        h2_peer_close(peers[i]);
+}
+
 /* What each flood sends, frame number i. */
 static void flood_resets(struct h2_peer *peer, uint32_t i)
 {
@@ -1356,6 +1410,7 @@ int main(void)
         ROW(headers_are_charged_while_their_streams_are_open),
         ROW(every_flood_ends_in_goaway),
         ROW(budgets_fill_again_with_time),
+        ROW(tables_of_header_fields_are_charged),
         ROW(pings_beside_requests_are_no_strikes),
         ROW(broken_rules_get_their_error),
         ROW(the_rest_of_a_body_may_follow_the_response),
