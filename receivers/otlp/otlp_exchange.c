@@ -182,14 +182,29 @@ static struct client_info *client_of(const struct otlp_exchange *exchange)
     return client_info_ref(receiver->last_client);
 }
 
-void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_result *result)
+/* The client of a request whose body is read: charged. NULL: the budget has no room. */
+static struct client_info *charged_client_of(const struct otlp_exchange *exchange)
+{
+    if (exchange->client != NULL)
+        return client_info_ref(exchange->client);
+    struct client_info *client = client_of(exchange);
+    return client == exchange->receiver->last_client
+               ? client
+               : client_info_charge(client, exchange->receiver->base.budget);
+}
+
+bool otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_result *result)
 {
     assert(exchange->client == NULL);
     if (result->attributes_count == 0)
-        return;
+        return true;
     struct client_info *client = client_of(exchange);
-    exchange->client = server_auth_client(result, client);
+    exchange->client =
+        client_info_charge(server_auth_client(result, client), exchange->receiver->base.budget);
     client_info_unref(client);
+    if (exchange->client == NULL)
+        refuse_busy(exchange);
+    return exchange->client != NULL;
 }
 
 static void refuse_too_large(struct otlp_exchange *exchange, const char *reason)
@@ -359,11 +374,14 @@ static void offer_reading(struct otlp_exchange *exchange, struct reading *readin
             return;
         }
     }
+    struct client_info *client = charged_client_of(exchange);
+    if (client == NULL) {
+        refuse_busy(exchange);
+        return;
+    }
     assert(!exchange->is_pending);
     exchange->is_pending = true;
     receipt_init(&exchange->receipt, on_receipt, exchange);
-    struct client_info *client =
-        exchange->client != NULL ? client_info_ref(exchange->client) : client_of(exchange);
     struct outlet *outlet = exchange->receiver->base.outlets[exchange->signal];
     if (reading->pieces != NULL) {
         struct request_pieces *pieces = reading->pieces;

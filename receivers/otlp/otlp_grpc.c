@@ -77,7 +77,8 @@ static void on_request(struct http_request *request, void *arg)
     struct otlp_exchange *exchange = otlp_exchange_create(receiver, request, OTLP_GRPC);
     exchange->call = call;
     exchange->signal = signal;
-    otlp_exchange_identify(exchange, &result);
+    if (!otlp_exchange_identify(exchange, &result))
+        return;
     if (call.timeout_ns == 0) {
         struct outcome outcome =
             outcome_refused(STATUS_DEADLINE_EXCEEDED, "context deadline exceeded");

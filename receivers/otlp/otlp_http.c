@@ -207,7 +207,8 @@ static void on_request(struct http_request *request, void *arg)
     exchange->signal = signal;
     exchange->encoding = encoding;
     exchange->codec = codec;
-    otlp_exchange_identify(exchange, &result);
+    if (!otlp_exchange_identify(exchange, &result))
+        return;
     http_request_read_body(
         request,
         &(struct http_body_plan){.max_bytes = otlp_config_body_bytes_max(&receiver->config->http)});

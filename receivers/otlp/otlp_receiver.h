@@ -111,8 +111,9 @@ extern const struct http_handler otlp_http_handler;
 struct otlp_exchange *otlp_exchange_create(struct otlp_receiver *receiver,
                                            struct http_request *request,
                                            enum otlp_transport transport);
-/* Keeps the authenticator's attributes of the client for the pipelines. */
-void otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_result *result);
+/* Keeps the authenticator's attributes of the client for the pipelines. False: the budget has no
+ * room for them, and the request has its response. */
+bool otlp_exchange_identify(struct otlp_exchange *exchange, const struct auth_result *result);
 /* on_end of both handlers. */
 void otlp_exchange_on_end(struct http_request *request, void *arg);
 /* Takes the request's payload: inflates it unless codec is CODEC_NONE, checks it and offers it to

@@ -139,7 +139,8 @@ bool span_front_admit(const struct span_front *front, struct http_request *reque
     return false;
 }
 
-static struct client_info *client_of(const struct http_request *request,
+/* NULL: the budget has no room. */
+static struct client_info *client_of(const struct http_request *request, struct budget *budget,
                                      const struct server_config *listen, bool is_grpc,
                                      const struct auth_result *result)
 {
@@ -147,10 +148,10 @@ static struct client_info *client_of(const struct http_request *request,
         listen->include_metadata ? http_request_client(request, is_grpc)
                                  : client_info_create(http_request_peer_address(request), NULL, 0);
     if (result->attributes_count == 0)
-        return info;
+        return client_info_charge(info, budget);
     struct client_info *client = server_auth_client(result, info);
     client_info_unref(info);
-    return client;
+    return client_info_charge(client, budget);
 }
 
 void span_exchange_begin(struct span_exchange *exchange, const struct span_front *front,
@@ -159,7 +160,7 @@ void span_exchange_begin(struct span_exchange *exchange, const struct span_front
 {
     exchange->front = front;
     exchange->request = request;
-    exchange->client = client_of(request, listen, is_grpc, result);
+    exchange->client = client_of(request, front->receiver->budget, listen, is_grpc, result);
     http_request_set_context(request, exchange);
 }
 
@@ -363,6 +364,10 @@ void span_exchange_take(struct span_exchange *exchange, struct buffer *body, str
 {
     const struct span_front *front = exchange->front;
     struct buffer *plain = NULL;
+    if (exchange->client == NULL) {
+        refuse_busy(exchange, no_memory);
+        return;
+    }
     if (codec == CODEC_NONE) {
         take_plain(exchange, body, message);
         return;

@@ -59,8 +59,8 @@ struct span_front {
 struct span_exchange {
     const struct span_front *front;
     struct http_request *request; /* NULL once ended */
-    struct client_info *client;
-    unsigned http_status; /* overrides the one that the outcome maps to; 0: none */
+    struct client_info *client;   /* NULL: there was no memory for it, which refuses the spans */
+    unsigned http_status;         /* overrides the one that the outcome maps to; 0: none */
     uint64_t spans;
     bool is_responded;
     bool is_pending; /* the receipt is with the pipelines */

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "src/base/budget.h"
 #include "src/base/mem.h"
 
 static size_t strings_bytes(const struct client_metadata *rows, size_t count)
@@ -42,14 +43,17 @@ static struct client_info *copy(const struct client_info *model)
 {
     size_t rows = model->metadata_count + model->auth_count;
     size_t head = sizeof(struct client_info) + rows * sizeof(struct client_metadata);
-    struct client_info *info = mem_alloc(head + strlen(model->address) + 1 +
-                                         strings_bytes(model->metadata, model->metadata_count) +
-                                         strings_bytes(model->auth, model->auth_count));
+    size_t bytes = head + strlen(model->address) + 1 +
+                   strings_bytes(model->metadata, model->metadata_count) +
+                   strings_bytes(model->auth, model->auth_count);
+    struct client_info *info = mem_alloc(bytes);
     char *cursor = (char *)info + head;
     atomic_init(&info->refs, 1);
     info->address = put_string(&cursor, model->address);
     info->metadata_count = model->metadata_count;
     info->metadata = (struct client_metadata *)(info + 1);
+    info->bytes = bytes;
+    info->budget = NULL;
     info->auth_count = model->auth_count;
     info->auth = info->metadata + model->metadata_count;
     put_rows(&cursor, info->metadata, model->metadata, model->metadata_count);
@@ -81,6 +85,19 @@ struct client_info *client_info_with_auth(const struct client_info *info,
         .auth = (struct client_metadata *)(uintptr_t)auth,
     };
     return copy(&model);
+}
+
+struct client_info *client_info_charge(struct client_info *info, struct budget *budget)
+{
+    assert(info->budget == NULL);
+    if (info->metadata_count + info->auth_count == 0)
+        return info;
+    if (!budget_try_take_margin(budget, info->bytes)) {
+        client_info_unref(info);
+        return NULL;
+    }
+    info->budget = budget;
+    return info;
 }
 
 const char *client_info_tenant(const struct client_info *info)
@@ -162,6 +179,9 @@ void client_info_unref(struct client_info *info)
         return;
     unsigned old = atomic_fetch_sub_explicit(&info->refs, 1, memory_order_acq_rel);
     assert(old > 0);
-    if (old == 1)
-        mem_free(info);
+    if (old > 1)
+        return;
+    if (info->budget != NULL)
+        budget_return(info->budget, info->bytes);
+    mem_free(info);
 }

@@ -4,10 +4,13 @@
 #pragma once
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "src/base/slice.h"
+
+struct budget;
 
 struct client_metadata {
     const char *key;   /* lower case */
@@ -21,6 +24,8 @@ struct client_info {
     struct client_metadata *metadata; /* strings live in the same allocation */
     size_t auth_count;
     struct client_metadata *auth; /* from its authenticator */
+    size_t bytes;                 /* that it takes */
+    struct budget *budget;        /* they are charged to it; NULL: they are not */
 };
 
 /* Copies everything; returns one reference. rows may be NULL when count is 0. */
@@ -29,6 +34,11 @@ struct client_info *client_info_create(const char *address, const struct client_
 /* Returns a copy of info with the rows of an authenticator, and one reference. */
 struct client_info *client_info_with_auth(const struct client_info *info,
                                           const struct client_metadata *auth, size_t auth_count);
+/* Charges what it takes, unless that is an address alone, until its last reference is released; may
+ * use the budget's margin. Returns info; NULL: there is no room, and it is released. The caller has
+ * the only reference. */
+struct client_info *client_info_charge(struct client_info *info, struct budget *budget)
+    __attribute__((warn_unused_result));
 /* The tenant's header, as in Pyroscope, Tempo and Mimir. */
 #define CLIENT_TENANT_HEADER "x-scope-orgid"
 enum { CLIENT_TENANT_BYTES_MAX = 150 }; /* as in these servers */

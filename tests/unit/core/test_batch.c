@@ -5,6 +5,7 @@
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
+#include "src/base/limits.h"
 #include "src/core/client_info.h"
 
 #include <setjmp.h>
@@ -128,6 +129,26 @@ static void client_info_copies_all_rows(void **state)
     client_info_unref(NULL);
 }
 
+static void client_info_is_charged_until_its_last_reference(void **state)
+{
+    struct client_metadata row = {"k", "value"};
+    struct client_info *info = client_info_charge(client_info_create("10.0.0.1", NULL, 0), &budget);
+    (void)state;
+    assert_int_equal(budget_used(&budget), 0);
+    client_info_unref(info);
+    info = client_info_charge(client_info_create("10.0.0.1", &row, 1), &budget);
+    assert_true(budget_used(&budget) > sizeof(*info) + sizeof(row));
+    uint64_t used = budget_used(&budget);
+    client_info_unref(client_info_ref(info));
+    assert_int_equal(budget_used(&budget), used);
+    client_info_unref(info);
+    assert_int_equal(budget_used(&budget), 0);
+    uint64_t all = budget_limit(&budget) + budget_limit(&budget) / 16 + 256 * KIB;
+    assert_true(budget_try_take_margin(&budget, all));
+    assert_null(client_info_charge(client_info_create("10.0.0.1", &row, 1), &budget));
+    budget_return(&budget, all);
+}
+
 static void a_batch_in_one_piece_is_shared_and_several_are_copied(void **state)
 {
     struct buffer *first = buffer_of("abc");
@@ -218,6 +239,7 @@ int main(void)
         BATCH_TEST(appending_a_batch_shares_its_bytes_and_keeps_the_older_arrival),
         BATCH_TEST(a_batch_like_another_takes_over_what_is_said_of_it),
         BATCH_TEST(client_info_copies_all_rows),
+        BATCH_TEST(client_info_is_charged_until_its_last_reference),
         BATCH_TEST(a_long_list_of_parts_is_charged),
         BATCH_TEST(parts_may_be_appended_many_at_once),
     };

@@ -60,6 +60,7 @@ static void copy_metadata(const struct client_info *client)
     if (client == NULL)
         return; /* of a packet */
     snprintf(fixture.last.address, sizeof(fixture.last.address), "%s", client->address);
+    fixture.last.is_client_charged = client->budget == &fixture.budget;
     for (size_t i = 0; i < client->metadata_count; i++) {
         const struct client_metadata *row = &client->metadata[i];
         if (strcmp(row->key, "x-tenant") == 0)

@@ -21,6 +21,7 @@ struct offered {
     char host[64];
     char authority[64];
     bool has_te;
+    bool is_client_charged; /* to the fixture's budget */
 };
 
 struct fixture {

@@ -500,6 +500,7 @@ static void metadata_is_kept_when_asked_for(void **state)
     assert_string_equal(fixture.last.host, "collector:4317");
     assert_string_equal(fixture.last.authority, "collector:4317");
     assert_false(fixture.last.has_te);
+    assert_true(fixture.last.is_client_charged);
     assert_string_equal(fixture.last.address, "127.0.0.1");
     h2_peer_close(peer);
 }

@@ -603,6 +603,7 @@ static void keys_change_what_is_taken(void **state)
     assert_response("gzip", "200", "x-extra: yes please\r\n");
     assert_string_equal(fixture.last.tenant, "acme");
     assert_string_equal(fixture.last.host, "collector");
+    assert_true(fixture.last.is_client_charged);
 }
 
 /* As many as a server may have; the response's own Content-Type stays. */

@@ -301,6 +301,7 @@ static void metadata_of_clients_is_kept_on_demand(void **state)
     fixture_start_zipkin("{endpoint: 'localhost:0', include_metadata: true}");
     ask("POST /", "X-Tenant: blue\r\n", LITERAL(span_v2));
     assert_string_equal(fixture.last.tenant, "blue");
+    assert_true(fixture.last.is_client_charged);
     assert_string_equal(fixture.last.address, "127.0.0.1");
 }
 
