@@ -34,6 +34,7 @@ static void free_if_unused(struct pyroscope_exchange *exchange)
     buffer_unref(exchange->body);
     client_info_unref(exchange->client);
     pyroscope_ingest_free(exchange->ingest);
+    budget_return(receiver->base.budget, exchange->charged_bytes);
     mem_free(exchange);
     assert(receiver->exchanges > 0);
     receiver->exchanges--;
@@ -276,7 +277,8 @@ static void conclude_step(struct pyroscope_exchange *exchange, enum pyroscope_st
         return;
     case PYROSCOPE_STEP_BUSY: {
         uint64_t used = budget_used(receiver->base.budget);
-        uint64_t own = exchange->body != NULL ? buffer_charge(exchange->body) : 0;
+        uint64_t own = exchange->charged_bytes;
+        own += exchange->body != NULL ? buffer_charge(exchange->body) : 0;
         uint64_t others = used - (own < used ? own : used);
         if (others < budget_limit(receiver->base.budget) / OTHERS_PART) {
             if (!exchange->worst.outcome.is_permanent) /* this outcome becomes the response */
@@ -355,16 +357,43 @@ static void on_deadline(struct timer *timer, void *arg)
     pyroscope_respond(exchange, &outcome);
 }
 
-struct pyroscope_exchange *pyroscope_exchange_create(struct pyroscope_receiver *receiver,
-                                                     struct http_request *request,
-                                                     enum pyroscope_protocol protocol)
+static struct client_info *client_of(const struct pyroscope_receiver *receiver,
+                                     const struct http_request *request)
 {
     const struct pyroscope_receiver_config *config = receiver->base.config;
-    struct pyroscope_exchange *exchange = mem_zalloc(sizeof(*exchange));
+    if (config->server.listen.include_metadata)
+        return http_request_client(request, false);
+    /* the tenant alone */
+    struct slice tenant = http_request_header(request, CLIENT_TENANT_HEADER);
+    char value[CLIENT_TENANT_BYTES_MAX + 1];
+    bool has_tenant = tenant.size > 0 && tenant.size <= CLIENT_TENANT_BYTES_MAX;
+    snprintf(value, sizeof(value), "%.*s", has_tenant ? (int)tenant.size : 0,
+             has_tenant ? (const char *)tenant.data : "");
+    const struct client_metadata row = {.key = CLIENT_TENANT_HEADER, .value = value};
+    return client_info_create(http_request_peer_address(request), &row, has_tenant);
+}
+
+struct pyroscope_exchange *pyroscope_exchange_create(struct pyroscope_receiver *receiver,
+                                                     struct http_request *request,
+                                                     enum pyroscope_protocol protocol,
+                                                     size_t more_bytes)
+{
+    struct budget *budget = receiver->base.budget;
+    const uint64_t bytes = sizeof(struct pyroscope_exchange) + more_bytes;
     assert(lane_is_current(receiver->base.lane));
+    if (!budget_try_take_margin(budget, bytes))
+        return NULL;
+    struct client_info *client = client_info_charge(client_of(receiver, request), budget);
+    if (client == NULL) {
+        budget_return(budget, bytes);
+        return NULL;
+    }
+    struct pyroscope_exchange *exchange = mem_zalloc(sizeof(*exchange));
     exchange->receiver = receiver;
     exchange->request = request;
     exchange->protocol = protocol;
+    exchange->client = client;
+    exchange->charged_bytes = bytes;
     exchange->worst.outcome = outcome_accepted;
     exchange->refused.outcome = outcome_accepted;
     exchange->wait_left_ns = PYROSCOPE_WAIT_NS_MAX;
@@ -372,17 +401,6 @@ struct pyroscope_exchange *pyroscope_exchange_create(struct pyroscope_receiver *
     exchange->call.timeout_ns = GRPC_NO_TIMEOUT;
     timer_init(&exchange->deadline, on_deadline, exchange);
     timer_init(&exchange->timer, on_timer, exchange);
-    if (config->server.listen.include_metadata) {
-        exchange->client = http_request_client(request, false);
-    } else { /* the tenant alone */
-        struct slice tenant = http_request_header(request, CLIENT_TENANT_HEADER);
-        char value[CLIENT_TENANT_BYTES_MAX + 1];
-        bool has_tenant = tenant.size > 0 && tenant.size <= CLIENT_TENANT_BYTES_MAX;
-        snprintf(value, sizeof(value), "%.*s", has_tenant ? (int)tenant.size : 0,
-                 has_tenant ? (const char *)tenant.data : "");
-        const struct client_metadata row = {.key = CLIENT_TENANT_HEADER, .value = value};
-        exchange->client = client_info_create(http_request_peer_address(request), &row, has_tenant);
-    }
     http_request_set_context(request, exchange);
     receiver->exchanges++;
     return exchange;

@@ -133,6 +133,7 @@ struct pyroscope_exchange {
     unsigned http_status; /* overrides the status that the code maps to; 0: none */
     struct grpc_call call;
     struct client_info *client;
+    uint64_t charged_bytes;     /* to the budget: this struct and the ingest */
     struct timer deadline;      /* of the client */
     struct http_body_plan plan; /* for reading the body */
     struct buffer *body;        /* inflated; NULL: not read yet, or already freed */
@@ -179,8 +180,11 @@ void pyroscope_respond(struct pyroscope_exchange *exchange, const struct outcome
 
 /* Begins to deliver a PushRequest, exchange->message. Responds if it is malformed. */
 void pyroscope_push_begin(struct pyroscope_exchange *exchange);
-/* Reads query and headers of a request for /ingest. False: the error says what is wrong. */
+/* Reads query and headers of a request for /ingest, for which pyroscope_ingest_bytes are charged.
+ * False: the error says what is wrong. */
 bool pyroscope_ingest_open(struct pyroscope_exchange *exchange, struct error *error);
+/* How much it takes. */
+size_t pyroscope_ingest_bytes(const struct http_request *request);
 /* Begins to deliver an upload to /ingest, exchange->message. */
 void pyroscope_ingest_begin(struct pyroscope_exchange *exchange);
 /* NULL is a no-op. */
@@ -188,9 +192,11 @@ void pyroscope_ingest_free(struct pyroscope_ingest *ingest);
 
 /* ---- delivery ---- */
 
+/* Charged with more_bytes for what it will hold. NULL: the budget has no room. */
 struct pyroscope_exchange *pyroscope_exchange_create(struct pyroscope_receiver *receiver,
                                                      struct http_request *request,
-                                                     enum pyroscope_protocol protocol);
+                                                     enum pyroscope_protocol protocol,
+                                                     size_t more_bytes);
 /* The request has ended: frees the exchange, now or when it is done. */
 void pyroscope_exchange_end(struct pyroscope_exchange *exchange);
 /* Calls resume after a pause. False: the request has waited long enough, or too many requests or

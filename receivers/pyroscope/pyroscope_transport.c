@@ -398,6 +398,24 @@ static bool check_connect_headers(struct pyroscope_exchange *exchange)
     return true;
 }
 
+/* Responds to a request that gets no exchange. */
+static void respond_at_once(struct pyroscope_receiver *receiver, struct http_request *request,
+                            enum pyroscope_protocol protocol, const struct grpc_call *call,
+                            const struct outcome *outcome)
+{
+    struct pyroscope_exchange exchange = {
+        .receiver = receiver, .request = request, .protocol = protocol, .call = *call};
+    timer_init(&exchange.deadline, NULL, NULL);
+    pyroscope_respond(&exchange, outcome);
+}
+
+static void refuse_busy(struct pyroscope_receiver *receiver, struct http_request *request,
+                        enum pyroscope_protocol protocol, const struct grpc_call *call)
+{
+    struct outcome outcome = outcome_busy(PYROSCOPE_NO_MEMORY);
+    respond_at_once(receiver, request, protocol, call, &outcome);
+}
+
 static void push_request(struct pyroscope_receiver *receiver, struct http_request *request)
 {
     static const char accepted_types[] =
@@ -423,7 +441,11 @@ static void push_request(struct pyroscope_receiver *receiver, struct http_reques
         return;
     }
 
-    struct pyroscope_exchange *exchange = pyroscope_exchange_create(receiver, request, protocol);
+    struct pyroscope_exchange *exchange = pyroscope_exchange_create(receiver, request, protocol, 0);
+    if (exchange == NULL) {
+        refuse_busy(receiver, request, protocol, &call);
+        return;
+    }
     exchange->call = call;
     exchange->is_json = is_json;
     exchange->is_proto_named = !slice_equal_text(type, "application/grpc-web");
@@ -455,8 +477,12 @@ static void push_request(struct pyroscope_receiver *receiver, struct http_reques
 static void ingest_request(struct pyroscope_receiver *receiver, struct http_request *request)
 {
     struct error error = {.text = ""};
-    struct pyroscope_exchange *exchange =
-        pyroscope_exchange_create(receiver, request, PYROSCOPE_PLAIN);
+    struct pyroscope_exchange *exchange = pyroscope_exchange_create(
+        receiver, request, PYROSCOPE_PLAIN, pyroscope_ingest_bytes(request));
+    if (exchange == NULL) {
+        refuse_busy(receiver, request, PYROSCOPE_PLAIN, &(struct grpc_call){.timeout_ns = 0});
+        return;
+    }
     exchange->plan.max_bytes = receiver->body_bytes_max;
     if (pyroscope_ingest_open(exchange, &error))
         read_body(exchange);
@@ -503,9 +529,8 @@ static void on_request(struct http_request *request, void *arg)
         if (verdict != AUTH_GRANTED)
             outcome = verdict == AUTH_BUSY ? outcome_busy(result.reason)
                                            : outcome_refused(STATUS_UNAUTHENTICATED, result.reason);
-        pyroscope_respond(pyroscope_exchange_create(receiver, request,
-                                                    is_grpc ? PYROSCOPE_GRPC : PYROSCOPE_CONNECT),
-                          &outcome);
+        respond_at_once(receiver, request, is_grpc ? PYROSCOPE_GRPC : PYROSCOPE_CONNECT,
+                        &(struct grpc_call){.timeout_ns = GRPC_NO_TIMEOUT}, &outcome);
         return;
     }
 

@@ -177,6 +177,11 @@ void pyroscope_ingest_free(struct pyroscope_ingest *ingest)
     mem_free(ingest);
 }
 
+size_t pyroscope_ingest_bytes(const struct http_request *request)
+{
+    return sizeof(struct pyroscope_ingest) + http_request_query(request).size + 1;
+}
+
 bool pyroscope_ingest_open(struct pyroscope_exchange *exchange, struct error *error)
 {
     /* By the parameter, then by the content type, as on the server. */

@@ -13,6 +13,7 @@
 #include "src/profiles/pprof/entry_table.h"
 #include "src/profiles/pyroscope/pyroscope_limits.h"
 #include "tests/support/h2_peer.h"
+#include "tests/support/loopback.h"
 #include "tests/unit/receivers/pyroscope_fixture.h"
 
 #include <setjmp.h>
@@ -401,6 +402,33 @@ static void a_spent_budget_is_reported(void **state)
     budget_return(&pyroscope.budget, 16 * MIB);
 }
 
+/* Before their bodies come; and refused at once when even the budget's margin is spent. */
+static void what_requests_take_is_charged(void **state)
+{
+    enum { NAME_BYTES = 4000, STRUCTS_BYTES = 13000 };
+    const uint64_t all = 17 * MIB + 256 * KIB; /* with the margin */
+    char head[NAME_BYTES + 256];
+    (void)state;
+    int size = snprintf(head, sizeof(head),
+                        "POST /ingest?name=%0*d HTTP/1.1\r\nHost: h\r\nContent-Length: 1\r\n\r\n",
+                        NAME_BYTES, 7);
+    struct loopback *client = loopback_connect(pyroscope.lane, pyroscope.address);
+    loopback_send_bytes(client, head, (size_t)size);
+    loopback_settle(client);
+    /* The head, too. */
+    assert_true(budget_used(&pyroscope.budget) > STRUCTS_BYTES + 2 * NAME_BYTES);
+    struct loopback *refused = loopback_connect(pyroscope.lane, pyroscope.address);
+    loopback_settle(refused);
+    uint64_t rest = all - budget_used(&pyroscope.budget) - 12000;
+    assert_true(budget_try_take_margin(&pyroscope.budget, rest));
+    loopback_send(refused, "POST /ingest?name=a HTTP/1.1\r\nHost: h\r\nContent-Length: 7\r\n\r\n");
+    loopback_expect(refused, "HTTP/1.1 503 ");
+    loopback_expect(refused, "memory budget");
+    budget_return(&pyroscope.budget, rest);
+    loopback_close(refused);
+    loopback_close(client);
+}
+
 /* Each line becomes a function, a location and a sample: more than the budget, of which no other
  * has taken anything. */
 static void what_never_fits_is_rejected_at_once(void **state)
@@ -566,6 +594,7 @@ int main(void)
                                         set_up, tear_down),
         cmocka_unit_test_setup_teardown(http2_waits_for_a_short_budget_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_spent_budget_is_reported, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_requests_take_is_charged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_never_fits_is_rejected_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_status_is_that_of_the_reported_refusal, set_up,
                                         tear_down),
