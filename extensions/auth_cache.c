@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two rings of digests. A flood of wrong passwords costs each lane AUTH_CHECK_SHARE of its time at
- * most; clients whose credentials are cached are not affected. Runs on the owner's lane. */
+/* Two rings of digests. A flood of wrong passwords costs each lane's helper AUTH_CHECK_SHARE of its
+ * time at most; clients whose credentials are cached are not affected. Runs on the owner's lane. */
 #include "extensions/auth_cache.h"
 
 #include "src/base/clock.h"
@@ -108,7 +108,7 @@ void auth_cache_clear(struct auth_cache *cache)
     cache->wrong.count = cache->wrong.next = 0;
 }
 
-bool auth_cache_may_check(struct auth_cache *cache)
+bool auth_cache_may_check(struct auth_cache *cache, uint64_t under_way_ns)
 {
     uint64_t now_ns = clock_now_ns();
     uint64_t gained_ns = (now_ns - cache->counted_ns) / AUTH_CHECK_SHARE;
@@ -119,7 +119,7 @@ bool auth_cache_may_check(struct auth_cache *cache)
     cache->time_left_ns += (int64_t)gained_ns;
     if (cache->time_left_ns > AUTH_CHECK_BURST_NS)
         cache->time_left_ns = AUTH_CHECK_BURST_NS;
-    return cache->time_left_ns > 0;
+    return cache->time_left_ns > 0 && (uint64_t)cache->time_left_ns > under_way_ns;
 }
 
 void auth_cache_spend(struct auth_cache *cache, uint64_t spent_ns)

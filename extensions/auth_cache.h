@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Remembers checked credentials by keyed digests, and bounds the time that a lane spends on
- * checking new ones. One owner, on its lane. */
+/* Remembers checked credentials by keyed digests, and bounds the time that checking new ones takes.
+ * One owner, on its lane. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,6 +22,7 @@ enum auth_cached auth_cache_find(struct auth_cache *cache, struct slice credenti
 void auth_cache_add(struct auth_cache *cache, struct slice credentials, bool is_right);
 /* To be called when the passwords change. */
 void auth_cache_clear(struct auth_cache *cache);
-/* Whether there is time for another check; report its duration by auth_cache_spend. */
-bool auth_cache_may_check(struct auth_cache *cache);
+/* Whether there is time for another check, beside those under way, which will take so long; report
+ * its duration by auth_cache_spend. */
+bool auth_cache_may_check(struct auth_cache *cache, uint64_t under_way_ns);
 void auth_cache_spend(struct auth_cache *cache, uint64_t spent_ns);

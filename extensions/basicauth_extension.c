@@ -7,6 +7,7 @@
 #include "src/base/base64.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/lane.h"
 #include "src/base/log.h"
 #include "src/base/mem.h"
 #include "src/base/secret.h"
@@ -69,10 +70,28 @@ static const struct config_field basicauth_extension_fields[] = {
 };
 #undef OWNER
 
+/* A check on the lane's helper, and who waits for it. */
+struct basicauth_trial {
+    struct helper_work work; /* first */
+    struct basicauth *owner;
+    struct htpasswd_trial *trial;
+    char *raw;        /* the credentials */
+    uint64_t loading; /* of the owner, when it began */
+    uint64_t took_ns;
+    bool is_right;
+    struct auth_waiter *waiters;
+    struct basicauth_trial *next; /* of the owner */
+};
+
 struct basicauth {
     struct authenticator base;
+    struct lane *lane;
     struct htpasswd *htpasswd; /* servers; NULL: for a client */
     struct auth_cache *cache;
+    uint64_t loading; /* how often the users were read */
+    struct basicauth_trial *trials;
+    unsigned trials_count;
+    uint64_t took_ns; /* by the last trial */
     struct watched_file file;
     char *raw;     /* of the last request: the text after "Basic " */
     char *decoded; /* user and password, each NUL-terminated */
@@ -118,6 +137,7 @@ static void load_users(struct basicauth *self)
                   log_text("filename", self->file.path), log_text("error", error.text));
         return;
     }
+    self->loading++;
     htpasswd_clear(self->htpasswd);
     auth_cache_clear(self->cache);
     if (self->file.path != NULL)
@@ -147,14 +167,92 @@ static bool has_changed(const struct basicauth *self, struct watched_file *file)
     return change == WATCHED_CHANGED;
 }
 
-static enum auth_verdict check(struct basicauth *self, const char *user, const char *password)
+static void await(struct basicauth_trial *trial, const struct auth_request *request)
+{
+    struct auth_waiter **end = &trial->waiters;
+    while (*end != NULL)
+        end = &(*end)->next;
+    *end = request->wait(request);
+    (*end)->next = NULL;
+}
+
+/* On the helper. */
+static void on_help(struct helper_work *work)
+{
+    struct basicauth_trial *trial = (struct basicauth_trial *)work;
+    uint64_t began_ns = clock_now_ns();
+    trial->is_right = htpasswd_trial_run(trial->trial);
+    trial->took_ns = clock_now_ns() - began_ns;
+}
+
+/* Remembers the verdict, unless the passwords have changed meanwhile; those who wait ask again. */
+static void on_helped(struct helper_work *work)
+{
+    struct basicauth_trial *trial = (struct basicauth_trial *)work;
+    struct basicauth *self = trial->owner;
+    struct basicauth_trial **at = &self->trials;
+    struct slice credentials = slice_of_text(trial->raw);
+    while (*at != trial)
+        at = &(*at)->next;
+    *at = trial->next;
+    self->trials_count--;
+    self->took_ns = trial->took_ns;
+    auth_cache_spend(self->cache, trial->took_ns);
+    if (trial->loading == self->loading)
+        auth_cache_add(self->cache, credentials, trial->is_right);
+    struct auth_waiter *waiter = trial->waiters;
+    htpasswd_trial_destroy(trial->trial);
+    secret_free(trial->raw);
+    mem_free(trial);
+    while (waiter != NULL) {
+        struct auth_waiter *next = waiter->next;
+        waiter->fn(waiter);
+        waiter = next;
+    }
+}
+
+/* The check of these credentials that is under way. NULL: there is none. */
+static struct basicauth_trial *find_trial(const struct basicauth *self, struct slice credentials)
+{
+    struct basicauth_trial *trial = self->trials;
+    while (trial != NULL && (trial->loading != self->loading ||
+                             !secret_equal(slice_of_text(trial->raw), credentials)))
+        trial = trial->next;
+    return trial;
+}
+
+/* Hashes that take long are compared on the lane's helper. */
+static enum auth_verdict check(struct basicauth *self, const struct auth_request *request,
+                               const char *user, const char *password)
 {
     struct slice credentials = slice_of_text(self->raw);
     enum auth_cached memory = auth_cache_find(self->cache, credentials);
     if (memory != AUTH_UNKNOWN)
         return memory == AUTH_WAS_RIGHT ? AUTH_GRANTED : AUTH_DENIED;
-    if (!auth_cache_may_check(self->cache))
+    struct basicauth_trial *trial = find_trial(self, credentials);
+    if (trial != NULL && request->wait != NULL) {
+        await(trial, request);
+        return AUTH_PENDING;
+    }
+    if (!auth_cache_may_check(self->cache, self->trials_count * self->took_ns) ||
+        self->trials_count == AUTH_PENDING_MAX)
         return AUTH_BUSY;
+    struct htpasswd_trial *slow =
+        request->wait != NULL ? htpasswd_trial_create(self->htpasswd, user, password) : NULL;
+    if (slow != NULL) {
+        trial = mem_zalloc(sizeof(*trial));
+        trial->work = (struct helper_work){.run = on_help, .done = on_helped};
+        trial->owner = self;
+        trial->trial = slow;
+        trial->raw = mem_copy_text(self->raw);
+        trial->loading = self->loading;
+        trial->next = self->trials;
+        self->trials = trial;
+        self->trials_count++;
+        await(trial, request);
+        lane_help(self->lane, &trial->work);
+        return AUTH_PENDING;
+    }
     uint64_t began_ns = clock_now_ns();
     bool is_right = htpasswd_matches(self->htpasswd, user, password);
     auth_cache_spend(self->cache, clock_now_ns() - began_ns);
@@ -196,7 +294,7 @@ static enum auth_verdict basicauth_authenticate(struct authenticator *base,
     if (password == NULL)
         return AUTH_DENIED;
     *password++ = '\0';
-    enum auth_verdict verdict = check(self, self->decoded, password);
+    enum auth_verdict verdict = check(self, request, self->decoded, password);
     explicit_bzero(password, strlen(password));
     ret_result->reason = verdict == AUTH_BUSY ? "too many passwords to check, try again later"
                                               : "invalid credentials";
@@ -285,6 +383,7 @@ static bool prepare_client(struct basicauth *self, struct error *error)
 static void basicauth_destroy(struct authenticator *base)
 {
     struct basicauth *self = basicauth_of(base);
+    assert(self->trials == NULL);
     htpasswd_destroy(self->htpasswd);
     auth_cache_destroy(self->cache);
     watched_file_close(&self->file);
@@ -303,6 +402,7 @@ static struct authenticator *basicauth_create(const void *section, const struct 
     assert(config->has_htpasswd != config->has_client);
     struct basicauth *self = mem_zalloc(sizeof(*self));
     self->base = (struct authenticator){.config = config, .logger = &user->logger};
+    self->lane = user->lane;
     if (config->has_htpasswd ? prepare_server(self, error) : prepare_client(self, error))
         return &self->base;
     basicauth_destroy(&self->base);

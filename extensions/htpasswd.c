@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* htpasswd files. libcrypt, loaded on first use, checks bcrypt and the crypt forms; Apache's MD5
- * differs from crypt's in one word, so it is implemented here. One thread. */
+ * differs from crypt's in one word, so it is implemented here. One thread, but for trials. */
 #include "extensions/htpasswd.h"
 
 #include "src/base/base64.h"
@@ -12,6 +12,7 @@
 
 #include <assert.h>
 #include <crypt.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { APR1_SALT_BYTES_MAX = 8, APR1_ROUNDS = 1000, PASSWORD_BYTES_MAX = 1024 };
@@ -226,6 +227,37 @@ static size_t scheme_of(const char *stored)
     return is_des || is_extended_des ? size : 0;
 }
 
+/* The number behind a prefix, if it is above max; else 0. */
+static unsigned long cost_above(const char *stored, const char *prefix, unsigned long max)
+{
+    size_t size = strlen(prefix);
+    unsigned long cost = strncmp(stored, prefix, size) == 0 ? strtoul(stored + size, NULL, 10) : 0;
+    return cost > max ? cost : 0;
+}
+
+/* Whether one check of the password would hold up others for too long. */
+static bool check_cost(const char *stored, size_t line, const char *user, int user_size,
+                       struct error *error)
+{
+    static const char *const bcrypts[] = {"$2a$", "$2b$", "$2x$", "$2y$"};
+    unsigned long cost = 0;
+    for (size_t i = 0; i < sizeof(bcrypts) / sizeof(bcrypts[0]) && cost == 0; i++)
+        cost = cost_above(stored, bcrypts[i], BCRYPT_COST_MAX);
+    if (cost > 0)
+        return error_set(error,
+                         "line %zu of htpasswd, user \"%.*s\": found a cost of %lu, expected at "
+                         "most %d with bcrypt",
+                         line, user_size, user, cost, BCRYPT_COST_MAX);
+    cost = cost_above(stored, "$5$rounds=", SHA_CRYPT_ROUNDS_MAX) +
+           cost_above(stored, "$6$rounds=", SHA_CRYPT_ROUNDS_MAX);
+    if (cost > 0)
+        return error_set(error,
+                         "line %zu of htpasswd, user \"%.*s\": found %lu rounds, expected at most "
+                         "%d with SHA-crypt",
+                         line, user_size, user, cost, SHA_CRYPT_ROUNDS_MAX);
+    return true;
+}
+
 bool htpasswd_check(struct slice text, struct error *error)
 {
     static const char plain[] = "{PLAIN}";
@@ -238,6 +270,9 @@ bool htpasswd_check(struct slice text, struct error *error)
         if (colon != NULL && form_of(colon + 1) == matches_plain &&
             strncmp(colon + 1, plain, strlen(plain)) != 0)
             scheme = scheme_of(colon + 1);
+        int user_size = colon == NULL ? 0 : (int)(colon - line < 64 ? colon - line : 64);
+        if (colon != NULL && scheme == 0)
+            is_fine = check_cost(colon + 1, number, line, user_size, error);
         if (scheme > 0) {
             /* Shows the user and the scheme, not the hash. */
             bool is_des = colon[1] != '$' && colon[1] != '{';
@@ -246,8 +281,8 @@ bool htpasswd_check(struct slice text, struct error *error)
                 "line %zu of htpasswd, user \"%.*s\": found a password in the scheme %.*s, "
                 "expected bcrypt ($2y$), SHA-crypt ($5$, $6$), apr1, $1$, {SHA}, {SSHA} or "
                 "plain text; write %s before a plain text that looks like it",
-                number, (int)(colon - line < 64 ? colon - line : 64), line,
-                is_des ? 3 : (int)(scheme < 32 ? scheme : 32), is_des ? "DES" : colon + 1, plain);
+                number, user_size, line, is_des ? 3 : (int)(scheme < 32 ? scheme : 32),
+                is_des ? "DES" : colon + 1, plain);
         }
         secret_free(line);
         text = rest;
@@ -352,13 +387,55 @@ size_t htpasswd_users(const struct htpasswd *htpasswd)
     return htpasswd->count;
 }
 
-bool htpasswd_matches(const struct htpasswd *htpasswd, const char *user, const char *password)
+/* The entry to compare with; for an unknown user the first one, for its time. NULL: no users. */
+static const struct entry *entry_for(const struct htpasswd *htpasswd, const char *user,
+                                     bool *ret_is_known)
 {
     const struct entry *entry = find(htpasswd, user);
-    if (entry == NULL) {
-        if (htpasswd->count > 0)
-            htpasswd->entries[0].matches(&htpasswd->entries[0], password);
-        return false;
-    }
-    return entry->matches(entry, password);
+    *ret_is_known = entry != NULL;
+    if (entry == NULL && htpasswd->count > 0)
+        entry = &htpasswd->entries[0];
+    return entry;
+}
+
+bool htpasswd_matches(const struct htpasswd *htpasswd, const char *user, const char *password)
+{
+    bool is_known;
+    const struct entry *entry = entry_for(htpasswd, user, &is_known);
+    return entry != NULL && entry->matches(entry, password) && is_known;
+}
+
+struct htpasswd_trial {
+    struct entry entry;
+    char *password;
+    bool is_known;
+};
+
+struct htpasswd_trial *htpasswd_trial_create(const struct htpasswd *htpasswd, const char *user,
+                                             const char *password)
+{
+    bool is_known;
+    const struct entry *entry = entry_for(htpasswd, user, &is_known);
+    if (entry == NULL || (entry->matches != matches_crypt && entry->matches != matches_apr1))
+        return NULL;
+    struct htpasswd_trial *trial = mem_zalloc(sizeof(*trial));
+    trial->entry =
+        (struct entry){.stored = mem_copy_text(entry->stored), .matches = entry->matches};
+    trial->password = mem_copy_text(password);
+    trial->is_known = is_known;
+    return trial;
+}
+
+bool htpasswd_trial_run(const struct htpasswd_trial *trial)
+{
+    return trial->entry.matches(&trial->entry, trial->password) && trial->is_known;
+}
+
+void htpasswd_trial_destroy(struct htpasswd_trial *trial)
+{
+    if (trial == NULL)
+        return;
+    secret_free(trial->entry.stored);
+    secret_free(trial->password);
+    mem_free(trial);
 }

@@ -169,6 +169,8 @@ static void on_request(struct http_request *request, void *arg)
     }
     enum auth_verdict verdict =
         server_auth_ask(&receiver->servers[OTLP_HTTP].auth, request, &result);
+    if (verdict == AUTH_PENDING)
+        return;
     if (verdict != AUTH_GRANTED) {
         bool is_busy = verdict == AUTH_BUSY;
         const struct rpc_status status = {

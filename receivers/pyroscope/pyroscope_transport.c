@@ -519,6 +519,8 @@ static void on_request(struct http_request *request, void *arg)
         return;
     }
     enum auth_verdict verdict = server_auth_ask(&receiver->http.auth, request, &result);
+    if (verdict == AUTH_PENDING)
+        return;
     struct slice tenant = http_request_header(request, CLIENT_TENANT_HEADER);
     if (verdict != AUTH_GRANTED || tenant.size > CLIENT_TENANT_BYTES_MAX) {
         struct slice type = http_request_header(request, "content-type");

@@ -123,6 +123,8 @@ bool span_front_admit(const struct span_front *front, struct http_request *reque
         return false;
     }
     enum auth_verdict verdict = server_auth_ask(&front->http->auth, request, result);
+    if (verdict == AUTH_PENDING)
+        return false;
     if (verdict != AUTH_GRANTED) {
         bool is_busy = verdict == AUTH_BUSY;
         span_front_respond_text(front, request, is_busy ? 503 : 401, result->reason,

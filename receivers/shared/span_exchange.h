@@ -84,7 +84,8 @@ struct span_reading {
 };
 
 /* Handles preflight, login and unknown codings of a request over HTTP. Returns false after it has
- * responded. codec: of the request's content-encoding, CODECS: unknown. */
+ * responded, or while the login is checked. codec: of the request's content-encoding, CODECS:
+ * unknown. */
 bool span_front_admit(const struct span_front *front, struct http_request *request,
                       enum codec codec, struct auth_result *result);
 /* Responds with an error as Go's http.Error writes it. retry_after_ns: 0: no hint. */

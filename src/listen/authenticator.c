@@ -71,7 +71,7 @@ enum auth_verdict authenticator_check(struct authenticator *authenticator,
     *ret_result = (struct auth_result){.reason = NULL};
     enum auth_verdict verdict =
         authenticator->ops->authenticate(authenticator, request, ret_result);
-    assert(verdict == AUTH_GRANTED || ret_result->reason != NULL);
+    assert(verdict == AUTH_GRANTED || verdict == AUTH_PENDING || ret_result->reason != NULL);
     return verdict;
 }
 

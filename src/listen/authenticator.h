@@ -25,20 +25,31 @@ enum { SECRET_FILE_BYTES_MAX = 64 * 1024, HTPASSWD_BYTES_MAX = 1 << 20 };
 /* How many verdicts a lane caches, and the share of its time for new ones (one part in so many)
  * once the burst is used up. */
 enum { AUTH_RIGHT_KEPT_MAX = 256, AUTH_WRONG_KEPT_MAX = 64, AUTH_CHECK_SHARE = 10 };
+/* How many checks wait for a lane's helper: as many as the burst has time for with a usual hash. */
+enum { AUTH_PENDING_MAX = 16 };
 #define AUTH_CHECK_BURST_NS ((int64_t)NS_PER_S)
 
 enum auth_side { AUTH_SERVER, AUTH_CLIENT };
 
-/* A request: the first value of the header with this lower-case name; data is NULL if there is
- * none. */
+/* Somebody who waits for a verdict. */
+struct auth_waiter {
+    void (*fn)(struct auth_waiter *waiter); /* on the lane, from the loop: ask again */
+    struct auth_waiter *next;               /* of the authenticator */
+};
+
+/* A request. */
 struct auth_request {
+    /* The first value of the header with this lower-case name; data is NULL if there is none. */
     struct slice (*header)(const struct auth_request *request, const char *name);
+    /* Called once with AUTH_PENDING. NULL: the request cannot wait. */
+    struct auth_waiter *(*wait)(const struct auth_request *request);
 };
 
 enum auth_verdict {
     AUTH_GRANTED,
-    AUTH_DENIED, /* 401, UNAUTHENTICATED */
-    AUTH_BUSY,   /* retry later: checking has used up its share of time */
+    AUTH_DENIED,  /* 401, UNAUTHENTICATED */
+    AUTH_BUSY,    /* retry later: checking has used up its share of time */
+    AUTH_PENDING, /* the waiter is told when the verdict is known */
 };
 
 enum {
@@ -101,7 +112,7 @@ struct authenticator *authenticator_create(const struct component *user, const c
                                            enum auth_side side, struct error *error);
 /* NULL is a no-op. */
 void authenticator_destroy(struct authenticator *authenticator);
-/* Always sets *ret_result. */
+/* Always sets *ret_result. An authenticator with waiters must not be destroyed. */
 enum auth_verdict authenticator_check(struct authenticator *authenticator,
                                       const struct auth_request *request,
                                       struct auth_result *ret_result);

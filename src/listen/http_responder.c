@@ -76,6 +76,8 @@ static void on_request(struct http_request *request, void *arg)
         return;
     }
     enum auth_verdict verdict = server_auth_ask(&self->front.auth, request, &result);
+    if (verdict == AUTH_PENDING)
+        return;
     if (verdict == AUTH_GRANTED) {
         self->respond(&self->base, request);
         return;

@@ -3,6 +3,7 @@
 #include "src/listen/server_auth.h"
 
 #include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/core/client_info.h"
 #include "src/core/component.h"
 #include "src/listen/server_config.h"
@@ -19,9 +20,16 @@
  */
 struct http_auth_request {
     struct auth_request base;
-    const struct http_request *request;
+    struct http_request *request;
     const struct config_texts *params;
     char value[HTTP_PATH_MAX]; /* of the last parameter */
+};
+
+/* A request whose verdict is not known yet. */
+struct held_request {
+    struct auth_waiter base;
+    struct http_request *request;
+    struct http_server *server;
 };
 
 bool server_auth_init(struct server_auth *auth, const struct component *receiver,
@@ -109,14 +117,32 @@ static struct slice find_header(const struct auth_request *base, const char *nam
     return header;
 }
 
-enum auth_verdict server_auth_ask(const struct server_auth *auth,
-                                  const struct http_request *request, struct auth_result *result)
+static void on_verdict(struct auth_waiter *waiter)
+{
+    struct held_request held = *(struct held_request *)waiter;
+    mem_free(waiter);
+    http_request_again(held.request, held.server);
+}
+
+static struct auth_waiter *hold(const struct auth_request *base)
+{
+    const struct http_auth_request *auth_request = (const struct http_auth_request *)base;
+    struct held_request *held = mem_zalloc(sizeof(*held));
+    held->base.fn = on_verdict;
+    held->request = auth_request->request;
+    held->server = http_request_hold(auth_request->request);
+    return &held->base;
+}
+
+enum auth_verdict server_auth_ask(const struct server_auth *auth, struct http_request *request,
+                                  struct auth_result *result)
 {
     *result = (struct auth_result){.reason = NULL};
     if (auth->authenticator == NULL)
         return AUTH_GRANTED;
-    struct http_auth_request auth_request = {
-        .base = {.header = find_header}, .request = request, .params = &auth->config->params};
+    struct http_auth_request auth_request = {.base = {.header = find_header, .wait = hold},
+                                             .request = request,
+                                             .params = &auth->config->params};
     return authenticator_check(auth->authenticator, &auth_request.base, result);
 }
 
@@ -127,6 +153,8 @@ bool server_auth_admits_call(const struct server_auth *auth, struct http_request
     bool is_busy = verdict == AUTH_BUSY;
     if (verdict == AUTH_GRANTED)
         return true;
+    if (verdict == AUTH_PENDING)
+        return false;
     grpc_respond_status(request, call,
                         &(struct rpc_status){
                             .code = is_busy ? STATUS_UNAVAILABLE : STATUS_UNAUTHENTICATED,

@@ -25,10 +25,11 @@ bool server_auth_init(struct server_auth *auth, const struct component *receiver
                       const struct server_config *config, struct error *error);
 /* A no-op on a zeroed struct. */
 void server_auth_fini(struct server_auth *auth);
-/* What *result points to is valid until the next call. */
-enum auth_verdict server_auth_ask(const struct server_auth *auth,
-                                  const struct http_request *request, struct auth_result *result);
-/* The same for a gRPC call. False: it has responded. */
+/* Of a handler, in on_request. What *result points to is valid until the next call. AUTH_PENDING:
+ * the request is held, and on_request is called again: return at once. */
+enum auth_verdict server_auth_ask(const struct server_auth *auth, struct http_request *request,
+                                  struct auth_result *result);
+/* The same for a gRPC call. False: it has responded, or the call is held. */
 bool server_auth_admits_call(const struct server_auth *auth, struct http_request *request,
                              const struct grpc_call *call, struct auth_result *ret_result);
 /* The client for pipelines: info with the attributes of result; the caller owns it. NULL: nothing

@@ -10,6 +10,7 @@
 #include "src/net/server/http_connection.h"
 
 #include "src/base/budget.h"
+#include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
@@ -72,6 +73,7 @@ enum {
     HEADER_BYTES_ALLOCATED = 2048, /* the first allocation */
     HEADERS_INLINE = 16,
     TRAILERS_MAX = 4,
+    EARLY_BYTES_FIRST = 16 * 1024,
 };
 
 struct http2_session;
@@ -110,6 +112,7 @@ struct http2_stream {
     uint8_t *reply;         /* body, then the names and values of trailers, in one allocation */
     size_t reply_size;
     size_t reply_sent;
+    struct buffer *early; /* data that came while the request is held; NULL: none */
     nghttp2_nv trailers[TRAILERS_MAX];
     size_t trailers_count;
     struct http2_header headers_inline[HEADERS_INLINE];
@@ -269,9 +272,14 @@ static bool stream_header_at(const struct http_request *request, size_t index,
 static void stream_read_body(struct http_request *request)
 {
     struct http2_stream *stream = stream_of(request);
+    struct buffer *early = stream->early;
+    bool has_ended = stream->has_ended_input;
     assert(stream->has_begun);
     stream->reading_ns = clock_now_ns();
-    if (stream->has_ended_input)
+    stream->early = NULL;
+    bool goes_on = early == NULL || http_exchange_receive(request, early->data, early->size);
+    buffer_unref(early);
+    if (goes_on && has_ended)
         http_exchange_finish_body(request);
 }
 
@@ -455,6 +463,7 @@ static void stream_destroy(struct http_request *request)
     if (stream->header_bytes != stream->header_bytes_inline)
         mem_free(stream->header_bytes);
     mem_free(stream->reply);
+    buffer_unref(stream->early);
     if (stream->session->budget != NULL)
         budget_return(stream->session->budget, stream->charged_bytes);
     mem_free(stream);
@@ -862,6 +871,30 @@ static int on_extension(nghttp2_session *nghttp2, void **payload, const nghttp2_
     return NGHTTP2_ERR_CANCEL;
 }
 
+/* Keeps data of a request that is held, as much as a client may send without being asked. False:
+ * there is more, or no memory. */
+static bool keep_early(struct http2_stream *stream, const uint8_t *data, size_t size)
+{
+    struct buffer *early = stream->early;
+    size_t wanted = (early != NULL ? early->size : 0) + size;
+    size_t capacity = early != NULL ? early->capacity : EARLY_BYTES_FIRST;
+    if (!stream->base.is_held || wanted > HTTP2_STREAM_WINDOW_BYTES)
+        return false;
+    while (capacity < wanted)
+        capacity *= 2;
+    if (early == NULL)
+        early = buffer_try_create(stream->session->budget, capacity);
+    else if (capacity > early->capacity)
+        early = buffer_try_grow(early, capacity);
+    if (early == NULL)
+        return false;
+    if (size > 0)
+        memcpy(early->data + early->size, data, size);
+    early->size = wanted;
+    stream->early = early;
+    return true;
+}
+
 static int on_data(nghttp2_session *nghttp2, uint8_t flags, int32_t id, const uint8_t *data,
                    size_t size, void *arg)
 {
@@ -887,7 +920,7 @@ static int on_data(nghttp2_session *nghttp2, uint8_t flags, int32_t id, const ui
         stream->discarded += size;
         if (stream->discarded > HTTP_DISCARD_BYTES_MAX)
             end_discard(stream);
-    } else if (stream->base.is_with_handler) {
+    } else if (stream->base.is_with_handler && !keep_early(stream, data, size)) {
         /* The body has no charged buffer yet; the client may retry. */
         stream->is_refused = true;
         nghttp2_submit_rst_stream(session->nghttp2, NGHTTP2_FLAG_NONE, id, NGHTTP2_REFUSED_STREAM);

@@ -31,14 +31,22 @@ struct late_write {
     char data[];
 };
 
-/* The server is done once it neither listens nor has connections; done() is called at the end of
- * the turn. */
+/* The server is done once it neither listens nor has connections or requests that are held; done()
+ * is called at the end of the turn. */
 static void check_done(struct http_server *server)
 {
     if (!server->is_stopping || server->is_done)
         return;
-    if (server->connections == NULL && server->member.listener == NULL)
+    if (server->connections == NULL && server->member.listener == NULL && server->held == 0)
         lane_defer(server->settings.lane, &server->done_job);
+}
+
+void http_server_release(struct http_server *server)
+{
+    assert(lane_is_current(server->settings.lane));
+    assert(server->held > 0);
+    server->held--;
+    check_done(server);
 }
 
 void http_server_count_abort(struct http_server *server)
@@ -603,6 +611,7 @@ void http_server_destroy(struct http_server *server)
     if (server == NULL)
         return;
     assert(server->connections == NULL);
+    assert(server->held == 0);
     assert(server->member.listener == NULL);
     lane_defer_cancel(server->settings.lane, &server->done_job);
     mem_free(server->read_buffer);

@@ -34,6 +34,7 @@ struct http_server {
     uint8_t *read_buffer; /* LANE_READ_BYTES, shared by all connections; allocated for the first */
     uint8_t *cipher_buffer;     /* TLS_READ_BYTES, the same for those with TLS */
     uint64_t handshakes_charge; /* to the budget, of connections whose handshake is not done */
+    unsigned held;              /* requests that are held */
     time_t date_second;         /* of date_text */
     char date_text[HTTP_DATE_SIZE];
     bool is_stopping;
@@ -46,6 +47,8 @@ struct http_server {
 /* Counts a connection closed because of its peer, and a stream reset with an error. */
 void http_server_count_abort(struct http_server *server);
 void http_server_count_reset(struct http_server *server);
+/* A request is not held any more. */
+void http_server_release(struct http_server *server);
 /* The value of the Date header; formatted once per second. */
 const char *http_server_date(struct http_server *server);
 

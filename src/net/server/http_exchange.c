@@ -197,6 +197,30 @@ void *http_request_context(const struct http_request *request)
     return request->context;
 }
 
+struct http_server *http_request_hold(struct http_request *request)
+{
+    struct http_server *server = request->connection->server;
+    assert(request->is_with_handler);
+    assert(!request->has_responded);
+    assert(!request->is_held);
+    request->is_held = true;
+    server->held++;
+    return server;
+}
+
+void http_request_again(struct http_request *request, struct http_server *server)
+{
+    assert(request->is_held);
+    request->is_held = false;
+    if (request->is_ended) {
+        request->is_with_handler = false;
+        request_finish(request);
+    } else {
+        request->handler->on_request(request, request->arg);
+    }
+    http_server_release(server);
+}
+
 void http_request_read_body(struct http_request *request, const struct http_body_plan *plan)
 {
     assert(request->is_with_handler);

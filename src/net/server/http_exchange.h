@@ -51,6 +51,7 @@ struct http_request {
     struct http_body body;
     void *context;
     bool is_with_handler;
+    bool is_held;       /* between http_request_hold and http_request_again */
     bool is_reading;    /* between http_request_read_body and the end of the body */
     bool is_peeking;    /* inside on_peek */
     bool has_responded; /* http_respond was called */

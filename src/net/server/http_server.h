@@ -146,6 +146,12 @@ struct http_body_plan {
     size_t peek_bytes;
     uint64_t (*on_peek)(struct http_request *request, const uint8_t *data, void *arg);
 };
+/* In on_request, for what has to be known first: keeps the request, until http_request_again calls
+ * on_request again, or ends it if its client has gone. Of HTTP/2, data that arrives meanwhile is
+ * kept, charged to the budget. The server does not stop before. */
+struct http_server *http_request_hold(struct http_request *request);
+/* From the loop, with the server that http_request_hold has returned. */
+void http_request_again(struct http_request *request, struct http_server *server);
 /* May call on_body or on_body_failed, and end the request, before it returns. */
 void http_request_read_body(struct http_request *request, const struct http_body_plan *plan);
 /* The body, from on_body until http_respond; take a reference to keep it longer. */

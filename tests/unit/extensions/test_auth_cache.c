@@ -69,21 +69,23 @@ static void the_oldest_are_evicted(void **state)
 static void checking_gets_a_share_of_time(void **state)
 {
     (void)state;
-    assert_true(auth_cache_may_check(cache));
+    assert_true(auth_cache_may_check(cache, 0));
+    assert_true(auth_cache_may_check(cache, (uint64_t)AUTH_CHECK_BURST_NS - 1));
+    assert_false(auth_cache_may_check(cache, (uint64_t)AUTH_CHECK_BURST_NS));
     auth_cache_spend(cache, (uint64_t)AUTH_CHECK_BURST_NS);
-    assert_false(auth_cache_may_check(cache));
+    assert_false(auth_cache_may_check(cache, 0));
     clock_fake_advance(NS_PER_S);
-    assert_true(auth_cache_may_check(cache));
+    assert_true(auth_cache_may_check(cache, 0));
     auth_cache_spend(cache, NS_PER_S / AUTH_CHECK_SHARE + NS_PER_S / 2);
     clock_fake_advance(NS_PER_S);
-    assert_false(auth_cache_may_check(cache));
+    assert_false(auth_cache_may_check(cache, 0));
     clock_fake_advance(5 * (uint64_t)NS_PER_S);
-    assert_true(auth_cache_may_check(cache));
+    assert_true(auth_cache_may_check(cache, 0));
     /* A long pause gives one burst, not more. */
     clock_fake_advance(86400 * (uint64_t)NS_PER_S);
-    assert_true(auth_cache_may_check(cache));
+    assert_true(auth_cache_may_check(cache, 0));
     auth_cache_spend(cache, (uint64_t)AUTH_CHECK_BURST_NS);
-    assert_false(auth_cache_may_check(cache));
+    assert_false(auth_cache_may_check(cache, 0));
 }
 
 int main(void)

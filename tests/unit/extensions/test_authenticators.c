@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* basicauth and bearertokenauth, each created from YAML as components do: which requests pass, the
  * errors of others, files that change, and the headers of our own requests. */
+#include "src/base/base64.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/lane.h"
 #include "src/base/mem.h"
 #include "src/config/config.h"
 #include "src/core/component.h"
@@ -189,6 +191,95 @@ static void basic_credentials_are_looked_up(void **state)
     assert_string_equal(result.attributes[1].value, "dTpoZWxsbw==");
 }
 
+/* A request that can wait. */
+struct patient {
+    struct auth_request base;
+    const char *value;
+    struct auth_waiter waiter;
+    unsigned told;
+};
+
+static struct slice authorization_of(const struct auth_request *base, const char *name)
+{
+    (void)name;
+    return slice_of_text(((const struct patient *)base)->value);
+}
+
+static void on_told(struct auth_waiter *waiter)
+{
+    ((struct patient *)((char *)waiter - offsetof(struct patient, waiter)))->told++;
+}
+
+static struct auth_waiter *wait_for(const struct auth_request *base)
+{
+    struct patient *patient = (struct patient *)(uintptr_t)base;
+    patient->waiter.fn = on_told;
+    return &patient->waiter;
+}
+
+static enum auth_verdict ask_patiently(struct patient *patient, const char *value)
+{
+    struct auth_result result;
+    patient->base = (struct auth_request){.header = authorization_of, .wait = wait_for};
+    patient->value = value;
+    return authenticator_check(authenticator, &patient->base, &result);
+}
+
+/* bcrypt runs on the helper; equal credentials are checked once. */
+static void slow_hashes_do_not_hold_the_lane(void **state)
+{
+    enum { RIGHT, SAME, WRONG, FULL, PATIENTS = FULL + AUTH_PENDING_MAX };
+    static const char yaml[] = "{htpasswd: {file: %s, inline: "
+                               "'u:$2b$04$abcdefghijklmnopqrstuuwHJMEGjfAzmL1lWmUmlphguIbWfjYey'}}";
+    static struct patient patients[PATIENTS];
+    char path[128];
+    char text[512];
+    struct auth_result result;
+    (void)state;
+    memset(patients, 0, sizeof(patients));
+    write_file(path, sizeof(path), "htpasswd", "x:y\n");
+    snprintf(text, sizeof(text), yaml, path);
+    assert_true(load("basicauth", text));
+    struct lane *lane = lane_create(0);
+    open_loaded("basicauth", lane, AUTH_SERVER);
+    const char *right = "Basic dTpoZWxsbw==";
+    const char *wrong = "Basic dTpoZWxscA==";
+    assert_int_equal(ask_patiently(&patients[RIGHT], right), AUTH_PENDING);
+    assert_int_equal(ask_patiently(&patients[SAME], right), AUTH_PENDING);
+    assert_int_equal(ask_patiently(&patients[WRONG], wrong), AUTH_PENDING);
+    for (unsigned i = 0; i < AUTH_PENDING_MAX - 2; i++) {
+        char other[32] = "Basic ";
+        char pair[] = "u:?";
+        pair[2] = (char)('A' + i);
+        base64_encode(slice_of_text(pair), other + strlen(other));
+        assert_int_equal(ask_patiently(&patients[FULL + i], other), AUTH_PENDING);
+    }
+    assert_int_equal(ask_patiently(&patients[PATIENTS - 1], "Basic dTp6eg=="), AUTH_BUSY);
+    assert_int_equal(patients[RIGHT].told, 0);
+    for (unsigned i = 0; i < 2000 && patients[FULL + AUTH_PENDING_MAX - 3].told == 0; i++)
+        lane_turn(lane);
+    for (unsigned i = 0; i < FULL + AUTH_PENDING_MAX - 2; i++)
+        assert_int_equal(patients[i].told, 1);
+    assert_int_equal(ask_patiently(&patients[RIGHT], right), AUTH_GRANTED);
+    assert_int_equal(ask_patiently(&patients[WRONG], wrong), AUTH_DENIED);
+    /* A verdict of passwords that have changed meanwhile is forgotten. */
+    assert_int_equal(ask_patiently(&patients[RIGHT], "Basic dTp6eg=="), AUTH_PENDING);
+    write_file(path, sizeof(path), "htpasswd", "x:other\n");
+    clock_fake_advance(NS_PER_S);
+    assert_int_equal(ask("authorization", "Basic eDpvdGhlcg==", &result), AUTH_GRANTED);
+    for (unsigned i = 0; i < 2000 && patients[RIGHT].told == 1; i++)
+        lane_turn(lane);
+    clock_fake_advance(20 * (uint64_t)NS_PER_S); /* it may have taken the second from above */
+    assert_int_equal(ask_patiently(&patients[RIGHT], "Basic dTp6eg=="), AUTH_PENDING);
+    for (unsigned i = 0; i < 2000 && patients[RIGHT].told == 2; i++)
+        lane_turn(lane);
+    assert_int_equal(ask_patiently(&patients[RIGHT], "Basic dTp6eg=="), AUTH_DENIED);
+    /* What takes no time gets its verdict at once. */
+    assert_int_equal(ask_patiently(&patients[RIGHT], "Basic eDpvdGhlcg=="), AUTH_GRANTED);
+    assert_int_equal(unlink(path), 0);
+    lane_destroy(lane);
+}
+
 static void the_cache_is_cleared_when_the_file_changes(void **state)
 {
     char path[128];
@@ -326,6 +417,7 @@ int main(void)
         ROW(several_tokens_scheme_and_header_can_be_set),
         ROW(a_file_of_tokens_is_read_again_when_it_changes),
         ROW(basic_credentials_are_looked_up),
+        ROW(slow_hashes_do_not_hold_the_lane),
         ROW(the_cache_is_cleared_when_the_file_changes),
         ROW(requests_carry_user_and_password),
         ROW(configurations_are_checked),

@@ -24,7 +24,7 @@
 
 enum { TURNS_MAX = 3000, HELD_MAX = 300, STREAMS_MAX = 4 };
 
-enum mode { READ_AND_RESPOND, RESPOND_AT_ONCE, READ_AND_HOLD, HOLD_AT_ONCE, STREAM };
+enum mode { READ_AND_RESPOND, RESPOND_AT_ONCE, READ_AND_HOLD, HOLD_AT_ONCE, STREAM, ASK_FIRST };
 
 static struct lane *lane;
 static struct budget budget;
@@ -94,7 +94,10 @@ static void on_request(struct http_request *request, void *arg)
         hold(request);
     else if (mode == STREAM)
         begin_stream(request);
-    else
+    else if (mode == ASK_FIRST) {
+        hold(request);
+        assert_ptr_equal(http_request_hold(request), server);
+    } else
         http_request_read_body(request, &plan);
 }
 
@@ -550,6 +553,75 @@ static void a_stream_whose_client_leaves_is_gone(void **state)
     http_stream_end(held[--held_count], false);
     assert_int_equal(ended_count, 1);
     h2_peer_close(peer);
+}
+
+/* Calls on_request again for the request that was held last. */
+static void go_on(void)
+{
+    mode = READ_AND_RESPOND;
+    requests_count--;
+    http_request_again(held[--held_count], server);
+    mode = ASK_FIRST;
+}
+
+static void data_of_a_request_that_is_held_is_kept(void **state)
+{
+    enum { SIZE = 300000, TOO_MUCH = HTTP2_STREAM_WINDOW_BYTES + 1 };
+    static const size_t sizes[] = {5, SIZE};
+    uint8_t *body = mem_zalloc(TOO_MUCH);
+    (void)state;
+    mode = ASK_FIRST;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    for (unsigned i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+        int32_t id = h2_peer_request(peer, post_fields, body, sizes[i], true);
+        turn(peer, 50);
+        assert_int_equal(held_count, 1);
+        assert_int_equal(bodies_count, i);
+        assert_true(budget_used(&budget) > sizes[i]);
+        go_on();
+        turn_until_closed(peer, id);
+        assert_int_equal(h2_peer_response(peer, id)->status, 200);
+        assert_int_equal(last_body_size, sizes[i]);
+    }
+    /* Its end comes later. */
+    int32_t id = h2_peer_request(peer, post_fields, body, SIZE, false);
+    turn(peer, 50);
+    go_on();
+    assert_int_equal(bodies_count, 2);
+    nghttp2_submit_rst_stream(peer->nghttp2, NGHTTP2_FLAG_NONE, id, NGHTTP2_CANCEL);
+    turn(peer, 5);
+    /* More than a client may send on its own. */
+    id = h2_peer_request(peer, post_fields, body, TOO_MUCH, true);
+    turn_until_closed(peer, id);
+    assert_int_equal(h2_peer_response(peer, id)->close_code, NGHTTP2_REFUSED_STREAM);
+    unsigned ended = ended_count;
+    http_request_again(held[--held_count], server);
+    assert_int_equal(ended_count, ended + 1);
+    h2_peer_close(peer);
+    mem_free(body);
+}
+
+static void the_server_stops_after_what_is_held(void **state)
+{
+    (void)state;
+    mode = ASK_FIRST;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect(address, 0);
+    h2_peer_request(peer, post_fields, "early", 5, true);
+    turn(peer, 20);
+    assert_int_equal(held_count, 1);
+    h2_peer_close(peer);
+    http_server_stop(server, on_stopped, NULL);
+    http_server_abort(server);
+    for (unsigned i = 0; i < 20; i++)
+        lane_turn(lane);
+    assert_false(is_stopped);
+    assert_int_equal(ended_count, 0);
+    http_request_again(held[--held_count], server);
+    assert_int_equal(ended_count, 1);
+    lane_turn(lane);
+    assert_true(is_stopped);
 }
 
 static void data_before_the_handler_decides_is_refused(void **state)
@@ -1405,6 +1477,8 @@ int main(void)
         ROW(a_stream_is_cut_off_alone),
         ROW(a_stream_whose_client_leaves_is_gone),
         ROW(data_before_the_handler_decides_is_refused),
+        ROW(data_of_a_request_that_is_held_is_kept),
+        ROW(the_server_stops_after_what_is_held),
         ROW(trailers_follow_the_body_or_stand_alone),
         ROW(too_many_headers_reset_the_stream_alone),
         ROW(headers_are_charged_while_their_streams_are_open),
