@@ -88,7 +88,7 @@ static bool refuse_type(struct http_request *request, struct slice type)
     return false;
 }
 
-/* "100m": up to eight digits and a unit. */
+/* "100m": up to eight digits and a unit. More than 584 years is as good as no limit. */
 static bool read_timeout(struct slice text, uint64_t *ret_ns)
 {
     static const struct {
@@ -112,7 +112,8 @@ static bool read_timeout(struct slice text, uint64_t *ret_ns)
     }
     for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
         if (text.data[text.size - 1] == units[i].unit) {
-            *ret_ns = number * units[i].ns;
+            bool is_endless = number > GRPC_NO_TIMEOUT / units[i].ns;
+            *ret_ns = is_endless ? GRPC_NO_TIMEOUT : number * units[i].ns;
             return true;
         }
     }

@@ -414,6 +414,24 @@ static void a_deadline_ends_the_call_while_the_pipeline_still_works(void **state
     h2_peer_close(peer);
 }
 
+/* In nanoseconds these hours are 19 * 2^64 + 200 s or so. */
+static void a_deadline_beyond_the_clock_never_comes(void **state)
+{
+    static const char *const timeout[] = {"grpc-timeout", "97357816H", NULL};
+    (void)state;
+    fixture.holds = true;
+    struct h2_peer *peer = h2_peer_connect(fixture.grpc_address, 0);
+    int32_t id = call(peer, timeout, frame, frame_traces(1), true);
+    fixture_turn(peer, 5);
+    assert_non_null(fixture.held);
+    clock_fake_advance(3600 * (uint64_t)NS_PER_S);
+    fixture_turn(peer, 5);
+    assert_false(h2_peer_response(peer, id)->is_closed);
+    receipt_resolve(fixture.held, &outcome_accepted);
+    assert_status(peer, id, "in time", 200, 0, "");
+    h2_peer_close(peer);
+}
+
 static void a_client_that_leaves_is_forgotten(void **state)
 {
     (void)state;
@@ -540,6 +558,7 @@ int main(void)
         ROW(the_pipelines_result_is_the_status_of_the_call),
         ROW(a_refusal_carries_retry_info),
         ROW(a_deadline_ends_the_call_while_the_pipeline_still_works),
+        ROW(a_deadline_beyond_the_clock_never_comes),
         ROW(a_client_that_leaves_is_forgotten),
         ROW(no_budget_is_a_refusal_with_a_hint),
         ROW(protocol_errors_have_their_own_counters),
