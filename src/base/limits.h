@@ -51,6 +51,13 @@ enum {
     HTTP2_SETTINGS_BURST = 100,
     HTTP2_SETTINGS_PER_S = 10,
     HTTP2_SETTINGS_ENTRIES_MAX = 32,
+    /* Frames of ours that may wait beside those of open requests. A few are free, so that streams
+     * that are refused together for lack of budget do not end the connection. Then as many more,
+     * charged in steps, as the bursts of resets and SETTINGS together can cause, and some. */
+    HTTP2_WAITING_FREE = 32,
+    HTTP2_WAITING_MAX = 512,
+    HTTP2_WAITING_STEP = 64,
+    HTTP2_WAITING_PER_REQUEST = 3, /* WINDOW_UPDATE, HEADERS, RST_STREAM */
     HTTP2_CONTINUATIONS_MAX = 8,
     /* Charged per byte of a table of header fields, as RFC 7541 §4.1 counts them: of the client's
      * fields (one with a name of a byte and no value counts 33 and takes nghttp2 224), and of
@@ -68,6 +75,8 @@ enum {
 #define HTTP2_SESSION_BYTES        (14 * KIB)
 /* Charged per stream beside its struct: memory of nghttp2 and the handler. */
 #define HTTP2_STREAM_OTHER_BYTES   (5 * KIB)
+/* A waiting RST_STREAM and the stream that nghttp2 keeps with it. */
+#define HTTP2_WAITING_BYTES        ((uint64_t)768)
 #define HTTP_HEADER_DEADLINE_NS    ((uint64_t)10 * NS_PER_S)
 #define HTTP1_IDLE_NS              ((uint64_t)60 * NS_PER_S)
 #define HTTP1_TURN_NS              ((uint64_t)5 * NS_PER_MS) /* for requests that came together */

@@ -32,6 +32,7 @@ enum http2_abuse {
     HTTP2_TOO_MANY_SETTINGS,
     HTTP2_TOO_MANY_PINGS,
     HTTP2_TOO_MANY_CONTINUATIONS,
+    HTTP2_TOO_MUCH_WAITS,
 };
 
 void http2_guard_init(struct http2_guard *guard, uint64_t ping_interval_ns, uint64_t now_ns);

@@ -4,6 +4,7 @@
  * http2_guard.c limits abuse. In this order: the data, streams (each is a request), input,
  * nghttp2's callbacks, output, deadlines, and the operations of the protocol.
  *
+ * While output waits for the client, nothing is read: else the client could make us queue more.
  * Callbacks of nghttp2 only set flags: the session must not be ended, nor fed again, from inside
  * one. Output is written once, at the end of a turn. Closing has two phases (http_connection.h), so
  * that nothing is freed below a callback. On the connection's lane. */
@@ -147,6 +148,7 @@ struct http2_session {
     struct http2_stream *open;   /* streams whose exchange has not ended */
     unsigned requests;           /* including those that only the pipeline still holds */
     unsigned replies;            /* responses not yet written */
+    unsigned waiting_charged;    /* frames, see charge_waiting */
     bool is_greeted;             /* the client's SETTINGS were received */
     bool has_advertised;         /* our own SETTINGS are written */
     bool wants_drain;            /* set by callbacks of nghttp2, like wants_final */
@@ -624,6 +626,31 @@ static void doom(struct http2_session *session, uint32_t code, const char *reaso
     flush_later(session);
 }
 
+static void return_waiting(struct http2_session *session)
+{
+    if (session->waiting_charged > 0 && session->budget != NULL)
+        budget_return(session->budget, session->waiting_charged * HTTP2_WAITING_BYTES);
+    session->waiting_charged = 0;
+}
+
+/* nghttp2 queues frames without limit, and with each RST_STREAM a stream. Charges those that open
+ * requests do not pay for, until all is written. Abuse: there are too many, or the budget has no
+ * room. */
+static enum http2_abuse charge_waiting(struct http2_session *session)
+{
+    size_t waiting = nghttp2_session_get_outbound_queue_size(session->nghttp2);
+    size_t paid = (size_t)session->requests * HTTP2_WAITING_PER_REQUEST + HTTP2_WAITING_FREE +
+                  session->waiting_charged;
+    if (waiting <= paid)
+        return HTTP2_NO_ABUSE;
+    if (session->waiting_charged >= HTTP2_WAITING_MAX ||
+        !charge_connection(session->connection, session->budget,
+                           HTTP2_WAITING_STEP * HTTP2_WAITING_BYTES))
+        return HTTP2_TOO_MUCH_WAITS;
+    session->waiting_charged += HTTP2_WAITING_STEP;
+    return HTTP2_NO_ABUSE;
+}
+
 /* Passes input to nghttp2, after checking it with http2_frames. False: no more input is taken. */
 static bool feed(struct http2_session *session, const uint8_t *data, size_t size)
 {
@@ -652,9 +679,16 @@ static bool feed(struct http2_session *session, const uint8_t *data, size_t size
             doom(session, fault.code, fault.reason);
             return false;
         }
-        if (fault.code != NGHTTP2_NO_ERROR)
+        if (fault.code != NGHTTP2_NO_ERROR) {
             nghttp2_submit_rst_stream(session->nghttp2, NGHTTP2_FLAG_NONE, (int32_t)fault.stream_id,
                                       fault.code);
+            /* nghttp2 does not get this frame, so on_begin_frame does not see it. */
+            session->abuse = charge_waiting(session);
+        }
+        if (session->abuse != HTTP2_NO_ABUSE) {
+            doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
+            return false;
+        }
         data += sound;
         size -= sound;
     }
@@ -765,6 +799,8 @@ static int on_begin_frame(nghttp2_session *nghttp2, const nghttp2_frame_hd *head
             run->frame_size = (uint32_t)head->length;
     }
     session->abuse = http2_guard_frame(&session->guard, head, session->now_ns);
+    if (session->abuse == HTTP2_NO_ABUSE)
+        session->abuse = charge_waiting(session);
     return session->abuse == HTTP2_NO_ABUSE ? 0 : NGHTTP2_ERR_CALLBACK_FAILURE;
 }
 
@@ -1145,6 +1181,11 @@ static void flush(void *arg)
         uv_buf_t part = uv_buf_init((char *)room, (unsigned)used);
         is_written = http_connection_write(session->connection, &part, 1);
     }
+    if (is_written)
+        return_waiting(session);
+    else if (http_connection_is_blocked(session->connection) &&
+             !http_connection_is_closing(session->connection))
+        http_connection_pause(session->connection);
     if (session->abuse != HTTP2_NO_ABUSE && !session->is_doomed) {
         doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
     } else if (is_written) {
@@ -1317,7 +1358,9 @@ static void end_of_input(void *state)
 
 static void written(void *state)
 {
-    flush_later(state);
+    struct http2_session *session = state;
+    http_connection_resume(session->connection);
+    flush_later(session);
 }
 
 static void expire(void *state)
@@ -1391,6 +1434,7 @@ static void destroy(void *state)
     struct http2_session *session = state;
     assert(session->nghttp2 == NULL);
     assert(session->requests == 0);
+    return_waiting(session);
     if (session->budget != NULL)
         budget_return(session->budget, session->charged_bytes);
     mem_free(session);

@@ -12,6 +12,7 @@
 #include "src/base/random.h"
 #include "tests/support/h2_peer.h"
 
+#include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -40,6 +41,7 @@ static unsigned failures_count;
 static enum http_failure last_failure;
 static bool is_stopped;
 static size_t last_body_size;
+static struct slice reply; /* the body of responses */
 static char last_path[128];
 static char last_query[128];
 static char last_header[64];
@@ -55,7 +57,7 @@ static void respond(struct http_request *request)
     http_respond(request, &(struct http_response){
                               .status = 200,
                               .headers = {{"content-type", "text/plain"}},
-                              .body = slice_of_text("hello"),
+                              .body = reply,
                           });
 }
 
@@ -162,6 +164,7 @@ static int set_up(void **state)
     lane = lane_create(0);
     budget_init(&budget, 64 * MIB);
     mode = READ_AND_RESPOND;
+    reply = slice_of_text("hello");
     held_count = requests_count = bodies_count = ended_count = failures_count = 0;
     is_stopped = false;
     server = NULL;
@@ -908,6 +911,82 @@ static void every_flood_ends_in_goaway(void **state)
     }
 }
 
+/* As much as the socket takes comes in one turn, before anything is written. */
+static void refusals_of_one_turn_are_few(void **state)
+{
+    enum { COUNT = 20000 };
+    (void)state;
+    mode = HOLD_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 1});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    for (uint32_t i = 0; i < COUNT; i++)
+        raw_request(peer, 2 * i + 1, true);
+    turn(peer, 20);
+    assert_goaway(peer, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_waiting_frames");
+    uint64_t resets = http_server_figures(server).reset_total;
+    if (resets > HTTP2_WAITING_FREE + HTTP2_WAITING_MAX + HTTP2_WAITING_PER_REQUEST + 1)
+        fail_msg("%" PRIu64 " streams were reset", resets);
+    assert_int_equal(requests_count, 1);
+    turn_until_end(peer);
+    respond(held[--held_count]);
+    h2_peer_close(peer);
+}
+
+static void refusals_are_charged(void **state)
+{
+    uint64_t taken = 0;
+    (void)state;
+    mode = HOLD_AT_ONCE;
+    listen_with(&(struct http_server_settings){.streams_max = 1});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    for (uint32_t i = 0; i < HTTP2_WAITING_FREE; i++)
+        raw_request(peer, 2 * i + 1, true);
+    turn(peer, 5);
+    assert_int_equal(http_server_figures(server).reset_total, HTTP2_WAITING_FREE - 1);
+    while (budget_try_take_margin(&budget, KIB))
+        taken += KIB;
+    for (uint32_t i = HTTP2_WAITING_FREE; i < 4 * HTTP2_WAITING_FREE; i++)
+        raw_request(peer, 2 * i + 1, true);
+    turn(peer, 5);
+    budget_return(&budget, taken);
+    assert_goaway(peer, NGHTTP2_ENHANCE_YOUR_CALM, "too_many_waiting_frames");
+    turn_until_end(peer);
+    respond(held[--held_count]);
+    h2_peer_close(peer);
+}
+
+static void nothing_is_read_while_output_waits(void **state)
+{
+    enum { COUNT = 90, SIZE = 128 * 1024 }; /* more than sockets hold */
+    static const uint8_t window[] = {0, NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, 0x7f, 0, 0, 0};
+    (void)state;
+    mode = RESPOND_AT_ONCE;
+    reply = slice_of(mem_zalloc(SIZE), SIZE);
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    peer->is_deaf = true;
+    h2_peer_write(peer, NGHTTP2_CLIENT_MAGIC, NGHTTP2_CLIENT_MAGIC_LEN);
+    h2_peer_frame(peer, NGHTTP2_SETTINGS, 0, 0, window, sizeof(window));
+    h2_peer_frame(peer, NGHTTP2_WINDOW_UPDATE, 0, 0, (const uint8_t[]){0x7f, 0, 0, 0}, 4);
+    for (uint32_t i = 0; i < COUNT; i++)
+        raw_request(peer, 2 * i + 1, true);
+    turn(peer, 20);
+    assert_int_equal(requests_count, COUNT);
+    assert_true(ended_count < COUNT);
+    raw_request(peer, 2 * COUNT + 1, true);
+    turn(peer, 20);
+    assert_int_equal(requests_count, COUNT);
+    /* Nothing is lost: the client reads, and the server does, too. */
+    peer->is_deaf = false;
+    for (unsigned i = 0; i < TURNS_MAX && ended_count <= COUNT; i++)
+        turn(peer, 1);
+    assert_int_equal(ended_count, COUNT + 1);
+    h2_peer_close(peer);
+    mem_free((void *)(uintptr_t)reply.data);
+}
+
 static void budgets_fill_again_with_time(void **state)
 {
     uint32_t size;
@@ -1483,6 +1562,9 @@ int main(void)
         ROW(too_many_headers_reset_the_stream_alone),
         ROW(headers_are_charged_while_their_streams_are_open),
         ROW(every_flood_ends_in_goaway),
+        ROW(refusals_of_one_turn_are_few),
+        ROW(refusals_are_charged),
+        ROW(nothing_is_read_while_output_waits),
         ROW(budgets_fill_again_with_time),
         ROW(tables_of_header_fields_are_charged),
         ROW(pings_beside_requests_are_no_strikes),
