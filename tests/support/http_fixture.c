@@ -3,8 +3,10 @@
 #include "tests/support/http_fixture.h"
 
 #include "src/base/buffer.h"
+#include "src/base/clock.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "tests/support/loopback.h"
 
@@ -74,9 +76,11 @@ static void on_request(struct http_request *request, void *arg)
     struct http_fixture *fixture = arg;
     fixture->requests++;
     http_request_set_context(request, fixture);
+    if (has_path(request, "/slow"))
+        clock_fake_advance(HTTP1_TURN_NS + 1);
     if (has_path(request, "/hold"))
         fixture->held = request;
-    else if (has_path(request, "/early"))
+    else if (has_path(request, "/early") || has_path(request, "/slow"))
         respond(request, 200, slice_of_text("early"));
     else if (has_path(request, "/large"))
         respond_large(request);

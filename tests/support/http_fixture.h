@@ -2,8 +2,8 @@
 /* An HTTP server on a lane that the test turns by hand. Its handler does what the path says:
  * /echo responds with the body; /early responds without reading it; /hold keeps the request before
  * the body, /keep after it, until http_fixture_release; /peek looks at four bytes and refuses
- * "stop"; /large responds with LARGE_RESPONSE_BYTES; /stream begins a stream and keeps it in
- * `held`; /bye closes. One thread. */
+ * "stop"; /slow takes more time of the clock than the requests of a turn may; /large responds with
+ * LARGE_RESPONSE_BYTES; /stream begins a stream and keeps it in `held`; /bye closes. One thread. */
 #pragma once
 
 #include <stdbool.h>

@@ -485,17 +485,24 @@ void http_connection_pause(struct http_connection *connection)
     uv_read_stop(stream_of(connection));
 }
 
+void http_connection_read_on(struct http_connection *connection)
+{
+    assert(connection->is_reading);
+    if (connection->is_closing)
+        return;
+    int failed = uv_read_start(stream_of(connection), on_alloc, on_read);
+    if (failed != 0 && failed != UV_EALREADY)
+        http_connection_close(connection);
+}
+
 void http_connection_resume(struct http_connection *connection)
 {
     assert(connection->refs > 0);
     if (connection->is_reading || connection->is_closing)
         return;
-    if (uv_read_start(stream_of(connection), on_alloc, on_read) == 0)
-        connection->is_reading = true;
-    else
-        http_connection_close(connection);
-    if (connection->tls != NULL && !connection->is_closing)
-        server_tls_resume(connection);
+    connection->is_reading = true;
+    if (connection->tls == NULL || !server_tls_resume(connection))
+        http_connection_read_on(connection);
 }
 
 void http_connection_begin(struct http_connection *connection, const struct http_protocol *protocol)

@@ -101,8 +101,8 @@ struct http_connection {
     unsigned writes_waiting;
     unsigned refs;        /* one for the socket, one for each request */
     uint8_t preface_size; /* bytes of the HTTP/2 preface received so far */
-    bool is_reading;
-    bool is_stopping; /* after reading what is in the socket */
+    bool is_reading;      /* not paused; with TLS the socket may have to wait for kept input */
+    bool is_stopping;     /* after reading what is in the socket */
     bool is_closing;
     char peer[PEER_TEXT_MAX];
 };
@@ -144,6 +144,8 @@ void http_connection_input_taken(struct http_connection *connection);
 /* Begins to read requests. protocol is ALPN's choice; NULL: the first bytes choose. */
 void http_connection_begin(struct http_connection *connection,
                            const struct http_protocol *protocol);
+/* Reads the socket, which may be read already. May close the connection. */
+void http_connection_read_on(struct http_connection *connection);
 /* http_connection_write without encryption. */
 bool http_connection_send(struct http_connection *connection, uv_buf_t *parts, unsigned count);
 
@@ -160,8 +162,9 @@ bool server_tls_write(struct http_connection *connection, uv_buf_t *parts, unsig
 bool server_tls_flush(struct http_connection *connection);
 /* Sends close_notify. Returns the same. */
 bool server_tls_end(struct http_connection *connection);
-/* Reading continues: decrypts what was read before the pause. */
-void server_tls_resume(struct http_connection *connection);
+/* Reading continues: decrypts what was read before the pause, and then reads on. False: there is
+ * none. */
+bool server_tls_resume(struct http_connection *connection);
 bool server_tls_has_input(const struct http_connection *connection);
 /* The deadline passed before the protocol was known. */
 void server_tls_expire(struct http_connection *connection);

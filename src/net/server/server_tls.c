@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Moves bytes between a socket, a TLS channel and a protocol. While the socket takes no more,
- * ciphertext waits in the channel, which bounds it. On the server's lane. */
+ * ciphertext waits in the channel, which bounds it. While the protocol has paused, what was read
+ * last, TLS_READ_BYTES at most, waits there too: the socket is read again once it is used up. On
+ * the server's lane. */
 #include "src/net/server/http_connection.h"
 
 #include "src/base/budget.h"
@@ -27,14 +29,15 @@ static void report(struct http_connection *connection, const char *reason)
     tls_context_handshake_failed(server->settings.tls, connection->peer, reason);
 }
 
-/* Raises or lowers the connection's charge. False: the budget has no room. */
-static bool charge(struct http_connection *connection, uint64_t bytes)
+/* Raises, with take, or lowers the connection's charge. False: the budget has no room. */
+static bool charge(struct http_connection *connection, uint64_t bytes,
+                   bool (*take)(struct budget *budget, uint64_t amount))
 {
     const struct http_server_settings *settings = &connection->server->settings;
     uint64_t held = connection->tls_charge;
     if (bytes > held && settings->must_respond)
         budget_take(settings->budget, bytes - held);
-    else if (bytes > held && !budget_try_take(settings->budget, bytes - held))
+    else if (bytes > held && !take(settings->budget, bytes - held))
         return false;
     else if (bytes < held)
         budget_return(settings->budget, held - bytes);
@@ -52,7 +55,7 @@ static const char *charge_handshake(struct http_connection *connection, uint64_t
     uint64_t part = budget_limit(server->settings.budget) / TLS_HANDSHAKES_PART;
     if (!server->settings.must_respond && server->handshakes_charge + more > part)
         return "too many handshakes at once";
-    if (!charge(connection, bytes))
+    if (!charge(connection, bytes, budget_try_take))
         return "the memory budget is used up";
     server->handshakes_charge += more;
     return NULL;
@@ -104,7 +107,7 @@ static void pump(struct http_connection *connection)
         count = tls_channel_read(tls, room.base, room.len);
         if (!was_open && tls_channel_is_open(tls)) {
             end_handshake(connection);
-            charge(connection, TLS_CONNECTION_BYTES);
+            charge(connection, TLS_CONNECTION_BYTES, budget_try_take);
             /* Like grpc-go, a server without HTTP/1 requires that ALPN has chosen h2. */
             const char *name = tls_channel_protocol(tls);
             assert(connection->protocol == NULL);
@@ -141,7 +144,14 @@ static void pump(struct http_connection *connection)
     }
     if (!connection->is_closing)
         server_tls_flush(connection);
-    if (!connection->is_closing && !tls_channel_keep(tls))
+    if (connection->is_closing)
+        return;
+    /* From the margin too, as for input that HTTP/1 keeps. */
+    bool is_kept = tls_channel_keep(tls);
+    if (is_kept && tls_channel_is_open(tls))
+        is_kept = charge(connection, TLS_CONNECTION_BYTES + tls_channel_kept(tls),
+                         budget_try_take_margin);
+    if (!is_kept)
         http_connection_abort(connection);
 }
 
@@ -151,6 +161,9 @@ static void on_job(void *arg)
     assert(!connection->is_closing);
     if (connection->is_reading)
         pump(connection);
+    /* If that has paused the connection, what is left must be used up first. */
+    if (connection->is_reading)
+        http_connection_read_on(connection);
     http_connection_input_taken(connection);
 }
 
@@ -220,11 +233,13 @@ bool server_tls_end(struct http_connection *connection)
     return server_tls_flush(connection);
 }
 
-void server_tls_resume(struct http_connection *connection)
+bool server_tls_resume(struct http_connection *connection)
 {
     assert(connection->is_reading);
-    if (tls_channel_has_input(connection->tls))
-        lane_defer(connection->server->settings.lane, &connection->tls_job);
+    if (!tls_channel_has_input(connection->tls))
+        return false;
+    lane_defer(connection->server->settings.lane, &connection->tls_job);
+    return true;
 }
 
 bool server_tls_has_input(const struct http_connection *connection)
@@ -259,5 +274,5 @@ void server_tls_closed(struct http_connection *connection)
         end_handshake(connection);
     tls_channel_destroy(connection->tls);
     connection->tls = NULL;
-    charge(connection, 0);
+    charge(connection, 0, budget_try_take);
 }

@@ -29,6 +29,7 @@ struct tls_channel {
     uint8_t head_size;
     struct slice fed;
     uint8_t *kept; /* our copy of what fed points to; NULL: fed is borrowed */
+    size_t kept_size;
     uint8_t *output;
     size_t output_begin;
     size_t output_size; /* from output_begin */
@@ -230,6 +231,7 @@ void tls_channel_feed(struct tls_channel *channel, struct slice ciphertext)
         memcpy(longer + channel->fed.size, ciphertext.data, ciphertext.size);
         mem_free(channel->kept);
         channel->kept = longer;
+        channel->kept_size = size;
         channel->fed = (struct slice){.data = longer, .size = size};
         return;
     }
@@ -263,13 +265,21 @@ bool tls_channel_keep(struct tls_channel *channel)
             return false;
         memcpy(channel->kept, channel->fed.data, channel->fed.size);
         channel->fed.data = channel->kept;
+        channel->kept_size = channel->fed.size;
     }
     if (channel->fed.size > 0)
         return true;
     channel->fed = (struct slice){.data = NULL};
     mem_free(channel->kept);
     channel->kept = NULL;
+    channel->kept_size = 0;
     return true;
+}
+
+size_t tls_channel_kept(const struct tls_channel *channel)
+{
+    assert((channel->kept == NULL) == (channel->kept_size == 0));
+    return channel->kept_size;
 }
 
 bool tls_channel_has_input(const struct tls_channel *channel)

@@ -44,6 +44,8 @@ ptrdiff_t tls_channel_read(struct tls_channel *channel, void *room, size_t size)
 /* Copies fed bytes that are not read yet, so that their memory can be reused. False: out of memory;
  * close the connection. */
 bool tls_channel_keep(struct tls_channel *channel);
+/* How much memory that copy takes, until all of it is read; 0: there is none. */
+size_t tls_channel_kept(const struct tls_channel *channel);
 /* True while tls_channel_read may return plaintext without being fed. */
 bool tls_channel_has_input(const struct tls_channel *channel);
 

@@ -21,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <cmocka.h>
 
@@ -298,6 +299,48 @@ static void bytes_behind_a_request_wait_for_its_response(void **state)
     expect(client, "three");
     assert_true(strstr(client->text, "one") < strstr(client->text, "two"));
     close_client(client);
+}
+
+/* Each turn has time for two requests of each client, and the last one lets the others wait for the
+ * next turn, which begins with the sockets. */
+static void input_waits_for_what_came_before_it(void **state)
+{
+    enum { CLIENTS = 4, REQUESTS = 80, QUERY_BYTES = 7000 };
+    const uint64_t each = TLS_CONNECTION_BYTES + TLS_READ_BYTES + 2 * HTTP1_HEAD_READ_BYTES +
+                          4 * KIB; /* a stash, a head, and what is to be written */
+    struct http_fixture *fixture = *state;
+    struct client *clients[CLIENTS];
+    char *query = body_of(QUERY_BYTES);
+    char *requests = malloc(REQUESTS * (QUERY_BYTES + 100));
+    size_t size = 0;
+    uint64_t most = 0;
+    for (unsigned i = 0; i < REQUESTS; i++)
+        size += (size_t)snprintf(requests + size, QUERY_BYTES + 100,
+                                 "GET /slow?%s HTTP/1.1\r\n" HOST "\r\n", query);
+    for (unsigned i = 0; i < CLIENTS; i++) {
+        clients[i] = open_client(fixture, http1, NULL);
+        shake(clients[i]);
+        assert_true(tls_channel_write(clients[i]->tls, slice_of(requests, size)));
+    }
+    for (unsigned i = 0; i < TURNS_MAX && fixture->ends < CLIENTS * REQUESTS; i++) {
+        for (unsigned j = 0; j < CLIENTS; j++) {
+            struct slice output = tls_channel_output(clients[j]->tls);
+            ssize_t sent = output.size == 0
+                               ? 0
+                               : send(clients[j]->wire->fd, output.data, output.size, MSG_NOSIGNAL);
+            if (sent > 0)
+                tls_channel_sent(clients[j]->tls, (size_t)sent);
+        }
+        lane_turn(fixture->lane);
+        if (budget_used(&fixture->budget) > most)
+            most = budget_used(&fixture->budget);
+    }
+    assert_int_equal(fixture->ends, CLIENTS * REQUESTS);
+    assert_in_range(most, CLIENTS * (TLS_CONNECTION_BYTES + TLS_READ_BYTES / 2), CLIENTS * each);
+    for (unsigned i = 0; i < CLIENTS; i++)
+        close_client(clients[i]);
+    free(requests);
+    free(query);
 }
 
 static void a_request_that_came_before_a_stop_gets_its_response(void **state)
@@ -634,6 +677,7 @@ int main(void)
         WITH_SERVER(large_bodies_pass_whole),
         WITH_SERVER(a_large_response_waits_for_its_reader),
         WITH_SERVER(bytes_behind_a_request_wait_for_its_response),
+        WITH_SERVER(input_waits_for_what_came_before_it),
         WITH_SERVER(a_request_that_came_before_a_stop_gets_its_response),
         WITH_SERVER(the_servers_end_is_a_clean_one),
         WITH_SERVER(a_client_may_end_first_and_read_its_response),
