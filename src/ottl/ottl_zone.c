@@ -12,7 +12,8 @@
 #include "src/base/mem.h"
 #include "src/ottl/ottl_calendar.h"
 
-#define DATABASE "/usr/share/zoneinfo/"
+#define DATABASE  "/usr/share/zoneinfo/"
+#define S_PER_ERA ((int64_t)146097 * 86400) /* 400 years */
 
 enum {
     ZONES_MAX = 1024,
@@ -181,6 +182,7 @@ static const struct zone_type *type_by_rule(const struct zone *zone, int64_t uni
 {
     if (!zone->has_summer)
         return &zone->standard;
+    unix_s %= S_PER_ERA; /* after 400 years days of the week and leap years are the same */
     int64_t local = unix_s + zone->standard.offset_s;
     int64_t year = ottl_day_of(local / S_PER_DAY - (local % S_PER_DAY < 0)).year;
     int64_t begin = day_of(&zone->summer_begin, year) * S_PER_DAY + zone->summer_begin.second -

@@ -146,10 +146,12 @@ static void widen_side(struct metric_values *values, struct metric_buckets *buck
 
 static void widen_zero(struct metric_values *values, double width)
 {
+    enum { SCALE_MIN = -4096 }; /* here and below a bucket is infinitely wide */
     int64_t zero = bucket_of(width, values->scale);
+    const int by = values->scale > SCALE_MIN ? -values->scale : -SCALE_MIN;
     widen_side(values, &values->positive, zero);
     widen_side(values, &values->negative, zero);
-    values->zero_threshold = exp((double)(zero + 1) * ldexp(M_LN2, -values->scale));
+    values->zero_threshold = exp((double)(zero + 1) * ldexp(M_LN2, by));
 }
 
 /* Not a number is less than all numbers. */

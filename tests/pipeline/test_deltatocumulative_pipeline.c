@@ -135,6 +135,14 @@ static void exponential_histograms_add_up(void **state)
           EXPONENTIAL(BUCKETS("30", "16", "\"zeroCount\":\"4\",", "", "\"5\",\"1\",\"6\"",
                               ",\"zeroThreshold\":1"),
                       "2")}},
+        /* The coarsest scale there can be. */
+        {"{}",
+         {EXPONENTIAL(BUCKETS("10", "1", "\"scale\":-2147483648,", "", "\"1\"", ""), "1"),
+          EXPONENTIAL(
+              BUCKETS("20", "1", "\"scale\":-2147483648,", "", "\"1\"", ",\"zeroThreshold\":0.5"),
+              "1")},
+         {EXPONENTIAL(BUCKETS("10", "1", "\"scale\":-2147483648,", "", "\"1\"", ""), "2"),
+          EXPONENTIAL(BUCKETS("20", "2", "\"scale\":-2147483648,", "", "\"2\"", ""), "2")}},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(stories) / sizeof(stories[0]); i++)

@@ -75,6 +75,13 @@ static void functions_make_the_metrics_of_the_go_collector(void **state)
          "{\"name\":\"e\",\"histogram\":{\"dataPoints\":[{\"timeUnixNano\":\"7\",\"count\":\"9\","
          "\"sum\":0,\"bucketCounts\":[\"2\",\"7\",\"0\"],\"explicitBounds\":[0,1.5,9],\"min\":0,"
          "\"max\":0}],\"aggregationTemporality\":1}}"},
+        {"metric", "convert_exponential_histogram_to_histogram(\"upper\", [0.0, 1.5, 9.0])",
+         "{\"name\":\"e\",\"exponentialHistogram\":{\"dataPoints\":[{\"timeUnixNano\":\"7\","
+         "\"count\":\"3\",\"scale\":-2147483648,\"positive\":{\"offset\":1,\"bucketCounts\":["
+         "\"3\"]}}],\"aggregationTemporality\":1}}",
+         "{\"name\":\"e\",\"histogram\":{\"dataPoints\":[{\"timeUnixNano\":\"7\",\"count\":\"3\","
+         "\"sum\":0,\"bucketCounts\":[\"0\",\"0\",\"3\"],\"explicitBounds\":[0,1.5,9],\"min\":0,"
+         "\"max\":0}],\"aggregationTemporality\":1}}"},
         {"datapoint", "convert_summary_count_val_to_sum(\"delta\", true)", SUMMARY,
          SUMMARY
          ",{\"name\":\"y_count\",\"sum\":{\"dataPoints\":[{\"timeUnixNano\":\"7\",\"asInt\":"

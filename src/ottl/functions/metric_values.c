@@ -352,7 +352,8 @@ static void distribute(struct conversion *to, uint64_t count, double lower, doub
 
 static void convert_buckets(struct conversion *to, const struct metric_point *point)
 {
-    const double factor = ldexp(M_LN2, -point->scale);
+    enum { SCALE_MIN = -4096 }; /* here and below the factor is infinite */
+    const double factor = ldexp(M_LN2, point->scale > SCALE_MIN ? -point->scale : -SCALE_MIN);
     struct metric_numbers numbers = metric_buckets_counts(point->positive);
     uint32_t index = (uint32_t)metric_buckets_offset(point->positive);
     uint64_t count;

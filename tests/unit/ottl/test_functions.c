@@ -499,6 +499,19 @@ static void test_times(void **state)
     clock_fake_stop();
 }
 
+/* Summer time is by the year of 400 that the time would be in. */
+static void test_far_times(void **state)
+{
+    (void)state;
+    setenv("TZ", "Europe/Berlin", 1);
+    HOLD("FormatTime(Unix(1688205600), \"%z\") == \"+0200\"",
+         "FormatTime(Unix(1688205600 + 12622780800 * 1000), \"%z\") == \"+0200\"",
+         "FormatTime(Unix(1700000000 + 12622780800 * 1000), \"%z\") == \"+0100\"",
+         "FormatTime(Unix(9223372036854775807), \"%z\") != \"\"",
+         "FormatTime(Unix(-9223372036854775807), \"%z\") != \"\"");
+    setenv("TZ", "UTC", 1);
+}
+
 static void test_semconv_span_name(void **state)
 {
     (void)state;
@@ -581,6 +594,7 @@ int main(void)
         cmocka_unit_test(test_hashes),
         cmocka_unit_test(test_ids_and_encodings),
         cmocka_unit_test(test_times),
+        cmocka_unit_test(test_far_times),
         cmocka_unit_test(test_semconv_span_name),
         cmocka_unit_test(test_network),
         cmocka_unit_test(test_format),
