@@ -158,3 +158,33 @@ bool ottl_metric_append(struct ottl_run *run, struct slice metric)
     rewrite->left_bytes -= sizeof(size) + padded;
     return true;
 }
+
+const struct ottl_made *ottl_metric_made(struct ottl_run *run, const void *statement)
+{
+    struct ottl_rewrite *rewrite = run->rewrite;
+    const uint64_t generations =
+        run->records[OTTL_METRIC]->generation + run->records[OTTL_METRIC_DATA]->generation;
+    if (rewrite->made_generations != generations)
+        rewrite->made = NULL;
+    rewrite->made_generations = generations;
+    const struct ottl_made *made = rewrite->made;
+    while (made != NULL && made->statement != statement)
+        made = made->next;
+    return made;
+}
+
+bool ottl_metric_keep(struct ottl_run *run, const void *statement, struct slice metric)
+{
+    struct ottl_memory *memory = &run->records[OTTL_METRIC]->memory;
+    struct ottl_made *made = ottl_memory_room(memory, sizeof(*made));
+    uint8_t *bytes = made != NULL ? ottl_memory_room(memory, metric.size) : NULL;
+    if (bytes == NULL)
+        return ottl_run_no_memory(run);
+    *made = (struct ottl_made){.statement = statement, .next = run->rewrite->made};
+    if (metric.data != NULL) {
+        memcpy(bytes, metric.data, metric.size);
+        made->bytes = slice_of(bytes, metric.size);
+    }
+    run->rewrite->made = made;
+    return true;
+}

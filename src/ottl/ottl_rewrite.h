@@ -6,6 +6,13 @@
 #include "src/ottl/ottl_edit.h"
 #include "src/ottl/ottl_node.h"
 
+/* A metric that a statement appends for each data point of the metric at hand. */
+struct ottl_made {
+    const void *statement;
+    struct slice bytes; /* no data: it appends none */
+    struct ottl_made *next;
+};
+
 struct ottl_rewrite {
     struct ottl_edits edits; /* of the metric at hand, by places in its content */
     bool is_rewritten;       /* the metric at hand: its record's bytes are new ones */
@@ -13,7 +20,9 @@ struct ottl_rewrite {
      * filled up to OTTL_APPENDED_ALIGNMENT. Charged to the budget of the edits. */
     struct scratch appended;
     size_t appended_bytes;
-    uint64_t left_bytes; /* that may still be appended to the batch */
+    uint64_t left_bytes;    /* that may still be appended to the batch */
+    struct ottl_made *made; /* in the memory of the metric's record, of these generations */
+    uint64_t made_generations;
 };
 
 enum { OTTL_APPENDED_ALIGNMENT = 8 };
@@ -31,6 +40,11 @@ bool ottl_metric_current(struct ottl_run *run, struct slice *ret_metric);
 void ottl_metric_replace(struct ottl_run *run, struct slice metric);
 /* Appends a metric to the scope; statements of the group will run on it, too. Copies the bytes. */
 bool ottl_metric_append(struct ottl_run *run, struct slice metric);
+/* What a statement on data points makes of the whole metric is made once, since it is the same for
+ * all of them as long as nothing but them changes. NULL: it is not made yet. */
+const struct ottl_made *ottl_metric_made(struct ottl_run *run, const void *statement);
+/* Keeps it for the other points. Copies the bytes. */
+bool ottl_metric_keep(struct ottl_run *run, const void *statement, struct slice metric);
 
 /* For the runner. Opens the record of the metric's data: the last field that has some. */
 void ottl_metric_open_data(struct ottl_run *run);

@@ -22,7 +22,7 @@ static void put_fixed(struct profile_bytes *out, uint32_t number, uint64_t value
 
 /* ---- Metrics ---- */
 
-enum { SUM = 7, HISTOGRAM = 9, EXPONENTIAL = 10, SUM_ATTRIBUTES = 7, HISTOGRAM_ATTRIBUTES = 9 };
+enum { SUM = 7, HISTOGRAM = 9, EXPONENTIAL = 10, SUMMARY = 11, SUM_ATTRIBUTES = 7, QUANTILES = 6 };
 
 /* Ends the data (its points have been added since data) and the metric. */
 static void end_metric(struct profile_bytes *out, size_t begin, size_t data, uint32_t kind)
@@ -140,17 +140,29 @@ static struct slice long_histograms(size_t n)
     return metrics_done(&out);
 }
 
-static void put_exponential(struct profile_bytes *out, uint64_t scale, uint64_t offset)
+static void put_exponential_fields(struct profile_bytes *out, uint64_t scale, uint64_t offset,
+                                   uint64_t count)
 {
     enum { COUNT = 4, SCALE = 6, POSITIVE = 8, OFFSET = 1, BUCKET_COUNTS = 2 };
-    size_t begin = out->size;
     put_fixed(out, COUNT, 1);
     put_number(out, SCALE, scale);
     size_t buckets = out->size;
     put_number(out, OFFSET, offset);
-    put_number(out, BUCKET_COUNTS, 1);
+    put_number(out, BUCKET_COUNTS, count);
     profile_bytes_wrap(out, buckets, POSITIVE);
+}
+
+static void put_exponential_of(struct profile_bytes *out, uint64_t scale, uint64_t offset,
+                               uint64_t count)
+{
+    size_t begin = out->size;
+    put_exponential_fields(out, scale, offset, count);
     profile_bytes_wrap(out, begin, 1);
+}
+
+static void put_exponential(struct profile_bytes *out, uint64_t scale, uint64_t offset)
+{
+    put_exponential_of(out, scale, offset, 1);
 }
 
 /* Buckets far apart, of which each point fills one. Numbers are in zigzag form. */
@@ -175,11 +187,82 @@ static struct slice scales(size_t n)
     return metrics_done(&out);
 }
 
+/* Their sums are zero again and again, and what was filled in between could be cut off. */
+static struct slice wrapped_buckets(size_t n)
+{
+    struct profile_bytes out = {0};
+    size_t data = begin_metric(&out);
+    for (size_t i = 0; i < n; i++)
+        put_exponential_of(&out, 0, i % 2 == 1 ? 30000 : 0, i % 2 == 1 || i == 0 ? 1 : UINT64_MAX);
+    end_metric(&out, 0, data, EXPONENTIAL);
+    return metrics_done(&out);
+}
+
+/* An empty bucket, and one far behind it, in each group. */
+static struct slice empty_fronts(size_t n)
+{
+    enum { EXPONENTIAL_TIME = 3 };
+    struct profile_bytes out = {0};
+    size_t data = begin_metric(&out);
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        put_fixed(&out, EXPONENTIAL_TIME, i / 2);
+        put_exponential_fields(&out, 0, i % 2 == 1 ? 30000 : 0, i % 2);
+        profile_bytes_wrap(&out, begin, 1);
+    }
+    end_metric(&out, 0, data, EXPONENTIAL);
+    return metrics_done(&out);
+}
+
+static struct slice summary_points(size_t n)
+{
+    struct profile_bytes out = {0};
+    size_t data = begin_metric(&out);
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, 1, "", 0);
+    profile_bytes_wrap(&out, data, SUMMARY);
+    profile_bytes_wrap(&out, 0, 2);
+    return metrics_done(&out);
+}
+
+/* Of which each point is long, and its sum short. */
+static struct slice long_summary_points(size_t n)
+{
+    struct profile_bytes out = {0};
+    size_t data = begin_metric(&out);
+    for (size_t i = 0; i < n / 40; i++) {
+        size_t begin = out.size;
+        for (size_t k = 0; k < 40; k++)
+            put_bytes(&out, QUANTILES, "", 0);
+        profile_bytes_wrap(&out, begin, 1);
+    }
+    profile_bytes_wrap(&out, data, SUMMARY);
+    profile_bytes_wrap(&out, 0, 2);
+    return metrics_done(&out);
+}
+
+static struct slice quantiles_of_a_point(size_t n)
+{
+    struct profile_bytes out = {0};
+    size_t data = begin_metric(&out);
+    size_t begin = out.size;
+    put_attribute(&out, SUM_ATTRIBUTES, "a", "v");
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&out, QUANTILES, "", 0);
+    profile_bytes_wrap(&out, begin, 1);
+    profile_bytes_wrap(&out, data, SUMMARY);
+    profile_bytes_wrap(&out, 0, 2);
+    return metrics_done(&out);
+}
+
 static const struct work_shape metric_shapes[] = {
     {"distinct points", distinct_points}, {"equal points", equal_points},
     {"wide points", wide_points},         {"many metrics", many_metrics},
     {"histograms", histograms},           {"long histograms", long_histograms},
     {"distant buckets", distant_buckets}, {"scales", scales},
+    {"wrapped buckets", wrapped_buckets}, {"empty fronts", empty_fronts},
+    {"summary points", summary_points},   {"long summary points", long_summary_points},
+    {"quantiles", quantiles_of_a_point},
 };
 
 /* ---- Profiles ---- */
@@ -466,6 +549,8 @@ STAGE(median, METRICS, OTTL_METRIC, "aggregate_on_attributes(\"median\", [\"a\"]
 STAGE(value, METRICS, OTTL_METRIC,
       "aggregate_on_attribute_value(\"sum\", \"a\", [\"k000001\", \"v\"], \"other\")")
 STAGE(percentile, METRICS, OTTL_METRIC, "extract_percentile_metric(99.0)")
+STAGE(counts, METRICS, OTTL_DATA_POINT, "convert_summary_count_val_to_sum(\"delta\", true)")
+STAGE(quantiles, METRICS, OTTL_METRIC, "convert_summary_quantile_val_to_gauge()")
 
 static const struct work_stage metric_stages[] = {
     {.name = "aggregate, all keys", .run = run_sum, .per_byte_max = 78},
@@ -473,6 +558,8 @@ static const struct work_stage metric_stages[] = {
     {.name = "median", .run = run_median, .per_byte_max = 84},
     {.name = "aggregate values", .run = run_value, .per_byte_max = 84},
     {.name = "percentile", .run = run_percentile, .per_byte_max = 20},
+    {.name = "counts of summaries", .run = run_counts, .per_byte_max = 20},
+    {.name = "quantiles of summaries", .run = run_quantiles, .per_byte_max = 24},
 };
 
 STAGE(constant, PROFILES, OTTL_PROFILE_SAMPLE, "set(attributes[\"b\"], \"x\")")

@@ -146,6 +146,11 @@ static void values_of_an_attribute_become_one(void **state)
     "\"2\"]}},{\"timeUnixNano\":\"7\",\"count\":\"1\",\"positive\":{},\"negative\":{\"offset\":"   \
     "2000000000,\"bucketCounts\":[\"1\"]}}"
 
+#define TOO_MANY                                                                                   \
+    "{\"timeUnixNano\":\"7\",\"count\":\"2\",\"positive\":{\"bucketCounts\":["                     \
+    "\"18446744073709551615\"]},\"negative\":{}},{\"timeUnixNano\":\"7\",\"count\":\"1\","         \
+    "\"positive\":{\"bucketCounts\":[\"1\"]},\"negative\":{}}"
+
 static void histograms_add_their_buckets_up(void **state)
 {
     static const struct row rows[] = {
@@ -190,6 +195,16 @@ static void histograms_add_their_buckets_up(void **state)
              "{\"timeUnixNano\":\"7\",\"count\":\"3\",\"sum\":0,"
              "\"positive\":{},\"negative\":{\"offset\":1,\"bucketCounts\":[\"1\",\"2\"]}}")},
         {"aggregate_on_attributes(\"sum\")", EXPONENTIAL(FAR_APART), EXPONENTIAL(FAR_APART)},
+        /* What is empty in front is cut off, also before and between others. */
+        {"aggregate_on_attributes(\"sum\")",
+         EXPONENTIAL("{\"timeUnixNano\":\"7\",\"count\":\"1\",\"positive\":{\"offset\":2,"
+                     "\"bucketCounts\":[\"0\",\"0\"]}},"
+                     "{\"timeUnixNano\":\"7\",\"count\":\"2\",\"positive\":{\"offset\":9,"
+                     "\"bucketCounts\":[\"0\",\"3\",\"0\",\"1\"]}}"),
+         EXPONENTIAL("{\"timeUnixNano\":\"7\",\"count\":\"3\",\"sum\":0,\"positive\":{"
+                     "\"offset\":2,\"bucketCounts\":[\"3\",\"0\",\"1\"]},\"negative\":{}}")},
+        /* It fails and is passed over: the sum has more than 64 bits. */
+        {"aggregate_on_attributes(\"sum\")", EXPONENTIAL(TOO_MANY), EXPONENTIAL(TOO_MANY)},
     };
     (void)state;
     COMPARE(rows);

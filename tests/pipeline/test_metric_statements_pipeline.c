@@ -32,6 +32,14 @@ enum { SECTION_MAX = 1024, JSON_MAX = 4096 };
     "{\"name\":\"y\",\"summary\":{\"dataPoints\":[{\"timeUnixNano\":\"7\",\"count\":\"3\","        \
     "\"sum\":4.5,\"quantileValues\":[{\"quantile\":0.5,\"value\":2}]}]}}"
 
+#define TWO_POINTS(name)                                                                           \
+    "{\"name\":\"" name                                                                            \
+    "\",\"summary\":{\"dataPoints\":[{\"timeUnixNano\":\"7\",\"count\":\"3\"},{"                   \
+    "\"timeUnixNano\":\"8\",\"count\":\"4\"}]}}"
+#define TWO_COUNTS(name)                                                                           \
+    "{\"name\":\"" name "\",\"sum\":{\"dataPoints\":[{\"timeUnixNano\":\"7\",\"asInt\":\"3\"},{"   \
+    "\"timeUnixNano\":\"8\",\"asInt\":\"4\"}],\"aggregationTemporality\":1,\"isMonotonic\":true}}"
+
 static void functions_make_the_metrics_of_the_go_collector(void **state)
 {
     static const struct {
@@ -86,6 +94,13 @@ static void functions_make_the_metrics_of_the_go_collector(void **state)
          SUMMARY
          ",{\"name\":\"y_count\",\"sum\":{\"dataPoints\":[{\"timeUnixNano\":\"7\",\"asInt\":"
          "\"3\"}],\"aggregationTemporality\":1,\"isMonotonic\":true}}"},
+        /* Once for each point, each time as the metric is then. */
+        {"datapoint",
+         "convert_summary_count_val_to_sum(\"delta\", true)', 'set(metric.name, \"z\") where "
+         "metric.name == \"y\"",
+         TWO_POINTS("y"), TWO_POINTS("z") "," TWO_COUNTS("y_count") "," TWO_COUNTS("z_count")},
+        {"datapoint", "convert_summary_count_val_to_sum(\"delta\", true)", TWO_POINTS("y"),
+         TWO_POINTS("y") "," TWO_COUNTS("y_count") "," TWO_COUNTS("y_count")},
         {"datapoint", "convert_summary_sum_val_to_sum(\"cumulative\", false, \"_s\")", SUMMARY,
          SUMMARY ",{\"name\":\"y_s\",\"sum\":{\"dataPoints\":[{\"timeUnixNano\":\"7\",\"asDouble\":"
                  "4.5}],\"aggregationTemporality\":2}}"},

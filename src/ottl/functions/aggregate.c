@@ -598,6 +598,8 @@ struct buckets {
     size_t begin;
     size_t count;
     int32_t offset;
+    bool has_counts;     /* some bucket is not empty */
+    bool has_overflowed; /* a sum of counts */
 };
 
 static bool add_behind(struct buckets *to, uint64_t count)
@@ -623,6 +625,7 @@ static bool add_before(struct buckets *to, uint64_t count)
     }
     to->room[--to->begin] = count;
     to->count++;
+    to->has_counts = true; /* none that is empty comes */
     return true;
 }
 
@@ -633,19 +636,47 @@ static bool add_at(struct buckets *to, size_t index, uint64_t count)
     while (to->count <= index)
         if (!add_behind(to, 0))
             return false;
-    to->room[to->begin + index] += count;
+    uint64_t *sum = &to->room[to->begin + index];
+    to->has_overflowed = __builtin_add_overflow(*sum, count, sum);
+    to->has_counts = to->has_counts || count > 0;
+    return !to->has_overflowed;
+}
+
+/* Cuts off empty buckets at the front. None are filled in to be cut off here: they lie behind a
+ * bucket that is not empty, and stays so. */
+static void cut_front(struct buckets *to)
+{
+    for (; to->count > 0 && to->room[to->begin] == 0; to->count--)
+        to->begin++;
+}
+
+/* Adds the buckets of a point that lie behind the first of those that are there. */
+static bool add_above(struct buckets *to, struct metric_numbers numbers, int64_t shift)
+{
+    const bool is_first = !to->has_counts && shift > 0; /* all before it will be cut off */
+    int64_t from = 0;
+    uint64_t added;
+    if (is_first)
+        to->count = 0;
+    for (int64_t i = 0; metric_numbers_next(&numbers, &added); i++) {
+        if ((added == 0 && shift != 0) || i + shift < 0)
+            continue;
+        if (is_first && !to->has_counts)
+            from = i + shift;
+        if (i + shift >= MERGED_BUCKETS_MAX || !add_at(to, (size_t)(i + shift - from), added))
+            return false;
+    }
     return true;
 }
 
 /* Adds the buckets of a point, where Go adds them. Its buckets below those that are there lose
  * their gaps, and bucket and offset part when empty buckets are cut off at the front. False: too
- * many. */
+ * many, or their counts are too large. */
 static bool add_buckets(struct ottl_call *call, struct buckets *to, struct slice from)
 {
     const int32_t offset = metric_buckets_offset(from);
     struct metric_numbers numbers = metric_buckets_counts(from);
     const size_t count = metric_numbers_count(numbers);
-    uint64_t added;
     if (count == 0)
         return true;
     if (offset < to->offset) {
@@ -660,16 +691,13 @@ static bool add_buckets(struct ottl_call *call, struct buckets *to, struct slice
     } else {
         /* Both are int32 in Go: their difference may be negative. */
         const int64_t shift = (int32_t)((uint32_t)offset - (uint32_t)to->offset);
-        for (int64_t i = 0; metric_numbers_next(&numbers, &added); i++)
-            if ((added != 0 || shift == 0) && i + shift >= 0 &&
-                !add_at(to, (size_t)(i + shift), added))
-                return false;
+        if (!add_above(to, numbers, shift))
+            return false;
     }
     if (offset == to->offset)
         return true;
     to->offset = offset < to->offset ? offset : to->offset;
-    for (; to->count > 0 && to->room[to->begin] == 0; to->count--)
-        to->begin++;
+    cut_front(to);
     return true;
 }
 
@@ -682,6 +710,7 @@ static bool begin_side(struct aggregate *self, unsigned side, struct slice first
         return false;
     (*buckets)->begin = MERGED_BUCKETS_MAX;
     (*buckets)->count = 0;
+    (*buckets)->has_counts = (*buckets)->has_overflowed = false;
     (*buckets)->offset = metric_buckets_offset(first);
     return add_buckets(self->call, *buckets, first);
 }
@@ -722,6 +751,10 @@ static bool merge_exponential(struct aggregate *self, const struct group *group,
         fits = point.count == 0 || (add_buckets(self->call, self->sides[0], point.negative) &&
                                     add_buckets(self->call, self->sides[1], point.positive));
     }
+    for (size_t i = 0; i < 2 && !fits; i++)
+        if (self->sides[i] != NULL && self->sides[i]->has_overflowed)
+            return ottl_fail(self->call, "the counts of a bucket of exponential histograms are "
+                                         "together more than 64 bits");
     if (!fits)
         return self->call->run->is_out_of_memory
                    ? false

@@ -176,15 +176,16 @@ static size_t count_points(struct slice data)
     return count;
 }
 
-/* Appends the sum of the points' counts, or of their sums. */
-static bool append_sum(struct ottl_call *call, const struct metric *metric, struct slice suffix,
-                       uint64_t temporality, bool is_monotonic, bool is_count, bool is_always)
+/* Makes the sum of the points' counts, or of their sums. No data: no point has one. */
+static bool make_sum(struct ottl_call *call, const struct metric *metric, struct slice suffix,
+                     uint64_t temporality, bool is_monotonic, bool is_count, struct slice *ret)
 {
     struct metric_items points = metric_items_of(metric->data, DATA_POINTS);
     struct metric sum = *metric;
     struct slice bytes;
     struct wire_writer writer;
     size_t count = 0;
+    *ret = slice_of(NULL, 0);
     if (!metric_room(call,
                      2 * metric->data.size + (count_points(metric->data) + 1) * NUMBER_POINT_MAX,
                      &writer))
@@ -197,13 +198,12 @@ static bool append_sum(struct ottl_call *call, const struct metric *metric, stru
                           is_count ? point.count : double_bits(point.sum), slice_of(NULL, 0));
         count++;
     }
-    if (count == 0 && !is_always)
+    if (count == 0)
         return true;
     metric_put_sum_fields(&writer, temporality, is_monotonic);
     sum.name = metric_joined(call, metric->name, suffix);
     return sum.name.data != NULL &&
-           metric_write(call, &sum, METRIC_SUM, wire_written(&writer), &bytes) &&
-           ottl_metric_append(call->run, bytes);
+           metric_write(call, &sum, METRIC_SUM, wire_written(&writer), ret);
 }
 
 static bool extract(struct ottl_call *call, bool is_count)
@@ -227,7 +227,8 @@ static bool extract(struct ottl_call *call, bool is_count)
                          call->function->name, metric_kind_name(metric.kind));
     if (is_count)
         metric.unit = slice_of_text("1");
-    return append_sum(call, &metric, suffix, temporality, is_monotonic, is_count, false);
+    return make_sum(call, &metric, suffix, temporality, is_monotonic, is_count, &bytes) &&
+           (bytes.data == NULL || ottl_metric_append(call->run, bytes));
 }
 
 static bool extract_sum(struct ottl_call *call, struct ottl_value *ret)
@@ -242,22 +243,29 @@ static bool extract_count(struct ottl_call *call, struct ottl_value *ret)
     return extract(call, true);
 }
 
-/* In the context of a data point: all points of its metric, as they came. */
+/* In the context of a data point: all points of its metric, as they came, for each of them. */
 static bool convert_summary(struct ottl_call *call, bool is_count)
 {
+    const struct ottl_made *made = ottl_metric_made(call->run, call->arguments);
     struct slice bytes;
     struct slice text;
     struct slice suffix;
     struct metric metric;
     uint64_t temporality;
     bool is_monotonic;
+    if (made != NULL)
+        return made->bytes.data == NULL || ottl_metric_append(call->run, made->bytes);
     if (!ottl_get_string(call, 0, &text) || !ottl_get_bool(call, 1, &is_monotonic) ||
         !get_text_or(call, 2, is_count ? "_count" : "_sum", &suffix) ||
         !metric_read_current(call, &bytes, &metric))
         return false;
     read_temporality(text, &temporality);
-    return metric.kind != METRIC_SUMMARY ||
-           append_sum(call, &metric, suffix, temporality, is_monotonic, is_count, true);
+    bytes = slice_of(NULL, 0);
+    if (metric.kind == METRIC_SUMMARY &&
+        !make_sum(call, &metric, suffix, temporality, is_monotonic, is_count, &bytes))
+        return false;
+    return ottl_metric_keep(call->run, call->arguments, bytes) &&
+           (bytes.data == NULL || ottl_metric_append(call->run, bytes));
 }
 
 static bool convert_summary_count(struct ottl_call *call, struct ottl_value *ret)
@@ -272,21 +280,24 @@ static bool convert_summary_sum(struct ottl_call *call, struct ottl_value *ret)
     return convert_summary(call, false);
 }
 
-/* The quantile as an attribute: it replaces one of that key. */
-static bool put_quantile(struct ottl_call *call, struct wire_writer *writer,
-                         const struct metric_point *point, struct slice key,
-                         const struct metric_quantile *quantile)
+/* The attributes of a summary's point, as its quantiles get them. */
+struct quantile_fields {
+    struct slice bytes;
+    uint8_t *quantile; /* the field in them that differs */
+};
+
+/* The quantile is an attribute, which replaces one of that key. */
+static bool make_fields(struct ottl_call *call, struct slice point, struct slice key,
+                        struct quantile_fields *ret)
 {
     const size_t value = FIXED64_FIELD;
     const size_t entry = wire_field_size(KEY, key.size) + wire_field_size(VALUE, value);
-    struct wire_reader reader = wire_reader_of(point->bytes);
+    struct wire_reader reader = wire_reader_of(point);
     struct wire_field field;
     struct wire_writer fields;
-    struct metric_point rest = *point;
-    bool is_put = false;
-    if (!metric_room(call, point->bytes.size + entry + METRIC_HEADER_MAX, &fields))
+    ret->quantile = NULL;
+    if (!metric_room(call, point.size + entry + METRIC_HEADER_MAX, &fields))
         return false;
-    rest.bytes = slice_of(NULL, 0);
     for (bool has_more = true; has_more;) {
         has_more = wire_next_field(&reader, &field);
         if (has_more && (field.number != NUMBER_ATTRIBUTES || field.type != WIRE_BYTES))
@@ -297,20 +308,39 @@ static bool put_quantile(struct ottl_call *call, struct wire_writer *writer,
         while (wire_next_field(&pair, &part))
             if (part.number == KEY)
                 is_it = slice_equal(part.bytes, key);
-        if (has_more && (!is_it || is_put)) {
+        if (has_more && (!is_it || ret->quantile != NULL)) {
             wire_write_bytes(&fields, NUMBER_ATTRIBUTES, field.bytes);
             continue;
         }
-        if (is_put)
+        if (ret->quantile != NULL)
             continue;
-        is_put = true;
         wire_write_header(&fields, NUMBER_ATTRIBUTES, entry);
         wire_write_bytes(&fields, KEY, key);
         wire_write_header(&fields, VALUE, value);
-        wire_write_fixed64(&fields, DOUBLE_VALUE, double_bits(quantile->quantile));
+        ret->quantile = fields.at;
+        wire_write_fixed64(&fields, DOUBLE_VALUE, 0);
     }
-    metric_put_number(writer, &rest, NUMBER_AS_DOUBLE, double_bits(quantile->value),
-                      wire_written(&fields));
+    ret->bytes = wire_written(&fields);
+    return true;
+}
+
+static bool put_quantiles(struct ottl_call *call, struct wire_writer *writer, struct slice bytes,
+                          struct slice key)
+{
+    struct metric_point point = metric_point_read(METRIC_SUMMARY, bytes);
+    struct metric_items quantiles = metric_items_of(bytes, SUMMARY_QUANTILES);
+    struct quantile_fields fields = {.quantile = NULL};
+    struct slice item;
+    point.bytes = slice_of(NULL, 0);
+    while (metric_items_next(&quantiles, &item)) {
+        if (fields.quantile == NULL && !make_fields(call, bytes, key, &fields))
+            return false;
+        const struct metric_quantile quantile = metric_quantile_read(item);
+        struct wire_writer field = wire_writer_of(fields.quantile, FIXED64_FIELD);
+        wire_write_fixed64(&field, DOUBLE_VALUE, double_bits(quantile.quantile));
+        metric_put_number(writer, &point, NUMBER_AS_DOUBLE, double_bits(quantile.value),
+                          fields.bytes);
+    }
     return true;
 }
 
@@ -332,22 +362,17 @@ static bool convert_quantiles(struct ottl_call *call, struct ottl_value *ret)
     struct metric_items points = metric_items_of(metric.data, DATA_POINTS);
     while (metric_items_next(&points, &bytes)) {
         struct metric_items quantiles = metric_items_of(bytes, SUMMARY_QUANTILES);
+        const size_t each =
+            metric_attributes_size(bytes, NUMBER_ATTRIBUTES) + key.size + 2 * NUMBER_POINT_MAX;
         while (metric_items_next(&quantiles, &item))
-            size +=
-                metric_attributes_size(bytes, NUMBER_ATTRIBUTES) + key.size + 2 * NUMBER_POINT_MAX;
+            size += each;
     }
     if (!metric_room(call, size, &writer))
         return false;
     points = metric_items_of(metric.data, DATA_POINTS);
-    while (metric_items_next(&points, &bytes)) {
-        const struct metric_point point = metric_point_read(METRIC_SUMMARY, bytes);
-        struct metric_items quantiles = metric_items_of(bytes, SUMMARY_QUANTILES);
-        while (metric_items_next(&quantiles, &item)) {
-            const struct metric_quantile quantile = metric_quantile_read(item);
-            if (!put_quantile(call, &writer, &point, key, &quantile))
-                return false;
-        }
-    }
+    while (metric_items_next(&points, &bytes))
+        if (!put_quantiles(call, &writer, bytes, key))
+            return false;
     metric.name = metric_joined(call, metric.name, suffix);
     return metric.name.data != NULL &&
            metric_write(call, &metric, METRIC_GAUGE, wire_written(&writer), &bytes) &&
