@@ -5,7 +5,7 @@
 #include "src/ottl/ottl_edit.h"
 
 #include <assert.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "src/core/batch.h"
 #include "src/otlp/batch_writer.h"
@@ -14,6 +14,8 @@
 enum { MESSAGE_DEPTH_MAX = 16 };
 
 enum { EDITS, MESSAGES, BYTES, KINDS }; /* of memory */
+
+enum { SORTED_BYTES_MAX = 64 }; /* of an edit or a message */
 
 void ottl_edits_init(struct ottl_edits *edits, struct budget *budget)
 {
@@ -338,14 +340,47 @@ static size_t likely_parts(const struct ottl_edits *edits, const struct batch *b
     return batch->parts_count + 4 + (places < most ? places : most);
 }
 
+/* Moves the item of a heap down to its place below `at`. */
+static void sift_down(uint8_t *items, size_t size, size_t at, size_t count,
+                      int (*compare)(const void *left, const void *right))
+{
+    uint8_t item[SORTED_BYTES_MAX];
+    memcpy(item, items + at * size, size);
+    for (size_t child; (child = 2 * at + 1) < count; at = child) {
+        if (child + 1 < count && compare(items + child * size, items + (child + 1) * size) < 0)
+            child++;
+        if (compare(item, items + child * size) >= 0)
+            break;
+        memcpy(items + at * size, items + child * size, size);
+    }
+    memcpy(items + at * size, item, size);
+}
+
+/* By a heap, without other memory: qsort takes a copy that no budget is charged with. */
+static void sort_in_place(void *memory, size_t count, size_t size,
+                          int (*compare)(const void *left, const void *right))
+{
+    uint8_t *items = memory;
+    uint8_t item[SORTED_BYTES_MAX];
+    assert(size <= SORTED_BYTES_MAX);
+    for (size_t i = count / 2; i-- > 0;)
+        sift_down(items, size, i, count, compare);
+    for (size_t i = count; i-- > 1;) {
+        memcpy(item, items, size);
+        memcpy(items, items + i * size, size);
+        memcpy(items + i * size, item, size);
+        sift_down(items, size, 0, i, compare);
+    }
+}
+
 /* In the order of the batch. The edits of a leaf stay together: nothing else changes in it. */
 static void sort(struct ottl_edits *edits)
 {
     if (edits->is_unsorted)
-        qsort(edits->edits.memory, edits->count, sizeof(struct ottl_edit), compare_edits);
+        sort_in_place(edits->edits.memory, edits->count, sizeof(struct ottl_edit), compare_edits);
     if (edits->are_messages_unsorted)
-        qsort(edits->messages.memory, edits->messages_count, sizeof(struct ottl_edited_message),
-              compare_messages);
+        sort_in_place(edits->messages.memory, edits->messages_count,
+                      sizeof(struct ottl_edited_message), compare_messages);
 }
 
 struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch, struct budget *budget)

@@ -1032,6 +1032,30 @@ static void test_two_resources(void **state)
     batch_unref(expected);
 }
 
+/* Resources that change after their spans have: what is noted last stands first. */
+static void test_many_resources(void **state)
+{
+    (void)state;
+    enum { RESOURCES = 24, PIECE = 160 };
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(resource.attributes[\"a\"], \"x\")", "set(name, Concat([name, \"-\"], \"\"))"};
+    char before[TEXT_MAX] = "{\"resourceSpans\":[";
+    char after[TEXT_MAX] = "{\"resourceSpans\":[";
+    for (unsigned i = 0; i < RESOURCES; i++) {
+        static const char format[] = "%s{\"resource\":{%s},\"scopeSpans\":[{\"spans\":[{"
+                                     "\"name\":\"%u%s\"}]}]}";
+        const char *comma = i > 0 ? "," : "";
+        char piece[PIECE];
+        snprintf(piece, sizeof(piece), format, comma, "", i, "");
+        strcat(before, piece);
+        snprintf(piece, sizeof(piece), format, comma, "\"attributes\":[" A "]", i, "-");
+        strcat(after, piece);
+    }
+    strcat(before, "]}");
+    strcat(after, "]}");
+    expect_run(TRACES, OTTL_SPAN, statements, before, after, 0);
+}
+
 static void expect_mistake(enum ottl_context context, const char *statement, const char *expected)
 {
     struct ottl_plan *plan = ottl_plan_create(TRACES, OTTL_FOR_TRANSFORM);
@@ -1429,6 +1453,7 @@ int main(void)
         cmocka_unit_test(test_dropped_items),
         cmocka_unit_test(test_drop_points),
         cmocka_unit_test(test_two_resources),
+        cmocka_unit_test(test_many_resources),
         cmocka_unit_test(test_split_resource),
         cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_memory),
