@@ -32,7 +32,7 @@ static bool equal(const struct ottl_value *left, const struct ottl_value *right,
 /* Recursion is bounded by EQUAL_DEPTH_MAX. */
 static bool equal_maps(struct ottl_map *left, struct ottl_map *right, unsigned depth)
 {
-    if (left->count != right->count)
+    if (left->count != right->count || !ottl_map_index(right))
         return false;
     for (uint32_t i = 0; i < left->count; i++) {
         struct ottl_value a, b;

@@ -269,6 +269,7 @@ static bool update_index(struct ottl_map *map)
         map->index_mask = size - 1;
         map->indexed = 0;
         map->indexed_moves = map->moves;
+        map->has_duplicates = false;
     }
     for (; map->indexed < map->count; map->indexed++) {
         struct slice key = map->entries[map->indexed].key;
@@ -278,14 +279,49 @@ static bool update_index(struct ottl_map *map)
             at++;
         if (map->index[at & map->index_mask] == 0)
             map->index[at & map->index_mask] = map->indexed + 1;
+        else
+            map->has_duplicates = true;
     }
     return true;
 }
 
+/* Whether the index is there and has all entries. */
+static inline bool has_index(const struct ottl_map *map)
+{
+    return map->index != NULL && map->indexed == map->count && map->indexed_moves == map->moves;
+}
+
+/* Where the index has the place of an entry, which is the only one of its key. */
+static uint32_t cell_of(const struct ottl_map *map, uint32_t place)
+{
+    uint32_t at = hash_of(map, map->entries[place].key);
+    while (map->index[at & map->index_mask] != place + 1)
+        at++;
+    return at & map->index_mask;
+}
+
+/* Frees a cell: those behind it that would not be found any more move up. */
+static void free_cell(struct ottl_map *map, uint32_t cell)
+{
+    const uint32_t mask = map->index_mask;
+    for (uint32_t at = (cell + 1) & mask; map->index[at] != 0; at = (at + 1) & mask) {
+        const uint32_t home = hash_of(map, map->entries[map->index[at] - 1].key);
+        if (((at - home) & mask) < ((at - cell) & mask))
+            continue;
+        map->index[cell] = map->index[at];
+        cell = at;
+    }
+    map->index[cell] = 0;
+}
+
+bool ottl_map_index(struct ottl_map *map)
+{
+    return map->count < INDEXED_MIN || has_index(map) || update_index(map);
+}
+
 struct ottl_entry *ottl_map_find(struct ottl_map *map, struct slice key)
 {
-    bool is_current = map->indexed == map->count && map->indexed_moves == map->moves;
-    if (map->count >= INDEXED_MIN && ((is_current && map->index != NULL) || update_index(map))) {
+    if (map->count >= INDEXED_MIN && (has_index(map) || update_index(map))) {
         for (uint32_t at = hash_of(map, key);; at++) {
             uint32_t place = map->index[at & map->index_mask];
             if (place == 0)
@@ -479,6 +515,8 @@ struct ottl_entry *ottl_map_append(struct ottl_map *map, struct slice key)
 
 bool ottl_map_put(struct ottl_map *map, struct slice key, const struct ottl_value *value)
 {
+    if (!ottl_map_index(map))
+        return false;
     struct ottl_entry *entry = ottl_map_find(map, key);
     if (entry == NULL)
         entry = ottl_map_append(map, key);
@@ -488,8 +526,21 @@ bool ottl_map_put(struct ottl_map *map, struct slice key, const struct ottl_valu
 void ottl_map_remove(struct ottl_map *map, struct ottl_entry *entry)
 {
     assert(entry >= map->entries && entry < map->entries + map->count);
-    *entry = map->entries[--map->count];
+    const uint32_t place = (uint32_t)(entry - map->entries);
+    const uint32_t last = map->count - 1;
+    const bool keeps_index = has_index(map) && !map->has_duplicates;
+    if (keeps_index) {
+        free_cell(map, cell_of(map, place));
+        if (last != place)
+            map->index[cell_of(map, last)] = place + 1;
+    }
+    *entry = map->entries[last];
+    map->count--;
     map->moves++;
+    if (keeps_index) {
+        map->indexed = map->count;
+        map->indexed_moves = map->moves;
+    }
     ottl_container_touch(&map->base);
 }
 

@@ -48,6 +48,7 @@ struct ottl_map {
     uint32_t *index;
     uint32_t indexed; /* entries that are in it */
     uint32_t indexed_moves;
+    bool has_duplicates; /* the index has met a key again */
     /* Counts what moves entries to other places: removals, and copies of whole maps. */
     uint32_t moves;
     uint32_t index_mask;
@@ -135,6 +136,9 @@ bool ottl_value_copy(struct ottl_memory *memory, struct ottl_container *parent,
 size_t ottl_value_encoded_size(const struct ottl_value *value);
 uint8_t *ottl_value_encode(const struct ottl_value *value, uint8_t *at);
 
+/* Makes the index of a map with many entries, before lookups that are as many. False: refused; each
+ * lookup then looks at all entries. */
+bool ottl_map_index(struct ottl_map *map) __attribute__((warn_unused_result));
 /* The first with that key, or NULL. */
 struct ottl_entry *ottl_map_find(struct ottl_map *map, struct slice key);
 /* The entry's value, decoded in place. */

@@ -636,6 +636,16 @@ static void replace_by_last(struct ottl_record *record, struct ottl_entry *entry
     map->base.has_changed = true;
 }
 
+/* Notes the next entry of a slot whose first was removed from `place`. */
+static void find_next(struct ottl_record *record, uint32_t slot, uint32_t place)
+{
+    const struct ottl_map *map = &record->attributes;
+    while (place < map->count && map->entries[place].slot != slot + 1)
+        place++;
+    if (place < map->count)
+        take_slot(record, slot, place);
+}
+
 bool ottl_record_remove_slot(struct ottl_record *record, uint32_t slot)
 {
     struct ottl_map *map = &record->attributes;
@@ -653,11 +663,14 @@ bool ottl_record_remove_slot(struct ottl_record *record, uint32_t slot)
     entry = ottl_record_slot(record, slot);
     const uint32_t place = (uint32_t)(entry - map->entries);
     ottl_map_remove(map, entry);
-    if (record->has_duplicates) /* another one of the key may come first now: all is indexed anew */
-        return true;
     free_slot(record, slot);
-    if (place < map->count && map->entries[place].slot > 0)
-        take_slot(record, map->entries[place].slot - 1, place);
+    const uint32_t moved = place < map->count ? map->entries[place].slot : 0;
+    /* Of a key that comes twice, what has moved is the first only if none stands before it. */
+    if (moved > 0 &&
+        (is_free(record, (int32_t)moved - 1) || record->slots[moved - 1].place > place))
+        take_slot(record, moved - 1, place);
+    if (record->has_duplicates && is_free(record, (int32_t)slot))
+        find_next(record, slot, place);
     record->indexed = map->count;
     record->indexed_moves = map->moves;
     return true;

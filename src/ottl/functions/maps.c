@@ -163,6 +163,8 @@ static bool merge_maps(struct ottl_call *call, struct ottl_value *ret)
     if (!ottl_get_map(call, 0, &target) || !ottl_get_map(call, 1, &source) ||
         !ottl_get_string(call, 2, &text) || !read_strategy(text, &strategy))
         return false;
+    if (!ottl_map_index(target))
+        return ottl_no_memory(call);
     const uint32_t count = source->count; /* it may be the target */
     for (uint32_t i = 0; i < count; i++) {
         struct slice key = source->entries[i].key;

@@ -1032,6 +1032,99 @@ static void test_two_resources(void **state)
     batch_unref(expected);
 }
 
+static void expect_first(struct ottl_map *map, struct slice key)
+{
+    const struct ottl_entry *expected = NULL;
+    for (uint32_t i = map->count; i-- > 0;)
+        if (slice_equal(map->entries[i].key, key))
+            expected = &map->entries[i];
+    assert_ptr_equal(ottl_map_find(map, key), expected);
+}
+
+/* Whatever comes and goes, the first of a key is found; every key_count-th comes twice. */
+static void test_map_index(void **state)
+{
+    (void)state;
+    enum { KEYS = 300, STEPS = 3000, KEY_BYTES = 8 };
+    static char texts[KEYS][KEY_BYTES];
+    struct slice keys[KEYS];
+    for (size_t i = 0; i < KEYS; i++) {
+        snprintf(texts[i], KEY_BYTES, "k%zu", i);
+        keys[i] = slice_of_text(texts[i]);
+    }
+    for (unsigned twice = 0; twice < 2; twice++) {
+        struct ottl_memory memory;
+        ottl_memory_init(&memory, OTTL_RECORD_BYTES_MAX, NULL);
+        struct ottl_map *map = ottl_map_create(&memory);
+        uint32_t seed = 7;
+        for (unsigned step = 0; step < STEPS; step++) {
+            seed = seed * 1664525 + 1013904223;
+            const struct slice key = keys[(seed >> 8) % KEYS];
+            const struct ottl_value value = ottl_int(step);
+            struct ottl_entry *entry = ottl_map_find(map, key);
+            if (step % 2 == 0 && twice == 1)
+                assert_non_null(ottl_map_append(map, key));
+            else if (step % 2 == 0)
+                assert_true(ottl_map_put(map, key, &value));
+            else if (step % 5 == 0 && entry != NULL)
+                ottl_map_remove(map, entry);
+            else if (map->count > 0)
+                ottl_map_remove(map, &map->entries[seed % map->count]);
+            expect_first(map, key);
+            expect_first(map, keys[(seed >> 20) % KEYS]);
+            if (step > STEPS / 2 && map->count > 100)
+                ottl_map_remove(map, &map->entries[0]);
+        }
+        ottl_memory_fini(&memory);
+    }
+}
+
+/* Without an index each lookup of many would look at all entries. */
+static void test_refused_index(void **state)
+{
+    (void)state;
+    enum { KEYS = 100, KEY_BYTES = 8 };
+    char texts[KEYS][KEY_BYTES];
+    struct ottl_memory memory;
+    const struct ottl_value value = ottl_int(1);
+    unsigned put = 0;
+    ottl_memory_init(&memory, KEYS * sizeof(struct ottl_entry), NULL);
+    struct ottl_map map = {.base.memory = &memory};
+    assert_true(ottl_map_reserve(&map, KEYS));
+    for (bool is_put = true; is_put && put < KEYS; put += is_put) {
+        snprintf(texts[put], KEY_BYTES, "k%u", put);
+        is_put = ottl_map_put(&map, slice_of_text(texts[put]), &value);
+    }
+    assert_in_range(put, 1, KEYS - 1);
+    assert_true(memory.has_met_limit);
+    ottl_memory_fini(&memory);
+}
+
+/* The first goes, then the next, each time for another span; other keys stand between. */
+static void test_removed_duplicates(void **state)
+{
+    (void)state;
+    static const char *const statements[STATEMENTS_MAX] = {
+        "delete_key(resource.attributes, \"a\") where name != \"1\"",
+        "delete_key(resource.attributes, \"b\") where name == \"2\"",
+        "set(attributes[\"a\"], resource.attributes[\"a\"])",
+        "set(attributes[\"b\"], resource.attributes[\"b\"])"};
+#define INT(key, value) "{\"key\":\"" key "\",\"value\":{\"intValue\":\"" value "\"}}"
+#define OF(resource, first, second, third)                                                         \
+    "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" resource                                 \
+    "]},\"scopeSpans\":[{\"spans\":[{\"name\":\"0\"" first "},{\"name\":\"1\"" second              \
+    "},{\"name\":\"2\"" third "}]}]}]}"
+#define GOT(attributes) ",\"attributes\":[" attributes "]"
+    expect_run(TRACES, OTTL_SPAN, statements,
+               OF(INT("a", "1") "," INT("b", "2") "," INT("a", "3") "," INT("b", "4") "," INT(
+                      "c", "5") "," INT("a", "6") "," INT("b", "7"),
+                  "", "", ""),
+               OF(INT("c", "5") "," INT("b", "2") "," INT("a", "6") "," INT("b", "4"),
+                  GOT(INT("a", "3") "," INT("b", "7")), GOT(INT("a", "3") "," INT("b", "7")),
+                  GOT(INT("a", "6") "," INT("b", "2"))),
+               0);
+}
+
 /* Resources that change after their spans have: what is noted last stands first. */
 static void test_many_resources(void **state)
 {
@@ -1454,6 +1547,9 @@ int main(void)
         cmocka_unit_test(test_drop_points),
         cmocka_unit_test(test_two_resources),
         cmocka_unit_test(test_many_resources),
+        cmocka_unit_test(test_map_index),
+        cmocka_unit_test(test_refused_index),
+        cmocka_unit_test(test_removed_duplicates),
         cmocka_unit_test(test_split_resource),
         cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_memory),
