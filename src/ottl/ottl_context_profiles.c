@@ -92,14 +92,50 @@ static struct ottl_map *copy_attributes(struct ottl_run *run, const struct ottl_
     return map;
 }
 
+/* The value of that key, of equal ones the last, without what the others have. False in
+ * *ret_exists: there is none. */
+static bool get_attribute(struct ottl_run *run, const struct ottl_dictionary *dictionary,
+                          const struct ottl_list *indices, struct slice key, bool *ret_exists,
+                          struct ottl_value *ret)
+{
+    struct slice found;
+    *ret_exists = false;
+    for (uint32_t i = 0; i < indices->count; i++) {
+        struct ottl_dictionary_attribute attribute;
+        struct slice other;
+        if (!attribute_at(run, dictionary, indices->items[i].integer, &attribute, &other))
+            return false;
+        if (!slice_equal(other, key))
+            continue;
+        found = attribute.value;
+        *ret_exists = true;
+    }
+    return !*ret_exists || ottl_value_decode(run->memory, NULL, found, ret) ||
+           ottl_run_no_memory(run);
+}
+
 static bool get_attributes(struct ottl_run *run, const struct ottl_path *path,
                            struct ottl_value *ret)
 {
-    struct ottl_map *map = copy_attributes(run, path);
-    if (map == NULL)
+    if (path->keys_count == 0) {
+        struct ottl_map *map = copy_attributes(run, path);
+        if (map != NULL)
+            *ret = ottl_map_value(map);
+        return map != NULL;
+    }
+    const struct ottl_dictionary *dictionary = dictionary_of(run);
+    struct ottl_record *record;
+    struct ottl_list *indices;
+    struct slice key;
+    bool exists;
+    if (dictionary == NULL || !read_indices(run, path, &record, &indices) ||
+        !ottl_key_text(run, &path->keys[0], &key) ||
+        !get_attribute(run, dictionary, indices, key, &exists, ret))
         return false;
-    *ret = ottl_map_value(map);
-    return path->keys_count == 0 || ottl_map_select(run, map, path, ret);
+    if (!exists)
+        *ret = ottl_nil();
+    return !exists || path->keys_count == 1 ||
+           ottl_select(run, ret, path->keys + 1, path->keys_count - 1, ret);
 }
 
 /* The index of an entry of the dictionary with that key and value, without unit. */
@@ -160,24 +196,11 @@ bool ottl_profile_attribute(struct ottl_run *run, const struct ottl_record *prof
                             struct slice key, bool *ret_exists, struct ottl_value *ret)
 {
     const struct ottl_dictionary *dictionary = dictionary_of(run);
-    struct slice found;
     struct ottl_value value;
     *ret_exists = false;
-    if (dictionary == NULL ||
-        !ottl_numbers_get(run, &ottl_indices, profile, PROFILE_ATTRIBUTES, &value))
-        return false;
-    for (uint32_t i = 0; i < value.list->count; i++) {
-        struct ottl_dictionary_attribute attribute;
-        struct slice other;
-        if (!attribute_at(run, dictionary, value.list->items[i].integer, &attribute, &other))
-            return false;
-        if (!slice_equal(other, key))
-            continue;
-        found = attribute.value;
-        *ret_exists = true;
-    }
-    return !*ret_exists || ottl_value_decode(run->memory, NULL, found, ret) ||
-           ottl_run_no_memory(run);
+    return dictionary != NULL &&
+           ottl_numbers_get(run, &ottl_indices, profile, PROFILE_ATTRIBUTES, &value) &&
+           get_attribute(run, dictionary, value.list, key, ret_exists, ret);
 }
 
 /* Takes the place of the first attribute of its key, unless the very entry comes before it. */
