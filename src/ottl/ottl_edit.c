@@ -91,6 +91,8 @@ static inline struct ottl_edit *new_edit(struct ottl_edits *edits)
 
 void ottl_edits_add(struct ottl_edits *edits, uint64_t at, uint64_t removed, size_t insert_bytes)
 {
+    if (edits->has_failed)
+        return;
     assert(insert_bytes <= edits->used_bytes);
     struct ottl_edit *edit = new_edit(edits);
     if (edit != NULL)

@@ -74,7 +74,8 @@ static inline uint8_t *ottl_edits_room(struct ottl_edits *edits, size_t bytes)
         edits->used_bytes += bytes;
     return room;
 }
-/* Replaces `removed` bytes by the insert_bytes last asked for with ottl_edits_room. */
+/* Replaces `removed` bytes by the insert_bytes last asked for with ottl_edits_room. Nothing once
+ * the edits have failed: those bytes may be missing. */
 void ottl_edits_add(struct ottl_edits *edits, uint64_t at, uint64_t removed, size_t insert_bytes);
 /* Inserts the insert_bytes last asked for at the end of a field of the message whose content begins
  * at owner_at, also behind an edited message. */

@@ -105,7 +105,7 @@ static inline uint8_t *put_short(const struct ottl_entry *entry, uint32_t number
     return at + 2 + value_size;
 }
 
-/* One that is long, or that has not changed. */
+/* One that is long, or that has not changed. Returns its size; 0: memory is refused. */
 static __attribute__((noinline)) size_t write_long(const struct ottl_entry *entry, uint32_t number,
                                                    size_t value_size, struct ottl_edits *edits)
 {
@@ -115,9 +115,11 @@ static __attribute__((noinline)) size_t write_long(const struct ottl_entry *entr
                                                           wire_field_size(VALUE, value_size))
                             : entry->whole.size;
     uint8_t *const room = ottl_edits_room(edits, size);
-    if (room != NULL && has_changed)
+    if (room == NULL)
+        return 0;
+    if (has_changed)
         put_key_value(entry, number, value_size, room);
-    else if (room != NULL)
+    else
         memcpy(room, entry->whole.data, size);
     return size;
 }
@@ -146,7 +148,10 @@ static size_t write_entries(const struct ottl_record *record, uint32_t from, uin
             const size_t most = SHORT_HEADERS + entry->key.size + value_size;
             if (most > SHORT_HEADERS + SHORT_MAX || number >= SHORT_TAGS ||
                 !entry_has_changed(entry)) {
-                bytes += write_long(entry, number, value_size, edits);
+                const size_t size = write_long(entry, number, value_size, edits);
+                if (size == 0)
+                    break;
+                bytes += size;
                 continue;
             }
             room = ottl_edits_reserve(edits, most);

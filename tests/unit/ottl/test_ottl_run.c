@@ -1283,6 +1283,42 @@ static void test_memory(void **state)
     budget_fini(&budget);
 }
 
+/* The same when the budget ends anywhere in a long value that is written anew. */
+static void test_memory_of_long_values(void **state)
+{
+    enum { LONG = 2000, LIMIT_MAX = 32 * 1024, STEP = 32 };
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(attributes[\"c\"], attributes[\"a\"])",
+        "set(resource.attributes[\"d\"], attributes[\"a\"])",
+    };
+    char json[TEXT_MAX], attribute[TEXT_MAX / 2];
+    unsigned refusals = 0;
+    bool has_passed = false;
+    (void)state;
+    snprintf(attribute, sizeof(attribute), "{\"key\":\"a\",\"value\":{\"stringValue\":\"%0*d\"}}",
+             LONG, 0);
+    snprintf(json, sizeof(json), SPAN, attribute);
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_IGNORE);
+    struct batch *batch = batch_of(TRACES, json, 0);
+    for (uint64_t limit = 1; limit < LIMIT_MAX; limit += STEP) {
+        struct budget budget;
+        struct ottl_runner runner;
+        budget_init(&budget, limit);
+        ottl_runner_init(&runner, plan, &budget);
+        struct ottl_result result = ottl_runner_run(&runner, batch);
+        has_passed = result.verdict == OTTL_PASSED;
+        assert_true(has_passed || result.verdict == OTTL_NO_MEMORY);
+        refusals += !has_passed;
+        batch_unref(result.batch);
+        ottl_runner_fini(&runner);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
+    }
+    assert_true(has_passed && refusals > 10);
+    batch_unref(batch);
+    ottl_plan_destroy(plan);
+}
+
 /* A record that grows without end meets its limit: the statements that go beyond it fail. */
 static void test_limit(void **state)
 {
@@ -1553,6 +1589,7 @@ int main(void)
         cmocka_unit_test(test_split_resource),
         cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory_of_long_values),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_nesting),
         cmocka_unit_test(test_shared_plan),
