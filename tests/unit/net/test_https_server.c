@@ -514,7 +514,7 @@ static void grpc_closes_cleartext_connections_silently(void **state)
 enum { FLOOD = 12, FLOOD_TAKEN = 8 };
 
 /* Room for eight handshakes with a hello of at most 1 KiB, and not for a ninth connection. */
-enum { FLOOD_BYTES = FLOOD_TAKEN * (TLS_HANDSHAKE_BYTES + 1024) };
+enum { FLOOD_BYTES = FLOOD_TAKEN * (TLS_HANDSHAKE_BYTES + HTTP_CONNECTION_BYTES + 1024) };
 
 static int start_flood(void **state)
 {
@@ -555,7 +555,7 @@ static void handshakes_take_their_part_of_the_budget(void **state)
     shake(client);
     say(client, "GET /early HTTP/1.1\r\n" HOST "\r\n");
     expect(client, "early");
-    assert_int_equal(budget_used(&fixture->budget), TLS_CONNECTION_BYTES);
+    assert_int_equal(budget_used(&fixture->budget), TLS_CONNECTION_BYTES + HTTP_CONNECTION_BYTES);
     close_client(client);
 }
 
@@ -584,7 +584,7 @@ static void clients_that_connect_together_do_not_starve_each_other(void **state)
 static void clients_that_connect_when_the_budget_is_used_up_get_an_error(void **state)
 {
     struct http_fixture *fixture = *state;
-    uint64_t others = budget_limit(&fixture->budget) - TLS_HANDSHAKE_BYTES;
+    uint64_t others = budget_limit(&fixture->budget) - TLS_HANDSHAKE_BYTES - HTTP_CONNECTION_BYTES;
     assert_true(budget_try_take(&fixture->budget, others));
     struct client *client = open_client(fixture, http1, NULL);
     loopback_settle(client->wire);
@@ -617,7 +617,7 @@ static void probes_need_no_budget(void **state)
     shake(client);
     say(client, "GET /early HTTP/1.1\r\n" HOST "\r\n");
     expect(client, "early");
-    assert_int_equal(budget_used(&fixture->budget), TLS_CONNECTION_BYTES);
+    assert_int_equal(budget_used(&fixture->budget), TLS_CONNECTION_BYTES + HTTP_CONNECTION_BYTES);
     close_client(client);
 }
 
