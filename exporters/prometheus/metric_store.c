@@ -203,19 +203,23 @@ static void series_remove(struct metric_store *store, struct series *series)
     series_unref(store, series);
 }
 
-/* Removes what did not come since; UINT64_MAX: everything. */
-static void remove_older(struct metric_store *store, uint64_t since_ns)
+/* Removes what did not come since (UINT64_MAX: everything) from so many places of the table before
+ * `at`. Removing moves others to places before theirs, so it goes from the end to the beginning.
+ * Returns where it ended. */
+static size_t remove_older(struct metric_store *store, uint64_t since_ns, size_t at, size_t places)
 {
-    size_t at = 0;
-    struct series *series;
-    size_t count = 0;
-    struct series **old = mem_alloc((store->series.count + 1) * sizeof(*old));
-    while ((series = hash_table_each(&store->series, &at)) != NULL)
-        if (series->updated_ns < since_ns)
-            old[count++] = series;
-    for (size_t i = 0; i < count; i++)
-        series_remove(store, old[i]);
-    mem_free(old);
+    const size_t capacity = store->series.capacity;
+    at = at < capacity ? at : capacity;
+    while (at > 0 && places-- > 0) {
+        at--;
+        if (at >= SERIES_AHEAD)
+            __builtin_prefetch(store->series.entries[at - SERIES_AHEAD].object);
+        /* Another one may come to the place. */
+        struct series *series;
+        while ((series = store->series.entries[at].object) != NULL && series->updated_ns < since_ns)
+            series_remove(store, series);
+    }
+    return at;
 }
 
 static void set_order(struct metric_store *store, struct series **order, size_t count)
@@ -230,7 +234,8 @@ void metric_store_destroy(struct metric_store *store)
 {
     if (store == NULL)
         return;
-    remove_older(store, UINT64_MAX);
+    while (store->series.count > 0)
+        remove_older(store, UINT64_MAX, SIZE_MAX, SIZE_MAX);
     set_order(store, NULL, 0);
     assert(store->bytes == 0 && store->live_series == 0);
     hash_table_clear(&store->series);
@@ -242,14 +247,22 @@ void metric_store_destroy(struct metric_store *store)
     mem_free(store);
 }
 
-void metric_store_expire(struct metric_store *store, uint64_t now_ns)
+/* What came before that has expired. */
+static uint64_t expiry_ns(const struct metric_store *store, uint64_t now_ns)
 {
+    const uint64_t expiration_ns = store->settings.expiration_ns;
+    return now_ns >= expiration_ns ? now_ns - expiration_ns : 0;
+}
+
+size_t metric_store_expire(struct metric_store *store, uint64_t now_ns, size_t at)
+{
+    enum { PLACES_MAX = 16384 }; /* of a piece */
     pthread_mutex_lock(&store->lock);
-    if (now_ns >= store->settings.expiration_ns)
-        remove_older(store, now_ns - store->settings.expiration_ns);
+    at = remove_older(store, expiry_ns(store, now_ns), at, PLACES_MAX);
     if (store->live_series == 0)
         set_order(store, NULL, 0);
     pthread_mutex_unlock(&store->lock);
+    return at;
 }
 
 struct metric_store_figures metric_store_figures(struct metric_store *store)
@@ -928,7 +941,8 @@ static void snapshot_add(struct metric_snapshot *snapshot, struct series *series
 }
 
 /* Those that no scrape has shown; each is asked for some time before it is read. */
-static void snapshot_add_news(struct metric_snapshot *snapshot, struct metric_store *store)
+static void snapshot_add_news(struct metric_snapshot *snapshot, struct metric_store *store,
+                              uint64_t since_ns)
 {
     struct series *asked[SERIES_AHEAD] = {NULL};
     unsigned passed = 0; /* the end of the table, so often */
@@ -941,13 +955,15 @@ static void snapshot_add_news(struct metric_snapshot *snapshot, struct metric_st
             series_prefetch(*place);
         else
             passed++;
-        if (series != NULL && is_shown(series) && series->place == PLACE_NONE)
+        if (series != NULL && is_shown(series) && series->place == PLACE_NONE &&
+            series->updated_ns >= since_ns)
             snapshot_add(snapshot, series);
     }
 }
 
-struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
+struct metric_snapshot *metric_store_snapshot(struct metric_store *store, uint64_t now_ns)
 {
+    const uint64_t since_ns = expiry_ns(store, now_ns);
     pthread_mutex_lock(&store->lock);
     size_t series_count = store->series.count;
     size_t resources_count = store->resources.count;
@@ -974,12 +990,14 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store)
         for (size_t i = 0; i < store->order_count; i++) {
             if (i + SERIES_AHEAD < store->order_count)
                 series_prefetch(store->order[i + SERIES_AHEAD]);
-            if (store->order[i] != NULL)
+            if (store->order[i] != NULL && store->order[i]->updated_ns >= since_ns)
                 snapshot_add(snapshot, store->order[i]);
         }
         snapshot->sorted_count = snapshot->count;
-        snapshot_add_news(snapshot, store);
+        snapshot_add_news(snapshot, store, since_ns);
         while ((resource = hash_table_each(&store->resources, &at)) != NULL) {
+            if (resource->updated_ns < since_ns)
+                continue;
             resource->refs++;
             snapshot->line_bytes += resource->labels.size + LINE_BYTES;
             snapshot->resources[snapshot->resources_count++] = resource;

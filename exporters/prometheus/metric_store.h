@@ -46,8 +46,11 @@ struct metric_addition *metric_addition_create(struct metric_store *store, struc
 bool metric_addition_go_on(struct metric_addition *addition);
 /* Frees it. */
 struct metric_store_losses metric_addition_end(struct metric_addition *addition);
-/* Forgets what did not come for too long. */
-void metric_store_expire(struct metric_store *store, uint64_t now_ns);
+/* Forgets what did not come for too long, piece by piece, of a millisecond or two:
+ * METRIC_EXPIRY_ALL begins. Returns what to go on with, or 0: nothing is left. What moves in the
+ * tables meanwhile may be passed over; scrapes do not show it. */
+#define METRIC_EXPIRY_ALL SIZE_MAX
+size_t metric_store_expire(struct metric_store *store, uint64_t now_ns, size_t at);
 
 struct metric_store_figures {
     uint64_t series;
@@ -56,8 +59,9 @@ struct metric_store_figures {
 };
 struct metric_store_figures metric_store_figures(struct metric_store *store);
 
-/* What a scrape shows: all series as they are now. NULL: no memory. */
-struct metric_snapshot *metric_store_snapshot(struct metric_store *store);
+/* What a scrape shows: all series as they are now, without those that have expired. NULL: no
+ * memory. */
+struct metric_snapshot *metric_store_snapshot(struct metric_store *store, uint64_t now_ns);
 /* About how long what it shows is as text. */
 uint64_t metric_snapshot_bytes(const struct metric_snapshot *snapshot);
 /* Sorts and writes all of it. Any thread; the snapshot is not used elsewhere meanwhile. */

@@ -124,6 +124,8 @@ struct prometheus_exporter {
     struct http_responder responder;
     struct metric_store *store; /* of lane 0 */
     struct timer expiry;
+    struct lane_job expiry_job;
+    size_t expiry_at;           /* 0: none is under way */
     struct addition *additions; /* in the order in which they came */
     struct addition *last;      /* of them */
     struct lane_job job;
@@ -238,6 +240,26 @@ static void count_series(struct prometheus_exporter *exporter)
     counter_set(&counters->bytes, figures.bytes);
 }
 
+/* Large stores are gone through in several turns; the exporter stops in between. */
+static void expire(void *arg)
+{
+    struct prometheus_exporter *exporter = arg;
+    exporter->expiry_at = metric_store_expire(exporter->store, clock_now_ns(), exporter->expiry_at);
+    count_series(exporter);
+    if (exporter->expiry_at == 0)
+        return;
+    lane_rest(exporter->responder.base.lane);
+    lane_defer(exporter->responder.base.lane, &exporter->expiry_job);
+}
+
+static void begin_expiry(struct prometheus_exporter *exporter)
+{
+    if (exporter->expiry_at != 0)
+        return;
+    exporter->expiry_at = METRIC_EXPIRY_ALL;
+    expire(exporter);
+}
+
 static void respond(struct component *base, struct http_request *request)
 {
     struct prometheus_exporter *exporter = prometheus_exporter_of(base);
@@ -248,14 +270,13 @@ static void respond(struct component *base, struct http_request *request)
         return;
     }
     counter_add(&counters->scrapes, 1);
-    metric_store_expire(exporter->store, clock_now_ns());
-    count_series(exporter);
+    begin_expiry(exporter);
     struct scrape *scrape = mem_alloc(sizeof(*scrape));
     *scrape = (struct scrape){
         .work = {.run = scrape_run, .done = scrape_done},
         .exporter = exporter,
         .request = request,
-        .snapshot = metric_store_snapshot(exporter->store),
+        .snapshot = metric_store_snapshot(exporter->store, clock_now_ns()),
         .format = exposition_negotiate(http_request_header(request, "accept"),
                                        config->enable_open_metrics),
         .is_compressed = prefers_gzip(http_request_header(request, "accept-encoding")),
@@ -354,8 +375,7 @@ static void on_expiry(struct timer *timer, void *arg)
 {
     struct prometheus_exporter *exporter = arg;
     const struct prometheus_exporter_config *config = exporter->responder.base.config;
-    metric_store_expire(exporter->store, clock_now_ns());
-    count_series(exporter);
+    begin_expiry(exporter);
     lane_timer_start(exporter->responder.base.lane, timer, config->metric_expiration_ns);
 }
 
@@ -366,6 +386,7 @@ static bool prometheus_exporter_create(struct component *self, struct error *err
     enum strategy strategy = (enum strategy)config->translation_strategy;
     timer_init(&exporter->expiry, on_expiry, exporter);
     exporter->job = (struct lane_job){.fn = add_next, .arg = exporter};
+    exporter->expiry_job = (struct lane_job){.fn = expire, .arg = exporter};
     if (!is_first(self))
         return true;
     bool has_suffixes = strategy != STRATEGY_ESCAPED && strategy != STRATEGY_NONE;
@@ -406,6 +427,8 @@ static void prometheus_exporter_stop(struct component *self)
         return;
     }
     lane_timer_stop(self->lane, &exporter->expiry);
+    lane_defer_cancel(self->lane, &exporter->expiry_job);
+    exporter->expiry_at = 0;
     http_responder_stop(self);
 }
 
@@ -414,6 +437,7 @@ static void prometheus_exporter_destroy(struct component *self)
     struct prometheus_exporter *exporter = prometheus_exporter_of(self);
     assert(exporter->additions == NULL);
     lane_defer_cancel(self->lane, &exporter->job);
+    lane_defer_cancel(self->lane, &exporter->expiry_job);
     if (!is_first(self))
         return;
     http_responder_destroy(self);

@@ -160,7 +160,7 @@ static double scrape(struct metric_store *store, size_t *ret_bytes)
     struct exposition exposition;
     uint64_t begin = cpu_ns();
     exposition_init(&exposition, &format, NULL);
-    struct metric_snapshot *snapshot = metric_store_snapshot(store);
+    struct metric_snapshot *snapshot = metric_store_snapshot(store, 0);
     metric_snapshot_write(snapshot, &exposition);
     *ret_bytes = exposition.size;
     exposition_fini(&exposition);

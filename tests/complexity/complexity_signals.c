@@ -1121,7 +1121,7 @@ static void run_series(struct slice request)
     exposition_init(&exposition, &format, &budget);
     work_begin();
     struct metric_store *store = add_points(request, &budget);
-    struct metric_snapshot *snapshot = metric_store_snapshot(store);
+    struct metric_snapshot *snapshot = metric_store_snapshot(store, 0);
     metric_snapshot_write(snapshot, &exposition);
     work_end();
     work_produced(exposition.size + metric_store_figures(store).bytes);

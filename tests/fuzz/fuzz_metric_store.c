@@ -31,7 +31,7 @@ static void scrape(struct metric_store *store, struct slice accept, bool has_ope
 {
     struct exposition_format format = exposition_negotiate(accept, has_openmetrics);
     struct exposition exposition;
-    struct metric_snapshot *snapshot = metric_store_snapshot(store);
+    struct metric_snapshot *snapshot = metric_store_snapshot(store, 0);
     exposition_init(&exposition, &format, NULL);
     metric_snapshot_write(snapshot, &exposition);
     assert(!exposition.has_failed);
@@ -85,7 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         scrape(store, accept, (choice & 32) != 0);
     }
     scrape(store, slice_of(NULL, 0), false);
-    metric_store_expire(store, 1000 * (uint64_t)NS_PER_S);
+    metric_store_expire(store, 1000 * (uint64_t)NS_PER_S, METRIC_EXPIRY_ALL);
     assert(metric_store_figures(store).bytes == 0);
     metric_store_destroy(store);
     assert(budget_used(&budget) == 0);

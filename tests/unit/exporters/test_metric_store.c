@@ -53,6 +53,7 @@ struct fixture {
     struct budget budget;
     struct metric_store_settings settings;
     struct metric_store *store;
+    uint64_t scraped_ns; /* when scrapes are made; 0: nothing has expired */
 };
 
 static void open_store(struct fixture *fixture, uint64_t budget_bytes)
@@ -109,6 +110,18 @@ static struct metric_store_losses add(struct fixture *fixture, const char *json)
     return add_at(fixture, json, 1000);
 }
 
+static unsigned expiry_pieces; /* of the last one */
+
+static void expire(struct fixture *fixture, uint64_t now_ns)
+{
+    size_t at = METRIC_EXPIRY_ALL;
+    expiry_pieces = 0;
+    do {
+        at = metric_store_expire(fixture->store, now_ns, at);
+        expiry_pieces++;
+    } while (at > 0);
+}
+
 static size_t scraped_bytes;
 
 /* The caller frees it; scraped_bytes is its size. NULL: no memory. */
@@ -117,7 +130,7 @@ static char *scrape(struct fixture *fixture, enum exposition_form form)
     const struct exposition_format format = {.form = form, .escaping = ESCAPING_UNDERSCORES};
     struct exposition exposition;
     char *text = NULL;
-    struct metric_snapshot *snapshot = metric_store_snapshot(fixture->store);
+    struct metric_snapshot *snapshot = metric_store_snapshot(fixture->store, fixture->scraped_ns);
     if (snapshot == NULL)
         return NULL;
     exposition_init(&exposition, &format, NULL);
@@ -502,17 +515,56 @@ static void series_expire(void **state)
     open_store(&fixture, UINT64_MAX);
     add_at(&fixture, METRICS_OF("", GAUGE("a", POINT("0", "5", "\"asInt\":1"))), 1000);
     add_at(&fixture, METRICS_OF("", GAUGE("b", POINT("0", "5", "\"asInt\":1"))), 1200);
-    metric_store_expire(fixture.store, 1300 * (uint64_t)NS_PER_S);
+    expire(&fixture, 1300 * (uint64_t)NS_PER_S);
     assert_int_equal(metric_store_figures(fixture.store).series, 2);
-    metric_store_expire(fixture.store, 1301 * (uint64_t)NS_PER_S);
+    expire(&fixture, 1301 * (uint64_t)NS_PER_S);
     expect(&fixture, EXPOSITION_TEXT, "# HELP b \n# TYPE b gauge\nb{" SCOPE "} 1\n");
     /* A snapshot keeps what it shows. */
-    struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store);
-    metric_store_expire(fixture.store, 2000 * (uint64_t)NS_PER_S);
+    struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store, fixture.scraped_ns);
+    expire(&fixture, 2000 * (uint64_t)NS_PER_S);
     assert_int_equal(metric_store_figures(fixture.store).series, 0);
     assert_true(metric_snapshot_bytes(snapshot) > 0);
     metric_store_release(fixture.store, snapshot);
     assert_int_equal(metric_store_figures(fixture.store).bytes, 0);
+    close_store(&fixture);
+}
+
+/* A scrape shows none of those that are gone, whatever is left of them; if they come again they are
+ * shown again. */
+static void many_series_expire_in_pieces(void **state)
+{
+    (void)state;
+    enum { SERIES = 30000, POINT_BYTES = 200 };
+    static char json[SERIES * POINT_BYTES];
+    struct fixture fixture = default_fixture();
+    size_t size = (size_t)snprintf(json, sizeof(json),
+                                   "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{"
+                                   "\"name\":\"g\",\"gauge\":{\"dataPoints\":[");
+    for (int i = 0; i < SERIES; i++)
+        size += (size_t)snprintf(json + size, sizeof(json) - size,
+                                 "%s{\"timeUnixNano\":\"5\",\"asInt\":\"%d\",\"attributes\":["
+                                 "{\"key\":\"n\",\"value\":{\"stringValue\":\"%d\"}}]}",
+                                 i > 0 ? "," : "", i, i);
+    snprintf(json + size, sizeof(json) - size, "]}}]}]}]}");
+    open_store(&fixture, UINT64_MAX);
+    add_at(&fixture, json, 1000);
+    free(scrape(&fixture, EXPOSITION_TEXT));
+    add_at(&fixture, METRICS_OF("", GAUGE("g", POINT("0", "5", "\"asInt\":-1"))), 1200);
+    fixture.scraped_ns = 1301 * (uint64_t)NS_PER_S;
+    const size_t at = metric_store_expire(fixture.store, fixture.scraped_ns, METRIC_EXPIRY_ALL);
+    assert_in_range(at, 1, SIZE_MAX - 1);
+    assert_in_range(metric_store_figures(fixture.store).series, 2, SERIES);
+    expect(&fixture, EXPOSITION_TEXT, "# HELP g \n# TYPE g gauge\ng{" SCOPE "} -1\n");
+    expire(&fixture, fixture.scraped_ns);
+    assert_in_range(expiry_pieces, 2, 10);
+    assert_int_equal(metric_store_figures(fixture.store).series, 1);
+    add_at(&fixture, json, 1301);
+    char *text = scrape(&fixture, EXPOSITION_TEXT);
+    unsigned lines = 0;
+    for (const char *line = text; (line = strstr(line, "\ng{")) != NULL; line++)
+        lines++;
+    assert_int_equal(lines, SERIES + 1);
+    free(text);
     close_store(&fixture);
 }
 
@@ -527,7 +579,7 @@ static void a_clash_ends_with_what_it_clashed_with(void **state)
     add_at(&fixture, METRICS_OF("", GAUGE("g", POINT("0", "5", "\"asInt\":1"))), 1000);
     assert_int_equal(add_at(&fixture, histogram, 1001).unusable, 1);
     assert_int_equal(add_at(&fixture, histogram, 1200).unusable, 1);
-    metric_store_expire(fixture.store, 1302 * (uint64_t)NS_PER_S);
+    expire(&fixture, 1302 * (uint64_t)NS_PER_S);
     assert_int_equal(add_at(&fixture, histogram, 1302).unusable, 0);
     char *text = scrape(&fixture, EXPOSITION_TEXT);
     assert_non_null(strstr(text, "# TYPE g histogram\n"));
@@ -721,14 +773,14 @@ static void a_snapshot_knows_the_length_of_its_text(void **state)
     snprintf(json + size, sizeof(json) - size, "]}]}}]}]}]}");
     for (int round = 0; round < 2; round++) {
         add(&fixture, json);
-        struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store);
+        struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store, fixture.scraped_ns);
         const uint64_t expected = metric_snapshot_bytes(snapshot);
         metric_store_release(fixture.store, snapshot);
         free(scrape(&fixture, EXPOSITION_TEXT));
         assert_in_range(expected, scraped_bytes / 2, 2 * scraped_bytes);
     }
-    metric_store_expire(fixture.store, UINT64_MAX);
-    struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store);
+    expire(&fixture, UINT64_MAX);
+    struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store, fixture.scraped_ns);
     assert_int_equal(metric_snapshot_bytes(snapshot), 0);
     metric_store_release(fixture.store, snapshot);
     close_store(&fixture);
@@ -920,6 +972,7 @@ int main(void)
         cmocka_unit_test(counts_of_exponential_histograms_may_wrap),
         cmocka_unit_test(exemplars_are_charged_before_they_are_kept),
         cmocka_unit_test(series_expire),
+        cmocka_unit_test(many_series_expire_in_pieces),
         cmocka_unit_test(a_clash_ends_with_what_it_clashed_with),
         cmocka_unit_test(another_unit_is_another_name),
         cmocka_unit_test(a_unit_may_change_within_a_request),
