@@ -90,8 +90,9 @@ struct writer {
     struct tag_list scope_tags; /* with those of the resource; sorted */
     struct tag_list span_tags;
     struct known_tags scope_known;
-    /* Text that lives as long as a resource, as a span, and until it is written. */
+    /* Text that lives as long as a resource, a scope, a span, and until it is written. */
     struct arena resource_arena;
+    struct arena scope_arena;
     struct arena span_arena;
     struct arena scratch;
     struct slice service_name;
@@ -167,6 +168,22 @@ static struct slice text_of_value(struct writer *writer, struct arena *arena, st
             fail_of_arena(writer, arena);
         return text;
     }
+}
+
+/* Makes a long value that is no plain string one, so that its text is made once for all spans of a
+ * resource or scope. */
+static void settle_value(struct writer *writer, struct arena *arena, struct tag *tag)
+{
+    enum { LONG_BYTES_MIN = 256, HEADER_BYTES_MAX = 16 };
+    char room[NUMBER_BYTES_MAX];
+    if (tag->form != TAG_ENCODED || tag->value.size < LONG_BYTES_MIN || has_failed(writer))
+        return;
+    struct value value = value_read(tag->value);
+    if (value.type == VALUE_STRING && value.bytes.size + HEADER_BYTES_MAX >= tag->value.size)
+        return;
+    struct slice text = text_of_value(writer, arena, tag->value, room);
+    if (!has_failed(writer) && !value_write_string(arena, text, &tag->value))
+        fail_of_arena(writer, arena);
 }
 
 /* ---- Output ---- */
@@ -898,6 +915,8 @@ static void read_resource(struct writer *writer, struct slice resource_spans)
                 add_tag(writer, tags, tag_of_attribute(attribute.bytes));
     }
     tag_list_settle(tags);
+    for (size_t i = 0; i < tags->count; i++)
+        settle_value(writer, &writer->resource_arena, &tags->tags[i]);
     size_t settled = tags->count;
     struct tag *cloud = tag_list_find(tags, settled, "cloud.resource_id");
     if (cloud != NULL) { /* Zipkin's users know it by its older name */
@@ -921,6 +940,7 @@ static void read_scope(struct writer *writer, struct slice scope_spans)
     struct slice version = {.data = NULL};
     tags->count = 0;
     writer->scope_known.found = 0;
+    arena_clear(&writer->scope_arena);
     for (size_t i = 0; i < resource->count; i++)
         if (resource->tags[i].form != TAG_REMOVED)
             add_tag(writer, tags, resource->tags[i]);
@@ -942,8 +962,10 @@ static void read_scope(struct writer *writer, struct slice scope_spans)
     if (version.size > 0)
         add_text(writer, tags, "otel.library.version", version);
     tag_list_settle(tags);
-    for (size_t i = 0; i < tags->count; i++)
+    for (size_t i = 0; i < tags->count; i++) {
+        settle_value(writer, &writer->scope_arena, &tags->tags[i]);
         known_tags_note(&writer->scope_known, &tags->tags[i]);
+    }
 }
 
 static void write_scope_spans(struct writer *writer, struct slice scope_spans)
@@ -1003,6 +1025,7 @@ enum zipkin_result zipkin_write(struct slice request, enum zipkin_format format,
     tag_list_init(&writer.scope_tags, bytes_max, budget);
     tag_list_init(&writer.span_tags, bytes_max, budget);
     arena_init_charged(&writer.resource_arena, bytes_max, budget);
+    arena_init_charged(&writer.scope_arena, bytes_max, budget);
     while (!has_failed(&writer) && wire_next_field(&reader, &field))
         if (field.number == REQUEST_RESOURCE_SPANS)
             write_resource_spans(&writer, field.bytes);
@@ -1012,6 +1035,7 @@ enum zipkin_result zipkin_write(struct slice request, enum zipkin_format format,
     tag_list_fini(&writer.scope_tags);
     tag_list_fini(&writer.span_tags);
     arena_clear(&writer.resource_arena);
+    arena_clear(&writer.scope_arena);
     arena_clear(&writer.span_arena);
     arena_clear(&writer.scratch);
     if (writer.output.has_failed)

@@ -1192,6 +1192,27 @@ static void run_zipkin_proto(struct slice request)
     run_zipkin(request, ZIPKIN_PROTO);
 }
 
+/* Values without text, of resource and scope, for each span. */
+static struct slice spans_of_wide_values(size_t n)
+{
+    struct profile_bytes out = {0};
+    put_list_attribute(&out, 1, "peer.service", n);
+    put_list_attribute(&out, 1, "other", n);
+    profile_bytes_wrap(&out, 0, RESOURCE);
+    const size_t records = out.size;
+    put_list_attribute(&out, 3, "scoped", n);
+    profile_bytes_wrap(&out, records, 1);
+    for (size_t i = 0; i < n; i++) {
+        const size_t span = out.size;
+        put_bytes(&out, 1, "0123456789abcdef", 16);
+        put_bytes(&out, 2, "01234567", 8);
+        profile_bytes_wrap(&out, span, RECORDS);
+    }
+    return enclose(&out, records);
+}
+
+static const struct work_shape wide_spans[] = {{"spans of wide values", spans_of_wide_values}};
+
 static const struct work_stage of_traces[] = {
     {.name = "JSON for Zipkin", .run = run_zipkin_json, .per_byte_max = 42},
     {.name = "protobuf for Zipkin", .run = run_zipkin_proto, .per_byte_max = 42},
@@ -1265,9 +1286,12 @@ int main(int argc, char **argv)
         printf("%s\n", signal_name(signal_at_hand));
         failed += work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
                              sizeof(shapes) / sizeof(shapes[0]), argc, argv);
-        if (signal_at_hand == TRACES)
+        if (signal_at_hand == TRACES) {
             failed += work_check(of_traces, sizeof(of_traces) / sizeof(of_traces[0]), shapes,
                                  sizeof(shapes) / sizeof(shapes[0]), argc, argv);
+            failed += work_check(of_traces, sizeof(of_traces) / sizeof(of_traces[0]), wide_spans, 1,
+                                 argc, argv);
+        }
         if (signal_at_hand == METRICS) {
             failed += work_check(of_metrics, sizeof(of_metrics) / sizeof(of_metrics[0]), shapes,
                                  sizeof(shapes) / sizeof(shapes[0]), argc, argv);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* span_metrics: requests of spans to series, and series to requests of metrics. */
-#include <math.h>
-
 #include "connectors/span_metrics/series_export.h"
 #include "connectors/span_metrics/span_aggregation.h"
 #include "connectors/span_metrics/span_metrics_config.h"
@@ -171,31 +169,12 @@ static struct slice trace_states(size_t n)
     return done(&out, scope);
 }
 
-/* A list that has NaN has no text. */
 static struct slice wide_resource_attributes(size_t n)
 {
-    enum { LIST_VALUE = 5, REAL_VALUE = 4 };
     struct profile_bytes out = {0};
-    double nan = NAN;
     put_attribute(&out, 1, "service.name", "shop");
     put_map_attribute(&out, 1, "k000001", n); /* a glob's */
-    size_t attribute = out.size;
-    put_text(&out, 1, "region");
-    size_t list = out.size;
-    for (size_t i = 0; i <= n; i++) {
-        size_t value = out.size;
-        if (i < n) {
-            put_text(&out, 1, "x");
-        } else {
-            uint8_t real[1 + sizeof(nan)] = {REAL_VALUE << 3 | WIRE_FIXED64};
-            memcpy(real + 1, &nan, sizeof(nan));
-            profile_bytes_add(&out, slice_of(real, sizeof(real)));
-        }
-        profile_bytes_wrap(&out, value, 1);
-    }
-    profile_bytes_wrap(&out, list, LIST_VALUE);
-    profile_bytes_wrap(&out, list, 2);
-    profile_bytes_wrap(&out, attribute, 1);
+    put_list_attribute(&out, 1, "region", n);
     profile_bytes_wrap(&out, 0, RESOURCE);
     size_t scope = out.size;
     for (size_t i = 0; i < n; i++)

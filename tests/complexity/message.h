@@ -71,6 +71,26 @@ static inline void put_map_attribute(struct profile_bytes *out, uint32_t number,
     profile_bytes_wrap(out, begin, number);
 }
 
+/* The same with a list of n strings and NaN, which has no text. */
+static inline void put_list_attribute(struct profile_bytes *out, uint32_t number, const char *key,
+                                      size_t n)
+{
+    enum { LIST_VALUE = 5 };
+    static const uint8_t nan[] = {4 << 3 | WIRE_FIXED64, 0, 0, 0, 0, 0, 0, 0xf8, 0x7f};
+    size_t begin = out->size;
+    put_text(out, 1, key);
+    size_t list = out->size;
+    for (size_t i = 0; i < n; i++) {
+        size_t value = out->size;
+        put_text(out, 1, "x");
+        profile_bytes_wrap(out, value, 1);
+    }
+    put_bytes(out, 1, nan, sizeof(nan));
+    profile_bytes_wrap(out, list, LIST_VALUE);
+    profile_bytes_wrap(out, list, 2);
+    profile_bytes_wrap(out, begin, number);
+}
+
 static inline struct slice message_done(struct profile_bytes *out)
 {
     profile_bytes_room(out, 1);
