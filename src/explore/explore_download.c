@@ -32,8 +32,12 @@ static bool write_trace(struct asking *asking, uint64_t number, struct nested_ou
             return false;
         }
         struct slice all = buffer_slice(bodies);
-        trace_request_put(output, store, &block, all, rows, first, end);
+        bool is_put = trace_request_put(output, store, &block, all, rows, first, end);
         buffer_unref(bodies);
+        if (!is_put) {
+            asking_fail_by(asking, EXPLORE_NO_MEMORY);
+            return false;
+        }
     }
     if (output->refused_bytes == 0)
         return true;

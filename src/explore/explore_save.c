@@ -84,8 +84,9 @@ static void save_traces(struct explore_save *save, struct explore_data *data, si
     struct buffer *bodies = trace_store_bodies(store, &view);
     if (bodies == NULL)
         return;
-    trace_request_put(&output, store, &view, buffer_slice(bodies), data->rows, 0, view.spans);
-    if (output.refused_bytes == 0 && output.buffer != NULL)
+    bool is_put =
+        trace_request_put(&output, store, &view, buffer_slice(bodies), data->rows, 0, view.spans);
+    if (is_put && output.refused_bytes == 0 && output.buffer != NULL)
         explore_disk_write(save->disk, EXPLORE_KEPT_TRACES,
                            &(struct explore_disk_request){.bytes = buffer_slice(output.buffer),
                                                           .time_ns = time_of(data, &view)},

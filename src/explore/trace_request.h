@@ -6,8 +6,10 @@
 
 struct nested_output;
 
-/* Adds the block's rows from first to end: a ResourceSpans for each run of spans with one context.
- * bodies and rows are the block's. */
-void trace_request_put(struct nested_output *output, const struct trace_store *store,
+/* Adds the block's rows from first to end: a ResourceSpans for each run of spans with one context,
+ * or for each resource where those would be very large. bodies and rows are the block's. False: no
+ * memory, and nothing is added. */
+bool trace_request_put(struct nested_output *output, const struct trace_store *store,
                        const struct block_view *block, struct slice bodies,
-                       const struct span_row *rows, uint32_t first, uint32_t end);
+                       const struct span_row *rows, uint32_t first, uint32_t end)
+    __attribute__((warn_unused_result));

@@ -13,6 +13,7 @@
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/mem.h"
+#include "src/explore/trace_request.h"
 #include "src/explore/trace_store.h"
 #include "src/otlp/nested_output.h"
 #include "src/otlp/wire.h"
@@ -371,6 +372,53 @@ static void resources_that_take_turns_do_not_swell_a_block(void **state)
     trace_store_fini(&store);
 }
 
+enum { PAIRS = 200, SHARED = 200 * 1000 };
+
+/* The spans of each trace have one of two large resources each: as a request, too, the block has
+ * these once. */
+static void a_block_as_a_request_is_not_much_larger(void **state)
+{
+    (void)state;
+    static struct test_span spans[2 * PAIRS];
+    static struct span_row rows[EXPLORE_OPEN_SPANS_MAX];
+    struct nested_output output = {.budget = NULL};
+    char *service[2];
+    for (size_t i = 0; i < 2; i++) {
+        service[i] = mem_alloc(SHARED + 1);
+        memset(service[i], 'a' + (int)i, SHARED);
+        service[i][SHARED] = '\0';
+    }
+    for (size_t i = 0; i < 2 * PAIRS; i++)
+        spans[i] = (struct test_span){.trace = 1 + i % PAIRS,
+                                      .span = 1 + i,
+                                      .service = service[i / PAIRS],
+                                      .name = "n",
+                                      .start_ns = 1000 + i};
+    struct buffer *request = span_request(spans, 2 * PAIRS);
+    struct trace_store store[2];
+    trace_store_init(&store[0], CODEC_ZSTD);
+    trace_store_init(&store[1], CODEC_ZSTD);
+    assert_true(trace_store_add(&store[0], buffer_slice(request), 1));
+    assert_int_equal(trace_store_blocks(&store[0]), 1);
+    struct block_view view = trace_store_block(&store[0], 0);
+    struct buffer *bodies = trace_store_bodies(&store[0], &view);
+    assert_true(trace_store_rows(&store[0], &view, rows));
+    assert_true(
+        trace_request_put(&output, &store[0], &view, buffer_slice(bodies), rows, 0, view.spans));
+    buffer_unref(bodies);
+    assert_in_range(nested_output_size(&output), 2 * SHARED, request->size + 64);
+    assert_true(trace_store_add(&store[1], buffer_slice(output.buffer), 1));
+    assert_int_equal(store[1].spans, 2 * PAIRS);
+    assert_int_equal(store[1].next, store[0].next);
+    assert_int_equal(store[1].contexts_count, 2);
+    nested_output_fini(&output);
+    for (size_t i = 0; i < 2; i++) {
+        trace_store_fini(&store[i]);
+        mem_free(service[i]);
+    }
+    buffer_unref(request);
+}
+
 static bool evict_some(void *arg)
 {
     struct trace_store *store = arg;
@@ -422,6 +470,7 @@ int main(void)
         cmocka_unit_test(passes_over_spans_without_a_trace),
         cmocka_unit_test(a_large_resource_does_not_become_a_block_for_each_span),
         cmocka_unit_test(resources_that_take_turns_do_not_swell_a_block),
+        cmocka_unit_test(a_block_as_a_request_is_not_much_larger),
         cmocka_unit_test(one_request_may_be_larger_than_the_limit),
         cmocka_unit_test(a_block_without_spans_begins_anew),
     };
