@@ -327,6 +327,30 @@ static void a_large_resource_does_not_become_a_block_for_each_span(void **state)
     trace_store_fini(&store);
 }
 
+/* Adds the request's only resource, with a schema_url in its scope behind the spans. */
+static void add_with_url(struct trace_store *store, const struct buffer *request, struct slice url)
+{
+    struct nested_output output = {.budget = NULL};
+    struct wire_reader requests = wire_reader_of(buffer_slice(request));
+    struct wire_field whole, field;
+    assert_true(wire_next_field(&requests, &whole));
+    struct wire_reader reader = wire_reader_of(whole.bytes);
+    struct nested_message resource = nested_put_begin(&output, 1, 4);
+    while (wire_next_field(&reader, &field)) {
+        if (field.number != 2) {
+            nested_put_raw(&output, field.whole);
+            continue;
+        }
+        struct nested_message scope = nested_put_begin(&output, 2, 3);
+        nested_put_raw(&output, field.bytes);
+        nested_put_bytes(&output, 3, url);
+        nested_put_end(&output, scope);
+    }
+    nested_put_end(&output, resource);
+    assert_true(trace_store_add(store, buffer_slice(output.buffer), 1));
+    nested_output_fini(&output);
+}
+
 /* Two resources that take turns, each time with another scope, would be in the block as often. */
 static void resources_that_take_turns_do_not_swell_a_block(void **state)
 {
@@ -338,29 +362,9 @@ static void resources_that_take_turns_do_not_swell_a_block(void **state)
     for (size_t i = 0; i < 2; i++)
         requests[i] = request_of_resource(RESOURCE + i, 1, 0);
     for (size_t turn = 0; turn < TURNS; turn++) {
-        /* ResourceSpans { …, ScopeSpans { Span {…} } } with a ScopeSpans.schema_url behind it. */
-        const struct buffer *request = requests[turn % 2];
-        struct nested_output output = {.budget = NULL};
-        struct slice whole = slice_of(request->data + 4, request->size - 4);
-        struct nested_message resource = nested_put_begin(&output, 1, 4);
-        struct nested_message scope;
         char url[32];
-        struct wire_reader reader = wire_reader_of(whole);
-        struct wire_field field;
-        while (wire_next_field(&reader, &field)) {
-            if (field.number != 2) {
-                nested_put_raw(&output, field.whole);
-                continue;
-            }
-            snprintf(url, sizeof(url), "scope %zu", turn);
-            scope = nested_put_begin(&output, 2, 3);
-            nested_put_raw(&output, field.bytes);
-            nested_put_bytes(&output, 3, slice_of_text(url));
-            nested_put_end(&output, scope);
-        }
-        nested_put_end(&output, resource);
-        assert_true(trace_store_add(&store, buffer_slice(output.buffer), 1));
-        nested_output_fini(&output);
+        snprintf(url, sizeof(url), "scope %zu", turn);
+        add_with_url(&store, requests[turn % 2], slice_of_text(url));
     }
     assert_int_equal(store.spans, TURNS);
     assert_true(trace_store_seal(&store));
@@ -369,6 +373,36 @@ static void resources_that_take_turns_do_not_swell_a_block(void **state)
                         EXPLORE_OPEN_BYTES_MAX + RESOURCE);
     for (size_t i = 0; i < 2; i++)
         buffer_unref(requests[i]);
+    trace_store_fini(&store);
+}
+
+/* Each block of one scope's spans has the fields of both messages. */
+static void all_blocks_have_the_resource_and_the_scope(void **state)
+{
+    (void)state;
+    enum { RESOURCE = 50000, URL = 70000 };
+    struct trace_store store;
+    trace_store_init(&store, CODEC_ZSTD);
+    struct buffer *request = request_of_resource(RESOURCE, SHARING, 10000);
+    char *url = mem_alloc(URL);
+    for (size_t i = 0; i < URL; i++)
+        url[i] = (char)('a' + i * i % 23);
+    add_with_url(&store, request, slice_of(url, URL));
+    assert_int_equal(store.spans, SHARING);
+    assert_true(trace_store_blocks(&store) > 3);
+    for (size_t at = 0; at < trace_store_blocks(&store); at++) {
+        struct block_view view = trace_store_block(&store, at);
+        struct buffer *bodies = trace_store_bodies(&store, &view);
+        struct span_context context = trace_store_context(&store, &view, buffer_slice(bodies), 0);
+        assert_in_range(context.resource.size, RESOURCE, RESOURCE + 64);
+        assert_non_null(memmem(request->data, EXPLORE_OPEN_BYTES_MAX, context.resource.data,
+                               context.resource.size));
+        assert_in_range(context.scope.size, URL, URL + 8);
+        assert_memory_equal(context.scope.data + context.scope.size - URL, url, URL);
+        buffer_unref(bodies);
+    }
+    mem_free(url);
+    buffer_unref(request);
     trace_store_fini(&store);
 }
 
@@ -470,6 +504,7 @@ int main(void)
         cmocka_unit_test(passes_over_spans_without_a_trace),
         cmocka_unit_test(a_large_resource_does_not_become_a_block_for_each_span),
         cmocka_unit_test(resources_that_take_turns_do_not_swell_a_block),
+        cmocka_unit_test(all_blocks_have_the_resource_and_the_scope),
         cmocka_unit_test(a_block_as_a_request_is_not_much_larger),
         cmocka_unit_test(one_request_may_be_larger_than_the_limit),
         cmocka_unit_test(a_block_without_spans_begins_anew),
