@@ -149,6 +149,15 @@ static void give_up(struct json_file_delivery *delivery)
     finish(delivery, GIVEN_UP);
 }
 
+static void give_up_waiting(struct json_file_outlet *way)
+{
+    while (way->waiting != NULL) {
+        struct json_file_delivery *delivery = way->waiting;
+        way->waiting = delivery->next_waiting;
+        give_up(delivery);
+    }
+}
+
 static void on_timer(struct timer *timer, void *arg)
 {
     struct json_file_outlet *way = arg;
@@ -164,7 +173,9 @@ static void pause_for_room(struct json_file_delivery *delivery, const struct out
     delivery->reason = outcome->reason;
     delivery->is_again = true;
     if (receiver->is_stopping) {
+        /* Nobody would offer those that wait: the thread has sent them after the stop. */
         give_up(delivery);
+        give_up_waiting(way);
         return;
     }
     if (!receiver->has_logged_refusal)
@@ -237,11 +248,7 @@ void json_file_receiver_give_up(struct json_file_receiver *receiver)
     for (int signal = 0; signal < SIGNAL_KINDS; signal++) {
         struct json_file_outlet *way = &receiver->outlets[signal];
         lane_timer_stop(receiver->base.lane, &way->timer);
-        while (way->waiting != NULL) {
-            struct json_file_delivery *delivery = way->waiting;
-            way->waiting = delivery->next_waiting;
-            give_up(delivery);
-        }
+        give_up_waiting(way);
     }
 }
 

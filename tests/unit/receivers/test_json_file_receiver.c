@@ -14,6 +14,7 @@
 #include "src/core/receipt.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,6 +58,9 @@ static bool refuses_for_good;
 static uint64_t refused_items; /* requests of so many are refused, too; 0: none */
 static size_t refused_count;   /* of those */
 static bool has_stopped;
+static bool holds; /* receipts are resolved later */
+static struct receipt *held[OFFERS_MAX];
+static size_t held_count;
 
 size_t outlet_pipelines(const struct outlet *outlet)
 {
@@ -70,6 +74,10 @@ void outlet_offer_deferred(struct outlet *outlet, size_t place, struct batch *ba
     assert_int_equal(outlet->signal, batch->signal);
     assert_true(offers_count < OFFERS_MAX);
     offers[offers_count++] = (struct offer){place, batch->items, is_again};
+    if (holds) {
+        held[held_count++] = receipt;
+        return;
+    }
     if (refusals > 0 && place == refused_place) {
         struct outcome outcome = refuses_for_good
                                      ? outcome_refused(STATUS_INVALID_ARGUMENT, "never")
@@ -192,7 +200,8 @@ static void open_receiver(struct fixture *fixture, const char *options)
     fixture->receiver = receiver;
     offers_count = given_up = refusals = refused_place = refused_count = 0;
     refused_items = 0;
-    refuses_for_good = has_stopped = false;
+    refuses_for_good = has_stopped = holds = false;
+    held_count = 0;
     if (!receiver->factory->create(receiver, &error) || !receiver->factory->start(receiver, &error))
         fail_msg("%s", error.text);
 }
@@ -363,6 +372,42 @@ static void stopping_ends_retries_and_saves_the_position(void **state)
     tear_down(&fixture);
 }
 
+/* More requests than are offered at once come to the lane after its stop, and are refused. */
+static void what_comes_after_the_stop_is_given_up(void **state)
+{
+    enum { LINES = 30, NAME_BYTES = 200000, SENT = 25 };
+    struct fixture fixture;
+    struct outcome outcome = outcome_busy("not now");
+    time_t end = time(NULL) + TEST_SECONDS_MAX;
+    char *name = mem_zalloc(NAME_BYTES + 1);
+    char *line = mem_alloc(NAME_BYTES + 256);
+    (void)state;
+    memset(name, 'n', NAME_BYTES);
+    snprintf(line, NAME_BYTES + 256,
+             "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"%s\"}]}]}]}\n", name);
+    set_up(&fixture);
+    for (unsigned i = 0; i < LINES; i++)
+        put(&fixture, line);
+    open_receiver(&fixture, "start_at: beginning");
+    holds = true;
+    /* The lane does not turn: what is sent waits in its inbox. */
+    while (budget_used(&fixture.budget) < (uint64_t)SENT * NAME_BYTES && time(NULL) <= end)
+        sched_yield();
+    fixture.receiver->factory->stop(fixture.receiver);
+    while (!has_stopped && time(NULL) <= end) {
+        lane_turn(fixture.lane);
+        while (held_count > 0)
+            receipt_resolve(held[--held_count], &outcome);
+    }
+    assert_true(has_stopped);
+    assert_true(offers_count > 0);
+    assert_int_equal(given_up, offers_count);
+    close_receiver(&fixture);
+    tear_down(&fixture);
+    mem_free(line);
+    mem_free(name);
+}
+
 struct config_case {
     const char *yaml;
     const char *problem; /* NULL: it loads */
@@ -424,6 +469,7 @@ int main(void)
         cmocka_unit_test(what_is_refused_for_now_is_offered_again),
         cmocka_unit_test(the_position_does_not_pass_what_was_refused),
         cmocka_unit_test(stopping_ends_retries_and_saves_the_position),
+        cmocka_unit_test(what_comes_after_the_stop_is_given_up),
         cmocka_unit_test(configurations_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
