@@ -425,6 +425,7 @@ static bool otlp_grpc_exporter_start(struct component *self, struct error *error
     const char *user_agent = config->user_agent;
     exporter->client = grpc_client_create(&(struct grpc_client_settings){
         .lane = self->lane,
+        .budget = self->budget,
         .target = target,
         .authority = authority != NULL ? authority : target->authority,
         .tls = exporter->tls,

@@ -23,6 +23,7 @@ struct http_client *exporter_client_create(struct component *exporter,
                                            struct authenticator *authenticator, struct error *error)
 {
     settings->lane = exporter->lane;
+    settings->budget = exporter->budget;
     settings->user_agent = exporter_client_user_agent();
     settings->credentials = exporter_auth_credentials(authenticator);
     settings->tls = tls;

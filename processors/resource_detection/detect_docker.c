@@ -247,7 +247,7 @@ static bool ask(struct docker *docker, const char *path, const char *const *name
         disconnect(docker);
         return false;
     }
-    http1_response_init(&response);
+    http1_response_init(&response, NULL);
     response.sink = (struct response_sink){.take = take_body, .arg = docker};
     docker->body_size = 0;
     bool is_done = send_all(docker, request) && receive(docker, &response);

@@ -71,8 +71,8 @@ enum {
 };
 /* Charged per connection: its struct, and HTTP/1's with one exchange and the receiver's; for
  * HTTP/2, nghttp2's session and ours (10 KiB), and the page of its frame buffer that is in use. */
-#define HTTP_CONNECTION_BYTES      (5 * KIB / 2)
-#define HTTP2_SESSION_BYTES        (14 * KIB)
+#define HTTP_CONNECTION_BYTES (5 * KIB / 2)
+#define HTTP2_SESSION_BYTES   (14 * KIB)
 /* Charged per stream beside its struct: memory of nghttp2 and the handler. */
 #define HTTP2_STREAM_OTHER_BYTES   (5 * KIB)
 /* A waiting RST_STREAM and the stream that nghttp2 keeps with it. */
@@ -118,7 +118,13 @@ enum { INFLATE_RATIO_MAX = 200, ZSTD_WINDOW_LOG_MAX = 23 };
 #define INFLATE_RATIO_FREE_BYTES (20 * MIB)
 
 /* exporters */
-enum { RESPONSE_BYTES_MAX = 64 * 1024, RESPONSE_HEADER_BYTES_MAX = 64 * 1024 };
+enum {
+    RESPONSE_BYTES_MAX = 64 * 1024,
+    RESPONSE_HEADER_BYTES_MAX = 64 * 1024,
+    /* Of each response's body, and its longest header, not charged to the budget: usual ones are
+     * kept however full it is. */
+    RESPONSE_FREE_BYTES = 4096
+};
 /* How much of a response body is discarded, and for how long, before its connection is closed. */
 #define RESPONSE_DRAIN_BYTES_MAX  (4 * MIB)
 #define RESPONSE_BODY_DEADLINE_NS ((uint64_t)10 * NS_PER_S)

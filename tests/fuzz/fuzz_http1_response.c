@@ -13,7 +13,7 @@ static size_t feed_in_pieces(struct http1_response *response, const uint8_t *dat
                              size_t piece)
 {
     size_t taken = 0;
-    http1_response_init(response);
+    http1_response_init(response, NULL);
     while (taken < size) {
         size_t offered = size - taken < piece ? size - taken : piece;
         size_t used = http1_response_feed(response, data + taken, offered);

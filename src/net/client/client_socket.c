@@ -5,6 +5,7 @@
  * lane. */
 #include "src/net/client/client_socket.h"
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/error.h"
 #include "src/base/lane.h"
@@ -48,6 +49,7 @@ struct client_socket {
         uv_pipe_t pipe;
     };
     struct lane *lane;
+    struct budget *budget; /* NULL: none */
     const struct client_socket_events *events;
     void *owner;
     enum client_socket_state state;
@@ -67,6 +69,8 @@ struct client_socket {
 struct waiting_write {
     uv_write_t request;
     struct client_socket *socket;
+    struct budget *budget; /* charged for what is copied */
+    size_t copied_size;
     size_t owners_count;
     struct buffer **owners;
     uint8_t copied[]; /* bytes of parts without owner */
@@ -111,6 +115,8 @@ static void waiting_free(struct waiting_write *waiting)
     for (size_t i = 0; i < waiting->owners_count; i++)
         buffer_unref(waiting->owners[i]);
     mem_free((void *)waiting->owners);
+    if (waiting->budget != NULL)
+        budget_return(waiting->budget, waiting->copied_size);
     mem_free(waiting);
 }
 
@@ -141,7 +147,12 @@ static bool send_parts(struct client_socket *socket, const struct batch_part *pa
         size_t ownerless = 0;
         for (size_t i = 0; i < count; i++)
             ownerless += parts[i].owner == NULL ? parts[i].bytes.size : 0;
+        /* Beyond the limit if need be: it is what makes room again. */
+        if (socket->budget != NULL)
+            budget_take(socket->budget, ownerless);
         struct waiting_write *waiting = mem_alloc(sizeof(*waiting) + ownerless);
+        waiting->budget = socket->budget;
+        waiting->copied_size = ownerless;
         buffers = mem_alloc(count * sizeof(*buffers));
         size_t copied = 0;
         waiting->socket = socket;
@@ -381,6 +392,7 @@ struct client_socket *client_socket_create(const struct client_socket_settings *
     assert(lane_is_current(settings->lane));
     struct client_socket *socket = mem_zalloc(sizeof(*socket));
     socket->lane = settings->lane;
+    socket->budget = settings->budget;
     socket->events = settings->events;
     socket->owner = settings->owner;
     socket->tls = settings->tls;

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 
 struct batch_part;
+struct budget;
 struct client_socket;
 struct lane;
 struct tls_context;
@@ -28,6 +29,7 @@ struct client_socket_events {
 
 struct client_socket_settings {
     struct lane *lane;
+    struct budget *budget;          /* ciphertext that waits is charged to it; NULL: it is not */
     const struct sockaddr *address; /* AF_INET, AF_INET6 or AF_UNIX; copied where needed */
     uint64_t connect_timeout_ns;    /* including the TLS handshake */
     struct tls_context *tls;        /* NULL: cleartext */

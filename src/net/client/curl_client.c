@@ -604,6 +604,7 @@ void curl_client_post(struct curl_client *client, const struct http_client_setti
     struct exchange *exchange = mem_zalloc(sizeof(*exchange));
     exchange->client = client;
     exchange->settings = settings;
+    exchange->body.charge.budget = settings->budget;
     exchange->url = url;
     exchange->post = *post;
     exchange->easy =

@@ -509,6 +509,7 @@ static void link_connect(struct grpc_link *link)
     link->state = LINK_CONNECTING;
     link->http2 = http2_client_create(&(struct http2_client_settings){
         .lane = client->lane,
+        .budget = client->settings.budget,
         .address = (const struct sockaddr *)&link->address,
         .connect_timeout_ns =
             timeout_ns > GRPC_CONNECT_TIMEOUT_NS ? timeout_ns : GRPC_CONNECT_TIMEOUT_NS,
@@ -707,7 +708,7 @@ void grpc_client_post(struct grpc_client *client, const struct grpc_post *post)
     uint64_t timeout_ns = client->settings.timeout_ns;
     call->client = client;
     call->post = *post;
-    grpc_response_init(&call->response);
+    grpc_response_init(&call->response, client->settings.budget);
     timer_init(&call->deadline, on_deadline, call);
     if (timeout_ns > 0) {
         call->deadline_ns = clock_now_ns() + timeout_ns;

@@ -15,6 +15,7 @@
 #include "src/net/client/request_credentials.h"
 
 struct batch_part;
+struct budget;
 struct client_info;
 struct config_pair;
 struct grpc_client;
@@ -24,6 +25,8 @@ struct tls_context;
 
 struct grpc_client_settings {
     struct lane *lane;
+    struct budget
+        *budget; /* large responses and ciphertext are charged to it; NULL: they are not */
     const struct grpc_target *target;
     const char *authority;
     struct tls_context *tls; /* NULL: cleartext */

@@ -22,9 +22,9 @@ enum {
 
 static const char grpc_type[] = "application/grpc";
 
-void grpc_response_init(struct grpc_response *response)
+void grpc_response_init(struct grpc_response *response, struct budget *budget)
 {
-    *response = (struct grpc_response){0};
+    *response = (struct grpc_response){.body.charge.budget = budget};
 }
 
 void grpc_response_fini(struct grpc_response *response)
@@ -32,7 +32,7 @@ void grpc_response_fini(struct grpc_response *response)
     response_body_fini(&response->body);
     mem_free((void *)(uintptr_t)response->details.data);
     mem_free(response->message);
-    grpc_response_init(response);
+    grpc_response_init(response, response->body.charge.budget);
 }
 
 /* UINT16_MAX if it is not a number of up to three digits. */

@@ -19,6 +19,7 @@ enum {
     GRPC_DETAILS_MAX = 4096, /* in base64; larger ones are ignored */
 };
 
+struct budget;
 struct request_edits;
 
 struct grpc_result {
@@ -50,7 +51,9 @@ struct grpc_response {
     char text[GRPC_RESPONSE_TEXT_MAX];        /* for the message of the result */
 };
 
-void grpc_response_init(struct grpc_response *response);
+/* budget: a large body is charged to it; NULL: it is not. */
+void grpc_response_init(struct grpc_response *response, struct budget *budget);
+/* As after grpc_response_init. */
 void grpc_response_fini(struct grpc_response *response);
 /* False: the headers are larger than RESPONSE_HEADER_BYTES_MAX. */
 bool grpc_response_add_header(struct grpc_response *response, struct slice name,

@@ -327,8 +327,9 @@ static bool serve_first(struct http1_client *client)
     if (backend_addresses_are_fresh(&client->addresses)) {
         size_t last = client->addresses.count - 1;
         size_t tried = exchange->tried < last ? exchange->tried : last;
-        connection = http1_client_conn_create(
-            client->lane, backend_address(&client->addresses, tried), &connection_events);
+        connection = http1_client_conn_create(client->lane, client->settings->budget,
+                                              backend_address(&client->addresses, tried),
+                                              &connection_events);
         connection->owner = client;
         client->open_count++;
         exchange_run(exchange, connection);

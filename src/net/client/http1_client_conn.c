@@ -103,7 +103,7 @@ static void on_closed(uv_handle_t *handle)
     mem_free(connection);
 }
 
-struct http1_client_conn *http1_client_conn_create(struct lane *lane,
+struct http1_client_conn *http1_client_conn_create(struct lane *lane, struct budget *budget,
                                                    const struct sockaddr *address,
                                                    const struct http1_client_conn_events *events)
 {
@@ -116,7 +116,7 @@ struct http1_client_conn *http1_client_conn_create(struct lane *lane,
     connection->tcp.data = connection;
     connection->connect.data = connection;
     connection->write.data = connection;
-    http1_response_init(&connection->response);
+    http1_response_init(&connection->response, budget);
     timer_init(&connection->timer, on_timer, connection);
     (void)uv_tcp_nodelay(&connection->tcp, 1);
     error = uv_tcp_connect(&connection->connect, &connection->tcp, address, on_connect);

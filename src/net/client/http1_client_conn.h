@@ -12,6 +12,7 @@
 #include "src/base/timer.h"
 #include "src/net/client/http1_response_parser.h"
 
+struct budget;
 struct http1_client_conn;
 struct lane;
 
@@ -53,8 +54,9 @@ struct http1_client_conn {
     struct timer timer; /* connecting, reading a body, idle */
 };
 
-/* Starts to connect; failures are reported by on_connected, later. */
-struct http1_client_conn *http1_client_conn_create(struct lane *lane,
+/* Starts to connect; failures are reported by on_connected, later. budget: as http1_response_init
+ * has it. */
+struct http1_client_conn *http1_client_conn_create(struct lane *lane, struct budget *budget,
                                                    const struct sockaddr *address,
                                                    const struct http1_client_conn_events *events);
 /* Sends a request on a connected, idle connection. What the buffers point to must stay until the

@@ -13,6 +13,7 @@
 
 /* Larger buffers are freed between responses. */
 enum { LINE_KEEP_BYTES = 1024, BODY_KEEP_BYTES = 4096 };
+_Static_assert((int)BODY_KEEP_BYTES <= (int)RESPONSE_FREE_BYTES, "what is kept is not charged");
 
 static void fail(struct http1_response *response, const char *failure)
 {
@@ -129,6 +130,8 @@ static void take_header(struct http1_response *response, struct slice name, stru
     } else if (slice_equal_nocase(name, "location")) {
         if (response->location != NULL || value.size == 0 || response->line_status / 100 != 3)
             return;
+        if (!response_charge_growth(&response->body.charge, 0, value.size + 1))
+            return fail(response, "there is no memory for the response's headers");
         response->location = mem_alloc(value.size + 1);
         memcpy(response->location, value.data, value.size);
         response->location[value.size] = '\0';
@@ -244,9 +247,9 @@ static bool is_over(const struct http1_response *response)
     return response->state == RESPONSE_DONE || response->state == RESPONSE_FAILED;
 }
 
-void http1_response_init(struct http1_response *response)
+void http1_response_init(struct http1_response *response, struct budget *budget)
 {
-    *response = (struct http1_response){0};
+    *response = (struct http1_response){.body.charge.budget = budget};
 }
 
 void http1_response_reset(struct http1_response *response)
@@ -254,6 +257,7 @@ void http1_response_reset(struct http1_response *response)
     struct http1_response old = *response;
     mem_free(old.location);
     response->location = NULL;
+    response_charge_return(&response->body.charge);
     if (old.line_capacity > LINE_KEEP_BYTES || old.body.capacity > BODY_KEEP_BYTES) {
         http1_response_fini(response);
         return;
@@ -261,7 +265,8 @@ void http1_response_reset(struct http1_response *response)
     *response = (struct http1_response){.line = old.line,
                                         .line_capacity = old.line_capacity,
                                         .body.data = old.body.data,
-                                        .body.capacity = old.body.capacity};
+                                        .body.capacity = old.body.capacity,
+                                        .body.charge.budget = old.body.charge.budget};
 }
 
 void http1_response_fini(struct http1_response *response)
@@ -269,7 +274,7 @@ void http1_response_fini(struct http1_response *response)
     mem_free(response->line);
     response_body_fini(&response->body);
     mem_free(response->location);
-    *response = (struct http1_response){0};
+    http1_response_init(response, response->body.charge.budget);
 }
 
 size_t http1_response_feed(struct http1_response *response, const uint8_t *data, size_t size)
@@ -301,6 +306,11 @@ size_t http1_response_feed(struct http1_response *response, const uint8_t *data,
             size_t capacity = response->line_capacity == 0 ? 256 : response->line_capacity;
             while (capacity < response->line_size + step)
                 capacity *= 2;
+            if (!response_charge_growth(&response->body.charge, response->line_capacity,
+                                        capacity)) {
+                fail(response, "there is no memory for the response's headers");
+                break;
+            }
             response->line = mem_resize(response->line, capacity);
             response->line_capacity = capacity;
         }

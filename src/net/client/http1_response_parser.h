@@ -54,7 +54,8 @@ struct http1_response {
     struct response_body body;
 };
 
-void http1_response_init(struct http1_response *response);
+/* budget: what is kept of large responses is charged to it; NULL: nothing is. */
+void http1_response_init(struct http1_response *response, struct budget *budget);
 /* Forgets the last response, keeps small buffers. */
 void http1_response_reset(struct http1_response *response);
 void http1_response_fini(struct http1_response *response);

@@ -585,6 +585,7 @@ struct http2_client *http2_client_create(const struct http2_client_settings *set
     }
     client->socket = client_socket_create(&(struct client_socket_settings){
         .lane = settings->lane,
+        .budget = settings->budget,
         .address = settings->address,
         .connect_timeout_ns = settings->connect_timeout_ns,
         .tls = settings->tls,

@@ -14,6 +14,7 @@
 #include "src/base/slice.h"
 
 struct batch_part;
+struct budget;
 struct http2_client;
 struct http2_client_stream;
 struct lane;
@@ -42,6 +43,7 @@ struct http2_client_events {
 
 struct http2_client_settings {
     struct lane *lane;
+    struct budget *budget; /* as the socket has it */
     const struct sockaddr *address;
     uint64_t connect_timeout_ns; /* for connecting, and again for the peer's SETTINGS */
     struct tls_context *tls;     /* NULL: cleartext */

@@ -13,6 +13,7 @@
 #include "src/net/client/response_body.h"
 
 struct batch_part;
+struct budget;
 struct client_info;
 struct config_pair;
 struct error;
@@ -23,7 +24,8 @@ struct tls_client_config;
 
 struct http_client_settings {
     struct lane *lane;
-    const char *url; /* of all requests, unless they have their own target */
+    struct budget *budget; /* large responses are charged to it; NULL: they are not */
+    const char *url;       /* of all requests, unless they have their own target */
     const char *user_agent;
     const struct config_pair *headers; /* override ours, including Host */
     size_t headers_count;

@@ -2,6 +2,7 @@
 /* A buffer that doubles up to its limit. One owner, one thread at a time. */
 #include "src/net/client/response_body.h"
 
+#include "src/base/budget.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 
@@ -9,6 +10,25 @@
 #include <string.h>
 
 enum { CAPACITY_FIRST = 512 };
+
+bool response_charge_growth(struct response_charge *charge, size_t before, size_t bytes)
+{
+    assert(bytes >= before);
+    size_t known = before > RESPONSE_FREE_BYTES ? before : RESPONSE_FREE_BYTES;
+    if (charge->budget == NULL || bytes <= known)
+        return true;
+    if (!budget_try_take(charge->budget, bytes - known))
+        return false;
+    charge->bytes += bytes - known;
+    return true;
+}
+
+void response_charge_return(struct response_charge *charge)
+{
+    if (charge->bytes > 0)
+        budget_return(charge->budget, charge->bytes);
+    charge->bytes = 0;
+}
 
 bool response_body_add(struct response_body *body, struct slice bytes, size_t max)
 {
@@ -25,7 +45,9 @@ bool response_body_add(struct response_body *body, struct slice bytes, size_t ma
         while (capacity < body->size + kept)
             capacity *= 2;
         capacity = capacity < max ? capacity : max;
-        uint8_t *data = mem_try_resize(body->data, capacity);
+        uint8_t *data = response_charge_growth(&body->charge, body->capacity, capacity)
+                            ? mem_try_resize(body->data, capacity)
+                            : NULL;
         if (data != NULL) {
             body->data = data;
             body->capacity = capacity;
@@ -44,5 +66,6 @@ bool response_body_add(struct response_body *body, struct slice bytes, size_t ma
 void response_body_fini(struct response_body *body)
 {
     mem_free(body->data);
-    *body = (struct response_body){0};
+    response_charge_return(&body->charge);
+    *body = (struct response_body){.charge.budget = body->charge.budget};
 }

@@ -9,12 +9,15 @@
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/config/shared/tls_config.h"
+#include "src/core/batch.h"
+#include "src/net/client/client_socket.h"
 #include "src/net/tls/tls_channel.h"
 #include "src/net/tls/tls_context.h"
 #include "tests/support/certificates.h"
 #include "tests/support/http_fixture.h"
 #include "tests/support/loopback.h"
 
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -668,6 +671,81 @@ static int clean(void **state)
 #define WITH_SERVER(test)      cmocka_unit_test_setup_teardown(test, start, finish)
 #define WITH_GRPC_SERVER(test) cmocka_unit_test_setup_teardown(test, start_grpc, finish)
 
+/* ---- Our own client ---- */
+
+static bool has_connected;
+static bool has_closed;
+
+static void on_connected(void *owner)
+{
+    (void)owner;
+    has_connected = true;
+}
+
+static void on_bytes(void *owner, const uint8_t *data, size_t size)
+{
+    (void)owner;
+    (void)data;
+    (void)size;
+}
+
+static void on_drained(void *owner)
+{
+    (void)owner;
+}
+
+static void on_end(void *owner, const char *reason)
+{
+    (void)owner;
+    (void)reason;
+}
+
+static void on_closed(void *owner)
+{
+    (void)owner;
+    has_closed = true;
+}
+
+/* Large enough for the kernel not to take it. */
+static void ciphertext_that_waits_is_charged_to_the_client(void **state)
+{
+    enum { SIZE = 16 << 20, LEAST = 4 << 20 };
+    static const struct client_socket_events events = {on_connected, on_bytes, on_drained, on_end,
+                                                       on_closed};
+    struct http_fixture *fixture = *state;
+    struct budget budget;
+    struct error error;
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    const struct tls_client_config config = {.common = {.ca_file = certificates_path("ca.pem")}};
+    struct tls_context *context =
+        tls_context_create_client(&config, &(struct tls_context_settings){.protocols = h2}, &error);
+    uint8_t *bytes = mem_zalloc(SIZE);
+    const struct batch_part part = {.bytes = slice_of(bytes, SIZE)};
+    assert_non_null(context);
+    budget_init(&budget, 1);
+    has_connected = has_closed = false;
+    address.sin_port = htons((uint16_t)atoi(strrchr(fixture->address, ':') + 1));
+    struct client_socket *socket = client_socket_create(&(struct client_socket_settings){
+        .lane = fixture->lane,
+        .budget = &budget,
+        .address = (const struct sockaddr *)&address,
+        .connect_timeout_ns = NS_PER_S,
+        .tls = context,
+        .server_name = "localhost",
+        .events = &events,
+    });
+    loopback_turn_until(fixture->lane, &has_connected);
+    assert_int_equal(budget_used(&budget), 0);
+    assert_false(client_socket_write(socket, &part, 1));
+    assert_true(budget_used(&budget) > LEAST);
+    client_socket_close(socket);
+    loopback_turn_until(fixture->lane, &has_closed);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+    tls_context_destroy(context);
+    mem_free(bytes);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -690,6 +768,7 @@ int main(void)
         WITH_SERVER(an_endless_hello_is_not_listened_to),
         WITH_GRPC_SERVER(grpc_insists_on_http2),
         WITH_GRPC_SERVER(grpc_closes_cleartext_connections_silently),
+        WITH_GRPC_SERVER(ciphertext_that_waits_is_charged_to_the_client),
         WITH_SERVER(a_handshake_of_many_small_records_is_not_listened_to),
         cmocka_unit_test_setup_teardown(handshakes_take_their_part_of_the_budget, start_flood,
                                         finish),

@@ -2,6 +2,7 @@
 /* The body of a response: what is kept of it, up to a limit and without memory. */
 #include "src/net/client/response_body.h"
 
+#include "src/base/budget.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 
@@ -54,6 +55,38 @@ static void bytes_beyond_the_limit_are_counted_but_not_kept(void **state)
     response_body_fini(&body);
 }
 
+/* A usual body is kept without room in the budget; a large one is cut, and what it says is counted
+ * on. */
+static void large_bodies_are_charged(void **state)
+{
+    enum { LIMIT = 20000 };
+    static const uint8_t bytes[RESPONSE_BYTES_MAX];
+    struct budget budget;
+    (void)state;
+    budget_init(&budget, LIMIT);
+    struct response_body body = {.charge.budget = &budget};
+    assert_true(budget_try_take(&budget, LIMIT));
+    assert_true(response_body_add(&body, slice_of(bytes, RESPONSE_FREE_BYTES), sizeof(bytes)));
+    assert_false(body.is_cut);
+    assert_true(response_body_add(&body, slice_of(bytes, 1), sizeof(bytes)));
+    assert_true(body.is_cut);
+    assert_int_equal(body.size, RESPONSE_FREE_BYTES);
+    response_body_fini(&body);
+    budget_return(&budget, LIMIT);
+    assert_int_equal(budget_used(&budget), 0);
+    for (unsigned i = 0; i < 16; i++)
+        assert_true(response_body_add(&body, slice_of(bytes, 1000), sizeof(bytes)));
+    assert_int_equal(budget_used(&budget), body.capacity - RESPONSE_FREE_BYTES);
+    assert_false(body.is_cut);
+    assert_true(response_body_add(&body, slice_of(bytes, 8000), sizeof(bytes)));
+    assert_true(body.is_cut);
+    assert_int_equal(body.size, 16000);
+    assert_int_equal(body.seen, 24000);
+    response_body_fini(&body);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+}
+
 /* What follows bytes that could not be kept would join onto the wrong ones. */
 static void nothing_is_kept_after_a_gap(void **state)
 {
@@ -77,6 +110,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bytes_are_kept_in_pieces_of_any_size),
         cmocka_unit_test(bytes_beyond_the_limit_are_counted_but_not_kept),
+        cmocka_unit_test(large_bodies_are_charged),
         cmocka_unit_test(nothing_is_kept_after_a_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
