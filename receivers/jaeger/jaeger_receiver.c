@@ -166,6 +166,7 @@ static bool jaeger_receiver_create(struct component *component, struct error *er
         .ops = &jaeger_exchange_ops,
         .http = &self->servers[JAEGER_HTTP],
         .codecs = codec_box_create(component->budget),
+        .helper_codecs = codec_box_create(component->budget),
     };
     struct server_front_settings settings = {
         .component = component,
@@ -261,6 +262,7 @@ static void jaeger_receiver_destroy(struct component *component)
     for (enum jaeger_transport i = JAEGER_GRPC; i < JAEGER_SERVERS; i++)
         server_front_destroy(&self->servers[i]);
     codec_box_destroy(self->front.codecs);
+    codec_box_destroy(self->front.helper_codecs);
 }
 
 const struct component_factory jaeger_receiver_factory = {

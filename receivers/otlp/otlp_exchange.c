@@ -438,87 +438,33 @@ static void end_reading(struct otlp_exchange *exchange, struct reading *reading)
         buffer_unref(reading->owner);
 }
 
-/* A reading that the helper does. */
-struct helped_reading {
-    struct helper_work work; /* first */
-    struct otlp_exchange *exchange;
-    struct reading reading;
+/* A body that is compressed, and what became of it. */
+struct coded {
+    enum codec codec; /* CODEC_NONE: it is not */
+    struct slice bytes;
+    uint64_t bytes_max;
+    enum codec_result result;
+    const char *reason;
 };
 
-static void on_help(struct helper_work *work)
+/* Says why the body could not be inflated. */
+static void refuse_coded(struct otlp_exchange *exchange, const struct coded *coded)
 {
-    struct helped_reading *helped = (struct helped_reading *)work;
-    read_message(&helped->reading);
-}
-
-static void on_helped(struct helper_work *work)
-{
-    struct helped_reading *helped = (struct helped_reading *)work;
-    struct otlp_exchange *exchange = helped->exchange;
-    exchange->is_helped = false;
-    bool is_gone = exchange->request == NULL;
-    end_reading(exchange, &helped->reading);
-    mem_free(helped);
-    if (is_gone)
-        release(exchange);
-}
-
-/* message is inflated and lies in owner. The lane's helper reads large messages. */
-static void take_plain(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)
-{
-    const struct otlp_receiver *receiver = exchange->receiver;
-    size_t helped_min = exchange->signal == PROFILES ? HELPED_PROFILES_BYTES_MIN : HELPED_BYTES_MIN;
-    assert(exchange->encoding != OTLP_NO_ENCODING);
-    struct reading reading;
-    reading.signal = exchange->signal;
-    reading.encoding = exchange->encoding;
-    /* The names of fields in JSON are those of the current layout. */
-    reading.layout = exchange->encoding == OTLP_JSON ? LAYOUT_1_10 : receiver->layout;
-    reading.budget = receiver->base.budget;
-    reading.owner = owner;
-    reading.is_owner_ours = false;
-    reading.message = message;
-    reading.result = READ;
-    reading.pieces = NULL;
-    reading.is_normalized = false;
-    if (message.size < helped_min) {
-        read_message(&reading);
-        end_reading(exchange, &reading);
-        return;
-    }
-    struct helped_reading *helped = mem_alloc(sizeof(*helped));
-    helped->work = (struct helper_work){.run = on_help, .done = on_helped};
-    helped->exchange = exchange;
-    helped->reading = reading;
-    helped->reading.owner = buffer_ref(owner);
-    helped->reading.is_owner_ours = true;
-    exchange->is_helped = true;
-    lane_help(receiver->base.lane, &helped->work);
-}
-
-void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, struct slice message,
-                        enum codec codec, uint64_t bytes_max)
-{
-    assert(!exchange->is_pending);
-    assert(bytes_max > 0);
-    if (codec == CODEC_NONE) {
-        take_plain(exchange, owner, message);
-        return;
-    }
     const struct otlp_receiver *receiver = exchange->receiver;
     bool is_grpc = exchange->transport == OTLP_GRPC;
-    struct buffer *plain = NULL;
+    const char *reason = coded->reason;
     char text[REASON_BYTES_MAX];
-    enum codec_result result = codec_inflate(receiver->codecs, codec, message, bytes_max, &plain);
-    const char *reason = codec_reason(receiver->codecs);
-    switch (result) {
-    case CODEC_OK:
-        take_plain(exchange, plain, buffer_slice(plain));
-        buffer_unref(plain);
+    assert(coded->result != CODEC_OK);
+    if (exchange->request == NULL || exchange->is_responded)
         return;
+    switch (coded->result) {
+    case CODEC_OK:
+    case CODEC_NO_BUDGET:
+        break;
     case CODEC_TOO_LARGE:
         snprintf(text, sizeof(text),
-                 "grpc: received message after decompression larger than max %" PRIu64, bytes_max);
+                 "grpc: received message after decompression larger than max %" PRIu64,
+                 coded->bytes_max);
         refuse_too_large(exchange, is_grpc ? text : "http: request body too large");
         return;
     case CODEC_MALFORMED:
@@ -527,8 +473,9 @@ void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, st
             return;
         }
         /* grpc-go distinguishes an unreadable gzip header from later errors. */
-        bool is_header = codec == CODEC_GZIP && (message.size < GZIP_HEADER_BYTES ||
-                                                 strcmp(reason, "gzip: invalid header") == 0);
+        bool is_header =
+            coded->codec == CODEC_GZIP &&
+            (coded->bytes.size < GZIP_HEADER_BYTES || strcmp(reason, "gzip: invalid header") == 0);
         snprintf(text, sizeof(text), "grpc: failed to %s: %s",
                  is_header ? "decompress the message" : "read decompressed data", reason);
         refuse(exchange, STATUS_INTERNAL, text);
@@ -541,8 +488,129 @@ void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, st
         otlp_exchange_respond(exchange, &outcome);
         return;
     }
-    case CODEC_NO_BUDGET:
-        break;
     }
     refuse_busy(exchange);
+}
+
+/* A reading that the helper does. */
+struct helped_reading {
+    struct helper_work work; /* first */
+    struct otlp_exchange *exchange;
+    struct codec_box *codecs; /* the helper's */
+    struct coded coded;
+    struct reading reading;
+};
+
+static void on_help(struct helper_work *work)
+{
+    struct helped_reading *helped = (struct helped_reading *)work;
+    struct reading *reading = &helped->reading;
+    struct coded *coded = &helped->coded;
+    if (coded->codec != CODEC_NONE) {
+        struct buffer *plain = NULL;
+        coded->result =
+            codec_inflate(helped->codecs, coded->codec, coded->bytes, coded->bytes_max, &plain);
+        coded->reason = codec_reason(helped->codecs);
+        if (coded->result != CODEC_OK)
+            return;
+        buffer_unref(reading->owner);
+        reading->owner = plain;
+        reading->message = buffer_slice(plain);
+    }
+    read_message(reading);
+}
+
+static void on_helped(struct helper_work *work)
+{
+    struct helped_reading *helped = (struct helped_reading *)work;
+    struct otlp_exchange *exchange = helped->exchange;
+    exchange->is_helped = false;
+    bool is_gone = exchange->request == NULL;
+    if (helped->coded.result == CODEC_OK) {
+        end_reading(exchange, &helped->reading);
+    } else {
+        refuse_coded(exchange, &helped->coded);
+        buffer_unref(helped->reading.owner);
+    }
+    mem_free(helped);
+    if (is_gone)
+        release(exchange);
+}
+
+/* The size from which a message is the helper's. */
+static size_t helped_min(const struct otlp_exchange *exchange)
+{
+    return exchange->signal == PROFILES ? HELPED_PROFILES_BYTES_MIN : HELPED_BYTES_MIN;
+}
+
+static void begin_reading(struct reading *reading, const struct otlp_exchange *exchange,
+                          struct buffer *owner, struct slice message)
+{
+    const struct otlp_receiver *receiver = exchange->receiver;
+    assert(exchange->encoding != OTLP_NO_ENCODING);
+    reading->signal = exchange->signal;
+    reading->encoding = exchange->encoding;
+    /* The names of fields in JSON are those of the current layout. */
+    reading->layout = exchange->encoding == OTLP_JSON ? LAYOUT_1_10 : receiver->layout;
+    reading->budget = receiver->base.budget;
+    reading->owner = owner;
+    reading->is_owner_ours = false;
+    reading->message = message;
+    reading->result = READ;
+    reading->pieces = NULL;
+    reading->is_normalized = false;
+}
+
+/* The lane's helper inflates what is coded, and reads the message. */
+static void help(struct otlp_exchange *exchange, struct buffer *owner, struct slice message,
+                 const struct coded *coded)
+{
+    struct helped_reading *helped = mem_alloc(sizeof(*helped));
+    helped->work = (struct helper_work){.run = on_help, .done = on_helped};
+    helped->exchange = exchange;
+    helped->codecs = exchange->receiver->helper_codecs;
+    helped->coded = *coded;
+    begin_reading(&helped->reading, exchange, buffer_ref(owner), message);
+    helped->reading.is_owner_ours = true;
+    exchange->is_helped = true;
+    lane_help(exchange->receiver->base.lane, &helped->work);
+}
+
+/* message is inflated and lies in owner. The lane's helper reads large messages. */
+static void take_plain(struct otlp_exchange *exchange, struct buffer *owner, struct slice message)
+{
+    if (message.size >= helped_min(exchange)) {
+        help(exchange, owner, message, &(struct coded){.codec = CODEC_NONE, .result = CODEC_OK});
+        return;
+    }
+    struct reading reading;
+    begin_reading(&reading, exchange, owner, message);
+    read_message(&reading);
+    end_reading(exchange, &reading);
+}
+
+void otlp_exchange_take(struct otlp_exchange *exchange, struct buffer *owner, struct slice message,
+                        enum codec codec, uint64_t bytes_max)
+{
+    assert(!exchange->is_pending);
+    assert(bytes_max > 0);
+    if (codec == CODEC_NONE) {
+        take_plain(exchange, owner, message);
+        return;
+    }
+    struct codec_box *codecs = exchange->receiver->codecs;
+    struct coded coded = {.codec = codec, .bytes = message, .bytes_max = bytes_max};
+    struct buffer *plain = NULL;
+    if (!codec_inflate_little(codecs, codec, message, bytes_max, helped_min(exchange),
+                              &coded.result, &plain)) {
+        help(exchange, owner, message, &coded);
+        return;
+    }
+    if (coded.result != CODEC_OK) {
+        coded.reason = codec_reason(codecs);
+        refuse_coded(exchange, &coded);
+        return;
+    }
+    take_plain(exchange, plain, buffer_slice(plain));
+    buffer_unref(plain);
 }

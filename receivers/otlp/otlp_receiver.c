@@ -68,6 +68,7 @@ static bool otlp_receiver_create(struct component *component, struct error *erro
     self->layout = config->profiles_layout > 0 ? (enum profile_layout)(config->profiles_layout - 1)
                                                : PROFILE_LAYOUTS;
     self->codecs = codec_box_create(component->budget);
+    self->helper_codecs = codec_box_create(component->budget);
     struct server_front_settings settings = {
         .component = component,
         .tls_counters = &counters->tls,
@@ -156,6 +157,7 @@ static void otlp_receiver_destroy(struct component *component)
         mem_free(self->url_paths[signal]);
     client_info_unref(self->last_client);
     codec_box_destroy(self->codecs);
+    codec_box_destroy(self->helper_codecs);
 }
 
 const struct component_factory otlp_receiver_factory = {

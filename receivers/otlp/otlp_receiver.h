@@ -72,6 +72,7 @@ struct otlp_receiver {
     struct server_front servers[OTLP_TRANSPORTS];
     char *url_paths[SIGNAL_KINDS];
     struct codec_box *codecs;
+    struct codec_box *helper_codecs; /* for the lane's helper */
     struct client_info *last_client; /* of the last request; often the same for the next */
     unsigned exchanges;              /* requests, and receipts that outlive them */
     unsigned servers_open;

@@ -86,6 +86,7 @@ static bool pyroscope_receiver_create(struct component *component, struct error 
     self->gzip = gzip_create();
     self->helper_gzip = gzip_create();
     self->codecs = codec_box_create(component->budget);
+    self->helper_codecs = codec_box_create(component->budget);
     budget_init(&self->reserve,
                 reserve < PYROSCOPE_RESERVE_BYTES_MAX ? reserve : PYROSCOPE_RESERVE_BYTES_MAX);
     return server_front_create_http(&self->http, server,
@@ -145,6 +146,7 @@ static void pyroscope_receiver_destroy(struct component *component)
     gzip_destroy(self->gzip);
     gzip_destroy(self->helper_gzip);
     codec_box_destroy(self->codecs);
+    codec_box_destroy(self->helper_codecs);
     budget_fini(&self->reserve);
 }
 

@@ -57,9 +57,10 @@ struct pyroscope_receiver {
     struct gzip *gzip;                  /* of profiles inside of bodies */
     struct gzip *helper_gzip;           /* the same, for the lane's helper */
     struct codec_box *codecs;
-    struct budget reserve; /* for HTTP/2 bodies while the budget is short */
-    unsigned exchanges;    /* requests, and batches that outlive them */
-    unsigned waiting;      /* exchanges in PYROSCOPE_WAITING */
+    struct codec_box *helper_codecs; /* for the lane's helper */
+    struct budget reserve;           /* for HTTP/2 bodies while the budget is short */
+    unsigned exchanges;              /* requests, and batches that outlive them */
+    unsigned waiting;                /* exchanges in PYROSCOPE_WAITING */
     uint64_t waiting_bytes;
     bool is_server_open;
     bool is_stopping;
@@ -76,7 +77,7 @@ enum pyroscope_protocol {
 enum pyroscope_state {
     PYROSCOPE_OPENING, /* the body is read and opened; the walk has not begun */
     PYROSCOPE_WALKING, /* the next step of the walk is due, unless too many deliveries are open */
-    PYROSCOPE_HELPED,  /* the lane's helper makes that step */
+    PYROSCOPE_HELPED,  /* the lane's helper opens the body, or makes that step */
     PYROSCOPE_WAITING, /* for memory or for room in a pipeline, until the timer fires */
     PYROSCOPE_RESTING, /* the lane serves other requests, until the timer fires */
     PYROSCOPE_ENDING,  /* the walk is over, but not all deliveries are */
@@ -117,6 +118,18 @@ struct pyroscope_delivery {
  */
 typedef enum pyroscope_step (*pyroscope_step_fn)(struct pyroscope_exchange *exchange);
 
+enum { PYROSCOPE_JSON_REASON_MAX = 256 };
+
+/* What became of a body: inflated, and then turned from JSON into protobuf. */
+struct pyroscope_opening {
+    enum codec_result inflated;
+    struct buffer *plain; /* owned; NULL: it was not coded, or could not be inflated */
+    const char *reason;   /* why not */
+    enum push_json_verdict read;
+    struct buffer *push;                         /* owned; NULL: it was not JSON, or malformed */
+    char json_reason[PYROSCOPE_JSON_REASON_MAX]; /* PUSH_JSON_MALFORMED */
+};
+
 /* One request. Lives until the request has ended and the state is OPENING or DONE. */
 struct pyroscope_exchange {
     struct pyroscope_receiver *receiver;
@@ -133,11 +146,12 @@ struct pyroscope_exchange {
     unsigned http_status; /* overrides the status that the code maps to; 0: none */
     struct grpc_call call;
     struct client_info *client;
-    uint64_t charged_bytes;     /* to the budget: this struct and the ingest */
-    struct timer deadline;      /* of the client */
-    struct http_body_plan plan; /* for reading the body */
-    struct buffer *body;        /* inflated; NULL: not read yet, or already freed */
-    struct slice message;       /* in body */
+    uint64_t charged_bytes;           /* to the budget: this struct and the ingest */
+    struct timer deadline;            /* of the client */
+    struct http_body_plan plan;       /* for reading the body */
+    struct buffer *body;              /* inflated; NULL: not read yet, or already freed */
+    struct slice message;             /* in body */
+    struct pyroscope_opening opening; /* by the lane's helper */
 
     /* walk */
     pyroscope_step_fn step;  /* NULL: the walk has not begun */

@@ -8,6 +8,7 @@
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/limits.h"
 #include "src/base/log.h"
 #include "src/base/random.h"
 #include "src/base/text_escape.h"
@@ -17,6 +18,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -252,54 +254,125 @@ static void wait_to_open(struct pyroscope_exchange *exchange)
         pyroscope_respond(exchange, &outcome);
 }
 
-/* Inflates the message and turns JSON into protobuf. After a wait it continues where it stopped. */
+/* Goes on with what could be opened, or responds. */
+static void conclude_opening(struct pyroscope_exchange *exchange,
+                             const struct pyroscope_opening *opening)
+{
+    struct pyroscope_receiver *receiver = exchange->receiver;
+    char message[PYROSCOPE_JSON_REASON_MAX + 32];
+    if (opening->plain != NULL) {
+        exchange->codec = CODEC_NONE;
+        replace_body(exchange, opening->plain);
+    }
+    if (opening->push != NULL)
+        replace_body(exchange, opening->push);
+    switch (opening->inflated) {
+    case CODEC_OK:
+        break;
+    case CODEC_NO_BUDGET:
+        wait_to_open(exchange);
+        return;
+    case CODEC_TOO_LARGE:
+        fail(exchange, STATUS_RESOURCE_EXHAUSTED,
+             "message is larger than configured max after decompression");
+        return;
+    case CODEC_MALFORMED:
+        snprintf(message, REASON_BYTES_MAX, "decompress: %s", opening->reason);
+        fail(exchange, STATUS_INVALID_ARGUMENT, message);
+        return;
+    case CODEC_MISSING:
+        log_error(&receiver->base.logger, "A compressed request cannot be read",
+                  log_text("error", opening->reason));
+        fail(exchange, STATUS_UNAVAILABLE, opening->reason);
+        return;
+    }
+    switch (opening->read) {
+    case PUSH_JSON_READ:
+        break;
+    case PUSH_JSON_BUSY:
+        wait_to_open(exchange);
+        return;
+    case PUSH_JSON_MALFORMED:
+        snprintf(message, sizeof(message), "unmarshal message: %s", opening->json_reason);
+        fail(exchange, STATUS_INVALID_ARGUMENT, message);
+        return;
+    }
+    pyroscope_push_begin(exchange);
+}
+
+static void read_json(const struct pyroscope_exchange *exchange, struct pyroscope_opening *opening)
+{
+    struct slice text = opening->plain != NULL ? buffer_slice(opening->plain) : exchange->message;
+    const char *reason = NULL;
+    if (!exchange->is_json || opening->inflated != CODEC_OK)
+        return;
+    opening->read = push_json_read(text, exchange->receiver->base.budget, &opening->push, &reason);
+    snprintf(opening->json_reason, sizeof(opening->json_reason), "%s",
+             reason != NULL ? reason : "");
+}
+
+static bool is_coded(const struct pyroscope_exchange *exchange)
+{
+    return exchange->codec != CODEC_NONE && exchange->message.size > 0;
+}
+
+static struct pyroscope_exchange *exchange_of(struct helper_work *work)
+{
+    return (struct pyroscope_exchange *)((char *)work - offsetof(struct pyroscope_exchange, work));
+}
+
+/* On the helper. */
+static void on_help(struct helper_work *work)
+{
+    struct pyroscope_exchange *exchange = exchange_of(work);
+    struct pyroscope_opening *opening = &exchange->opening;
+    struct pyroscope_receiver *receiver = exchange->receiver;
+    if (is_coded(exchange))
+        opening->inflated =
+            codec_inflate(receiver->helper_codecs, exchange->codec, exchange->message,
+                          receiver->body_bytes_max, &opening->plain);
+    opening->reason = codec_reason(receiver->helper_codecs);
+    read_json(exchange, opening);
+}
+
+static void on_helped(struct helper_work *work)
+{
+    struct pyroscope_exchange *exchange = exchange_of(work);
+    struct pyroscope_opening *opening = &exchange->opening;
+    assert(exchange->state == PYROSCOPE_HELPED);
+    exchange->state = PYROSCOPE_OPENING;
+    if (exchange->request != NULL && !exchange->is_responded) {
+        conclude_opening(exchange, opening);
+        return;
+    }
+    buffer_unref(opening->plain);
+    buffer_unref(opening->push);
+    if (exchange->request == NULL)
+        pyroscope_exchange_end(exchange);
+}
+
+/* Inflates the message and turns JSON into protobuf; the lane's helper does what takes long. After
+ * a wait it continues where it stopped. */
 static void open_message(struct pyroscope_exchange *exchange)
 {
     struct pyroscope_receiver *receiver = exchange->receiver;
-    struct buffer *opened = NULL;
-    const char *reason = NULL;
-    char message[256];
-    if (exchange->codec != CODEC_NONE && exchange->message.size > 0) {
-        switch (codec_inflate(receiver->codecs, exchange->codec, exchange->message,
-                              receiver->body_bytes_max, &opened)) {
-        case CODEC_OK:
-            exchange->codec = CODEC_NONE;
-            replace_body(exchange, opened);
-            break;
-        case CODEC_NO_BUDGET:
-            wait_to_open(exchange);
-            return;
-        case CODEC_TOO_LARGE:
-            fail(exchange, STATUS_RESOURCE_EXHAUSTED,
-                 "message is larger than configured max after decompression");
-            return;
-        case CODEC_MALFORMED:
-            snprintf(message, REASON_BYTES_MAX, "decompress: %s", codec_reason(receiver->codecs));
-            fail(exchange, STATUS_INVALID_ARGUMENT, message);
-            return;
-        case CODEC_MISSING:
-            log_error(&receiver->base.logger, "A compressed request cannot be read",
-                      log_text("error", codec_reason(receiver->codecs)));
-            fail(exchange, STATUS_UNAVAILABLE, codec_reason(receiver->codecs));
-            return;
-        }
+    struct pyroscope_opening opening = {.inflated = CODEC_OK, .read = PUSH_JSON_READ};
+    bool is_long = is_coded(exchange)
+                       ? !codec_inflate_little(receiver->codecs, exchange->codec, exchange->message,
+                                               receiver->body_bytes_max, HELPED_PROFILES_BYTES_MIN,
+                                               &opening.inflated, &opening.plain)
+                       : exchange->is_json && exchange->message.size >= HELPED_PROFILES_BYTES_MIN;
+    if (is_long) {
+        exchange->opening =
+            (struct pyroscope_opening){.inflated = CODEC_OK, .read = PUSH_JSON_READ};
+        exchange->state = PYROSCOPE_HELPED;
+        exchange->work = (struct helper_work){.run = on_help, .done = on_helped};
+        lane_help(receiver->base.lane, &exchange->work);
+        return;
     }
-    if (exchange->is_json) {
-        switch (push_json_read(exchange->message, receiver->base.budget, &opened, &reason)) {
-        case PUSH_JSON_READ:
-            replace_body(exchange, opened);
-            break;
-        case PUSH_JSON_BUSY:
-            wait_to_open(exchange);
-            return;
-        case PUSH_JSON_MALFORMED:
-            snprintf(message, sizeof(message), "unmarshal message: %s",
-                     reason != NULL ? reason : "");
-            fail(exchange, STATUS_INVALID_ARGUMENT, message);
-            return;
-        }
-    }
-    pyroscope_push_begin(exchange);
+    opening.reason = codec_reason(receiver->codecs);
+    read_json(exchange, &opening);
+    conclude_opening(exchange, &opening);
 }
 
 static void on_body(struct http_request *request, void *arg)

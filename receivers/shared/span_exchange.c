@@ -271,6 +271,35 @@ static void read_body(struct span_reading *reading)
         request_pieces_cut(TRACES, request, buffer_slice(request), &figures, reading->budget);
 }
 
+/* Says why the body could not be inflated. */
+static void refuse_compressed(struct span_exchange *exchange, enum codec_result result,
+                              const char *reason)
+{
+    const struct span_exchange_ops *ops = exchange->front->ops;
+    switch (result) {
+    case CODEC_TOO_LARGE:
+    case CODEC_MALFORMED:
+        if (ops->refuse_compressed != NULL)
+            ops->refuse_compressed(exchange, result, reason);
+        else if (result == CODEC_TOO_LARGE)
+            span_exchange_refuse(exchange, HTTP_TOO_LARGE, STATUS_RESOURCE_EXHAUSTED,
+                                 span_exchange_too_large);
+        else
+            span_exchange_refuse(exchange, 400, STATUS_INVALID_ARGUMENT, reason);
+        return;
+    case CODEC_MISSING:
+        /* Not the client's fault: another daemon, or this one once fixed, can read it. */
+        log_error(&exchange->front->receiver->logger, "A compressed request cannot be read",
+                  log_text("error", reason));
+        refuse_busy(exchange, reason);
+        return;
+    case CODEC_OK:
+    case CODEC_NO_BUDGET:
+        break;
+    }
+    refuse_busy(exchange, no_memory);
+}
+
 /* Offers or refuses what was read, and releases what the reading holds. The request may have ended.
  */
 static void end_reading(struct span_reading *reading)
@@ -278,6 +307,11 @@ static void end_reading(struct span_reading *reading)
     struct span_exchange *exchange = reading->exchange;
     bool is_open = exchange->request != NULL && !exchange->is_responded;
     buffer_unref(reading->body);
+    if (reading->inflated != CODEC_OK) {
+        if (is_open)
+            refuse_compressed(exchange, reading->inflated, reading->inflate_reason);
+        return;
+    }
     switch (reading->verdict) {
     case CONVERTED:
         if (is_open)
@@ -309,7 +343,20 @@ static void end_reading(struct span_reading *reading)
 
 static void on_help(struct helper_work *work)
 {
-    read_body((struct span_reading *)work);
+    struct span_reading *reading = (struct span_reading *)work;
+    if (reading->codec != CODEC_NONE) {
+        struct codec_box *codecs = reading->exchange->front->helper_codecs;
+        struct buffer *plain = NULL;
+        reading->inflated =
+            codec_inflate(codecs, reading->codec, reading->message, reading->bytes_max, &plain);
+        reading->inflate_reason = codec_reason(codecs);
+        if (reading->inflated != CODEC_OK)
+            return;
+        buffer_unref(reading->body);
+        reading->body = plain;
+        reading->message = buffer_slice(plain);
+    }
+    read_body(reading);
 }
 
 static void on_helped(struct helper_work *work)
@@ -324,75 +371,65 @@ static void on_helped(struct helper_work *work)
         release(exchange);
 }
 
+static void begin_reading(struct span_reading *reading, struct span_exchange *exchange,
+                          struct buffer *body, struct slice message)
+{
+    reading->exchange = exchange;
+    reading->budget = exchange->front->receiver->budget;
+    reading->body = buffer_ref(body);
+    reading->message = message;
+    reading->codec = CODEC_NONE;
+    reading->inflated = CODEC_OK;
+    reading->now_ns = clock_wall_ns();
+    reading->pieces = NULL;
+}
+
+static void help(const struct span_reading *reading)
+{
+    struct span_reading *helped = mem_alloc(sizeof(*helped));
+    *helped = *reading;
+    helped->work = (struct helper_work){.run = on_help, .done = on_helped};
+    reading->exchange->is_helped = true;
+    lane_help(reading->exchange->front->receiver->lane, &helped->work);
+}
+
 /* message is inflated and lies in body, of which a reference is taken. The lane's helper reads
  * large ones. */
 static void take_plain(struct span_exchange *exchange, struct buffer *body, struct slice message)
 {
-    const struct component *receiver = exchange->front->receiver;
     struct span_reading reading;
-    reading.exchange = exchange;
-    reading.budget = receiver->budget;
-    reading.body = buffer_ref(body);
-    reading.message = message;
-    reading.now_ns = clock_wall_ns();
-    reading.pieces = NULL;
-    if (message.size < HELPED_BYTES_MIN) {
-        read_body(&reading);
-        end_reading(&reading);
+    begin_reading(&reading, exchange, body, message);
+    if (message.size >= HELPED_BYTES_MIN) {
+        help(&reading);
         return;
     }
-    struct span_reading *helped = mem_alloc(sizeof(*helped));
-    reading.work = (struct helper_work){.run = on_help, .done = on_helped};
-    *helped = reading;
-    exchange->is_helped = true;
-    lane_help(receiver->lane, &helped->work);
-}
-
-static void refuse_compressed(struct span_exchange *exchange, enum codec_result result,
-                              const char *reason)
-{
-    const struct span_exchange_ops *ops = exchange->front->ops;
-    if (ops->refuse_compressed != NULL)
-        ops->refuse_compressed(exchange, result, reason);
-    else if (result == CODEC_TOO_LARGE)
-        span_exchange_refuse(exchange, HTTP_TOO_LARGE, STATUS_RESOURCE_EXHAUSTED,
-                             span_exchange_too_large);
-    else
-        span_exchange_refuse(exchange, 400, STATUS_INVALID_ARGUMENT, reason);
+    read_body(&reading);
+    end_reading(&reading);
 }
 
 void span_exchange_take(struct span_exchange *exchange, struct buffer *body, struct slice message,
                         enum codec codec, uint64_t bytes_max)
 {
-    const struct span_front *front = exchange->front;
+    struct codec_box *codecs = exchange->front->codecs;
     struct buffer *plain = NULL;
+    enum codec_result result;
     if (exchange->client == NULL) {
         refuse_busy(exchange, no_memory);
         return;
     }
     if (codec == CODEC_NONE) {
         take_plain(exchange, body, message);
-        return;
-    }
-    enum codec_result result = codec_inflate(front->codecs, codec, message, bytes_max, &plain);
-    const char *reason = codec_reason(front->codecs);
-    switch (result) {
-    case CODEC_OK:
+    } else if (!codec_inflate_little(codecs, codec, message, bytes_max, HELPED_BYTES_MIN, &result,
+                                     &plain)) {
+        struct span_reading reading;
+        begin_reading(&reading, exchange, body, message);
+        reading.codec = codec;
+        reading.bytes_max = bytes_max;
+        help(&reading);
+    } else if (result == CODEC_OK) {
         take_plain(exchange, plain, buffer_slice(plain));
         buffer_unref(plain);
-        break;
-    case CODEC_TOO_LARGE:
-    case CODEC_MALFORMED:
-        refuse_compressed(exchange, result, reason);
-        break;
-    case CODEC_MISSING:
-        /* Not the client's fault: another daemon, or this one once fixed, can read it. */
-        log_error(&front->receiver->logger, "A compressed request cannot be read",
-                  log_text("error", reason));
-        refuse_busy(exchange, reason);
-        break;
-    case CODEC_NO_BUDGET:
-        refuse_busy(exchange, no_memory);
-        break;
+    } else {
+        refuse_compressed(exchange, result, codec_reason(codecs));
     }
 }

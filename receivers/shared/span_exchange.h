@@ -52,6 +52,7 @@ struct span_front {
     const struct span_exchange_ops *ops;
     const struct server_front *http; /* of requests over HTTP */
     struct codec_box *codecs;
+    struct codec_box *helper_codecs; /* for the lane's helper */
 };
 
 /* First member of a receiver's exchange. Lives until its request has ended, its body is read, and
@@ -76,6 +77,10 @@ struct span_reading {
     struct budget *budget;
     struct buffer *body; /* of message */
     struct slice message;
+    enum codec codec;           /* CODEC_NONE: the message is inflated, or not coded */
+    uint64_t bytes_max;         /* of what it inflates to */
+    enum codec_result inflated; /* other than CODEC_OK: nothing was read */
+    const char *inflate_reason;
     uint64_t now_ns; /* Unix time */
     enum conversion verdict;
     struct converted_spans spans;

@@ -64,6 +64,7 @@ static bool zipkin_receiver_create(struct component *component, struct error *er
         .ops = &zipkin_exchange_ops,
         .http = &self->http,
         .codecs = codec_box_create(component->budget),
+        .helper_codecs = codec_box_create(component->budget),
     };
     return server_front_create_http(&self->http, server,
                                     &(struct server_front_settings){
@@ -120,6 +121,7 @@ static void zipkin_receiver_destroy(struct component *component)
     assert(self->exchanges == 0);
     server_front_destroy(&self->http);
     codec_box_destroy(self->front.codecs);
+    codec_box_destroy(self->front.helper_codecs);
 }
 
 const struct component_factory zipkin_receiver_factory = {

@@ -18,6 +18,9 @@ enum {
      * would hold the lane for about 30 ms. */
     HELPED_BYTES_MIN = 1024 * 1024,
     HELPED_PROFILES_BYTES_MIN = 512 * 1024,
+    /* So are compressed requests of more than this: the slowest input takes 130 ns per byte, in
+     * tables for blocks without content. */
+    HELPED_CODED_BYTES_MAX = 128 * 1024,
     /* A request of more messages than this, on average this short, goes through the pipelines in
      * pieces of that many messages, one per turn. Real requests have 40 bytes per message. */
     DENSE_MESSAGES_MAX = 65536,

@@ -4,6 +4,7 @@
 #include "src/codec/codec.h"
 
 #include "src/base/error.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/codec/codec_job.h"
 
@@ -149,6 +150,22 @@ enum codec_result codec_inflate(struct codec_box *box, enum codec codec, struct 
         box->reason = limit < max_bytes ? "inflates to more than 200 times its size"
                                         : "inflates to more than the limit";
     return result;
+}
+
+bool codec_inflate_little(struct codec_box *box, enum codec codec, struct slice input,
+                          uint64_t max_bytes, uint64_t plain_max, enum codec_result *ret_result,
+                          struct buffer **ret_output)
+{
+    assert(plain_max > 1);
+    if (input.size > HELPED_CODED_BYTES_MAX)
+        return false;
+    /* The other codecs look at such a size themselves before they begin. */
+    if (codec == CODEC_GZIP && gzip_declared_size(input) >= plain_max)
+        return false;
+    /* Sizes lie, so this is tried: it ends where the output becomes too long. */
+    bool is_cut = plain_max <= max_bytes;
+    *ret_result = codec_inflate(box, codec, input, is_cut ? plain_max - 1 : max_bytes, ret_output);
+    return !is_cut || *ret_result != CODEC_TOO_LARGE;
 }
 
 enum codec_result codec_deflate(struct codec_box *box, enum codec codec,

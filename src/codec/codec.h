@@ -44,6 +44,12 @@ void codec_box_destroy(struct codec_box *box);
 /* Inflates the whole input (not CODEC_NONE). *ret_output is the caller's, set on CODEC_OK only. */
 enum codec_result codec_inflate(struct codec_box *box, enum codec codec, struct slice input,
                                 uint64_t max_bytes, struct buffer **ret_output);
+/* The same for what takes little time: no long input, and no output of plain_max bytes or more.
+ * False: it may take longer; call codec_inflate on the lane's helper, with a box that is used only
+ * there. */
+bool codec_inflate_little(struct codec_box *box, enum codec codec, struct slice input,
+                          uint64_t max_bytes, uint64_t plain_max, enum codec_result *ret_result,
+                          struct buffer **ret_output);
 /* Why the last codec_inflate failed, in the words of the Go libraries where they have some
  * ("gzip: invalid header"). A constant string that clients may see. */
 const char *codec_reason(const struct codec_box *box);

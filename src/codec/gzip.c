@@ -17,6 +17,7 @@
 
 enum {
     TRAILER_ISIZE_BYTES = 4,
+    DEFLATE_RATIO_MAX = 1032, /* a block of one symbol for every 258 bytes of output */
     INFLATE_FIRST_BYTES = 16 * 1024,
     DEFLATE_CHUNK_BYTES = 64 * 1024,
     /* For each piece ISA-L copies up to 32 KiB of the preceding data, so pieces up to this size are
@@ -218,6 +219,16 @@ const char *gzip_reason(const struct gzip *gzip)
     return gzip->reason != NULL ? gzip->reason : "";
 }
 
+uint64_t gzip_declared_size(struct slice input)
+{
+    if (input.size < TRAILER_ISIZE_BYTES)
+        return 0;
+    const uint8_t *trailer = input.data + input.size - TRAILER_ISIZE_BYTES;
+    uint64_t size = (uint64_t)trailer[0] | (uint64_t)trailer[1] << 8 | (uint64_t)trailer[2] << 16 |
+                    (uint64_t)trailer[3] << 24;
+    return size / DEFLATE_RATIO_MAX <= input.size ? size : 0;
+}
+
 static enum gzip_result inflate(struct gzip *gzip, const struct wrapping *wrapping,
                                 struct budget *budget, struct slice input, uint64_t max_bytes,
                                 struct buffer **ret_output)
@@ -231,12 +242,7 @@ static enum gzip_result inflate(struct gzip *gzip, const struct wrapping *wrappi
     uint64_t limit = codec_output_limit(input.size, max_bytes);
     /* Begin with the client's ISIZE of the last member if it is credible, which is the whole output
      * of nearly every body; else with four times the input. */
-    uint64_t hint = 0;
-    if (wrapping->has_members && input.size >= TRAILER_ISIZE_BYTES) {
-        const uint8_t *trailer = input.data + input.size - TRAILER_ISIZE_BYTES;
-        hint = (uint64_t)trailer[0] | (uint64_t)trailer[1] << 8 | (uint64_t)trailer[2] << 16 |
-               (uint64_t)trailer[3] << 24;
-    }
+    uint64_t hint = wrapping->has_members ? gzip_declared_size(input) : 0;
     if (hint > limit || hint < input.size / 2 || hint == 0)
         hint = input.size * 4 > INFLATE_FIRST_BYTES ? input.size * 4 : INFLATE_FIRST_BYTES;
     if (!codec_output_begin(&output, budget, hint < limit ? hint : limit, limit))

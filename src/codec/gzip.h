@@ -29,6 +29,8 @@ enum gzip_result gzip_inflate(struct gzip *gzip, struct budget *budget, const ui
 /* Inflates one zlib stream; ignores what follows it, as Go's reader does. */
 enum gzip_result gzip_inflate_zlib(struct gzip *gzip, struct budget *budget, struct slice input,
                                    uint64_t max_bytes, struct buffer **ret_output);
+/* What the trailer says of the output of the last member, if deflate can do that; else 0. */
+uint64_t gzip_declared_size(struct slice input);
 /* What was malformed, in the words of Go's compress/gzip and compress/zlib. */
 const char *gzip_reason(const struct gzip *gzip);
 /* Deflates the concatenated parts into one member. level: -1 standard (ISA-L's 1), 0 fastest to 3

@@ -426,6 +426,77 @@ static void a_bomb_is_stopped_within_its_bound(void **state)
     mem_free(zeros);
 }
 
+static struct buffer *deflated_zeros(enum codec codec, const uint8_t *zeros, size_t size)
+{
+    struct batch_part part = {.bytes = slice_of(zeros, size)};
+    return deflated(codec, &(struct codec_input){.parts = &part, .parts_count = 1, .level = -1});
+}
+
+/* What is too much for a lane is known, or found, before much is done. */
+static void only_little_is_inflated_at_once(void **state)
+{
+    enum { PLAIN_MAX = 1 << 20, MUCH = 16 << 20 };
+    uint8_t *zeros = mem_zalloc(MUCH);
+    (void)state;
+    budget_fini(&budget);
+    budget_init(&budget, 256 * MIB);
+    for (size_t i = 0; i < ALL_CODECS; i++) {
+        static const size_t sizes[] = {1000, PLAIN_MAX - 1, PLAIN_MAX, MUCH};
+        for (size_t j = 0; j < sizeof(sizes) / sizeof(sizes[0]); j++) {
+            enum codec_result result = CODEC_MISSING;
+            struct buffer *plain = NULL;
+            struct buffer *packed = deflated_zeros(all_codecs[i], zeros, sizes[j]);
+            uint64_t held = budget_used(&budget);
+            bool is_long = packed->size > HELPED_CODED_BYTES_MAX;
+            budget.high_water = held;
+            bool is_little = codec_inflate_little(box, all_codecs[i], buffer_slice(packed), MUCH,
+                                                  PLAIN_MAX, &result, &plain);
+            assert_int_equal(is_little, sizes[j] < PLAIN_MAX && !is_long);
+            assert_true(budget.high_water - held <= 3 * PLAIN_MAX);
+            if (is_little) {
+                assert_int_equal(result, CODEC_OK);
+                assert_int_equal(plain->size, sizes[j]);
+                buffer_unref(plain);
+            }
+            /* A lower limit is the limit. */
+            if (!is_long && codec_inflate_little(box, all_codecs[i], buffer_slice(packed), 999,
+                                                 PLAIN_MAX, &result, &plain))
+                assert_int_equal(result, CODEC_TOO_LARGE);
+            assert_int_equal(budget_used(&budget), held);
+            buffer_unref(packed);
+        }
+        enum codec_result result;
+        struct buffer *plain = NULL;
+        assert_false(codec_inflate_little(box, all_codecs[i],
+                                          slice_of(zeros, HELPED_CODED_BYTES_MAX + 1), MUCH,
+                                          PLAIN_MAX, &result, &plain));
+    }
+    mem_free(zeros);
+}
+
+/* Two members: the trailer of the last one says nothing of the first. */
+static void a_size_that_lies_is_found_out(void **state)
+{
+    enum { PLAIN_MAX = 1 << 20 };
+    uint8_t *zeros = mem_zalloc(4 << 20);
+    enum codec_result result;
+    struct buffer *plain = NULL;
+    (void)state;
+    budget_fini(&budget);
+    budget_init(&budget, 256 * MIB);
+    struct buffer *first = deflated_zeros(CODEC_GZIP, zeros, 4 << 20);
+    struct buffer *last = deflated_zeros(CODEC_GZIP, zeros, 1);
+    uint8_t *both = mem_alloc(first->size + last->size);
+    memcpy(both, first->data, first->size);
+    memcpy(both + first->size, last->data, last->size);
+    assert_false(codec_inflate_little(box, CODEC_GZIP, slice_of(both, first->size + last->size),
+                                      20 * MIB, PLAIN_MAX, &result, &plain));
+    buffer_unref(first);
+    buffer_unref(last);
+    mem_free(both);
+    mem_free(zeros);
+}
+
 static void what_is_believed_grows_with_the_input(void **state)
 {
     static const struct {
@@ -597,6 +668,8 @@ int main(void)
         ROW(noise_grows_little),
         ROW(max_bytes_holds_to_the_byte),
         ROW(a_bomb_is_stopped_within_its_bound),
+        ROW(only_little_is_inflated_at_once),
+        ROW(a_size_that_lies_is_found_out),
         ROW(what_is_believed_grows_with_the_input),
         ROW(a_bomb_below_max_bytes_is_stopped_by_its_ratio),
         ROW(lying_lengths_are_refused_before_memory_is_taken),

@@ -914,7 +914,7 @@ static void every_flood_ends_in_goaway(void **state)
 /* As much as the socket takes comes in one turn, before anything is written. */
 static void refusals_of_one_turn_are_few(void **state)
 {
-    enum { COUNT = 20000 };
+    enum { COUNT = 3000 };
     (void)state;
     mode = HOLD_AT_ONCE;
     listen_with(&(struct http_server_settings){.streams_max = 1});

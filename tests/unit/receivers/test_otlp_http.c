@@ -11,6 +11,7 @@
 #include "src/core/batch.h"
 #include "src/net/server/http_server.h"
 #include "src/profiles/otlp/profile_bytes.h"
+#include "tests/support/cpu_share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -566,6 +567,29 @@ static void large_requests_are_refused_as_small_ones(void **state)
     profile_bytes_fini(&out);
 }
 
+/* Nothing but zeros, which are no protobuf: inflating them is all there is to do. */
+static void the_helper_inflates_what_may_be_large(void **state)
+{
+    enum { ZEROS = 16 << 20 };
+    uint8_t *zeros = mem_zalloc(ZEROS);
+    (void)state;
+    start_large();
+    size_t size = gzip_body(zeros, ZEROS);
+    struct cpu_share share = cpu_share_begin();
+    ask_dense(size);
+    assert_in_range(cpu_share_percent(&share), 0, 50);
+    assert_response("zeros", "400", "");
+    /* The helper's refusals are those of the lane. */
+    body[size - 5] ^= 1; /* the checksum */
+    ask_dense(size);
+    assert_response("damaged", "400", "gzip: invalid checksum");
+    fixture_stop();
+    fixture_start("{protocols: {http: {endpoint: 'localhost:0', max_request_body_size: 8000000}}}");
+    ask_dense(size);
+    assert_response("too large", "413", "http: request body too large");
+    mem_free(zeros);
+}
+
 static void http2_takes_the_same_requests(void **state)
 {
     static const char *const fields[] = {
@@ -732,6 +756,7 @@ int main(void)
         ROW(a_dense_request_is_refused_when_a_piece_is),
         ROW(a_client_that_leaves_meanwhile_leaves_nothing_behind),
         ROW(large_requests_are_refused_as_small_ones),
+        ROW(the_helper_inflates_what_may_be_large),
         ROW(http2_takes_the_same_requests),
         ROW(keys_change_what_is_taken),
         ROW(each_response_has_all_response_headers),

@@ -7,11 +7,15 @@
 #include "src/base/clock.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
+#include "src/base/mem.h"
+#include "src/codec/codec.h"
+#include "src/core/batch.h"
 #include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/otlp/profile_view.h"
 #include "src/profiles/pprof/entry_table.h"
 #include "src/profiles/pyroscope/pyroscope_limits.h"
+#include "tests/support/cpu_share.h"
 #include "tests/support/h2_peer.h"
 #include "tests/support/loopback.h"
 #include "tests/unit/receivers/pyroscope_fixture.h"
@@ -358,6 +362,41 @@ static void a_rejection_is_reported_at_once(void **state)
     assert_int_equal(pyroscope.offers, 3);
 }
 
+static struct buffer *gzip_zeros(size_t size)
+{
+    uint8_t *zeros = mem_zalloc(size);
+    struct codec_box *box = codec_box_create(NULL);
+    struct batch_part part = {.bytes = slice_of(zeros, size)};
+    struct codec_input input = {.parts = &part, .parts_count = 1, .level = -1};
+    struct buffer *packed = NULL;
+    assert_int_equal(codec_deflate(box, CODEC_GZIP, &input, &packed), CODEC_OK);
+    codec_box_destroy(box);
+    mem_free(zeros);
+    return packed;
+}
+
+static void the_helper_inflates_what_may_be_large(void **state)
+{
+    struct buffer *packed = gzip_zeros(14 << 20);
+    struct buffer *half = gzip_zeros(7 << 20); /* protobuf must fit beside it */
+    (void)state;
+    pyroscope_stop();
+    pyroscope_start("{endpoint: 'localhost:0'}");
+    struct cpu_share share = cpu_share_begin();
+    pyroscope_ask(push_line, PROTO "Content-Encoding: gzip\r\n", buffer_slice(packed),
+                  PATIENT_TURNS);
+    assert_in_range(cpu_share_percent(&share), 0, 50);
+    pyroscope_assert_response("zeros", 400, "invalid_argument");
+    pyroscope_ask(push_line, JSON "Content-Encoding: gzip\r\n", buffer_slice(half), PATIENT_TURNS);
+    pyroscope_assert_response("no JSON", 400, "unmarshal message: ");
+    packed->data[packed->size - 5] ^= 1; /* the checksum */
+    pyroscope_ask(push_line, PROTO "Content-Encoding: gzip\r\n", buffer_slice(packed),
+                  PATIENT_TURNS);
+    pyroscope_assert_response("damaged", 400, "decompress: gzip: invalid checksum");
+    buffer_unref(half);
+    buffer_unref(packed);
+}
+
 /* Returns what somebody else holds after a while. */
 static void on_relief(struct timer *timer, void *arg)
 {
@@ -595,6 +634,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(http2_waits_for_a_short_budget_too, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_spent_budget_is_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_requests_take_is_charged, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_helper_inflates_what_may_be_large, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_never_fits_is_rejected_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_status_is_that_of_the_reported_refusal, set_up,
                                         tear_down),

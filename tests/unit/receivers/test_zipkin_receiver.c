@@ -2,11 +2,15 @@
 /* The zipkin receiver over HTTP: paths, types, responses, limits. */
 #include "tests/unit/receivers/otlp_fixture.h"
 
+#include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
+#include "src/codec/codec.h"
+#include "src/core/batch.h"
 #include "src/otlp/check.h"
+#include "tests/support/cpu_share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -293,6 +297,34 @@ static void the_helper_reads_what_is_large(void **state)
     mem_free(body);
 }
 
+static struct buffer *gzip_zeros(size_t size)
+{
+    uint8_t *zeros = mem_zalloc(size);
+    struct codec_box *box = codec_box_create(NULL);
+    struct batch_part part = {.bytes = slice_of(zeros, size)};
+    struct codec_input input = {.parts = &part, .parts_count = 1, .level = -1};
+    struct buffer *packed = NULL;
+    assert_int_equal(codec_deflate(box, CODEC_GZIP, &input, &packed), CODEC_OK);
+    codec_box_destroy(box);
+    mem_free(zeros);
+    return packed;
+}
+
+static void the_helper_inflates_what_may_be_large(void **state)
+{
+    struct buffer *packed = gzip_zeros(16 << 20);
+    (void)state;
+    fixture_start_zipkin("{endpoint: 'localhost:0'}");
+    struct cpu_share share = cpu_share_begin();
+    ask("POST /", "Content-Encoding: gzip\r\n", packed->data, packed->size);
+    assert_in_range(cpu_share_percent(&share), 0, 50);
+    assert_response("zeros", "400", "");
+    packed->data[packed->size - 5] ^= 1; /* the checksum */
+    ask("POST /", "Content-Encoding: gzip\r\n", packed->data, packed->size);
+    assert_response("damaged", "400", "gzip: invalid checksum");
+    buffer_unref(packed);
+}
+
 /* ---- Clients ---- */
 
 static void metadata_of_clients_is_kept_on_demand(void **state)
@@ -372,6 +404,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(compressed_bodies_are_inflated, set_up, tear_down),
         cmocka_unit_test_teardown(gzip_is_inflated_even_without_algorithms, tear_down),
         cmocka_unit_test_teardown(the_helper_reads_what_is_large, tear_down),
+        cmocka_unit_test_teardown(the_helper_inflates_what_may_be_large, tear_down),
         cmocka_unit_test_teardown(metadata_of_clients_is_kept_on_demand, tear_down),
         cmocka_unit_test_teardown(browsers_get_cors_headers, tear_down),
         cmocka_unit_test_setup_teardown(tags_are_parsed_on_demand, set_up, tear_down),
