@@ -82,7 +82,7 @@ enum {
 #define HTTP2_WAITING_BYTES        ((uint64_t)768)
 #define HTTP_HEADER_DEADLINE_NS    ((uint64_t)10 * NS_PER_S)
 #define HTTP1_IDLE_NS              ((uint64_t)60 * NS_PER_S)
-#define HTTP1_TURN_NS              ((uint64_t)5 * NS_PER_MS) /* for requests that came together */
+#define HTTP_TURN_NS               ((uint64_t)5 * NS_PER_MS) /* for requests that came together */
 #define HTTP1_LINGER_NS            ((uint64_t)1 * NS_PER_S) /* half-closed: for the peer to close */
 #define HTTP1_LINGER_BODY_NS       ((uint64_t)5 * NS_PER_S) /* … while it still sends a body */
 #define HTTP2_IDLE_NS              ((uint64_t)300 * NS_PER_S)

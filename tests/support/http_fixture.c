@@ -77,7 +77,7 @@ static void on_request(struct http_request *request, void *arg)
     fixture->requests++;
     http_request_set_context(request, fixture);
     if (has_path(request, "/slow"))
-        clock_fake_advance(HTTP1_TURN_NS + 1);
+        clock_fake_advance(HTTP_TURN_NS + 1);
     if (has_path(request, "/hold"))
         fixture->held = request;
     else if (has_path(request, "/early") || has_path(request, "/slow"))

@@ -656,7 +656,7 @@ static bool may_begin(struct http1 *http1, uint64_t *until_ns)
     if (http1->state != HTTP1_HEAD)
         return true;
     if (*until_ns == 0) {
-        *until_ns = clock_now_ns() + HTTP1_TURN_NS;
+        *until_ns = clock_now_ns() + HTTP_TURN_NS;
         return true;
     }
     if (clock_now_ns() <= *until_ns)

@@ -5,6 +5,7 @@
  * nghttp2's callbacks, output, deadlines, and the operations of the protocol.
  *
  * While output waits for the client, nothing is read: else the client could make us queue more.
+ * Complete requests that came together and take long wait for later turns, after other connections.
  * Callbacks of nghttp2 only set flags: the session must not be ended, nor fed again, from inside
  * one. Output is written once, at the end of a turn. Closing has two phases (http_connection.h), so
  * that nothing is freed below a callback. On the connection's lane. */
@@ -99,8 +100,11 @@ struct http2_stream {
     bool has_reply;       /* its response is counted in session->replies */
     bool is_sent;         /* the whole response is written */
     bool is_paused;       /* a stream without a piece: nghttp2 does not ask for data */
-    uint64_t reading_ns;  /* start of reading the body */
-    uint64_t discard_ns;  /* start of discarding the rest of a body after the response; 0: none */
+    bool is_due;          /* the request is complete, and waits in session->due_first */
+    struct http2_stream *due_next;
+    struct http2_stream *due_prev;
+    uint64_t reading_ns; /* start of reading the body */
+    uint64_t discard_ns; /* start of discarding the rest of a body after the response; 0: none */
     size_t discarded;
     unsigned headers_count;
     unsigned headers_capacity;
@@ -141,9 +145,13 @@ struct http2_session {
     struct http2_guard guard;
     struct http2_data_run data_run;
     struct http2_frame_buffer frame_buffer;
-    enum http2_abuse abuse;      /* set by callbacks of nghttp2 */
-    uint64_t charged_bytes;      /* to the budget: the session and its tables of header fields */
-    struct lane_job flush_job;   /* writes the output at the end of the turn */
+    enum http2_abuse abuse;    /* set by callbacks of nghttp2 */
+    uint64_t charged_bytes;    /* to the budget: the session and its tables of header fields */
+    struct lane_job flush_job; /* writes the output at the end of the turn */
+    struct lane_job due_job;   /* goes on with complete requests */
+    struct http2_stream *due_first;
+    struct http2_stream *due_last;
+    uint64_t turn_until_ns;      /* for complete requests; 0: nothing is being read */
     struct http2_stream *recent; /* of the newest frame; NULL: it has closed */
     struct http2_stream *open;   /* streams whose exchange has not ended */
     unsigned requests;           /* including those that only the pipeline still holds */
@@ -271,6 +279,76 @@ static bool stream_header_at(const struct http_request *request, size_t index,
     return true;
 }
 
+/* Whether this turn has time for another complete request; else it is due in a later one. */
+static bool may_go_on(struct http2_stream *stream)
+{
+    struct http2_session *session = stream->session;
+    assert(!stream->is_due);
+    if (session->due_first == NULL &&
+        (session->turn_until_ns == 0 || clock_now_ns() <= session->turn_until_ns))
+        return true;
+    stream->is_due = true;
+    stream->due_next = NULL;
+    stream->due_prev = session->due_last;
+    if (session->due_last != NULL)
+        session->due_last->due_next = stream;
+    else
+        session->due_first = stream;
+    session->due_last = stream;
+    lane_rest(session->lane);
+    lane_defer(session->lane, &session->due_job);
+    return false;
+}
+
+static void drop_due(struct http2_stream *stream)
+{
+    struct http2_session *session = stream->session;
+    if (!stream->is_due)
+        return;
+    stream->is_due = false;
+    if (stream->due_prev != NULL)
+        stream->due_prev->due_next = stream->due_next;
+    else
+        session->due_first = stream->due_next;
+    if (stream->due_next != NULL)
+        stream->due_next->due_prev = stream->due_prev;
+    else
+        session->due_last = stream->due_prev;
+}
+
+static void finish_body(struct http2_stream *stream)
+{
+    assert(stream->has_ended_input);
+    if (may_go_on(stream))
+        http_exchange_finish_body(&stream->base);
+}
+
+static void begin_request(struct http2_stream *stream)
+{
+    assert(!stream->has_begun);
+    stream->has_begun = true;
+    http_exchange_begin(&stream->base);
+}
+
+static void on_due_job(void *arg)
+{
+    struct http2_session *session = arg;
+    uint64_t until_ns = clock_now_ns() + HTTP_TURN_NS;
+    while (session->due_first != NULL && !http_connection_is_closing(session->connection)) {
+        struct http2_stream *stream = session->due_first;
+        drop_due(stream);
+        if (!stream->has_begun)
+            begin_request(stream);
+        else if (stream->base.is_reading)
+            http_exchange_finish_body(&stream->base);
+        if (session->due_first != NULL && clock_now_ns() > until_ns) {
+            lane_rest(session->lane);
+            lane_defer(session->lane, &session->due_job);
+            return;
+        }
+    }
+}
+
 static void stream_read_body(struct http_request *request)
 {
     struct http2_stream *stream = stream_of(request);
@@ -282,7 +360,7 @@ static void stream_read_body(struct http_request *request)
     bool goes_on = early == NULL || http_exchange_receive(request, early->data, early->size);
     buffer_unref(early);
     if (goes_on && has_ended)
-        http_exchange_finish_body(request);
+        finish_body(stream);
 }
 
 static nghttp2_nv field_of(const char *name, const char *value)
@@ -583,7 +661,7 @@ static void stream_end_input(struct http2_stream *stream)
     assert(!stream->has_ended_input);
     stream->has_ended_input = true;
     if (stream->base.is_reading)
-        http_exchange_finish_body(&stream->base);
+        finish_body(stream);
 }
 
 /* nghttp2 has forgotten the stream, or the connection is closed. */
@@ -592,6 +670,7 @@ static void stream_end(struct http2_stream *stream)
     struct http2_session *session = stream->session;
     assert(stream->id > 0);
     stream->id = 0;
+    drop_due(stream);
     if (session->recent == stream)
         session->recent = NULL;
     if (stream->prev != NULL)
@@ -867,9 +946,9 @@ static int on_frame(nghttp2_session *nghttp2, const nghttp2_frame *frame, void *
             if (request->host.size == 0)
                 request->host = http_request_header(request, "host");
             request->size_declared = is_last ? 0 : size_declared(request);
-            stream->has_begun = true;
             stream->has_ended_input = is_last;
-            http_exchange_begin(request);
+            if (!is_last || may_go_on(stream))
+                begin_request(stream);
         } else if (is_last) {
             stream_end_input(stream);
         }
@@ -1096,7 +1175,7 @@ static uint64_t next_deadline(const struct http2_session *session, uint64_t now_
     for (const struct http2_stream *stream = session->open; stream != NULL; stream = stream->next) {
         if (stream->discard_ns > 0)
             due_ns = earlier(due_ns, stream->discard_ns + HTTP2_DISCARD_NS);
-        if (!stream->base.is_reading)
+        if (!stream->base.is_reading || stream->is_due)
             continue;
         uint64_t first_ns = stream->reading_ns + BODY_GRACE_NS + NS_PER_S;
         due_ns = earlier(due_ns, first_ns > now_ns ? first_ns : now_ns + NS_PER_S);
@@ -1230,6 +1309,8 @@ static void *create(struct http_connection *connection)
     session->flush_job.fn = flush;
     session->flush_job.arg = session;
     session->charged_bytes = HTTP2_SESSION_BYTES;
+    session->due_job.fn = on_due_job;
+    session->due_job.arg = session;
     session->begun_ns = now_ns;
     session->idle_ns = now_ns;
     session->idle_default_ns = HTTP2_IDLE_NS + jitter(HTTP2_IDLE_NS);
@@ -1269,6 +1350,7 @@ static void *create(struct http_connection *connection)
 /* After all input of a read: acts on what the callbacks have noted. */
 static void follow_up(struct http2_session *session)
 {
+    session->turn_until_ns = 0;
     if (http_connection_is_closing(session->connection))
         return;
     if (session->wants_drain)
@@ -1284,6 +1366,7 @@ static void receive(void *state, const uint8_t *data, size_t size)
     if (session->is_doomed || session->is_lingering || session->abuse != HTTP2_NO_ABUSE)
         return;
     session->now_ns = clock_now_ns();
+    session->turn_until_ns = session->now_ns + HTTP_TURN_NS;
     (void)feed(session, data, size);
     follow_up(session);
 }
@@ -1292,6 +1375,7 @@ static ssize_t read_expected(void *state, int fd)
 {
     struct http2_session *session = state;
     session->now_ns = clock_now_ns();
+    session->turn_until_ns = session->now_ns + HTTP_TURN_NS;
     struct placed_read plan;
     bool is_planned = plan_read(session, &plan);
     assert(is_planned);
@@ -1388,7 +1472,7 @@ static void expire(void *state)
             http_body_size(&stream->base.body) < graced_ns / NS_PER_S * BODY_RATE_MIN_BYTES_PER_S;
         bool is_late = (session->read_until_ns > 0 && now_ns >= session->read_until_ns) ||
                        (read_deadline_ns > 0 && waited_ns >= read_deadline_ns);
-        if (stream->base.is_reading && (is_slow || is_late))
+        if (stream->base.is_reading && !stream->is_due && (is_slow || is_late))
             http_exchange_fail_body(&stream->base, HTTP_BODY_TOO_SLOW);
         else if (stream->discard_ns > 0 && now_ns >= stream->discard_ns + HTTP2_DISCARD_NS)
             end_discard(stream);
@@ -1423,6 +1507,7 @@ static void closed(void *state)
 {
     struct http2_session *session = state;
     lane_defer_cancel(session->lane, &session->flush_job);
+    lane_defer_cancel(session->lane, &session->due_job);
     nghttp2_session_del(session->nghttp2);
     session->nghttp2 = NULL;
     while (session->open != NULL)

@@ -42,6 +42,7 @@ static enum http_failure last_failure;
 static bool is_stopped;
 static size_t last_body_size;
 static struct slice reply; /* the body of responses */
+static uint64_t work_ns;   /* the clock moves so far for each complete request */
 static char last_path[128];
 static char last_query[128];
 static char last_header[64];
@@ -107,6 +108,7 @@ static void on_body(struct http_request *request, void *arg)
 {
     (void)arg;
     bodies_count++;
+    clock_fake_advance(work_ns);
     last_body_size = http_request_body(request)->size;
     if (mode == READ_AND_HOLD)
         hold(request);
@@ -165,6 +167,7 @@ static int set_up(void **state)
     budget_init(&budget, 64 * MIB);
     mode = READ_AND_RESPOND;
     reply = slice_of_text("hello");
+    work_ns = 0;
     held_count = requests_count = bodies_count = ended_count = failures_count = 0;
     is_stopped = false;
     server = NULL;
@@ -987,6 +990,74 @@ static void nothing_is_read_while_output_waits(void **state)
     mem_free((void *)(uintptr_t)reply.data);
 }
 
+static void raw_post(struct h2_peer *peer, uint32_t id)
+{
+    raw_request(peer, id, false);
+    h2_peer_frame(peer, NGHTTP2_DATA, NGHTTP2_FLAG_END_STREAM, id, "x", 1);
+}
+
+/* Each request takes as long as a turn may. One that is reset meanwhile is forgotten. */
+static void requests_that_came_together_take_turns(void **state)
+{
+    enum { COUNT = 20, RESET = 7 };
+    (void)state;
+    work_ns = HTTP_TURN_NS + 1;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    struct h2_peer *other = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    h2_peer_greet(other);
+    turn(peer, 5);
+    turn(other, 5);
+    for (uint32_t i = 0; i < COUNT; i++)
+        if (i % 2 == 0)
+            raw_post(peer, 2 * i + 1);
+        else
+            raw_request(peer, 2 * i + 1, true);
+    h2_peer_turn(peer);
+    lane_turn(lane);
+    assert_int_equal(bodies_count, 1);
+    raw_reset(peer, 2 * RESET + 1);
+    raw_reset(peer, 2 * COUNT - 1);
+    raw_post(other, 1);
+    h2_peer_turn(peer);
+    h2_peer_turn(other);
+    unsigned turns = 0;
+    for (unsigned before = 1; bodies_count < COUNT - 1 && turns < TURNS_MAX; turns++) {
+        turn(other, 1);
+        assert_in_range(bodies_count - before, 0, 4); /* lane_turn runs jobs up to three times */
+        before = bodies_count;
+        if (turns == 3) /* it does not wait for all of them */
+            assert_true(other->raw_size > 0);
+    }
+    assert_int_equal(bodies_count, COUNT - 2 + 1);
+    turn(peer, 5);
+    assert_int_equal(ended_count, requests_count);
+    h2_peer_close(peer);
+    h2_peer_close(other);
+}
+
+static void a_client_that_leaves_takes_what_is_due_along(void **state)
+{
+    enum { COUNT = 20 };
+    (void)state;
+    work_ns = HTTP_TURN_NS + 1;
+    listen_with(&(struct http_server_settings){.streams_max = 0});
+    struct h2_peer *peer = h2_peer_connect_raw(address);
+    h2_peer_greet(peer);
+    turn(peer, 5);
+    for (uint32_t i = 0; i < COUNT; i++)
+        raw_post(peer, 2 * i + 1);
+    h2_peer_turn(peer);
+    lane_turn(lane);
+    assert_int_equal(bodies_count, 1);
+    h2_peer_close(peer);
+    for (unsigned i = 0; i < 2 * COUNT; i++)
+        lane_turn(lane);
+    assert_in_range(bodies_count, 1, 5);
+    assert_int_equal(ended_count, requests_count);
+}
+
 static void budgets_fill_again_with_time(void **state)
 {
     uint32_t size;
@@ -1565,6 +1636,8 @@ int main(void)
         ROW(refusals_of_one_turn_are_few),
         ROW(refusals_are_charged),
         ROW(nothing_is_read_while_output_waits),
+        ROW(requests_that_came_together_take_turns),
+        ROW(a_client_that_leaves_takes_what_is_due_along),
         ROW(budgets_fill_again_with_time),
         ROW(tables_of_header_fields_are_charged),
         ROW(pings_beside_requests_are_no_strikes),
