@@ -41,11 +41,13 @@ bool ottl_expect_message(struct ottl_run *run, const struct ottl_value *value,
            ottl_run_fail(run, "expects %s but got %s", name, ottl_type_name(value));
 }
 
-int64_t ottl_count_field(const struct ottl_record *record, unsigned field)
+int64_t ottl_count_field(struct ottl_run *run, const struct ottl_record *record, unsigned field)
 {
     struct wire_reader reader = wire_reader_of(record->bytes);
     struct wire_field found;
     int64_t count = 0;
+    if (ottl_run_is_around(run, &record->memory))
+        ottl_run_work(run, record->bytes.size);
     while (wire_next_field(&reader, &found))
         count += found.number == field;
     return count;

@@ -56,7 +56,7 @@ bool ottl_expect_message(struct ottl_run *run, const struct ottl_value *value,
                          enum ottl_message_kind kind);
 /* How often the record's message has the field. What repeats can only be set to itself: there is no
  * other value of its kind. */
-int64_t ottl_count_field(const struct ottl_record *record, unsigned field);
+int64_t ottl_count_field(struct ottl_run *run, const struct ottl_record *record, unsigned field);
 /* The content of a field of bytes, its last one; no bytes when it is absent. */
 static inline struct slice ottl_field_bytes(const struct ottl_record *record, unsigned field)
 {

@@ -51,7 +51,11 @@ static bool get(struct ottl_call *call, const struct ottl_argument *argument,
                 struct ottl_value *ret)
 {
     assert(argument->is_given && argument->node != NULL);
-    return argument->node->get(argument->node, call->run, ret);
+    if (!argument->node->get(argument->node, call->run, ret))
+        return false;
+    if (argument->is_outer)
+        ottl_run_charge(call->run, ret);
+    return true;
 }
 
 bool ottl_get(struct ottl_call *call, unsigned parameter, struct ottl_value *ret)

@@ -22,6 +22,7 @@ struct compiler {
     struct ottl_problem *problem;
     unsigned uses;
     bool is_volatile;
+    bool is_outer;
 };
 
 struct ottl_preparation {
@@ -302,6 +303,10 @@ static bool compile_path(struct compiler *compiler, const struct ottl_tree *tree
         return false;
     memcpy(text, name, strlen(name) + 1);
     ret->text = slice_of_text(text);
+    /* Attributes of profiles are entries of a dictionary that all share. */
+    const bool is_shared = (context == OTTL_PROFILE || context == OTTL_PROFILE_SAMPLE) &&
+                           (row->takes_keys & OTTL_COPY) != 0;
+    compiler->is_outer = compiler->is_outer || context != compiler->context || is_shared;
     if (row != &cache_row) {
         compiler->uses |= OTTL_CONTEXT_BIT(context);
         compiler->plan->keys[context].fields |= row->field == OTTL_ANY_FIELD  ? UINT32_MAX
@@ -448,8 +453,8 @@ static bool compile_path_argument(struct compiler *compiler, const struct ottl_t
     return true;
 }
 
-static bool compile_argument(struct compiler *compiler, const struct ottl_tree *tree,
-                             const struct ottl_parameter *parameter, struct ottl_argument *ret)
+static bool compile_own_argument(struct compiler *compiler, const struct ottl_tree *tree,
+                                 const struct ottl_parameter *parameter, struct ottl_argument *ret)
 {
     static const struct {
         uint8_t type;
@@ -477,6 +482,18 @@ static bool compile_argument(struct compiler *compiler, const struct ottl_tree *
             ? ottl_parameter_mismatch((enum ottl_parameter_type)parameter->type, &node->constant)
             : NULL;
     return mismatch == NULL || fail_argument(compiler, tree, parameter, mismatch);
+}
+
+static bool compile_argument(struct compiler *compiler, const struct ottl_tree *tree,
+                             const struct ottl_parameter *parameter, struct ottl_argument *ret)
+{
+    const bool is_outer = compiler->is_outer;
+    compiler->is_outer = false;
+    if (!compile_own_argument(compiler, tree, parameter, ret))
+        return false;
+    ret->is_outer = compiler->is_outer;
+    compiler->is_outer = compiler->is_outer || is_outer;
+    return true;
 }
 
 static bool prepare_function(struct compiler *compiler, const struct ottl_function *function,
@@ -640,8 +657,12 @@ static bool compile_call(struct compiler *compiler, const struct ottl_tree *tree
         if (!arguments[i].is_given && !function->parameters[i].is_optional)
             return ottl_problem_set(compiler->problem, tree->at, "%s lacks the argument %s",
                                     function->name, function->parameters[i].name);
+    for (size_t i = 0; i < parameters && function->is_lookup; i++)
+        arguments[i].is_outer = false;
     compiler->is_volatile = compiler->is_volatile || function->is_volatile;
     compiler->plan->makes_metrics = compiler->plan->makes_metrics || function->makes_metrics;
+    compiler->is_outer =
+        compiler->is_outer || (function->makes_metrics && compiler->context == OTTL_DATA_POINT);
     if (function->contexts != 0) { /* it looks at the record itself */
         compiler->uses |= OTTL_CONTEXT_BIT(compiler->context);
         compiler->plan->keys[compiler->context].fields |=
@@ -770,8 +791,37 @@ static bool compile_math(struct compiler *compiler, const struct ottl_tree *tree
     return true;
 }
 
-static bool compile_value(struct compiler *compiler, const struct ottl_tree *tree,
-                          struct ottl_node **ret)
+/* Getters that take no longer than finding out whether their result is remembered. */
+static bool is_quick(const struct ottl_path_row *row)
+{
+    return row->get == ottl_get_attributes || row->get == ottl_get_text ||
+           row->get == ottl_get_uint32 || row->get == ottl_get_fixed32 ||
+           row->get == ottl_get_enumeration || row->get == ottl_get_nanoseconds ||
+           row->get == ottl_get_moment || row->get == ottl_get_trace_id ||
+           row->get == ottl_get_span_id;
+}
+
+/* Notes a call or path that reads nothing but records around the statement's: it is evaluated once
+ * for them, if no statement changes them. */
+static bool note_outer(struct compiler *compiler, struct ottl_node *node)
+{
+    const unsigned inner = OTTL_CONTEXT_BIT(compiler->context) | OTTL_CONTEXT_BIT(OTTL_OTELCOL);
+    const bool is_path = node->get == ottl_node_path;
+    if (compiler->is_volatile || compiler->uses == 0 || (compiler->uses & inner) != 0 ||
+        (is_path ? is_quick(node->path.row) : node->get != ottl_node_call))
+        return true;
+    struct ottl_outer *outer = room_of(compiler, sizeof(*outer));
+    if (outer == NULL)
+        return false;
+    node->is_path = is_path;
+    node->uses = (uint16_t)compiler->uses;
+    *outer = (struct ottl_outer){.node = node, .next = compiler->plan->outer};
+    compiler->plan->outer = outer;
+    return true;
+}
+
+static bool compile_any_value(struct compiler *compiler, const struct ottl_tree *tree,
+                              struct ottl_node **ret)
 {
     struct ottl_value value = ottl_nil();
     switch (tree->kind) {
@@ -815,6 +865,20 @@ static bool compile_value(struct compiler *compiler, const struct ottl_tree *tre
     default:
         return ottl_problem_set(compiler->problem, tree->at, "expected a value");
     }
+}
+
+static bool compile_value(struct compiler *compiler, const struct ottl_tree *tree,
+                          struct ottl_node **ret)
+{
+    const unsigned uses = compiler->uses;
+    const bool is_volatile = compiler->is_volatile;
+    compiler->uses = 0;
+    compiler->is_volatile = false;
+    if (!compile_any_value(compiler, tree, ret) || !note_outer(compiler, *ret))
+        return false;
+    compiler->uses |= uses;
+    compiler->is_volatile = compiler->is_volatile || is_volatile;
+    return true;
 }
 
 /* Conditions. */
@@ -984,11 +1048,12 @@ static bool compile_test(struct compiler *compiler, const struct ottl_tree *tree
 
 bool ottl_compile_condition(struct ottl_plan *plan, enum ottl_context context,
                             enum ottl_path_mode paths, const struct ottl_tree *tree,
-                            struct ottl_test **ret, struct ottl_problem *problem)
+                            struct ottl_condition *ret, struct ottl_problem *problem)
 {
     struct compiler compiler = {
         .plan = plan, .context = context, .paths = paths, .problem = problem};
-    bool is_fine = compile_test(&compiler, tree, ret);
+    bool is_fine = compile_test(&compiler, tree, &ret->test);
+    ret->is_outer = compiler.is_outer;
     plan->used |= compiler.uses;
     return is_fine;
 }
@@ -1060,6 +1125,7 @@ bool ottl_compile_statement(struct ottl_plan *plan, enum ottl_context context,
         is_fine = prepare_set(&compiler, ret);
     else if (is_fine && strcmp(ret->editor.function->name, "delete_key") == 0)
         note_removed(&compiler, ret);
+    ret->is_outer = compiler.is_outer;
     plan->used |= compiler.uses;
     return is_fine;
 }

@@ -151,7 +151,7 @@ static bool get_points(struct ottl_run *run, const struct ottl_path *path, struc
     const struct ottl_record *data = run->records[OTTL_METRIC_DATA];
     (void)path;
     *ret = data->kind != OTTL_NO_DATA
-               ? ottl_messages(points_kind(data->kind), ottl_count_field(data, POINTS))
+               ? ottl_messages(points_kind(data->kind), ottl_count_field(run, data, POINTS))
                : ottl_nil();
     return true;
 }
@@ -622,7 +622,8 @@ static bool get_exemplars(struct ottl_run *run, const struct ottl_path *path,
 {
     const struct ottl_record *point = run->records[path->context];
     const unsigned field = ottl_data_point_exemplars((enum ottl_metric_data)point->kind);
-    *ret = field != 0 ? ottl_messages(OTTL_EXEMPLARS, ottl_count_field(point, field)) : ottl_nil();
+    *ret = field != 0 ? ottl_messages(OTTL_EXEMPLARS, ottl_count_field(run, point, field))
+                      : ottl_nil();
     return true;
 }
 
@@ -640,7 +641,7 @@ static bool get_quantiles(struct ottl_run *run, const struct ottl_path *path,
 {
     const struct ottl_record *point = run->records[path->context];
     *ret = point->kind == OTTL_SUMMARY
-               ? ottl_messages(OTTL_QUANTILES, ottl_count_field(point, QUANTILES))
+               ? ottl_messages(OTTL_QUANTILES, ottl_count_field(run, point, QUANTILES))
                : ottl_nil();
     return true;
 }

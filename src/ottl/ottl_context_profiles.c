@@ -54,6 +54,8 @@ static bool read_indices(struct ottl_run *run, const struct ottl_path *path,
     if (*ret_record == NULL ||
         !ottl_numbers_get(run, &ottl_indices, *ret_record, attributes_field(path), &value))
         return false;
+    if (ottl_run_is_around(run, &(*ret_record)->memory))
+        ottl_run_charge(run, &value);
     *ret = value.list;
     return true;
 }
@@ -66,6 +68,15 @@ static bool attribute_at(struct ottl_run *run, const struct ottl_dictionary *dic
     return (ottl_dictionary_attribute(dictionary, index, ret) &&
             ottl_dictionary_string(dictionary, ret->key, ret_key)) ||
            ottl_run_fail(run, "the attribute index %lld is out of range", (long long)index);
+}
+
+/* What is in the dictionary is shared by all that name it, and so counted each time. */
+static bool decode(struct ottl_run *run, struct slice encoded, struct ottl_value *ret)
+{
+    if (!ottl_value_decode(run->memory, NULL, encoded, ret))
+        return ottl_run_no_memory(run);
+    ottl_run_charge(run, ret);
+    return true;
 }
 
 /* A copy of the attributes as a map: of equal keys the last value counts, at the first's place. */
@@ -83,8 +94,9 @@ static struct ottl_map *copy_attributes(struct ottl_run *run, const struct ottl_
         struct slice key;
         if (!attribute_at(run, dictionary, indices->items[i].integer, &attribute, &key))
             return NULL;
-        if (!ottl_value_decode(run->memory, NULL, attribute.value, &value) ||
-            !ottl_map_put(map, key, &value))
+        if (!decode(run, attribute.value, &value))
+            return NULL;
+        if (!ottl_map_put(map, key, &value))
             map = NULL;
     }
     if (map == NULL)
@@ -110,8 +122,7 @@ static bool get_attribute(struct ottl_run *run, const struct ottl_dictionary *di
         found = attribute.value;
         *ret_exists = true;
     }
-    return !*ret_exists || ottl_value_decode(run->memory, NULL, found, ret) ||
-           ottl_run_no_memory(run);
+    return !*ret_exists || decode(run, found, ret);
 }
 
 static bool get_attributes(struct ottl_run *run, const struct ottl_path *path,
@@ -142,6 +153,7 @@ static bool get_attributes(struct ottl_run *run, const struct ottl_path *path,
 static bool index_of(struct ottl_run *run, struct slice key, const struct ottl_value *value,
                      int32_t *ret_key, int32_t *ret)
 {
+    ottl_run_charge(run, value);
     return (ottl_dictionary_put_string(run->dictionary, key, ret_key) &&
             ottl_dictionary_put_attribute(run->dictionary, run->memory, *ret_key, value, ret)) ||
            ottl_run_no_memory(run);
@@ -186,8 +198,7 @@ static bool find_attribute(struct ottl_run *run, const struct ottl_dictionary *d
         if (!attribute_at(run, dictionary, indices->items[i].integer, &attribute, &other))
             return false;
         if (slice_equal(other, key))
-            return ottl_value_decode(run->memory, NULL, attribute.value, ret) ||
-                   ottl_run_no_memory(run);
+            return decode(run, attribute.value, ret);
     }
     return true;
 }
@@ -444,7 +455,7 @@ static bool set_value_type_text(struct ottl_run *run, const struct ottl_path *pa
 
 static bool get_samples(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
 {
-    *ret = ottl_messages(OTTL_SAMPLES, ottl_count_field(run->records[path->context], SAMPLES));
+    *ret = ottl_messages(OTTL_SAMPLES, ottl_count_field(run, run->records[path->context], SAMPLES));
     return true;
 }
 

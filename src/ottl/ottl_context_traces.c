@@ -195,7 +195,7 @@ static bool set_status_message(struct ottl_run *run, const struct ottl_path *pat
 
 static bool get_events(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
 {
-    *ret = ottl_messages(OTTL_EVENTS, ottl_count_field(run->records[path->context], EVENTS));
+    *ret = ottl_messages(OTTL_EVENTS, ottl_count_field(run, run->records[path->context], EVENTS));
     return true;
 }
 
@@ -208,7 +208,7 @@ static bool set_events(struct ottl_run *run, const struct ottl_path *path,
 
 static bool get_links(struct ottl_run *run, const struct ottl_path *path, struct ottl_value *ret)
 {
-    *ret = ottl_messages(OTTL_LINKS, ottl_count_field(run->records[path->context], LINKS));
+    *ret = ottl_messages(OTTL_LINKS, ottl_count_field(run, run->records[path->context], LINKS));
     return true;
 }
 
@@ -238,6 +238,8 @@ static bool get_trace_state(struct ottl_run *run, const struct ottl_path *path,
     if (record == NULL)
         return false;
     struct slice text = ottl_field_bytes(record, TRACE_STATE);
+    if (ottl_run_is_around(run, &record->memory))
+        ottl_run_work(run, text.size);
     *ret = ottl_nil();
     if (!ottl_trace_state_get(text, slice_of(NULL, 0), &value))
         return true;

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "src/base/mem.h"
 #include "src/base/short_bytes.h"
 #include "src/ottl/ottl_access.h"
 #include "src/ottl/ottl_node.h"
@@ -38,6 +39,34 @@ bool ottl_run_no_memory(struct ottl_run *run)
     run->is_out_of_memory = !has_met_limit;
     return ottl_run_fail(
         run, has_met_limit ? "the record becomes larger than statements may make it" : "no memory");
+}
+
+void ottl_run_work(struct ottl_run *run, uint64_t bytes)
+{
+    run->work_left -= bytes < run->work_left ? bytes : run->work_left;
+}
+
+/* The size of a map, which is the attributes of a record as they came, or any other. */
+static uint64_t map_bytes(const struct ottl_run *run, const struct ottl_value *value)
+{
+    for (unsigned i = 0; i < OTTL_CONTEXTS && !value->map->base.has_changed; i++) {
+        const struct ottl_record *record = run->records[i];
+        if (record != NULL && value->map == &record->attributes)
+            return record->attributes_end - record->attributes_begin;
+    }
+    return ottl_value_encoded_size(value);
+}
+
+void ottl_run_charge(struct ottl_run *run, const struct ottl_value *value)
+{
+    enum { ITEM_BYTES = 64 }; /* going on to the next entry or item takes as long */
+    if (value->type == OTTL_STRING || value->type == OTTL_BYTES)
+        ottl_run_work(run, value->size);
+    else if (value->type == OTTL_LIST)
+        ottl_run_work(run,
+                      (uint64_t)value->list->count * ITEM_BYTES + ottl_value_encoded_size(value));
+    else if (value->type == OTTL_MAP)
+        ottl_run_work(run, (uint64_t)value->map->count * ITEM_BYTES + map_bytes(run, value));
 }
 
 bool ottl_node_constant(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)
@@ -90,6 +119,45 @@ bool ottl_node_attribute(const struct ottl_node *node, struct ottl_run *run, str
     else
         return get_any_attribute(node, run, ret);
     return true;
+}
+
+/* In the memory of the innermost record that it depends on, and remembers the result. Errors are
+ * remembered, too: what finds one at its end took as long. */
+static __attribute__((noinline)) bool evaluate_once(const struct ottl_node *node,
+                                                    struct ottl_run *run,
+                                                    struct ottl_remembered *remembered,
+                                                    uint64_t generations)
+{
+    struct ottl_memory *memory = run->memory;
+    const int innermost = 31 - __builtin_clz(node->uses);
+    run->memory = &run->records[innermost]->memory;
+    const bool is_done = node->is_path ? ottl_node_path(node, run, &remembered->value)
+                                       : ottl_node_call(node, run, &remembered->value);
+    run->memory = memory;
+    remembered->generations = 0;
+    if (!is_done && run->is_out_of_memory)
+        return false;
+    remembered->generations = generations;
+    remembered->result = is_done;
+    if (is_done)
+        return true;
+    if (remembered->error == NULL)
+        remembered->error = mem_alloc(OTTL_ERROR_BYTES_MAX);
+    memcpy(remembered->error, run->error, OTTL_ERROR_BYTES_MAX);
+    return true;
+}
+
+bool ottl_node_memo(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret)
+{
+    struct ottl_remembered *remembered = &run->remembered[node->place];
+    uint64_t generations = 1;
+    for (unsigned left = node->uses; left != 0; left &= left - 1)
+        generations += run->records[__builtin_ctz(left)]->generation;
+    if (remembered->generations != generations &&
+        !evaluate_once(node, run, remembered, generations))
+        return false;
+    *ret = remembered->value;
+    return remembered->result != 0 || ottl_run_fail(run, "%s", remembered->error);
 }
 
 /* Containers in list literals are copies, as in Go. */

@@ -75,6 +75,7 @@ struct ottl_function {
     ottl_contexts contexts;
     uint32_t fields; /* with contexts: of the record, by number, that it looks at; 0: any of them */
     bool makes_metrics; /* it is a user of ottl_rewrite.h */
+    bool is_lookup;     /* it takes no longer for larger arguments */
     bool is_volatile;   /* its result may differ though its arguments do not: clock, chance */
 };
 

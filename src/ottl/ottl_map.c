@@ -267,6 +267,7 @@ static bool update_index(struct ottl_map *map)
         map->index_seed = (uint64_t)(random_uniform() * 0x1p53);
         memset(map->index, 0, size * sizeof(*map->index));
         map->index_mask = size - 1;
+        ottl_memory_work(map->base.memory, map->indexed);
         map->indexed = 0;
         map->indexed_moves = map->moves;
         map->has_duplicates = false;
@@ -330,6 +331,8 @@ struct ottl_entry *ottl_map_find(struct ottl_map *map, struct slice key)
                 return &map->entries[place - 1];
         }
     }
+    if (map->count >= INDEXED_MIN)
+        ottl_memory_work(map->base.memory, map->count);
     for (uint32_t i = 0; i < map->count; i++)
         if (slice_equal(map->entries[i].key, key))
             return &map->entries[i];
@@ -444,7 +447,10 @@ static bool copy_list(struct ottl_list *target, const struct ottl_list *source, 
 static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent,
                        const struct ottl_value *from, struct ottl_value *ret, unsigned left)
 {
+    enum { FIELD_BYTES = 2 }; /* of the shortest that has_levels looks at */
     *ret = *from;
+    if (from->type == OTTL_ENCODED && !ottl_is_plain_text(from))
+        ottl_memory_work(memory, from->size / FIELD_BYTES);
     if (from->type == OTTL_ENCODED && !has_levels(ottl_slice(from), left)) {
         memory->is_too_deep = true;
         return false;

@@ -79,6 +79,14 @@ void ottl_memory_rest(struct ottl_memory *memory)
         enter(memory, memory->first);
 }
 
+void ottl_memory_work(struct ottl_memory *memory, uint64_t entries)
+{
+    enum { ENTRY_BYTES = 16 }; /* looking at one takes as long as reading so many bytes */
+    const uint64_t bytes = ENTRY_BYTES * entries;
+    if (memory->work_left != NULL)
+        *memory->work_left -= bytes < *memory->work_left ? bytes : *memory->work_left;
+}
+
 static bool take(const struct ottl_memory *memory, size_t bytes)
 {
     if (!memory->may_exceed)

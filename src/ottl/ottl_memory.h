@@ -18,6 +18,7 @@ struct ottl_memory {
     uint8_t *first_at; /* where the first block begins */
     size_t held_bytes; /* by all blocks */
     size_t max_bytes;
+    uint64_t *work_left;   /* ottl_run.work_left, for work on large maps; NULL: not counted */
     struct budget *budget; /* all but a small block are charged to it; NULL: not charged */
     bool may_exceed;       /* it is charged beyond its limit if need be */
     bool copies_text;      /* it outlives the values that are put here: their bytes are copied */
@@ -43,6 +44,8 @@ static inline void ottl_memory_reset(struct ottl_memory *memory)
 }
 /* The same; frees what is charged to the budget. */
 void ottl_memory_rest(struct ottl_memory *memory);
+/* Counts entries that were looked at, one by one, in a map that lies there. */
+void ottl_memory_work(struct ottl_memory *memory, uint64_t entries);
 /* ottl_memory_room with another block. */
 void *ottl_memory_grow(struct ottl_memory *memory, size_t bytes)
     __attribute__((warn_unused_result));

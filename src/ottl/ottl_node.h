@@ -39,6 +39,7 @@ struct ottl_argument {
     uint32_t count;
     const struct ottl_function *function; /* FUNCTION_NAME */
     void *state;                          /* of that function */
+    bool is_outer;                        /* it reads records around that of the statement */
 };
 
 struct ottl_invocation {
@@ -53,6 +54,9 @@ struct ottl_node {
     bool (*get)(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
     /* As Go sees it: known when it is parsed. */
     bool is_literal;
+    bool is_path;   /* of ottl_node_memo: its path, not its call */
+    uint16_t uses;  /* of ottl_node_memo: contexts whose records it reads */
+    uint32_t place; /* of ottl_node_memo: in ottl_run.remembered */
     union {
         struct ottl_value constant;
         struct ottl_path path;
@@ -102,7 +106,9 @@ struct ottl_test {
 /* A result that holds until a record that it depends on changes. */
 struct ottl_remembered {
     uint64_t generations;
-    int8_t result;
+    int8_t result;           /* of a test; of a node: whether it has a value */
+    struct ottl_value value; /* of a node, in the memory of the innermost of those records */
+    char *error;             /* of a node that failed; NULL: none did yet */
 };
 
 struct ottl_run {
@@ -113,6 +119,8 @@ struct ottl_run {
     const struct client_info *client;
     struct ottl_dictionary *dictionary; /* of profiles */
     struct ottl_rewrite *rewrite;
+    /* Bytes, or what takes as long, that statements may still read of records around theirs. */
+    uint64_t work_left;
     bool is_out_of_memory; /* the budget has refused memory */
     char error[OTTL_ERROR_BYTES_MAX];
 };
@@ -124,6 +132,17 @@ bool ottl_run_fail(struct ottl_run *run, const char *format, ...)
  * which ends the batch. Returns false. */
 bool ottl_run_no_memory(struct ottl_run *run);
 
+/* Counts what was read of a record around that of the statement, or of a dictionary: the runner
+ * lets no such statement run once nothing is left. */
+void ottl_run_work(struct ottl_run *run, uint64_t bytes);
+/* The same of a value. */
+void ottl_run_charge(struct ottl_run *run, const struct ottl_value *value);
+/* Whether the record is around that of the statement that runs. */
+static inline bool ottl_run_is_around(const struct ottl_run *run, const struct ottl_memory *memory)
+{
+    return run->memory != memory;
+}
+
 /* Evaluators, for nodes and tests that the compiler makes. */
 bool ottl_node_constant(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
 bool ottl_node_path(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
@@ -133,6 +152,8 @@ bool ottl_node_text(const struct ottl_node *node, struct ottl_run *run, struct o
 bool ottl_node_attribute(const struct ottl_node *node, struct ottl_run *run,
                          struct ottl_value *ret);
 bool ottl_node_call(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
+/* A call or path that depends on outer records alone: evaluated once for them. */
+bool ottl_node_memo(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
 bool ottl_node_list(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
 bool ottl_node_map(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);
 bool ottl_node_math(const struct ottl_node *node, struct ottl_run *run, struct ottl_value *ret);

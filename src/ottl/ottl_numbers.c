@@ -70,8 +70,12 @@ bool ottl_numbers_read(struct ottl_run *run, const struct ottl_numbers *numbers,
 bool ottl_numbers_get(struct ottl_run *run, const struct ottl_numbers *numbers,
                       const struct ottl_record *record, unsigned number, struct ottl_value *ret)
 {
-    if ((record->changed >> number & 1) == 0)
+    enum { FIELD_BYTES = 16 }; /* others are stepped over */
+    if ((record->changed >> number & 1) == 0) {
+        if (ottl_run_is_around(run, &record->memory))
+            ottl_run_work(run, record->bytes.size / FIELD_BYTES);
         return ottl_numbers_read(run, numbers, record->bytes, number, ret);
+    }
     struct ottl_list *list = ottl_list_create(run->memory);
     if (list == NULL)
         return ottl_run_no_memory(run);

@@ -102,8 +102,8 @@ static bool compile(struct ottl_plan *plan, const struct ottl_group *group, bool
     for (size_t i = 0; i < group->conditions_count; i++) {
         struct ottl_condition *condition = &sequence->conditions[i];
         *condition = (struct ottl_condition){.text = group->conditions[i]};
-        if (!ottl_compile_condition(plan, sequence->context, group->paths, conditions[i],
-                                    &condition->test, &problem))
+        if (!ottl_compile_condition(plan, sequence->context, group->paths, conditions[i], condition,
+                                    &problem))
             return fail_text(&problem, condition->text, "conditions", i, is_list, error);
     }
     for (size_t i = 0; i < group->statements_count; i++) {
@@ -214,6 +214,11 @@ void ottl_plan_finish(struct ottl_plan *plan)
 {
     assert(!plan->is_finished);
     plan->keys[OTTL_METRIC_DATA].fields = UINT32_MAX;
+    for (const struct ottl_outer *outer = plan->outer; outer != NULL; outer = outer->next)
+        if ((outer->node->uses & plan->written) == 0) {
+            outer->node->get = ottl_node_memo;
+            outer->node->place = plan->memos++;
+        }
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++) {
         ottl_keys_finish(&plan->keys[i]);
         for (struct ottl_sequence *sequence = plan->sequences[i]; sequence != NULL;

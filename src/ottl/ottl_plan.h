@@ -28,6 +28,7 @@ enum ottl_path_mode {
 struct ottl_condition {
     struct ottl_test *test;
     const char *text;
+    bool is_outer; /* it reads records around its own */
 };
 
 struct ottl_compiled_statement {
@@ -43,6 +44,7 @@ struct ottl_compiled_statement {
     const struct ottl_ready *ready;
     /* The attribute's slot; -1: none. */
     int32_t slot;
+    bool is_outer; /* it reads or writes records around its own */
 };
 
 /* What runs for each record of a context. */
@@ -63,6 +65,12 @@ struct ottl_state {
     struct ottl_state *next;
 };
 
+/* A node that reads nothing but records around the statement's. */
+struct ottl_outer {
+    struct ottl_node *node;
+    struct ottl_outer *next;
+};
+
 struct ottl_plan {
     enum signal_kind signal;
     unsigned users; /* enum ottl_users, of the component */
@@ -76,6 +84,7 @@ struct ottl_plan {
     uint32_t keys_capacity[OTTL_CONTEXTS];
     bool makes_metrics; /* some function does */
     uint32_t memos;
+    struct ottl_outer *outer;
     struct ottl_state *states;
     bool is_finished;
 };
@@ -121,7 +130,7 @@ unsigned ottl_contexts_of(enum signal_kind signal);
 /* Compiles one condition or statement of a context. */
 bool ottl_compile_condition(struct ottl_plan *plan, enum ottl_context context,
                             enum ottl_path_mode paths, const struct ottl_tree *tree,
-                            struct ottl_test **ret, struct ottl_problem *problem);
+                            struct ottl_condition *ret, struct ottl_problem *problem);
 bool ottl_compile_statement(struct ottl_plan *plan, enum ottl_context context,
                             enum ottl_path_mode paths, const struct ottl_statement *statement,
                             struct ottl_compiled_statement *ret, struct ottl_problem *problem);

@@ -455,6 +455,7 @@ void ottl_record_index(struct ottl_record *record)
     struct ottl_map *map = &record->attributes;
     if (record->indexed_moves != map->moves) {
         free_slots(record);
+        ottl_memory_work(&record->memory, map->count);
         record->indexed = 0;
         record->indexed_moves = map->moves;
         record->has_duplicates = false;
@@ -640,10 +641,12 @@ static void replace_by_last(struct ottl_record *record, struct ottl_entry *entry
 static void find_next(struct ottl_record *record, uint32_t slot, uint32_t place)
 {
     const struct ottl_map *map = &record->attributes;
+    const uint32_t from = place;
     while (place < map->count && map->entries[place].slot != slot + 1)
         place++;
     if (place < map->count)
         take_slot(record, slot, place);
+    ottl_memory_work(&record->memory, place - from);
 }
 
 bool ottl_record_remove_slot(struct ottl_record *record, uint32_t slot)

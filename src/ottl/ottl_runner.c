@@ -46,12 +46,14 @@ void ottl_runner_init(struct ottl_runner *runner, const struct ottl_plan *plan,
     ottl_rewrite_init(&runner->rewrite, budget);
     runner->run.rewrite = &runner->rewrite;
     runner->run.remembered = mem_zalloc((plan->memos + 1) * sizeof(*runner->run.remembered));
+    runner->run.work_left = OTTL_OUTER_BYTES_MIN;
     unsigned innermost = 0;
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++) {
         const struct ottl_context_type *type = ottl_context_type((enum ottl_context)i);
         if (type == NULL)
             continue;
         ottl_record_init(&runner->records[i], type, &plan->keys[i], budget);
+        runner->records[i].memory.work_left = &runner->run.work_left;
         runner->run.records[i] = &runner->records[i];
         if ((plan->contexts & OTTL_CONTEXT_BIT(i)) != 0)
             innermost = i;
@@ -70,11 +72,14 @@ void ottl_runner_fini(struct ottl_runner *runner)
     ottl_edits_fini(&runner->detached);
     ottl_rewrite_fini(&runner->rewrite);
     scratch_fini(&runner->noted, NULL);
+    for (uint32_t i = 0; i < runner->plan->memos; i++)
+        mem_free(runner->run.remembered[i].error);
     mem_free(runner->run.remembered);
 }
 
 void ottl_runner_rest(struct ottl_runner *runner)
 {
+    runner->run.work_left = OTTL_OUTER_BYTES_MIN;
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
         if (runner->run.records[i] != NULL)
             ottl_memory_rest(&runner->records[i].memory);
@@ -98,8 +103,8 @@ static __attribute__((noinline)) enum decision fail(struct ottl_runner *runner,
 }
 
 /* Sets an attribute with a slot to a value that is neither map nor list and outlives the record. */
-static inline bool put_attribute(const struct ottl_compiled_statement *statement,
-                                 struct ottl_run *run, struct ottl_value value)
+static inline __attribute__((always_inline)) bool put_attribute(
+    const struct ottl_compiled_statement *statement, struct ottl_run *run, struct ottl_value value)
 {
     struct ottl_entry *entry =
         ottl_record_set(run->records[statement->target->context], (uint32_t)statement->slot);
@@ -111,7 +116,8 @@ static inline bool put_attribute(const struct ottl_compiled_statement *statement
 }
 
 /* `set` */
-static inline bool set(const struct ottl_compiled_statement *statement, struct ottl_run *run)
+static inline __attribute__((always_inline)) bool set(
+    const struct ottl_compiled_statement *statement, struct ottl_run *run)
 {
     const struct ottl_path *path = statement->target;
     struct ottl_value value;
@@ -122,10 +128,13 @@ static inline bool set(const struct ottl_compiled_statement *statement, struct o
     if (statement->slot >= 0 && value.type <= OTTL_BYTES &&
         !run->records[path->context]->memory.copies_text)
         return put_attribute(statement, run, value);
+    if (statement->is_outer)
+        ottl_run_charge(run, &value); /* it is copied */
     return path->row->set(run, path, &value);
 }
 
-static inline bool edit(const struct ottl_compiled_statement *statement, struct ottl_run *run)
+static inline __attribute__((always_inline)) bool edit(
+    const struct ottl_compiled_statement *statement, struct ottl_run *run)
 {
     struct ottl_value ignored;
     if (statement->ready != NULL)
@@ -139,6 +148,16 @@ static inline bool edit(const struct ottl_compiled_statement *statement, struct 
            ottl_run_no_memory(run);
 }
 
+/* What statements may read of records around theirs is used up, which fails them. */
+static __attribute__((noinline)) int fail_used_up(struct ottl_run *run)
+{
+    ottl_run_fail(run,
+                  "statements have read more than %d times the request's bytes in records around "
+                  "theirs, such as the Resource of spans",
+                  OTTL_OUTER_FACTOR_MAX);
+    return OTTL_FAILED;
+}
+
 /* Whether any condition holds. Those that fail are passed over. */
 static inline enum decision evaluate_conditions(struct ottl_runner *runner,
                                                 const struct ottl_sequence *sequence, bool *ret)
@@ -146,7 +165,9 @@ static inline enum decision evaluate_conditions(struct ottl_runner *runner,
     *ret = false;
     for (size_t i = 0; i < sequence->conditions_count; i++) {
         const struct ottl_condition *condition = &sequence->conditions[i];
-        int result = condition->test->test(condition->test, &runner->run);
+        const int result = condition->is_outer && runner->run.work_left == 0
+                               ? fail_used_up(&runner->run)
+                               : condition->test->test(condition->test, &runner->run);
         if (result == OTTL_FAILED &&
             fail(runner, sequence, condition->text, "eval condition") == ABORT)
             return ABORT;
@@ -159,7 +180,8 @@ static inline enum decision evaluate_conditions(struct ottl_runner *runner,
 }
 
 /* OTTL_TRUE: its condition holds, and it did what it does; OTTL_FAILED: one of them failed. */
-static inline int execute(const struct ottl_compiled_statement *statement, struct ottl_run *run)
+static inline __attribute__((always_inline)) int execute(
+    const struct ottl_compiled_statement *statement, struct ottl_run *run)
 {
     int result =
         statement->where != NULL ? statement->where->test(statement->where, run) : OTTL_TRUE;
@@ -173,7 +195,10 @@ static __attribute__((noinline)) enum decision run_statements(struct ottl_runner
         sequence->statements + sequence->statements_count;
     for (const struct ottl_compiled_statement *statement = sequence->statements; statement != end;
          statement++) {
-        if (execute(statement, &runner->run) == OTTL_FAILED &&
+        const bool is_used_up = statement->is_outer && runner->run.work_left == 0;
+        const int result =
+            is_used_up ? fail_used_up(&runner->run) : execute(statement, &runner->run);
+        if (result == OTTL_FAILED &&
             fail(runner, sequence, statement->text, "execute statement") == ABORT)
             return ABORT;
     }
@@ -243,7 +268,9 @@ static enum decision run_edit(struct ottl_runner *runner, enum ottl_context cont
     assert(sequence->statements_count == 1 && sequence->conditions_count == 0);
     run->memory = &runner->records[context].memory;
     run->cache = NULL;
-    const int result = execute(&sequence->statements[0], run);
+    const struct ottl_compiled_statement *statement = &sequence->statements[0];
+    const int result =
+        statement->is_outer && run->work_left == 0 ? fail_used_up(run) : execute(statement, run);
     *ret = result == OTTL_TRUE;
     return result == OTTL_FAILED
                ? fail(runner, sequence, sequence->statements[0].text, "execute statement")
@@ -1193,6 +1220,7 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
     if (runner->plan->makes_metrics)
         ottl_rewrite_begin(&runner->rewrite, batch->bytes);
     ottl_edits_expect(&runner->edits, batch->bytes);
+    runner->run.work_left = OTTL_OUTER_BYTES_MIN + OTTL_OUTER_FACTOR_MAX * batch->bytes;
     struct ottl_result result = walk(runner, batch);
     /* Between batches nothing is charged. */
     ottl_edits_clear(&runner->edits);
@@ -1349,6 +1377,7 @@ bool ottl_runner_enter(struct ottl_runner *runner, enum ottl_context head, struc
     const struct rope_field holder = {.content = rope_of(&batch), .content_bytes = fields.size};
     assert(head == OTTL_RESOURCE || head == OTTL_SCOPE);
     runner->records[head].memory.may_exceed = true;
+    runner->run.work_left += OTTL_OUTER_FACTOR_MAX * (uint64_t)fields.size;
     return !reads(runner, head) || open_head(&runner->records[head], &holder);
 }
 
@@ -1361,6 +1390,7 @@ int ottl_runner_test_span(struct ottl_runner *runner, struct slice span)
     enum decision decision = KEEP;
     runner->run.is_out_of_memory = false;
     runner->records[OTTL_SPAN].memory.may_exceed = event->memory.may_exceed = true;
+    runner->run.work_left += OTTL_OUTER_FACTOR_MAX * (uint64_t)span.size;
     ottl_record_open(&runner->records[OTTL_SPAN]);
     ottl_record_borrow(&runner->records[OTTL_SPAN], span, 0, 0);
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN)))

@@ -80,6 +80,123 @@ static const struct work_shape span_shapes[] = {
     {"a map of keys", map_of_keys},
 };
 
+/* A text that is no JSON at its end. */
+static struct slice long_text(size_t n)
+{
+    struct profile_bytes out = {0};
+    put_text(&out, 1, "t");
+    size_t value = out.size;
+    size_t text = out.size;
+    profile_bytes_add(&out, slice_of_text("[1"));
+    for (size_t i = 0; i < n; i++)
+        profile_bytes_add(&out, slice_of_text(",1"));
+    profile_bytes_wrap(&out, text, 1);
+    profile_bytes_wrap(&out, value, 2);
+    profile_bytes_wrap(&out, 0, RESOURCE_ATTRIBUTES);
+    return spans_done(&out, n);
+}
+
+static const struct work_shape large_shapes[] = {
+    {"many keys", many_keys},
+    {"a map of keys", map_of_keys},
+    {"a long text", long_text},
+};
+
+/* ---- Samples of a profile ---- */
+
+enum { STRING_TABLE = 5, ATTRIBUTE_TABLE = 6, PROFILE_ATTRIBUTES = 11, VALUES = 4 };
+
+/* With n attributes and n samples. */
+static struct slice profile_attributes(size_t n)
+{
+    struct profile_bytes out = {0};
+    struct profile_bytes dictionary = {0};
+    char name[32];
+    put_text(&dictionary, STRING_TABLE, "");
+    put_bytes(&dictionary, ATTRIBUTE_TABLE, "", 0);
+    for (size_t i = 0; i < n; i++) {
+        put_text(&dictionary, STRING_TABLE, name_of(name, i));
+        size_t begin = dictionary.size;
+        put_number(&dictionary, 1, 1 + i);
+        put_bytes(&dictionary, 2, "\012\001v", 3);
+        profile_bytes_wrap(&dictionary, begin, ATTRIBUTE_TABLE);
+    }
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        put_number(&out, VALUES, 1);
+        profile_bytes_wrap(&out, begin, 2);
+    }
+    for (size_t i = 0; i < n; i++)
+        put_number(&out, PROFILE_ATTRIBUTES, 1 + i);
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 1);
+    profile_bytes_wrap(&dictionary, 0, 2);
+    profile_bytes_add(&out, profile_bytes_slice(&dictionary));
+    profile_bytes_fini(&dictionary);
+    return message_done(&out);
+}
+
+/* Samples with an attribute that is asked for, and a list of n items that is not. */
+static struct slice shared_list(size_t n)
+{
+    enum { SAMPLE_ATTRIBUTES = 2, LIST = 5 };
+    struct profile_bytes out = {0};
+    struct profile_bytes dictionary = {0};
+    put_text(&dictionary, STRING_TABLE, "");
+    put_text(&dictionary, STRING_TABLE, "k000007");
+    put_text(&dictionary, STRING_TABLE, "list");
+    put_bytes(&dictionary, ATTRIBUTE_TABLE, "", 0);
+    put_bytes(&dictionary, ATTRIBUTE_TABLE, "\010\001\022\003\012\001v", 7);
+    size_t begin = dictionary.size;
+    put_number(&dictionary, 1, 2);
+    size_t value = dictionary.size;
+    for (size_t i = 0; i < n; i++)
+        put_bytes(&dictionary, 1, "", 0);
+    profile_bytes_wrap(&dictionary, value, LIST);
+    profile_bytes_wrap(&dictionary, value, 2);
+    profile_bytes_wrap(&dictionary, begin, ATTRIBUTE_TABLE);
+    for (size_t i = 0; i < n; i++) {
+        begin = out.size;
+        put_number(&out, SAMPLE_ATTRIBUTES, 1);
+        put_number(&out, SAMPLE_ATTRIBUTES, 2);
+        profile_bytes_wrap(&out, begin, 2);
+    }
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 1);
+    profile_bytes_wrap(&dictionary, 0, 2);
+    profile_bytes_add(&out, profile_bytes_slice(&dictionary));
+    profile_bytes_fini(&dictionary);
+    return message_done(&out);
+}
+
+static const struct work_shape profile_shapes[] = {
+    {"attributes of a profile", profile_attributes},
+    {"a shared list", shared_list},
+};
+
+/* ---- Events of a span ---- */
+
+static struct slice events(size_t n)
+{
+    enum { EVENTS = 11, NAME = 2 };
+    struct profile_bytes out = {0};
+    for (size_t i = 0; i < n; i++) {
+        size_t begin = out.size;
+        put_text(&out, NAME, "e");
+        profile_bytes_wrap(&out, begin, EVENTS);
+    }
+    profile_bytes_wrap(&out, 0, SPANS);
+    profile_bytes_wrap(&out, 0, 2);
+    profile_bytes_wrap(&out, 0, 1);
+    return message_done(&out);
+}
+
+static const struct work_shape event_shapes[] = {
+    {"events", events},
+};
+
 /* ---- Stages ---- */
 
 static void run(struct slice input, enum signal_kind signal, enum ottl_context context,
@@ -130,8 +247,77 @@ static const struct work_stage span_stages[] = {
     {.name = "delete keys from a map", .run = run_removed_from_map, .per_byte_max = 20},
 };
 
+/* What reads outer records alone is evaluated once. */
+STAGE(lower, TRACES, OTTL_SPAN,
+      "set(attributes[\"n\"], Len(ToLowerCase(resource.attributes[\"t\"])))")
+STAGE(condition, TRACES, OTTL_SPAN,
+      "set(attributes[\"n\"], 1) where Len(SHA256(resource.attributes[\"t\"])) == "
+      "Len(attributes[\"a\"])")
+STAGE(failure, TRACES, OTTL_SPAN,
+      "set(attributes[\"n\"], ParseJSON(resource.attributes[\"t\"])[0])")
+STAGE(map, TRACES, OTTL_SPAN, "set(attributes[\"n\"], Len(Keys(resource.attributes)))")
+/* What reads inner ones, too, or changes outer ones, has an end. */
+STAGE(joined, TRACES, OTTL_SPAN,
+      "set(attributes[\"n\"], Len(Concat([resource.attributes[\"t\"], name], \"\")))")
+STAGE(merged, TRACES, OTTL_SPAN, "merge_maps(attributes, resource.attributes, \"update\")")
+STAGE(merged_map, TRACES, OTTL_SPAN,
+      "merge_maps(attributes, resource.attributes[\"m\"], \"update\")")
+STAGE(truncated, TRACES, OTTL_SPAN, "truncate_all(resource.attributes, 8)")
+STAGE(replaced, TRACES, OTTL_SPAN,
+      "replace_all_patterns(resource.attributes, \"value\", \"z\", \"y\")")
+STAGE(copied, TRACES, OTTL_SPAN, "set(cache[\"r\"], resource.attributes)")
+STAGE(kept, TRACES, OTTL_SPAN, "keep_matching_keys(resource.attributes, \"k|t|m\")")
+
+/* OTTL_OUTER_BYTES_MIN counts more in small requests. */
+enum { LARGE_N = 20000 };
+
+static const struct work_stage large_stages[] = {
+    {.name = "lower case", .run = run_lower, .n = LARGE_N, .per_byte_max = 40},
+    {.name = "condition", .run = run_condition, .n = LARGE_N, .per_byte_max = 40},
+    {.name = "failure", .run = run_failure, .n = LARGE_N, .per_byte_max = 40},
+    {.name = "keys", .run = run_map, .n = LARGE_N, .per_byte_max = 40},
+    {.name = "concatenated", .run = run_joined, .n = LARGE_N, .per_byte_max = 40},
+    {.name = "merged", .run = run_merged, .n = LARGE_N, .per_byte_max = 40},
+    {.name = "merged from a map", .run = run_merged_map, .n = LARGE_N, .per_byte_max = 40},
+    {.name = "truncated", .run = run_truncated, .n = LARGE_N, .per_byte_max = 40},
+    {.name = "replaced", .run = run_replaced, .n = LARGE_N, .per_byte_max = 40},
+    {.name = "copied", .run = run_copied, .n = LARGE_N, .per_byte_max = 45},
+    {.name = "kept", .run = run_kept, .n = LARGE_N, .per_byte_max = 40},
+};
+
+STAGE(read, PROFILES, OTTL_PROFILE_SAMPLE,
+      "set(attributes[\"n\"], profile.attributes[\"k000007\"])")
+STAGE(written, PROFILES, OTTL_PROFILE_SAMPLE, "set(profile.attributes[\"n\"], link_index)",
+      "set(attributes[\"n\"], profile.attributes[\"k000007\"])")
+
+STAGE(sample, PROFILES, OTTL_PROFILE_SAMPLE, "set(attributes[\"n\"], attributes[\"k000007\"])")
+STAGE(sample_written, PROFILES, OTTL_PROFILE_SAMPLE, "delete_key(attributes, \"k000007\")")
+
+static const struct work_stage profile_stages[] = {
+    {.name = "read samples", .run = run_sample, .n = LARGE_N, .per_byte_max = 90},
+    {.name = "write samples", .run = run_sample_written, .n = LARGE_N, .per_byte_max = 400},
+    {.name = "read a profile", .run = run_read, .n = LARGE_N, .per_byte_max = 60},
+    {.name = "write a profile", .run = run_written, .n = LARGE_N, .per_byte_max = 130},
+};
+
+STAGE(counted, TRACES, OTTL_SPAN_EVENT, "set(attributes[\"n\"], Len(span.events))")
+STAGE(counted_changed, TRACES, OTTL_SPAN_EVENT, "set(span.name, \"x\")",
+      "set(attributes[\"n\"], Len(span.events))")
+
+static const struct work_stage event_stages[] = {
+    {.name = "count events", .run = run_counted, .n = LARGE_N, .per_byte_max = 60},
+    {.name = "count events of a changed span",
+     .run = run_counted_changed,
+     .n = LARGE_N,
+     .per_byte_max = 300},
+};
+
+#define CHECK(stages, shapes)                                                                      \
+    work_check(stages, COUNT_OF(stages), shapes, COUNT_OF(shapes), argc, argv)
+
 int main(int argc, char **argv)
 {
-    return work_check(span_stages, COUNT_OF(span_stages), span_shapes, COUNT_OF(span_shapes), argc,
-                      argv) > 0;
+    return CHECK(span_stages, span_shapes) + CHECK(large_stages, large_shapes) +
+               CHECK(profile_stages, profile_shapes) + CHECK(event_stages, event_shapes) >
+           0;
 }

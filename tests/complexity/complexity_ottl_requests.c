@@ -410,32 +410,11 @@ static struct slice with_units(size_t n)
     return strange_entries(n, true);
 }
 
-/* Each sample has an attribute that is asked for, and a long list that all have. */
-static struct slice shared_list(size_t n)
-{
-    struct profile_bytes samples = {0};
-    struct profile_bytes dictionary = dictionary_begin();
-    put_entry(&dictionary, KEY_STRING, "v");
-    put_text(&dictionary, STRING_TABLE, "list");
-    size_t begin = dictionary.size;
-    put_number(&dictionary, 1, 2);
-    size_t value = dictionary.size;
-    for (size_t i = 0; i < n; i++)
-        put_bytes(&dictionary, 1, "", 0);
-    profile_bytes_wrap(&dictionary, value, 5);
-    profile_bytes_wrap(&dictionary, value, 2);
-    profile_bytes_wrap(&dictionary, begin, ATTRIBUTE_TABLE);
-    for (size_t i = 0; i < n; i++)
-        put_sample(&samples, 1, 2);
-    return profiles_done(&samples, &dictionary);
-}
-
 static const struct work_shape profile_shapes[] = {
     {"distinct entries", distinct_entries}, {"equal entries", equal_entries},
     {"a shared entry", shared_entry},       {"a wide sample", wide_sample},
     {"unused strings", unused_strings},     {"equal strings", equal_strings},
     {"not numbers", not_numbers},           {"units", with_units},
-    {"a shared list", shared_list},
 };
 
 /* ---- Logs ---- */

@@ -457,7 +457,7 @@ const struct ottl_function ottl_list_functions[] = {
      .evaluate = delete_index,
      .users = OTTL_FOR_TRANSFORM},
     {.name = "IsList", .parameters = one_value, .evaluate = is_list},
-    {.name = "Len", .parameters = one_value, .evaluate = len},
+    {.name = "Len", .parameters = one_value, .evaluate = len, .is_lookup = true},
     {.name = "Coalesce",
      .parameters = coalesce_parameters,
      .evaluate = coalesce,

@@ -362,6 +362,7 @@ static const struct ottl_parameter one_map[] = {{"Target", OTTL_MAPS_ONLY, false
 const struct ottl_function ottl_map_functions[] = {
     {.name = "set", .parameters = set_parameters, .evaluate = set, .users = OTTL_FOR_TRANSFORM},
     {.name = "delete_key",
+     .is_lookup = true,
      .parameters = delete_key_parameters,
      .evaluate = delete_key,
      .users = OTTL_FOR_TRANSFORM | OTTL_FOR_ROUTING},

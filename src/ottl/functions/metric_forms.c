@@ -259,6 +259,7 @@ static bool convert_summary(struct ottl_call *call, bool is_count)
         !get_text_or(call, 2, is_count ? "_count" : "_sum", &suffix) ||
         !metric_read_current(call, &bytes, &metric))
         return false;
+    ottl_run_work(call->run, bytes.size);
     read_temporality(text, &temporality);
     bytes = slice_of(NULL, 0);
     if (metric.kind == METRIC_SUMMARY &&

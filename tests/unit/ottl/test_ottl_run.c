@@ -1149,6 +1149,92 @@ static void test_many_resources(void **state)
     expect_run(TRACES, OTTL_SPAN, statements, before, after, 0);
 }
 
+#define TEXT(key, value) "{\"key\":\"" key "\",\"value\":{\"stringValue\":\"" value "\"}}"
+#define TWO(value)                                                                                 \
+    "{\"arrayValue\":{\"values\":[{\"stringValue\":\"" value "\"},{\"stringValue\":\"-\"}]}}"
+#define RESOURCES_OF(x, y)                                                                         \
+    "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" TEXT(                                    \
+        "a", "x -") "]},\"scopeSpans\":["                                                          \
+                    "{\"spans\":[{" x "},{" x "}]},{\"spans\":[{" x                                \
+                    "}]}]},{\"resource\":{\"attributes\":[" TEXT(                                  \
+                        "a", "y -") "]},\"scopeSpans\":[{\"spans\":[{" y "}]}]}]}"
+#define RESULTS(big, small)                                                                        \
+    "\"attributes\":[" TEXT("t", big) ",{\"key\":\"l\",\"value\":" TWO("0") "},{\"key\":\"m\","    \
+                                                                            "\"value\":" TWO(      \
+                                                                                small) "}]"
+
+/* What depends on the Resource alone is made once for it, and each span has its own. */
+static void test_outer_values(void **state)
+{
+    (void)state;
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(attributes[\"t\"], ToUpperCase(resource.attributes[\"a\"]))",
+        "set(attributes[\"l\"], Split(resource.attributes[\"a\"], \" \"))",
+        "set(attributes[\"l\"][0], \"0\")",
+        "set(attributes[\"m\"], Split(resource.attributes[\"a\"], \" \"))",
+        "set(attributes[\"n\"], ParseJSON(resource.attributes[\"a\"]))"};
+    static const char *const written[STATEMENTS_MAX] = {
+        "set(resource.attributes[\"a\"], Concat([resource.attributes[\"a\"], name], \"\"))",
+        "set(name, ToUpperCase(resource.attributes[\"a\"]))"};
+    expect_run(TRACES, OTTL_SPAN, statements, RESOURCES_OF("", ""),
+               RESOURCES_OF(RESULTS("X -", "x"), RESULTS("Y -", "y")), 4);
+    expect_run(
+        TRACES, OTTL_SPAN, written,
+        "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" TEXT(
+            "a", "x") "]},"
+                      "\"scopeSpans\":[{\"spans\":[{\"name\":\"1\"},{\"name\":\"2\"}]}]}]}",
+        "{\"resourceSpans\":[{\"resource\":{\"attributes\":[" TEXT(
+            "a", "x12") "]},"
+                        "\"scopeSpans\":[{\"spans\":[{\"name\":\"X1\"},{\"name\":\"X12\"}]}]}]}",
+        0);
+}
+
+/* A Resource that is too long to be read for each of so many spans: what reads it fails in the end,
+ * the other statements go on. */
+static void test_outer_limit(void **state)
+{
+    (void)state;
+    enum { TEXT_BYTES = 1 << 20, SPANS = 200, JSON_BYTES = TEXT_BYTES + SPANS * 64 };
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(attributes[\"n\"], Len(Concat([resource.attributes[\"a\"], name], \"\")))",
+        "set(attributes[\"own\"], true)"};
+    char *json = mem_alloc(JSON_BYTES);
+    size_t size =
+        (size_t)snprintf(json, JSON_BYTES,
+                         "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"a\","
+                         "\"value\":{\"stringValue\":\"%0*d\"}}]},\"scopeSpans\":[{\"spans\":[",
+                         TEXT_BYTES, 0);
+    for (size_t i = 0; i < SPANS; i++)
+        size += (size_t)snprintf(json + size, JSON_BYTES - size, "%s{\"name\":\"n\"}",
+                                 i > 0 ? "," : "");
+    snprintf(json + size, JSON_BYTES - size, "]}]}]}");
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_IGNORE);
+    struct batch *batch = batch_of(TRACES, json, 0);
+    struct ottl_runner runner;
+    mem_free(json);
+    ottl_runner_init(&runner, plan, NULL);
+    runner.on_failure = on_failure;
+    for (unsigned i = 0; i < 2; i++) {
+        struct failures failures = {.count = 0};
+        runner.arg = &failures;
+        struct ottl_result result = ottl_runner_run(&runner, batch);
+        assert_int_equal(result.verdict, OTTL_PASSED);
+        /* 32 MiB, and 64 times the request. */
+        assert_in_range(failures.count, SPANS - 32 - 64 - 2, SPANS - 32 - 64);
+        assert_non_null(strstr(failures.last, "more than 64 times the request's bytes"));
+        struct buffer *found = json_write_batch(result.batch, NULL);
+        unsigned own = 0;
+        for (size_t at = 0; at + 5 < found->size; at++)
+            own += memcmp(found->data + at, "\"own\"", 5) == 0;
+        assert_int_equal(own, SPANS);
+        buffer_unref(found);
+        batch_unref(result.batch);
+    }
+    ottl_runner_fini(&runner);
+    ottl_plan_destroy(plan);
+    batch_unref(batch);
+}
+
 static void expect_mistake(enum ottl_context context, const char *statement, const char *expected)
 {
     struct ottl_plan *plan = ottl_plan_create(TRACES, OTTL_FOR_TRANSFORM);
@@ -1583,6 +1669,8 @@ int main(void)
         cmocka_unit_test(test_drop_points),
         cmocka_unit_test(test_two_resources),
         cmocka_unit_test(test_many_resources),
+        cmocka_unit_test(test_outer_values),
+        cmocka_unit_test(test_outer_limit),
         cmocka_unit_test(test_map_index),
         cmocka_unit_test(test_refused_index),
         cmocka_unit_test(test_removed_duplicates),
