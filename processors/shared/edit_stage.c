@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Editing on the lane, or on its helper when a request is large; then passing on and booking. */
+/* Editing on the lane, or on its helper when a request is large or takes long; then passing on and
+ * booking. */
 #include "processors/shared/edit_stage.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@
 #include "src/core/batch.h"
 #include "src/core/receipt.h"
 
-/* A large request, which the helper edits. */
+/* A request that the helper edits. */
 struct helped_edit {
     struct helper_work work; /* first */
     struct edit_stage *self;
@@ -134,6 +135,17 @@ static void on_helped(struct helper_work *work)
         stop_now(self);
 }
 
+static void help(struct edit_stage *self, struct batch *batch, struct receipt *receipt)
+{
+    struct helped_edit *helped = mem_zalloc(sizeof(*helped));
+    helped->work = (struct helper_work){.run = on_help, .done = on_helped};
+    helped->self = self;
+    helped->batch = batch_ref(batch);
+    helped->receipt = receipt;
+    self->helped++;
+    lane_help(self->base.lane, &helped->work);
+}
+
 void edit_stage_consume(struct component *component, struct batch *batch, struct receipt *receipt)
 {
     struct edit_stage *self = (struct edit_stage *)component;
@@ -141,16 +153,14 @@ void edit_stage_consume(struct component *component, struct batch *batch, struct
     assert(batch->signal == component->signal);
     counter_add(&counters->incoming[batch->signal], batch->items);
     if (batch->bytes >= HELPED_BYTES_MIN) {
-        struct helped_edit *helped = mem_zalloc(sizeof(*helped));
-        helped->work = (struct helper_work){.run = on_help, .done = on_helped};
-        helped->self = self;
-        helped->batch = batch_ref(batch);
-        helped->receipt = receipt;
-        self->helped++;
-        lane_help(component->lane, &helped->work);
+        help(self, batch, receipt);
         return;
     }
     struct edit_result result = self->ops->edit(self, EDIT_ON_LANE, batch);
+    if (result.verdict == EDIT_TOO_LONG) {
+        help(self, batch, receipt);
+        return;
+    }
     pass_on(self, EDIT_ON_LANE, batch, &result, receipt);
 }
 

@@ -2,7 +2,7 @@
 /* A processor that makes one request of each that arrives: edited, or without what the
  * configuration drops. What it drops is booked in the ledger once the rest has its result, since a
  * client sends a refused request again whole. Runs on its pipeline's lane; the lane's helper edits
- * large requests. */
+ * large requests, and those that take long. */
 #pragma once
 
 #include "src/base/counter.h"
@@ -34,6 +34,7 @@ struct edit_result {
         EDIT_NO_ROOM,    /* the budget has no room now */
         EDIT_NEVER_FITS, /* the edit takes more than the whole budget */
         EDIT_FAILED,     /* the client may send it again; `failure` says why */
+        EDIT_TOO_LONG,   /* on the lane: the helper is to do it from the start */
     } verdict;
     struct batch *batch; /* DONE: a reference; NULL: nothing is left */
     uint64_t dropped;    /* DONE: items that are not in batch */

@@ -14,12 +14,14 @@ static void log_failure(void *arg, const char *text, const char *error)
              log_text("statement", text));
 }
 
-static struct ottl_runner *make_runners(struct statement_stage *self, bool prunes)
+static struct ottl_runner *make_runners(struct statement_stage *self, enum edit_place place,
+                                        bool prunes)
 {
     struct ottl_runner *runners = mem_alloc((self->plans_count + 1) * sizeof(*runners));
     for (size_t i = 0; i < self->plans_count; i++) {
         ottl_runner_init(&runners[i], self->plans[i], self->stage.base.budget);
         runners[i].prunes = prunes;
+        runners[i].hands_over = place == EDIT_ON_LANE;
         runners[i].on_failure = log_failure;
         runners[i].arg = self;
     }
@@ -41,6 +43,8 @@ static struct edit_result run(struct statement_stage *self, enum edit_place plac
         made += ran.made;
         batch_unref(before);
     }
+    if (ran.verdict == OTTL_TOO_LONG)
+        return (struct edit_result){.verdict = EDIT_TOO_LONG};
     if (ran.verdict == OTTL_NO_MEMORY)
         return (struct edit_result){.verdict = ran.never_fits ? EDIT_NEVER_FITS : EDIT_NO_ROOM};
     if (ran.verdict == OTTL_REFUSED) /* as the Go collector's: an error that is not permanent */
@@ -106,7 +110,7 @@ void statement_stage_init(struct statement_stage *self, struct ottl_plan *const 
     self->plans_count = count;
     self->failure_message = failure_message;
     for (size_t i = 0; i < EDIT_PLACES; i++)
-        self->runners[i] = make_runners(self, prunes);
+        self->runners[i] = make_runners(self, (enum edit_place)i, prunes);
     self->stage.ops = &stage_ops;
 }
 

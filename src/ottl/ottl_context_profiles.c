@@ -49,13 +49,14 @@ static unsigned attributes_field(const struct ottl_path *path)
 static bool read_indices(struct ottl_run *run, const struct ottl_path *path,
                          struct ottl_record **ret_record, struct ottl_list **ret)
 {
+    enum { INDEX_BYTES = 192 }; /* one is read, looked up, and maybe written again */
     struct ottl_value value;
     *ret_record = ottl_record_of(run, path);
     if (*ret_record == NULL ||
         !ottl_numbers_get(run, &ottl_indices, *ret_record, attributes_field(path), &value))
         return false;
     if (ottl_run_is_around(run, &(*ret_record)->memory))
-        ottl_run_charge(run, &value);
+        ottl_run_work(run, (uint64_t)value.list->count * INDEX_BYTES);
     *ret = value.list;
     return true;
 }

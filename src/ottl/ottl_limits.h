@@ -14,11 +14,16 @@ enum {
     /* What functions append to a batch of metrics: a factor of its bytes, or so much at least. */
     OTTL_APPENDED_FACTOR_MAX = 16,
     OTTL_APPENDED_BYTES_MIN = 64 * 1024,
-    /* What statements may read of records around theirs, such as the Resource of each span: bytes,
-     * a factor of the batch's beside so many. An ordinary Resource of 3 KiB can be read whole for
-     * each of 8192 records; a large one cannot, since that takes seconds for a request of 1 MiB. */
+    /* What statements may read of records around theirs, such as the Resource of each span, in
+     * bytes: a factor of the batch's beside so many. An ordinary Resource of 3 KiB can be read
+     * whole for each of 8192 records; a large one cannot: it takes seconds for 1 MiB. */
     OTTL_OUTER_FACTOR_MAX = 64,
     OTTL_OUTER_BYTES_MIN = 32 << 20,
+    /* The same on an event-loop lane, of a runner whose owner has a helper (hands_over), which gets
+     * what takes more. A byte takes about 2 ns at most, so that the largest request that is run on
+     * the lane holds it for 50 ms. */
+    OTTL_LANE_OUTER_FACTOR_MAX = 16,
+    OTTL_LANE_OUTER_BYTES_MIN = 8 << 20,
     /* Messages in one another below an attribute's AnyValue, so that receivers can read what
      * statements make: a data point's is the eighth of WIRE_DEPTH_MAX. A list takes two, a map
      * three. */

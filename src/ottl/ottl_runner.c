@@ -91,7 +91,7 @@ static __attribute__((noinline)) enum decision fail(struct ottl_runner *runner,
 {
     struct ottl_run *run = &runner->run;
     char whole[OTTL_ERROR_BYTES_MAX];
-    if (!run->is_out_of_memory && sequence->error_mode != OTTL_PROPAGATE) {
+    if (!run->is_out_of_memory && !runner->is_too_long && sequence->error_mode != OTTL_PROPAGATE) {
         if (sequence->error_mode == OTTL_IGNORE && runner->on_failure != NULL)
             runner->on_failure(runner->arg, text, run->error);
         return KEEP;
@@ -149,9 +149,10 @@ static inline __attribute__((always_inline)) bool edit(
 }
 
 /* What statements may read of records around theirs is used up, which fails them. */
-static __attribute__((noinline)) int fail_used_up(struct ottl_run *run)
+static __attribute__((noinline)) int fail_used_up(struct ottl_runner *runner)
 {
-    ottl_run_fail(run,
+    runner->is_too_long = runner->hands_over;
+    ottl_run_fail(&runner->run,
                   "statements have read more than %d times the request's bytes in records around "
                   "theirs, such as the Resource of spans",
                   OTTL_OUTER_FACTOR_MAX);
@@ -166,7 +167,7 @@ static inline enum decision evaluate_conditions(struct ottl_runner *runner,
     for (size_t i = 0; i < sequence->conditions_count; i++) {
         const struct ottl_condition *condition = &sequence->conditions[i];
         const int result = condition->is_outer && runner->run.work_left == 0
-                               ? fail_used_up(&runner->run)
+                               ? fail_used_up(runner)
                                : condition->test->test(condition->test, &runner->run);
         if (result == OTTL_FAILED &&
             fail(runner, sequence, condition->text, "eval condition") == ABORT)
@@ -196,8 +197,7 @@ static __attribute__((noinline)) enum decision run_statements(struct ottl_runner
     for (const struct ottl_compiled_statement *statement = sequence->statements; statement != end;
          statement++) {
         const bool is_used_up = statement->is_outer && runner->run.work_left == 0;
-        const int result =
-            is_used_up ? fail_used_up(&runner->run) : execute(statement, &runner->run);
+        const int result = is_used_up ? fail_used_up(runner) : execute(statement, &runner->run);
         if (result == OTTL_FAILED &&
             fail(runner, sequence, statement->text, "execute statement") == ABORT)
             return ABORT;
@@ -270,7 +270,7 @@ static enum decision run_edit(struct ottl_runner *runner, enum ottl_context cont
     run->cache = NULL;
     const struct ottl_compiled_statement *statement = &sequence->statements[0];
     const int result =
-        statement->is_outer && run->work_left == 0 ? fail_used_up(run) : execute(statement, run);
+        statement->is_outer && run->work_left == 0 ? fail_used_up(runner) : execute(statement, run);
     *ret = result == OTTL_TRUE;
     return result == OTTL_FAILED
                ? fail(runner, sequence, sequence->statements[0].text, "execute statement")
@@ -1161,8 +1161,9 @@ static bool never_fits(const struct ottl_runner *runner, const struct batch *bat
 static struct ottl_result aborted(const struct ottl_runner *runner, const struct batch *batch)
 {
     return (struct ottl_result){.never_fits = never_fits(runner, batch),
-                                .verdict =
-                                    runner->run.is_out_of_memory ? OTTL_NO_MEMORY : OTTL_REFUSED,
+                                .verdict = runner->is_too_long            ? OTTL_TOO_LONG
+                                           : runner->run.is_out_of_memory ? OTTL_NO_MEMORY
+                                                                          : OTTL_REFUSED,
                                 .error = runner->run.error};
 }
 
@@ -1214,13 +1215,15 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
     runner->records[OTTL_OTELCOL].generation++; /* another client */
     ottl_dictionary_open(&runner->dictionary, batch);
     runner->run.is_out_of_memory = false;
-    runner->is_aborted = false;
+    runner->is_aborted = runner->is_too_long = false;
     runner->dropped = runner->decided = runner->matches = runner->resources = 0;
     runner->made = 0;
     if (runner->plan->makes_metrics)
         ottl_rewrite_begin(&runner->rewrite, batch->bytes);
     ottl_edits_expect(&runner->edits, batch->bytes);
-    runner->run.work_left = OTTL_OUTER_BYTES_MIN + OTTL_OUTER_FACTOR_MAX * batch->bytes;
+    runner->run.work_left =
+        runner->hands_over ? OTTL_LANE_OUTER_BYTES_MIN + OTTL_LANE_OUTER_FACTOR_MAX * batch->bytes
+                           : OTTL_OUTER_BYTES_MIN + OTTL_OUTER_FACTOR_MAX * batch->bytes;
     struct ottl_result result = walk(runner, batch);
     /* Between batches nothing is charged. */
     ottl_edits_clear(&runner->edits);

@@ -37,6 +37,8 @@ struct ottl_runner {
     struct ottl_edits detached; /* of a metric that is appended */
     uint64_t made;              /* items, of this batch */
     bool is_aborted;            /* the run's error says why */
+    bool hands_over;            /* set by the owner: see OTTL_TOO_LONG */
+    bool is_too_long;
     /* Of a division: */
     enum ottl_purpose purpose;
     struct scratch noted;               /* a bit for each record: a condition held */
@@ -61,6 +63,7 @@ enum ottl_verdict {
     OTTL_EMPTIED,   /* nothing is left */
     OTTL_REFUSED,   /* error_mode propagate: error has the reason */
     OTTL_NO_MEMORY, /* the budget has no room */
+    OTTL_TOO_LONG,  /* with hands_over: another runner, on a thread that may take longer, runs it */
 };
 
 struct ottl_result {

@@ -317,6 +317,41 @@ static void a_large_request_is_edited_as_a_small_one(void **state)
     harness_destroy(h);
 }
 
+/* It has a Resource that is read for each of its spans: the helper does it then, all of it. */
+static void a_request_that_takes_long_is_edited_as_others(void **state)
+{
+    (void)state;
+    enum { TEXT_BYTES = 200 * 1024, SPANS = 100, SPAN_BYTES = 32 };
+    struct harness *h = harness_create(
+        "processors: {transform: {trace_statements: ['set(span.attributes[\"n\"], "
+        "Len(Concat([resource.attributes[\"a\"], span.name], \"\")))']}}\n" PIPELINE("transform"));
+    struct test_exporter *exporter = holding_exporter(h);
+    char *json = mem_alloc(TEXT_BYTES + SPANS * SPAN_BYTES + TEXT_MAX);
+    char *at =
+        json + sprintf(json,
+                       "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"a\","
+                       "\"value\":{\"stringValue\":\"%0*d\"}}]},\"scopeSpans\":[{\"spans\":[",
+                       TEXT_BYTES, 0);
+    for (size_t i = 0; i < SPANS; i++)
+        at += sprintf(at, "%s{\"name\":\"b\"}", i > 0 ? "," : "");
+    sprintf(at, "]}]}]}");
+    struct test_request *request = offer(h, json);
+    mem_free(json);
+    assert_false(request->is_resolved);
+    assert_int_equal(exporter->held_count, 1);
+    struct buffer *found = json_write_batch(exporter->held[0].batch, NULL);
+    static const char value[] = "\"intValue\":\"204801\"";
+    unsigned edited = 0;
+    for (size_t i = 0; i + sizeof(value) <= found->size; i++)
+        edited += memcmp(found->data + i, value, sizeof(value) - 1) == 0;
+    assert_int_equal(edited, SPANS);
+    buffer_unref(found);
+    test_exporter_release(exporter, RESULT_OK);
+    harness_turn(h);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    harness_destroy(h);
+}
+
 static void wrong_settings_are_reported(void **state)
 {
     static const char *const rows[][3] = {
@@ -449,6 +484,7 @@ int main(void)
         cmocka_unit_test(errors_refuse_the_request_if_they_propagate),
         cmocka_unit_test(a_batch_that_always_fails_holds_up_no_others),
         cmocka_unit_test(a_large_request_is_edited_as_a_small_one),
+        cmocka_unit_test(a_request_that_takes_long_is_edited_as_others),
         cmocka_unit_test(wrong_settings_are_reported),
         cmocka_unit_test(gates_decide_what_failures_do),
         cmocka_unit_test(groups_of_events_change_their_span),

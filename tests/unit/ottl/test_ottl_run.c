@@ -1230,6 +1230,14 @@ static void test_outer_limit(void **state)
         buffer_unref(found);
         batch_unref(result.batch);
     }
+    /* On a lane another runner is to do it. */
+    struct failures failures = {.count = 0};
+    runner.arg = &failures;
+    runner.hands_over = true;
+    struct ottl_result result = ottl_runner_run(&runner, batch);
+    assert_int_equal(result.verdict, OTTL_TOO_LONG);
+    assert_null(result.batch);
+    assert_int_equal(failures.count, 0);
     ottl_runner_fini(&runner);
     ottl_plan_destroy(plan);
     batch_unref(batch);
