@@ -145,8 +145,10 @@ static void count_consume(struct component *component, struct batch *batch, stru
     request->outer = receipt;
     if (batch->bytes < HELPED_BYTES_MIN) {
         run(request, &self->tally);
-        conclude(request);
-        return;
+        if (request->result.verdict != OTTL_TOO_LONG) {
+            conclude(request);
+            return;
+        }
     }
     request->work = (struct helper_work){.run = on_help, .done = on_helped};
     self->helped++;
@@ -174,6 +176,7 @@ static bool count_create(struct component *component, struct error *error)
         return false;
     count_tally_init(&self->tally, &self->rules, component->budget);
     count_tally_init(&self->helper_tally, &self->rules, component->budget);
+    self->tally.runner.hands_over = true;
     self->has_tallies = true;
     return true;
 }

@@ -351,6 +351,14 @@ static void on_helped(struct helper_work *work)
         component_stopped(&self->base);
 }
 
+static void forget_parts(struct routed *routed)
+{
+    for (size_t i = 0; i < routed->parts_count; i++) {
+        batch_unref(routed->parts[i].batch);
+        routed->parts[i] = (struct routed_part){.batch = NULL};
+    }
+}
+
 static void routing_consume(struct component *component, struct batch *batch,
                             struct receipt *receipt)
 {
@@ -368,8 +376,11 @@ static void routing_consume(struct component *component, struct batch *batch,
     /* Each row may look at all of it. */
     if (batch->bytes * (self->rows_count + 1) < HELPED_BYTES_MIN) {
         divide(routed, false);
-        pass_parts(routed);
-        return;
+        if (routed->verdict != OTTL_TOO_LONG) {
+            pass_parts(routed);
+            return;
+        }
+        forget_parts(routed); /* the helper begins anew */
     }
     routed->work = (struct helper_work){.run = on_help, .done = on_helped};
     self->helped++;
@@ -459,6 +470,7 @@ static bool add_row(struct routing *self, size_t index, enum ottl_error_mode mod
     if (row->route.plan != NULL && !row->route.is_never) {
         ottl_runner_init(&row->runner, row->route.plan, self->base.budget);
         ottl_runner_init(&row->helper_runner, row->route.plan, self->base.budget);
+        row->runner.hands_over = true;
     }
     return find_places(self, &entry->pipelines, &row->places, error) ||
            error_at(error, "pipelines") || error_at_index(error, index) || error_at(error, "table");

@@ -288,6 +288,40 @@ static void a_request_has_the_outcome_of_its_counts(void **state)
     harness_destroy(h);
 }
 
+/* A request with a Resource that is read for each span: the helper counts, from the start. */
+static void a_request_that_takes_long_is_counted_as_others(void **state)
+{
+    (void)state;
+    enum { WIDE = 200 * 1024, SPANS = 100 };
+    struct harness *h = harness_create(
+        CONFIG("spans: {n: {conditions: ['Len(Concat([resource.attributes[\"r\"], name], \"\")) == "
+               "204801']}}",
+               "traces"));
+    struct test_exporter *a = holder(h);
+    char *json = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&json, &size);
+    assert_non_null(out);
+    fprintf(out,
+            "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"r\",\"value\":{"
+            "\"stringValue\":\"%0*d\"}}]},\"scopeSpans\":[{\"spans\":[",
+            WIDE, 0);
+    for (unsigned i = 0; i < SPANS; i++)
+        fprintf(out, "%s{\"name\":\"a\"}", i > 0 ? "," : "");
+    fputs("]}]}]}", out);
+    fclose(out);
+    struct test_request *request = send_json(h, TRACES, json);
+    free(json);
+    struct buffer *found = json_write_batch(a->held[0].batch, NULL);
+    static const char count[] = "\"asInt\":\"100\"";
+    assert_non_null(memmem(found->data, found->size, count, sizeof(count) - 1));
+    buffer_unref(found);
+    test_exporter_release(a, RESULT_OK);
+    harness_turn(h);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    harness_destroy(h);
+}
+
 /* Attributes of the counts do not take more than 16 times the bytes of the request and 1 MiB. */
 static void what_is_copied_is_bounded(void **state)
 {
@@ -363,6 +397,7 @@ int main(void)
         cmocka_unit_test(conditions_choose),
         cmocka_unit_test(profiles_are_counted),
         cmocka_unit_test(a_request_has_the_outcome_of_its_counts),
+        cmocka_unit_test(a_request_that_takes_long_is_counted_as_others),
         cmocka_unit_test(what_is_copied_is_bounded),
         cmocka_unit_test(wrong_configurations_are_refused),
     };

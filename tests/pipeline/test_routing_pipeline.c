@@ -531,6 +531,35 @@ static void large_requests_are_divided_by_the_helper(void **state)
     mem_free(json);
 }
 
+/* They have a Resource that is read for each span: the helper begins anew. */
+static void requests_that_take_long_are_divided_by_the_helper(void **state)
+{
+    (void)state;
+    enum { TEXT_BYTES = 200 * 1024, SPANS = 100, SPAN_BYTES = 32, HEAD_BYTES = 256 };
+    struct harness *h = build(
+        TABLE("{condition: 'span.name == \"p1\"', action: copy, pipelines: [traces/b]}, "
+              "{condition: 'Len(Concat([resource.attributes[\"a\"], span.name], \"\")) == 204802', "
+              "pipelines: [traces/a]}"),
+        TRACES);
+    char *json = mem_zalloc(TEXT_BYTES + SPANS * SPAN_BYTES + HEAD_BYTES);
+    char *at =
+        json + sprintf(json,
+                       "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"a\","
+                       "\"value\":{\"stringValue\":\"%0*d\"}}]},\"scopeSpans\":[{\"spans\":[",
+                       TEXT_BYTES, 0);
+    for (size_t i = 0; i < SPANS; i++)
+        at += sprintf(at, "%s{\"name\":\"%s\"}", i > 0 ? "," : "", i % 4 == 0 ? "p1" : "n");
+    sprintf(at, "]}]}]}");
+    struct test_request *request = offer(h, TRACES, json, SPANS);
+    assert_int_equal(harness_exporter(h, "test/b")->held[0].batch->items, SPANS / 4);
+    assert_int_equal(harness_exporter(h, "test/a")->held[0].batch->items, SPANS / 4);
+    assert_int_equal(harness_exporter(h, "test/d")->held[0].batch->items, SPANS - SPANS / 4);
+    release(h, TRACES);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    harness_destroy(h);
+    mem_free(json);
+}
+
 static void the_same_condition_again_is_ignored(void **state)
 {
     (void)state;
@@ -622,6 +651,7 @@ int main(void)
         cmocka_unit_test(a_condition_that_fails_matches_nothing_or_refuses_the_request),
         cmocka_unit_test(a_condition_on_the_client_that_fails_keeps_nothing_of_the_request),
         cmocka_unit_test(large_requests_are_divided_by_the_helper),
+        cmocka_unit_test(requests_that_take_long_are_divided_by_the_helper),
         cmocka_unit_test(the_same_condition_again_is_ignored),
         cmocka_unit_test(mistakes_are_refused),
     };
