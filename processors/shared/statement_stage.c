@@ -98,7 +98,7 @@ static const struct edit_stage_ops stage_ops = {
     .dropped = count_dropped,
     .no_room = "the memory budget has no room to run the statements",
     .never_fits = "what the statements make takes more than the whole memory budget "
-                  "(service::budget_mib); send less at a time",
+                  "(service::budget_mib), or than one request may become; send less at a time",
 };
 
 void statement_stage_init(struct statement_stage *self, struct ottl_plan *const *plans,

@@ -149,10 +149,31 @@ static bool try_take_within(struct budget *budget, uint64_t amount, uint64_t lim
     return true;
 }
 
+/* Of this thread: how many budget_begin_late have not ended. */
+static _Thread_local unsigned late_levels;
+
+void budget_begin_late(void)
+{
+    late_levels++;
+}
+
+void budget_end_late(void)
+{
+    assert(late_levels > 0);
+    late_levels--;
+}
+
+/* The limit for what this thread is about. */
+static inline uint64_t limit_at_hand(const struct budget *budget)
+{
+    const uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
+    const uint64_t margin = late_levels > 0 ? limit / MARGIN_PART : 0;
+    return limit < UINT64_MAX - margin ? limit + margin : limit;
+}
+
 static bool try_take(struct budget *budget, uint64_t amount)
 {
-    return try_take_within(budget, amount,
-                           atomic_load_explicit(&budget->limit, memory_order_relaxed));
+    return try_take_within(budget, amount, limit_at_hand(budget));
 }
 
 bool budget_try_take(struct budget *budget, uint64_t amount)
@@ -323,7 +344,7 @@ bool budget_has_room(const struct budget *budget, uint64_t amount)
         return true;
     const struct budget_reserve *reserve = reserve_of(budget);
     uint64_t held = reserve != NULL ? reserve->left : 0;
-    uint64_t limit = budget_limit(budget);
+    uint64_t limit = limit_at_hand(budget);
     return amount <= held ||
            (amount - held <= limit && budget_used(budget) <= limit - (amount - held));
 }

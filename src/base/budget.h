@@ -51,6 +51,11 @@ bool budget_try_take(struct budget *budget, uint64_t amount) __attribute__((warn
  * response. */
 bool budget_try_take_margin(struct budget *budget, uint64_t amount)
     __attribute__((warn_unused_result));
+/* Work on what clients were told is accepted shall end rather than wait for what comes after it:
+ * between these, budget_try_take on this thread may go beyond the limit by a sixteenth of it, and
+ * budget_has_room knows. May nest. */
+void budget_begin_late(void);
+void budget_end_late(void);
 /* Takes even beyond the limit: for the few bytes that finish work already charged. */
 void budget_take(struct budget *budget, uint64_t amount);
 /* Returns what was taken before, and calls the waiters. */

@@ -12,7 +12,7 @@
 #include "src/ottl/ottl_node.h"
 #include "src/ottl/ottl_time.h"
 
-enum { TEXT_BYTES_MAX = 4 << 20, VALUE_BITS = 8, YEAR_MAX = 9999 };
+enum { VALUE_BITS = 8, YEAR_MAX = 9999 };
 
 bool ottl_fail(struct ottl_call *call, const char *format, ...)
 {
@@ -26,6 +26,11 @@ bool ottl_fail(struct ottl_call *call, const char *format, ...)
 bool ottl_no_memory(struct ottl_call *call)
 {
     return ottl_run_no_memory(call->run);
+}
+
+bool ottl_no_budget(struct ottl_call *call, size_t bytes)
+{
+    return ottl_run_no_budget(call->run, bytes);
 }
 
 void *ottl_alloc(struct ottl_call *call, size_t bytes)
@@ -200,11 +205,12 @@ static bool container_text(struct ottl_call *call, const struct ottl_value *valu
     ottl_value_encode(value, writer.at);
     struct arena arena;
     struct slice text;
-    arena_init(&arena, TEXT_BYTES_MAX);
-    bool is_done = attributes_to_json(&arena, slice_of(room, whole), ATTRIBUTES, &text) &&
-                   keep_text(call, text.data + BEFORE, text.size - AROUND, ret);
+    arena_init_charged(&arena, SIZE_MAX, call->memory->budget);
+    const bool is_done = attributes_to_json(&arena, slice_of(room, whole), ATTRIBUTES, &text)
+                             ? keep_text(call, text.data + BEFORE, text.size - AROUND, ret)
+                             : ottl_no_budget(call, arena.refused_bytes);
     arena_clear(&arena);
-    return is_done || ottl_no_memory(call);
+    return is_done;
 }
 
 /* As goccy/go-json writes it: an exponent has two digits. */

@@ -22,8 +22,6 @@ enum {
     EVENT_NAME = 12,
 };
 
-enum { TEXT_BYTES_MAX = 4 << 20 };
-
 /* The body's value, decoded. NULL: no memory. */
 static struct ottl_value *body_of(struct ottl_run *run, const struct ottl_path *path,
                                   struct ottl_record **ret_record)
@@ -62,6 +60,17 @@ static bool set_body(struct ottl_run *run, const struct ottl_path *path,
            ottl_assign_at(run, &record->body.base, body, path->keys, path->keys_count, value);
 }
 
+static bool keep_text(struct ottl_run *run, struct slice text, struct ottl_value *ret)
+{
+    uint8_t *copy = ottl_memory_room(run->memory, text.size);
+    if (copy == NULL)
+        return ottl_run_no_memory(run);
+    if (text.size > 0)
+        memcpy(copy, text.data, text.size);
+    *ret = ottl_string(slice_of(copy, text.size));
+    return true;
+}
+
 static bool get_body_text(struct ottl_run *run, const struct ottl_path *path,
                           struct ottl_value *ret)
 {
@@ -80,17 +89,12 @@ static bool get_body_text(struct ottl_run *run, const struct ottl_path *path,
     ottl_value_encode(body, room);
     struct arena arena;
     struct slice text;
-    arena_init(&arena, TEXT_BYTES_MAX);
-    uint8_t *copy = NULL;
-    if (value_to_string(&arena, slice_of(room, size), &text)) {
-        copy = ottl_memory_room(run->memory, text.size);
-        if (copy != NULL && text.size > 0)
-            memcpy(copy, text.data, text.size);
-    }
-    if (copy != NULL)
-        *ret = ottl_string(slice_of(copy, text.size));
+    arena_init_charged(&arena, SIZE_MAX, run->memory->budget);
+    const bool is_done = value_to_string(&arena, slice_of(room, size), &text)
+                             ? keep_text(run, text, ret)
+                             : ottl_run_no_budget(run, arena.refused_bytes);
     arena_clear(&arena);
-    return copy != NULL || ottl_run_no_memory(run);
+    return is_done;
 }
 
 static bool set_body_text(struct ottl_run *run, const struct ottl_path *path,

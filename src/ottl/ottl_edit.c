@@ -7,9 +7,11 @@
 #include <assert.h>
 #include <string.h>
 
+#include "src/base/budget.h"
 #include "src/core/batch.h"
 #include "src/otlp/batch_writer.h"
 #include "src/otlp/rope.h"
+#include "src/ottl/ottl_limits.h"
 
 enum { MESSAGE_DEPTH_MAX = 16 };
 
@@ -19,7 +21,7 @@ enum { SORTED_BYTES_MAX = 64 }; /* of an edit or a message */
 
 void ottl_edits_init(struct ottl_edits *edits, struct budget *budget)
 {
-    *edits = (struct ottl_edits){.budget = budget};
+    *edits = (struct ottl_edits){.budget = budget, .max_bytes = OTTL_GROWTH_BYTES_MAX};
 }
 
 void ottl_edits_fini(struct ottl_edits *edits)
@@ -38,6 +40,10 @@ void ottl_edits_expect(struct ottl_edits *edits, uint64_t batch_bytes)
         edits->likely_bytes[i] = (size_t)(likely < (double)batch_bytes ? likely : 0);
     }
     edits->last_batch_bytes = batch_bytes;
+    edits->max_bytes =
+        batch_bytes < (OTTL_GROWTH_BYTES_MAX - OTTL_GROWTH_BYTES_MIN) / OTTL_GROWTH_FACTOR_MAX
+            ? OTTL_GROWTH_BYTES_MIN + OTTL_GROWTH_FACTOR_MAX * (size_t)batch_bytes
+            : OTTL_GROWTH_BYTES_MAX;
 }
 
 void ottl_edits_clear(struct ottl_edits *edits)
@@ -51,18 +57,42 @@ void ottl_edits_clear(struct ottl_edits *edits)
     edits->used_bytes = 0;
     edits->is_unsorted = false;
     edits->are_messages_unsorted = false;
-    edits->has_failed = false;
+    edits->has_failed = edits->has_met_limit = false;
+    edits->refused_bytes = 0;
+}
+
+size_t ottl_edits_needed(const struct ottl_edits *edits)
+{
+    return edits->count * sizeof(struct ottl_edit) +
+           edits->messages_count * sizeof(struct ottl_edited_message) + edits->used_bytes +
+           edits->refused_bytes;
+}
+
+/* Always NULL. */
+static void *refuse(struct ottl_edits *edits, size_t bytes)
+{
+    edits->has_failed = true;
+    edits->refused_bytes = bytes;
+    return NULL;
+}
+
+/* Twice the memory of a list, unless that is less than what is asked for. */
+static size_t grown_bytes(const struct scratch *list, size_t bytes)
+{
+    return bytes > 2 * list->bytes ? bytes : 2 * list->bytes;
 }
 
 uint8_t *ottl_edits_grow(struct ottl_edits *edits, size_t bytes)
 {
-    uint8_t *room = scratch_reserve(&edits->bytes, edits->budget, edits->used_bytes + bytes,
-                                    edits->likely_bytes[BYTES]);
-    if (room == NULL) {
-        edits->has_failed = true;
-        return NULL;
+    const size_t needed = edits->used_bytes + bytes;
+    if (bytes > edits->max_bytes || needed > edits->max_bytes) {
+        edits->has_met_limit = true;
+        return refuse(edits, bytes);
     }
-    return room + edits->used_bytes;
+    uint8_t *room =
+        scratch_reserve(&edits->bytes, edits->budget, needed, edits->likely_bytes[BYTES]);
+    return room != NULL ? room + edits->used_bytes
+                        : refuse(edits, grown_bytes(&edits->bytes, needed));
 }
 
 /* Room for another item of a list, behind count; NULL: refused. */
@@ -70,11 +100,9 @@ static __attribute__((noinline)) void *grow_list(struct ottl_edits *edits, unsig
                                                  size_t count, size_t item_bytes)
 {
     struct scratch *list = kind == EDITS ? &edits->edits : &edits->messages;
-    uint8_t *memory =
-        scratch_reserve(list, edits->budget, (count + 1) * item_bytes, edits->likely_bytes[kind]);
-    if (memory == NULL)
-        edits->has_failed = true;
-    return memory != NULL ? memory + count * item_bytes : NULL;
+    const size_t needed = (count + 1) * item_bytes;
+    uint8_t *memory = scratch_reserve(list, edits->budget, needed, edits->likely_bytes[kind]);
+    return memory != NULL ? memory + count * item_bytes : refuse(edits, grown_bytes(list, needed));
 }
 
 static inline struct ottl_edit *new_edit(struct ottl_edits *edits)
@@ -385,11 +413,23 @@ static void sort(struct ottl_edits *edits)
                       sizeof(struct ottl_edited_message), compare_messages);
 }
 
+/* Bytes that the changed batch gets at most: those inserted, and those between edits that are too
+ * few to be borrowed. */
+static size_t written_bytes(const struct ottl_edits *edits, const struct batch *batch)
+{
+    const uint64_t between =
+        (uint64_t)(edits->count + edits->messages_count) * BATCH_WRITER_BORROWED_MIN;
+    return edits->used_bytes + (size_t)(between < batch->bytes ? between : batch->bytes);
+}
+
 struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch, struct budget *budget)
 {
     const uint8_t *bytes = edits->bytes.memory;
-    if (edits->has_failed)
+    edits->has_met_limit = edits->has_met_limit || edits->used_bytes > edits->max_bytes;
+    if (edits->has_failed || edits->has_met_limit)
         return NULL;
+    if (!budget_has_room(budget, written_bytes(edits, batch)))
+        return refuse(edits, written_bytes(edits, batch));
     sort(edits);
     const struct ottl_edited_message *messages = edits->messages.memory;
     const struct ottl_edit *list = edits->edits.memory;

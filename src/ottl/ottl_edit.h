@@ -46,16 +46,20 @@ struct ottl_edits {
     size_t last_bytes[3];
     uint64_t last_batch_bytes;
     size_t likely_bytes[3];
+    size_t max_bytes; /* of what edits insert */
     bool is_unsorted; /* edits */
     bool are_messages_unsorted;
-    bool has_failed; /* sticky: the budget refused memory */
+    bool has_failed;      /* sticky: memory was refused */
+    bool has_met_limit;   /* by max_bytes, not by the budget */
+    size_t refused_bytes; /* that it needed beside what it holds; 0: none were refused */
 };
 
 void ottl_edits_init(struct ottl_edits *edits, struct budget *budget);
 void ottl_edits_fini(struct ottl_edits *edits);
 /* Forgets all edits and frees their memory, which is charged to the budget. */
 void ottl_edits_clear(struct ottl_edits *edits);
-/* Before the edits of a batch: so much memory as its like took is taken at once. */
+/* Before the edits of a batch, which sets max_bytes (OTTL_GROWTH_BYTES_MAX): so much memory as its
+ * like took is taken at once. */
 void ottl_edits_expect(struct ottl_edits *edits, uint64_t batch_bytes);
 /* Room for `bytes` behind those that edits insert so far. The caller adds to used_bytes what it
  * fills. NULL: refused. */
@@ -100,9 +104,10 @@ static inline void ottl_edits_settle(struct ottl_edits *edits, size_t count)
     if (edits->count != count + 1 || (count > 0 && list[count - 1].at >= list[count].at))
         ottl_edits_sort_last(edits, count);
 }
+/* What they need at least: the memory that they fill, and what was refused. */
+size_t ottl_edits_needed(const struct ottl_edits *edits);
 /* Forgets the edits and messages since there were so many: of what is removed whole. */
 void ottl_edits_cut(struct ottl_edits *edits, size_t count, size_t messages_count);
-/* The changed batch, with the items of the old one. NULL: the budget refused. New bytes are charged
- * beyond its limit if need be. */
+/* The changed batch, with the items of the old one. NULL: refused. */
 struct batch *ottl_edits_apply(struct ottl_edits *edits, struct batch *batch,
                                struct budget *budget);

@@ -6,6 +6,7 @@
 #include "src/base/mem.h"
 #include "src/base/short_bytes.h"
 #include "src/ottl/ottl_access.h"
+#include "src/ottl/ottl_dictionary.h"
 #include "src/ottl/ottl_node.h"
 #include "src/ottl/ottl_record.h"
 
@@ -18,9 +19,24 @@ bool ottl_run_fail(struct ottl_run *run, const char *format, ...)
     return false;
 }
 
+bool ottl_run_no_budget(struct ottl_run *run, uint64_t bytes)
+{
+    run->is_out_of_memory = true;
+    run->missed_bytes = bytes;
+    return ottl_run_fail(run, "no memory");
+}
+
+/* Whether its last refusal was by its own limit; told once. */
+static bool take_limit(struct ottl_memory *memory)
+{
+    const bool has_met_limit = memory->has_met_limit;
+    memory->has_met_limit = false;
+    return has_met_limit;
+}
+
 bool ottl_run_no_memory(struct ottl_run *run)
 {
-    bool has_met_limit = false;
+    bool has_met_limit = run->dictionary != NULL && take_limit(&run->dictionary->memory);
     bool is_too_deep = run->memory != NULL && run->memory->is_too_deep;
     if (run->memory != NULL)
         run->memory->is_too_deep = false;
@@ -28,7 +44,7 @@ bool ottl_run_no_memory(struct ottl_run *run)
         if (run->records[i] == NULL)
             continue;
         struct ottl_memory *memory = &run->records[i]->memory;
-        has_met_limit = has_met_limit || memory->has_met_limit;
+        has_met_limit = take_limit(memory) || has_met_limit;
         is_too_deep = is_too_deep || memory->is_too_deep;
         memory->is_too_deep = false;
     }

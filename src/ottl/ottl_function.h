@@ -143,6 +143,9 @@ bool ottl_fail(struct ottl_call *call, const char *format, ...)
 void *ottl_alloc(struct ottl_call *call, size_t bytes) __attribute__((warn_unused_result));
 /* For containers' functions that return false: the error of refused memory. Returns false. */
 bool ottl_no_memory(struct ottl_call *call);
+/* The same for memory outside the record, which the budget has refused: it would have been so many
+ * bytes. Returns false. */
+bool ottl_no_budget(struct ottl_call *call, size_t bytes);
 /* The wall clock, as the service's clock has it. */
 uint64_t ottl_now_ns(const struct ottl_call *call);
 

@@ -9,8 +9,18 @@ enum {
     OTTL_PARSE_STEPS_MAX = 1000 * 1000, /* alternatives that the parser tries */
     /* The trees of all statements of a processor, and what is compiled from them. */
     OTTL_PLAN_BYTES_MAX = 64 << 20,
-    /* What the statements may make of one record, beside its own bytes. */
+    /* What the statements may make of one record, and with it so many times the bytes of its batch,
+     * which may be that one record: as JSON a byte takes six, and reading and copies come on top.
+     * The budget is charged for it. */
     OTTL_RECORD_BYTES_MAX = 16 << 20,
+    OTTL_RECORD_FACTOR_MAX = 16,
+    /* What the statements may add to a batch: as much as to one record, or a factor of its bytes,
+     * since what is copied to each of its records grows by their number times its size. That is
+     * enough for fifty attributes in each of the smallest records. A message whose request has
+     * grown by the last of them still has a length of 32 bits. */
+    OTTL_GROWTH_BYTES_MIN = OTTL_RECORD_BYTES_MAX,
+    OTTL_GROWTH_FACTOR_MAX = 64,
+    OTTL_GROWTH_BYTES_MAX = 1 << 30,
     /* What functions append to a batch of metrics: a factor of its bytes, or so much at least. */
     OTTL_APPENDED_FACTOR_MAX = 16,
     OTTL_APPENDED_BYTES_MIN = 64 * 1024,

@@ -115,7 +115,7 @@ void *ottl_memory_grow(struct ottl_memory *memory, size_t bytes)
                 budget_return(memory->budget, size);
         }
         if (block == NULL) {
-            memory->refused_bytes = bytes > 0 ? bytes : 1;
+            memory->refused_bytes = size > 0 ? size : 1;
             memory->has_met_limit = whole < bytes || size > memory->max_bytes - memory->held_bytes;
             return NULL;
         }

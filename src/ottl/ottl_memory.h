@@ -22,7 +22,7 @@ struct ottl_memory {
     struct budget *budget; /* all but a small block are charged to it; NULL: not charged */
     bool may_exceed;       /* it is charged beyond its limit if need be */
     bool copies_text;      /* it outlives the values that are put here: their bytes are copied */
-    size_t refused_bytes;  /* the last request that was refused; 0: none since the last reset */
+    size_t refused_bytes;  /* the last block that was refused; 0: none since the last reset */
     bool has_met_limit;    /* by max_bytes, not by the budget */
     bool is_too_deep;      /* a value was refused for its nesting (OTTL_VALUE_LEVELS_MAX) */
 };

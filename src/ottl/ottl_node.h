@@ -122,6 +122,7 @@ struct ottl_run {
     /* Bytes, or what takes as long, that statements may still read of records around theirs. */
     uint64_t work_left;
     bool is_out_of_memory; /* the budget has refused memory */
+    uint64_t missed_bytes; /* that something beside records and edits would have held */
     char error[OTTL_ERROR_BYTES_MAX];
 };
 
@@ -131,6 +132,9 @@ bool ottl_run_fail(struct ottl_run *run, const char *format, ...)
 /* Memory was refused: by the record's limit, which is a failure like others, or by the budget,
  * which ends the batch. Returns false. */
 bool ottl_run_no_memory(struct ottl_run *run);
+/* The same when the budget has refused memory to something else, which would have held so many
+ * bytes. Returns false. */
+bool ottl_run_no_budget(struct ottl_run *run, uint64_t bytes);
 
 /* Counts what was read of a record around that of the statement, or of a dictionary: the runner
  * lets no such statement run once nothing is left. */

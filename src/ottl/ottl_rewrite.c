@@ -47,8 +47,10 @@ bool ottl_rewrite_apply(struct ottl_edits *edits, struct slice content, struct o
     if (edits->has_failed)
         return false;
     struct buffer *copy = buffer_try_create(edits->budget, content.size);
-    if (copy == NULL)
+    if (copy == NULL) {
+        edits->refused_bytes = content.size;
         return false;
+    }
     if (content.size > 0)
         memcpy(copy->data, content.data, content.size);
     copy->size = content.size;
@@ -66,6 +68,8 @@ bool ottl_rewrite_apply(struct ottl_edits *edits, struct slice content, struct o
         }
     }
     bool is_written = room != NULL;
+    if (!is_written)
+        edits->refused_bytes += content.size + (edited != NULL ? (size_t)edited->bytes : 0);
     batch_unref(edited);
     buffer_unref(copy);
     return is_written;
@@ -149,7 +153,7 @@ bool ottl_metric_append(struct ottl_run *run, struct slice metric)
     uint8_t *room = scratch_room(&rewrite->appended, rewrite->edits.budget,
                                  rewrite->appended_bytes + sizeof(size) + padded);
     if (room == NULL)
-        return ottl_run_no_memory(run);
+        return ottl_run_no_budget(run, 2 * (rewrite->appended_bytes + sizeof(size) + padded));
     room += rewrite->appended_bytes;
     memcpy(room, &size, sizeof(size));
     if (metric.size > 0)

@@ -225,12 +225,18 @@ static inline enum decision run_context(struct ottl_runner *runner, enum ottl_co
     return KEEP;
 }
 
-static enum decision abort_without_memory(struct ottl_runner *runner)
+/* The run's error says why what has to be done for the batch cannot be done. */
+static enum decision give_up(struct ottl_runner *runner)
 {
-    ottl_run_fail(&runner->run, "no memory");
-    runner->run.is_out_of_memory = true;
+    runner->is_too_large = !runner->run.is_out_of_memory;
     runner->is_aborted = true;
     return ABORT;
+}
+
+static enum decision abort_without_memory(struct ottl_runner *runner)
+{
+    ottl_run_no_memory(&runner->run);
+    return give_up(runner);
 }
 
 /* Remembers whether a condition held for the record. */
@@ -769,7 +775,9 @@ static enum decision replace_metric(struct ottl_runner *runner, const struct pla
 {
     struct slice metric;
     size_t bytes;
-    if (!ottl_metric_current(&runner->run, &metric) || !put_metric(runner, metric, &bytes))
+    if (!ottl_metric_current(&runner->run, &metric))
+        return give_up(runner);
+    if (!put_metric(runner, metric, &bytes))
         return abort_without_memory(runner);
     ottl_edits_add(&runner->edits, place->header_at,
                    place->content_at + place->content_bytes - place->header_at, bytes);
@@ -1042,7 +1050,7 @@ static enum decision run_appended(struct ottl_runner *runner, struct slice bytes
         if (!is_written)
             return abort_without_memory(runner);
     } else if (!ottl_metric_current(&runner->run, &result)) {
-        return abort_without_memory(runner);
+        return give_up(runner);
     }
     if (!put_metric(runner, result, ret_bytes))
         return abort_without_memory(runner);
@@ -1146,24 +1154,37 @@ static enum decision walk_resource(struct ottl_runner *runner, const struct rope
     return end_message(runner, &place);
 }
 
-/* Whether what has been noted and what was refused is more than the budget has when it is empty. */
+/* Whether all that is held and what was refused is more than the budget has when it is empty, or
+ * a limit is met. */
 static bool never_fits(const struct ottl_runner *runner, const struct batch *batch)
 {
-    uint64_t bytes = 2 * (uint64_t)runner->edits.used_bytes;
+    enum { OTHERS_PART = 64 }; /* of the budget, which connections hold and the like */
+    const struct ottl_rewrite *rewrite = &runner->rewrite;
+    uint64_t bytes = ottl_edits_needed(&runner->edits) + ottl_edits_needed(&runner->detached) +
+                     ottl_edits_needed(&rewrite->edits) + rewrite->appended_bytes +
+                     runner->noted.bytes + runner->run.missed_bytes;
+    if (runner->is_too_large || runner->edits.has_met_limit || runner->detached.has_met_limit ||
+        rewrite->edits.has_met_limit)
+        return true;
+    if (runner->budget == NULL)
+        return false;
     for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
         bytes += runner->records[i].memory.held_bytes + runner->records[i].memory.refused_bytes;
     bytes += runner->dictionary.memory.held_bytes + runner->dictionary.memory.refused_bytes;
-    if (batch->parts_count > 0)
-        bytes += buffer_charge(batch->parts[0].owner);
-    return runner->budget != NULL && bytes > budget_limit(runner->budget);
+    const size_t first = batch->parts_count > 0 ? buffer_charge(batch->parts[0].owner) : 0;
+    bytes += first > batch->bytes ? first : batch->bytes;
+    bytes += runner->outer_bytes;
+    const uint64_t limit = budget_limit(runner->budget);
+    return bytes > limit - limit / OTHERS_PART;
 }
 
 static struct ottl_result aborted(const struct ottl_runner *runner, const struct batch *batch)
 {
+    const bool has_failed = !runner->run.is_out_of_memory && !runner->is_too_large;
     return (struct ottl_result){.never_fits = never_fits(runner, batch),
-                                .verdict = runner->is_too_long            ? OTTL_TOO_LONG
-                                           : runner->run.is_out_of_memory ? OTTL_NO_MEMORY
-                                                                          : OTTL_REFUSED,
+                                .verdict = runner->is_too_long ? OTTL_TOO_LONG
+                                           : has_failed        ? OTTL_REFUSED
+                                                               : OTTL_NO_MEMORY,
                                 .error = runner->run.error};
 }
 
@@ -1197,13 +1218,38 @@ static struct ottl_result walk(struct ottl_runner *runner, struct batch *batch)
         return result;
     }
     result.batch = ottl_edits_apply(&runner->edits, batch, runner->budget);
-    if (result.batch == NULL) {
+    if (result.batch == NULL) { /* by the budget, or by the edits' limit */
         abort_without_memory(runner);
         return aborted(runner, batch);
     }
     assert(result.dropped <= batch->items);
     result.batch->items = batch->items - result.dropped + result.made;
     return result;
+}
+
+/* What the records may hold for such a batch, though not less than they do. */
+static void limit_records(struct ottl_runner *runner, uint64_t batch_bytes)
+{
+    const uint64_t more = OTTL_RECORD_FACTOR_MAX * batch_bytes;
+    for (unsigned i = 0; i < OTTL_CONTEXTS; i++) {
+        struct ottl_memory *memory = &runner->records[i].memory;
+        memory->max_bytes = OTTL_RECORD_BYTES_MAX + (size_t)more;
+        if (memory->max_bytes < memory->held_bytes)
+            memory->max_bytes = memory->held_bytes;
+    }
+}
+
+/* Work for a batch that is acknowledged, which cannot be refused any more. */
+static void begin_work(const struct batch *batch)
+{
+    if (batch->is_acknowledged)
+        budget_begin_late();
+}
+
+static void end_work(const struct batch *batch)
+{
+    if (batch->is_acknowledged)
+        budget_end_late();
 }
 
 /* One pass over a batch. Its edits are forgotten, what was noted stays. */
@@ -1215,7 +1261,9 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
     runner->records[OTTL_OTELCOL].generation++; /* another client */
     ottl_dictionary_open(&runner->dictionary, batch);
     runner->run.is_out_of_memory = false;
-    runner->is_aborted = runner->is_too_long = false;
+    runner->run.missed_bytes = 0;
+    runner->is_aborted = runner->is_too_long = runner->is_too_large = false;
+    limit_records(runner, batch->bytes);
     runner->dropped = runner->decided = runner->matches = runner->resources = 0;
     runner->made = 0;
     if (runner->plan->makes_metrics)
@@ -1236,21 +1284,13 @@ static struct ottl_result pass(struct ottl_runner *runner, struct batch *batch,
     return result;
 }
 
-static void charge_to(struct ottl_runner *runner, struct budget *budget)
-{
-    runner->edits.budget = budget;
-    runner->dictionary.memory.budget = budget;
-    runner->detached.budget = budget;
-    runner->rewrite.edits.budget = budget;
-    for (unsigned i = 0; i < OTTL_CONTEXTS; i++)
-        runner->records[i].memory.budget = budget;
-}
-
 struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *batch)
 {
     assert(batch->signal == runner->plan->signal);
-    charge_to(runner, batch->is_acknowledged ? NULL : runner->budget);
-    return pass(runner, batch, OTTL_DROPS);
+    begin_work(batch);
+    const struct ottl_result result = pass(runner, batch, OTTL_DROPS);
+    end_work(batch);
+    return result;
 }
 
 static bool has_left(const struct ottl_result *result)
@@ -1283,6 +1323,7 @@ static struct ottl_division divide_edited(struct ottl_runner *runner, struct bat
     const struct ottl_result edited = pass(runner, batch, OTTL_EDITS);
     const bool matches = runner->matches > 0;
     runner->prunes = prunes;
+    runner->outer_bytes = batch->bytes;
     if (edited.verdict != OTTL_PASSED)
         return division_of(&matched, &edited, NULL);
     if (matches)
@@ -1319,13 +1360,14 @@ struct ottl_division ottl_runner_divide(struct ottl_runner *runner, struct batch
     const struct ottl_plan *plan = runner->plan;
     const bool of_resources = plan->contexts == OTTL_CONTEXT_BIT(OTTL_RESOURCE);
     const struct ottl_sequence *sequence = plan->sequences[__builtin_ctz(plan->contexts)];
-    struct budget *budget = batch->is_acknowledged ? NULL : runner->budget;
     assert(batch->signal == plan->signal);
-    charge_to(runner, budget);
+    begin_work(batch);
     struct ottl_division division = sequence->statements_count > 0
                                         ? divide_edited(runner, batch, is_copy, !of_resources)
                                         : divide(runner, batch, is_copy, of_resources);
-    scratch_fini(&runner->noted, budget);
+    scratch_fini(&runner->noted, runner->budget);
+    runner->outer_bytes = 0;
+    end_work(batch);
     return division;
 }
 
@@ -1334,9 +1376,10 @@ struct ottl_result ottl_runner_visit(struct ottl_runner *runner, struct batch *b
 {
     assert(batch->signal == runner->plan->signal);
     assert(!runner->prunes);
-    charge_to(runner, batch->is_acknowledged ? NULL : runner->budget);
     runner->visitor = visitor;
+    begin_work(batch);
     struct ottl_result result = pass(runner, batch, OTTL_VISITS);
+    end_work(batch);
     batch_unref(result.batch);
     result.batch = NULL;
     if (result.verdict == OTTL_EMPTIED)
@@ -1356,7 +1399,7 @@ int ottl_runner_test(struct ottl_runner *runner, const struct ottl_sequence *seq
 
 int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch)
 {
-    charge_to(runner, batch->is_acknowledged ? NULL : runner->budget);
+    begin_work(batch);
     runner->run.client = batch->client;
     runner->run.is_out_of_memory = false;
     ottl_record_open(&runner->records[OTTL_OTELCOL]);
@@ -1369,6 +1412,7 @@ int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch)
         holds = decision == DROP;
     }
     ottl_memory_rest(&runner->records[OTTL_OTELCOL].memory);
+    end_work(batch);
     return decision == ABORT ? OTTL_FAILED : holds ? OTTL_TRUE : OTTL_FALSE;
 }
 
@@ -1394,6 +1438,7 @@ int ottl_runner_test_span(struct ottl_runner *runner, struct slice span)
     runner->run.is_out_of_memory = false;
     runner->records[OTTL_SPAN].memory.may_exceed = event->memory.may_exceed = true;
     runner->run.work_left += OTTL_OUTER_FACTOR_MAX * (uint64_t)span.size;
+    budget_begin_late();
     ottl_record_open(&runner->records[OTTL_SPAN]);
     ottl_record_borrow(&runner->records[OTTL_SPAN], span, 0, 0);
     if (has_context(runner, OTTL_CONTEXT_BIT(OTTL_SPAN)))
@@ -1406,5 +1451,6 @@ int ottl_runner_test_span(struct ottl_runner *runner, struct slice span)
         ottl_record_borrow(event, field.bytes, behind(&reader, &runner->records[OTTL_SPAN]), 0);
         decision = run_context(runner, OTTL_SPAN_EVENT);
     }
+    budget_end_late();
     return decision == KEEP ? OTTL_FALSE : decision == DROP ? OTTL_TRUE : OTTL_FAILED;
 }

@@ -39,6 +39,8 @@ struct ottl_runner {
     bool is_aborted;            /* the run's error says why */
     bool hands_over;            /* set by the owner: see OTTL_TOO_LONG */
     bool is_too_long;
+    bool is_too_large;    /* a limit of records or edits refused memory that had to be */
+    uint64_t outer_bytes; /* of a batch that is held beside the one at hand */
     /* Of a division: */
     enum ottl_purpose purpose;
     struct scratch noted;               /* a bit for each record: a condition held */
@@ -62,7 +64,7 @@ enum ottl_verdict {
     OTTL_PASSED,    /* batch is the result; maybe the one that was given */
     OTTL_EMPTIED,   /* nothing is left */
     OTTL_REFUSED,   /* error_mode propagate: error has the reason */
-    OTTL_NO_MEMORY, /* the budget has no room */
+    OTTL_NO_MEMORY, /* the budget has no room, or a limit of ottl_limits.h is met */
     OTTL_TOO_LONG,  /* with hands_over: another runner, on a thread that may take longer, runs it */
 };
 
@@ -71,7 +73,7 @@ struct ottl_result {
     struct batch *batch; /* PASSED: a reference */
     uint64_t dropped;    /* items */
     uint64_t made;       /* items that are new */
-    bool never_fits;     /* NO_MEMORY: more than the whole budget is needed */
+    bool never_fits;     /* NO_MEMORY: more than the whole budget is needed, or than a limit */
     const char *error;   /* of the runner */
 };
 
@@ -79,7 +81,7 @@ struct ottl_result {
 void ottl_runner_init(struct ottl_runner *runner, const struct ottl_plan *plan,
                       struct budget *budget);
 void ottl_runner_fini(struct ottl_runner *runner);
-/* A batch whose client has got its OK may exceed the budget: it cannot be refused any more. */
+/* For a batch whose client has got its OK the budget has a margin (budget_begin_late). */
 struct ottl_result ottl_runner_run(struct ottl_runner *runner, struct batch *batch);
 
 /* The records for which a condition holds, and the others, each with the messages around them. */

@@ -227,6 +227,11 @@ struct key_head {
     uint8_t unused[2];
 };
 
+static bool no_keys(struct aggregate *self)
+{
+    return ottl_no_budget(self->call, self->keys.refused_bytes);
+}
+
 static bool make_key(struct aggregate *self, struct slice bytes, struct slice *ret)
 {
     const enum metric_kind kind = self->metric.kind;
@@ -249,11 +254,11 @@ static bool make_key(struct aggregate *self, struct slice bytes, struct slice *r
         head.bounds_bytes = (uint32_t)(metric_numbers_count(bounds) * sizeof(uint64_t));
     }
     if (!attributes_to_json(&self->keys, bytes, metric_point_attributes(kind), &attributes))
-        return ottl_no_memory(self->call);
+        return no_keys(self);
     const size_t size = sizeof(head) + head.bounds_bytes + attributes.size;
     uint8_t *key = arena_try_alloc(&self->keys, size);
     if (key == NULL)
-        return ottl_no_memory(self->call);
+        return no_keys(self);
     memcpy(key, &head, sizeof(head));
     uint8_t *at = key + sizeof(head);
     for (uint64_t bound; kind == METRIC_HISTOGRAM && metric_numbers_next(&bounds, &bound);
@@ -817,7 +822,7 @@ static bool put_metric(struct aggregate *self)
 
 static bool aggregate(struct aggregate *self, attribute_fate fate_of, struct slice new_value)
 {
-    arena_init_charged(&self->keys, OTTL_RECORD_BYTES_MAX, self->call->run->rewrite->edits.budget);
+    arena_init_charged(&self->keys, SIZE_MAX, self->call->run->rewrite->edits.budget);
     bool is_done = read_points(self, fate_of, new_value) && group_points(self) &&
                    merge_groups(self) && put_metric(self);
     arena_clear(&self->keys);

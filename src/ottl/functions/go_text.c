@@ -9,8 +9,6 @@
 #include "src/otlp/json/value_string.h"
 #include "src/ottl/functions/text_builder.h"
 
-enum { TEXT_BYTES_MAX = 4 << 20 };
-
 bool go_as_string(struct ottl_call *call, const struct ottl_value *value, struct slice *ret)
 {
     if (value->type == OTTL_STRING) {
@@ -23,11 +21,12 @@ bool go_as_string(struct ottl_call *call, const struct ottl_value *value, struct
         return false;
     ottl_value_encode(value, encoded);
     struct arena arena;
-    arena_init(&arena, TEXT_BYTES_MAX);
-    bool is_done = value_to_string(&arena, slice_of(encoded, size), ret);
-    bool is_kept = is_done && text_keep(call, *ret, ret);
+    arena_init_charged(&arena, SIZE_MAX, call->memory->budget);
+    const bool is_done = value_to_string(&arena, slice_of(encoded, size), ret)
+                             ? text_keep(call, *ret, ret)
+                             : ottl_no_budget(call, arena.refused_bytes);
     arena_clear(&arena);
-    return is_kept || (!is_done && ottl_no_memory(call));
+    return is_done;
 }
 
 size_t go_shortest_double(double real, char *text)

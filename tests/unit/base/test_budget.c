@@ -73,6 +73,29 @@ static void the_last_bytes_may_go_beyond_the_limit(void **state)
     budget_fini(&budget);
 }
 
+static void late_work_has_a_sixteenth_more(void **state)
+{
+    (void)state;
+    struct budget budget;
+    budget_init(&budget, 160);
+    budget_take(&budget, 160);
+    assert_false(budget_has_room(&budget, 1));
+    budget_begin_late();
+    assert_true(budget_has_room(&budget, 10));
+    assert_false(budget_has_room(&budget, 11));
+    assert_false(budget_try_take(&budget, 11));
+    assert_true(budget_try_take(&budget, 10));
+    budget_begin_late();
+    budget_end_late();
+    budget_return(&budget, 1);
+    assert_true(budget_try_take(&budget, 1));
+    budget_return(&budget, 1);
+    budget_end_late();
+    assert_false(budget_try_take(&budget, 1));
+    budget_return(&budget, 169);
+    budget_fini(&budget);
+}
+
 static void the_limit_is_only_ever_lowered(void **state)
 {
     (void)state;
@@ -375,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_take_is_all_or_nothing),
         cmocka_unit_test(the_last_bytes_may_go_beyond_the_limit),
+        cmocka_unit_test(late_work_has_a_sixteenth_more),
         cmocka_unit_test(the_limit_is_only_ever_lowered),
         cmocka_unit_test(a_waiter_is_called_once_and_never_from_inside_the_return),
         cmocka_unit_test(a_waiter_for_bytes_that_are_free_by_now_is_called_soon),

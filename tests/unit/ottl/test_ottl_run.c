@@ -21,6 +21,7 @@
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/json/json_write.h"
 #include "src/otlp/schema.h"
+#include "src/otlp/wire.h"
 #include "tests/support/random_otlp.h"
 
 enum { STATEMENTS_MAX = 6, TEXT_MAX = 4096, CUT_PLACES = 3 };
@@ -1377,7 +1378,8 @@ static void test_memory(void **state)
     budget_fini(&budget);
 }
 
-/* The same when the budget ends anywhere in a long value that is written anew. */
+/* The same when the budget ends anywhere in a long value that is written anew. As nothing will come
+ * free, the batch is said not to fit at all. */
 static void test_memory_of_long_values(void **state)
 {
     enum { LONG = 2000, LIMIT_MAX = 32 * 1024, STEP = 32 };
@@ -1394,22 +1396,236 @@ static void test_memory_of_long_values(void **state)
     snprintf(json, sizeof(json), SPAN, attribute);
     struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_IGNORE);
     struct batch *batch = batch_of(TRACES, json, 0);
-    for (uint64_t limit = 1; limit < LIMIT_MAX; limit += STEP) {
+    for (uint64_t limit = 2 * batch->bytes; limit < LIMIT_MAX; limit += STEP) {
         struct budget budget;
         struct ottl_runner runner;
         budget_init(&budget, limit);
+        budget_take(&budget, batch->bytes); /* nobody else holds any */
         ottl_runner_init(&runner, plan, &budget);
         struct ottl_result result = ottl_runner_run(&runner, batch);
         has_passed = result.verdict == OTTL_PASSED;
-        assert_true(has_passed || result.verdict == OTTL_NO_MEMORY);
+        assert_true(has_passed || (result.verdict == OTTL_NO_MEMORY && result.never_fits));
         refusals += !has_passed;
         batch_unref(result.batch);
         ottl_runner_fini(&runner);
+        budget_return(&budget, batch->bytes);
         assert_int_equal(budget_used(&budget), 0);
         budget_fini(&budget);
     }
     assert_true(has_passed && refusals > 10);
     batch_unref(batch);
+    ottl_plan_destroy(plan);
+}
+
+/* One Resource with an attribute of so many bytes, and spans or log records that are each those
+ * bytes, or a Metric, in one part. */
+static struct batch *one_resource(enum signal_kind signal, size_t attribute_bytes,
+                                  struct slice item, size_t items)
+{
+    const size_t value = wire_field_size(1, attribute_bytes);
+    const size_t attribute = wire_field_size(1, 1) + wire_field_size(2, value);
+    const size_t resource = wire_field_size(1, attribute);
+    const size_t scope = items * wire_field_size(2, item.size);
+    const size_t all = wire_field_size(1, resource) + wire_field_size(2, scope);
+    const size_t whole = wire_field_size(1, all);
+    struct buffer *buffer = buffer_create(NULL, whole);
+    struct wire_writer writer = wire_writer_of(buffer->data, whole);
+    struct batch *batch = batch_create(signal, 1);
+    wire_write_header(&writer, 1, all);
+    wire_write_header(&writer, 1, resource);
+    wire_write_header(&writer, 1, attribute);
+    wire_write_bytes(&writer, 1, slice_of_text("r"));
+    wire_write_header(&writer, 2, value);
+    wire_write_header(&writer, 1, attribute_bytes);
+    memset(writer.at, 'v', attribute_bytes);
+    writer.at += attribute_bytes;
+    wire_write_header(&writer, 2, scope);
+    for (size_t i = 0; i < items; i++)
+        wire_write_bytes(&writer, 2, item);
+    assert_ptr_equal(writer.at, writer.end);
+    buffer->size = whole;
+    batch_append(batch, buffer, buffer_slice(buffer));
+    batch->items = items;
+    buffer_unref(buffer);
+    return batch;
+}
+
+static struct ottl_result run_once(const struct ottl_plan *plan, struct batch *batch,
+                                   struct budget *budget)
+{
+    struct ottl_runner runner;
+    struct failures failures = {.count = 0};
+    ottl_runner_init(&runner, plan, budget);
+    runner.on_failure = on_failure;
+    runner.arg = &failures;
+    struct ottl_result result = ottl_runner_run(&runner, batch);
+    if (failures.count > 0)
+        fail_msg("%s", failures.last);
+    ottl_runner_fini(&runner);
+    return result;
+}
+
+/* What each record gets of what they have in common grows by both: it is refused for good. */
+static void test_growth(void **state)
+{
+    enum { SHARED = 40000 };
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(attributes[\"r\"], resource.attributes[\"r\"])"};
+    const size_t most = OTTL_GROWTH_BYTES_MIN / SHARED;
+    (void)state;
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_IGNORE);
+    for (size_t i = 0; i < 2; i++) {
+        const size_t spans = i == 0 ? most : 2 * most;
+        struct batch *batch = one_resource(TRACES, SHARED, slice_of_text("\x2a\x01N"), spans);
+        struct ottl_result result = run_once(plan, batch, NULL);
+        assert_int_equal(result.verdict, i == 0 ? OTTL_PASSED : OTTL_NO_MEMORY);
+        assert_int_equal(result.never_fits, i == 1);
+        if (i == 0)
+            assert_true(result.batch->bytes > spans * SHARED);
+        batch_unref(result.batch);
+        batch_unref(batch);
+    }
+    ottl_plan_destroy(plan);
+}
+
+/* Acknowledged batches are charged, too, with a margin. */
+static void test_charge_of_acknowledged(void **state)
+{
+    enum { SHARED = 4000, SPANS = 400, LIMIT = 2000 * 1000, MARGIN = LIMIT / 16 };
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(attributes[\"r\"], resource.attributes[\"r\"])"};
+    static const struct {
+        size_t spans;
+        uint64_t others; /* bytes that other requests hold */
+        enum ottl_verdict verdict;
+        bool never_fits;
+    } rows[] = {
+        {SPANS / 8, 0, OTTL_PASSED, false},
+        {SPANS / 8, LIMIT - 100, OTTL_NO_MEMORY, false},
+        {SPANS / 100, LIMIT - 100, OTTL_PASSED, false},
+        {SPANS, 0, OTTL_NO_MEMORY, true},
+    };
+    (void)state;
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_IGNORE);
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct batch *batch =
+            one_resource(TRACES, SHARED, slice_of_text("\x2a\x01N"), rows[i].spans);
+        struct budget budget;
+        batch->is_acknowledged = true;
+        budget_init(&budget, LIMIT);
+        budget_take(&budget, rows[i].others);
+        struct ottl_result result = run_once(plan, batch, &budget);
+        assert_int_equal(result.verdict, rows[i].verdict);
+        assert_int_equal(result.never_fits, rows[i].never_fits);
+        assert_true(atomic_load(&budget.high_water) <= LIMIT + MARGIN);
+        batch_unref(result.batch);
+        batch_unref(batch);
+        assert_int_equal(budget_used(&budget), rows[i].others);
+        budget_return(&budget, rows[i].others);
+        budget_fini(&budget);
+    }
+    ottl_plan_destroy(plan);
+}
+
+/* A log record whose body is a map with one text of so many bytes. */
+static struct buffer *log_of(uint8_t byte, size_t bytes)
+{
+    enum { BODY = 5, MAP_VALUE = 6 };
+    const size_t value = wire_field_size(1, bytes);
+    const size_t entry = wire_field_size(1, 1) + wire_field_size(2, value);
+    const size_t list = wire_field_size(1, entry);
+    const size_t body = wire_field_size(MAP_VALUE, list);
+    const size_t whole = wire_field_size(BODY, body);
+    struct buffer *buffer = buffer_create(NULL, whole);
+    struct wire_writer writer = wire_writer_of(buffer->data, whole);
+    wire_write_header(&writer, BODY, body);
+    wire_write_header(&writer, MAP_VALUE, list);
+    wire_write_header(&writer, 1, entry);
+    wire_write_bytes(&writer, 1, slice_of_text("a"));
+    wire_write_header(&writer, 2, value);
+    wire_write_header(&writer, 1, bytes);
+    memset(writer.at, byte, bytes);
+    assert_ptr_equal(writer.at + bytes, writer.end);
+    buffer->size = whole;
+    return buffer;
+}
+
+/* Large records are no failure while the budget has room, nor do they wait for room for ever. */
+static void test_large_records(void **state)
+{
+    enum { MAX = 400 << 20 };
+    static const struct {
+        const char *statement;
+        size_t bytes;
+        uint8_t byte;
+        bool is_cut;
+    } rows[] = {
+        {"set(severity_text, \"x\") where IsMatch(body, \"zzz\")", 750 * 1000, 1, false},
+        {"set(severity_text, \"x\") where IsMatch(body.string, \"zzz\")", 5 << 20, 'v', false},
+        {"set(severity_text, String(body)) where false", 5 << 20, 'v', false},
+        {"set(attributes[\"b\"], ToKeyValueString(body)) where false", 5 << 20, 'v', false},
+        {"set(body[\"b\"], 1)", 9 << 20, 'v', false},
+        {"set(severity_text, \"x\")", 17 << 20, 'v', true},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const char *const statements[STATEMENTS_MAX] = {rows[i].statement};
+        struct ottl_plan *plan = plan_of(LOGS, OTTL_LOG, statements, true, OTTL_IGNORE);
+        struct buffer *log = log_of(rows[i].byte, rows[i].bytes);
+        struct batch *batch = one_resource(LOGS, 1, buffer_slice(log), 1);
+        buffer_unref(log);
+        if (rows[i].is_cut) {
+            struct batch *whole = batch;
+            batch = two_parts(LOGS, whole->parts[0].bytes, (size_t)whole->bytes / 2);
+            batch->items = 1;
+            batch_unref(whole);
+        }
+        /* By halves. */
+        bool has_passed = true;
+        for (uint64_t limit = MAX; limit > batch->bytes; limit /= 2) {
+            struct budget budget;
+            budget_init(&budget, limit);
+            budget_take(&budget, batch->bytes);
+            struct ottl_result result = run_once(plan, batch, &budget);
+            has_passed = result.verdict == OTTL_PASSED;
+            assert_true(has_passed || (result.verdict == OTTL_NO_MEMORY && result.never_fits));
+            assert_true(has_passed || limit < MAX);
+            batch_unref(result.batch);
+            budget_return(&budget, batch->bytes);
+            budget_fini(&budget);
+        }
+        batch_unref(batch);
+        ottl_plan_destroy(plan);
+    }
+}
+
+/* Each point has a key of its own, though it is hardly there itself. */
+static void test_many_points(void **state)
+{
+    enum { POINTS = 70 * 1000 };
+    static const char *const statements[STATEMENTS_MAX] = {
+        "aggregate_on_attributes(\"sum\", [\"host\"])"};
+    const size_t data = POINTS * 2;
+    const size_t whole = wire_field_size(5, data);
+    struct buffer *metric = buffer_create(NULL, whole);
+    struct wire_writer writer = wire_writer_of(metric->data, whole);
+    struct budget budget;
+    (void)state;
+    wire_write_header(&writer, 5, data);
+    for (unsigned i = 0; i < POINTS; i++)
+        wire_write_header(&writer, 1, 0);
+    metric->size = whole;
+    struct ottl_plan *plan = plan_of(METRICS, OTTL_METRIC, statements, true, OTTL_IGNORE);
+    struct batch *batch = one_resource(METRICS, 1, buffer_slice(metric), 1);
+    batch->items = POINTS;
+    budget_init(&budget, 256 << 20);
+    struct ottl_result result = run_once(plan, batch, &budget);
+    assert_int_equal(result.verdict, OTTL_PASSED);
+    assert_int_equal(result.batch->items, 1);
+    batch_unref(result.batch);
+    budget_fini(&budget);
+    batch_unref(batch);
+    buffer_unref(metric);
     ottl_plan_destroy(plan);
 }
 
@@ -1686,6 +1902,10 @@ int main(void)
         cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_memory_of_long_values),
+        cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_charge_of_acknowledged),
+        cmocka_unit_test(test_large_records),
+        cmocka_unit_test(test_many_points),
         cmocka_unit_test(test_limit),
         cmocka_unit_test(test_nesting),
         cmocka_unit_test(test_shared_plan),
