@@ -42,12 +42,25 @@ static void keep(struct downstream_batch *offered)
         lane_timer_start(downstream->component->lane, &downstream->timer, RETRY_NS);
 }
 
+/* Whether to offer a batch that was refused once more. */
+static bool may_try_again(struct downstream_batch *offered, const struct outcome *outcome)
+{
+    const uint64_t now_ns = clock_now_ns();
+    if (!outcome_may_change(outcome))
+        return false;
+    if (outcome->reason != LOSS_MEMORY)
+        offered->kept_out_ns = 0;
+    else if (offered->kept_out_ns == 0)
+        offered->kept_out_ns = now_ns;
+    return offered->kept_out_ns == 0 || now_ns - offered->kept_out_ns < DOWNSTREAM_KEPT_OUT_MAX_NS;
+}
+
 static void on_resolved(struct receipt *receipt, const struct outcome *outcome, void *arg)
 {
     struct downstream_batch *offered = arg;
     struct downstream_retry *downstream = offered->owner;
     assert(receipt == &offered->receipt);
-    if (outcome_may_change(outcome)) {
+    if (may_try_again(offered, outcome)) {
         keep(offered);
         return;
     }
@@ -140,6 +153,7 @@ void downstream_offer(struct downstream_retry *downstream, struct downstream_bat
     }
     offered->owner = downstream;
     offered->next = NULL;
+    offered->kept_out_ns = 0;
     downstream->count++;
     offer(offered);
     if (clock_now_ns() < downstream->turn_until_ns)

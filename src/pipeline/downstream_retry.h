@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Offers batches that a processor has acknowledged to the next stage. A batch that is refused for
- * now is kept and offered again, oldest first, before any other. Losses are counted in the ledger.
- * Stages without a queue work inside downstream_offer, so it ends its turn of the loop after
- * DOWNSTREAM_TURN_NS. Runs on the lane of its owner. */
+ * now is kept and offered again, oldest first, before any other; one that memory keeps out for
+ * DOWNSTREAM_KEPT_OUT_MAX_NS is lost. Losses are counted in the ledger. Stages without a queue work
+ * inside downstream_offer, so it ends its turn of the loop after DOWNSTREAM_TURN_NS. Runs on the
+ * lane of its owner. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,6 +22,8 @@ struct downstream_batch {
     struct batch *batch; /* a reference, released by the owner in on_end */
     struct downstream_retry *owner;
     struct downstream_batch *next;
+    uint64_t
+        kept_out_ns; /* since when want of memory keeps it out; 0: something else, or nothing */
 };
 
 struct downstream_retry {

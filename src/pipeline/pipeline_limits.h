@@ -20,5 +20,9 @@ enum {
 /* Work of one turn of the loop, with that of stages without a queue, after which a processor offers
  * no more batches. */
 #define DOWNSTREAM_TURN_NS ((uint64_t)5 * NS_PER_MS)
+/* How long want of memory may keep a batch out. Who holds the memory may be waiting behind the
+ * batch itself, and then it would wait for ever. Twice the time after which exporters give up on a
+ * back-end by default: what they held is free by then. */
+#define DOWNSTREAM_KEPT_OUT_MAX_NS ((uint64_t)600 * NS_PER_S)
 /* Work of one turn of the loop after which a queue begins no more exports. */
 #define EXPORTER_TURN_NS ((uint64_t)5 * NS_PER_MS)

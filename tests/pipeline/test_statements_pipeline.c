@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -19,6 +20,8 @@
 #include "src/otlp/json/json_read.h"
 #include "src/otlp/json/json_write.h"
 #include "src/otlp/schema.h"
+#include "src/service/service.h"
+#include "src/service/service_parts.h"
 
 #define PIPELINE(name)                                                                             \
     "exporters: {test: {sending_queue: {enabled: false}, retry_on_failure: {enabled: false}}}\n"   \
@@ -292,6 +295,85 @@ static void a_batch_that_always_fails_holds_up_no_others(void **state)
     }
 }
 
+/* A batch behind an acknowledgement, and what becomes of it and of the next one. */
+static void expect_drop(const char *processor, const char *json, enum loss_reason reason)
+{
+    char yaml[TEXT_MAX];
+    snprintf(yaml, sizeof(yaml),
+             "processors: {batch: {timeout: 0s}, %s}\n"
+             "exporters: {test: {}}\n"
+             "service: {budget_mib: 2, pipelines: {traces: {receivers: [test], processors: [batch, "
+             "%.*s], exporters: [test]}}}\n",
+             processor, (int)strcspn(processor, ":"), processor);
+    struct harness *h = harness_create(yaml);
+    const struct budget *budget = &h->service->budget;
+    harness_exporter(h, "test")->has_own_items = true;
+    assert_int_equal(offer(h, json)->outcome.verdict, ACCEPTED);
+    harness_advance(h, 1 * S);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_int_equal(totals.in_flight, 0);
+    assert_int_equal(totals.dropped, 2);
+    assert_int_equal(totals.by_reason[reason], 2);
+    assert_true(atomic_load(&budget->high_water) <= budget_limit(budget) / 100 * 115);
+    offer(h, SPANS("a", "b"));
+    harness_advance(h, 1 * S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 2);
+    harness_destroy(h);
+}
+
+/* What has got its OK is charged as well: statements that make more of it than the budget has lose
+ * it, and no more. */
+static void acknowledged_batches_stay_within_the_budget(void **state)
+{
+    enum { LONG = 500 * 1000 };
+    static const char setting[] = "transform: {trace_statements: ["
+                                  "'set(span.attributes[\"a\"], resource.attributes[\"r\"])', "
+                                  "'set(span.attributes[\"b\"], resource.attributes[\"r\"])']}";
+    static const char matching[] =
+        "filter: {traces: {span: ['IsMatch(resource.attributes, \"zzz\")']}}";
+    char *json = mem_alloc(LONG + TEXT_MAX);
+    (void)state;
+    int used = sprintf(json, "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"r\","
+                             "\"value\":{\"stringValue\":\"");
+    memset(json + used, '<', LONG); /* JSON needs six bytes for one */
+    sprintf(json + used + LONG, "\"}}]},\"scopeSpans\":[{\"spans\":[{\"name\":\"a\"},"
+                                "{\"name\":\"b\"}]}]}]}");
+    expect_drop(setting, json, LOSS_TOO_LARGE);
+    expect_drop(matching, json, LOSS_TOO_LARGE);
+    mem_free(json);
+}
+
+/* Whoever holds the memory may be waiting for the batch. */
+static void a_batch_waits_for_memory_within_bounds(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {batch: {timeout: 0s}, transform: {trace_statements: ['set(span.name, "
+        "\"c\")']}}\nexporters: {test: {}}\nservice: {budget_mib: 1, pipelines: {traces: "
+        "{receivers: [test], processors: [batch, transform], exporters: [test]}}}\n");
+    struct budget *budget = &h->service->budget;
+    harness_exporter(h, "test")->has_own_items = true;
+    budget_take(budget, MIB / 2);
+    for (unsigned i = 0; i < 2; i++) {
+        struct buffer *encoded = encode(SPANS("a", "b"));
+        struct test_request *request = harness_put_bytes(h, 0, TRACES, buffer_slice(encoded), 2);
+        buffer_unref(encoded);
+        budget_take(budget, 2 * MIB);
+        harness_turn(h);
+        assert_int_equal(request->outcome.verdict, ACCEPTED);
+        harness_advance(h, i == 0 ? 500 * S : 700 * S);
+        assert_int_equal(harness_totals(h, TRACES).in_flight, i == 0 ? 2 : 0);
+        budget_return(budget, 2 * MIB);
+        harness_advance(h, 1 * S);
+        const struct harness_totals totals = harness_totals(h, TRACES);
+        assert_int_equal(totals.in_flight, 0);
+        assert_int_equal(totals.delivered, 2);
+        assert_int_equal(totals.by_reason[LOSS_MEMORY], i == 0 ? 0 : 2);
+    }
+    budget_return(budget, MIB / 2);
+    harness_destroy(h);
+}
+
 /* The lane's helper does it. */
 static void a_large_request_is_edited_as_a_small_one(void **state)
 {
@@ -483,6 +565,8 @@ int main(void)
         cmocka_unit_test(a_group_runs_only_where_a_condition_of_it_holds),
         cmocka_unit_test(errors_refuse_the_request_if_they_propagate),
         cmocka_unit_test(a_batch_that_always_fails_holds_up_no_others),
+        cmocka_unit_test(acknowledged_batches_stay_within_the_budget),
+        cmocka_unit_test(a_batch_waits_for_memory_within_bounds),
         cmocka_unit_test(a_large_request_is_edited_as_a_small_one),
         cmocka_unit_test(a_request_that_takes_long_is_edited_as_others),
         cmocka_unit_test(wrong_settings_are_reported),
