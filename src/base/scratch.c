@@ -13,8 +13,9 @@
 enum { BYTES_FIRST = 256 };
 
 /* Twice what there is, or more. */
-static size_t wanted_bytes(const struct scratch *scratch, size_t bytes)
+size_t scratch_wanted(const struct scratch *scratch, size_t bytes)
 {
+    assert(bytes <= SIZE_MAX / 2);
     size_t wanted = scratch->bytes > 0 ? scratch->bytes : BYTES_FIRST;
     while (wanted < bytes)
         wanted *= 2;
@@ -42,7 +43,7 @@ static void *grow(struct scratch *scratch, struct budget *budget, size_t bytes, 
     assert(bytes > before);
     if (bytes > SIZE_MAX / 2)
         return NULL;
-    uint8_t *memory = resize(scratch, budget, wanted_bytes(scratch, bytes), may_exceed);
+    uint8_t *memory = resize(scratch, budget, scratch_wanted(scratch, bytes), may_exceed);
     if (memory != NULL)
         memset(memory + before, 0, scratch->bytes - before);
     return memory;
@@ -65,7 +66,7 @@ void *scratch_reserve(struct scratch *scratch, struct budget *budget, size_t byt
     if (bytes > SIZE_MAX / 2)
         return NULL;
     void *memory = likely > bytes ? resize(scratch, budget, likely, false) : NULL;
-    return memory != NULL ? memory : resize(scratch, budget, wanted_bytes(scratch, bytes), false);
+    return memory != NULL ? memory : resize(scratch, budget, scratch_wanted(scratch, bytes), false);
 }
 
 void scratch_fini(struct scratch *scratch, struct budget *budget)

@@ -35,4 +35,8 @@ static inline __attribute__((warn_unused_result)) void *scratch_room(struct scra
 void *scratch_reserve(struct scratch *scratch, struct budget *budget, size_t bytes, size_t likely)
     __attribute__((warn_unused_result));
 
+/* What scratch_room and scratch_reserve ask of the budget for so many bytes, when there is no room:
+ * what there was is returned afterwards. */
+size_t scratch_wanted(const struct scratch *scratch, size_t bytes);
+
 void scratch_fini(struct scratch *scratch, struct budget *budget);

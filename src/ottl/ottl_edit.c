@@ -61,11 +61,20 @@ void ottl_edits_clear(struct ottl_edits *edits)
     edits->refused_bytes = 0;
 }
 
+/* What a list takes that grew by doubling: less than it has when it got what its like took. */
+static size_t needed_bytes(const struct scratch *list, size_t used_bytes)
+{
+    const struct scratch none = {.bytes = 0};
+    const size_t doubled = used_bytes > 0 ? scratch_wanted(&none, used_bytes) : 0;
+    return doubled < list->bytes ? doubled : list->bytes;
+}
+
 size_t ottl_edits_needed(const struct ottl_edits *edits)
 {
-    return edits->count * sizeof(struct ottl_edit) +
-           edits->messages_count * sizeof(struct ottl_edited_message) + edits->used_bytes +
-           edits->refused_bytes;
+    return needed_bytes(&edits->edits, edits->count * sizeof(struct ottl_edit)) +
+           needed_bytes(&edits->messages,
+                        edits->messages_count * sizeof(struct ottl_edited_message)) +
+           needed_bytes(&edits->bytes, edits->used_bytes) + edits->refused_bytes;
 }
 
 /* Always NULL. */
@@ -74,12 +83,6 @@ static void *refuse(struct ottl_edits *edits, size_t bytes)
     edits->has_failed = true;
     edits->refused_bytes = bytes;
     return NULL;
-}
-
-/* Twice the memory of a list, unless that is less than what is asked for. */
-static size_t grown_bytes(const struct scratch *list, size_t bytes)
-{
-    return bytes > 2 * list->bytes ? bytes : 2 * list->bytes;
 }
 
 uint8_t *ottl_edits_grow(struct ottl_edits *edits, size_t bytes)
@@ -92,7 +95,7 @@ uint8_t *ottl_edits_grow(struct ottl_edits *edits, size_t bytes)
     uint8_t *room =
         scratch_reserve(&edits->bytes, edits->budget, needed, edits->likely_bytes[BYTES]);
     return room != NULL ? room + edits->used_bytes
-                        : refuse(edits, grown_bytes(&edits->bytes, needed));
+                        : refuse(edits, scratch_wanted(&edits->bytes, needed));
 }
 
 /* Room for another item of a list, behind count; NULL: refused. */
@@ -102,7 +105,8 @@ static __attribute__((noinline)) void *grow_list(struct ottl_edits *edits, unsig
     struct scratch *list = kind == EDITS ? &edits->edits : &edits->messages;
     const size_t needed = (count + 1) * item_bytes;
     uint8_t *memory = scratch_reserve(list, edits->budget, needed, edits->likely_bytes[kind]);
-    return memory != NULL ? memory + count * item_bytes : refuse(edits, grown_bytes(list, needed));
+    return memory != NULL ? memory + count * item_bytes
+                          : refuse(edits, scratch_wanted(list, needed));
 }
 
 static inline struct ottl_edit *new_edit(struct ottl_edits *edits)

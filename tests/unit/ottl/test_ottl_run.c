@@ -1488,6 +1488,33 @@ static void test_growth(void **state)
     ottl_plan_destroy(plan);
 }
 
+/* Memory that doubles is more than what is put there: what asks for more than the whole budget does
+ * so each time. */
+static void test_doubling(void **state)
+{
+    enum { SHARED = 600 * 1000, LIMIT = 4 * SHARED };
+    static const char *const statements[STATEMENTS_MAX] = {
+        "set(attributes[\"r\"], resource.attributes[\"r\"])"};
+    unsigned refusals = 0;
+    (void)state;
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_IGNORE);
+    for (uint64_t limit = SHARED + SHARED / 8; limit < LIMIT; limit += SHARED / 8) {
+        struct batch *batch = one_resource(TRACES, SHARED, slice_of_text("\x2a\x01N"), 1);
+        struct budget budget;
+        budget_init(&budget, limit);
+        budget_take(&budget, batch->bytes);
+        struct ottl_result result = run_once(plan, batch, &budget);
+        refusals += result.verdict == OTTL_NO_MEMORY;
+        assert_true(result.verdict == OTTL_PASSED || result.never_fits);
+        batch_unref(result.batch);
+        budget_return(&budget, batch->bytes);
+        batch_unref(batch);
+        budget_fini(&budget);
+    }
+    assert_true(refusals > 1 && refusals < 24);
+    ottl_plan_destroy(plan);
+}
+
 /* Acknowledged batches are charged, too, with a margin. */
 static void test_charge_of_acknowledged(void **state)
 {
@@ -1903,6 +1930,7 @@ int main(void)
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_memory_of_long_values),
         cmocka_unit_test(test_growth),
+        cmocka_unit_test(test_doubling),
         cmocka_unit_test(test_charge_of_acknowledged),
         cmocka_unit_test(test_large_records),
         cmocka_unit_test(test_many_points),
