@@ -8,8 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "src/base/hash_table.h"
 #include "src/base/mem.h"
 #include "src/base/signal_kind.h"
+
+#define XXH_INLINE_ALL
+#include <xxhash.h>
 
 enum { SAMPLES_FIRST = 128 };
 
@@ -28,6 +32,7 @@ struct metrics {
     struct sample *samples;
     size_t count;
     size_t capacity;
+    struct hash_table places; /* of samples by name and labels: the index + 1 */
 };
 
 struct metrics *metrics_create(enum metrics_level level)
@@ -46,6 +51,7 @@ void metrics_destroy(struct metrics *metrics)
         mem_free(metrics->samples[i].family);
         free(metrics->samples[i].labels);
     }
+    hash_table_clear(&metrics->places);
     mem_free(metrics->samples);
     mem_free(metrics);
 }
@@ -80,9 +86,13 @@ static char *labels_text(const struct metric_labels *labels)
 
 static void add(struct metrics *metrics, struct sample sample)
 {
+    uint64_t hash = XXH3_64bits_withSeed(sample.labels, strlen(sample.labels),
+                                         XXH3_64bits(sample.name, strlen(sample.name)));
+    size_t at = 0;
+    const void *place;
     assert(metrics->count <= metrics->capacity);
-    for (size_t i = 0; i < metrics->count; i++) {
-        struct sample *old = &metrics->samples[i];
+    while ((place = hash_table_next(&metrics->places, hash, &at)) != NULL) {
+        struct sample *old = &metrics->samples[(uintptr_t)place - 1];
         if (strcmp(old->name, sample.name) != 0 || strcmp(old->labels, sample.labels) != 0)
             continue;
         old->value += sample.value;
@@ -98,6 +108,8 @@ static void add(struct metrics *metrics, struct sample sample)
     }
     sample.order = metrics->count;
     metrics->samples[metrics->count++] = sample;
+    bool is_placed = hash_table_add(&metrics->places, hash, (void *)(uintptr_t)metrics->count);
+    (void)is_placed; /* no memory: a later equal sample gets a line of its own */
 }
 
 void metrics_add(struct metrics *metrics, const char *name, enum counter_type type,
