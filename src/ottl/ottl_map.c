@@ -296,8 +296,8 @@ static inline bool has_index(const struct ottl_map *map)
 static uint32_t cell_of(const struct ottl_map *map, uint32_t place)
 {
     uint32_t at = hash_of(map, map->entries[place].key);
-    while (map->index[at & map->index_mask] != place + 1)
-        at++;
+    for (; map->index[at & map->index_mask] != place + 1; at++)
+        assert(map->index[at & map->index_mask] != 0);
     return at & map->index_mask;
 }
 
@@ -411,9 +411,19 @@ static bool copy_bytes(struct ottl_memory *memory, struct slice *bytes)
 static bool copy_value(struct ottl_memory *memory, struct ottl_container *parent,
                        const struct ottl_value *from, struct ottl_value *ret, unsigned left);
 
+/* What is copied from another record is counted. */
+static void note_copy(const struct ottl_container *target, const struct ottl_container *source,
+                      uint64_t entries)
+{
+    enum { COPY_ENTRIES = 4 }; /* that can be looked at while one is copied */
+    if (source->memory != target->memory)
+        ottl_memory_work(target->memory, COPY_ENTRIES * entries);
+}
+
 /* left: the levels that each entry's value may have. Recursion is bounded by them. */
 static bool copy_map(struct ottl_map *target, const struct ottl_map *source, unsigned left)
 {
+    note_copy(&target->base, &source->base, source->count);
     for (uint32_t i = 0; i < source->count; i++) {
         struct ottl_entry copy = {.key = source->entries[i].key, .is_new = true};
         if (!copy_bytes(target->base.memory, &copy.key) ||
@@ -431,6 +441,7 @@ static bool copy_map(struct ottl_map *target, const struct ottl_map *source, uns
 /* The same of items. */
 static bool copy_list(struct ottl_list *target, const struct ottl_list *source, unsigned left)
 {
+    note_copy(&target->base, &source->base, source->count);
     for (uint32_t i = 0; i < source->count; i++) {
         struct ottl_value copy;
         if (!copy_value(target->base.memory, &target->base, &source->items[i], &copy, left))

@@ -266,6 +266,9 @@ STAGE(truncated, TRACES, OTTL_SPAN, "truncate_all(resource.attributes, 8)")
 STAGE(replaced, TRACES, OTTL_SPAN,
       "replace_all_patterns(resource.attributes, \"value\", \"z\", \"y\")")
 STAGE(copied, TRACES, OTTL_SPAN, "set(cache[\"r\"], resource.attributes)")
+STAGE(listed, TRACES, OTTL_SPAN,
+      "set(attributes[\"n\"], 1) where [resource.attributes, name] == [resource.attributes[\"m\"], "
+      "name]")
 STAGE(kept, TRACES, OTTL_SPAN, "keep_matching_keys(resource.attributes, \"k|t|m\")")
 
 /* OTTL_OUTER_BYTES_MIN counts more in small requests. */
@@ -282,6 +285,7 @@ static const struct work_stage large_stages[] = {
     {.name = "truncated", .run = run_truncated, .n = LARGE_N, .per_byte_max = 40},
     {.name = "replaced", .run = run_replaced, .n = LARGE_N, .per_byte_max = 40},
     {.name = "copied", .run = run_copied, .n = LARGE_N, .per_byte_max = 45},
+    {.name = "in a list", .run = run_listed, .n = LARGE_N, .per_byte_max = 100},
     {.name = "kept", .run = run_kept, .n = LARGE_N, .per_byte_max = 40},
 };
 
