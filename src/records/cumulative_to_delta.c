@@ -67,20 +67,23 @@ void delta_editor_fini(struct delta_editor *editor)
 
 /* ---- Deltas ---- */
 
-static void remember_words(struct stream_table *table, struct delta_stream *stream,
+static bool remember_words(struct stream_table *table, struct delta_stream *stream,
                            const void *first, size_t first_count, const void *second,
                            size_t second_count)
 {
-    stream_table_set_words(table, &stream->stream, first_count + second_count);
+    if (!stream_table_set_words(table, &stream->stream, first_count + second_count))
+        return false;
     if (first_count > 0)
         memcpy(stream->stream.words, first, first_count * sizeof(uint64_t));
     if (second_count > 0)
         memcpy(stream->stream.words + first_count, second, second_count * sizeof(uint64_t));
     stream->sizes[0] = first_count;
     stream->sizes[1] = second_count;
+    return true;
 }
 
-static void remember(struct stream_table *table, struct delta_stream *stream,
+/* False: no room for its buckets, and what the stream holds is of no use any more. */
+static bool remember(struct stream_table *table, struct delta_stream *stream,
                      const struct metric_values *values)
 {
     stream->time_ns = values->time_ns;
@@ -92,14 +95,14 @@ static void remember(struct stream_table *table, struct delta_stream *stream,
     stream->zero_threshold = values->zero_threshold;
     stream->scale = values->scale;
     if (values->kind == METRIC_HISTOGRAM)
-        remember_words(table, stream, values->bounds, values->bounds_count, values->counts,
-                       values->counts_count);
+        return remember_words(table, stream, values->bounds, values->bounds_count, values->counts,
+                              values->counts_count);
     if (values->kind != METRIC_EXPONENTIAL)
-        return;
+        return true;
     stream->offsets[0] = values->positive.offset;
     stream->offsets[1] = values->negative.offset;
-    remember_words(table, stream, values->positive.counts, values->positive.count,
-                   values->negative.counts, values->negative.count);
+    return remember_words(table, stream, values->positive.counts, values->positive.count,
+                          values->negative.counts, values->negative.count);
 }
 
 static bool are_equal_bounds(const struct delta_stream *stream, const struct metric_values *values)
@@ -310,8 +313,11 @@ static bool convert(struct delta_editor *editor, struct identity_digest key,
             is_valid = subtract_histogram(stream, values, ret_loss);
         }
     }
-    if (!stays)
-        remember(editor->table, stream, &given);
+    if (!stays && !remember(editor->table, stream, &given)) {
+        *ret_loss = DELTA_LOST_FULL;
+        stream_table_forget(editor->table, &stream->stream);
+        return false;
+    }
     stream_table_release(editor->table, key);
     return is_valid;
 }

@@ -68,15 +68,16 @@ static void arrays_of(struct metric_values *values, size_t counts[2], void **arr
     arrays[1] = is_exponential ? (void **)&values->negative.counts : (void **)&values->counts;
 }
 
-/* Copies the values into the stream. */
-static void remember(struct stream_table *table, struct sum_stream *stream,
+/* Copies the values into the stream. False: no room, and the stream stays as it was. */
+static bool remember(struct stream_table *table, struct sum_stream *stream,
                      const struct metric_values *values)
 {
     struct metric_values copy = *values;
     size_t counts[2];
     void **arrays[2];
     arrays_of(&copy, counts, arrays);
-    stream_table_set_words(table, &stream->stream, counts[0] + counts[1]);
+    if (!stream_table_set_words(table, &stream->stream, counts[0] + counts[1]))
+        return false;
     uint64_t *words = stream->stream.words;
     for (size_t i = 0; i < 2; i++) {
         if (counts[i] > 0)
@@ -86,6 +87,7 @@ static void remember(struct stream_table *table, struct sum_stream *stream,
             words += counts[i];
     }
     stream->values = copy;
+    return true;
 }
 
 /* Copies the stream's values, since they change and must stay as they are if there is no room. */
@@ -182,7 +184,8 @@ static enum sum_loss add_point(struct sum_editor *editor, struct identity_digest
     struct sum_stream *stream = (struct sum_stream *)held;
     stream->seen_ns = editor->now_ns;
     if (stream->values.time_ns == 0) {
-        remember(editor->table, stream, values);
+        if (!remember(editor->table, stream, values))
+            loss = SUM_LOST_LIMIT;
     } else if (values->start_ns < stream->values.start_ns) {
         loss = SUM_LOST_OLDER;
     } else if (values->time_ns <= stream->values.time_ns) {
@@ -191,8 +194,10 @@ static enum sum_loss add_point(struct sum_editor *editor, struct identity_digest
         loss = SUM_LOST_LIMIT;
     } else {
         sum.time_ns = time_ns;
-        remember(editor->table, stream, &sum);
-        *values = sum;
+        if (remember(editor->table, stream, &sum))
+            *values = sum;
+        else
+            loss = SUM_LOST_LIMIT;
     }
     stream_table_release(editor->table, key);
     return loss;

@@ -119,11 +119,16 @@ static struct shard *shard_of(struct stream_table *table, struct identity_digest
     return &table->shards[key.words[1] % STREAM_SHARDS];
 }
 
+static uint64_t bytes_max(const struct stream_table *table)
+{
+    return table->budget != NULL ? budget_limit(table->budget) / BUDGET_PART : UINT64_MAX;
+}
+
 /* Room for one more stream is counted before it is there: several lanes may ask at once. */
 static bool has_room(struct stream_table *table)
 {
-    uint64_t limit = table->budget != NULL ? budget_limit(table->budget) / BUDGET_PART : UINT64_MAX;
-    if (atomic_load_explicit(&table->bytes, memory_order_relaxed) + table->stream_bytes > limit)
+    if (atomic_load_explicit(&table->bytes, memory_order_relaxed) + table->stream_bytes >
+        bytes_max(table))
         return false;
     uint64_t count = atomic_fetch_add_explicit(&table->count, 1, memory_order_relaxed);
     if (count < table->streams_max)
@@ -163,15 +168,31 @@ void stream_table_release(struct stream_table *table, struct identity_digest key
     pthread_mutex_unlock(&shard_of(table, key)->lock);
 }
 
-void stream_table_set_words(struct stream_table *table, struct stream *stream, size_t count)
+void stream_table_forget(struct stream_table *table, struct stream *stream)
 {
+    struct shard *shard = shard_of(table, stream->key);
+    hash_table_remove(&shard->streams, stream->key.words[0], stream);
+    free_stream(table, stream);
+    pthread_mutex_unlock(&shard->lock);
+}
+
+bool stream_table_set_words(struct stream_table *table, struct stream *stream, size_t count)
+{
+    const size_t word_bytes = sizeof(stream->words[0]);
     if (count == stream->words_count)
-        return;
-    charge(table, count * sizeof(stream->words[0]));
-    discharge(table, stream->words_count * sizeof(stream->words[0]));
+        return true;
+    charge(table, count * word_bytes);
+    if (count > stream->words_count && atomic_load_explicit(&table->bytes, memory_order_relaxed) -
+                                               stream->words_count * word_bytes >
+                                           bytes_max(table)) {
+        discharge(table, count * word_bytes);
+        return false;
+    }
+    discharge(table, stream->words_count * word_bytes);
     mem_free(stream->words);
-    stream->words = count > 0 ? mem_alloc(count * sizeof(stream->words[0])) : NULL;
+    stream->words = count > 0 ? mem_alloc(count * word_bytes) : NULL;
     stream->words_count = count;
+    return true;
 }
 
 void stream_table_sweep(struct stream_table *table, unsigned index,

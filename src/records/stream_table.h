@@ -21,8 +21,8 @@ struct stream {
     size_t words_count;
 };
 
-/* Streams beyond streams_max, or beyond a quarter of the budget's limit, are refused. stream_bytes:
- * of the struct that embeds struct stream. */
+/* Streams beyond streams_max are refused, and so are streams and their words beyond a quarter of
+ * the budget's limit. stream_bytes: of the struct that embeds struct stream. */
 struct stream_table *stream_table_create(size_t stream_bytes, uint64_t streams_max,
                                          struct budget *budget);
 /* NULL is a no-op. */
@@ -39,9 +39,11 @@ uint64_t stream_table_count(const struct stream_table *table);
 struct stream *stream_table_hold(struct stream_table *table, struct identity_digest key,
                                  bool *ret_is_new);
 void stream_table_release(struct stream_table *table, struct identity_digest key);
-/* Of a stream that is held: makes its words so many, with undefined content. Charged beyond the
- * limits if need be. */
-void stream_table_set_words(struct stream_table *table, struct stream *stream, size_t count);
+/* Instead of _release: removes the stream that is held. */
+void stream_table_forget(struct stream_table *table, struct stream *stream);
+/* Of a stream that is held: makes its words so many, with undefined content. False: they would go
+ * beyond the quarter of the budget's limit, and stay as they were. */
+bool stream_table_set_words(struct stream_table *table, struct stream *stream, size_t count);
 
 enum { STREAM_SHARDS = 64 };
 /* Removes the stale streams of the shard of that index. */

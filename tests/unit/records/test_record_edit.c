@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -348,6 +350,101 @@ static void a_dense_point_stays_within_the_budget(void **state)
     }
 }
 
+/* An exponential histogram whose points, of streams from `first` on, have so many buckets of one
+ * byte. */
+static struct batch *wide_points(size_t first, size_t count, size_t buckets, unsigned temporality,
+                                 uint64_t time_ns)
+{
+    enum { POINT_MORE = 128, COUNT_BYTES = 9, TIME = 3, COUNT = 4, POSITIVE = 8, COUNTS = 2 };
+    static const uint32_t numbers[] = {10, 2, 2, 1}; /* data, Metric, Scope…, Resource… */
+    const size_t size = (buckets + POINT_MORE) * (count + 1);
+    struct buffer *from = buffer_create(NULL, size);
+    struct buffer *into = buffer_create(NULL, size);
+    struct wire_writer out = wire_writer_of(from->data, size);
+    memset(into->data, 1, size); /* the counts */
+    const struct slice counts = slice_of(into->data, buckets);
+    const size_t positive = wire_field_size(COUNTS, buckets);
+    for (size_t i = first; i < first + count; i++) {
+        char key[32];
+        snprintf(key, sizeof(key), "k%zu", i);
+        const size_t attribute = wire_field_size(1, strlen(key));
+        wire_write_header(&out, 1,
+                          wire_field_size(1, attribute) + 2 * COUNT_BYTES +
+                              wire_field_size(POSITIVE, positive));
+        wire_write_header(&out, 1, attribute);
+        wire_write_bytes(&out, 1, slice_of_text(key));
+        wire_write_fixed64(&out, TIME, time_ns);
+        wire_write_fixed64(&out, COUNT, buckets);
+        wire_write_header(&out, POSITIVE, positive);
+        wire_write_bytes(&out, COUNTS, counts);
+    }
+    wire_write_number(&out, 2, temporality);
+    from->size = wire_written(&out).size;
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+        struct buffer *inner = from;
+        out = wire_writer_of(into->data, size);
+        wire_write_bytes(&out, numbers[i], buffer_slice(inner));
+        into->size = wire_written(&out).size;
+        from = into;
+        into = inner;
+    }
+    struct batch *batch = two_parts(METRICS, buffer_slice(from), from->size);
+    batch->items = count;
+    buffer_unref(from);
+    buffer_unref(into);
+    return batch;
+}
+
+/* Streams that are known get their buckets later: those count against the same quarter, and a point
+ * that has no room is lost and counted. */
+static void streams_and_their_buckets_take_a_quarter_of_the_budget(void **state)
+{
+    enum { STREAMS = 500, AT_ONCE = 50, BUCKETS = 8000, LIMIT = 32 << 20, SLACK = 1024 };
+    static const struct delta_match all;
+    const struct delta_settings settings = {
+        .initial = DELTA_INITIAL_KEEP, .include = &all, .exclude = &all};
+    (void)state;
+    for (unsigned k = 0; k < 2; k++) {
+        bool are_sums = k == 1;
+        struct budget budget;
+        struct record_edit edit;
+        struct delta_editor deltas;
+        struct sum_editor sums;
+        uint64_t lost = 0;
+        budget_init(&budget, LIMIT);
+        struct stream_table *table =
+            are_sums ? sum_table_create(UINT64_MAX, &budget) : delta_table_create(&budget);
+        record_edit_init(&edit, &budget);
+        delta_editor_init(&deltas, &settings, table, &budget);
+        sum_editor_init(&sums, table, &budget);
+        for (size_t i = 0; i <= STREAMS / AT_ONCE; i++) {
+            size_t first = i > 0 ? (i - 1) * AT_ONCE : 0;
+            size_t count = i > 0 ? AT_ONCE : STREAMS;
+            struct batch *batch =
+                wide_points(first, count, i > 0 ? BUCKETS : 0, are_sums ? 1 : 2, i + 1);
+            struct batch *edited = are_sums ? sum_editor_run(&sums, &edit, batch)
+                                            : delta_editor_run(&deltas, &edit, batch);
+            assert_non_null(edited);
+            uint64_t lost_now = are_sums
+                                    ? sums.points[SUM_LOST_LIMIT]
+                                    : deltas.figures.dropped[DELTA_EXPONENTIAL][DELTA_LOST_FULL];
+            assert_int_equal(edited->items + lost_now, count);
+            assert_true(i > 0 || lost_now == 0);
+            lost += lost_now;
+            batch_unref(edited);
+            batch_unref(batch);
+            assert_in_range(budget_used(&budget), 1, LIMIT / 4 + SLACK);
+        }
+        assert_in_range(lost, STREAMS / 2, STREAMS - 1);
+        delta_editor_fini(&deltas);
+        sum_editor_fini(&sums);
+        record_edit_fini(&edit);
+        stream_table_destroy(table);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -355,6 +452,7 @@ int main(void)
         cmocka_unit_test(any_budget_gives_all_or_nothing),
         cmocka_unit_test(an_edit_stays_within_the_budget),
         cmocka_unit_test(a_dense_point_stays_within_the_budget),
+        cmocka_unit_test(streams_and_their_buckets_take_a_quarter_of_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
