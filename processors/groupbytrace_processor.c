@@ -525,7 +525,8 @@ static void conclude(struct cut_request *cut)
         if (cut->result == TRACE_SPLIT_TOO_LARGE)
             outcome =
                 outcome_too_large("grouping the spans takes more than the whole memory budget "
-                                  "(service::budget_mib); send less at a time");
+                                  "(service::budget_mib), or repeats their resources too often; "
+                                  "send less at a time");
         receipt_resolve(cut->receipt, &outcome);
         free_cut(cut);
         release_due(self);
@@ -545,7 +546,7 @@ static void conclude(struct cut_request *cut)
 static void on_help(struct helper_work *work)
 {
     struct cut_request *cut = (struct cut_request *)work;
-    cut->result = trace_split_run(&cut->split, cut->batch, cut->batch->is_acknowledged);
+    cut->result = trace_split_run(&cut->split, cut->batch, UINT64_MAX);
 }
 
 static void on_helped(struct helper_work *work)
@@ -572,13 +573,18 @@ static void groupbytrace_consume(struct component *component, struct batch *batc
     cut->batch = batch_ref(batch);
     cut->receipt = receipt;
     trace_split_init(&cut->split, component->budget);
-    if (batch->bytes >= HELPED_BYTES_MIN) {
-        self->helped++;
-        lane_help(component->lane, &cut->work);
+    cut->result = TRACE_SPLIT_LONG;
+    if (batch->bytes < HELPED_BYTES_MIN)
+        cut->result = trace_split_run(&cut->split, batch, HELPED_BYTES_MIN);
+    if (cut->result != TRACE_SPLIT_LONG) {
+        conclude(cut);
         return;
     }
-    on_help(&cut->work);
-    conclude(cut);
+    /* It is large, or its fragments are. */
+    trace_split_fini(&cut->split);
+    trace_split_init(&cut->split, component->budget);
+    self->helped++;
+    lane_help(component->lane, &cut->work);
 }
 
 /* ---- Life ---- */

@@ -135,7 +135,7 @@ static void on_helped(struct helper_work *work)
         stop_now(self);
 }
 
-static void help(struct edit_stage *self, struct batch *batch, struct receipt *receipt)
+static void have_helped(struct edit_stage *self, struct batch *batch, struct receipt *receipt)
 {
     struct helped_edit *helped = mem_zalloc(sizeof(*helped));
     helped->work = (struct helper_work){.run = on_help, .done = on_helped};
@@ -152,16 +152,13 @@ void edit_stage_consume(struct component *component, struct batch *batch, struct
     struct edit_stage_counters *counters = component->counters;
     assert(batch->signal == component->signal);
     counter_add(&counters->incoming[batch->signal], batch->items);
-    if (batch->bytes >= HELPED_BYTES_MIN) {
-        help(self, batch, receipt);
-        return;
-    }
-    struct edit_result result = self->ops->edit(self, EDIT_ON_LANE, batch);
-    if (result.verdict == EDIT_TOO_LONG) {
-        help(self, batch, receipt);
-        return;
-    }
-    pass_on(self, EDIT_ON_LANE, batch, &result, receipt);
+    struct edit_result result = {.verdict = EDIT_LONG};
+    if (batch->bytes < HELPED_BYTES_MIN)
+        result = self->ops->edit(self, EDIT_ON_LANE, batch);
+    if (result.verdict == EDIT_LONG)
+        have_helped(self, batch, receipt);
+    else
+        pass_on(self, EDIT_ON_LANE, batch, &result, receipt);
 }
 
 void edit_stage_stop(struct component *component)

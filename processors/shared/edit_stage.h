@@ -34,7 +34,7 @@ struct edit_result {
         EDIT_NO_ROOM,    /* the budget has no room now */
         EDIT_NEVER_FITS, /* the edit takes more than the whole budget */
         EDIT_FAILED,     /* the client may send it again; `failure` says why */
-        EDIT_TOO_LONG,   /* on the lane: the helper is to do it from the start */
+        EDIT_LONG,       /* on the lane: it takes long, and the helper has to begin it anew */
     } verdict;
     struct batch *batch; /* DONE: a reference; NULL: nothing is left */
     uint64_t dropped;    /* DONE: items that are not in batch */

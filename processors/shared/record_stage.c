@@ -4,6 +4,7 @@
 
 #include <assert.h>
 
+#include "src/base/limits.h"
 #include "src/core/batch.h"
 
 static struct edit_result edit(struct edit_stage *stage, enum edit_place place, struct batch *batch)
@@ -11,6 +12,8 @@ static struct edit_result edit(struct edit_stage *stage, enum edit_place place, 
     struct record_stage *self = (struct record_stage *)stage;
     struct record_edit *edit = &self->edits[place];
     struct batch *edited = self->ops->run(self->editors[place], edit, batch);
+    if (edited == NULL && edit->is_long)
+        return (struct edit_result){.verdict = EDIT_LONG};
     if (edited == NULL)
         return (struct edit_result){.verdict = record_edit_never_fits(edit) ? EDIT_NEVER_FITS
                                                                             : EDIT_NO_ROOM};
@@ -52,7 +55,7 @@ static const struct edit_stage_ops stage_ops = {
     .stopped = stopped,
     .no_room = "the memory budget has no room to edit the request",
     .never_fits = "editing the request takes more than the whole memory budget "
-                  "(service::budget_mib); send less at a time",
+                  "(service::budget_mib), or makes it many times larger; send less at a time",
 };
 
 void record_stage_init(struct record_stage *self, const struct record_stage_ops *ops, void *on_lane,
@@ -63,6 +66,7 @@ void record_stage_init(struct record_stage *self, const struct record_stage_ops 
     self->editors[EDIT_ON_HELPER] = on_helper;
     for (size_t i = 0; i < EDIT_PLACES; i++)
         record_edit_init(&self->edits[i], self->stage.base.budget);
+    self->edits[EDIT_ON_LANE].written_max = HELPED_BYTES_MIN;
     self->stage.ops = &stage_ops;
 }
 

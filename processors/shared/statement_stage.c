@@ -44,7 +44,7 @@ static struct edit_result run(struct statement_stage *self, enum edit_place plac
         batch_unref(before);
     }
     if (ran.verdict == OTTL_TOO_LONG)
-        return (struct edit_result){.verdict = EDIT_TOO_LONG};
+        return (struct edit_result){.verdict = EDIT_LONG};
     if (ran.verdict == OTTL_NO_MEMORY)
         return (struct edit_result){.verdict = ran.never_fits ? EDIT_NEVER_FITS : EDIT_NO_ROOM};
     if (ran.verdict == OTTL_REFUSED) /* as the Go collector's: an error that is not permanent */

@@ -486,6 +486,20 @@ static void put_record(struct grouping *grouping, const struct wire_field *recor
     nested_put_end(&grouper->output, message);
 }
 
+/* Heads are written once for each group: few bytes of records can repeat much of the request. */
+static bool has_grown_little(struct grouping *grouping)
+{
+    struct record_edit *edit = grouping->edit;
+    uint64_t written = nested_output_size(&grouping->grouper->output);
+    if (!record_may_grow(edit->batch, written)) {
+        fail(grouping, UINT64_MAX / 2);
+    } else if (written > edit->written_max) {
+        edit->is_long = true;
+        edit->has_failed = true;
+    }
+    return !edit->has_failed;
+}
+
 /* A span, log record or data point, whose attributes are fields of that number. */
 static void group_record(struct grouping *grouping, const struct wire_field *record,
                          uint32_t number, bool is_point)
@@ -517,7 +531,7 @@ static void group_record(struct grouping *grouping, const struct wire_field *rec
     }
     if (grouper->output.refused_bytes > 0)
         fail(grouping, grouper->output.refused_bytes);
-    if (!grouping->edit->has_failed)
+    if (!grouping->edit->has_failed && has_grown_little(grouping))
         add_leaf(grouping, node, leaf);
 }
 
@@ -638,6 +652,8 @@ static struct batch *write_all(struct grouping *grouping, const struct batch *wh
         fail(grouping, UINT64_MAX / 2);
     else if (!edit->may_exceed && !budget_has_room(grouper->budget, 2 * bytes))
         fail(grouping, 2 * bytes);
+    else if (edit->may_exceed && !record_may_exceed(grouper->budget, edit->batch, bytes))
+        fail(grouping, UINT64_MAX / 2);
     if (edit->has_failed)
         return NULL;
     struct batch *edited = batch_create_like(edit->batch, 4);

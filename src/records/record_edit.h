@@ -38,6 +38,9 @@ struct record_edit {
     uint64_t dropped;      /* items that the visitor has left out */
     uint64_t missed_bytes; /* what the last refused change needed; UINT64_MAX: no message may be as
                               large as it would make the request */
+    uint64_t written_max;  /* set by the owner: what one that repeats parts of the request may write
+                              before it gives up, so that the helper does it */
+    bool is_long;          /* it has given up; nothing is changed */
     bool may_exceed;       /* the budget's limit: the client has got its response */
     bool has_failed;       /* there is no room; nothing more is changed */
 };
@@ -79,6 +82,11 @@ struct batch *record_edit_run_on(struct record_edit *edit, struct batch *batch,
  * end takes it back. False: the budget has no room. */
 bool record_edit_begin(struct record_edit *edit, struct batch *batch);
 void record_edit_end(struct record_edit *edit);
+/* Whether a batch whose client has got its response may become so many bytes: twice its size, as
+ * most edits do, or what is left of the limit and an eighth of it. Beyond that it is dropped. */
+bool record_may_exceed(const struct budget *budget, const struct batch *batch, uint64_t bytes);
+/* Whether a request that is grouped anew may become so many bytes. */
+bool record_may_grow(const struct batch *batch, uint64_t bytes);
 /* True when the refused edit takes more than the whole budget. */
 bool record_edit_never_fits(const struct record_edit *edit);
 

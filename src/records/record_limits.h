@@ -16,3 +16,8 @@ enum { RECORD_VALUES_BYTES_MAX = 64 << 20 };
 /* A request of logs in which each record has a Resource of its own, in times of the request; and
  * what it may take in any case. */
 enum { LOG_FLATTENED_GROWTH_MAX = 64, LOG_FLATTENED_BYTES_MIN = 1 << 20 };
+
+/* What a request may become when its records are grouped anew, with a copy of their Resource for
+ * each group, in times of the request; and what it may in any case. A record of 60 bytes with a
+ * Resource of its own of 4 KiB is just below it. */
+enum { RECORD_GROUPED_GROWTH_MAX = 64, RECORD_GROUPED_BYTES_MIN = 4 << 20 };

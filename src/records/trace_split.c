@@ -209,9 +209,10 @@ static void write_fragment(const struct trace_split *split, struct trace_fragmen
 }
 
 enum trace_split_result trace_split_run(struct trace_split *split, struct batch *batch,
-                                        bool may_exceed)
+                                        uint64_t written_max)
 {
     enum { OVERHEAD_BYTES = 256 }; /* of a buffer and a trace */
+    bool may_exceed = batch->is_acknowledged;
     uint64_t limit = split->budget != NULL ? budget_limit(split->budget) : UINT64_MAX;
     if (batch->bytes == 0)
         return TRACE_SPLIT_DONE;
@@ -226,10 +227,14 @@ enum trace_split_result trace_split_run(struct trace_split *split, struct batch 
         for (size_t i = 0; i < split->fragments_count; i++)
             bytes += sizes_of(&scopes[fragments[i].scope], &fragments[i]).whole + OVERHEAD_BYTES;
         result = TRACE_SPLIT_DONE;
-        if (bytes > RECORD_REQUEST_BYTES_MAX || bytes + batch->bytes > limit)
+        if (bytes > RECORD_REQUEST_BYTES_MAX || bytes + batch->bytes > limit ||
+            !record_may_grow(batch, bytes) ||
+            (may_exceed && !record_may_exceed(split->budget, batch, bytes)))
             result = TRACE_SPLIT_TOO_LARGE;
         else if (!may_exceed && !budget_has_room(split->budget, bytes))
             result = TRACE_SPLIT_NO_ROOM;
+        else if (bytes > written_max)
+            result = TRACE_SPLIT_LONG;
         for (size_t i = 0; result == TRACE_SPLIT_DONE && i < split->fragments_count; i++)
             write_fragment(split, &fragments[i]);
     }

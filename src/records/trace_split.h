@@ -28,8 +28,9 @@ struct trace_fragment {
 
 enum trace_split_result {
     TRACE_SPLIT_DONE,
-    TRACE_SPLIT_NO_ROOM,  /* the budget has none now */
-    TRACE_SPLIT_TOO_LARGE /* the budget never will */
+    TRACE_SPLIT_NO_ROOM,   /* the budget has none now */
+    TRACE_SPLIT_TOO_LARGE, /* the budget never will, or it would become many times larger */
+    TRACE_SPLIT_LONG       /* it would write more than written_max */
 };
 
 struct trace_split {
@@ -49,7 +50,8 @@ struct trace_split {
 void trace_split_init(struct trace_split *split, struct budget *budget);
 /* Releases the buffers that were not taken, too. */
 void trace_split_fini(struct trace_split *split);
-/* Once. may_exceed: the budget's limit. */
+/* Once. May exceed the budget's limit for a batch whose client has got its response
+ * (record_may_exceed). */
 enum trace_split_result trace_split_run(struct trace_split *split, struct batch *batch,
-                                        bool may_exceed);
+                                        uint64_t written_max);
 struct trace_fragment *trace_split_fragments(const struct trace_split *split);

@@ -841,7 +841,7 @@ static void run_trace_split(struct slice request)
     struct batch *batch = message_batch(signal_at_hand, request);
     work_begin();
     trace_split_init(&split, NULL);
-    enum trace_split_result result = trace_split_run(&split, batch, true);
+    enum trace_split_result result = trace_split_run(&split, batch, UINT64_MAX);
     assert(result == TRACE_SPLIT_DONE);
     for (size_t i = 0; i < split.fragments_count; i++)
         produced += trace_split_fragments(&split)[i].buffer->size;

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -121,6 +122,43 @@ static void points_of_one_metric_are_grouped_one_by_one(void **state)
     harness_destroy(h);
 }
 
+static bool is_held(void *arg)
+{
+    return ((const struct test_exporter *)arg)->held_count == 1;
+}
+
+/* The helper groups what becomes large. */
+static void groups_that_become_large_are_written_once(void **state)
+{
+    enum { SPANS_COUNT = 400, RESOURCE_BYTES = 8 << 10 };
+    (void)state;
+    struct harness *h = record_harness("groupbyattrs", "{keys: [host]}", TRACES);
+    char *json = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&json, &size);
+    fprintf(out, "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"r\","
+                 "\"value\":{\"stringValue\":\"");
+    for (size_t i = 0; i < RESOURCE_BYTES; i++)
+        fputc('r', out);
+    fprintf(out, "\"}}]},\"scopeSpans\":[{\"spans\":[");
+    for (unsigned i = 0; i < SPANS_COUNT; i++)
+        fprintf(out, "%s{\"attributes\":[{\"key\":\"host\",\"value\":{\"stringValue\":\"%u\"}}]}",
+                i > 0 ? "," : "", i);
+    fprintf(out, "]}]}]}");
+    fclose(out);
+    record_send(h, TRACES, json);
+    harness_await(h, is_held, harness_exporter_on(h, "test", 0, TRACES), "it comes out");
+    char *found = record_output(h, TRACES);
+    size_t resources = 0;
+    for (const char *at = found; (at = strstr(at, "\"resource\":")) != NULL; at++)
+        resources++;
+    assert_int_equal(resources, SPANS_COUNT);
+    assert_true(strlen(found) > (size_t)SPANS_COUNT * RESOURCE_BYTES);
+    free(found);
+    free(json);
+    harness_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -128,6 +166,7 @@ int main(void)
         cmocka_unit_test(moved_values_replace_those_of_the_resource),
         cmocka_unit_test(without_keys_equal_resources_and_scopes_come_together),
         cmocka_unit_test(points_of_one_metric_are_grouped_one_by_one),
+        cmocka_unit_test(groups_that_become_large_are_written_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

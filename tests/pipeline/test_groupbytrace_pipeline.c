@@ -236,6 +236,49 @@ static void a_large_request_is_grouped_as_a_small_one(void **state)
     }
 }
 
+enum { FEW_TRACES = 400 };
+
+/* As many traces as one resource of that size has. */
+static struct test_request *send_one_resource(struct harness *h, size_t resource_bytes)
+{
+    char *json = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&json, &size);
+    fprintf(out, "{\"resourceSpans\":[{\"resource\":{\"attributes\":[{\"key\":\"r\","
+                 "\"value\":{\"stringValue\":\"");
+    for (size_t i = 0; i < resource_bytes; i++)
+        fputc('r', out);
+    fprintf(out, "\"}}]},\"scopeSpans\":[{\"spans\":[");
+    for (unsigned i = 1; i <= FEW_TRACES; i++)
+        fprintf(out, "%s{\"traceId\":\"%032x\"}", i > 1 ? "," : "", i);
+    fprintf(out, "]}]}]}");
+    fclose(out);
+    struct test_request *request = record_send(h, TRACES, json);
+    free(json);
+    return request;
+}
+
+static bool is_resolved(void *arg)
+{
+    return ((const struct test_request *)arg)->is_resolved;
+}
+
+/* The helper cuts what becomes large; what becomes many times larger is refused for good. */
+static void a_resource_is_repeated_within_limits(void **state)
+{
+    (void)state;
+    struct harness *h = record_harness("groupbytrace", "{wait_duration: 1h}", TRACES);
+    struct test_request *request = send_one_resource(h, 8 << 10);
+    harness_await(h, is_resolved, request, "it is cut");
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    request = send_one_resource(h, 64 << 10);
+    harness_await(h, is_resolved, request, "it is refused");
+    assert_int_equal(request->outcome.verdict, REFUSED);
+    assert_true(outcome_is_too_large(&request->outcome));
+    assert_int_equal(harness_totals(h, TRACES).in_flight, FEW_TRACES);
+    harness_destroy(h);
+}
+
 static void mistakes_are_refused(void **state)
 {
     static const struct {
@@ -262,6 +305,7 @@ int main(void)
         cmocka_unit_test(a_trace_belongs_to_one_lane),
         cmocka_unit_test(traces_without_an_id_are_one),
         cmocka_unit_test(a_large_request_is_grouped_as_a_small_one),
+        cmocka_unit_test(a_resource_is_repeated_within_limits),
         cmocka_unit_test(mistakes_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -26,6 +26,7 @@
 #include "src/records/record_sampler.h"
 #include "src/records/redact_text.h"
 #include "src/records/redaction.h"
+#include "src/records/trace_split.h"
 #include "tests/support/memory_watch.h"
 #include "tests/support/random_otlp.h"
 
@@ -445,6 +446,125 @@ static void streams_and_their_buckets_take_a_quarter_of_the_budget(void **state)
     }
 }
 
+/* Spans, each of a trace and with a value of "a" of its own, of one resource of that size. */
+static struct batch *one_resource(size_t resource_bytes, size_t spans)
+{
+    enum { SPAN_MAX = 64, MORE = 64, SPAN_ATTRIBUTES = 9 };
+    const size_t size = resource_bytes + spans * SPAN_MAX + MORE;
+    struct buffer *children = buffer_create(NULL, size);
+    struct buffer *request = buffer_create(NULL, size);
+    struct wire_writer out = wire_writer_of(children->data, size);
+    memset(request->data, 'r', resource_bytes);
+    for (size_t i = 0; i < spans; i++) {
+        uint8_t id[TRACE_ID_BYTES] = {0};
+        char value[32];
+        snprintf(value, sizeof(value), "%zu", i);
+        memcpy(id, &i, sizeof(i));
+        const size_t text = wire_field_size(1, strlen(value));
+        const size_t attribute = wire_field_size(1, 1) + wire_field_size(2, text);
+        wire_write_header(
+            &out, 2, wire_field_size(1, sizeof(id)) + wire_field_size(SPAN_ATTRIBUTES, attribute));
+        wire_write_bytes(&out, 1, slice_of(id, sizeof(id)));
+        wire_write_header(&out, SPAN_ATTRIBUTES, attribute);
+        wire_write_bytes(&out, 1, slice_of_text("a"));
+        wire_write_header(&out, 2, text);
+        wire_write_bytes(&out, 1, slice_of_text(value));
+    }
+    struct slice all = wire_written(&out);
+    struct buffer *head = buffer_create(NULL, resource_bytes + MORE);
+    const size_t text = wire_field_size(1, resource_bytes);
+    const size_t attribute = wire_field_size(1, 1) + wire_field_size(2, text);
+    out = wire_writer_of(head->data, head->capacity);
+    wire_write_header(&out, 1, wire_field_size(1, attribute));
+    wire_write_header(&out, 1, attribute);
+    wire_write_bytes(&out, 1, slice_of_text("r"));
+    wire_write_header(&out, 2, text);
+    wire_write_bytes(&out, 1, slice_of(request->data, resource_bytes));
+    struct slice resource = wire_written(&out);
+    out = wire_writer_of(request->data, size);
+    wire_write_header(&out, 1, resource.size + wire_field_size(2, all.size));
+    wire_write_raw(&out, resource);
+    wire_write_bytes(&out, 2, all);
+    struct slice written = wire_written(&out);
+    struct batch *batch = two_parts(TRACES, written, written.size);
+    batch->items = spans;
+    buffer_unref(children);
+    buffer_unref(head);
+    buffer_unref(request);
+    return batch;
+}
+
+/* What groups records anew repeats their resource. */
+struct regrouped {
+    bool is_done;
+    bool is_long;
+    bool never_fits;
+};
+
+static struct regrouped regroup(struct batch *batch, struct budget *budget, uint64_t written_max,
+                                bool is_by_trace)
+{
+    struct regrouped result = {.is_done = false};
+    if (is_by_trace) {
+        struct trace_split split;
+        trace_split_init(&split, budget);
+        enum trace_split_result verdict = trace_split_run(&split, batch, written_max);
+        result = (struct regrouped){verdict == TRACE_SPLIT_DONE, verdict == TRACE_SPLIT_LONG,
+                                    verdict == TRACE_SPLIT_TOO_LARGE};
+        trace_split_fini(&split);
+        return result;
+    }
+    struct record_edit edit;
+    record_edit_init(&edit, budget);
+    edit.written_max = written_max;
+    struct batch *edited = group(&edit, batch, budget);
+    result = (struct regrouped){edited != NULL, edit.is_long,
+                                edited == NULL && !edit.is_long && record_edit_never_fits(&edit)};
+    batch_unref(edited);
+    record_edit_fini(&edit);
+    return result;
+}
+
+static void few_bytes_do_not_become_many(void **state)
+{
+    enum { SPANS = 400, SMALL = 8 << 10, LARGE = 64 << 10, LIMIT = 1 << 30, ON_LANE = 1 << 20 };
+    (void)state;
+    for (int is_by_trace = 0; is_by_trace < 2; is_by_trace++) {
+        struct budget budget;
+        budget_init(&budget, LIMIT);
+        struct batch *small = one_resource(SMALL, SPANS);
+        struct batch *large = one_resource(LARGE, SPANS);
+        assert_true(regroup(small, &budget, UINT64_MAX, is_by_trace).is_done);
+        assert_true(regroup(small, &budget, ON_LANE, is_by_trace).is_long);
+        assert_true(regroup(large, &budget, UINT64_MAX, is_by_trace).never_fits);
+        large->is_acknowledged = true;
+        assert_true(regroup(large, &budget, UINT64_MAX, is_by_trace).never_fits);
+        batch_unref(small);
+        batch_unref(large);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
+    }
+}
+
+/* An eighth of the limit, unless it is no more than other edits take. */
+static void acknowledged_batches_exceed_the_budget_by_little(void **state)
+{
+    enum { LIMIT = 16 << 20, SPANS = 400, SMALL = 8 << 10 }; /* becomes more than 3 MiB */
+    (void)state;
+    struct budget budget;
+    struct batch *batch = one_resource(SMALL, SPANS);
+    batch->is_acknowledged = true;
+    budget_init(&budget, LIMIT);
+    budget_take(&budget, LIMIT - (2 << 20));
+    assert_true(regroup(batch, &budget, UINT64_MAX, true).is_done);
+    budget_take(&budget, 3 << 19);
+    assert_true(regroup(batch, &budget, UINT64_MAX, true).never_fits);
+    assert_true(record_may_exceed(&budget, batch, 2 * batch->bytes));
+    budget_return(&budget, budget_used(&budget));
+    batch_unref(batch);
+    budget_fini(&budget);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -452,6 +572,8 @@ int main(void)
         cmocka_unit_test(any_budget_gives_all_or_nothing),
         cmocka_unit_test(an_edit_stays_within_the_budget),
         cmocka_unit_test(a_dense_point_stays_within_the_budget),
+        cmocka_unit_test(few_bytes_do_not_become_many),
+        cmocka_unit_test(acknowledged_batches_exceed_the_budget_by_little),
         cmocka_unit_test(streams_and_their_buckets_take_a_quarter_of_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
