@@ -10,6 +10,15 @@
 /* Of the names of masked parts of a log record's body; longer ones are cut. */
 enum { REDACTED_PATH_BYTES_MAX = 1024 };
 
+/* Names of one kind that a summary lists, and bytes of all names of a body: beyond the floor only
+ * so many times the record, since each name repeats those of the maps around it. No record that a
+ * person would read has more; the rest is told as a number. */
+enum {
+    REDACTED_NAMES_MAX = 4096,
+    REDACTED_PATHS_GROWTH_MAX = 4,
+    REDACTED_PATHS_BYTES_MIN = 16 * 1024,
+};
+
 /* New values of a record; what would take more stays as it is. */
 enum { RECORD_VALUES_BYTES_MAX = 64 << 20 };
 

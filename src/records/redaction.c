@@ -4,6 +4,7 @@
 #include "src/records/redaction.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,6 +37,7 @@ enum {
     ELEMENTS = 1, /* ArrayValue, KeyValueList */
     TEXT_VALUE = 1,
     NAMES_FIRST = 16,
+    MORE_BYTES = 40, /* of the text behind the names */
 };
 
 struct summary_keys {
@@ -83,17 +85,21 @@ void redaction_fini(struct redaction *redaction)
 static void begin_names(struct redaction *redaction)
 {
     for (size_t i = 0; i < REDACTED_KINDS; i++)
-        redaction->names[i].total = redaction->names[i].count = 0;
+        redaction->names[i].total = redaction->names[i].more = redaction->names[i].count = 0;
 }
 
 /* The name lives as long as the message. Charged beyond the budget's limit if need be: names are
- * few for the bytes of the request. */
+ * few. */
 static void note(struct redaction *redaction, unsigned kind, struct slice name)
 {
     struct redacted_names *names = &redaction->names[kind];
     names->total++;
     if (kind == REDACTED_IGNORED || !redaction_settings_of(redaction->rules)->has_keys)
         return;
+    if (names->count == REDACTED_NAMES_MAX) {
+        names->more++;
+        return;
+    }
     if (names->count == names->capacity) {
         size_t capacity = names->capacity > 0 ? 2 * names->capacity : NAMES_FIRST;
         if (redaction->budget != NULL)
@@ -129,7 +135,11 @@ static void put_names(struct redaction *redaction, unsigned kind, struct attribu
             rest = slice_of(comma + 1, rest.size - size - 1);
     }
     qsort(names->names, names->count, sizeof(names->names[0]), compare_names);
-    size_t size = 0;
+    char more[MORE_BYTES] = "";
+    if (names->more > 0)
+        snprintf(more, sizeof(more), "%sand %" PRIu64 " more", names->count > 0 ? "," : "",
+                 names->more);
+    size_t size = strlen(more);
     for (size_t i = 0; i < names->count; i++)
         size += (i > 0) + names->names[i].size;
     char *text = arena_try_alloc(&list->arena, size > 0 ? size : 1);
@@ -144,6 +154,7 @@ static void put_names(struct redaction *redaction, unsigned kind, struct attribu
             memcpy(text + used, names->names[i].data, names->names[i].size);
         used += names->names[i].size;
     }
+    memcpy(text + used, more, strlen(more));
     if (value_write_string(&list->arena, slice_of(text, size), &encoded))
         attribute_list_put(list, slice_of_text(key), encoded);
 }
@@ -437,6 +448,12 @@ static void note_path(const struct body *body, unsigned kind)
         return;
     struct slice name = slice_of(NULL, 0);
     if (redaction_settings_of(body->redaction->rules)->has_keys && kind != REDACTED_IGNORED) {
+        if (body->path_size >= body->redaction->paths_left) {
+            body->redaction->names[kind].total++;
+            body->redaction->names[kind].more++;
+            return;
+        }
+        body->redaction->paths_left -= body->path_size + 1;
         char *copy = arena_try_alloc(arena, body->path_size > 0 ? body->path_size : 1);
         if (copy != NULL) {
             memcpy(copy, body->path, body->path_size);
@@ -681,6 +698,8 @@ static void redact_log_record(struct redaction *redaction, struct record_edit *e
         return;
     redact_list(redaction, list, true);
     begin_names(redaction);
+    redaction->paths_left =
+        REDACTED_PATHS_BYTES_MIN + REDACTED_PATHS_GROWTH_MAX * record->bytes.size;
     size_t opened = record_open(edit, record);
     /* The body is changed where it is: after this loop has come to it. */
     bool changes = redact_body(redaction, edit, &body, false, true);

@@ -11,7 +11,8 @@ struct redaction_rules;
 /* Names of what was changed, of one message. */
 struct redacted_names {
     uint64_t total;
-    size_t count; /* in names; without them only total counts */
+    uint64_t more; /* that are too many for names */
+    size_t count;  /* in names; without them only total counts */
     size_t capacity;
     struct slice *names;
 };
@@ -24,6 +25,7 @@ struct redaction {
     struct attribute_list list;          /* of the message at hand */
     struct attribute_list inner;         /* of the event at hand */
     struct redacted_names names[REDACTED_KINDS];
+    size_t paths_left; /* bytes that names of the body at hand may still take */
     struct budget *budget;
 };
 

@@ -226,6 +226,47 @@ static void bodies_are_redacted_in_depth(void **state)
         LOG("\"body\":" MAP(TEXT("a", "1") ",{\"key\":\"m\",\"value\":" MAP(TEXT("a", "4")) "}")));
 }
 
+/* Few bytes of a body have long names, and attributes may be many. */
+static void a_summary_names_no_more_than_a_person_reads(void **state)
+{
+    enum { ATTRIBUTES = 5000, NAMED = 4096, LEAVES = 2000, KEY_BYTES = 900, OUTPUT_MAX = 300000 };
+    (void)state;
+    for (int is_body = 0; is_body < 2; is_body++) {
+        struct harness *h = record_harness(
+            "redaction", "{allow_all_keys: true, blocked_values: [x], summary: debug}", LOGS);
+        char *json = NULL;
+        size_t size = 0;
+        FILE *out = open_memstream(&json, &size);
+        fprintf(out, "{\"resourceLogs\":[{\"scopeLogs\":[{\"logRecords\":[{");
+        if (is_body) {
+            fprintf(out, "\"body\":{\"kvlistValue\":{\"values\":[{\"key\":\"");
+            for (size_t i = 0; i < KEY_BYTES; i++)
+                fputc('k', out);
+            fprintf(out, "\",\"value\":{\"kvlistValue\":{\"values\":[");
+        } else {
+            fprintf(out, "\"attributes\":[");
+        }
+        for (unsigned i = 0; i < (is_body ? LEAVES : ATTRIBUTES); i++)
+            fprintf(out, "%s{\"key\":\"%c%u\",\"value\":{\"stringValue\":\"x\"}}", i > 0 ? "," : "",
+                    'a', i);
+        fprintf(out, is_body ? "]}}}]}}}]}]}]}" : "]}]}]}]}");
+        fclose(out);
+        record_send(h, LOGS, json);
+        char *found = record_output(h, LOGS);
+        char more[32];
+        snprintf(more, sizeof(more), ",and %u more\"", ATTRIBUTES - NAMED);
+        if (!is_body)
+            assert_non_null(strstr(found, more));
+        assert_non_null(strstr(found, " more\""));
+        assert_non_null(strstr(found, is_body ? "\"2000\"" : "\"5000\""));
+        assert_true(strlen(found) < OUTPUT_MAX);
+        assert_null(strstr(found, "\"x\""));
+        free(found);
+        free(json);
+        harness_destroy(h);
+    }
+}
+
 #define SPAN(rest)                                                                                 \
     "{\"resourceSpans\":[{\"resource\":{},\"scopeSpans\":[{\"scope\":{},\"spans\":[{" rest         \
     ",\"status\":{}}]}]}]}"
@@ -425,6 +466,7 @@ int main(void)
         cmocka_unit_test(values_are_masked),
         cmocka_unit_test(a_summary_says_what_was_done),
         cmocka_unit_test(bodies_are_redacted_in_depth),
+        cmocka_unit_test(a_summary_names_no_more_than_a_person_reads),
         cmocka_unit_test(queries_in_spans_lose_their_values),
         cmocka_unit_test(queries_in_logs_lose_their_values),
         cmocka_unit_test(urls_in_spans_lose_their_ids),
