@@ -29,8 +29,10 @@ enum {
     KIND_UNKNOWN = 6,
     STATUS_UNKNOWN = 3,
     TRACE_STATE_BYTES_MAX = 1024,
-    /* Spans, events and resources that are added at once. */
+    /* Spans, events and resources that are added at once; and bytes of new series' labels, which
+     * may repeat a long name of a service: so many take about as long. */
     WORK_AT_ONCE = 8192,
+    COPIED_AT_ONCE = 4 << 20,
 };
 
 static const struct slice nothing = {.data = NULL};
@@ -288,14 +290,16 @@ static struct series *create(struct span_aggregation *aggregation, enum series_s
     const struct span_labels *picker = &aggregation->picker;
     for (size_t i = 0; i < picker->picked_count; i++)
         bytes += picker->picked[i]->key.size + picker->picked[i]->value.size;
+    for (size_t i = 0; i < settings->scopes->count && aggregation->scope_name.size > 0; i++)
+        has_scope |= slice_equal_text(aggregation->scope_name, settings->scopes->texts[i]);
+    if (has_scope)
+        bytes += aggregation->scope_name.size + aggregation->scope_version.size;
     /* Nothing long is copied in vain, span after span. */
     aggregation->labels.others = nothing;
     if (aggregation->is_full || bytes > SERIES_LABELS_BYTES_MAX ||
         !span_series_fit(&aggregation->labels))
         return NULL;
     nested_output_cut(others, 0);
-    for (size_t i = 0; i < settings->scopes->count && aggregation->scope_name.size > 0; i++)
-        has_scope |= slice_equal_text(aggregation->scope_name, settings->scopes->texts[i]);
     if (has_scope)
         put_label(aggregation, "span.instrumentation.scope.name", aggregation->scope_name);
     if (has_scope && aggregation->scope_version.size > 0)
@@ -306,6 +310,8 @@ static struct series *create(struct span_aggregation *aggregation, enum series_s
             slice_of_text(aggregation->adjusted.is_extrapolated ? "extrapolated" : "counted"));
     put_picked(aggregation);
     aggregation->labels.others = others->buffer != NULL ? buffer_slice(others->buffer) : nothing;
+    aggregation->copied += aggregation->labels.others.size + aggregation->labels.service.size +
+                           aggregation->labels.name.size;
     if (others->refused_bytes == 0)
         series = span_series_add(aggregation->store, aggregation->resource, set, key,
                                  &aggregation->labels, aggregation->time);
@@ -465,8 +471,8 @@ static unsigned add_spans(struct span_aggregation *aggregation, unsigned most)
     struct wire_reader reader = aggregation->scope_spans;
     struct wire_field field;
     unsigned taken = 0;
-    while (taken < most && aggregation->events.at == aggregation->events.end &&
-           wire_next_field(&reader, &field)) {
+    while (taken < most && aggregation->copied < COPIED_AT_ONCE &&
+           aggregation->events.at == aggregation->events.end && wire_next_field(&reader, &field)) {
         taken++;
         if (field.type != WIRE_BYTES || field.number != SCOPE_SPANS_SPANS)
             continue;
@@ -483,7 +489,9 @@ static unsigned add_events(struct span_aggregation *aggregation, unsigned most)
 {
     struct wire_field field;
     unsigned taken = 0;
-    for (; taken < most && wire_next_field(&aggregation->events, &field); taken++)
+    for (; taken < most && aggregation->copied < COPIED_AT_ONCE &&
+           wire_next_field(&aggregation->events, &field);
+         taken++)
         if (field.type == WIRE_BYTES && field.number == SPAN_EVENTS)
             add_event(aggregation, field.bytes);
     return taken;
@@ -513,7 +521,8 @@ static bool take_next(struct span_aggregation *aggregation)
 
 bool span_aggregation_go_on(struct span_aggregation *aggregation)
 {
-    for (unsigned left = WORK_AT_ONCE; left > 0;) {
+    aggregation->copied = 0;
+    for (unsigned left = WORK_AT_ONCE; left > 0 && aggregation->copied < COPIED_AT_ONCE;) {
         unsigned taken = add_events(aggregation, left);
         if (taken == 0)
             taken = add_spans(aggregation, left);

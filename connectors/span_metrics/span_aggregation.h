@@ -51,6 +51,7 @@ struct span_aggregation {
     struct series_store *store;
     struct budget *budget;
     uint64_t lost; /* spans for which there was no memory at all */
+    size_t copied; /* bytes of labels, in the piece at hand */
     bool is_full;  /* no memory for another series while this request is added */
     /* The request, and where it goes on. */
     struct series_time time;

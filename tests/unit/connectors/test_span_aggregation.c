@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "connectors/span_metrics/span_aggregation.h"
@@ -282,6 +283,45 @@ static void spans_without_memory_for_their_resource_are_lost(void **state)
     teardown(&f);
 }
 
+/* A piece of work copies only so much, whatever the labels repeat: each of many spans is a series
+ * with a long name of its service. */
+static void long_labels_are_copied_in_pieces(void **state)
+{
+    enum { SPANS = 1000, SERVICE_BYTES = 60000, PIECE_MAX = 8 << 20 };
+    static uint8_t rooms[4][ROOM];
+    static char service[SERVICE_BYTES];
+    const struct span_metrics_config config = {.naming = 0};
+    struct wire_writer resource = wire_writer_of(rooms[0], ROOM);
+    struct wire_writer scope = wire_writer_of(rooms[1], ROOM);
+    struct wire_writer whole = wire_writer_of(rooms[2], ROOM);
+    struct wire_writer request = wire_writer_of(rooms[3], ROOM);
+    struct fixture f;
+    (void)state;
+    memset(service, 's', sizeof(service));
+    write_pair(&resource, 1, "service.name",
+               text_value(rooms[3], slice_of(service, sizeof(service))));
+    for (unsigned i = 0; i < SPANS; i++) {
+        char name[16];
+        snprintf(name, sizeof(name), "%u", i);
+        wire_write_header(&scope, 2, wire_field_size(5, strlen(name)));
+        wire_write_bytes(&scope, 5, slice_of_text(name));
+    }
+    wire_write_bytes(&whole, 1, wire_written(&resource));
+    wire_write_bytes(&whole, 2, wire_written(&scope));
+    wire_write_bytes(&request, 1, wire_written(&whole));
+    setup(&f, &config);
+    span_aggregation_begin(&f.aggregation, wire_written(&request), (struct series_time){5, 5});
+    uint64_t before = budget_used(&f.budget);
+    for (bool has_more = true; has_more;) {
+        has_more = span_aggregation_go_on(&f.aggregation);
+        assert_true(budget_used(&f.budget) - before < PIECE_MAX);
+        before = budget_used(&f.budget);
+    }
+    assert_int_equal(f.store.series, SPANS);
+    assert_true(before > (uint64_t)SPANS * SERVICE_BYTES);
+    teardown(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -291,6 +331,7 @@ int main(void)
         cmocka_unit_test(resources_are_known_again),
         cmocka_unit_test(known_series_allocate_nothing),
         cmocka_unit_test(long_labels_count_as_overflow),
+        cmocka_unit_test(long_labels_are_copied_in_pieces),
         cmocka_unit_test(spans_without_memory_for_their_resource_are_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
