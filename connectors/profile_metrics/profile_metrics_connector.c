@@ -51,10 +51,12 @@ static const struct config_field profile_metrics_fields[] = {
     CONFIG_DURATION(struct profile_metrics_config, metrics_expiration_ns, "metrics_expiration",
                     "15m", 0, INT64_MAX,
                     "Series without samples for so long are forgotten. 0: never."),
-    CONFIG_COUNT(struct profile_metrics_config, aggregation_cardinality_limit,
-                 "aggregation_cardinality_limit", "10000", 0, UINT32_MAX,
-                 "Series, each with its metrics. What lies beyond is counted in one series with "
-                 "the attribute otel.metric.overflow. 0: no limit."),
+    CONFIG_COUNT(
+        struct profile_metrics_config, aggregation_cardinality_limit,
+        "aggregation_cardinality_limit", "10000", 0, UINT32_MAX,
+        "Series, each with its metrics, which take a quarter of the memory budget at most. "
+        "What lies beyond is counted in one series with the attribute "
+        "otel.metric.overflow. 0: no limit by number."),
     CONFIG_END,
 };
 
@@ -251,6 +253,7 @@ static void add_sums(struct profile_metrics *self)
     uint64_t wall_ns = clock_wall_ns();
     for (size_t i = 0; i < self->sums.count;) {
         pthread_mutex_lock(&shared->lock);
+        sum_store_begin(&shared->store);
         for (size_t end = i + ADDED_AT_ONCE; i < end && i < self->sums.count; i++) {
             struct sample_sum sum = sample_sums_at(&self->sums, i);
             sum_store_add(&shared->store, &sum, now_ns, wall_ns);

@@ -39,6 +39,7 @@ struct group {
     size_t resource;
     size_t labels; /* where they begin in texts */
     size_t labels_bytes;
+    bool is_overflow;
     uint32_t ids[]; /* of values, NO_VALUE: none; one for each dimension */
 };
 
@@ -344,12 +345,16 @@ static void begin_resource(struct reading *reading, struct slice resource)
     };
 }
 
-static void write_labels(struct sample_sums *sums)
+static void write_labels(struct sample_sums *sums, size_t bytes_max)
 {
     const struct sum_names *names = sums->names;
     const struct label_value *values = sums->values.memory;
+    const size_t begin = nested_output_size(&sums->texts);
     for (size_t i = 0; i < sums->count; i++) {
         struct group *group = group_at(sums, i);
+        group->is_overflow = nested_output_size(&sums->texts) - begin > bytes_max;
+        if (group->is_overflow)
+            continue;
         group->labels = nested_output_size(&sums->texts);
         for (size_t k = 0; k < names->dimensions_count; k++)
             if (group->ids[k] != NO_VALUE)
@@ -389,7 +394,7 @@ bool sample_sums_read(struct sample_sums *sums, struct slice request)
             read_scope(&reading, &scope);
     }
     if (!reading.has_failed)
-        write_labels(sums);
+        write_labels(sums, request.size + SUM_LABELS_BYTES_MIN);
     arena_clear(&reading.arena);
     return !reading.has_failed && sums->texts.refused_bytes == 0;
 }
@@ -424,6 +429,7 @@ struct sample_sum sample_sums_at(const struct sample_sums *sums, size_t i)
     struct sample_sum sum = {
         .resource = slice_of(texts + resource->begin, resource->size),
         .labels = slice_of(texts + group->labels, group->labels_bytes),
+        .is_overflow = group->is_overflow,
     };
     memcpy(sum.values, group->values, sizeof(sum.values));
     return sum;

@@ -23,6 +23,9 @@ enum measure {
 };
 
 enum { SUM_NAMES_MAX = 32, SUM_LABEL_BYTES_MAX = 1024 };
+/* Labels of all sums of a request, beyond its own bytes: samples of a few bytes repeat the labels
+ * of their resource. As many as 10000 series have with 800 bytes each. */
+enum { SUM_LABELS_BYTES_MIN = 8 << 20 };
 
 /* Constant. */
 struct sum_names {
@@ -36,6 +39,7 @@ struct sum_names {
 struct sample_sum {
     struct slice resource;
     struct slice labels;
+    bool is_overflow; /* its labels are beyond what the request may have */
     uint64_t values[MEASURES];
 };
 

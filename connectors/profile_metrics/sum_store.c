@@ -37,25 +37,33 @@ static size_t series_bytes(size_t labels_bytes)
 /* Zeroed, and charged with its share of a table. NULL: no memory. */
 static void *take(struct sum_store *store, size_t bytes)
 {
-    if (!budget_try_take(store->budget, bytes + TABLE_SHARE))
+    const size_t charge = bytes + TABLE_SHARE;
+    if (store->bytes + charge > budget_limit(store->budget) / SUM_BUDGET_PART ||
+        !budget_try_take(store->budget, charge))
         return NULL;
     void *object = mem_try_zalloc(bytes);
-    if (object == NULL)
-        budget_return(store->budget, bytes + TABLE_SHARE);
+    if (object != NULL)
+        store->bytes += charge;
+    else
+        budget_return(store->budget, charge);
     return object;
 }
 
 static void give_back(struct sum_store *store, void *object, size_t bytes)
 {
     mem_free(object);
+    assert(store->bytes >= bytes + TABLE_SHARE);
+    store->bytes -= bytes + TABLE_SHARE;
     budget_return(store->budget, bytes + TABLE_SHARE);
 }
 
 static struct sum_resource *find_resource(struct sum_store *store, struct slice attributes)
 {
-    uint64_t hash = XXH3_64bits_withSeed(attributes.data, attributes.size, store->seed);
     struct sum_resource *resource;
     size_t at = 0;
+    if (attributes.size > SUM_RESOURCE_BYTES_MAX)
+        return NULL;
+    uint64_t hash = XXH3_64bits_withSeed(attributes.data, attributes.size, store->seed);
     while ((resource = hash_table_next(&store->resources_table, hash, &at)) != NULL)
         if (slice_equal(slice_of(resource->attributes, resource->attributes_bytes), attributes))
             return resource;
@@ -127,10 +135,28 @@ static void add_up(uint64_t *values, const uint64_t *more)
             values[i] = UINT64_MAX;
 }
 
+void sum_store_begin(struct sum_store *store)
+{
+    store->has_last = false;
+}
+
+/* Sums of a resource follow each other, and its text may be long: it is looked up once. */
+static struct sum_resource *resource_of(struct sum_store *store, const struct sample_sum *sum)
+{
+    if (sum->is_overflow)
+        return NULL;
+    if (!store->has_last || store->last_attributes.data != sum->resource.data ||
+        store->last_attributes.size != sum->resource.size)
+        store->last = find_resource(store, sum->resource);
+    store->last_attributes = sum->resource;
+    store->has_last = true;
+    return store->last;
+}
+
 void sum_store_add(struct sum_store *store, const struct sample_sum *sum, uint64_t now_ns,
                    uint64_t wall_ns)
 {
-    struct sum_resource *resource = find_resource(store, sum->resource);
+    struct sum_resource *resource = resource_of(store, sum);
     struct sum_series *series = NULL;
     if (resource != NULL) {
         uint64_t hash = series_hash(store, sum->labels, resource);
@@ -167,6 +193,7 @@ static void remove_resource(struct sum_store *store, struct sum_resource **link)
 {
     struct sum_resource *resource = *link;
     assert(resource->series == NULL);
+    store->has_last = false;
     *link = resource->next;
     if (store->end == &resource->next)
         store->end = link;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The series of profile_metrics: what samples have measured since each series began. New series
- * beyond a number, or for which there is no memory, count in one overflow series. Charged to the
- * budget. The store's user holds a lock around each call. */
+ * beyond a number or a part of the budget, or for which there is no memory, count in one overflow
+ * series. Charged to the budget. The store's user holds a lock around each call. */
 #pragma once
 
 #include <stddef.h>
@@ -15,6 +15,10 @@ struct batch;
 struct budget;
 
 enum { SUM_PIECE_SERIES = 256, SUM_PIECE_BYTES = 128 * 1024 }; /* of one request */
+/* The part of the budget's limit that all series may take; the rest is for requests. */
+enum { SUM_BUDGET_PART = 4 };
+/* A resource with more counts as overflow: each request of a flush repeats it. */
+enum { SUM_RESOURCE_BYTES_MAX = 64 * 1024 };
 
 struct sum_series {
     struct sum_series *next; /* of its resource */
@@ -46,6 +50,11 @@ struct sum_store {
     struct hash_table series_table;
     struct sum_resource *resources;
     struct sum_resource **end;
+    /* The resource of the sum before, in a run of sums. NULL: it has none. */
+    struct slice last_attributes;
+    struct sum_resource *last;
+    bool has_last;
+    uint64_t bytes;             /* charged for resources and series */
     uint64_t count;             /* of series */
     uint64_t overflow_start_ns; /* Unix time; 0: nothing is in it */
     uint64_t overflow[MEASURES];
@@ -58,6 +67,8 @@ struct sum_store {
 void sum_store_init(struct sum_store *store, struct budget *budget);
 /* Frees all series. The store can be used again. */
 void sum_store_clear(struct sum_store *store);
+/* Before a run of sums of one request, which are added under one lock. */
+void sum_store_begin(struct sum_store *store);
 /* wall_ns: Unix time now. */
 void sum_store_add(struct sum_store *store, const struct sample_sum *sum, uint64_t now_ns,
                    uint64_t wall_ns);

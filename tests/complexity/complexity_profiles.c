@@ -520,6 +520,35 @@ static struct slice long_string(size_t n)
     return request_end(&request);
 }
 
+/* A resource with a long name, and samples that make a sum each. */
+static struct slice long_resource(size_t n)
+{
+    enum { BYTES = 16 };
+    struct request request = request_begin();
+    char *text = mem_zalloc(BYTES * n + 1);
+    char name[32];
+    memset(text, 'x', BYTES * n);
+    put_attribute(&request.body, 1, "service.name", text);
+    mem_free(text);
+    profile_bytes_wrap(&request.body, 0, 1);
+    size_t scope = request.body.size;
+    for (size_t i = 0; i < n; i++) {
+        put_dictionary_attribute(&request, SPAN_NAME, name_of(name, i));
+        put_sample(&request.body, (struct sample){.stack = 1, .attribute = 2 + i, .link = 1});
+    }
+    size_t types = request.body.size;
+    put_types(&request.body, SAMPLES);
+    assert(request.body.size > types);
+    profile_bytes_wrap(&request.body, scope, 2);
+    profile_bytes_wrap(&request.body, scope, 2);
+    profile_bytes_wrap(&request.body, 0, 1);
+    return request_end(&request);
+}
+
+static const struct work_shape sums_shapes[] = {
+    {"sums of a long resource", long_resource},
+};
+
 static const struct work_shape shapes[] = {
     {"samples", plain_samples},
     {"empty profiles of a wide resource", empty_profiles},
@@ -1068,6 +1097,10 @@ static const struct work_stage stages[] = {
 
 int main(int argc, char **argv)
 {
-    return work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
-                      sizeof(shapes) / sizeof(shapes[0]), argc, argv) > 0;
+    static const struct work_stage sums = {
+        .name = "profile_metrics", .run = run_metrics, .per_byte_max = 10};
+    int failed = work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
+                            sizeof(shapes) / sizeof(shapes[0]), argc, argv);
+    failed += work_check(&sums, 1, sums_shapes, 1, argc, argv);
+    return failed > 0;
 }
