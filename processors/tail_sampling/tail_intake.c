@@ -16,6 +16,10 @@
 #include "src/core/ledger.h"
 #include "src/core/receipt.h"
 
+/* What a step keeps of a tiny span at most: an entry, and copies of a Resource and a scope that are
+ * too small to be shared. */
+enum { TINY_SPAN_BYTES = 576 };
+
 /* A request that waits for room (block_on_overflow). */
 struct blocked {
     struct batch *batch;
@@ -30,6 +34,7 @@ struct intake {
     struct tail_request *request; /* with a journal */
     struct batch *model;          /* with several lanes: of the parts; a reference */
     bool waits;                   /* the receipt waits for the parts */
+    bool has_no_room;             /* for the step at hand */
     struct lane_job job;
     struct tail_split split; /* of a large one */
 };
@@ -192,6 +197,10 @@ static void take_group(struct tail_split *split, struct tail_group *group, uint6
     struct intake *intake = arg;
     struct tail *self = intake->self;
     struct tail_trace *trace = group->trace;
+    if (intake->has_no_room) {
+        tail_lose(self, group->spans, intake->request, LOSS_MEMORY);
+        return;
+    }
     if (take_remembered(intake, split, group))
         return;
     /* Other groups may have made it, or have let it go. */
@@ -331,14 +340,27 @@ static struct tail_taker taker_of(struct intake *intake)
         .expect = expect_group, .begin = begin_group, .take = take_group, .arg = intake};
 }
 
+/* One step, for `spans` spans at most. What is kept for them can be many times their bytes, for
+ * which there was room at the beginning: the oldest traces make more. If they cannot, and the
+ * budget is exceeded already, the spans are lost. */
+static bool step(struct intake *intake, struct tail_split *split, uint64_t spans)
+{
+    struct tail *self = intake->self;
+    const struct budget *budget = self->base.budget;
+    const struct tail_taker taker = taker_of(intake);
+    if (intake->model == NULL)
+        intake->has_no_room = !tail_make_room_in_budget(self, TINY_SPAN_BYTES * spans) &&
+                              budget_used(budget) > budget_limit(budget);
+    return tail_split_step(split, &taker);
+}
+
 static void on_intake(void *arg)
 {
     struct intake *intake = arg;
     struct tail *self = intake->self;
-    const struct tail_taker taker = taker_of(intake);
     lane_rest(self->base.lane);
     tail_advance(self, clock_now_ns());
-    if (!tail_split_step(&intake->split, &taker)) {
+    if (!step(intake, &intake->split, TAIL_STEP_SPANS_MAX)) {
         tail_flush(self);
         lane_defer(self->base.lane, &intake->job);
         return;
@@ -358,9 +380,8 @@ static void begin_intake(struct intake *intake, struct tail_split *split, uint64
 {
     struct tail *self = intake->self;
     if (items <= TAIL_STEP_SPANS_MAX) {
-        const struct tail_taker taker = taker_of(intake);
         tail_split_begin(split, intake->whole.bytes);
-        while (!tail_split_step(split, &taker))
+        while (!step(intake, split, items))
             ;
         end_intake(intake);
         return;

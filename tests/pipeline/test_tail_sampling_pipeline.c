@@ -791,6 +791,67 @@ static void a_request_of_many_traces_makes_room_for_itself(void **state)
     harness_destroy(h);
 }
 
+/* Spans of a few bytes, of which each is a trace with its own copy of the Resource. */
+static void tiny_traces_stay_within_the_budget(void **state)
+{
+    enum { SPANS = 100000, BUDGET_MIB = 32, STEP_MIB = 10, TEXT = 150 };
+    static struct trace_span spans[SPANS];
+    char text[TEXT + 1];
+    const struct trace_resource resource = {.attributes = {text}};
+    (void)state;
+    memset(text, 'x', TEXT);
+    memcpy(text, "k=", 2);
+    text[TEXT] = '\0';
+    for (unsigned lanes = 1; lanes <= 2; lanes++) {
+        struct harness *h = harness_create_on(
+            "processors: {tail_sampling: {decision_wait: 1h, num_traces: 1000000, policies: "
+            "[" ERRORS "]}}\nexporters: {test: {sending_queue: {enabled: false}}}\n"
+            "service: {budget_mib: 32, pipelines: {traces: {receivers: [test], processors: "
+            "[tail_sampling], exporters: [test]}}}\n",
+            lanes);
+        for (uint64_t i = 0; i < SPANS; i++)
+            spans[i] = (struct trace_span){.trace = i + 1, .span = 1};
+        struct test_request *request = trace_offer(h, 0, &resource, spans, SPANS);
+        assert_int_equal(request->outcome.verdict, ACCEPTED);
+        harness_turn(h);
+        assert_true(harness_budget_peak(h) <= (uint64_t)(BUDGET_MIB + STEP_MIB) << 20);
+        struct harness_totals totals = harness_totals(h, TRACES);
+        assert_int_equal(totals.received, SPANS);
+        assert_int_equal(totals.in_flight + totals.dropped, SPANS);
+        assert_int_equal(totals.by_reason[LOSS_MEMORY], 0);
+        assert_true(totals.dropped > 0);
+        harness_destroy(h);
+    }
+}
+
+/* Those that the next stage has not taken make no room: what goes beyond is lost, and counted. */
+static void tiny_traces_without_room_are_lost(void **state)
+{
+    enum { SPANS = 100000, BUDGET_MIB = 32, STEP_MIB = 12, TEXT = 150 };
+    static struct trace_span spans[SPANS];
+    char text[TEXT + 1];
+    const struct trace_resource resource = {.attributes = {text}};
+    (void)state;
+    memset(text, 'x', TEXT);
+    memcpy(text, "k=", 2);
+    text[TEXT] = '\0';
+    struct harness *h = start(
+        "processors: {tail_sampling: {decision_wait: 1h, num_traces: 1000000, policies: [" BUSY
+        ", " ALWAYS "]}}\nexporters: {test: {sending_queue: {enabled: false}}}\n"
+        "service: {budget_mib: 32, pipelines: {traces: {receivers: [test], processors: "
+        "[tail_sampling], exporters: [test]}}}\n");
+    for (uint64_t i = 0; i < SPANS; i++)
+        spans[i] = (struct trace_span){.trace = i + 1, .span = 1};
+    struct test_request *request = trace_offer(h, 0, &resource, spans, SPANS);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    assert_true(harness_budget_peak(h) <= (uint64_t)(BUDGET_MIB + STEP_MIB) << 20);
+    struct harness_totals totals = harness_totals(h, TRACES);
+    assert_true(totals.by_reason[LOSS_MEMORY] > 0);
+    assert_int_equal(totals.by_reason[LOSS_MEMORY], totals.dropped);
+    assert_int_equal(totals.in_flight + totals.dropped, SPANS);
+    harness_destroy(h);
+}
+
 /* When the next stage takes nothing, either, there is no room: senders are asked to come back. */
 static void without_any_room_senders_are_refused(void **state)
 {
@@ -1097,6 +1158,8 @@ int main(void)
         cmocka_unit_test(spans_of_a_trace_meet_on_one_lane),
         cmocka_unit_test(limits_by_rate_are_those_of_all_lanes),
         cmocka_unit_test(when_memory_is_short_the_oldest_are_decided),
+        cmocka_unit_test(tiny_traces_stay_within_the_budget),
+        cmocka_unit_test(tiny_traces_without_room_are_lost),
         cmocka_unit_test(without_any_room_senders_are_refused),
         cmocka_unit_test(no_trace_is_decided_early_while_there_is_room),
         cmocka_unit_test(a_request_of_many_traces_makes_room_for_itself),

@@ -478,6 +478,11 @@ void *harness_shared(const struct harness *harness, const char *id)
     return NULL;
 }
 
+uint64_t harness_budget_peak(const struct harness *harness)
+{
+    return atomic_load(&harness->service->budget.high_water);
+}
+
 uint64_t harness_budget_used(const struct harness *harness)
 {
     return budget_used(&harness->service->budget);

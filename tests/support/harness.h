@@ -127,5 +127,7 @@ struct journal *harness_journal(const struct harness *harness, size_t pipeline);
 void *harness_shared(const struct harness *harness, const char *id);
 struct harness_totals harness_totals(const struct harness *harness, enum signal_kind signal);
 uint64_t harness_budget_used(const struct harness *harness);
+/* The most so far. */
+uint64_t harness_budget_peak(const struct harness *harness);
 /* The metrics page; freed with free(). */
 char *harness_metrics(const struct harness *harness);
