@@ -27,7 +27,7 @@ bool pyroscope_walk_open(struct pyroscope_walk *walk, const struct pyroscope_con
                          struct budget *budget)
 {
     *walk = (struct pyroscope_walk){.config = config, .resources = wire_reader_of(request)};
-    arena_init(&walk->arena, DICTIONARY_BYTES_MAX);
+    arena_init_charged(&walk->arena, DICTIONARY_BYTES_MAX, budget);
     walk->rules = rules;
     walk->native_rules = *rules;
     walk->native_rules.labels.keeps_dots = true;

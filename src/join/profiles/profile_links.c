@@ -94,7 +94,7 @@ void profile_links_init(struct profile_links *links, struct join_store *store,
                         struct budget *budget)
 {
     *links = (struct profile_links){.store = store, .budget = budget};
-    arena_init(&links->arena, PROFILE_INDEX_BYTES_MAX);
+    arena_init_charged(&links->arena, PROFILE_INDEX_BYTES_MAX, budget);
     links->set.count = 1;
     links->set.seed = (uint64_t)(random_uniform() * 0x1p53);
 }

@@ -3,6 +3,7 @@
  * again after failures. With PYROSCOPE_URL set, also against a real server. */
 #include "exporters/pyroscope/pyroscope_attempt.h"
 #include "exporters/pyroscope/pyroscope_config.h"
+#include "exporters/pyroscope/pyroscope_walk.h"
 #include "src/base/budget.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
@@ -775,6 +776,33 @@ static void otlp_goes_as_it_is(void **state)
     }
 }
 
+/* An attempt holds it as long as the server takes. */
+static void the_index_of_the_dictionary_is_charged(void **state)
+{
+    enum { HEADER_BYTES = 3, STRINGS = 5000, STRINGS_BYTES = 2 * STRINGS };
+    static uint8_t bytes[HEADER_BYTES + STRINGS_BYTES] = {0x12, (STRINGS_BYTES & 0x7f) | 0x80,
+                                                          STRINGS_BYTES >> 7};
+    static const struct pyroscope_config config = {.endpoint = ""};
+    static const struct otlp_to_pprof_rules rules = {
+        .labels = {.names_max = 1}, .samples_max = 1, .bytes_max = 65536, .depth_max = 1};
+    const struct slice request = slice_of(bytes, sizeof(bytes));
+    const uint64_t least = STRINGS * sizeof(uint32_t);
+    (void)state;
+    for (size_t i = 0; i < STRINGS; i++)
+        bytes[HEADER_BYTES + 2 * i] = 0x2a; /* an empty string */
+    for (uint64_t limit = least / 2; limit <= 1 << 20; limit *= 64) {
+        struct budget budget;
+        struct pyroscope_walk walk;
+        budget_init(&budget, limit);
+        bool is_open = pyroscope_walk_open(&walk, &config, &rules, request, &budget);
+        assert_int_equal(is_open, limit > least);
+        assert_true(!is_open || budget_used(&budget) >= least);
+        pyroscope_walk_close(&walk);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
+    }
+}
+
 static void a_short_budget_is_a_reason_to_try_again(void **state)
 {
     unsigned refusals = 0;
@@ -896,6 +924,7 @@ int main(void)
         cmocka_unit_test(the_tenant_of_the_client_goes_along),
         cmocka_unit_test(a_tenant_that_no_server_takes_is_refused),
         cmocka_unit_test(otlp_goes_as_it_is),
+        cmocka_unit_test(the_index_of_the_dictionary_is_charged),
         cmocka_unit_test(a_short_budget_is_a_reason_to_try_again),
         cmocka_unit_test(configurations_are_checked),
         cmocka_unit_test(a_real_server_stores_what_is_sent),

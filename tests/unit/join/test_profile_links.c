@@ -157,6 +157,31 @@ static void resources_take_memory_with_their_first_timed_sample(void **state)
     close_room(&room);
 }
 
+static void the_index_of_the_dictionary_is_charged(void **state)
+{
+    static const struct sketch_sample sample = {.stack = "main",
+                                                .values_count = 1,
+                                                .values = {1},
+                                                .trace_id = TRACE,
+                                                .span_id = "spanspan"};
+    enum { HEADER_BYTES = 3, STRINGS_BYTES = 2 * MANY };
+    static uint8_t bytes[HEADER_BYTES + STRINGS_BYTES] = {0x12, (STRINGS_BYTES & 0x7f) | 0x80,
+                                                          STRINGS_BYTES >> 7};
+    const struct slice request = slice_of(bytes, sizeof(bytes));
+    struct room room;
+    (void)state;
+    for (size_t i = 0; i < MANY; i++)
+        bytes[HEADER_BYTES + 2 * i] = 0x2a; /* an empty string */
+    open_room(&room, UINT64_MAX / 2, &sample, 1);
+    assert_true(profile_links_open(&room.links, request, NOW));
+    assert_true(room.links.arena.used_bytes >= MANY * sizeof(uint32_t));
+    assert_true(budget_used(&room.budget) >= room.links.arena.used_bytes);
+    close_room(&room);
+    open_room(&room, MANY * sizeof(uint32_t) / 2, &sample, 1);
+    assert_false(profile_links_open(&room.links, request, NOW));
+    close_room(&room);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -164,6 +189,7 @@ int main(void)
         cmocka_unit_test(thousands_of_spans_are_distinct),
         cmocka_unit_test(a_request_for_which_there_is_no_memory_is_not_opened),
         cmocka_unit_test(resources_take_memory_with_their_first_timed_sample),
+        cmocka_unit_test(the_index_of_the_dictionary_is_charged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
