@@ -89,6 +89,10 @@ enum {
     SAMPLE_ROOM_BYTES = 64 * 1024, /* first allocations of what a sample is decoded into */
     TYPES_BYTES_MAX = 256,         /* of a Profile, besides, for each of its types */
     TYPES_MAX = 16,
+    /* Of the request, all stacks. Those that write 1.7 append each stack that is new, and name its
+     * range again for samples like it, so that stacks are no longer than the list: the rest is for
+     * ranges that overlap. */
+    SPELT_GROWTH_MAX = 16,
     DICTIONARY = 2, /* field numbers */
     STRINGS = 5,
     STACKS = 7,
@@ -100,9 +104,17 @@ struct transcoding {
     struct profile_set stacks;
     struct profile_set keys; /* of attributes: they go after the strings of the request */
     uint64_t strings;        /* of the request */
-    uint64_t spelt_bytes;    /* of all stacks, each use counted */
+    uint64_t spelt_bytes;    /* of all stacks, each range counted once */
+    uint64_t spelt_max;
     struct budget_reserve reserve;
     bool has_failed; /* no memory */
+};
+
+/* One of a Profile's locations. Samples with the same stack name the same range of them. */
+struct old_location {
+    const uint8_t *begin;
+    uint32_t count; /* of the last range that begins here; 0: none yet */
+    uint32_t stack; /* which that became */
 };
 
 /* What the samples of a Profile share. */
@@ -110,9 +122,7 @@ struct old_profile {
     struct slice bytes;
     struct slice types[TYPES_MAX];
     size_t types_count;
-    struct slice locations; /* packed */
-    const uint8_t **begins; /* of each of them, and the end */
-    size_t begins_bytes;
+    struct old_location *locations; /* and one more, which begins at the end */
     size_t locations_count;
 };
 
@@ -197,14 +207,18 @@ static uint64_t stack_of(struct transcoding *work, const struct old_profile *pro
     if (sample->begin >= profile->locations_count ||
         sample->count > profile->locations_count - sample->begin)
         return NO_STACK;
-    const uint8_t *begin = profile->begins[sample->begin];
-    size_t size = (size_t)(profile->begins[sample->begin + sample->count] - begin);
+    struct old_location *first = &profile->locations[sample->begin];
+    if (first->count == sample->count)
+        return first->stack;
+    size_t size = (size_t)(first[sample->count].begin - first->begin);
     work->spelt_bytes += size;
-    if (work->spelt_bytes > PROFILE_SPELT_BYTES_MAX)
+    if (work->spelt_bytes > work->spelt_max)
         return NO_STACK; /* few bytes can refer to many long stacks */
     if (!reserve_room(work, 0, profile_set_growth(&work->stacks, size)))
         return NO_STACK;
-    return profile_set_add(&work->stacks, slice_of(begin, size));
+    first->stack = profile_set_add(&work->stacks, slice_of(first->begin, size));
+    first->count = (uint32_t)sample->count; /* fits: each takes a byte of those spelt */
+    return first->stack;
 }
 
 /* Fields of 1.7: 1 start, 2 count, 3 values, 4 attributes, 5 link, 6 times (varints). */
@@ -302,6 +316,29 @@ static void put_profile(struct transcoding *work, const struct old_profile *prof
     profile_bytes_wrap(&work->out, begin, 2);
 }
 
+/* Finds the locations in the packed list. The caller frees them. */
+static bool read_locations(struct transcoding *work, struct old_profile *profile,
+                           struct slice packed)
+{
+    const uint8_t *at = packed.data;
+    profile->locations_count = count_varints(packed);
+    size_t bytes = (profile->locations_count + 1) * sizeof(profile->locations[0]);
+    if (!reserve_room(work, 0, bytes))
+        return false;
+    if (work->out.budget != NULL)
+        budget_take(work->out.budget, bytes);
+    profile->locations = mem_try_alloc(bytes);
+    work->has_failed = profile->locations == NULL;
+    for (size_t i = 0; !work->has_failed && i <= profile->locations_count; i++) {
+        profile->locations[i] = (struct old_location){.begin = at};
+        while (i < profile->locations_count && *at++ >= 0x80) {
+        }
+    }
+    if (work->has_failed && work->out.budget != NULL)
+        budget_return(work->out.budget, bytes);
+    return !work->has_failed;
+}
+
 static void transcode_profile(struct transcoding *work, struct slice bytes)
 {
     struct old_profile profile = {.bytes = bytes};
@@ -309,8 +346,8 @@ static void transcode_profile(struct transcoding *work, struct slice bytes)
     struct profile_bytes locations = {.budget = budget};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    /* For the beginnings of locations, and a copy of the list, which doubles. */
-    if (!reserve_room(work, 0, (sizeof(profile.begins[0]) + 4) * bytes.size + SAMPLE_ROOM_BYTES))
+    /* For a copy of the list of locations, which doubles. */
+    if (!reserve_room(work, 0, 4 * bytes.size + SAMPLE_ROOM_BYTES))
         return;
     profile_bytes_room(&locations, 1);
     while (wire_read_field(&reader, &field)) {
@@ -319,27 +356,14 @@ static void transcode_profile(struct transcoding *work, struct slice bytes)
         else if (field.number == 3)
             add_varints(&locations, &field);
     }
-    profile.locations = profile_bytes_slice(&locations);
-    profile.locations_count = count_varints(profile.locations);
-    profile.begins_bytes = (profile.locations_count + 1) * sizeof(profile.begins[0]);
-    if (budget != NULL)
-        budget_take(budget, profile.begins_bytes);
-    profile.begins = (const uint8_t **)mem_try_alloc(profile.begins_bytes);
-    if (profile.begins != NULL) {
-        const uint8_t *at = profile.locations.data;
-        for (size_t i = 0; i < profile.locations_count; i++) {
-            profile.begins[i] = at;
-            while (*at++ >= 0x80) {
-            }
-        }
-        profile.begins[profile.locations_count] = profile.locations.data + profile.locations.size;
+    if (read_locations(work, &profile, profile_bytes_slice(&locations))) {
+        for (size_t type = 0; !work->has_failed && (type == 0 || type < profile.types_count);
+             type++)
+            put_profile(work, &profile, type);
+        mem_free(profile.locations);
+        if (budget != NULL)
+            budget_return(budget, (profile.locations_count + 1) * sizeof(profile.locations[0]));
     }
-    work->has_failed |= profile.begins == NULL;
-    for (size_t type = 0; !work->has_failed && (type == 0 || type < profile.types_count); type++)
-        put_profile(work, &profile, type);
-    mem_free((void *)profile.begins);
-    if (budget != NULL)
-        budget_return(budget, profile.begins_bytes);
     profile_bytes_fini(&locations);
 }
 
@@ -447,7 +471,11 @@ struct buffer *profile_transcode(enum profile_layout from, struct slice request,
                 .profiles = from == LAYOUT_1_8 ? profile_1_8_numbers : NULL,
             },
             request, budget);
-    struct transcoding work = {.out.budget = budget};
+    struct transcoding work = {.out.budget = budget,
+                               .spelt_max =
+                                   SPELT_GROWTH_MAX * request.size + PROFILE_SPELT_BYTES_MORE};
+    if (work.spelt_max > PROFILE_SPELT_BYTES_MAX)
+        work.spelt_max = PROFILE_SPELT_BYTES_MAX;
     struct wire_reader reader = wire_reader_of(request);
     struct wire_field field;
     struct wire_field entry;

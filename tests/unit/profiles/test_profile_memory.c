@@ -208,10 +208,18 @@ static void small_resources(struct profile_bytes *out, size_t count)
     }
 }
 
-/* Layout 1.7: every sample names the same long range of locations. */
-static void spelt_stacks(struct profile_bytes *out, size_t count)
+struct ranges {
+    size_t locations;
+    size_t samples;
+    size_t ranges; /* different ones, each begins that many locations after the one before */
+    size_t step;
+    size_t size;
+    bool are_alike; /* every other one, else none */
+};
+
+/* Layout 1.7: samples name ranges of one list of locations. */
+static void put_ranges(struct profile_bytes *out, const struct ranges *ranges)
 {
-    enum { LOCATIONS_COUNT = 200000 };
     size_t resources = out->size;
     size_t scope = out->size;
     size_t profile = out->size;
@@ -219,18 +227,18 @@ static void spelt_stacks(struct profile_bytes *out, size_t count)
     put_number(out, 1, 1);
     put_number(out, 3, 1);
     profile_bytes_wrap(out, type, 1);
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i < ranges->samples; i++) {
         size_t sample = out->size;
-        put_number(out, 1, i);
-        put_number(out, 2, LOCATIONS_COUNT - count);
+        put_number(out, 1, i % ranges->ranges * ranges->step);
+        put_number(out, 2, ranges->size);
         size_t values = out->size;
         put_varint(out, 5);
         profile_bytes_wrap(out, values, 3);
         profile_bytes_wrap(out, sample, 2);
     }
     size_t packed = out->size;
-    for (size_t i = 0; i < LOCATIONS_COUNT; i++)
-        put_varint(out, i % 2);
+    for (uint32_t i = 0; i < ranges->locations; i++)
+        put_varint(out, ranges->are_alike ? i % 2 : i * 2654435761u >> 31);
     profile_bytes_wrap(out, packed, 3);
     profile_bytes_wrap(out, profile, 2);
     profile_bytes_wrap(out, scope, 2);
@@ -240,6 +248,17 @@ static void spelt_stacks(struct profile_bytes *out, size_t count)
     put_text(out, LOCATIONS, 0);
     put_text(out, LOCATIONS, 0);
     profile_bytes_wrap(out, begin, 2);
+}
+
+static void spelt_stacks(struct profile_bytes *out, size_t count)
+{
+    enum { LOCATIONS_COUNT = 200000 };
+    put_ranges(out, &(struct ranges){.locations = LOCATIONS_COUNT,
+                                     .samples = count,
+                                     .ranges = count,
+                                     .step = 1,
+                                     .size = LOCATIONS_COUNT - count,
+                                     .are_alike = true});
 }
 
 static const struct {
@@ -373,6 +392,41 @@ static void what_exceeds_the_whole_budget_is_reported_as_such(void **state)
             assert_int_equal(pass(shape, 30, 300 * KIB), PROFILES_TOO_LARGE);
 }
 
+/* The overlapping ranges of 31 KB would spell 20 MB; ranges that are named again are one stack, as
+ * senders name them. */
+static void ranges_are_spelt_within_a_multiple_of_the_request(void **state)
+{
+    static const struct {
+        struct ranges ranges;
+        bool is_refused;
+    } rows[] = {
+        {{.locations = 15000, .samples = 1500, .ranges = 1500, .step = 1, .size = 13500}, true},
+        {{.locations = 40000, .samples = 20000, .ranges = 100, .step = 400, .size = 400}, false},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct profile_bytes out = {0};
+        struct budget budget;
+        struct profile_normalized normalized;
+        put_ranges(&out, &rows[i].ranges);
+        struct buffer *request = buffer_create(NULL, out.size);
+        memcpy(request->data, out.data, out.size);
+        request->size = out.size;
+        profile_bytes_fini(&out);
+        budget_init(&budget, 4096 * MIB);
+        enum profile_verdict verdict =
+            profile_normalize(request, buffer_slice(request), LAYOUT_1_7, &budget, &normalized);
+        assert_int_equal(verdict, PROFILES_TAKEN);
+        assert_int_equal(normalized.rejected_profiles, rows[i].is_refused);
+        assert_int_equal(normalized.samples + normalized.rejected_samples, rows[i].ranges.samples);
+        assert_true(atomic_load(&budget.high_water) < 60 * request->size + 12 * MIB);
+        buffer_unref(normalized.owner);
+        assert_int_equal(budget_used(&budget), 0);
+        budget_fini(&budget);
+        buffer_unref(request);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -381,6 +435,7 @@ int main(void)
         cmocka_unit_test(many_small_profiles_are_limited_within_64_mib),
         cmocka_unit_test(what_expands_has_an_allowance),
         cmocka_unit_test(what_exceeds_the_whole_budget_is_reported_as_such),
+        cmocka_unit_test(ranges_are_spelt_within_a_multiple_of_the_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
