@@ -40,10 +40,9 @@ static enum pyroscope_step refuse(struct pyroscope_exchange *exchange, const cha
 }
 
 /* Whether a step that reads this many bytes belongs on the helper and does not run there yet. */
-static bool needs_help(const struct pyroscope_exchange *exchange, size_t bytes, bool may_be_gzip)
+static bool needs_help(const struct pyroscope_exchange *exchange, uint64_t bytes)
 {
-    uint64_t plain_max = (uint64_t)bytes * (may_be_gzip ? DEFLATE_RATIO_MAX : 1);
-    return exchange->state != PYROSCOPE_HELPED && plain_max >= HELPED_PROFILES_BYTES_MIN;
+    return exchange->state != PYROSCOPE_HELPED && bytes >= HELPED_PROFILES_BYTES_MIN;
 }
 
 static enum pprof_upload_verdict open_pprof(const struct pyroscope_exchange *exchange,
@@ -117,7 +116,7 @@ static enum pyroscope_step push_step(struct pyroscope_exchange *exchange)
                          "the profiles of this request inflate to more than 256 MiB");
         return PYROSCOPE_STEP_END;
     }
-    if (needs_help(exchange, exchange->profile.size, true))
+    if (needs_help(exchange, (uint64_t)exchange->profile.size * DEFLATE_RATIO_MAX))
         return PYROSCOPE_STEP_HELP;
     enum pyroscope_step step = PYROSCOPE_STEP_BUSY;
     switch (open_pprof(exchange, exchange->profile, receiver->body_bytes_max, &upload, &error)) {
@@ -428,6 +427,16 @@ static enum pyroscope_step ingest_jfr(struct pyroscope_exchange *exchange)
     return step;
 }
 
+/* What a byte of the body can become. */
+static uint64_t growth_max(const struct pyroscope_exchange *exchange)
+{
+    const struct pyroscope_ingest *ingest = exchange->ingest;
+    if (ingest->is_multipart || is_gzip(exchange->message))
+        return DEFLATE_RATIO_MAX;
+    bool is_tree = ingest->text_format == TEXT_TRIE || ingest->text_format == TEXT_TREE;
+    return ingest->form == FORM_TEXT && is_tree ? UPLOAD_SPELT_GROWTH_MAX : 1;
+}
+
 /* An upload is one profile, so the second step is the end. */
 static enum pyroscope_step ingest_step(struct pyroscope_exchange *exchange)
 {
@@ -437,8 +446,7 @@ static enum pyroscope_step ingest_step(struct pyroscope_exchange *exchange)
     assert(exchange->batch == NULL);
     if (ingest->is_done)
         return PYROSCOPE_STEP_END;
-    if (needs_help(exchange, exchange->message.size,
-                   ingest->is_multipart || is_gzip(exchange->message)))
+    if (needs_help(exchange, exchange->message.size * growth_max(exchange)))
         return PYROSCOPE_STEP_HELP;
     /* Node's SDK names no format. Its pprof is gzip, which no text is. */
     if (form == FORM_TEXT && ingest->text_format == TEXT_FOLDED && is_gzip(exchange->message))

@@ -32,9 +32,13 @@ enum { PYROSCOPE_RESERVE_PART = 16 };
 enum { PYROSCOPE_DELIVERIES_MAX = 64 };
 #define PYROSCOPE_DELIVERIES_BYTES_MAX (1 * MIB)
 
-/* What one upload may hold; stacks of tries and trees count with all their names. */
-#define UPLOAD_SPELT_BYTES_MAX (64 * MIB)
+/* What one upload may hold; stacks of tries and trees count with all their names: at most
+ * UPLOAD_SPELT_GROWTH_MAX times the body and UPLOAD_SPELT_BYTES_MORE, which is a chain of 512 nodes
+ * with a value each, however long their names. */
+#define UPLOAD_SPELT_BYTES_MAX  (64 * MIB)
+#define UPLOAD_SPELT_BYTES_MORE (1 * MIB)
 enum {
+    UPLOAD_SPELT_GROWTH_MAX = 256,
     UPLOAD_PARTS_MAX = 32,          /* of a form */
     UPLOAD_PART_HEADER_MAX = 4096,  /* bytes of the headers of one */
     UPLOAD_QUERY_BYTES_MAX = 16384, /* decoded */

@@ -22,7 +22,8 @@ void stack_profile_init(struct stack_profile *profile, const struct stack_profil
                         struct budget *budget)
 {
     assert(head->scale > 0);
-    *profile = (struct stack_profile){.budget = budget, .scale = head->scale};
+    *profile = (struct stack_profile){
+        .budget = budget, .scale = head->scale, .bytes_max = UPLOAD_SPELT_BYTES_MAX};
     struct pprof_writer *writer = &profile->writer;
     pprof_writer_init(writer, budget, PROFILE_BYTES_MAX);
     pprof_writer_value_type(writer, PPROF_SAMPLE_TYPE, value_type(writer, head->type, head->unit));
@@ -58,6 +59,9 @@ bool stack_profile_add(struct stack_profile *profile, struct slice stack, uint64
         return fail(profile, "a value times the period does not fit in 64 bits");
     if (stack.size > UPLOAD_STACK_BYTES_MAX || profile->bytes > UPLOAD_SPELT_BYTES_MAX)
         return fail(profile, "a stack is longer than 1 MiB, or all stacks together than 64 MiB");
+    if (profile->bytes > profile->bytes_max)
+        return fail(profile, "all stacks together, each with all its names, are more than 256 "
+                             "times as long as the body");
     if (++profile->stacks > UPLOAD_STACKS_MAX)
         return fail(profile, "more than 4000000 stacks");
     profile->is_not_utf8 = otlp_text_valid(stack) < stack.size;

@@ -21,6 +21,7 @@ struct stack_profile {
     uint32_t locations;
     uint64_t stacks;
     uint64_t bytes;      /* of all stacks, with all their names */
+    uint64_t bytes_max;  /* the same, at most */
     uint64_t scale;      /* of values */
     const char *failure; /* sticky: NULL, or which limit is broken */
     bool is_not_utf8;    /* that is the failure */

@@ -105,6 +105,8 @@ static bool read_nodes(bool is_tree, struct slice body, struct stack_profile *pr
     struct trie_walk walk = {
         .reader = wire_reader_of(body), .profile = profile, .is_tree = is_tree};
     bool is_read;
+    /* Few bytes can have many long stacks. */
+    profile->bytes_max = UPLOAD_SPELT_GROWTH_MAX * (uint64_t)body.size + UPLOAD_SPELT_BYTES_MORE;
     do {
         is_read = read_node(&walk, error);
         /* Leaves the nodes whose children have all been read. */

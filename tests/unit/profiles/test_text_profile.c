@@ -180,6 +180,38 @@ static void what_a_trie_spells_out_to_is_bounded(void **state)
     assert_false(is_trie_taken(128));
 }
 
+/* Nodes of a tree, each the only child of the one before and with a value of its own. */
+static bool is_chain_taken(unsigned nodes)
+{
+    enum { NODE_BYTES = 43, NAME_BYTES = 40 };
+    struct stack_profile profile;
+    struct error error = {.text = ""};
+    uint8_t *body = mem_alloc(3 + (size_t)nodes * NODE_BYTES);
+    memcpy(body, "\0\0\1", 3);
+    for (unsigned i = 0; i < nodes; i++) {
+        uint8_t *node = body + 3 + (size_t)i * NODE_BYTES;
+        memset(node, 'a', NODE_BYTES);
+        node[0] = NAME_BYTES;
+        node[1 + NAME_BYTES] = 1;
+        node[2 + NAME_BYTES] = i + 1 < nodes;
+    }
+    stack_profile_init(&profile, &head, NULL);
+    bool is_taken = text_profile_read(TEXT_TREE, slice_of(body, 3 + (size_t)nodes * NODE_BYTES),
+                                      &profile, &error);
+    assert_true(is_taken == (strstr(error.text, "256 times") == NULL));
+    stack_profile_fini(&profile);
+    mem_free(body);
+    return is_taken;
+}
+
+static void what_a_tree_spells_out_to_is_bounded_by_its_bytes(void **state)
+{
+    (void)state;
+    assert_true(is_chain_taken(100));
+    assert_true(is_chain_taken(512));
+    assert_false(is_chain_taken(1200));
+}
+
 static void memory_is_charged_and_may_be_refused(void **state)
 {
     struct budget budget;
@@ -208,6 +240,7 @@ int main(void)
         cmocka_unit_test(tries_and_trees_become_samples),
         cmocka_unit_test(depth_is_bounded),
         cmocka_unit_test(what_a_trie_spells_out_to_is_bounded),
+        cmocka_unit_test(what_a_tree_spells_out_to_is_bounded_by_its_bytes),
         cmocka_unit_test(memory_is_charged_and_may_be_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

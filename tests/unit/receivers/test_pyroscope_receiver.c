@@ -20,6 +20,7 @@
 #include "tests/support/loopback.h"
 #include "tests/unit/receivers/pyroscope_fixture.h"
 
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -617,12 +618,47 @@ static void the_tenant_is_context(void **state)
     assert_string_equal(pyroscope.tenant, "team-a");
 }
 
+static unsigned count_threads(void)
+{
+    unsigned count = 0;
+    DIR *threads = opendir("/proc/self/task");
+    assert_non_null(threads);
+    while (readdir(threads) != NULL)
+        count++;
+    closedir(threads);
+    return count;
+}
+
+/* A long name above many short ones spells out to much more: the helper, which starts with its
+ * first work, reads it. */
+static void a_tree_that_may_become_large_is_read_by_the_helper(void **state)
+{
+    enum { NAME_BYTES = 1900, LEAVES = 60, LEAF_BYTES = 4 };
+    static uint8_t body[4 + NAME_BYTES + LEAVES * LEAF_BYTES] = {(NAME_BYTES & 0x7f) | 0x80,
+                                                                 NAME_BYTES >> 7};
+    (void)state;
+    memset(body + 2, 'a', NAME_BYTES);
+    body[3 + NAME_BYTES] = LEAVES;
+    for (size_t i = 0; i < LEAVES; i++)
+        memcpy(body + 4 + NAME_BYTES + i * LEAF_BYTES, "\1b\1", LEAF_BYTES);
+    unsigned before = count_threads();
+    pyroscope_ask("POST /ingest?name=app&format=trie", "", slice_of("\1a\5", 4), TURNS);
+    pyroscope_assert_response("small", 200, "");
+    assert_int_equal(count_threads(), before);
+    pyroscope_ask("POST /ingest?name=app&format=trie", "", slice_of(body, sizeof(body)), TURNS);
+    pyroscope_assert_response("large", 200, "");
+    assert_int_equal(pyroscope.accepted, 2);
+    assert_int_equal(count_threads(), before + 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(push_responses_are_those_of_the_server, set_up, tear_down),
         cmocka_unit_test_setup_teardown(uploads_of_every_form_are_taken, set_up, tear_down),
         cmocka_unit_test_setup_teardown(refused_uploads_get_the_reason, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_tree_that_may_become_large_is_read_by_the_helper, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(probes_and_unknown_paths_get_responses, set_up, tear_down),
         cmocka_unit_test_setup_teardown(grpc_comes_in_on_the_same_path, set_up, tear_down),
         cmocka_unit_test_setup_teardown(files_of_jfr_are_passed_on_as_they_came, set_up, tear_down),
