@@ -37,6 +37,7 @@ bool pyroscope_walk_open(struct pyroscope_walk *walk, const struct pyroscope_con
     walk->native_rules.labels.names_max = OTLP_LABEL_NAMES_MAX;
     walk->native_rules.labels.drops_count = 0;
     otlp_to_pprof_init(&walk->conversion, rules, &walk->dictionary, budget);
+    otlp_to_pprof_bound(&walk->conversion, request.size);
     return profile_dictionary_open(&walk->dictionary, &walk->arena, request);
 }
 

@@ -1239,16 +1239,16 @@ static void limit_records(struct ottl_runner *runner, uint64_t batch_bytes)
     }
 }
 
-/* Work for a batch that is acknowledged, which cannot be refused any more. */
+/* Work for a batch that can be refused no more. */
 static void begin_work(const struct batch *batch)
 {
-    if (batch->is_acknowledged)
+    if (batch_may_exceed(batch))
         budget_begin_late();
 }
 
 static void end_work(const struct batch *batch)
 {
-    if (batch->is_acknowledged)
+    if (batch_may_exceed(batch))
         budget_end_late();
 }
 

@@ -209,8 +209,8 @@ enum log_flattening_verdict log_flattening_split(struct log_flattening *flatteni
         buffer_unref(whole.owner);
         return LOGS_NEVER_FIT;
     }
-    split.own = batch->is_acknowledged ? buffer_create(budget, (size_t)sizes.own + 1)
-                                       : buffer_try_create(budget, (size_t)sizes.own + 1);
+    split.own = batch_may_exceed(batch) ? buffer_create(budget, (size_t)sizes.own + 1)
+                                        : buffer_try_create(budget, (size_t)sizes.own + 1);
     if (split.own == NULL) {
         buffer_unref(whole.owner);
         return no_room(flattening, 2 * batch->bytes + sizes.own);

@@ -212,7 +212,7 @@ enum trace_split_result trace_split_run(struct trace_split *split, struct batch 
                                         uint64_t written_max)
 {
     enum { OVERHEAD_BYTES = 256 }; /* of a buffer and a trace */
-    bool may_exceed = batch->is_acknowledged;
+    bool may_exceed = batch_may_exceed(batch);
     uint64_t limit = split->budget != NULL ? budget_limit(split->budget) : UINT64_MAX;
     if (batch->bytes == 0)
         return TRACE_SPLIT_DONE;

@@ -549,7 +549,54 @@ static const struct work_shape sums_shapes[] = {
     {"sums of a long resource", long_resource},
 };
 
+static void put_filled(struct profile_bytes *out, uint32_t number, char byte, size_t size)
+{
+    size_t begin = out->size;
+    memset(profile_bytes_room(out, size), byte, size);
+    out->size += size;
+    profile_bytes_wrap(out, begin, number);
+}
+
+/* An attribute with a long value, which every profile has. */
+static struct slice long_attribute(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    size_t begin = out->size;
+    put_number(out, 1, SPAN_NAME);
+    size_t value = out->size;
+    put_filled(out, 1, 'x', 8 * n);
+    profile_bytes_wrap(out, value, 2);
+    put_entry(&request, ATTRIBUTE, begin);
+    for (size_t i = 0; i < n; i++)
+        put_profile(&request.body, SAMPLES, (struct sample){1, 2, 1});
+    profile_bytes_wrap(&request.body, 0, 2);
+    profile_bytes_wrap(&request.body, 0, 1);
+    return request_end(&request);
+}
+
+/* The id of a span with many zeros in front, which every sample has. */
+static struct slice long_id(size_t n)
+{
+    struct request request = request_begin();
+    struct profile_bytes *out = &request.dictionary;
+    put_text(out, STRING, "span id");
+    size_t begin = out->size;
+    put_number(out, 1, STRINGS_FIRST);
+    size_t value = out->size;
+    put_filled(out, 1, '0', 8 * n);
+    out->data[out->size - 1] = '7';
+    profile_bytes_wrap(out, value, 2);
+    put_entry(&request, ATTRIBUTE, begin);
+    for (size_t i = 0; i < n; i++)
+        put_sample(&request.body, (struct sample){.stack = 1, .attribute = 2});
+    enclose(&request.body, 0);
+    return request_end(&request);
+}
+
 static const struct work_shape shapes[] = {
+    {"profiles of one long attribute", long_attribute},
+    {"samples of one long id", long_id},
     {"samples", plain_samples},
     {"empty profiles of a wide resource", empty_profiles},
     {"empty scopes of a wide resource", empty_scopes},

@@ -10,7 +10,11 @@
 #include "src/otlp/value.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 
-enum { TRACE_BYTES = 16, SPAN_BYTES = 8 };
+enum {
+    TRACE_BYTES = 16,
+    SPAN_BYTES = 8,
+    DECIMAL_BYTES_MAX = 64, /* more digits than 64 bits have: some senders pad with zeros */
+};
 
 enum id_form { TRACE_HEX, SPAN_HEX, SPAN_DECIMAL };
 
@@ -111,6 +115,8 @@ bool correlation_take(struct correlation *correlation, struct slice key, struct 
     if (name.form == SPAN_HEX)
         return read_hex(text, id, SPAN_BYTES) && take_span(correlation, name.rank, id);
     uint64_t number = 0;
+    if (text.size > DECIMAL_BYTES_MAX)
+        return false;
     for (size_t i = 0; i < text.size; i++)
         if (text.data[i] < '0' || text.data[i] > '9' ||
             __builtin_mul_overflow(number, 10u, &number) ||

@@ -18,7 +18,8 @@ enum {
     LABEL_BYTES_MAX = 48, /* with its message around it */
     NAMES_ARENA_BYTES_MAX = OTLP_LABEL_NAMES_MAX * (OTLP_LABEL_NAME_BYTES_MAX + 64),
     VALUE_ARENA_BYTES_MAX = 4 << 20,
-    JSON_EXPANSION_MAX = 6, /* a byte may become an escape */
+    ID_ENTRY_BYTES_MAX = 1024, /* more than any attribute with an id takes */
+    JSON_EXPANSION_MAX = 6,    /* a byte may become an escape */
     ID_LABELS_MAX = 2,
 };
 
@@ -30,7 +31,10 @@ struct attribute_slot {
     uint32_t rules;      /* the number of the rules by which the kind was found */
     uint32_t generation; /* of the profile that has the label's strings */
     uint32_t name;       /* place in names */
-    struct pprof_label label;
+    union {
+        struct pprof_label label; /* KIND_LABEL */
+        struct slice service;     /* KIND_SERVICE */
+    };
 };
 
 void otlp_labels_init(struct otlp_labels *labels, const struct otlp_label_rules *rules,
@@ -88,10 +92,15 @@ bool otlp_label_name(struct arena *arena, struct slice key, enum otlp_name_form 
     return key.size < 2 || name[0] != '_' || name[1] != '_';
 }
 
-/* Finds what an attribute becomes, and the place of a label's name, which is added if it is new and
- * there is room. */
+static size_t entry_bytes(const struct otlp_labels *labels, struct profile_index index)
+{
+    return profile_entry_at(labels->dictionary, PROFILE_ATTRIBUTES, index).size;
+}
+
+/* Finds what an attribute becomes: the service, or the place of a label's name, which is added if
+ * it is new and there is room. */
 static enum attribute_kind classify(struct otlp_labels *labels, struct profile_index index,
-                                    uint32_t *ret_name)
+                                    struct attribute_slot *slot)
 {
     const struct otlp_label_rules *rules = labels->rules;
     const struct profile_dictionary *dictionary = labels->dictionary;
@@ -103,15 +112,19 @@ static enum attribute_kind classify(struct otlp_labels *labels, struct profile_i
         slice_equal_text(key, "service.name") || slice_equal_text(key, "service_name");
     if (is_service && !rules->keeps_service) {
         struct value value = value_read(attribute.value);
-        bool is_name = value.type == VALUE_STRING && value.bytes.size > 0 &&
-                       otlp_text_valid(value.bytes) == value.bytes.size;
-        return is_name ? KIND_SERVICE : KIND_SKIPPED;
+        if (value.type != VALUE_STRING || value.bytes.size == 0)
+            return KIND_SKIPPED;
+        /* Cut as its label will be, since samples are grouped by it. */
+        struct slice name = otlp_text_cut(value.bytes, rules->value_bytes_max);
+        slot->service = name;
+        return otlp_text_valid(name) == name.size ? KIND_SERVICE : KIND_SKIPPED;
     }
     for (size_t i = 0; i < rules->drops_count; i++)
         if (slice_equal_text(key, rules->drops[i]))
             return KIND_SKIPPED;
     struct correlation ids = {.has_span = false};
-    if (rules->lifts_ids && correlation_take_attribute(&ids, dictionary, index))
+    if (rules->lifts_ids && entry_bytes(labels, index) <= ID_ENTRY_BYTES_MAX &&
+        correlation_take_attribute(&ids, dictionary, index))
         return KIND_ID;
     enum otlp_name_form form = rules->has_plain_names ? OTLP_NAME_PLAIN
                                : rules->keeps_dots    ? OTLP_NAME_AS_IT_IS
@@ -128,7 +141,7 @@ static enum attribute_kind classify(struct otlp_labels *labels, struct profile_i
     }
     if (place == labels->names_count)
         labels->names[labels->names_count++] = name;
-    *ret_name = place;
+    slot->name = place;
     return KIND_LABEL;
 }
 
@@ -147,7 +160,8 @@ static struct attribute_slot *slot_of(struct otlp_labels *labels, struct profile
         &slots[profile_place(labels->dictionary, PROFILE_ATTRIBUTES, index)];
     if (slot->kind == KIND_UNKNOWN || slot->rules != labels->rules_number) {
         *slot = (struct attribute_slot){.rules = labels->rules_number};
-        slot->kind = classify(labels, index, &slot->name);
+        labels->work += otlp_text_work(entry_bytes(labels, index));
+        slot->kind = classify(labels, index, slot);
     }
     return slot;
 }
@@ -270,6 +284,7 @@ uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sampl
         cost += LABEL_BYTES_MAX;
         if (slot->generation == labels->generation)
             continue;
+        labels->work += otlp_text_work(entry_bytes(labels, index));
         struct profile_attribute attribute = profile_attribute_at(labels->dictionary, index);
         uint64_t value = LABEL_BYTES_MAX + (uint64_t)JSON_EXPANSION_MAX * attribute.value.size;
         if (value > labels->rules->value_bytes_max)
@@ -288,9 +303,7 @@ bool otlp_labels_service(struct otlp_labels *labels, const struct profile_sample
         const struct attribute_slot *slot = slot_of(labels, index);
         if (slot == NULL || slot->kind != KIND_SERVICE)
             continue;
-        struct value value = value_read(profile_attribute_at(labels->dictionary, index).value);
-        /* Cut as its label will be, since samples are grouped by it. */
-        *ret_name = otlp_text_cut(value.bytes, labels->rules->value_bytes_max);
+        *ret_name = slot->service;
         return true;
     }
     return false;

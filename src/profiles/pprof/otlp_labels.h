@@ -45,6 +45,7 @@ struct otlp_labels {
     uint32_t rules_number; /* of the current rules */
     uint32_t generation;
     uint64_t dropped; /* attributes beyond names_max, since init */
+    uint64_t work;    /* for attributes that were read, since init */
     bool has_failed;  /* no memory */
 };
 

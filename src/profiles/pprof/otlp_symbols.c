@@ -16,9 +16,9 @@ enum {
     LOCATION_BYTES_MAX = 48,
     LINE_BYTES_MAX = 40,
     STRING_BYTES_MAX = 8,
-    /* Larger entries of locations and mappings are hostile: walking through them again and again
-     * would take too long. */
-    ENTRY_BYTES_MAX = 4096,
+    /* Larger entries of locations and mappings, and of their attributes, are hostile: walking
+     * through them again and again would take too long. */
+    ENTRY_BYTES_MAX = OTLP_TEXT_BULKY_BYTES,
 };
 
 struct slot {
@@ -89,6 +89,7 @@ uint32_t otlp_symbols_string(struct otlp_symbols *symbols, struct profile_index 
     if (slot == NULL || is_written(symbols, slot))
         return slot != NULL ? slot->id : 0;
     struct slice string = profile_string_at(symbols->dictionary, index);
+    symbols->work += otlp_text_work(string.size) - string.size;
     if (otlp_text_valid(string) < string.size) {
         uint8_t *repaired = room(symbols, &symbols->repaired, string.size);
         string = repaired != NULL ? otlp_text_repaired(string, repaired) : slice_of(NULL, 0);
@@ -96,6 +97,32 @@ uint32_t otlp_symbols_string(struct otlp_symbols *symbols, struct profile_index 
     slot->generation = symbols->generation;
     slot->id = pprof_writer_string(symbols->writer, string);
     return slot->id;
+}
+
+static bool is_bulky(const struct otlp_symbols *symbols, enum profile_table table,
+                     struct profile_index index)
+{
+    return profile_entry_at(symbols->dictionary, table, index).size > ENTRY_BYTES_MAX;
+}
+
+/* Reads the next attribute of a list that has a key and is not bulky. False: there are no more. */
+static bool next_pair(const struct otlp_symbols *symbols, struct profile_indices_reader *reader,
+                      struct otlp_pair *ret_pair)
+{
+    const struct profile_dictionary *dictionary = symbols->dictionary;
+    struct profile_index index;
+    while (profile_indices_next(reader, &index)) {
+        if (!profile_has(dictionary, PROFILE_ATTRIBUTES, index) ||
+            is_bulky(symbols, PROFILE_ATTRIBUTES, index))
+            continue;
+        struct profile_attribute attribute = profile_attribute_at(dictionary, index);
+        if (!profile_has(dictionary, PROFILE_STRINGS, attribute.key))
+            continue;
+        *ret_pair = (struct otlp_pair){.key = profile_string_at(dictionary, attribute.key),
+                                       .value = attribute.value};
+        return true;
+    }
+    return false;
 }
 
 /* Gives the mapping an id; it is written at the end. */
@@ -134,10 +161,9 @@ static uint32_t add_mapping(struct otlp_symbols *symbols, struct profile_index i
         {"pprof.mapping.has_inline_frames", &to->has_inline_frames},
     };
     struct profile_indices_reader reader = profile_indices_read(&from.attributes);
-    struct profile_index place;
     struct otlp_pair pair;
     size_t best = 0;
-    while (otlp_text_next_pair(dictionary, &reader, &place, &pair)) {
+    while (next_pair(symbols, &reader, &pair)) {
         struct value value = value_read(pair.value);
         size_t rank = sizeof(build_ids) / sizeof(build_ids[0]);
         while (rank > 0 && !slice_equal_text(pair.key, build_ids[rank - 1]))
@@ -157,9 +183,8 @@ static uint32_t add_mapping(struct otlp_symbols *symbols, struct profile_index i
 static bool is_folded(const struct otlp_symbols *symbols, const struct profile_indices *attributes)
 {
     struct profile_indices_reader reader = profile_indices_read(attributes);
-    struct profile_index index;
     struct otlp_pair pair;
-    while (otlp_text_next_pair(symbols->dictionary, &reader, &index, &pair))
+    while (next_pair(symbols, &reader, &pair))
         if (slice_equal_text(pair.key, "pprof.location.is_folded"))
             return value_read(pair.value).boolean;
     return false;
@@ -232,12 +257,6 @@ static uint64_t string_cost(struct otlp_symbols *symbols, struct profile_index i
     if (slot == NULL || is_written(symbols, slot))
         return 0;
     return STRING_BYTES_MAX + profile_string_at(symbols->dictionary, index).size;
-}
-
-static bool is_bulky(const struct otlp_symbols *symbols, enum profile_table table,
-                     struct profile_index index)
-{
-    return profile_entry_at(symbols->dictionary, table, index).size > ENTRY_BYTES_MAX;
 }
 
 uint64_t otlp_symbols_location_cost(struct otlp_symbols *symbols, struct profile_index index)

@@ -26,6 +26,7 @@ struct otlp_symbols {
     uint32_t ids[PROFILE_TABLES];         /* the last id given */
     uint32_t nameless;                    /* the function without a name; 0: not written yet */
     uint32_t generation;                  /* of the profile; slots of older ones are free */
+    uint64_t work;                        /* for bulky strings, since init */
     bool has_failed;                      /* no memory */
 };
 

@@ -11,7 +11,12 @@
 #include "src/otlp/wire.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 
-enum { VALUE_STRINDEX = 8, KEY_STRINDEX = 3, LISTS_IN_LISTS_MAX = 4 };
+enum {
+    VALUE_STRINDEX = 8,
+    KEY_STRINDEX = 3,
+    LISTS_IN_LISTS_MAX = 4,
+    CHARACTER_BYTES_MAX = 4,
+};
 
 size_t otlp_text_valid(struct slice text)
 {
@@ -89,10 +94,16 @@ bool otlp_text_of_value(struct arena *arena, const struct profile_dictionary *di
     } else if (!value_to_string(arena, encoded, &text)) {
         return false;
     }
-    uint8_t *room = otlp_text_valid(text) < text.size ? arena_try_alloc(arena, text.size) : NULL;
-    if (otlp_text_valid(text) < text.size && room == NULL)
+    /* What is cut off is not looked at, but for the rest of the last character. */
+    if (text.size > bytes_max + CHARACTER_BYTES_MAX)
+        text.size = bytes_max + CHARACTER_BYTES_MAX;
+    bool is_valid = otlp_text_valid(text) == text.size;
+    uint8_t *room = is_valid ? NULL : arena_try_alloc(arena, text.size);
+    if (!is_valid && room == NULL)
         return false;
-    *ret_text = otlp_text_cut(otlp_text_repaired(text, room), bytes_max);
+    if (!is_valid)
+        text = otlp_text_repaired(text, room);
+    *ret_text = otlp_text_cut(text, bytes_max);
     return ret_text->size > 0;
 }
 

@@ -21,6 +21,14 @@ struct slice otlp_text_repaired(struct slice text, uint8_t *room);
 /* Cuts text to bytes_max, between characters. */
 struct slice otlp_text_cut(struct slice text, size_t bytes_max);
 
+/* Work for an entry or a string that each of many profiles of a request may name: its bytes, and
+ * many times those of one that is larger than any that is meant. */
+enum { OTLP_TEXT_BULKY_BYTES = 4096, OTLP_TEXT_BULKY_FACTOR = 32 };
+static inline uint64_t otlp_text_work(size_t bytes)
+{
+    return bytes > OTLP_TEXT_BULKY_BYTES ? (uint64_t)bytes * OTLP_TEXT_BULKY_FACTOR : bytes;
+}
+
 /* A value as a label has it: strings unchanged, numbers in digits, a list of one as its element,
  * everything else as JSON; repaired and cut. False: it is empty, or the arena is full. */
 bool otlp_text_of_value(struct arena *arena, const struct profile_dictionary *dictionary,

@@ -13,8 +13,13 @@ enum {
     SAMPLE_BYTES_MAX = 32,          /* without its locations and labels */
     LOCATION_ID_BYTES_MAX = 5,      /* in a sample */
     PROFILE_TEXTS_BYTES_MAX = 4096, /* types, times and the profile's attributes */
-    STACK_ENTRY_BYTES_MAX = 16384   /* larger ones are dropped: thousands of frames */
+    STACK_ENTRY_BYTES_MAX = 16384,  /* larger ones are dropped: thousands of frames */
+    /* Work is at most so many times the request, and WORK_MORE: a little more than thousands of
+     * profiles come to that have one sample each, of the same 200 functions, which each of them has
+     * to repeat. */
+    WORK_GROWTH_MAX = 512,
 };
+#define WORK_MORE ((uint64_t)64 << 20)
 
 void otlp_to_pprof_init(struct otlp_to_pprof *conversion, const struct otlp_to_pprof_rules *rules,
                         const struct profile_dictionary *dictionary, struct budget *budget)
@@ -27,9 +32,20 @@ void otlp_to_pprof_init(struct otlp_to_pprof *conversion, const struct otlp_to_p
         .dictionary = dictionary,
         .budget = budget,
         .writer = {.has_failed = true},
+        .work_max = UINT64_MAX,
     };
     otlp_symbols_init(&conversion->symbols, dictionary, budget);
     otlp_labels_init(&conversion->labels, &rules->labels, dictionary, budget);
+}
+
+void otlp_to_pprof_bound(struct otlp_to_pprof *conversion, size_t request_bytes)
+{
+    conversion->work_max = WORK_GROWTH_MAX * (uint64_t)request_bytes + WORK_MORE;
+}
+
+uint64_t otlp_to_pprof_work(const struct otlp_to_pprof *conversion)
+{
+    return conversion->work + conversion->labels.work + conversion->symbols.work;
 }
 
 void otlp_to_pprof_set_rules(struct otlp_to_pprof *conversion,
@@ -110,13 +126,19 @@ void otlp_to_pprof_begin(struct otlp_to_pprof *conversion,
     struct profile_index index;
     struct otlp_pair pair;
     conversion->texts_count = 0;
+    conversion->texts_work = 0;
     while (conversion->texts_count < OTLP_TEXTS_MAX &&
-           otlp_text_next_pair(conversion->dictionary, &reader, &index, &pair))
+           otlp_text_next_pair(conversion->dictionary, &reader, &index, &pair)) {
+        uint64_t work = otlp_text_work(
+            profile_entry_at(conversion->dictionary, PROFILE_ATTRIBUTES, index).size);
+        conversion->work += work;
         for (size_t i = 0; i < PROFILE_TEXTS; i++)
             if (slice_equal_text(pair.key, profile_texts[i].key)) {
                 conversion->texts[conversion->texts_count++] = index;
+                conversion->texts_work += work;
                 break;
             }
+    }
 }
 
 /* The sum of the values; without values each timestamp counts one. Counts of samples become time if
@@ -253,6 +275,11 @@ static bool add_pending(struct otlp_to_pprof *conversion)
     struct pprof_writer *writer = &conversion->writer;
     struct stack_root root;
     struct profile_index location;
+    if (otlp_to_pprof_work(conversion) > conversion->work_max) {
+        conversion->figures.too_large++;
+        conversion->has_pending = false;
+        return true;
+    }
 
     /* An upper bound of the bytes that the stack adds; counting ends beyond the limit. */
     const struct profile_indices_reader locations = read_root(conversion, pending->stack, &root);
@@ -260,8 +287,12 @@ static bool add_pending(struct otlp_to_pprof *conversion)
     uint64_t stack = 0;
     while (stack <= conversion->rules->bytes_max && profile_indices_next(&reader, &location))
         stack += LOCATION_ID_BYTES_MAX + otlp_symbols_location_cost(&conversion->symbols, location);
-    uint64_t cost = SAMPLE_BYTES_MAX + stack + otlp_labels_cost(&conversion->labels, pending) +
-                    PROFILE_TEXTS_BYTES_MAX + otlp_symbols_end_cost(&conversion->symbols);
+    uint64_t labels = otlp_labels_cost(&conversion->labels, pending);
+    uint64_t cost = SAMPLE_BYTES_MAX + stack + labels + PROFILE_TEXTS_BYTES_MAX +
+                    otlp_symbols_end_cost(&conversion->symbols);
+    conversion->work +=
+        SAMPLE_BYTES_MAX + labels +
+        (stack < conversion->rules->bytes_max ? stack : conversion->rules->bytes_max);
     if (!pprof_writer_has_room(writer, cost)) {
         if (conversion->samples > 0)
             return false;
@@ -330,6 +361,7 @@ bool otlp_to_pprof_fill(struct otlp_to_pprof *conversion)
     pprof_writer_init(writer, conversion->budget, conversion->rules->bytes_max);
     otlp_symbols_begin(&conversion->symbols, writer);
     otlp_labels_begin(&conversion->labels);
+    conversion->work += conversion->texts_work;
     conversion->samples = 0;
     const struct pprof_value_type sample_type = {.type = word(conversion, type->type),
                                                  .unit = word(conversion, type->unit)};

@@ -45,7 +45,7 @@ struct otlp_to_pprof_figures {
     uint64_t written;
     uint64_t zero;
     uint64_t negative;
-    uint64_t too_large; /* its stack does not fit into any part */
+    uint64_t too_large; /* its stack does not fit into any part, or work is beyond work_max */
     uint64_t cut;       /* written without the leaves of its stack */
 };
 
@@ -78,6 +78,9 @@ struct otlp_to_pprof {
     bool has_pending;
     uint64_t samples;                 /* in this part */
     uint64_t samples_max;             /* of a part, if less than that of the rules; 0: not set */
+    uint64_t work;                    /* bytes for samples that were looked at, since init */
+    uint64_t work_max;                /* later samples count as too large; see _bound */
+    uint64_t texts_work;              /* for the texts of each part */
     struct otlp_to_pprof_mark before; /* this part */
 };
 
@@ -85,6 +88,10 @@ struct otlp_to_pprof {
 void otlp_to_pprof_init(struct otlp_to_pprof *conversion, const struct otlp_to_pprof_rules *rules,
                         const struct profile_dictionary *dictionary, struct budget *budget);
 void otlp_to_pprof_fini(struct otlp_to_pprof *conversion);
+/* Bounds the work for a request of that size, whose profiles may all name the same entries. */
+void otlp_to_pprof_bound(struct otlp_to_pprof *conversion, size_t request_bytes);
+/* Work that was done since init, in bytes. */
+uint64_t otlp_to_pprof_work(const struct otlp_to_pprof *conversion);
 /* Switches to other rules from the next _services or _begin on. They outlive the conversion. */
 void otlp_to_pprof_set_rules(struct otlp_to_pprof *conversion,
                              const struct otlp_to_pprof_rules *rules);

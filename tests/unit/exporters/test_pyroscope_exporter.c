@@ -803,6 +803,86 @@ static void the_index_of_the_dictionary_is_charged(void **state)
     }
 }
 
+/* Profiles of one sample each, all of the same stack. */
+static struct slice profiles_of_one_stack(const char *stack, size_t count)
+{
+    const struct sketch_sample sample = {.stack = stack, .values_count = 1, .values = {1}};
+    struct sketch_profile *profiles = mem_alloc(count * sizeof(profiles[0]));
+    for (size_t i = 0; i < count; i++)
+        profiles[i] = (struct sketch_profile){.type = {"cpu", "nanoseconds"},
+                                              .time_ns = NOW_NS + i,
+                                              .samples_count = 1,
+                                              .samples = &sample};
+    const struct sketch sketch = {
+        .resource = {"service.name=shop"}, .profiles_count = count, .profiles = profiles};
+    struct slice request = sketch_request(&sketch);
+    mem_free(profiles);
+    return request;
+}
+
+/* Each post repeats what its profile needs of the dictionary. */
+static void what_profiles_repeat_is_bounded(void **state)
+{
+    enum { LONG_BYTES = 100000, FUNCTIONS = 200, FUNCTION_BYTES = 40 };
+    static char long_name[LONG_BYTES + 1];
+    static char many_names[FUNCTIONS * FUNCTION_BYTES + 1];
+    static const struct pyroscope_config config = {.endpoint = ""};
+    static const struct number_set uncut;
+    const struct otlp_to_pprof_rules rules = {.labels = {.names_max = 1, .value_bytes_max = 100},
+                                              .samples_max = 16000,
+                                              .bytes_max = 2 * MIB,
+                                              .depth_max = 1000};
+    const struct {
+        const char *stack;
+        size_t profiles;
+        bool is_taken;
+    } rows[] = {{many_names, 2000, true}, {long_name, 10, true}, {long_name, 300, false}};
+    (void)state;
+    memset(long_name, 'x', LONG_BYTES);
+    for (size_t i = 0; i < FUNCTIONS; i++)
+        snprintf(many_names + i * FUNCTION_BYTES, FUNCTION_BYTES + 1, "%0*zu;", FUNCTION_BYTES - 1,
+                 i);
+    many_names[FUNCTIONS * FUNCTION_BYTES - 1] = '\0';
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct pyroscope_walk walk;
+        struct slice request = profiles_of_one_stack(rows[i].stack, rows[i].profiles);
+        uint64_t found = 0;
+        assert_true(request.size < 1 * MIB); /* they share it */
+        clock_fake_start(NOW_NS, NOW_NS);
+        assert_true(pyroscope_walk_open(&walk, &config, &rules, request, NULL));
+        while (pyroscope_walk_next(&walk, &uncut) == PYROSCOPE_PART)
+            found += walk.items;
+        assert_true((found == rows[i].profiles) == rows[i].is_taken);
+        assert_int_equal(found + walk.conversion.figures.too_large, rows[i].profiles);
+        pyroscope_walk_close(&walk);
+        clock_fake_stop();
+        mem_free((void *)(uintptr_t)request.data);
+    }
+}
+
+static void a_small_batch_of_large_posts_gives_others_their_turn(void **state)
+{
+    enum { FUNCTIONS = 30, FUNCTION_BYTES = 3000, PROFILES_COUNT = 10 };
+    static char names[FUNCTIONS * FUNCTION_BYTES + 1];
+    struct fixture fixture;
+    (void)state;
+    memset(names, 'x', sizeof(names) - 1);
+    for (size_t i = 1; i < FUNCTIONS; i++)
+        snprintf(names + i * FUNCTION_BYTES, 4, ";%02zu", i);
+    for (size_t i = 1; i < FUNCTIONS; i++)
+        names[i * FUNCTION_BYTES + 3] = 'x';
+    struct slice request = profiles_of_one_stack(names, PROFILES_COUNT);
+    assert_true(request.size < HELPED_PROFILES_BYTES_MIN);
+    set_up(&fixture, "concurrency: 16");
+    exporter_offer(&fixture.exporter, request, PROFILES_COUNT);
+    assert_true(counter_read(&counters(&fixture)->posts) < PROFILES_COUNT / 2);
+    exporter_wait(&fixture.exporter, 1);
+    assert_int_equal(fixture.exporter.outcome.verdict, ACCEPTED);
+    assert_int_equal(counter_read(&counters(&fixture)->posts), PROFILES_COUNT);
+    tear_down(&fixture);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
 static void a_short_budget_is_a_reason_to_try_again(void **state)
 {
     unsigned refusals = 0;
@@ -925,6 +1005,8 @@ int main(void)
         cmocka_unit_test(a_tenant_that_no_server_takes_is_refused),
         cmocka_unit_test(otlp_goes_as_it_is),
         cmocka_unit_test(the_index_of_the_dictionary_is_charged),
+        cmocka_unit_test(what_profiles_repeat_is_bounded),
+        cmocka_unit_test(a_small_batch_of_large_posts_gives_others_their_turn),
         cmocka_unit_test(a_short_budget_is_a_reason_to_try_again),
         cmocka_unit_test(configurations_are_checked),
         cmocka_unit_test(a_real_server_stores_what_is_sent),
