@@ -96,10 +96,28 @@ void attribute_grouper_fini(struct attribute_grouper *grouper)
     attribute_list_fini(&grouper->list);
 }
 
-static void fail(struct grouping *grouping, uint64_t missed_bytes)
+/* refused_bytes: beside what is held. */
+static void fail(struct grouping *grouping, uint64_t refused_bytes)
 {
-    grouping->edit->missed_bytes = grouping->bytes.size + missed_bytes;
+    grouping->edit->missed_bytes = grouping->bytes.size + refused_bytes;
     grouping->edit->has_failed = true;
+}
+
+/* A list that has failed said itself what it holds (record_list_is_whole). */
+static uint64_t held_by(const struct attribute_list *list)
+{
+    const bool has_failed = list->has_failed || list->arena.refused_bytes > 0;
+    return has_failed ? 0 : list->capacity * sizeof(struct attribute) + list->arena.charged_bytes;
+}
+
+static uint64_t held_bytes(const struct attribute_grouper *grouper)
+{
+    const struct identity *identity = &grouper->identity;
+    const struct buffer *output = grouper->output.buffer;
+    return held_by(&grouper->resource) + held_by(&grouper->list) + identity->block.bytes +
+           identity->arena.charged_bytes + grouper->table.slots.bytes + grouper->places.bytes +
+           grouper->nodes.bytes + grouper->leaves.bytes + grouper->values.bytes +
+           (output != NULL ? buffer_charge(output) : 0);
 }
 
 /* Room for one more element of an array; NULL: no memory. */
@@ -124,7 +142,9 @@ static uint32_t intern(struct grouping *grouping, size_t begin, bool *ret_is_new
     uint32_t hash;
     *ret_is_new = false;
     if (identity->has_failed) {
-        fail(grouping, identity->block.bytes + identity->arena.refused_bytes);
+        const struct arena *arena = &identity->arena;
+        fail(grouping, arena->refused_bytes > 0 ? arena->refused_bytes - arena->used_bytes
+                                                : 2 * identity->block.bytes);
         return 0;
     }
     if (identity->size > UINT32_MAX) {
@@ -139,7 +159,7 @@ static uint32_t intern(struct grouping *grouping, size_t begin, bool *ret_is_new
     }
     index = content_table_add(&grouper->table, grouper->budget, hash, begin, content.size);
     if (index == 0)
-        fail(grouping, identity->block.bytes);
+        fail(grouping, 2 * grouper->table.slots.bytes);
     *ret_is_new = true;
     return index;
 }
@@ -682,6 +702,8 @@ struct batch *attribute_grouper_run(struct attribute_grouper *grouper, struct re
     group_all(&grouping, batch->signal);
     if (!edit->has_failed)
         edited = write_all(&grouping, edit->whole);
+    if (edit->has_failed && edit->missed_bytes < UINT64_MAX / 2)
+        edit->missed_bytes += held_bytes(grouper);
     record_edit_end(edit);
     forget(grouper);
     return edited;

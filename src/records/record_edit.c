@@ -29,6 +29,13 @@ static uint64_t place_of(const struct record_edit *edit, const uint8_t *at)
     return (uint64_t)(at - bytes.data);
 }
 
+/* By the splices so far. */
+static uint64_t held_bytes(const struct record_edit *edit)
+{
+    const struct splice_list *splices = &edit->splices;
+    return splices->capacity * sizeof(splices->items[0]) + splices->inserts.capacity;
+}
+
 /* For `bytes` new bytes now, and for the request that gets them at the end. */
 static bool has_room(struct record_edit *edit, size_t bytes)
 {
@@ -43,7 +50,7 @@ static bool has_room(struct record_edit *edit, size_t bytes)
     uint64_t needed = splice_list_growth(&edit->splices, 3, bytes) + changed + edit->batch->bytes;
     if (edit->may_exceed || budget_has_room(edit->budget, needed))
         return true;
-    edit->missed_bytes = needed + edit->batch->bytes;
+    edit->missed_bytes = needed + edit->batch->bytes + held_bytes(edit);
     edit->has_failed = true;
     return false;
 }
@@ -226,8 +233,10 @@ bool record_list_is_whole(struct record_edit *edit, const struct attribute_list 
     /* Values beyond the arena's own limit stay unchanged; that is no failure. */
     if (list->has_failed || (arena->budget != NULL && arena->refused_bytes > 0 &&
                              arena->refused_bytes <= arena->max_bytes)) {
-        edit->missed_bytes =
-            edit->batch->bytes + list->count * sizeof(struct attribute) + arena->refused_bytes;
+        /* While it grows there are two of it, and one is twice the other. */
+        const size_t lists = list->has_failed ? 3 * list->capacity : list->capacity;
+        edit->missed_bytes = edit->batch->bytes + held_bytes(edit) +
+                             lists * sizeof(struct attribute) + arena->refused_bytes;
         edit->has_failed = true;
     }
     return !edit->has_failed;

@@ -287,6 +287,36 @@ static void an_edit_stays_within_the_budget(void **state)
         }
 }
 
+/* Whoever is refused though nobody else holds memory is told so. */
+static void what_never_fits_is_called_so(void **state)
+{
+    enum { COUNT = 50000, LIMIT_MIN = 1 << 20, LIMIT_MAX = 32 << 20 };
+    static const edit_fn charged_edits[] = {edit_attributes, sample, redact, group};
+    unsigned refusals = 0;
+    (void)state;
+    for (size_t i = 0; i < sizeof(charged_edits) / sizeof(charged_edits[0]); i++)
+        for (unsigned k = 0; k < 4; k++) {
+            struct batch *batch = many(k % 2 == 0 ? TRACES : LOGS, COUNT, k >= 2);
+            for (uint64_t limit = LIMIT_MIN; limit < LIMIT_MAX; limit += limit / 8) {
+                struct record_edit edit;
+                struct budget budget;
+                budget_init(&budget, limit);
+                budget_take(&budget, batch->bytes);
+                record_edit_init(&edit, &budget);
+                struct batch *edited = charged_edits[i](&edit, batch, &budget);
+                refusals += edited == NULL;
+                if (edited == NULL && !record_edit_never_fits(&edit))
+                    fail_msg("edit %zu, shape %u: limit %llu", i, k, (unsigned long long)limit);
+                record_edit_fini(&edit);
+                batch_unref(edited);
+                budget_return(&budget, batch->bytes);
+                budget_fini(&budget);
+            }
+            batch_unref(batch);
+        }
+    assert_true(refusals > 40);
+}
+
 /* A sum with one point. Two bytes are one of its attributes, or an element of the only one's map.
  */
 static struct batch *dense_point(size_t count, unsigned temporality, bool is_nested)
@@ -571,6 +601,7 @@ int main(void)
         cmocka_unit_test(parts_do_not_matter),
         cmocka_unit_test(any_budget_gives_all_or_nothing),
         cmocka_unit_test(an_edit_stays_within_the_budget),
+        cmocka_unit_test(what_never_fits_is_called_so),
         cmocka_unit_test(a_dense_point_stays_within_the_budget),
         cmocka_unit_test(few_bytes_do_not_become_many),
         cmocka_unit_test(acknowledged_batches_exceed_the_budget_by_little),
