@@ -48,8 +48,6 @@ enum {
 #define PROFILES_SERVICE(name) opentelemetry__proto__collector__profiles__v1development__##name
 #define OTLP(name)             PROFILES_SERVICE(export_profiles_service_request__##name)
 
-static struct budget budget;
-
 /* Why a request is refused; false, so that checks read as one expression. */
 static bool refused(struct pyroscope_server *server, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
@@ -470,11 +468,11 @@ struct pyroscope_server *pyroscope_server_create(struct lane *lane)
 {
     struct pyroscope_server *server = mem_zalloc(sizeof(*server));
     struct error error;
-    budget_init(&budget, 64 << 20);
+    budget_init(&server->budget, 64 << 20);
     server->lane = lane;
     server->server = http_server_create(&(struct http_server_settings){
         .lane = lane,
-        .budget = &budget,
+        .budget = &server->budget,
         .has_http1 = true,
         .has_keep_alive = true,
         .handler = &handler,
@@ -502,7 +500,7 @@ void pyroscope_server_destroy(struct pyroscope_server *server)
         mem_free(server->stored[i].labels);
         mem_free(server->stored[i].profile);
     }
-    assert_int_equal(budget_used(&budget), 0);
-    budget_fini(&budget);
+    assert_int_equal(budget_used(&server->budget), 0);
+    budget_fini(&server->budget);
     mem_free(server);
 }

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "src/base/budget.h"
 #include "src/base/slice.h"
 
 struct lane;
@@ -28,6 +29,7 @@ struct pyroscope_stored {
 struct pyroscope_server {
     struct http_server *server;
     struct lane *lane;
+    struct budget budget;
     char url[64];
     unsigned steps[PYROSCOPE_STEPS_MAX]; /* status of the n-th request; 0: by the rules */
     const char *step_message;            /* what those say; NULL: "scripted" */

@@ -161,7 +161,7 @@ static void tells_blocks_without_an_attribute(void **state)
             wrongly += may_have && !is_there;
         }
     }
-    assert_true(20 * wrongly < opened);
+    assert_true(10 * wrongly < opened);
 }
 
 static void ends_with_enough(void **state)
