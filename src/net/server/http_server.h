@@ -55,7 +55,7 @@ struct http_server_counters {
     COUNTER(owner, field.connections_refused, COUNTER_SUM,                                         \
             "spanflame_receiver_connections_refused",                                              \
             "Number of connections that were closed at once because too many were open, or no "    \
-            "file descriptor was left."),                                                          \
+            "file descriptor or memory was left."),                                                \
         COUNTER(owner, field.connections_aborted, COUNTER_SUM,                                     \
                 "spanflame_receiver_connections_aborted",                                          \
                 "Number of connections that were closed because of malformed framing, abuse of "   \
