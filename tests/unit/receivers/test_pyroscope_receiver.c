@@ -398,6 +398,29 @@ static void the_helper_inflates_what_may_be_large(void **state)
     buffer_unref(packed);
 }
 
+/* tear_down checks that nothing is left of it. */
+static void a_client_may_leave_while_its_body_is_inflated(void **state)
+{
+    struct buffer *packed = gzip_zeros(14 << 20);
+    char head[256];
+    (void)state;
+    pyroscope_stop();
+    pyroscope_start("{endpoint: 'localhost:0'}");
+    int size = snprintf(head, sizeof(head),
+                        "%s HTTP/1.1\r\nHost: a\r\n" PROTO
+                        "Content-Encoding: gzip\r\nContent-Length: %zu\r\n\r\n",
+                        push_line, packed->size);
+    struct h2_peer *peer = h2_peer_connect_raw(pyroscope.address);
+    h2_peer_write(peer, head, (size_t)size);
+    h2_peer_write(peer, packed->data, packed->size);
+    h2_peer_turn(peer);
+    h2_peer_close(peer);
+    for (unsigned i = 0; i < PATIENT_TURNS && lane_turn(pyroscope.lane); i++)
+        continue;
+    assert_int_equal(pyroscope.offers, 0);
+    buffer_unref(packed);
+}
+
 /* Returns what somebody else holds after a while. */
 static void on_relief(struct timer *timer, void *arg)
 {
@@ -671,6 +694,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_spent_budget_is_reported, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_requests_take_is_charged, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_helper_inflates_what_may_be_large, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_client_may_leave_while_its_body_is_inflated, set_up,
+                                        tear_down),
         cmocka_unit_test_setup_teardown(what_never_fits_is_rejected_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_status_is_that_of_the_reported_refusal, set_up,
                                         tear_down),
