@@ -1067,15 +1067,16 @@ static void test_map_index(void **state)
                 assert_non_null(ottl_map_append(map, key));
             else if (step % 2 == 0)
                 assert_true(ottl_map_put(map, key, &value));
-            else if (step % 5 == 0 && entry != NULL)
+            else if (step % 8 == 1 && entry != NULL)
                 ottl_map_remove(map, entry);
-            else if (map->count > 0)
-                ottl_map_remove(map, &map->entries[seed % map->count]);
+            else if (step % 8 == 3 && map->count > 0)
+                ottl_map_remove(map, &map->entries[(seed >> 4) % map->count]);
             expect_first(map, key);
             expect_first(map, keys[(seed >> 20) % KEYS]);
-            if (step > STEPS / 2 && map->count > 100)
+            if (step > STEPS / 2 && map->count > KEYS / 3)
                 ottl_map_remove(map, &map->entries[0]);
         }
+        assert_true(map->count > KEYS / 4);
         ottl_memory_fini(&memory);
     }
 }
