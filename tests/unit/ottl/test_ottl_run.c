@@ -1476,7 +1476,7 @@ static void test_growth(void **state)
     (void)state;
     struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_IGNORE);
     for (size_t i = 0; i < 2; i++) {
-        const size_t spans = i == 0 ? most : 2 * most;
+        const size_t spans = i == 0 ? most : most + most / 2;
         struct batch *batch = one_resource(TRACES, SHARED, slice_of_text("\x2a\x01N"), spans);
         struct ottl_result result = run_once(plan, batch, NULL);
         assert_int_equal(result.verdict, i == 0 ? OTTL_PASSED : OTTL_NO_MEMORY);
