@@ -47,6 +47,7 @@ struct join_counters {
     counter enriched;
     counter unenriched;
     counter timed;
+    counter unsought;
     counter other_values;
     counter repaired;
     counter labelled;
@@ -103,6 +104,9 @@ static const struct counter_row join_counters[] = {
                  "Number of samples that got neither for want of memory budget"),
     JOIN_COUNTER(timed, COUNTER_SUM, "window_samples",
                  "Number of samples that got a span by their time (window_fallback)"),
+    JOIN_COUNTER(unsought, COUNTER_SUM, "unsought_samples",
+                 "Number of samples whose span was not looked for by their time: a request had too "
+                 "many of them"),
     JOIN_COUNTER(other_values, COUNTER_SUM, "other_values",
                  "Number of values beyond cap that became \"other\", once per span and request"),
     JOIN_COUNTER(repaired, COUNTER_SUM, "repaired_resources",
@@ -288,6 +292,7 @@ static struct finished finish(const struct component *owner, struct profile_enri
     counter_add(&counters->repaired, figures.repaired);
     counter_add(&counters->labelled, figures.labelled);
     counter_add(&counters->timed, links->timed_found);
+    counter_add(&counters->unsought, links->timed_left_out);
     counter_add(&counters->outgoing[PROFILES], enriched->items);
     return finished;
 }

@@ -33,6 +33,9 @@ enum { JOIN_COPIES_MAX = 1 << 18, JOIN_COPIES_BYTES_MAX = 16 << 20 };
 enum { JOIN_URLS_MAX = 1 << 16 };
 /* For a look-up by time: spans to choose from, spans looked at, time slots looked in. */
 enum { JOIN_CANDIDATES_MAX = 32, JOIN_LOOKS_MAX = 2048, JOIN_SLOTS_MAX = 128 };
+/* Spans and slots that all look-ups by time of a request look at: about 15 ms. A thousand samples
+ * of a process with a thousand spans per second take two thirds of them. */
+enum { JOIN_REQUEST_LOOKS_MAX = 3 << 20 };
 /* How long all spans are indexed after the first linked profile, and how long profiles wait for the
  * first spans of a process: a little more than the longest time between two profiles of an SDK. */
 #define JOIN_WARM_UP_NS ((uint64_t)75 * NS_PER_S)

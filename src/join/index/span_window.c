@@ -189,7 +189,8 @@ struct look {
     uint64_t until_ns;
     struct window_span found[JOIN_CANDIDATES_MAX];
     unsigned count;
-    unsigned steps; /* entries looked at */
+    unsigned steps;  /* entries looked at */
+    uint64_t *looks; /* entries and slots, of all look-ups */
 };
 
 static bool is_same_trace(const struct window_span *a, const struct window_span *b)
@@ -212,6 +213,7 @@ static bool look_in_level(const struct window_shard *shard, uint64_t process, un
     for (uint64_t slot = first; slot <= last; slot++) {
         const _Atomic uint64_t *head = head_of(shard, process, level, slot);
         uint64_t number = atomic_load_explicit(head, memory_order_acquire);
+        ++*look->looks;
         while (number != 0 &&
                seqlock_read(entry_of(shard, number)->words, words, WINDOW_ENTRY_WORDS) &&
                words[NUMBER] == number) {
@@ -225,6 +227,7 @@ static bool look_in_level(const struct window_shard *shard, uint64_t process, un
                 .thread = {.name = (uint16_t)(words[REST] >> 16), .id = (uint16_t)words[REST]},
             };
             number = words[NEXT];
+            ++*look->looks;
             if (look->steps++ == JOIN_LOOKS_MAX)
                 return false;
             if (words[PROCESS] != process || span.start_ns > look->until_ns ||
@@ -253,9 +256,9 @@ static bool covers(const struct window_span *span, const struct window_place *pl
 }
 
 bool span_window_find(const struct span_window *window, const struct window_place *place,
-                      struct window_span *ret_span)
+                      struct window_span *ret_span, uint64_t *looks)
 {
-    struct look look = {.place = place};
+    struct look look = {.place = place, .looks = looks};
     assert(window->shards != NULL);
     if (place->from_ns <= JOIN_SKEW_NS || place->from_ns > place->until_ns ||
         place->until_ns > UINT64_MAX / 2)

@@ -72,6 +72,6 @@ void span_window_begin(struct span_window *window, unsigned shard,
                        const struct resource_facts *resource, uint64_t wall_ns);
 void span_window_add(struct span_window *window, unsigned shard, const struct window_span *span);
 /* Any thread: the only innermost span at that place, within JOIN_SKEW_NS. False: there is none, or
- * it is ambiguous. */
+ * it is ambiguous. Adds the spans and slots that it looked at to looks. */
 bool span_window_find(const struct span_window *window, const struct window_place *place,
-                      struct window_span *ret_span);
+                      struct window_span *ret_span, uint64_t *looks);

@@ -370,6 +370,7 @@ bool profile_links_open(struct profile_links *links, struct slice request, uint6
     links->named_count = 0;
     links->timed_count = 0;
     links->timed_found = 0;
+    links->timed_left_out = 0;
     links->resources_count = 0;
     links->linked_samples = 0;
     links->is_short = false;
@@ -461,6 +462,7 @@ uint32_t profile_links_resolve(struct profile_links *links)
         join_link_resolve(link, links->store);
         missing += link->found == SPAN_MISSED;
     }
+    uint64_t looks = 0;
     for (uint32_t i = 0; i < links->timed_count; i++) {
         const struct timed_sample *timed = &links->timed[i];
         const struct resource_facts *resource = &links->resources[timed->resource];
@@ -472,7 +474,11 @@ uint32_t profile_links_resolve(struct profile_links *links)
         struct window_span span;
         memcpy(place.names, resource->processes, sizeof(place.names));
         named->link = LINK_NONE;
-        if (!span_window_find(&links->store->window, &place, &span))
+        if (looks >= JOIN_REQUEST_LOOKS_MAX) {
+            links->timed_left_out++;
+            continue;
+        }
+        if (!span_window_find(&links->store->window, &place, &span, &looks))
             continue;
         const struct link_key key = {
             .trace = {span.trace[0], span.trace[1]}, .span = span.span, .has_trace = 1};

@@ -105,6 +105,7 @@ struct profile_links {
     struct timed_sample *timed; /* in the order of the request; with uses_window */
     uint32_t timed_count;
     uint32_t timed_found;
+    uint32_t timed_left_out; /* the same, that were not looked for: too many looks */
     uint32_t timed_capacity;
     struct resource_facts *resources; /* those with timed samples */
     uint32_t resources_count;

@@ -14,6 +14,7 @@
 #include "src/base/budget.h"
 #include "src/base/mem.h"
 #include "src/join/index/join_store.h"
+#include "src/join/join_limits.h"
 #include "tests/support/profile_sketch.h"
 
 #define TRACE     "0123456789abcdef"
@@ -157,6 +158,45 @@ static void resources_take_memory_with_their_first_timed_sample(void **state)
     close_room(&room);
 }
 
+/* Each sample has to look at all spans of its process and second. */
+static void looks_by_time_are_bounded(void **state)
+{
+    enum { SPANS = 2000, FEW = 100, SAMPLES = 1800 };
+    static const struct join_settings settings = {
+        .index_entries = 4096, .index_bytes = SPAN_SHARD_BYTES_MIN, .uses_window = true};
+    static const unsigned counts[] = {FEW, SAMPLES};
+    static struct sketch_sample samples[SAMPLES];
+    const uint64_t at_ns = 100 * (uint64_t)NS_PER_S;
+    const uint64_t after_ns = at_ns + 3 * (uint64_t)NS_PER_S / 2;
+    (void)state;
+    for (unsigned i = 0; i < SAMPLES; i++)
+        samples[i] = (struct sketch_sample){.stack = "main",
+                                            .values_count = 1,
+                                            .values = {1},
+                                            .time_ns = at_ns,
+                                            .timestamps_count = 1};
+    for (unsigned i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        struct room room;
+        open_room(&room, UINT64_MAX / 2, samples, counts[i]);
+        join_store_destroy(room.store);
+        room.store = join_store_create(&settings, 1);
+        room.links.store = room.store;
+        assert_true(profile_links_open(&room.links, room.request, NOW));
+        assert_int_equal(room.links.timed_count, counts[i]);
+        struct span_window *window = &room.store->window;
+        span_window_begin(window, 0, &room.links.resources[0], at_ns);
+        for (uint64_t span = 1; span <= SPANS; span++)
+            span_window_add(
+                window, 0,
+                &(struct window_span){.span = span, .start_ns = after_ns, .end_ns = after_ns});
+        profile_links_resolve(&room.links);
+        unsigned sought = counts[i] - room.links.timed_left_out;
+        assert_int_equal(room.links.timed_left_out > 0, counts[i] == SAMPLES);
+        assert_true(sought * (uint64_t)SPANS <= JOIN_REQUEST_LOOKS_MAX + SPANS + FEW);
+        close_room(&room);
+    }
+}
+
 static void the_index_of_the_dictionary_is_charged(void **state)
 {
     static const struct sketch_sample sample = {.stack = "main",
@@ -190,6 +230,7 @@ int main(void)
         cmocka_unit_test(a_request_for_which_there_is_no_memory_is_not_opened),
         cmocka_unit_test(resources_take_memory_with_their_first_timed_sample),
         cmocka_unit_test(the_index_of_the_dictionary_is_charged),
+        cmocka_unit_test(looks_by_time_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -40,7 +40,8 @@ static void begin(struct span_window *window, unsigned shard, uint64_t process)
 static uint64_t find(const struct span_window *window, const struct window_place *place)
 {
     struct window_span found;
-    return span_window_find(window, place, &found) ? found.span : 0;
+    uint64_t steps = 0;
+    return span_window_find(window, place, &found, &steps) ? found.span : 0;
 }
 
 static uint64_t find_at(const struct span_window *window, uint64_t from_ns, uint64_t until_ns)
@@ -383,7 +384,8 @@ static void spans_found_during_writes_are_whole(void **unused)
         const struct window_place place = {
             .names = {0, 22}, .from_ns = 10 * at * S, .until_ns = 10 * at * S};
         struct window_span found;
-        if (span_window_find(&window, &place, &found)) {
+        uint64_t steps = 0;
+        if (span_window_find(&window, &place, &found, &steps)) {
             const struct window_span wanted = span_of(at);
             assert_memory_equal(&found, &wanted, sizeof(found));
             at++;
