@@ -613,6 +613,16 @@ static bool cut_next(struct exporter_queue *queue, struct export_batch *ret_cut)
     return true;
 }
 
+/* Each cut of profiles has a copy of its resources and of its part of the dictionary, so cutting a
+ * request may take many times its bytes. Once the budget is used up, the cuts are exported one at a
+ * time: the end of the one before goes on. */
+static bool is_short_of_memory(const struct exporter_queue *queue)
+{
+    const struct component *exporter = queue->exporter;
+    return queue->has_batch && exporter->signal == PROFILES && queue->exports_count > 0 &&
+           budget_used(exporter->budget) >= budget_limit(exporter->budget);
+}
+
 static bool is_too_large(const struct exporter_queue *queue, const struct batch *batch)
 {
     const struct sending_queue_config *config = &queue->config->queue;
@@ -665,7 +675,8 @@ static void dispatch(void *arg)
     uint64_t until_ns = clock_now_ns() + EXPORTER_TURN_NS;
     while (queue->ring != NULL &&
            (ring_depth(queue->ring) > 0 ||
-            (queue->has_batch && partitions_due(&queue->partitions) != NULL))) {
+            (queue->has_batch && partitions_due(&queue->partitions) != NULL)) &&
+           !is_short_of_memory(queue)) {
         bool has_consumer = budget_try_take(&queue->shared->consumers, 1);
         bool is_scout = !has_consumer && is_held_up(queue) && may_scout(queue);
         if (is_scout) {

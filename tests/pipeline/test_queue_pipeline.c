@@ -2,10 +2,12 @@
 /* The sending queue in a pipeline: what it takes, counts and refuses, what waits for what, its
  * consumers, and its batching. */
 #include "tests/support/harness.h"
+#include "tests/support/profile_sketch.h"
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/limits.h"
+#include "src/base/mem.h"
 #include "src/core/client_info.h"
 #include "src/pipeline/pipeline_limits.h"
 #include "src/service/service_parts.h"
@@ -519,6 +521,43 @@ static void a_request_holds_its_room_until_all_its_pieces_are_done(void **state)
     harness_destroy(h);
 }
 
+/* Each of them has a copy of the resource: all together are many times the budget. */
+static void profiles_are_cut_one_at_a_time_once_the_budget_is_used_up(void **state)
+{
+    enum { SAMPLES = 600, NOTE_BYTES = 800 };
+    static struct sketch_sample samples[SAMPLES];
+    static char notes[SKETCH_ATTRIBUTES_MAX][NOTE_BYTES];
+    const struct sketch_profile profile = {
+        .type = {"cpu", "nanoseconds"}, .samples_count = SAMPLES, .samples = samples};
+    struct sketch sketch = {.profiles_count = 1, .profiles = &profile};
+    (void)state;
+    for (unsigned i = 0; i < SAMPLES; i++)
+        samples[i] =
+            (struct sketch_sample){.stack = "leaf;main", .values_count = 1, .values = {i + 1}};
+    for (unsigned i = 0; i < SKETCH_ATTRIBUTES_MAX; i++) {
+        snprintf(notes[i], NOTE_BYTES, "note%u=%0*u", i, NOTE_BYTES - 16, i);
+        sketch.resource[i] = notes[i];
+    }
+    struct slice request = sketch_request(&sketch);
+    struct harness *h = harness_create(
+        "exporters: {test: {sending_queue: {num_consumers: 1000, batch: {min_size: 1, max_size: "
+        "1, flush_timeout: 1h, sizer: items}}}}\n"
+        "service: {budget_mib: 1, pipelines: {profiles: {receivers: [test], exporters: "
+        "[test]}}}\n");
+    struct test_exporter *exporter = harness_exporter_on(h, "test", 0, PROFILES);
+    exporter->result = RESULT_HOLD;
+    struct test_request *sent = harness_offer_bytes(h, 0, PROFILES, request, SAMPLES);
+    assert_int_equal(sent->outcome.verdict, ACCEPTED);
+    harness_advance(h, 1 * S);
+    assert_in_range(harness_budget_used(h), MIB, MIB + MIB / 8);
+    harness_let_go(h);
+    harness_advance(h, 10 * S);
+    assert_int_equal(harness_totals(h, PROFILES).delivered, SAMPLES);
+    assert_int_equal(exporter->attempts_count, SAMPLES);
+    harness_destroy(h);
+    mem_free((void *)(uintptr_t)request.data);
+}
+
 static void one_failed_piece_fails_the_requests_in_it(void **state)
 {
     (void)state;
@@ -673,6 +712,7 @@ int main(void)
         cmocka_unit_test(the_metrics_page_shows_the_queue),
         cmocka_unit_test(a_batch_in_the_queue_waits_for_min_size_or_the_flush_timeout),
         cmocka_unit_test(max_size_cuts_and_a_short_rest_waits_anew),
+        cmocka_unit_test(profiles_are_cut_one_at_a_time_once_the_budget_is_used_up),
         cmocka_unit_test(a_request_holds_its_room_until_all_its_pieces_are_done),
         cmocka_unit_test(one_failed_piece_fails_the_requests_in_it),
         cmocka_unit_test(bytes_cut_too_and_what_cannot_be_cut_is_lost),
