@@ -269,7 +269,7 @@ static void conclude(const struct shaping_request *shaping)
 {
     struct profile_limits *self = shaping->self;
     struct batch *batch = shaping->batch;
-    if (shaping->reserved != BUDGET_GIVEN && !batch->is_acknowledged) {
+    if (shaping->reserved != BUDGET_GIVEN && shaping->shaped == NULL) {
         char text[200];
         struct outcome outcome = outcome_busy("the memory budget has no room to limit profiles");
         outcome.reason = LOSS_MEMORY;
@@ -341,7 +341,7 @@ static void profile_limits_consume(struct component *component, struct batch *ba
         receipt_resolve(receipt, &outcome);
         return;
     }
-    /* An acknowledged batch goes on in any case. */
+    /* An acknowledged batch goes on if there is any memory at all. */
     if (!batch->is_acknowledged && batch->parts_count > 1 &&
         !budget_has_room(component->budget, batch->bytes)) {
         shaping.reserved = BUDGET_FULL;

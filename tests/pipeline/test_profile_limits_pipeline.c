@@ -11,11 +11,14 @@
 
 #include <cmocka.h>
 
+#include "src/base/budget.h"
 #include "src/base/buffer.h"
+#include "src/base/clock.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/profiles/otlp/profile_bytes.h"
+#include "src/service/service_parts.h"
 #include "tests/support/profile_sketch.h"
 
 #define PIPELINE                                                                                   \
@@ -129,6 +132,31 @@ static void a_refused_request_is_counted_as_a_whole_and_nothing_as_dropped(void 
     harness_destroy(h);
 }
 
+/* batch has answered for it: it waits until there is memory. */
+static void an_acknowledged_request_waits_for_memory(void **state)
+{
+    (void)state;
+    struct harness *h = harness_create(
+        "processors: {profile_limits: {max_samples: 2}, batch: {timeout: 1s}}\n"
+        "exporters: {test: {sending_queue: {enabled: false}}}\n"
+        "service: {pipelines: {profiles: {receivers: [test], processors: [batch, profile_limits], "
+        "exporters: [test]}}}\n");
+    struct budget *budget = &h->service->budget;
+    struct test_request *request = offer(h);
+    assert_int_equal(request->outcome.verdict, ACCEPTED);
+    uint64_t rest = budget_limit(budget) - budget_used(budget);
+    assert_true(budget_try_take(budget, rest));
+    harness_advance(h, 3 * (uint64_t)NS_PER_S);
+    struct harness_totals totals = harness_totals(h, PROFILES);
+    assert_int_equal(totals.dropped + totals.delivered, 0);
+    budget_return(budget, rest);
+    harness_advance(h, 60 * (uint64_t)NS_PER_S);
+    totals = harness_totals(h, PROFILES);
+    assert_int_equal(totals.delivered, 2);
+    assert_int_equal(totals.by_reason[LOSS_TOO_LARGE], 1);
+    harness_destroy(h);
+}
+
 static void wrong_settings_are_reported(void **state)
 {
     static const char *const rows[][2] = {
@@ -153,6 +181,7 @@ int main(void)
         cmocka_unit_test(what_is_left_out_is_dropped_in_the_ledger_once_the_rest_is_accepted),
         cmocka_unit_test(a_refused_request_is_counted_as_a_whole_and_nothing_as_dropped),
         cmocka_unit_test(a_large_request_is_limited_as_a_small_one),
+        cmocka_unit_test(an_acknowledged_request_waits_for_memory),
         cmocka_unit_test(wrong_settings_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
