@@ -8,6 +8,7 @@
 #include "src/otlp/json/value_string.h"
 
 #include <assert.h>
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -108,19 +109,45 @@ static bool add_special(struct text *text, double number)
     return true;
 }
 
+/* How many digits read back the same, at the fewest. Each try costs about half a microsecond, and a
+ * record may have thousands of numbers. */
+static int fewest_digits(double number)
+{
+    enum { SURE = 15, MOST = 17 };
+    char digits[40];
+    int least = 1;
+    int most = MOST;
+    if (fabs(number) >= DBL_MIN) {
+        /* Decimals of up to 15 digits survive: shorter ones end in zeros here. */
+        snprintf(digits, sizeof(digits), "%.*e", SURE - 1, number);
+        if (strtod(digits, NULL) == number) {
+            int count = SURE;
+            while (count > 1 && strchr(digits, '.')[count - 1] == '0')
+                count--;
+            return count;
+        }
+        least = SURE + 1;
+    }
+    /* Those around subnormal numbers are equally far apart: more digits are never worse. */
+    while (least < most) {
+        int count = (least + most) / 2;
+        snprintf(digits, sizeof(digits), "%.*e", count - 1, number);
+        if (strtod(digits, NULL) == number)
+            most = count;
+        else
+            least = count + 1;
+    }
+    return least;
+}
+
 /* Positional from 10^-4 to below 10^6, else with an exponent. */
 void text_add_shortest(struct text *text, double number)
 {
     char digits[40];
     if (add_special(text, number))
         return;
-    /* The fewest digits that read back the same, as "d.ddde±XX". */
-    int count = 1;
-    for (; count <= 17; count++) {
-        snprintf(digits, sizeof(digits), "%.*e", count - 1, number);
-        if (count == 17 || strtod(digits, NULL) == number)
-            break;
-    }
+    int count = fewest_digits(number);
+    snprintf(digits, sizeof(digits), "%.*e", count - 1, number); /* "d.ddde±XX" */
     int exponent = (int)strtol(strchr(digits, 'e') + 1, NULL, 10);
     if (number == 0 || (exponent >= -4 && exponent < 6))
         text_add(text, "%.*f", count - 1 > exponent ? count - 1 - exponent : 0, number);

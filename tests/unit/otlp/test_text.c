@@ -458,6 +458,49 @@ static void numbers_have_go_s_forms(void **state)
     }
 }
 
+/* The digits of the shortest form, found by trying one after the other. */
+static void check_shortest(double number)
+{
+    char expected[40];
+    char found[40];
+    struct text text;
+    int count = 1;
+    do
+        snprintf(expected, sizeof(expected), "%.*e", count - 1, number);
+    while (strtod(expected, NULL) != number && count++ < 17);
+    text_init(&text, NULL);
+    text_add_shortest(&text, number);
+    assert_true(strtod(text.data, NULL) == number);
+    snprintf(found, sizeof(found), "%.*e", count - 1, strtod(text.data, NULL));
+    assert_string_equal(found, expected);
+    size_t digits = strcspn(text.data, "e");
+    bool has_exponent = text.data[digits] == 'e';
+    if (has_exponent && strcmp(text.data, expected) != 0)
+        fail_msg("%s, expected %s", text.data, expected);
+    text_fini(&text);
+}
+
+static void the_shortest_form_has_no_digit_too_many(void **state)
+{
+    uint64_t bits = 1;
+    (void)state;
+    for (int exponent = -1074; exponent < 1024; exponent++) { /* where the distance changes */
+        double power = ldexp(1, exponent);
+        check_shortest(power);
+        check_shortest(nextafter(power, 0) > 0 ? nextafter(power, 0) : power);
+        check_shortest(nextafter(power, INFINITY));
+    }
+    for (unsigned i = 0; i < 20000; i++) {
+        double number;
+        bits = bits * 6364136223846793005u + 1442695040888963407u;
+        uint64_t some = i % 4 == 0 ? bits >> (12 + bits % 50) : bits; /* subnormal, too */
+        memcpy(&number, &some, sizeof(number));
+        if (isfinite(number))
+            check_shortest(number);
+        check_shortest((double)(int64_t)(bits >> (bits % 60)) / 1000);
+    }
+}
+
 static void values_read_as_in_go(void **state)
 {
     struct blob inner = {.size = 0};
@@ -569,6 +612,7 @@ int main(void)
         cmocka_unit_test(exponential_histograms_read_as_in_go),
         cmocka_unit_test(summaries_read_as_in_go),
         cmocka_unit_test(numbers_have_go_s_forms),
+        cmocka_unit_test(the_shortest_form_has_no_digit_too_many),
         cmocka_unit_test(values_read_as_in_go),
         cmocka_unit_test(large_text_is_cut_with_a_mark),
         cmocka_unit_test(printing_stays_within_the_budget),
