@@ -78,7 +78,11 @@ static void on_request(struct http_request *request, void *arg)
     http_request_set_context(request, fixture);
     if (has_path(request, "/slow"))
         clock_fake_advance(HTTP_TURN_NS + 1);
-    if (has_path(request, "/hold"))
+    if (has_path(request, "/ask") && !fixture->has_asked) {
+        fixture->held = request;
+        fixture->has_asked = true;
+        fixture->asks = http_request_hold(request);
+    } else if (has_path(request, "/hold"))
         fixture->held = request;
     else if (has_path(request, "/early") || has_path(request, "/slow"))
         respond(request, 200, slice_of_text("early"));
@@ -202,7 +206,12 @@ void http_fixture_release(struct http_fixture *fixture)
     struct http_request *held = fixture->held;
     assert_non_null(held);
     fixture->held = NULL;
-    if (has_path(held, "/hold"))
+    if (fixture->asks != NULL) {
+        struct http_server *server = fixture->asks;
+        fixture->asks = NULL;
+        fixture->requests -= !http_request_is_gone(held); /* it is counted again */
+        http_request_again(held, server);
+    } else if (has_path(held, "/hold"))
         read_body(held);
     else
         respond(held, 200, buffer_slice(http_request_body(held)));

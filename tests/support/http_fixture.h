@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An HTTP server on a lane that the test turns by hand. Its handler does what the path says:
  * /echo responds with the body; /early responds without reading it; /hold keeps the request before
- * the body, /keep after it, until http_fixture_release; /peek looks at four bytes and refuses
- * "stop"; /slow takes more time of the clock than the requests of a turn may; /large responds with
- * LARGE_RESPONSE_BYTES; /stream begins a stream and keeps it in `held`; /bye closes. One thread. */
+ * the body, /keep after it, until http_fixture_release, /ask by http_request_hold; /peek looks at
+ * four bytes and refuses "stop"; /slow takes more time of the clock than the requests of a turn may;
+ * /large responds with LARGE_RESPONSE_BYTES; /stream begins a stream and keeps it in `held`; /bye
+ * closes. One thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,6 +24,8 @@ struct http_fixture {
     struct http_server *server;
     const char *address;
     struct http_request *held;
+    struct http_server *asks; /* of /ask, until its release */
+    bool has_asked;
     unsigned requests;
     unsigned bodies;
     unsigned failures;

@@ -3,7 +3,6 @@
  */
 #include "tests/support/pyroscope_server.h"
 
-#include "src/base/budget.h"
 #include "src/base/buffer.h"
 #include "src/base/clock.h"
 #include "src/base/error.h"

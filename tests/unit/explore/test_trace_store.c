@@ -387,13 +387,18 @@ static void all_blocks_have_the_resource_and_the_scope(void **state)
     char *url = mem_alloc(URL);
     for (size_t i = 0; i < URL; i++)
         url[i] = (char)('a' + i * i % 23);
+    /* They do not begin a block at first. */
+    struct buffer *before = request_of_resource(RESOURCE / 2, 1, 0);
+    assert_true(trace_store_add(&store, buffer_slice(before), 1));
+    buffer_unref(before);
     add_with_url(&store, request, slice_of(url, URL));
-    assert_int_equal(store.spans, SHARING);
+    assert_int_equal(store.spans, 1 + SHARING);
     assert_true(trace_store_blocks(&store) > 3);
     for (size_t at = 0; at < trace_store_blocks(&store); at++) {
         struct block_view view = trace_store_block(&store, at);
         struct buffer *bodies = trace_store_bodies(&store, &view);
-        struct span_context context = trace_store_context(&store, &view, buffer_slice(bodies), 0);
+        struct span_context context =
+            trace_store_context(&store, &view, buffer_slice(bodies), at == 0 ? 1 : 0);
         assert_in_range(context.resource.size, RESOURCE, RESOURCE + 64);
         assert_non_null(memmem(request->data, EXPLORE_OPEN_BYTES_MAX, context.resource.data,
                                context.resource.size));

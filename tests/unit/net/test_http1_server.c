@@ -385,6 +385,38 @@ static void a_response_after_the_client_has_gone_does_nothing(void **state)
     }
 }
 
+static void a_request_that_is_held_goes_on_or_ends(void **state)
+{
+    enum { GOES_ON, IS_RESET, IS_CLOSED, CASES };
+    static const char head[] = "POST /ask HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\n";
+    struct http_fixture *fixture = *state;
+    for (unsigned i = 0; i < CASES; i++) {
+        struct loopback *client = http_fixture_connect(fixture);
+        fixture->has_asked = false;
+        loopback_send(client, head);
+        if (i == GOES_ON)
+            loopback_send(client, "helloGET /early HTTP/1.1\r\n" HOST "\r\n");
+        loopback_settle(client);
+        assert_non_null(fixture->asks);
+        assert_int_equal(client->size, 0);
+        if (i == IS_RESET)
+            loopback_reset(client);
+        else if (i == IS_CLOSED)
+            loopback_close(client);
+        if (i == IS_RESET) /* a client that has half-closed may still read */
+            http_fixture_expect_connections(fixture, 0);
+        http_fixture_release(fixture);
+        if (i == GOES_ON) {
+            loopback_expect(client, "\r\n\r\nhello");
+            loopback_expect(client, "\r\n\r\nearly");
+            loopback_close(client);
+        }
+        http_fixture_expect_connections(fixture, 0);
+        assert_int_equal(budget_used(&fixture->budget), 0);
+    }
+    assert_int_equal(fixture->bodies, 1);
+}
+
 /* Every allocation that may be refused is refused once: the client gets a response or a closed
  * connection. */
 static void refused_memory_ends_in_a_response_or_a_close(void **state)
@@ -523,6 +555,7 @@ int main(void)
         LIVE(a_peek_may_respond_or_announce_too_much),
         LIVE(a_client_may_vanish_at_every_byte),
         LIVE(a_response_after_the_client_has_gone_does_nothing),
+        LIVE(a_request_that_is_held_goes_on_or_ends),
         LIVE(a_stream_is_sent_in_pieces_and_ends_whole),
         LIVE(the_end_of_the_connection_ends_a_stream_to_an_old_client),
         LIVE(a_stream_whose_client_goes_is_gone),
