@@ -97,6 +97,18 @@ static size_t entry_bytes(const struct otlp_labels *labels, struct profile_index
     return profile_entry_at(labels->dictionary, PROFILE_ATTRIBUTES, index).size;
 }
 
+/* What reading an attribute takes: of a string no more than what is kept of it. */
+static uint64_t work_of(const struct otlp_labels *labels, struct profile_index index)
+{
+    size_t bytes = entry_bytes(labels, index);
+    struct value value = value_read(profile_attribute_at(labels->dictionary, index).value);
+    if (value.type != VALUE_STRING)
+        return otlp_text_work(bytes);
+    size_t kept = labels->rules->value_bytes_max;
+    return otlp_text_work(bytes - value.bytes.size) +
+           (value.bytes.size < kept ? value.bytes.size : kept);
+}
+
 /* Finds what an attribute becomes: the service, or the place of a label's name, which is added if
  * it is new and there is room. */
 static enum attribute_kind classify(struct otlp_labels *labels, struct profile_index index,
@@ -160,7 +172,7 @@ static struct attribute_slot *slot_of(struct otlp_labels *labels, struct profile
         &slots[profile_place(labels->dictionary, PROFILE_ATTRIBUTES, index)];
     if (slot->kind == KIND_UNKNOWN || slot->rules != labels->rules_number) {
         *slot = (struct attribute_slot){.rules = labels->rules_number};
-        labels->work += otlp_text_work(entry_bytes(labels, index));
+        labels->work += work_of(labels, index);
         slot->kind = classify(labels, index, slot);
     }
     return slot;
@@ -284,7 +296,7 @@ uint64_t otlp_labels_cost(struct otlp_labels *labels, const struct profile_sampl
         cost += LABEL_BYTES_MAX;
         if (slot->generation == labels->generation)
             continue;
-        labels->work += otlp_text_work(entry_bytes(labels, index));
+        labels->work += work_of(labels, index);
         struct profile_attribute attribute = profile_attribute_at(labels->dictionary, index);
         uint64_t value = LABEL_BYTES_MAX + (uint64_t)JSON_EXPANSION_MAX * attribute.value.size;
         if (value > labels->rules->value_bytes_max)

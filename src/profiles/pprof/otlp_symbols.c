@@ -18,7 +18,7 @@ enum {
     STRING_BYTES_MAX = 8,
     /* Larger entries of locations and mappings, and of their attributes, are hostile: walking
      * through them again and again would take too long. */
-    ENTRY_BYTES_MAX = OTLP_TEXT_BULKY_BYTES,
+    ENTRY_BYTES_MAX = 4096,
 };
 
 struct slot {

@@ -23,7 +23,7 @@ struct slice otlp_text_cut(struct slice text, size_t bytes_max);
 
 /* Work for an entry or a string that each of many profiles of a request may name: its bytes, and
  * many times those of one that is larger than any that is meant. */
-enum { OTLP_TEXT_BULKY_BYTES = 4096, OTLP_TEXT_BULKY_FACTOR = 32 };
+enum { OTLP_TEXT_BULKY_BYTES = 65536, OTLP_TEXT_BULKY_FACTOR = 32 };
 static inline uint64_t otlp_text_work(size_t bytes)
 {
     return bytes > OTLP_TEXT_BULKY_BYTES ? (uint64_t)bytes * OTLP_TEXT_BULKY_FACTOR : bytes;

@@ -803,10 +803,11 @@ static void the_index_of_the_dictionary_is_charged(void **state)
     }
 }
 
-/* Profiles of one sample each, all of the same stack. */
-static struct slice profiles_of_one_stack(const char *stack, size_t count)
+/* Profiles of one sample each, all of the same stack and with the same attribute (NULL: none). */
+static struct slice profiles_of_one_stack(const char *stack, const char *attribute, size_t count)
 {
-    const struct sketch_sample sample = {.stack = stack, .values_count = 1, .values = {1}};
+    const struct sketch_sample sample = {
+        .stack = stack, .values_count = 1, .values = {1}, .attributes = {attribute}};
     struct sketch_profile *profiles = mem_alloc(count * sizeof(profiles[0]));
     for (size_t i = 0; i < count; i++)
         profiles[i] = (struct sketch_profile){.type = {"cpu", "nanoseconds"},
@@ -823,8 +824,9 @@ static struct slice profiles_of_one_stack(const char *stack, size_t count)
 /* Each post repeats what its profile needs of the dictionary. */
 static void what_profiles_repeat_is_bounded(void **state)
 {
-    enum { LONG_BYTES = 100000, FUNCTIONS = 200, FUNCTION_BYTES = 40 };
+    enum { LONG_BYTES = 100000, ATTRIBUTE_BYTES = 3900, FUNCTIONS = 200, FUNCTION_BYTES = 40 };
     static char long_name[LONG_BYTES + 1];
+    static char long_attribute[ATTRIBUTE_BYTES + 1];
     static char many_names[FUNCTIONS * FUNCTION_BYTES + 1];
     static const struct pyroscope_config config = {.endpoint = ""};
     static const struct number_set uncut;
@@ -834,18 +836,25 @@ static void what_profiles_repeat_is_bounded(void **state)
                                               .depth_max = 1000};
     const struct {
         const char *stack;
+        const char *attribute;
         size_t profiles;
         bool is_taken;
-    } rows[] = {{many_names, 2000, true}, {long_name, 10, true}, {long_name, 300, false}};
+    } rows[] = {{many_names, NULL, 2000, true},
+                {"main", long_attribute, 2000, true},
+                {long_name, NULL, 10, true},
+                {long_name, NULL, 300, false}};
     (void)state;
     memset(long_name, 'x', LONG_BYTES);
+    memset(long_attribute, 'x', ATTRIBUTE_BYTES);
+    memcpy(long_attribute, "note=", 5);
     for (size_t i = 0; i < FUNCTIONS; i++)
         snprintf(many_names + i * FUNCTION_BYTES, FUNCTION_BYTES + 1, "%0*zu;", FUNCTION_BYTES - 1,
                  i);
     many_names[FUNCTIONS * FUNCTION_BYTES - 1] = '\0';
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         struct pyroscope_walk walk;
-        struct slice request = profiles_of_one_stack(rows[i].stack, rows[i].profiles);
+        struct slice request =
+            profiles_of_one_stack(rows[i].stack, rows[i].attribute, rows[i].profiles);
         uint64_t found = 0;
         assert_true(request.size < 1 * MIB); /* they share it */
         clock_fake_start(NOW_NS, NOW_NS);
@@ -871,7 +880,7 @@ static void a_small_batch_of_large_posts_gives_others_their_turn(void **state)
         snprintf(names + i * FUNCTION_BYTES, 4, ";%02zu", i);
     for (size_t i = 1; i < FUNCTIONS; i++)
         names[i * FUNCTION_BYTES + 3] = 'x';
-    struct slice request = profiles_of_one_stack(names, PROFILES_COUNT);
+    struct slice request = profiles_of_one_stack(names, NULL, PROFILES_COUNT);
     assert_true(request.size < HELPED_PROFILES_BYTES_MIN);
     set_up(&fixture, "concurrency: 16");
     exporter_offer(&fixture.exporter, request, PROFILES_COUNT);
