@@ -2,7 +2,7 @@
 /* An HTTP server on a lane that the test turns by hand. Its handler does what the path says:
  * /echo responds with the body; /early responds without reading it; /hold keeps the request before
  * the body, /keep after it, until http_fixture_release, /ask by http_request_hold; /peek looks at
- * four bytes and refuses "stop"; /slow takes more time of the clock than the requests of a turn may;
+ * four bytes and refuses "stop"; /slow takes more time of the clock than a turn's requests may;
  * /large responds with LARGE_RESPONSE_BYTES; /stream begins a stream and keeps it in `held`; /bye
  * closes. One thread. */
 #pragma once
