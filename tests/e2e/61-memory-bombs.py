@@ -19,7 +19,8 @@ METHOD = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/
 JSON = "application/json"
 CONNECTIONS, STREAMS = 60, 100
 SENDERS = 8  # at once
-HEADERS, RST_STREAM, SETTINGS, PING = 1, 3, 4, 6  # frames
+HEADERS, RST_STREAM, SETTINGS, PING, GOAWAY = 1, 3, 4, 6, 7  # frames
+REASONS = b"no memory for header fields", b"too_many_waiting_frames"  # of a GOAWAY
 ACK, END_HEADERS = 1, 4
 LATER, NEVER, TAKEN = 503, 413, 200
 
@@ -455,8 +456,8 @@ class MemoryBombs(case.Case):
 
     def count_refused(self, connection):
         """RST_STREAM frames with REFUSED_STREAM. The reply to a ping overtakes those of its turn,
-        so a second one has to follow it. A connection that itself finds no room is closed, with
-        all of its streams."""
+        so a second one has to follow it. A connection is closed, with all of its streams, when
+        itself, its table of header fields or the frames that wait for it find no room."""
         refused, input_, pings = 0, b"", 0
         while True:
             while len(input_) < 9 or len(input_) < 9 + int.from_bytes(input_[:3], "big"):
@@ -468,6 +469,9 @@ class MemoryBombs(case.Case):
                 self.assertTrue(more, "the server closed the connection")
                 input_ += more
             size, kind, flags = int.from_bytes(input_[:3], "big"), input_[3], input_[4]
+            if kind == GOAWAY:
+                self.assertIn(input_[17 : 9 + size], REASONS)
+                return STREAMS
             refused += kind == RST_STREAM and input_[9 : 9 + size] == bytes([0, 0, 0, 7])
             input_ = input_[9 + size :]
             if kind == PING and flags == ACK:
