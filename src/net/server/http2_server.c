@@ -730,6 +730,23 @@ static enum http2_abuse charge_waiting(struct http2_session *session)
     return HTTP2_NO_ABUSE;
 }
 
+static const char no_table_memory[] = "no memory for header fields";
+
+/* Charges what the tables of header fields have grown by. False: the budget has no room. */
+static bool charge_tables(struct http2_session *session)
+{
+    nghttp2_session *nghttp2 = session->nghttp2;
+    uint64_t bytes = HTTP2_SESSION_BYTES;
+    bytes += HTTP2_TABLE_FACTOR * nghttp2_session_get_hd_inflate_dynamic_table_size(nghttp2);
+    bytes += HTTP2_OWN_TABLE_FACTOR * nghttp2_session_get_hd_deflate_dynamic_table_size(nghttp2);
+    if (bytes <= session->charged_bytes)
+        return true;
+    if (!charge_connection(session->connection, session->budget, bytes - session->charged_bytes))
+        return false;
+    session->charged_bytes = bytes;
+    return true;
+}
+
 /* Passes input to nghttp2, after checking it with http2_frames. False: no more input is taken. */
 static bool feed(struct http2_session *session, const uint8_t *data, size_t size)
 {
@@ -766,6 +783,11 @@ static bool feed(struct http2_session *session, const uint8_t *data, size_t size
         }
         if (session->abuse != HTTP2_NO_ABUSE) {
             doom(session, NGHTTP2_ENHANCE_YOUR_CALM, http2_abuse_text(session->abuse));
+            return false;
+        }
+        /* At once: later in the turn others may have taken the room. */
+        if (!charge_tables(session)) {
+            doom(session, NGHTTP2_ENHANCE_YOUR_CALM, no_table_memory);
             return false;
         }
         data += sound;
@@ -1196,21 +1218,6 @@ static uint64_t next_deadline(const struct http2_session *session, uint64_t now_
     return earlier(due_ns, earlier(idle_deadline(session), session->age_ns));
 }
 
-/* Charges what the tables of header fields have grown by. False: the budget has no room. */
-static bool charge_tables(struct http2_session *session)
-{
-    nghttp2_session *nghttp2 = session->nghttp2;
-    uint64_t bytes = HTTP2_SESSION_BYTES;
-    bytes += HTTP2_TABLE_FACTOR * nghttp2_session_get_hd_inflate_dynamic_table_size(nghttp2);
-    bytes += HTTP2_OWN_TABLE_FACTOR * nghttp2_session_get_hd_deflate_dynamic_table_size(nghttp2);
-    if (bytes <= session->charged_bytes)
-        return true;
-    if (!charge_connection(session->connection, session->budget, bytes - session->charged_bytes))
-        return false;
-    session->charged_bytes = bytes;
-    return true;
-}
-
 /* Writes output and sets the next deadline, at the end of a turn. */
 static void flush(void *arg)
 {
@@ -1220,7 +1227,7 @@ static void flush(void *arg)
         return;
     session->now_ns = clock_now_ns();
     if (!session->is_doomed && !session->is_lingering && !charge_tables(session))
-        doom(session, NGHTTP2_ENHANCE_YOUR_CALM, "no memory for header fields");
+        doom(session, NGHTTP2_ENHANCE_YOUR_CALM, no_table_memory);
     /* True: the socket has taken all of nghttp2's output. */
     bool is_written = !session->is_lingering && !http_connection_is_blocked(session->connection);
     /* Free to use: nothing is read at the end of a turn. */
