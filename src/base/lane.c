@@ -23,6 +23,7 @@ struct lane {
     struct timers timers;
     struct lane_job jobs;  /* ring with a sentinel */
     bool is_hurried;       /* lane_hurry: jobs run before the end of the turn */
+    bool has_run;          /* a job, in this turn */
     bool is_resting;       /* the jobs wait for the next turn */
     uint64_t done_count;   /* tasks, jobs and timers run so far */
     struct helper *helper; /* NULL: not needed yet */
@@ -106,15 +107,18 @@ static void unlink_job(struct lane_job *job)
     job->is_queued = false;
 }
 
-static void run_jobs(struct lane *lane)
+/* One job runs in a turn though the lane rests, if this is the turn's end. */
+static void run_jobs(struct lane *lane, bool is_end)
 {
     lane->is_hurried = false;
     for (unsigned i = 0; i < LANE_JOBS_PER_TURN_MAX && lane->jobs.next != &lane->jobs; i++) {
-        if (lane->is_resting)
+        if (lane->is_resting && (lane->has_run || !is_end))
             break;
+        lane->is_hurried = false;
         struct lane_job *job = lane->jobs.next;
         unlink_job(job);
         lane->done_count++;
+        lane->has_run = true;
         job->fn(job->arg);
     }
 }
@@ -136,8 +140,9 @@ static void on_prepare(uv_prepare_t *handle)
 {
     struct lane *lane = handle->data;
     assert(lane_is_current(lane));
-    run_jobs(lane);
-    lane->is_resting = false;
+    /* One runs also after sockets that have brought much work, as they may in each turn. */
+    run_jobs(lane, true);
+    lane->is_resting = lane->has_run = false;
     /* Rounds up to whole milliseconds: a timer may fire late, not early. */
     uint64_t due_ns = timers_next_ns(&lane->timers);
     if (due_ns == UINT64_MAX) {
@@ -204,7 +209,7 @@ void lane_destroy(struct lane *lane)
         mem_free(lane->helper);
     }
     run_inbox(lane);
-    run_jobs(lane);
+    run_jobs(lane, false);
     uv_walk(&lane->loop, close_handle, NULL);
     uv_run(&lane->loop, UV_RUN_DEFAULT);
     int busy = uv_loop_close(&lane->loop);
@@ -273,14 +278,14 @@ bool lane_turn(struct lane *lane)
     assert(lane_is_current(lane));
     uint64_t before = lane->done_count;
     lane->done_count += timers_fire(&lane->timers, clock_now_ns());
-    run_jobs(lane);
+    run_jobs(lane, false);
     bool is_helped = lane->helper != NULL && lane->helper->works > 0;
     bool waits = is_helped && lane->done_count == before;
     do /* the alarm may end a wait, by the clock that is not faked */
         uv_run(&lane->loop, waits ? UV_RUN_ONCE : UV_RUN_NOWAIT);
     while (waits && lane->done_count == before);
-    run_jobs(lane);
-    lane->is_resting = false;
+    run_jobs(lane, true);
+    lane->is_resting = lane->has_run = false;
     return lane->done_count != before;
 }
 
@@ -314,6 +319,18 @@ void lane_defer(struct lane *lane, struct lane_job *job)
     job->is_queued = true;
 }
 
+void lane_defer_first(struct lane *lane, struct lane_job *job)
+{
+    assert(lane_is_current(lane));
+    if (job->is_queued)
+        unlink_job(job);
+    job->next = lane->jobs.next;
+    job->prev = &lane->jobs;
+    job->next->prev = job;
+    lane->jobs.next = job;
+    job->is_queued = true;
+}
+
 void lane_defer_cancel(struct lane *lane, struct lane_job *job)
 {
     assert(lane_is_current(lane));
@@ -325,6 +342,12 @@ void lane_hurry(struct lane *lane)
 {
     assert(lane_is_current(lane));
     lane->is_hurried = true;
+}
+
+bool lane_is_hurried(const struct lane *lane)
+{
+    assert(lane_is_current(lane));
+    return lane->is_hurried;
 }
 
 void lane_rest(struct lane *lane)
@@ -343,7 +366,7 @@ void lane_catch_up(struct lane *lane)
 {
     assert(lane_is_current(lane));
     if (lane->is_hurried)
-        run_jobs(lane);
+        run_jobs(lane, false);
 }
 
 static void run_here(struct lane_task *task)

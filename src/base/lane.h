@@ -67,13 +67,18 @@ void lane_post(struct lane *lane, struct lane_task *task);
 /* On the lane: runs fn(arg) at the end of this turn, before the loop sleeps. A job that is queued
  * already stays queued once. */
 void lane_defer(struct lane *lane, struct lane_job *job);
+/* The same, but before all that are queued. */
+void lane_defer_first(struct lane *lane, struct lane_job *job);
 /* fn is not called after this returns. Cancelling a job that is not queued is a no-op. */
 void lane_defer_cancel(struct lane *lane, struct lane_job *job);
 /* On the lane: queued jobs run at the next lane_catch_up instead of at the end of this turn, since
  * further sockets of this turn may bring much more work. */
 void lane_hurry(struct lane *lane);
-/* On the lane: this turn has done much work. Queued jobs run in the next turn of the loop, after
- * its sockets; lane_is_resting is true until then. */
+/* Whether it was called since the job that runs has begun, or since jobs ran: a job that makes work
+ * for others leaves the rest of it for later. */
+bool lane_is_hurried(const struct lane *lane);
+/* On the lane: this turn has done much work. Queued jobs, but for one if none has run, run in the
+ * next turn of the loop, after its sockets; lane_is_resting is true until then. */
 void lane_rest(struct lane *lane);
 bool lane_is_resting(const struct lane *lane);
 /* On the lane: call it when a socket has been read and no caller further up the stack is half-way

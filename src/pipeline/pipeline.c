@@ -206,9 +206,12 @@ static void enter(struct pipeline *pipeline, struct batch *batch, struct receipt
     entry->batch = batch_ref(batch);
     entry->counting = counting;
     ring_push(pipeline->ring, entry);
-    lane_defer(pipeline->lane, &pipeline->job);
-    if (ring_depth(pipeline->ring) >= PIPELINE_RING_HURRY && !fanout_is_blocked(pipeline->fanout))
-        lane_hurry(pipeline->lane);
+    if (ring_depth(pipeline->ring) < PIPELINE_RING_HURRY || fanout_is_blocked(pipeline->fanout)) {
+        lane_defer(pipeline->lane, &pipeline->job);
+        return;
+    }
+    lane_defer_first(pipeline->lane, &pipeline->job);
+    lane_hurry(pipeline->lane);
 }
 
 /* The exporters have finished it, or owe it. */

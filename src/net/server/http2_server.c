@@ -284,8 +284,8 @@ static bool may_go_on(struct http2_stream *stream)
 {
     struct http2_session *session = stream->session;
     assert(!stream->is_due);
-    if (session->due_first == NULL &&
-        (session->turn_until_ns == 0 || clock_now_ns() <= session->turn_until_ns))
+    bool is_over = session->turn_until_ns != 0 && clock_now_ns() > session->turn_until_ns;
+    if (session->due_first == NULL && !lane_is_resting(session->lane) && !is_over)
         return true;
     stream->is_due = true;
     stream->due_next = NULL;
@@ -295,7 +295,8 @@ static bool may_go_on(struct http2_stream *stream)
     else
         session->due_first = stream;
     session->due_last = stream;
-    lane_rest(session->lane);
+    if (is_over)
+        lane_rest(session->lane);
     lane_defer(session->lane, &session->due_job);
     return false;
 }
@@ -341,8 +342,12 @@ static void on_due_job(void *arg)
             begin_request(stream);
         else if (stream->base.is_reading)
             http_exchange_finish_body(&stream->base);
-        if (session->due_first != NULL && clock_now_ns() > until_ns) {
+        if (session->due_first == NULL)
+            return;
+        bool is_over = clock_now_ns() > until_ns;
+        if (is_over)
             lane_rest(session->lane);
+        if (is_over || lane_is_hurried(session->lane)) {
             lane_defer(session->lane, &session->due_job);
             return;
         }

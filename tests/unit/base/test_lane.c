@@ -136,6 +136,55 @@ static void a_job_that_did_much_lets_the_loop_turn(void **state)
     lane_destroy(lane);
 }
 
+static void on_tiring_task(struct lane_task *task)
+{
+    struct resting *resting = (struct resting *)((char *)task - offsetof(struct resting, task));
+    note(resting);
+    lane_rest(resting->lane);
+    if (strlen(resting->order) < 3)
+        lane_post(resting->lane, &resting->task);
+}
+
+/* Work from outside may end each turn: jobs go on nevertheless, one by one. */
+static void jobs_go_on_beside_sockets_that_bring_much(void **state)
+{
+    char order[8] = "";
+    (void)state;
+    struct lane *lane = lane_create(0);
+    struct resting rows[] = {{.letter = 't'}, {.letter = 'b'}};
+    for (size_t i = 0; i < 2; i++) {
+        rows[i].lane = lane;
+        rows[i].order = order;
+        rows[i].job = (struct lane_job){.fn = on_resting_job, .arg = &rows[i]};
+        rows[i].task = (struct lane_task){.fn = on_tiring_task};
+    }
+    lane_post(lane, &rows[0].task);
+    lane_rest(lane);
+    lane_defer(lane, &rows[1].job);
+    settle(lane);
+    assert_string_equal(order, "btt");
+    lane_destroy(lane);
+}
+
+/* The last one that was put in front runs first. */
+static void a_job_may_go_before_the_others(void **state)
+{
+    char order[8] = "";
+    (void)state;
+    struct lane *lane = lane_create(0);
+    struct resting rows[] = {{.letter = 'b'}, {.letter = 'c'}, {.letter = 'd'}};
+    for (size_t i = 0; i < 3; i++) {
+        rows[i].lane = lane;
+        rows[i].order = order;
+        rows[i].job = (struct lane_job){.fn = on_resting_job, .arg = &rows[i]};
+        lane_defer(lane, &rows[i].job);
+    }
+    lane_defer_first(lane, &rows[2].job);
+    settle(lane);
+    assert_string_equal(order, "dbc");
+    lane_destroy(lane);
+}
+
 static void a_job_runs_once_however_often_it_is_deferred(void **state)
 {
     (void)state;
@@ -298,6 +347,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_of_one_sender_run_in_order),
         cmocka_unit_test(a_job_that_did_much_lets_the_loop_turn),
+        cmocka_unit_test(jobs_go_on_beside_sockets_that_bring_much),
+        cmocka_unit_test(a_job_may_go_before_the_others),
         cmocka_unit_test(a_job_runs_once_however_often_it_is_deferred),
         cmocka_unit_test(jobs_run_between_sockets_when_somebody_is_in_a_hurry),
         cmocka_unit_test(a_job_that_defers_itself_does_not_hold_the_lane),
