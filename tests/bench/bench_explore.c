@@ -138,7 +138,7 @@ static double ask(struct explore_data *data, const char *path, const char *query
 static void ask_and_report(struct explore_data *data, const char *name, const char *path,
                            const char *query, unsigned runs, double most)
 {
-    size_t bytes;
+    size_t bytes = 0;
     char text[128];
     double ms = ask(data, path, query, runs, &bytes);
     snprintf(text, sizeof(text), "%s (%zu KB)", name, (bytes + 999) / 1000);
