@@ -512,7 +512,8 @@ static void pump(struct attempt *attempt)
 {
     if (attempt->exporter->is_stopping && !attempt->has_ended)
         break_off(attempt, "the exporter is stopping");
-    const uint64_t work_max = work_of(attempt) + TURN_WORK_MAX;
+    /* While the helper works, what it counts is its own. */
+    const uint64_t work_max = (attempt->is_helped ? 0 : work_of(attempt)) + TURN_WORK_MAX;
     while (!attempt->has_ended && !attempt->is_helped) {
         /* After a 429 one at a time, until the server accepts something. */
         bool is_careful = attempt->settled.is_limited && !attempt->has_news;

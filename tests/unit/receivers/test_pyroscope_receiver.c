@@ -671,7 +671,8 @@ static void a_tree_that_may_become_large_is_read_by_the_helper(void **state)
     pyroscope_ask("POST /ingest?name=app&format=trie", "", slice_of(body, sizeof(body)), TURNS);
     pyroscope_assert_response("large", 200, "");
     assert_int_equal(pyroscope.accepted, 2);
-    assert_int_equal(count_threads(), before + 1);
+    /* The thread sanitizer starts a thread of its own with the first one. */
+    assert_in_range(count_threads(), before + 1, before + 2);
 }
 
 int main(void)
