@@ -197,8 +197,8 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
     struct edit edit = {.editor = editor, .batch = batch, .written = rope_of(batch)};
     struct rope rope = rope_of(batch);
     struct rope_field field;
-    /* The client has got its response: a refusal would lose the batch. */
     editor->missed_bytes = 0;
+    /* A refusal for good would lose such a batch; while too much is taken already, it waits. */
     editor->list.may_exceed = batch_may_exceed(batch);
     editor->list.arena.budget = editor->list.may_exceed ? NULL : editor->budget;
     if (editor->list.may_exceed && budget_is_overdrawn(editor->budget))

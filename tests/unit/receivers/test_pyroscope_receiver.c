@@ -7,15 +7,13 @@
 #include "src/base/clock.h"
 #include "src/base/lane.h"
 #include "src/base/limits.h"
-#include "src/base/mem.h"
-#include "src/codec/codec.h"
-#include "src/core/batch.h"
 #include "src/profiles/otlp/opaque_profile.h"
 #include "src/profiles/otlp/profile_dictionary.h"
 #include "src/profiles/otlp/profile_view.h"
 #include "src/profiles/pprof/entry_table.h"
 #include "src/profiles/pyroscope/pyroscope_limits.h"
 #include "tests/support/cpu_share.h"
+#include "tests/support/gzip_zeros.h"
 #include "tests/support/h2_peer.h"
 #include "tests/support/loopback.h"
 #include "tests/unit/receivers/pyroscope_fixture.h"
@@ -361,19 +359,6 @@ static void a_rejection_is_reported_at_once(void **state)
     pyroscope_ask("POST /ingest?name=a", "", slice_of_text("main 1\n"), TURNS);
     pyroscope_assert_response("/ingest", 401, "{\"code\":\"unauthenticated\"");
     assert_int_equal(pyroscope.offers, 3);
-}
-
-static struct buffer *gzip_zeros(size_t size)
-{
-    uint8_t *zeros = mem_zalloc(size);
-    struct codec_box *box = codec_box_create(NULL);
-    struct batch_part part = {.bytes = slice_of(zeros, size)};
-    struct codec_input input = {.parts = &part, .parts_count = 1, .level = -1};
-    struct buffer *packed = NULL;
-    assert_int_equal(codec_deflate(box, CODEC_GZIP, &input, &packed), CODEC_OK);
-    codec_box_destroy(box);
-    mem_free(zeros);
-    return packed;
 }
 
 static void the_helper_inflates_what_may_be_large(void **state)

@@ -7,10 +7,9 @@
 #include "src/base/lane.h"
 #include "src/base/limits.h"
 #include "src/base/mem.h"
-#include "src/codec/codec.h"
-#include "src/core/batch.h"
 #include "src/otlp/check.h"
 #include "tests/support/cpu_share.h"
+#include "tests/support/gzip_zeros.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -295,19 +294,6 @@ static void the_helper_reads_what_is_large(void **state)
     ask("POST /", "", body, size);
     assert_response("large and broken", "400", "expected a");
     mem_free(body);
-}
-
-static struct buffer *gzip_zeros(size_t size)
-{
-    uint8_t *zeros = mem_zalloc(size);
-    struct codec_box *box = codec_box_create(NULL);
-    struct batch_part part = {.bytes = slice_of(zeros, size)};
-    struct codec_input input = {.parts = &part, .parts_count = 1, .level = -1};
-    struct buffer *packed = NULL;
-    assert_int_equal(codec_deflate(box, CODEC_GZIP, &input, &packed), CODEC_OK);
-    codec_box_destroy(box);
-    mem_free(zeros);
-    return packed;
 }
 
 static void the_helper_inflates_what_may_be_large(void **state)
