@@ -77,7 +77,7 @@ enum {
 #define HTTP_CONNECTION_BYTES (5 * KIB / 2)
 #define HTTP2_SESSION_BYTES   (14 * KIB)
 /* Charged per stream beside its struct: memory of nghttp2 and the handler. */
-#define HTTP2_STREAM_OTHER_BYTES   (5 * KIB)
+#define HTTP2_STREAM_OTHER_BYTES (5 * KIB)
 /* A waiting RST_STREAM and the stream that nghttp2 keeps with it. */
 #define HTTP2_WAITING_BYTES        ((uint64_t)768)
 #define HTTP_HEADER_DEADLINE_NS    ((uint64_t)10 * NS_PER_S)
