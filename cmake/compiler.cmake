@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Flags as INTERFACE targets: what builds our code links one of them, generated code links neither.
+# Flags as INTERFACE targets: what builds our code links one of the first two, generated code neither.
 add_library(spanflame_flags INTERFACE)
 target_include_directories(spanflame_flags INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_definitions(spanflame_flags INTERFACE _GNU_SOURCE SPANFLAME_VERSION="${PROJECT_VERSION}")
@@ -12,13 +12,15 @@ target_compile_options(spanflame_flags INTERFACE
 target_link_options(spanflame_flags INTERFACE -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--as-needed)
 
 # Many x86 processors run a loop at half its speed when a jump in it touches the end of 32 bytes (Intel's erratum SKX102).
-# With LTO the link assembles.
+# With LTO the link assembles, and warns unless every object asks for the same: generated code links this one too.
 include(CheckCCompilerFlag)
+add_library(spanflame_jump_padding INTERFACE)
 check_c_compiler_flag(-Wa,-mbranches-within-32B-boundaries SPANFLAME_HAS_JUMP_PADDING)
 if(SPANFLAME_HAS_JUMP_PADDING)
-    target_compile_options(spanflame_flags INTERFACE $<$<CONFIG:Release>:-Wa,-mbranches-within-32B-boundaries>)
-    target_link_options(spanflame_flags INTERFACE $<$<CONFIG:Release>:-Wa,-mbranches-within-32B-boundaries>)
+    target_compile_options(spanflame_jump_padding INTERFACE $<$<CONFIG:Release>:-Wa,-mbranches-within-32B-boundaries>)
+    target_link_options(spanflame_jump_padding INTERFACE $<$<CONFIG:Release>:-Wa,-mbranches-within-32B-boundaries>)
 endif()
+target_link_libraries(spanflame_flags INTERFACE spanflame_jump_padding)
 
 add_library(spanflame_warnings INTERFACE)
 target_link_libraries(spanflame_warnings INTERFACE spanflame_flags)
