@@ -177,6 +177,7 @@ static bool count_create(struct component *component, struct error *error)
     count_tally_init(&self->tally, &self->rules, component->budget);
     count_tally_init(&self->helper_tally, &self->rules, component->budget);
     self->tally.runner.hands_over = true;
+    self->tally.runner.lane = component->lane;
     self->has_tallies = true;
     return true;
 }

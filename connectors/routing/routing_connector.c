@@ -471,6 +471,7 @@ static bool add_row(struct routing *self, size_t index, enum ottl_error_mode mod
         ottl_runner_init(&row->runner, row->route.plan, self->base.budget);
         ottl_runner_init(&row->helper_runner, row->route.plan, self->base.budget);
         row->runner.hands_over = true;
+        row->runner.lane = self->base.lane;
     }
     return find_places(self, &entry->pipelines, &row->places, error) ||
            error_at(error, "pipelines") || error_at_index(error, index) || error_at(error, "table");

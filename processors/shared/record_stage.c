@@ -66,6 +66,7 @@ void record_stage_init(struct record_stage *self, const struct record_stage_ops 
     self->editors[EDIT_ON_HELPER] = on_helper;
     for (size_t i = 0; i < EDIT_PLACES; i++)
         record_edit_init(&self->edits[i], self->stage.base.budget);
+    self->edits[EDIT_ON_LANE].lane = self->stage.base.lane;
     self->edits[EDIT_ON_LANE].written_max = HELPED_BYTES_MIN;
     self->stage.ops = &stage_ops;
 }

@@ -14,7 +14,9 @@ static struct edit_result edit(struct edit_stage *stage, enum edit_place place, 
     /* A Resource may have millions of attributes: large requests are for the helper here, too. */
     struct resource_editor *editor = &((struct resource_stage *)stage)->editors[place];
     struct edit_result result = {.batch = resource_edit(editor, batch)};
-    if (result.batch == NULL)
+    if (result.batch == NULL && editor->is_long)
+        result.verdict = EDIT_LONG;
+    else if (result.batch == NULL)
         result.verdict = resource_edit_never_fits(editor) ? EDIT_NEVER_FITS : EDIT_NO_ROOM;
     return result;
 }
@@ -31,6 +33,7 @@ void resource_stage_init(struct resource_stage *self, const struct attribute_act
 {
     for (size_t i = 0; i < EDIT_PLACES; i++)
         resource_editor_init(&self->editors[i], actions, merge, self->stage.base.budget);
+    self->editors[EDIT_ON_LANE].lane = self->stage.base.lane;
     self->stage.ops = &stage_ops;
 }
 

@@ -26,6 +26,7 @@ struct lane {
     bool has_run;          /* a job, in this turn */
     bool is_resting;       /* the jobs wait for the next turn */
     uint64_t done_count;   /* tasks, jobs and timers run so far */
+    uint64_t began_ns;     /* when the task, job or timer at hand began */
     struct helper *helper; /* NULL: not needed yet */
     _Atomic bool is_running;
     _Atomic bool is_spawned;
@@ -89,6 +90,7 @@ static void run_inbox(struct lane *lane)
     while (task != NULL) {
         struct lane_task *next = task->next;
         lane->done_count++;
+        lane->began_ns = clock_now_ns();
         task->fn(task);
         task = next;
     }
@@ -110,8 +112,13 @@ static void unlink_job(struct lane_job *job)
 /* One job runs in a turn though the lane rests, if this is the turn's end. */
 static void run_jobs(struct lane *lane, bool is_end)
 {
+    uint64_t first_ns = 0;
     lane->is_hurried = false;
     for (unsigned i = 0; i < LANE_JOBS_PER_TURN_MAX && lane->jobs.next != &lane->jobs; i++) {
+        lane->began_ns = clock_now_ns();
+        if (i == 0)
+            first_ns = lane->began_ns;
+        lane->is_resting |= lane->began_ns - first_ns >= LANE_JOB_NS;
         if (lane->is_resting && (lane->has_run || !is_end))
             break;
         lane->is_hurried = false;
@@ -123,11 +130,17 @@ static void run_jobs(struct lane *lane, bool is_end)
     }
 }
 
+static void fire_timers(struct lane *lane)
+{
+    lane->began_ns = clock_now_ns();
+    lane->done_count += timers_fire(&lane->timers, lane->began_ns);
+}
+
 static void on_alarm(uv_timer_t *handle)
 {
     struct lane *lane = handle->data;
     assert(lane_is_current(lane));
-    lane->done_count += timers_fire(&lane->timers, clock_now_ns());
+    fire_timers(lane);
 }
 
 /* Keeps the loop from blocking while jobs are queued. */
@@ -277,7 +290,7 @@ bool lane_turn(struct lane *lane)
 {
     assert(lane_is_current(lane));
     uint64_t before = lane->done_count;
-    lane->done_count += timers_fire(&lane->timers, clock_now_ns());
+    fire_timers(lane);
     run_jobs(lane, false);
     bool is_helped = lane->helper != NULL && lane->helper->works > 0;
     bool waits = is_helped && lane->done_count == before;
@@ -360,6 +373,12 @@ bool lane_is_resting(const struct lane *lane)
 {
     assert(lane_is_current(lane));
     return lane->is_resting;
+}
+
+uint64_t lane_held_ns(const struct lane *lane)
+{
+    const uint64_t now_ns = clock_now_ns();
+    return now_ns > lane->began_ns ? now_ns - lane->began_ns : 0;
 }
 
 void lane_catch_up(struct lane *lane)

@@ -77,10 +77,13 @@ void lane_hurry(struct lane *lane);
 /* Whether it was called since the job that runs has begun, or since jobs ran: a job that makes work
  * for others leaves the rest of it for later. */
 bool lane_is_hurried(const struct lane *lane);
-/* On the lane: this turn has done much work. Queued jobs, but for one if none has run, run in the
- * next turn of the loop, after its sockets; lane_is_resting is true until then. */
+/* On the lane: this turn has done much work, as it has after LANE_JOB_NS of jobs. Queued jobs, but
+ * for one if none has run, run in the next turn of the loop, after its sockets; lane_is_resting is
+ * true until then. */
 void lane_rest(struct lane *lane);
 bool lane_is_resting(const struct lane *lane);
+/* On the lane: how long the job, task or timer that runs now has held it. */
+uint64_t lane_held_ns(const struct lane *lane);
 /* On the lane: call it when a socket has been read and no caller further up the stack is half-way
  * through its work, as at the end of a turn. Runs the jobs if lane_hurry was called. */
 void lane_catch_up(struct lane *lane);

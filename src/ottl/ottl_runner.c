@@ -8,6 +8,8 @@
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/rope.h"
@@ -314,8 +316,23 @@ static __attribute__((noinline)) enum decision decide_otherwise(struct ottl_runn
     return holds == (purpose == OTTL_PICKS) ? KEEP : DROP;
 }
 
+static __attribute__((noinline)) enum decision hand_over(struct ottl_runner *runner)
+{
+    runner->is_too_long = runner->is_aborted = true;
+    return ABORT;
+}
+
+static inline bool is_late(struct ottl_runner *runner)
+{
+    enum { RECORDS_PER_LOOK = 64 };
+    return runner->lane != NULL && ++runner->steps % RECORDS_PER_LOOK == 0 &&
+           lane_held_ns(runner->lane) >= LANE_EDIT_NS;
+}
+
 static inline enum decision decide(struct ottl_runner *runner, enum ottl_context context)
 {
+    if (is_late(runner))
+        return hand_over(runner);
     return runner->purpose == OTTL_DROPS ? run_context(runner, context)
                                          : decide_otherwise(runner, context);
 }

@@ -98,13 +98,19 @@ static void drain_ring(void *arg)
 {
     struct pipeline *pipeline = arg;
     assert(lane_is_current(pipeline->lane));
+    uint64_t bytes = 0;
     while (!fanout_is_blocked(pipeline->fanout)) {
         struct entry *entry = ring_pop(pipeline->ring);
         if (entry == NULL)
             break;
-        bool is_large = entry->batch->bytes >= LANE_REST_BYTES_MIN;
+        bool is_long = entry->batch->bytes >= LANE_REST_BYTES_MIN;
+        bytes += entry->batch->bytes;
         component_consume(pipeline->head, entry->batch, &entry->receipt);
-        if (is_large) {
+        if (bytes >= LANE_LOOK_BYTES) {
+            bytes = 0;
+            is_long |= lane_held_ns(pipeline->lane) >= LANE_JOB_NS;
+        }
+        if (is_long) {
             lane_rest(pipeline->lane);
             lane_defer(pipeline->lane, &pipeline->job);
             return;

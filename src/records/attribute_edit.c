@@ -79,7 +79,7 @@ static void edit_points(struct attribute_editor *editor, struct record_edit *edi
     size_t opened = record_open(edit, data);
     struct wire_reader reader = wire_reader_of(data->bytes);
     struct wire_field point;
-    while (!edit->has_failed && wire_next_field(&reader, &point)) {
+    while (record_edit_goes_on(edit) && wire_next_field(&reader, &point)) {
         if (point.number != DATA_POINTS)
             continue;
         record_read_attributes(edit, point.bytes, number, &editor->list);

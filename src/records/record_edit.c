@@ -6,6 +6,8 @@
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/core/batch.h"
 #include "src/otlp/attributes/attribute_list.h"
 #include "src/records/record_limits.h"
@@ -242,6 +244,15 @@ bool record_list_is_whole(struct record_edit *edit, const struct attribute_list 
     return !edit->has_failed;
 }
 
+bool record_edit_goes_on(struct record_edit *edit)
+{
+    enum { STEPS_PER_LOOK = 64 };
+    if (edit->may_give_up && ++edit->steps % STEPS_PER_LOOK == 0 && !edit->has_failed &&
+        lane_held_ns(edit->lane) >= LANE_EDIT_NS)
+        edit->is_long = edit->has_failed = true;
+    return !edit->has_failed;
+}
+
 /* False: it is left out. */
 static bool visit_message(struct record_edit *edit, const struct record_visitor *visitor,
                           enum record_level level, const struct wire_field *message)
@@ -256,7 +267,7 @@ static bool visit_message(struct record_edit *edit, const struct record_visitor 
         record_drop(edit, opened, message);
         return false;
     }
-    while (!edit->has_failed && wire_next_field(&reader, &field)) {
+    while (record_edit_goes_on(edit) && wire_next_field(&reader, &field)) {
         if (field.number == RECORDS_HEAD && visitor->head != NULL) {
             visitor->head(visitor->arg, edit, level, &field);
         } else if (field.number == RECORDS_CHILDREN) {
@@ -284,7 +295,7 @@ bool record_edit_begin(struct record_edit *edit, struct batch *batch)
     edit->batch = batch;
     edit->dropped = 0;
     edit->may_exceed = batch_may_exceed(batch);
-    edit->is_long = false;
+    edit->is_long = edit->may_give_up = false;
     edit->has_failed = edit->may_exceed && budget_is_overdrawn(edit->budget);
     edit->missed_bytes = 0;
     if (edit->has_failed)
@@ -308,14 +319,14 @@ void record_edit_end(struct record_edit *edit)
 }
 
 static struct batch *run(struct record_edit *edit, struct batch *batch,
-                         const struct record_visitor *visitor, bool may_exceed)
+                         const struct record_visitor *visitor, bool remembers)
 {
     struct wire_field field;
     if (!record_edit_begin(edit, batch))
         return NULL;
     if (batch->bytes == 0)
         return batch_ref(batch);
-    if (may_exceed && visitor->needs != NULL && !edit->may_exceed) {
+    if (remembers && visitor->needs != NULL && !edit->may_exceed) {
         uint64_t needed = visitor->needs(visitor->arg, edit->whole->parts[0].bytes);
         if (!budget_has_room(edit->budget, needed)) {
             edit->missed_bytes = needed + batch->bytes;
@@ -324,9 +335,10 @@ static struct batch *run(struct record_edit *edit, struct batch *batch,
             return NULL;
         }
     }
-    edit->may_exceed |= may_exceed;
+    edit->may_give_up = edit->lane != NULL && !remembers;
+    edit->may_exceed |= remembers;
     struct wire_reader reader = wire_reader_of(edit->whole->parts[0].bytes);
-    while (!edit->has_failed && wire_next_field(&reader, &field))
+    while (record_edit_goes_on(edit) && wire_next_field(&reader, &field))
         if (field.number == RECORDS_RESOURCES)
             visit_message(edit, visitor, RECORD_RESOURCE, &field);
     assert(reader.failure == NULL);

@@ -40,9 +40,14 @@ struct record_edit {
                               large as it would make the request */
     uint64_t written_max;  /* set by the owner: what one that repeats parts of the request may write
                               before it gives up, so that the helper does it */
-    bool is_long;          /* it has given up; nothing is changed */
-    bool may_exceed;       /* the budget's limit: the client has got its response */
-    bool has_failed;       /* there is no room; nothing more is changed */
+    const struct lane *lane; /* set by the owner: it gives up, too, once this has been held for
+                                LANE_EDIT_NS, unless the visitor remembers what it has seen. NULL:
+                                it may take long */
+    unsigned steps;          /* since it looked at the clock */
+    bool may_give_up;
+    bool is_long;    /* it has given up; nothing is changed */
+    bool may_exceed; /* the budget's limit: the client has got its response */
+    bool has_failed; /* there is no room; nothing more is changed */
 };
 
 /* What an edit does at each message, in the order of the bytes. */
@@ -87,6 +92,9 @@ void record_edit_end(struct record_edit *edit);
 bool record_may_exceed(const struct budget *budget, const struct batch *batch, uint64_t bytes);
 /* Whether a request that is grouped anew may become so many bytes. */
 bool record_may_grow(const struct batch *batch, uint64_t bytes);
+/* Asked at each step of a walk, as for each record, data point or attribute. False: the edit has
+ * failed, or gives up (`lane`); nothing that the visitor does has an effect any more. */
+bool record_edit_goes_on(struct record_edit *edit);
 /* True when the refused edit takes more than the whole budget. */
 bool record_edit_never_fits(const struct record_edit *edit);
 

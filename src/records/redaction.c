@@ -209,7 +209,8 @@ static struct slice find_system(const struct attribute_list *list)
     return slice_of(NULL, 0);
 }
 
-static void redact_list(struct redaction *redaction, struct attribute_list *list, bool is_of_log)
+static void redact_list(struct redaction *redaction, struct record_edit *edit,
+                        struct attribute_list *list)
 {
     const struct redaction_rules *rules = redaction->rules;
     const struct url_sanitizer *urls = redaction_settings_of(rules)->urls;
@@ -218,7 +219,7 @@ static void redact_list(struct redaction *redaction, struct attribute_list *list
     struct slice system = has_queries ? find_system(list) : slice_of(NULL, 0);
     bool reads_all = redaction_settings_of(rules)->redacts_all_types;
     begin_names(redaction);
-    for (size_t i = 0; i < list->count; i++) {
+    for (size_t i = 0; i < list->count && record_edit_goes_on(edit); i++) {
         struct attribute *attribute = &list->items[i];
         enum redaction_verdict verdict = redaction_of_key(rules, attribute->key);
         if (verdict == KEY_IGNORED || verdict == KEY_REMOVED) {
@@ -244,7 +245,7 @@ static void redact_list(struct redaction *redaction, struct attribute_list *list
             clean = url_sanitize(&list->arena, clean);
         if (verdict == KEY_KEPT && has_queries)
             clean = query_sanitizer_attribute(queries, &list->arena, clean, attribute->key, system,
-                                              is_of_log);
+                                              edit->batch->signal == LOGS);
         if (verdict == KEY_KEPT && slice_equal(clean, text))
             continue;
         note(redaction, REDACTED_MASKED, attribute->key);
@@ -262,7 +263,7 @@ static void redact_message(struct redaction *redaction, struct record_edit *edit
     record_read_attributes(edit, message->bytes, number, list);
     if (!record_list_is_whole(edit, list))
         return;
-    redact_list(redaction, list, edit->batch->signal == LOGS);
+    redact_list(redaction, edit, list);
     if (!record_list_is_whole(edit, list) || !list->has_changed)
         return;
     size_t opened = record_open(edit, message);
@@ -383,12 +384,12 @@ static void redact_span(struct redaction *redaction, struct record_edit *edit,
     record_read_attributes(edit, span->bytes, SPAN_ATTRIBUTES, list);
     if (!record_list_is_whole(edit, list))
         return;
-    redact_list(redaction, list, false);
+    redact_list(redaction, edit, list);
     if (!record_list_is_whole(edit, list))
         return;
     struct span_name name = redact_name(redaction, span->bytes, list);
     size_t opened = record_open(edit, span);
-    while (!edit->has_failed && wire_next_field(&reader, &field)) {
+    while (record_edit_goes_on(edit) && wire_next_field(&reader, &field)) {
         if (field.number == SPAN_NAME && name.has_changed)
             put_name(edit, &field, &name);
         if (field.number == SPAN_EVENTS)
@@ -419,7 +420,7 @@ static void redact_metric(struct redaction *redaction, struct record_edit *edit,
         uint32_t number = metric_point_attributes((enum metric_kind)data.number);
         struct wire_reader points = wire_reader_of(data.bytes);
         size_t opened_data = record_open(edit, &data);
-        while (!edit->has_failed && wire_next_field(&points, &point))
+        while (record_edit_goes_on(edit) && wire_next_field(&points, &point))
             if (point.number == DATA_POINTS)
                 redact_message(redaction, edit, &point, number, &redaction->list);
         record_close(edit, opened_data, &data);
@@ -644,7 +645,7 @@ static void redact_value(struct body *body, const struct wire_field *field, unsi
             record_remove(body->edit, slice_of(field->bytes.data, before));
         size_t opened_last = body->writes ? record_open(body->edit, &last) : 0;
         reader = wire_reader_of(last.bytes);
-        for (size_t index = 0; !body->edit->has_failed && wire_next_field(&reader, &inner);)
+        for (size_t index = 0; record_edit_goes_on(body->edit) && wire_next_field(&reader, &inner);)
             if (inner.number == ELEMENTS)
                 redact_element(body, &inner, is_map, index++, depth + 1);
         if (body->writes)
@@ -696,7 +697,7 @@ static void redact_log_record(struct redaction *redaction, struct record_edit *e
     record_read_attributes(edit, record->bytes, LOG_ATTRIBUTES, list);
     if (!record_list_is_whole(edit, list))
         return;
-    redact_list(redaction, list, true);
+    redact_list(redaction, edit, list);
     begin_names(redaction);
     redaction->paths_left =
         REDACTED_PATHS_BYTES_MIN + REDACTED_PATHS_GROWTH_MAX * record->bytes.size;

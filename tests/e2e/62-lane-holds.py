@@ -187,6 +187,40 @@ class LaneHolds(case.Case):
         self.assertGreater(watch.total_ms(), 2 * NOISE * ALLOWED_MS, "too few to tell")
         self.assertLessEqual(watch.longest_ms(), NOISE * ALLOWED_MS)
 
+    def test_stages_that_take_long_for_short_records(self):
+        """A chain of them, each of which takes tens of milliseconds."""
+        watch = TurnWatch(os.environ["SPANFLAME_TURN_WATCH"])
+        self.addCleanup(watch.close)
+        port = free_port()
+        names = ["redaction/a", "redaction/b", "redaction/c", "redaction/d", "filter", "transform"]
+        config = (
+            f"receivers:\n  otlp:\n    protocols: {{http: {{endpoint: 'localhost:{port}'}}}}\n"
+            "processors:\n"
+        )
+        for name in names[:4]:
+            config += f"  {name}: {{allow_all_keys: true, blocked_values: ['^.+$'], hash_function: sha3}}\n"
+        config += (
+            """  filter: {log_conditions: ['IsMatch(log.body, "^[0-9]x*y")']}\n"""
+            """  transform: {log_statements: ['set(log.attributes["a"], SHA256(log.body))']}\n"""
+            "exporters:\n  nop:\n"
+            "service:\n  lanes: 1\n  telemetry: {metrics: {level: none}}\n  pipelines:\n"
+            f"    logs: {{receivers: [otlp], processors: [{', '.join(names)}], exporters: [nop]}}\n"
+        )
+        daemon = self.daemon(config, environment=watch.environment)
+        record = bombs.message(2, bombs.message(5, bombs.message(1, b"text")))
+        body = bombs.message(1, bombs.message(2, record * (1000000 // len(record))))
+        watch.reset()
+        response = client.request(port, "POST", "/v1/logs", body, timeout_s=REQUEST_S)
+        self.assertEqual(response.status, 200)
+        self.assertEqual(daemon.stop(), 0)
+        print(
+            f"stages that take long: {len(body) / 1e6:.2f} MB, longest turn {watch.longest_ms():.1f} ms, "
+            f"all turns {watch.total_ms():.1f}",
+            file=sys.stderr,
+        )
+        self.assertGreater(watch.turns(), 0)
+        self.assertLessEqual(watch.longest_ms(), NOISE * ALLOWED_MS)
+
 
 def add(name, path, make):
     def test(self):

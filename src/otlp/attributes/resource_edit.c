@@ -8,6 +8,8 @@
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/core/batch.h"
 #include "src/otlp/attributes/attribute_actions.h"
 #include "src/otlp/batch_writer.h"
@@ -192,20 +194,32 @@ static void edit_message(struct edit *edit, const struct rope_field *message)
         write_message(edit, message, &resource);
 }
 
+static bool gives_up(const struct resource_editor *editor, uint64_t messages)
+{
+    enum { MESSAGES_PER_LOOK = 64 };
+    return editor->lane != NULL && messages % MESSAGES_PER_LOOK == 0 &&
+           lane_held_ns(editor->lane) >= LANE_EDIT_NS;
+}
+
 struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
 {
     struct edit edit = {.editor = editor, .batch = batch, .written = rope_of(batch)};
     struct rope rope = rope_of(batch);
     struct rope_field field;
+    uint64_t messages = 0;
     editor->missed_bytes = 0;
+    editor->is_long = false;
     /* A refusal for good would lose such a batch; while too much is taken already, it waits. */
     editor->list.may_exceed = batch_may_exceed(batch);
     editor->list.arena.budget = editor->list.may_exceed ? NULL : editor->budget;
     if (editor->list.may_exceed && budget_is_overdrawn(editor->budget))
         return NULL;
-    while (!edit.has_failed && rope_read_field(&rope, batch->bytes, &field))
+    while (!edit.has_failed && rope_read_field(&rope, batch->bytes, &field)) {
         if (field.number == RESOURCES)
             edit_message(&edit, &field);
+        if (!edit.has_failed && gives_up(editor, ++messages))
+            edit.has_failed = editor->is_long = true;
+    }
     editor->missed_bytes += batch->parts_count > 0 ? buffer_charge(batch->parts[0].owner) : 0;
     attribute_list_clear(&editor->list);
     if (edit.edited == NULL)

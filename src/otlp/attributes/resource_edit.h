@@ -8,6 +8,7 @@
 struct attribute_actions;
 struct batch;
 struct budget;
+struct lane;
 
 /* What every Resource gets, with the rules of the Go collector's resource detection. */
 struct resource_merge {
@@ -23,13 +24,17 @@ struct resource_editor {
     struct budget *budget;
     struct attribute_list list; /* of the current Resource */
     uint64_t missed_bytes;      /* that the last refused edit needed */
+    const struct lane *lane;    /* set by the owner: it gives up once this has been held for
+                                   LANE_EDIT_NS. NULL: it may take long */
+    bool is_long;               /* it has given up */
 };
 
 void resource_editor_init(struct resource_editor *editor, const struct attribute_actions *actions,
                           const struct resource_merge *merge, struct budget *budget);
 void resource_editor_fini(struct resource_editor *editor);
 /* Returns a new reference: to the batch itself when nothing changes, else to an edited copy that
- * shares unchanged bytes. NULL: the budget has no room for the edit, and nothing has changed. */
+ * shares unchanged bytes. NULL: the budget has no room for the edit, or it takes long; nothing has
+ * changed. */
 struct batch *resource_edit(struct resource_editor *editor, struct batch *batch);
 /* True when the refused edit takes more than the whole budget. */
 bool resource_edit_never_fits(const struct resource_editor *editor);

@@ -136,6 +136,38 @@ static void a_job_that_did_much_lets_the_loop_turn(void **state)
     lane_destroy(lane);
 }
 
+static void on_long_job(void *arg)
+{
+    struct resting *resting = arg;
+    assert_int_equal(lane_held_ns(resting->lane), 0);
+    note(resting);
+    clock_fake_advance(LANE_JOB_NS - 1 + (resting->letter == 'b'));
+    assert_int_equal(lane_held_ns(resting->lane), LANE_JOB_NS - 1 + (resting->letter == 'b'));
+}
+
+/* So do jobs that took long, by the clock. */
+static void jobs_that_took_long_let_the_loop_turn(void **state)
+{
+    char order[8] = "";
+    (void)state;
+    clock_fake_start(NS_PER_S, NS_PER_S);
+    struct lane *lane = lane_create(0);
+    struct resting rows[] = {{.letter = 'a'}, {.letter = 'b'}, {.letter = 'c'}, {.letter = 't'}};
+    for (size_t i = 0; i < 4; i++) {
+        rows[i].lane = lane;
+        rows[i].order = order;
+        rows[i].job = (struct lane_job){.fn = on_long_job, .arg = &rows[i]};
+        rows[i].task = (struct lane_task){.fn = on_resting_task};
+        if (i < 3)
+            lane_defer(lane, &rows[i].job);
+    }
+    lane_post(lane, &rows[3].task);
+    settle(lane);
+    assert_string_equal(order, "abtc");
+    lane_destroy(lane);
+    clock_fake_stop();
+}
+
 static void on_tiring_task(struct lane_task *task)
 {
     struct resting *resting = (struct resting *)((char *)task - offsetof(struct resting, task));
@@ -347,6 +379,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tasks_of_one_sender_run_in_order),
         cmocka_unit_test(a_job_that_did_much_lets_the_loop_turn),
+        cmocka_unit_test(jobs_that_took_long_let_the_loop_turn),
         cmocka_unit_test(jobs_go_on_beside_sockets_that_bring_much),
         cmocka_unit_test(a_job_may_go_before_the_others),
         cmocka_unit_test(a_job_runs_once_however_often_it_is_deferred),

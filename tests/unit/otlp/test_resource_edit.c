@@ -16,7 +16,10 @@
 #include "src/base/arena.h"
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
+#include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/core/client_info.h"
@@ -607,6 +610,34 @@ static void an_edit_stays_within_the_budget(void **state)
     attribute_actions_destroy(actions);
 }
 
+/* By the clock, on a lane that has been held for long already. */
+static void a_lane_that_is_held_long_leaves_the_edit_to_the_helper(void **state)
+{
+    enum { FEW = 63, MANY = 64 };
+    const struct attribute_action_config config = ACTION("insert", "a", TEXT("new"));
+    struct error error;
+    struct attribute_actions *actions = attribute_actions_create(&config, 1, &error);
+    (void)state;
+    clock_fake_start(NS_PER_S, NS_PER_S);
+    struct lane *lane = lane_create(0);
+    clock_fake_advance(LANE_EDIT_NS);
+    for (unsigned i = 0; i < 3; i++) {
+        struct batch *batch = many_resources(i == 0 ? FEW : MANY);
+        struct resource_editor editor;
+        resource_editor_init(&editor, actions, NULL, NULL);
+        editor.lane = i == 1 ? lane : NULL;
+        struct batch *edited = resource_edit(&editor, batch);
+        assert_int_equal(edited == NULL, i == 1);
+        assert_int_equal(editor.is_long, i == 1);
+        batch_unref(edited);
+        resource_editor_fini(&editor);
+        batch_unref(batch);
+    }
+    lane_destroy(lane);
+    clock_fake_stop();
+    attribute_actions_destroy(actions);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -618,6 +649,7 @@ int main(void)
         cmocka_unit_test(scattered_resources_are_merged_and_unknown_fields_survive),
         cmocka_unit_test(random_requests_change_in_their_resources_only),
         cmocka_unit_test(an_edit_stays_within_the_budget),
+        cmocka_unit_test(a_lane_that_is_held_long_leaves_the_edit_to_the_helper),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,7 +14,10 @@
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
+#include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/check.h"
@@ -1245,6 +1248,37 @@ static void test_outer_limit(void **state)
     batch_unref(batch);
 }
 
+/* By the clock: another runner does what a lane has no more time for. */
+static void test_lane_that_is_held_long(void **state)
+{
+    (void)state;
+    enum { SPANS = 64, JSON_BYTES = SPANS * 64 };
+    static const char *const statements[STATEMENTS_MAX] = {"set(name, \"new\")"};
+    char json[JSON_BYTES] = "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{}";
+    for (size_t i = 1; i < SPANS; i++)
+        strcat(json, ",{}");
+    strcat(json, "]}]}]}");
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_IGNORE);
+    struct batch *batch = batch_of(TRACES, json, 0);
+    clock_fake_start(NS_PER_S, NS_PER_S);
+    struct lane *lane = lane_create(0);
+    for (uint64_t held_ns = LANE_EDIT_NS - 1; held_ns <= LANE_EDIT_NS; held_ns++) {
+        struct ottl_runner runner;
+        ottl_runner_init(&runner, plan, NULL);
+        runner.lane = lane;
+        clock_fake_stop();
+        clock_fake_start(held_ns, NS_PER_S);
+        struct ottl_result result = ottl_runner_run(&runner, batch);
+        assert_int_equal(result.verdict, held_ns == LANE_EDIT_NS ? OTTL_TOO_LONG : OTTL_PASSED);
+        batch_unref(result.batch);
+        ottl_runner_fini(&runner);
+    }
+    lane_destroy(lane);
+    clock_fake_stop();
+    ottl_plan_destroy(plan);
+    batch_unref(batch);
+}
+
 static void expect_mistake(enum ottl_context context, const char *statement, const char *expected)
 {
     struct ottl_plan *plan = ottl_plan_create(TRACES, OTTL_FOR_TRANSFORM);
@@ -1923,6 +1957,7 @@ int main(void)
         cmocka_unit_test(test_many_resources),
         cmocka_unit_test(test_outer_values),
         cmocka_unit_test(test_outer_limit),
+        cmocka_unit_test(test_lane_that_is_held_long),
         cmocka_unit_test(test_map_index),
         cmocka_unit_test(test_refused_index),
         cmocka_unit_test(test_removed_duplicates),

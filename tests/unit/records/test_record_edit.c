@@ -14,7 +14,10 @@
 
 #include "src/base/budget.h"
 #include "src/base/buffer.h"
+#include "src/base/clock.h"
 #include "src/base/error.h"
+#include "src/base/lane.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 #include "src/core/batch.h"
 #include "src/otlp/attributes/attribute_actions.h"
@@ -595,6 +598,37 @@ static void acknowledged_batches_exceed_the_budget_by_little(void **state)
     budget_fini(&budget);
 }
 
+/* By the clock, on a lane that has been held for long already. Streams that are summed up remember
+ * what they have seen: they cannot begin anew. */
+static void a_lane_that_is_held_long_leaves_the_edit_to_the_helper(void **state)
+{
+    enum { COUNT = 200 };
+    (void)state;
+    clock_fake_start(NS_PER_S, NS_PER_S);
+    struct lane *lane = lane_create(0);
+    clock_fake_advance(LANE_EDIT_NS);
+    for (size_t i = 0; i < EDITS; i++) {
+        const bool remembers = edits[i] == make_deltas || edits[i] == add_up;
+        struct batch *batch = many(remembers ? METRICS : LOGS, COUNT, true);
+        struct record_edit edit;
+        record_edit_init(&edit, NULL);
+        edit.lane = lane;
+        struct batch *edited = edits[i](&edit, batch, NULL);
+        assert_int_equal(edit.is_long, !remembers && edits[i] != group);
+        assert_int_equal(edited == NULL, edit.is_long);
+        batch_unref(edited);
+        edit.lane = NULL;
+        edited = edits[i](&edit, batch, NULL);
+        assert_non_null(edited);
+        assert_false(edit.is_long);
+        batch_unref(edited);
+        record_edit_fini(&edit);
+        batch_unref(batch);
+    }
+    lane_destroy(lane);
+    clock_fake_stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -605,6 +639,7 @@ int main(void)
         cmocka_unit_test(a_dense_point_stays_within_the_budget),
         cmocka_unit_test(few_bytes_do_not_become_many),
         cmocka_unit_test(acknowledged_batches_exceed_the_budget_by_little),
+        cmocka_unit_test(a_lane_that_is_held_long_leaves_the_edit_to_the_helper),
         cmocka_unit_test(streams_and_their_buckets_take_a_quarter_of_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
