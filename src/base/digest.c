@@ -4,17 +4,22 @@
 
 #include <assert.h>
 #include <openssl/evp.h>
+#include <stdatomic.h>
 
 #include "src/base/dynlib.h"
 #include "src/base/error.h"
 
 static struct functions {
-    DYNLIB_MEMBER(EVP_Q_digest)
+    DYNLIB_MEMBER(EVP_MD_fetch)
+    DYNLIB_MEMBER(EVP_MD_free)
+    DYNLIB_MEMBER(EVP_Digest)
     DYNLIB_MEMBER(EVP_Q_mac)
 } functions;
 static struct dynlib libcrypto = {
     .name = "libcrypto.so.3",
-    .symbols = (const struct dynlib_symbol[]){DYNLIB_ROW(struct functions, EVP_Q_digest),
+    .symbols = (const struct dynlib_symbol[]){DYNLIB_ROW(struct functions, EVP_MD_fetch),
+                                              DYNLIB_ROW(struct functions, EVP_MD_free),
+                                              DYNLIB_ROW(struct functions, EVP_Digest),
                                               DYNLIB_ROW(struct functions, EVP_Q_mac),
                                               {NULL, 0}},
     .functions = &functions};
@@ -28,28 +33,51 @@ bool digest_prepare(struct error *error)
                      libcrypto.name);
 }
 
-static void compute(const char *name, struct slice input, uint8_t *ret_digest, size_t size)
+/* Looking an algorithm up takes several times as long as to digest a short text. */
+struct algorithm {
+    const char *name;
+    EVP_MD *_Atomic found; /* NULL: not looked up yet; kept until the process ends */
+};
+
+static const EVP_MD *find(struct algorithm *algorithm)
+{
+    EVP_MD *found = atomic_load_explicit(&algorithm->found, memory_order_acquire);
+    if (found != NULL)
+        return found;
+    EVP_MD *fetched = functions.EVP_MD_fetch(NULL, algorithm->name, NULL);
+    assert(fetched != NULL);
+    if (atomic_compare_exchange_strong(&algorithm->found, &found, fetched))
+        return fetched;
+    functions.EVP_MD_free(fetched); /* another thread was faster */
+    return found;
+}
+
+static void compute(struct algorithm *algorithm, struct slice input, uint8_t *ret_digest,
+                    unsigned size)
 {
     static const uint8_t nothing;
-    size_t written = 0;
-    int is_done = functions.EVP_Q_digest(NULL, name, NULL, input.size > 0 ? input.data : &nothing,
-                                         input.size, ret_digest, &written);
+    unsigned written = 0;
+    int is_done = functions.EVP_Digest(input.size > 0 ? input.data : &nothing, input.size,
+                                       ret_digest, &written, find(algorithm), NULL);
     assert(is_done == 1 && written == size);
 }
 
 void digest_sha256(struct slice input, uint8_t ret_digest[static DIGEST_SHA256_BYTES])
 {
-    compute("SHA256", input, ret_digest, DIGEST_SHA256_BYTES);
+    static struct algorithm algorithm = {.name = "SHA256"};
+    compute(&algorithm, input, ret_digest, DIGEST_SHA256_BYTES);
 }
 
 void digest_sha512(struct slice input, uint8_t ret_digest[static DIGEST_SHA512_BYTES])
 {
-    compute("SHA512", input, ret_digest, DIGEST_SHA512_BYTES);
+    static struct algorithm algorithm = {.name = "SHA512"};
+    compute(&algorithm, input, ret_digest, DIGEST_SHA512_BYTES);
 }
 
 void digest_sha3_256(struct slice input, uint8_t ret_digest[static DIGEST_SHA3_256_BYTES])
 {
-    compute("SHA3-256", input, ret_digest, DIGEST_SHA3_256_BYTES);
+    static struct algorithm algorithm = {.name = "SHA3-256"};
+    compute(&algorithm, input, ret_digest, DIGEST_SHA3_256_BYTES);
 }
 
 static void compute_hmac(const char *name, struct slice key, struct slice input,
@@ -77,10 +105,12 @@ void digest_hmac_sha512(struct slice key, struct slice input,
 
 void digest_sha1(struct slice input, uint8_t ret_digest[static DIGEST_SHA1_BYTES])
 {
-    compute("SHA1", input, ret_digest, DIGEST_SHA1_BYTES);
+    static struct algorithm algorithm = {.name = "SHA1"};
+    compute(&algorithm, input, ret_digest, DIGEST_SHA1_BYTES);
 }
 
 void digest_md5(struct slice input, uint8_t ret_digest[static DIGEST_MD5_BYTES])
 {
-    compute("MD5", input, ret_digest, DIGEST_MD5_BYTES);
+    static struct algorithm algorithm = {.name = "MD5"};
+    compute(&algorithm, input, ret_digest, DIGEST_MD5_BYTES);
 }
