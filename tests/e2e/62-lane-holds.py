@@ -210,7 +210,7 @@ class LaneHolds(case.Case):
         record = bombs.message(2, bombs.message(5, bombs.message(1, b"text")))
         body = bombs.message(1, bombs.message(2, record * (1000000 // len(record))))
         watch.reset()
-        response = client.request(port, "POST", "/v1/logs", body, timeout_s=REQUEST_S)
+        response = client.request(port, "POST", "/v1/logs", body, {"Content-Type": "application/x-protobuf"}, timeout_s=REQUEST_S)
         self.assertEqual(response.status, 200)
         self.assertEqual(daemon.stop(), 0)
         print(
