@@ -149,12 +149,16 @@ struct join {
     struct trace_profile_control *control; /* NULL: another instance has it, or none */
 };
 
-/* A request of many spans, a part of which is read in each turn of the lane. */
+/* A request of many spans, a part of which is read in each turn of the lane. The helper writes it
+ * with its marks. */
 struct large_request {
+    struct helper_work work; /* first */
     struct join *self;
     struct span_reader reader;
     struct receipt *receipt;
     struct lane_job job;
+    struct batch *marked; /* by the helper */
+    struct span_figures figures;
 };
 
 /* A request that is ready for the next stage; has references. lost and copies have items only, for
@@ -576,16 +580,16 @@ static bool read_spans(struct join *self, struct span_reader *reader, uint64_t s
     return is_read;
 }
 
-static void pass_traces_on(struct join *self, struct span_reader *reader, struct receipt *receipt)
+/* Takes over the reference. */
+static void pass_traces_on(struct join *self, struct batch *marked,
+                           const struct span_figures *figures, struct receipt *receipt)
 {
     struct join_counters *counters = self->base.counters;
-    struct span_figures figures;
-    struct batch *marked = span_reader_end(reader, &figures);
-    counter_add(&counters->indexed, figures.indexed);
-    counter_add(&counters->skipped, figures.skipped);
-    counter_add(&counters->late, figures.late);
-    counter_add(&counters->marked, figures.marked);
-    counter_add(&counters->unmarked, figures.unmarked);
+    counter_add(&counters->indexed, figures->indexed);
+    counter_add(&counters->skipped, figures->skipped);
+    counter_add(&counters->late, figures->late);
+    counter_add(&counters->marked, figures->marked);
+    counter_add(&counters->unmarked, figures->unmarked);
     counter_add(&counters->outgoing[TRACES], marked->items);
     component_consume(self->base.next, marked, receipt);
     batch_unref(marked);
@@ -599,21 +603,34 @@ static void end_if_idle(struct join *self)
         component_stopped(&self->base);
 }
 
-static void on_large_request(void *arg)
+/* Marks may make the request several times as large. */
+static void write_marks(struct helper_work *work)
 {
-    struct large_request *large = arg;
+    struct large_request *large = (struct large_request *)work;
+    large->marked = span_reader_end(&large->reader, &large->figures);
+}
+
+static void on_written(struct helper_work *work)
+{
+    struct large_request *large = (struct large_request *)work;
     struct join *self = large->self;
-    lane_rest(self->base.lane);
-    if (!read_spans(self, &large->reader, JOIN_TURN_SPANS_MAX)) {
-        lane_defer(self->base.lane, &large->job);
-        return;
-    }
-    pass_traces_on(self, &large->reader, large->receipt);
+    pass_traces_on(self, large->marked, &large->figures, large->receipt);
     span_reader_fini(&large->reader);
     mem_free(large);
     self->large_requests--;
     if (self->is_stopping)
         end_if_idle(self);
+}
+
+static void on_large_request(void *arg)
+{
+    struct large_request *large = arg;
+    struct lane *lane = large->self->base.lane;
+    lane_rest(lane);
+    if (read_spans(large->self, &large->reader, JOIN_TURN_SPANS_MAX))
+        lane_help(lane, &large->work);
+    else
+        lane_defer(lane, &large->job);
 }
 
 static void join_consume(struct component *component, struct batch *batch, struct receipt *receipt)
@@ -645,13 +662,16 @@ static void join_consume(struct component *component, struct batch *batch, struc
         span_reader_begin(reader, batch);
         bool is_read = read_spans(self, reader, UINT64_MAX);
         assert(is_read);
-        pass_traces_on(self, reader, receipt);
+        struct span_figures figures;
+        struct batch *marked = span_reader_end(reader, &figures);
+        pass_traces_on(self, marked, &figures, receipt);
         return;
     }
     struct large_request *large = mem_zalloc(sizeof(*large));
     large->self = self;
     large->receipt = receipt;
     large->job = (struct lane_job){.fn = on_large_request, .arg = large};
+    large->work = (struct helper_work){.run = write_marks, .done = on_written};
     span_reader_init(&large->reader, self->store, reader->shard, reader->budget);
     span_reader_begin(&large->reader, batch);
     self->large_requests++;
