@@ -375,26 +375,39 @@ static void on_intake(void *arg)
     tail_run(self);
 }
 
-/* Takes a request apart, at once or, a large one, in several turns. */
+/* Goes on in further turns. */
+static void defer_intake(struct intake *large)
+{
+    struct tail *self = large->self;
+    large->job = (struct lane_job){.fn = on_intake, .arg = large};
+    self->intakes++;
+    if (large->model != NULL)
+        atomic_fetch_add(&self->peers[0]->handing, 1);
+    lane_defer(self->base.lane, &large->job);
+}
+
+/* Takes a request apart: at once, or in several turns one that is large or whose conditions read
+ * much. */
 static void begin_intake(struct intake *intake, struct tail_split *split, uint64_t items)
 {
     struct tail *self = intake->self;
     if (items <= TAIL_STEP_SPANS_MAX) {
         tail_split_begin(split, intake->whole.bytes);
-        while (!step(intake, split, items))
-            ;
-        end_intake(intake);
-        return;
+        if (step(intake, split, items)) {
+            end_intake(intake);
+            return;
+        }
     }
     struct intake *large = mem_alloc(sizeof(*large));
     *large = *intake;
-    large->job = (struct lane_job){.fn = on_intake, .arg = large};
-    tail_split_init(&large->split, self->policies, &self->slabs, split->lanes, self->base.budget);
-    tail_split_begin(&large->split, large->whole.bytes);
-    self->intakes++;
-    if (large->model != NULL)
-        atomic_fetch_add(&self->peers[0]->handing, 1);
-    lane_defer(self->base.lane, &large->job);
+    const bool is_begun = items <= TAIL_STEP_SPANS_MAX;
+    if (is_begun)
+        large->split = *split;
+    struct tail_split *fresh = is_begun ? split : &large->split;
+    tail_split_init(fresh, self->policies, &self->slabs, split->lanes, self->base.budget);
+    if (!is_begun)
+        tail_split_begin(&large->split, large->whole.bytes);
+    defer_intake(large);
 }
 
 /* The request in one piece. False: it was refused. */

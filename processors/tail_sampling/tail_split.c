@@ -9,6 +9,7 @@
 #include "processors/tail_sampling/tail_span.h"
 #include "src/base/budget.h"
 #include "src/base/mem.h"
+#include "src/ottl/ottl_limits.h"
 
 enum {
     RESOURCES = 1,
@@ -96,6 +97,7 @@ void tail_split_begin(struct tail_split *split, struct slice request)
 {
     assert(split->groups_count == 0);
     split->walk = (struct tail_walk){.resources = wire_reader_of(request)};
+    split->outer_left = OTTL_OUTER_BYTES_MIN + OTTL_OUTER_FACTOR_MAX * (uint64_t)request.size;
 }
 
 /* Passes over consecutive fields of one number whose sizes have one or two bytes, as nearly all
@@ -334,8 +336,26 @@ static uint32_t find_group(struct tail_split *split, const uint8_t *id,
     return place;
 }
 
+/* Lends a condition what may still be read for a span; `take_back` takes what it has left. */
+static uint64_t lend(const struct tail_split *split, struct ottl_runner *runner, uint64_t span_left)
+{
+    const uint64_t left = span_left < split->outer_left ? span_left : split->outer_left;
+    ottl_runner_allow(runner, left);
+    return left;
+}
+
+static void take_back(struct tail_split *split, const struct ottl_runner *runner, uint64_t lent,
+                      uint64_t *span_left)
+{
+    const uint64_t used = lent - ottl_runner_allowed(runner);
+    assert(used <= lent);
+    *span_left -= used;
+    split->outer_left -= used;
+    split->step_outer_left -= used < split->step_outer_left ? used : split->step_outer_left;
+}
+
 /* Shows the conditions where the next spans are. */
-static void show_heads(struct tail_split *split)
+static void show_heads(struct tail_split *split, uint64_t *span_left)
 {
     const struct tail_policies *policies = split->policies;
     if (split->seen_at != split->gathered.memory)
@@ -345,11 +365,13 @@ static void show_heads(struct tail_split *split)
     const struct scope_entry *scope = scope_at_hand(split);
     for (size_t i = 0; i < policies->conditions_count; i++) {
         struct ottl_runner *runner = &policies->leaves[policies->conditions[i]].conditions->runner;
+        const uint64_t lent = lend(split, runner, *span_left);
         /* What heads need is below the limit of a record. */
         if (!split->has_seen_resource)
             (void)ottl_runner_enter(runner, OTTL_RESOURCE, resource_others(split));
         (void)ottl_runner_enter(runner, OTTL_SCOPE,
                                 others_of(split, scope->gathered, scope->others));
+        take_back(split, runner, lent, span_left);
     }
     split->has_seen_resource = split->has_seen_scope = true;
     split->seen_at = split->gathered.memory;
@@ -359,13 +381,17 @@ static void show_heads(struct tail_split *split)
 static void test_conditions(struct tail_split *split, struct slice span, uint64_t *bits)
 {
     const struct tail_policies *policies = split->policies;
-    show_heads(split);
+    uint64_t span_left = TAIL_SPAN_OUTER_BYTES_MAX;
+    show_heads(split, &span_left);
     for (size_t i = 0; i < policies->conditions_count; i++) {
         const struct tail_leaf *leaf = &policies->leaves[policies->conditions[i]];
+        struct ottl_runner *runner = &leaf->conditions->runner;
         const unsigned failed = leaf->bit + 1u;
         if (((bits[leaf->bit / 64] >> leaf->bit % 64 | bits[failed / 64] >> failed % 64) & 1) != 0)
             continue;
-        int result = ottl_runner_test_span(&leaf->conditions->runner, span);
+        const uint64_t lent = lend(split, runner, span_left);
+        int result = ottl_runner_test_span(runner, span);
+        take_back(split, runner, lent, &span_left);
         if (result == OTTL_TRUE)
             bits[leaf->bit / 64] |= (uint64_t)1 << leaf->bit % 64;
         else if (result == OTTL_FAILED)
@@ -486,7 +512,8 @@ static void hand_over(struct tail_split *split, bool goes_on, const struct tail_
     }
 }
 
-/* Reads spans of the Resource… message until it ends. False: there are too many for one step. */
+/* Reads spans of the Resource… message until it ends. False: there are too many for one step, or
+ * conditions read too much for them. */
 static bool read_resource(struct tail_split *split, struct tail_walk *walk,
                           const struct tail_taker *taker)
 {
@@ -501,7 +528,7 @@ static bool read_resource(struct tail_split *split, struct tail_walk *walk,
             room_for(split, &split->spans, split->spans_count, sizeof(struct span_entry));
             look_ahead(split, taker);
             add_span(split, &field, taker);
-            if (split->spans_count == TAIL_STEP_SPANS_MAX) {
+            if (split->spans_count == TAIL_STEP_SPANS_MAX || split->step_outer_left == 0) {
                 read_scope(split); /* others may follow the spans that are left */
                 return false;
             }
@@ -531,7 +558,8 @@ bool tail_split_step(struct tail_split *split, const struct tail_taker *taker)
     /* Another request may have come between. */
     split->ahead = NULL;
     split->has_seen_resource = split->has_seen_scope = false;
-    while (spans < TAIL_STEP_SPANS_MAX) {
+    split->step_outer_left = TAIL_STEP_OUTER_BYTES_MAX;
+    while (spans < TAIL_STEP_SPANS_MAX && split->step_outer_left > 0) {
         if (!walk->is_in_resource) {
             do {
                 if (!wire_next_field(&walk->resources, &field)) {

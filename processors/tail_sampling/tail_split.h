@@ -19,6 +19,11 @@ struct tail_split;
 
 /* Spans of one Resource… message that are read before their groups are handed over. */
 enum { TAIL_STEP_SPANS_MAX = 16384 };
+/* What conditions read of records around theirs, such as the Resource of each span, in bytes, all
+ * conditions together. A step ends with the span after which they have read so many; for a single
+ * span, they fail when they read more. With OTTL_OUTER_… for the request. A byte takes about 2 ns
+ * at most. */
+enum { TAIL_STEP_OUTER_BYTES_MAX = 4 << 20, TAIL_SPAN_OUTER_BYTES_MAX = 8 << 20 };
 
 /* The spans that one Resource… message has of a trace. */
 struct tail_group {
@@ -59,7 +64,8 @@ struct tail_walk {
     bool has_others; /* all fields of the scope but the spans are known; else, those so far */
 };
 
-/* One for small requests, which are read in one go, and one for each large one under way. */
+/* One for small requests, which are read in one go, and one for each large one under way. May be
+ * moved between steps. */
 struct tail_split {
     struct budget *budget;
     const struct tail_policies *policies;
@@ -77,7 +83,9 @@ struct tail_split {
     const void *seen_at;
     bool has_seen_resource;
     bool has_seen_scope;
-    struct scratch spans; /* struct span_entry */
+    uint64_t outer_left;      /* that they may read of outer records, for this request */
+    uint64_t step_outer_left; /* before the step ends */
+    struct scratch spans;     /* struct span_entry */
     uint32_t spans_count;
     struct scratch scopes; /* struct scope_entry */
     uint32_t scopes_count;
@@ -101,8 +109,8 @@ unsigned tail_split_owner(const uint8_t id[TAIL_TRACE_ID_BYTES], unsigned lanes)
 
 /* Begins with a request, whose bytes it borrows until it is read. */
 void tail_split_begin(struct tail_split *split, struct slice request);
-/* Reads on, about TAIL_STEP_SPANS_MAX spans, and hands over all groups of what it has read. True:
- * the request is read. */
+/* Reads on, about TAIL_STEP_SPANS_MAX spans, or fewer whose conditions read much, and hands over
+ * all groups of what it has read. True: the request is read. */
 bool tail_split_step(struct tail_split *split, const struct tail_taker *taker);
 
 /* For take: the size of the group's message as the Go collector counts it, without its header. */

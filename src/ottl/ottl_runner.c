@@ -1441,7 +1441,6 @@ bool ottl_runner_enter(struct ottl_runner *runner, enum ottl_context head, struc
     const struct rope_field holder = {.content = rope_of(&batch), .content_bytes = fields.size};
     assert(head == OTTL_RESOURCE || head == OTTL_SCOPE);
     runner->records[head].memory.may_exceed = true;
-    runner->run.work_left += OTTL_OUTER_FACTOR_MAX * (uint64_t)fields.size;
     return !reads(runner, head) || open_head(&runner->records[head], &holder);
 }
 
@@ -1454,7 +1453,6 @@ int ottl_runner_test_span(struct ottl_runner *runner, struct slice span)
     enum decision decision = KEEP;
     runner->run.is_out_of_memory = false;
     runner->records[OTTL_SPAN].memory.may_exceed = event->memory.may_exceed = true;
-    runner->run.work_left += OTTL_OUTER_FACTOR_MAX * (uint64_t)span.size;
     budget_begin_late();
     ottl_record_open(&runner->records[OTTL_SPAN]);
     ottl_record_borrow(&runner->records[OTTL_SPAN], span, 0, 0);

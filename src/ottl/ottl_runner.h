@@ -117,6 +117,18 @@ int ottl_runner_test_request(struct ottl_runner *runner, struct batch *batch);
 /* For those who come to spans one by one, with a plan of conditions on spans and their events.
  * Memory is charged to the budget of _init, beyond its limit if need be: at most
  * OTTL_RECORD_BYTES_MAX for each of a resource, a scope, a span and an event. */
+/* What the conditions may read of records around theirs from now on, in bytes, and what is left of
+ * it: those that read more fail. From _init and _rest on it is OTTL_OUTER_BYTES_MIN. */
+static inline void ottl_runner_allow(struct ottl_runner *runner, uint64_t bytes)
+{
+    runner->run.work_left = bytes;
+}
+
+static inline uint64_t ottl_runner_allowed(const struct ottl_runner *runner)
+{
+    return runner->run.work_left;
+}
+
 /* The Resource, or the scope, of the spans that follow. fields: of the message around it, without
  * what repeats below; they stay valid for these spans. False: memory is refused. */
 bool ottl_runner_enter(struct ottl_runner *runner, enum ottl_context head, struct slice fields);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "src/base/mem.h"
 #include "tests/support/harness.h"
 
 enum { SPANS_MAX = 4, OK_STATUS = 1, ERROR_STATUS = 2, YAML_MAX = 2048 };
@@ -347,12 +348,40 @@ static void hashes_are_those_of_the_go_collector(void **state)
     }
 }
 
+/* What conditions read of it takes several turns, in which other requests come and go. */
+static void conditions_read_long_resources_in_turns(void **state)
+{
+    enum { SPANS = 20, TEXT_BYTES = 1 << 20 };
+    (void)state;
+    struct harness *h = harness_create(POLICIES(
+        "{name: o, " OTTL("span: ['Len(Concat([resource.attributes[\"k\"], name], \"\")) > 5 and "
+                          "attributes[\"last\"] == \"y\"']") "}"));
+    harness_exporter(h, "test")->has_own_items = true;
+    char *text = mem_zalloc(TEXT_BYTES);
+    memset(text, 'v', TEXT_BYTES - 1);
+    text[0] = 'k';
+    text[1] = '=';
+    struct trace_span spans[SPANS];
+    for (uint64_t trace = 1; trace <= 2; trace++) {
+        for (unsigned i = 0; i < SPANS; i++)
+            spans[i] = (struct trace_span){.trace = trace, .span = i + 1};
+        spans[SPANS - 1].attributes[0] = "last=y";
+        trace_offer(h, 0, &(struct trace_resource){.attributes = {text}}, spans, SPANS);
+        trace_offer(h, 0, &(struct trace_resource){.attributes = {"k=vvvvv"}}, spans, SPANS);
+    }
+    mem_free(text);
+    harness_advance(h, 2 * S);
+    assert_int_equal(harness_totals(h, TRACES).delivered, 4 * SPANS);
+    harness_destroy(h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(policies_decide_as_the_go_collector),
         cmocka_unit_test(buckets_fill_again),
         cmocka_unit_test(composites_count_by_the_second),
+        cmocka_unit_test(conditions_read_long_resources_in_turns),
         cmocka_unit_test(hashes_are_those_of_the_go_collector),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

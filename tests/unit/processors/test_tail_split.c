@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What conditions of a request may read of records around theirs, in one step and in all. */
+#include "processors/tail_sampling/tail_split.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "processors/tail_sampling/tail_policies.h"
+#include "src/base/budget.h"
+#include "src/base/error.h"
+#include "src/base/mem.h"
+#include "src/ottl/ottl_limits.h"
+#include "tests/support/tail_fixture.h"
+
+enum { MIB = 1 << 20, LONG_BYTES = MIB, REQUEST_BYTES_MAX = 2 * MIB, POLICIES_MAX = 4 };
+
+struct taken {
+    unsigned groups;
+    uint64_t bits; /* of all groups, their first word */
+    unsigned steps;
+};
+
+static void begin(struct tail_group *group, uint64_t *bits, void *arg)
+{
+    (void)group;
+    (void)bits;
+    (void)arg;
+}
+
+static void take(struct tail_split *split, struct tail_group *group, uint64_t *bits, void *arg)
+{
+    struct taken *taken = arg;
+    (void)split;
+    taken->groups += group->spans;
+    taken->bits |= bits[0];
+}
+
+/* A Resource with one long attribute, and spans of one trace, the last of which has another name.
+ */
+static struct slice long_resource(uint8_t *room, unsigned spans)
+{
+    static uint8_t text[LONG_BYTES];
+    static const uint8_t id[TAIL_TRACE_ID_BYTES] = "0123456789abcdef";
+    struct wire_writer writer = wire_writer_of(room, REQUEST_BYTES_MAX);
+    memset(text, 'v', sizeof(text));
+    const size_t value = wire_field_size(1, sizeof(text));
+    const size_t attribute = wire_field_size(1, 1) + wire_field_size(2, value);
+    const size_t resource = wire_field_size(1, attribute);
+    const size_t span = wire_field_size(1, sizeof(id)) + wire_field_size(5, 1);
+    const size_t scope = spans * wire_field_size(2, span);
+    wire_write_header(&writer, 1, wire_field_size(1, resource) + wire_field_size(2, scope));
+    wire_write_header(&writer, 1, resource);
+    wire_write_header(&writer, 1, attribute);
+    wire_write_bytes(&writer, 1, slice_of_text("k"));
+    wire_write_header(&writer, 2, value);
+    wire_write_bytes(&writer, 1, slice_of(text, sizeof(text)));
+    wire_write_header(&writer, 2, scope);
+    for (unsigned i = 0; i < spans; i++) {
+        wire_write_header(&writer, 2, span);
+        wire_write_bytes(&writer, 1, slice_of(id, sizeof(id)));
+        wire_write_bytes(&writer, 5, slice_of_text(i + 1 < spans ? "a" : "z"));
+    }
+    return wire_written(&writer);
+}
+
+static struct taken run(const char *condition, unsigned policies_count, unsigned spans)
+{
+    static struct tail_policy_config configs[POLICIES_MAX];
+    static const char *const names[POLICIES_MAX] = {"1", "2", "3", "4"};
+    struct tail_sampling_config config = {.policies = {.count = policies_count, .items = configs}};
+    struct taken taken = {0};
+    const struct tail_taker taker = {.begin = begin, .take = take, .arg = &taken};
+    struct error error;
+    struct tail_slabs slabs;
+    struct tail_split split;
+    struct budget budget;
+    uint8_t *room = mem_alloc(REQUEST_BYTES_MAX);
+    for (unsigned i = 0; i < policies_count; i++) {
+        configs[i].shared = tail_fixture_shared(names[i], "ottl_condition");
+        configs[i].shared.ottl.span = (struct config_texts){1, &condition};
+    }
+    struct tail_policies *policies = tail_policies_create(&config, NULL, &error);
+    assert_non_null(policies);
+    budget_init(&budget, UINT64_MAX);
+    tail_slabs_init(&slabs, &budget, false);
+    tail_split_init(&split, policies, &slabs, 1, &budget);
+    tail_split_begin(&split, long_resource(room, spans));
+    do
+        taken.steps++;
+    while (!tail_split_step(&split, &taker));
+    assert_int_equal(taken.groups, spans);
+    tail_split_fini(&split);
+    tail_slabs_fini(&slabs);
+    tail_policies_destroy(policies);
+    assert_int_equal(budget_used(&budget), 0);
+    budget_fini(&budget);
+    mem_free(room);
+    return taken;
+}
+
+#define READS_ALL "Len(Concat([resource.attributes[\"k\"], name], \"\")) > 5 and name == \"z\""
+
+/* A lane is held for each step. */
+static void a_step_ends_when_conditions_have_read_much(void **state)
+{
+    enum { SPANS = 16, STEP_SPANS = TAIL_STEP_OUTER_BYTES_MAX / LONG_BYTES };
+    (void)state;
+    for (unsigned policies = 1; policies <= 2; policies++) {
+        const struct taken taken = run(READS_ALL, policies, SPANS);
+        assert_true(taken.bits != 0);
+        assert_true(taken.steps >= policies * SPANS / STEP_SPANS);
+        assert_true(taken.steps <= policies * SPANS / STEP_SPANS + 2);
+    }
+    assert_int_equal(run("name == \"z\"", POLICIES_MAX, SPANS).steps, 1);
+}
+
+/* However many policies there are. */
+static void conditions_fail_when_they_have_read_too_much(void **state)
+{
+    enum { FACTOR = OTTL_OUTER_FACTOR_MAX + OTTL_OUTER_BYTES_MIN / LONG_BYTES };
+    (void)state;
+    assert_true(run(READS_ALL, 1, FACTOR - 1).bits != 0);
+    assert_true(run(READS_ALL, 1, FACTOR + 8).bits == 0);
+    assert_true(run(READS_ALL, 2, FACTOR / 2 - 1).bits != 0);
+    assert_true(run(READS_ALL, 2, FACTOR / 2 + 8).bits == 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_step_ends_when_conditions_have_read_much),
+        cmocka_unit_test(conditions_fail_when_they_have_read_too_much),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
