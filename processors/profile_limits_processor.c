@@ -257,7 +257,7 @@ static void shape(struct shaping_request *shaping)
     struct slice bytes = whole->parts[0].bytes;
     shaping->reserved =
         profile_measure_reserve(bytes, profile_limit_bytes(bytes), budget, &reserve);
-    if (shaping->reserved == BUDGET_GIVEN || batch->is_acknowledged)
+    if (shaping->reserved == BUDGET_GIVEN || batch_may_exceed(batch))
         shaping->shaped = profile_limit(&shaping->self->rules, bytes, budget, &shaping->figures);
     if (shaping->reserved == BUDGET_GIVEN)
         budget_release(&reserve);
@@ -341,9 +341,8 @@ static void profile_limits_consume(struct component *component, struct batch *ba
         receipt_resolve(receipt, &outcome);
         return;
     }
-    /* An acknowledged batch goes on if there is any memory at all. */
-    if (!batch->is_acknowledged && batch->parts_count > 1 &&
-        !budget_has_room(component->budget, batch->bytes)) {
+    if ((batch_may_exceed(batch) || batch->parts_count > 1) &&
+        !batch_has_room(batch, component->budget, batch->bytes)) {
         shaping.reserved = BUDGET_FULL;
         conclude(&shaping);
         return;

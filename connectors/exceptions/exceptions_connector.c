@@ -370,8 +370,7 @@ static void exceptions_consume(struct component *component, struct batch *batch,
 {
     struct exceptions *self = exceptions_of(component);
     assert(batch->signal == TRACES);
-    if (batch->parts_count > 1 && !batch->is_acknowledged &&
-        !budget_has_room(component->budget, batch->bytes)) {
+    if (batch->parts_count > 1 && !batch_has_room(batch, component->budget, batch->bytes)) {
         struct outcome outcome = outcome_busy("the memory budget has no room to read spans");
         outcome.reason = LOSS_MEMORY;
         receipt_resolve(receipt, &outcome);

@@ -636,9 +636,7 @@ static void service_graph_consume(struct component *component, struct batch *bat
 {
     struct service_graph *self = service_graph_of(component);
     assert(batch->signal == TRACES);
-    /* An acknowledged batch is read in any case, as far as there is memory. */
-    if (batch->parts_count > 1 && !batch->is_acknowledged &&
-        !budget_has_room(component->budget, batch->bytes)) {
+    if (batch->parts_count > 1 && !batch_has_room(batch, component->budget, batch->bytes)) {
         struct outcome outcome = outcome_busy("the memory budget has no room to read spans");
         outcome.reason = LOSS_MEMORY;
         receipt_resolve(receipt, &outcome);

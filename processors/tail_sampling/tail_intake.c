@@ -301,6 +301,7 @@ static void take_route(struct tail_split *split, struct tail_group *group, uint6
     buffer_unref(buffer);
     part->items = group->spans;
     part->is_acknowledged = true;
+    part->is_stored = false; /* the whole would come again */
     if (intake->waits)
         receipt_expect(intake->receipt, 1);
     if (owner == self) {
@@ -417,7 +418,8 @@ static bool open_intake(struct tail *self, struct batch *batch, struct receipt *
     /* Beside its bytes, for what is kept for each trace. */
     uint64_t room = batch->bytes + batch->bytes / 2;
     tail_advance(self, clock_now_ns());
-    bool has_room = tail_make_room_in_budget(self, room);
+    /* What is kept of an acknowledged one, traces make room for step by step. */
+    bool has_room = tail_make_room_in_budget(self, room) || batch_may_exceed(batch);
     *ret_intake = (struct intake){.self = self, .receipt = receipt};
     bool can_never_fit = room + batch->bytes > budget_limit(self->base.budget);
     if (batch->bytes > UINT32_MAX / 2 || (can_never_fit && !batch->is_acknowledged)) {
@@ -430,15 +432,12 @@ static bool open_intake(struct tail *self, struct batch *batch, struct receipt *
         receipt_resolve(receipt, &outcome);
         return false;
     }
-    if ((has_room || batch->is_acknowledged) &&
-        batch_join(batch, batch->is_acknowledged ? NULL : self->base.budget, &ret_intake->whole))
+    if (has_room && batch_join_owed(batch, self->base.budget, &ret_intake->whole))
         return true;
     struct outcome outcome = outcome_busy("the memory budget has no room for more traces");
     outcome.reason = LOSS_MEMORY;
-    if (batch->is_acknowledged) {
-        outcome.verdict = LOST;
+    if (receipt == NULL) /* nobody offers it again */
         ledger_drop(self->base.ledger, batch, LOSS_MEMORY, component_exporters(&self->base, batch));
-    }
     receipt_resolve(receipt, &outcome);
     return false;
 }

@@ -71,8 +71,8 @@ static void raise_high_water(struct budget *budget, uint64_t used)
     }
 }
 
-/* What is taken beyond the limit is small. */
-enum { MARGIN_PART = 16, MARGIN_BYTES = 256 * 1024 };
+/* For heads of requests, beside the margin. */
+enum { HEADS_BYTES = 256 * 1024 };
 
 /* Smaller blocks share pages with others, which are used again soon. */
 enum { RETIRED_BYTES_MIN = 4096, SLACK_PART = 64 };
@@ -167,7 +167,7 @@ void budget_end_late(void)
 static inline uint64_t limit_at_hand(const struct budget *budget)
 {
     const uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
-    const uint64_t margin = late_levels > 0 ? limit / MARGIN_PART : 0;
+    const uint64_t margin = late_levels > 0 ? limit / BUDGET_MARGIN_PART : 0;
     return limit < UINT64_MAX - margin ? limit + margin : limit;
 }
 
@@ -190,7 +190,7 @@ bool budget_try_take(struct budget *budget, uint64_t amount)
 bool budget_try_take_margin(struct budget *budget, uint64_t amount)
 {
     uint64_t limit = atomic_load_explicit(&budget->limit, memory_order_relaxed);
-    uint64_t margin = limit / MARGIN_PART + MARGIN_BYTES;
+    uint64_t margin = limit / BUDGET_MARGIN_PART + HEADS_BYTES;
     if (!try_take_within(budget, amount, limit < UINT64_MAX - margin ? limit + margin : limit))
         return false;
     make_room(budget, amount);
@@ -355,7 +355,7 @@ bool budget_is_overdrawn(const struct budget *budget)
         return false;
     uint64_t limit = budget_limit(budget);
     uint64_t used = budget_used(budget);
-    return used > limit && used - limit > limit / MARGIN_PART + MARGIN_BYTES;
+    return used > limit && used - limit > limit / BUDGET_MARGIN_PART;
 }
 
 void budget_lower(struct budget *budget, uint64_t limit)

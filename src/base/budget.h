@@ -23,6 +23,12 @@ struct budget_waiter {
     struct budget_ticket *ticket; /* while it waits */
 };
 
+/* The margin: what goes beyond a budget's limit is at most so large a part of it at a time. Work on
+ * what clients were told is accepted has it, since it shall end rather than wait for what comes
+ * after it: stages ask batch_has_room (src/core/batch.h), and those that take piece by piece lie
+ * between budget_begin_late and _end_late. Heads of requests have it, too, and a few bytes more. */
+enum { BUDGET_MARGIN_PART = 16 };
+
 struct budget {
     _Atomic uint64_t used;
     _Atomic uint64_t limit;
@@ -46,14 +52,12 @@ void budget_count_memory(struct budget *budget);
 void budget_fini(struct budget *budget);
 /* All or nothing; a refusal is counted. */
 bool budget_try_take(struct budget *budget, uint64_t amount) __attribute__((warn_unused_result));
-/* The same with a margin of a sixteenth of the limit and a few bytes beyond it: for heads of
- * requests and their bookkeeping, so that requests refused for lack of budget still get a
- * response. */
+/* The same with the margin and a few bytes beyond it: for heads of requests and their bookkeeping,
+ * so that requests refused for lack of budget still get a response. */
 bool budget_try_take_margin(struct budget *budget, uint64_t amount)
     __attribute__((warn_unused_result));
-/* Work on what clients were told is accepted shall end rather than wait for what comes after it:
- * between these, budget_try_take on this thread may go beyond the limit by a sixteenth of it, and
- * budget_has_room knows. May nest. */
+/* Between these, budget_try_take on this thread may use the margin, and budget_has_room knows. May
+ * nest. */
 void budget_begin_late(void);
 void budget_end_late(void);
 /* Takes even beyond the limit: for the few bytes that finish work already charged. */

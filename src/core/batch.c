@@ -79,6 +79,19 @@ bool batch_may_exceed(const struct batch *batch)
     return batch->is_acknowledged && !batch->is_stored;
 }
 
+bool batch_has_room(const struct batch *batch, const struct budget *budget, uint64_t bytes)
+{
+    enum { USUAL_GROWTH = 2 };
+    if (!batch_may_exceed(batch))
+        return budget_has_room(budget, bytes);
+    if (bytes <= USUAL_GROWTH * batch->bytes)
+        return !budget_is_overdrawn(budget);
+    budget_begin_late();
+    const bool has_room = budget_has_room(budget, bytes);
+    budget_end_late();
+    return has_room;
+}
+
 struct batch *batch_ref(struct batch *batch)
 {
     unsigned old = atomic_fetch_add_explicit(&batch->refs, 1, memory_order_relaxed);
@@ -234,6 +247,8 @@ bool batch_join_owed(const struct batch *batch, struct budget *budget, struct ba
 {
     if (!batch_may_exceed(batch) || batch->parts_count == 1)
         return batch_join(batch, budget, ret_whole);
+    if (!batch_has_room(batch, budget, batch->bytes))
+        return false;
     struct buffer *whole = buffer_create(budget, batch->bytes);
     fill_whole(batch, whole);
     *ret_whole = (struct batch_part){.owner = whole, .bytes = buffer_slice(whole)};

@@ -59,8 +59,13 @@ struct batch *batch_create(enum signal_kind signal, size_t parts_capacity);
 /* Returns an empty batch with the same signal, arrival, client and acknowledgement. */
 struct batch *batch_create_like(const struct batch *model, size_t parts_capacity);
 /* Whether work on the batch goes beyond the budget rather than refuse it: nobody would send it
- * again. Not beyond the margin of budget_is_overdrawn, while what others hold may come free. */
+ * again. How far, batch_has_room says. */
 bool batch_may_exceed(const struct batch *batch);
+/* Whether so many bytes may be taken for work on the batch: there is room in the budget; or, if
+ * batch_may_exceed, in its margin, or they are no more than twice the batch's own, as for most
+ * work, while not more than the margin is in use. False: it waits for what others hold. A NULL
+ * budget has room. */
+bool batch_has_room(const struct batch *batch, const struct budget *budget, uint64_t bytes);
 /* Takes a reference. Returns batch. */
 struct batch *batch_ref(struct batch *batch);
 /* Releases a reference; the last one frees the batch. NULL is a no-op. */
@@ -86,8 +91,7 @@ void batch_append_batch(struct batch *batch, const struct batch *other);
  * False: the budget refuses the copy. */
 bool batch_join(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
     __attribute__((warn_unused_result));
-/* The same, but beyond the budget if batch_may_exceed: what it holds comes free once it has been
- * read. */
+/* The same, but as far as batch_has_room: what it holds comes free once it has been read. */
 bool batch_join_owed(const struct batch *batch, struct budget *budget, struct batch_part *ret_whole)
     __attribute__((warn_unused_result));
 /* The same as a batch, with a new reference: batch itself when it has one part. Never refused: for

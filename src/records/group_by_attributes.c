@@ -667,13 +667,12 @@ static struct batch *write_all(struct grouping *grouping, const struct batch *wh
     struct attribute_grouper *grouper = grouping->grouper;
     struct record_edit *edit = grouping->edit;
     struct batch_writer writer;
-    uint64_t bytes = measure(grouper, ROOT);
+    const uint64_t bytes = measure(grouper, ROOT);
+    const uint64_t needed = edit->may_exceed ? bytes : 2 * bytes;
     if (bytes > RECORD_REQUEST_BYTES_MAX)
         fail(grouping, UINT64_MAX / 2);
-    else if (!edit->may_exceed && !budget_has_room(grouper->budget, 2 * bytes))
-        fail(grouping, 2 * bytes);
-    else if (edit->may_exceed && !record_may_exceed(grouper->budget, edit->batch, bytes))
-        fail(grouping, UINT64_MAX / 2);
+    else if (!batch_has_room(edit->batch, grouper->budget, needed))
+        fail(grouping, needed);
     if (edit->has_failed)
         return NULL;
     struct batch *edited = batch_create_like(edit->batch, 4);

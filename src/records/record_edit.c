@@ -296,7 +296,7 @@ bool record_edit_begin(struct record_edit *edit, struct batch *batch)
     edit->dropped = 0;
     edit->may_exceed = batch_may_exceed(batch);
     edit->is_long = edit->may_give_up = false;
-    edit->has_failed = edit->may_exceed && budget_is_overdrawn(edit->budget);
+    edit->has_failed = edit->may_exceed && !batch_has_room(batch, edit->budget, batch->bytes);
     edit->missed_bytes = 0;
     if (edit->has_failed)
         return false;
@@ -369,16 +369,6 @@ struct batch *record_edit_run_on(struct record_edit *edit, struct batch *batch,
         return NULL;
     }
     return run(edit, batch, visitor, true);
-}
-
-bool record_may_exceed(const struct budget *budget, const struct batch *batch, uint64_t bytes)
-{
-    enum { EXCESS_PART = 8, USUAL_GROWTH = 2 };
-    if (budget == NULL || bytes <= USUAL_GROWTH * batch->bytes)
-        return true;
-    uint64_t limit = budget_limit(budget);
-    limit = limit <= UINT64_MAX - limit / EXCESS_PART ? limit + limit / EXCESS_PART : UINT64_MAX;
-    return bytes <= limit && budget_used(budget) <= limit - bytes;
 }
 
 bool record_may_grow(const struct batch *batch, uint64_t bytes)

@@ -87,9 +87,6 @@ struct batch *record_edit_run_on(struct record_edit *edit, struct batch *batch,
  * end takes it back. False: the budget has no room. */
 bool record_edit_begin(struct record_edit *edit, struct batch *batch);
 void record_edit_end(struct record_edit *edit);
-/* Whether a batch whose client has got its response may become so many bytes: twice its size, as
- * most edits do, or what is left of the limit and an eighth of it. Beyond that it is dropped. */
-bool record_may_exceed(const struct budget *budget, const struct batch *batch, uint64_t bytes);
 /* Whether a request that is grouped anew may become so many bytes. */
 bool record_may_grow(const struct batch *batch, uint64_t bytes);
 /* Asked at each step of a walk, as for each record, data point or attribute. False: the edit has

@@ -216,8 +216,9 @@ enum trace_split_result trace_split_run(struct trace_split *split, struct batch 
     uint64_t limit = split->budget != NULL ? budget_limit(split->budget) : UINT64_MAX;
     if (batch->bytes == 0)
         return TRACE_SPLIT_DONE;
-    if (!may_exceed && !budget_has_room(split->budget, 2 * batch->bytes))
-        return 2 * batch->bytes > limit ? TRACE_SPLIT_TOO_LARGE : TRACE_SPLIT_NO_ROOM;
+    if (!batch_has_room(batch, split->budget, 2 * batch->bytes))
+        return !may_exceed && 2 * batch->bytes > limit ? TRACE_SPLIT_TOO_LARGE
+                                                       : TRACE_SPLIT_NO_ROOM;
     struct batch *whole = batch_in_one_part(batch, split->budget);
     enum trace_split_result result = TRACE_SPLIT_NO_ROOM;
     if (list_spans(split, whole->parts[0].bytes)) {
@@ -228,10 +229,9 @@ enum trace_split_result trace_split_run(struct trace_split *split, struct batch 
             bytes += sizes_of(&scopes[fragments[i].scope], &fragments[i]).whole + OVERHEAD_BYTES;
         result = TRACE_SPLIT_DONE;
         if (bytes > RECORD_REQUEST_BYTES_MAX || bytes + batch->bytes > limit ||
-            !record_may_grow(batch, bytes) ||
-            (may_exceed && !record_may_exceed(split->budget, batch, bytes)))
+            !record_may_grow(batch, bytes))
             result = TRACE_SPLIT_TOO_LARGE;
-        else if (!may_exceed && !budget_has_room(split->budget, bytes))
+        else if (!batch_has_room(batch, split->budget, bytes))
             result = TRACE_SPLIT_NO_ROOM;
         else if (bytes > written_max)
             result = TRACE_SPLIT_LONG;

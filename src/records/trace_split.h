@@ -50,8 +50,7 @@ struct trace_split {
 void trace_split_init(struct trace_split *split, struct budget *budget);
 /* Releases the buffers that were not taken, too. */
 void trace_split_fini(struct trace_split *split);
-/* Once. May exceed the budget's limit for a batch whose client has got its response
- * (record_may_exceed). */
+/* Once. Takes as much as batch_has_room. */
 enum trace_split_result trace_split_run(struct trace_split *split, struct batch *batch,
                                         uint64_t written_max);
 struct trace_fragment *trace_split_fragments(const struct trace_split *split);

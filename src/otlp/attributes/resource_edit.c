@@ -212,7 +212,7 @@ struct batch *resource_edit(struct resource_editor *editor, struct batch *batch)
     /* A refusal for good would lose such a batch; while too much is taken already, it waits. */
     editor->list.may_exceed = batch_may_exceed(batch);
     editor->list.arena.budget = editor->list.may_exceed ? NULL : editor->budget;
-    if (editor->list.may_exceed && budget_is_overdrawn(editor->budget))
+    if (editor->list.may_exceed && !batch_has_room(batch, editor->budget, batch->bytes))
         return NULL;
     while (!edit.has_failed && rope_read_field(&rope, batch->bytes, &field)) {
         if (field.number == RESOURCES)

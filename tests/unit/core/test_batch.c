@@ -178,10 +178,49 @@ static void a_batch_in_one_piece_is_shared_and_several_are_copied(void **state)
     assert_ptr_equal(batch_in_one_part(one, &budget), one);
     batch_unref(one);
     batch_unref(one);
-    budget_return(&budget, left);
+    batch->is_stored = true; /* it comes again */
+    assert_false(batch_join_owed(batch, &budget, &whole));
+    batch->is_stored = false;
+    const uint64_t margin = budget_limit(&budget) / BUDGET_MARGIN_PART;
+    budget_take(&budget, margin + 1);
+    assert_false(batch_join_owed(batch, &budget, &whole));
+    budget_return(&budget, left + margin + 1);
     buffer_unref(first);
     buffer_unref(second);
     batch_unref(batch);
+}
+
+/* An acknowledged batch goes on, but only so far. */
+static void room_for_a_batch_has_a_margin(void **state)
+{
+    enum { BYTES = 1000, GROWN = 2 * BYTES + 1 };
+    (void)state;
+    struct buffer *buffer = buffer_create(&budget, BYTES);
+    struct batch *batch = batch_create(TRACES, 1);
+    batch_append(batch, buffer, slice_of(buffer->data, BYTES));
+    const uint64_t limit = budget_limit(&budget);
+    const uint64_t margin = limit / BUDGET_MARGIN_PART;
+    const uint64_t taken = limit - budget_used(&budget);
+    assert_true(margin > GROWN);
+    budget_take(&budget, taken);
+    for (unsigned i = 0; i < 4; i++) {
+        batch->is_acknowledged = i % 2 > 0;
+        batch->is_stored = i >= 2;
+        assert_true(batch_has_room(batch, NULL, UINT64_MAX));
+        assert_true(batch_has_room(batch, &budget, 1) == (i == 1));
+        assert_true(batch_has_room(batch, &budget, margin) == (i == 1));
+        assert_false(batch_has_room(batch, &budget, margin + 1));
+    }
+    batch->is_acknowledged = true;
+    batch->is_stored = false;
+    budget_take(&budget, margin);
+    assert_true(batch_has_room(batch, &budget, GROWN - 1));
+    assert_false(batch_has_room(batch, &budget, GROWN));
+    budget_take(&budget, 1);
+    assert_false(batch_has_room(batch, &budget, 1));
+    budget_return(&budget, taken + margin + 1);
+    batch_unref(batch);
+    buffer_unref(buffer);
 }
 
 #define BATCH_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -234,6 +273,7 @@ static void parts_may_be_appended_many_at_once(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        BATCH_TEST(room_for_a_batch_has_a_margin),
         BATCH_TEST(a_batch_in_one_piece_is_shared_and_several_are_copied),
         BATCH_TEST(parts_that_continue_the_last_one_join_it),
         BATCH_TEST(appending_a_batch_shares_its_bytes_and_keeps_the_older_arrival),

@@ -579,23 +579,27 @@ static void few_bytes_do_not_become_many(void **state)
     }
 }
 
-/* An eighth of the limit, unless it is no more than other edits take. */
+/* By the margin, unless it is no more than other edits take; then they wait. */
 static void acknowledged_batches_exceed_the_budget_by_little(void **state)
 {
     enum { LIMIT = 16 << 20, SPANS = 400, SMALL = 8 << 10 }; /* becomes more than 3 MiB */
     (void)state;
-    struct budget budget;
-    struct batch *batch = one_resource(SMALL, SPANS);
-    batch->is_acknowledged = true;
-    budget_init(&budget, LIMIT);
-    budget_take(&budget, LIMIT - (2 << 20));
-    assert_true(regroup(batch, &budget, UINT64_MAX, true).is_done);
-    budget_take(&budget, 3 << 19);
-    assert_true(regroup(batch, &budget, UINT64_MAX, true).never_fits);
-    assert_true(record_may_exceed(&budget, batch, 2 * batch->bytes));
-    budget_return(&budget, budget_used(&budget));
-    batch_unref(batch);
-    budget_fini(&budget);
+    for (int is_by_trace = 0; is_by_trace < 2; is_by_trace++) {
+        struct budget budget;
+        struct batch *batch = one_resource(SMALL, SPANS);
+        batch->is_acknowledged = true;
+        budget_init(&budget, LIMIT);
+        budget_take(&budget, LIMIT - (8 << 20));
+        assert_true(regroup(batch, &budget, UINT64_MAX, is_by_trace).is_done);
+        budget_take(&budget, 7 << 20);
+        const struct regrouped late = regroup(batch, &budget, UINT64_MAX, is_by_trace);
+        assert_false(late.is_done || late.never_fits || late.is_long);
+        batch->is_stored = true;
+        assert_false(regroup(batch, &budget, UINT64_MAX, is_by_trace).is_done);
+        budget_return(&budget, budget_used(&budget));
+        batch_unref(batch);
+        budget_fini(&budget);
+    }
 }
 
 /* By the clock, on a lane that has been held for long already. Streams that are summed up remember
