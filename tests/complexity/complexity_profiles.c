@@ -549,6 +549,50 @@ static const struct work_shape sums_shapes[] = {
     {"sums of a long resource", long_resource},
 };
 
+/* Of layout 1.7: a Profile with 16 types, for which all of its fields are looked at. Samples have
+ * no value, one for each type, or are the least that there can be, beside one that has them all. */
+static struct slice old_types(size_t n, size_t values, bool are_samples)
+{
+    enum { TYPES = 16 };
+    static const uint8_t ones[TYPES] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    struct profile_bytes out = {.data = NULL};
+    for (size_t i = 0; i < TYPES; i++)
+        put_bytes(&out, 1, "", 0);
+    for (size_t i = 0; i <= n; i++) {
+        size_t begin = out.size;
+        if (i == 0 || values > 0)
+            put_bytes(&out, 3, ones, i == 0 ? TYPES : values);
+        if (i == 0 || are_samples)
+            profile_bytes_wrap(&out, begin, 2);
+        else
+            put_number(&out, 11, 0);
+    }
+    for (uint32_t i = 0; i < 3; i++)
+        profile_bytes_wrap(&out, 0, i < 2 ? 2 : 1);
+    return profile_bytes_slice(&out);
+}
+
+static struct slice old_empty_samples(size_t n)
+{
+    return old_types(8 * n, 0, true);
+}
+
+static struct slice old_wide_samples(size_t n)
+{
+    return old_types(n, 16, true);
+}
+
+static struct slice old_fields(size_t n)
+{
+    return old_types(8 * n, 0, false);
+}
+
+static const struct work_shape types_shapes[] = {
+    {"samples of many types without values", old_empty_samples},
+    {"samples of many types", old_wide_samples},
+    {"fields of many types", old_fields},
+};
+
 static void put_filled(struct profile_bytes *out, uint32_t number, char byte, size_t size)
 {
     size_t begin = out->size;
@@ -1146,8 +1190,12 @@ int main(int argc, char **argv)
 {
     static const struct work_stage sums = {
         .name = "profile_metrics", .run = run_metrics, .per_byte_max = 10};
+    static const struct work_stage types = {
+        .name = "layout 1.7", .run = run_layout_1_7, .per_byte_max = 55};
     int failed = work_check(stages, sizeof(stages) / sizeof(stages[0]), shapes,
                             sizeof(shapes) / sizeof(shapes[0]), argc, argv);
     failed += work_check(&sums, 1, sums_shapes, 1, argc, argv);
+    failed += work_check(&types, 1, types_shapes, sizeof(types_shapes) / sizeof(types_shapes[0]),
+                         argc, argv);
     return failed > 0;
 }

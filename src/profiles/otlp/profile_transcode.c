@@ -87,6 +87,8 @@ enum {
     TIME_GROWTH = 8, /* a varint of one byte becomes a fixed64 */
     SAMPLE_MORE_BYTES = 64,
     SAMPLE_ROOM_BYTES = 64 * 1024, /* first allocations of what a sample is decoded into */
+    SAMPLE_KEPT_BYTES = 16 * 1024, /* each, for the next sample */
+    FIELD_MORE_BYTES = 16,         /* of a field with another number, or with a time */
     TYPES_BYTES_MAX = 256,         /* of a Profile, besides, for each of its types */
     TYPES_MAX = 16,
     /* Of the request, all stacks. Those that write 1.7 append each stack that is new, and name its
@@ -99,8 +101,19 @@ enum {
 };
 #define NO_STACK ((uint64_t)INT32_MAX)
 
+/* A sample of 1.7, decoded. */
+struct old_sample {
+    uint64_t begin;
+    uint64_t count;
+    uint64_t link; /* index + 1; 0: none */
+    struct profile_bytes values;
+    struct profile_bytes attributes;
+    struct profile_bytes times; /* fixed64 */
+};
+
 struct transcoding {
     struct profile_bytes out;
+    struct old_sample sample; /* the one at hand, whose room is used again */
     struct profile_set stacks;
     struct profile_set keys; /* of attributes: they go after the strings of the request */
     uint64_t strings;        /* of the request */
@@ -110,6 +123,15 @@ struct transcoding {
     bool has_failed; /* no memory */
 };
 
+/* A sample that the Profile of each type gets, with another value. Behind this are the new fields
+ * in front of the value, all values as varints, and the new fields behind it. */
+struct wide_sample {
+    size_t head_bytes;
+    size_t values_bytes;
+    size_t value_at; /* of the next type, in the values */
+    size_t tail_bytes;
+};
+
 /* One of a Profile's locations. Samples with the same stack name the same range of them. */
 struct old_location {
     const uint8_t *begin;
@@ -117,22 +139,17 @@ struct old_location {
     uint32_t stack; /* which that became */
 };
 
-/* What the samples of a Profile share. */
+/* What the samples of a Profile share, and what each of the new ones gets: found once, however many
+ * types there are. */
 struct old_profile {
     struct slice bytes;
     struct slice types[TYPES_MAX];
     size_t types_count;
-    struct old_location *locations; /* and one more, which begins at the end */
+    struct profile_bytes wide_samples; /* those with a value for each type: see wide_sample */
+    struct profile_bytes shared;       /* new fields, of all Profiles */
+    struct profile_bytes first;        /* and of the first one only: id and payload */
+    struct old_location *locations;    /* and one more, which begins at the end */
     size_t locations_count;
-};
-
-struct old_sample {
-    uint64_t begin;
-    uint64_t count;
-    uint64_t link; /* index + 1; 0: none */
-    struct profile_bytes values;
-    struct profile_bytes attributes;
-    struct profile_bytes times; /* fixed64 */
 };
 
 /* Reserves budget for output_bytes of output, and for working_bytes besides. Must come before
@@ -185,6 +202,30 @@ static void add_varints(struct profile_bytes *out, const struct wire_field *fiel
     }
 }
 
+/* The same as fixed64. */
+static void add_times(struct profile_bytes *out, const struct wire_field *field)
+{
+    struct wire_reader reader = wire_reader_of(field->bytes);
+    if (field->type != WIRE_BYTES) {
+        put_fixed64(out, field->number_value);
+        return;
+    }
+    while (reader.at < reader.end) {
+        uint64_t value = wire_read_varint(&reader, WIRE_VARINT_BYTES_MAX);
+        if (reader.failure != NULL)
+            return;
+        put_fixed64(out, value);
+    }
+}
+
+/* Nothing in it is needed any more. */
+static void rest(struct profile_bytes *bytes)
+{
+    bytes->size = 0;
+    if (bytes->capacity > SAMPLE_KEPT_BYTES)
+        profile_bytes_fini(bytes);
+}
+
 static size_t count_varints(struct slice packed)
 {
     size_t count = 0;
@@ -222,98 +263,160 @@ static uint64_t stack_of(struct transcoding *work, const struct old_profile *pro
 }
 
 /* Fields of 1.7: 1 start, 2 count, 3 values, 4 attributes, 5 link, 6 times (varints). */
-static void put_sample(struct transcoding *work, const struct old_profile *profile,
-                       struct slice bytes, size_t type)
+static void read_sample(struct old_sample *sample, struct slice bytes)
 {
-    struct profile_bytes *out = &work->out;
-    struct budget *budget = out->budget;
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
-    struct profile_bytes times = {.budget = budget};
-    struct old_sample sample = {
-        .values.budget = budget, .attributes.budget = budget, .times.budget = budget};
-    if (!reserve_room(work, TIME_GROWTH * bytes.size + SAMPLE_MORE_BYTES,
-                      4 * TIME_GROWTH * bytes.size + SAMPLE_ROOM_BYTES))
-        return;
+    sample->begin = sample->count = sample->link = 0;
+    rest(&sample->values);
+    rest(&sample->attributes);
+    rest(&sample->times);
     while (wire_read_field(&reader, &field)) {
         if (field.number == 1)
-            sample.begin = field.number_value;
+            sample->begin = field.number_value;
         else if (field.number == 2)
-            sample.count = field.number_value;
+            sample->count = field.number_value;
         else if (field.number == 3)
-            add_varints(&sample.values, &field);
+            add_varints(&sample->values, &field);
         else if (field.number == 4)
-            add_varints(&sample.attributes, &field);
+            add_varints(&sample->attributes, &field);
         else if (field.number == 5)
-            sample.link = one_more(field.number_value);
+            sample->link = one_more(field.number_value);
         else if (field.number == 6)
-            add_varints(&times, &field);
+            add_times(&sample->times, &field);
     }
-    struct wire_reader varints = wire_reader_of(profile_bytes_slice(&times));
-    while (varints.at < varints.end)
-        put_fixed64(&sample.times, wire_read_varint(&varints, WIRE_VARINT_BYTES_MAX));
-    profile_bytes_fini(&times);
-    /* The value of this type. All values go to the first type if it is the only one, or if there
-     * are not as many values as types. */
-    struct slice values = profile_bytes_slice(&sample.values);
-    bool is_for_type = type == 0;
-    if (profile->types_count >= 2 && count_varints(values) == profile->types_count) {
-        varints = wire_reader_of(values);
-        for (size_t i = 0; i < type; i++)
-            wire_read_varint(&varints, WIRE_VARINT_BYTES_MAX);
-        const uint8_t *begin = varints.at;
-        wire_read_varint(&varints, WIRE_VARINT_BYTES_MAX);
-        assert(varints.failure == NULL);
-        values = slice_of(begin, (size_t)(varints.at - begin));
-        is_for_type = true;
-    }
-    if (is_for_type) {
-        size_t begin = out->size;
-        profile_bytes_number(out, 1, stack_of(work, profile, &sample));
-        if (sample.attributes.size > 0)
-            profile_bytes_field(out, 2, profile_bytes_slice(&sample.attributes));
-        profile_bytes_number(out, 3, sample.link);
-        if (values.size > 0)
-            profile_bytes_field(out, 4, values);
-        if (sample.times.size > 0)
-            profile_bytes_field(out, 5, profile_bytes_slice(&sample.times));
-        profile_bytes_wrap(out, begin, 2);
-    }
-    profile_bytes_fini(&sample.values);
-    profile_bytes_fini(&sample.attributes);
-    profile_bytes_fini(&sample.times);
 }
 
-/* Writes one new Profile for one type of the old one. */
-static void put_profile(struct transcoding *work, const struct old_profile *profile, size_t type)
+/* Its first value, as varint. */
+static struct slice first_value(struct slice values)
+{
+    size_t size = 0;
+    while (values.data[size++] >= 0x80) {
+    }
+    assert(size <= values.size);
+    return slice_of(values.data, size);
+}
+
+static void put_value(struct profile_bytes *out, struct slice head, struct slice values,
+                      struct slice tail)
+{
+    size_t begin = out->size;
+    profile_bytes_add(out, head);
+    if (values.size > 0)
+        profile_bytes_field(out, 4, values);
+    profile_bytes_add(out, tail);
+    profile_bytes_wrap(out, begin, 2);
+}
+
+/* Writes the sample for the first type: the first value of a wide one, else all. Keeps a wide one
+ * for the other types. */
+static void put_sample(struct transcoding *work, struct old_profile *profile, struct slice bytes)
+{
+    struct profile_bytes *out = &work->out;
+    struct old_sample *sample = &work->sample;
+    uint64_t more = TIME_GROWTH * bytes.size + SAMPLE_MORE_BYTES;
+    if (!reserve_room(work, more, 4 * more + SAMPLE_ROOM_BYTES))
+        return;
+    read_sample(sample, bytes);
+    struct slice values = profile_bytes_slice(&sample->values);
+    bool is_wide = profile->types_count >= 2 && count_varints(values) == profile->types_count;
+    size_t begin = out->size;
+    profile_bytes_number(out, 1, stack_of(work, profile, sample));
+    if (sample->attributes.size > 0)
+        profile_bytes_field(out, 2, profile_bytes_slice(&sample->attributes));
+    profile_bytes_number(out, 3, sample->link);
+    struct wide_sample wide = {.head_bytes = out->size - begin, .values_bytes = values.size};
+    struct slice first = is_wide ? first_value(values) : values;
+    if (first.size > 0)
+        profile_bytes_field(out, 4, first);
+    size_t tail = out->size;
+    if (sample->times.size > 0)
+        profile_bytes_field(out, 5, profile_bytes_slice(&sample->times));
+    wide.tail_bytes = out->size - tail;
+    wide.value_at = first.size;
+    struct profile_bytes *kept = &profile->wide_samples;
+    if (is_wide && reserve_room(work, 0, profile_bytes_growth(kept, sizeof(wide) + more))) {
+        profile_bytes_add(kept, slice_of(&wide, sizeof(wide)));
+        profile_bytes_add(kept, slice_of(out->data + begin, wide.head_bytes));
+        profile_bytes_add(kept, values);
+        profile_bytes_add(kept, slice_of(out->data + tail, wide.tail_bytes));
+    }
+    profile_bytes_wrap(out, begin, 2);
+}
+
+/* Writes the wide samples for the next type. */
+static void put_wide_samples(struct transcoding *work, struct old_profile *profile)
+{
+    struct profile_bytes *kept = &profile->wide_samples;
+    struct wide_sample wide;
+    for (size_t at = 0; at < kept->size;
+         at += sizeof(wide) + wide.head_bytes + wide.values_bytes + wide.tail_bytes) {
+        memcpy(&wide, kept->data + at, sizeof(wide));
+        const uint8_t *head = kept->data + at + sizeof(wide);
+        const uint8_t *values = head + wide.head_bytes;
+        struct slice value =
+            first_value(slice_of(values + wide.value_at, wide.values_bytes - wide.value_at));
+        if (!reserve_room(work, wide.head_bytes + value.size + wide.tail_bytes + SAMPLE_MORE_BYTES,
+                          0))
+            return;
+        put_value(&work->out, slice_of(head, wide.head_bytes), value,
+                  slice_of(values + wide.values_bytes, wide.tail_bytes));
+        wide.value_at += value.size;
+        memcpy(kept->data + at, &wide, sizeof(wide));
+    }
+}
+
+/* Finds the fields besides types, samples and locations that 1.10 has, with its numbers. */
+static void read_rest(struct transcoding *work, struct old_profile *profile)
 {
     /* Of fields that 1.10 has with other numbers. */
     static const uint8_t numbers[NUMBERS] = {
         [5] = 4, [6] = 5, [7] = 6, [10] = 7, [11] = 8, [12] = 9, [13] = 10, [14] = 11};
-    size_t begin = work->out.size;
     struct wire_reader reader = wire_reader_of(profile->bytes);
     struct wire_field field;
-    if (!reserve_room(work, profile->bytes.size + TYPES_BYTES_MAX, 0))
-        return;
-    if (type < profile->types_count)
-        profile_bytes_field(&work->out, 1, profile->types[type]);
-    while (!work->has_failed && wire_read_field(&reader, &field))
-        if (field.number == 2 && field.type == WIRE_BYTES)
-            put_sample(work, profile, field.bytes, type);
-    bool has_rest = reserve_room(work, TIME_GROWTH * profile->bytes.size, 0);
-    reader = wire_reader_of(profile->bytes);
-    while (has_rest && wire_read_field(&reader, &field)) {
+    while (!work->has_failed && wire_read_field(&reader, &field)) {
         /* Id and payload stay with the first type. */
         bool is_for_one = field.number == 10 || field.number == 12 || field.number == 13;
-        if (field.number == 4 && field.type == WIRE_VARINT) {
-            put_varint(&work->out, wire_tag(3, WIRE_FIXED64)); /* the time */
-            put_fixed64(&work->out, field.number_value);
-        } else if (field.number < NUMBERS && numbers[field.number] != 0 &&
-                   (type == 0 || !is_for_one)) {
-            put_field(&work->out, numbers[field.number], &field);
+        struct profile_bytes *out = is_for_one ? &profile->first : &profile->shared;
+        bool is_time = field.number == 4 && field.type == WIRE_VARINT;
+        bool is_kept = is_time || (field.number < NUMBERS && numbers[field.number] != 0);
+        if (!is_kept ||
+            !reserve_room(work, 0, profile_bytes_growth(out, field.whole.size + FIELD_MORE_BYTES)))
+            continue;
+        if (is_time) {
+            put_varint(out, wire_tag(3, WIRE_FIXED64));
+            put_fixed64(out, field.number_value);
+        } else {
+            put_field(out, numbers[field.number], &field);
         }
     }
-    profile_bytes_wrap(&work->out, begin, 2);
+}
+
+/* Writes one new Profile for one type of the old one; that of type 0 first. */
+static void put_profile(struct transcoding *work, struct old_profile *profile, size_t type)
+{
+    struct profile_bytes *out = &work->out;
+    size_t begin = out->size;
+    struct slice shared = profile_bytes_slice(&profile->shared);
+    struct slice first = profile_bytes_slice(&profile->first);
+    struct wire_reader reader = wire_reader_of(profile->bytes);
+    struct wire_field field;
+    uint64_t type_bytes = type < profile->types_count ? profile->types[type].size : 0;
+    if (!reserve_room(work, type_bytes + TYPES_BYTES_MAX, 0))
+        return;
+    if (type < profile->types_count)
+        profile_bytes_field(out, 1, profile->types[type]);
+    while (type == 0 && !work->has_failed && wire_read_field(&reader, &field))
+        if (field.number == 2 && field.type == WIRE_BYTES)
+            put_sample(work, profile, field.bytes);
+    if (type > 0)
+        put_wide_samples(work, profile);
+    if (!reserve_room(work, shared.size + first.size + TYPES_BYTES_MAX, 0))
+        return;
+    profile_bytes_add(out, shared);
+    if (type == 0)
+        profile_bytes_add(out, first);
+    profile_bytes_wrap(out, begin, 2);
 }
 
 /* Finds the locations in the packed list. The caller frees them. */
@@ -341,8 +444,11 @@ static bool read_locations(struct transcoding *work, struct old_profile *profile
 
 static void transcode_profile(struct transcoding *work, struct slice bytes)
 {
-    struct old_profile profile = {.bytes = bytes};
     struct budget *budget = work->out.budget;
+    struct old_profile profile = {.bytes = bytes,
+                                  .wide_samples.budget = budget,
+                                  .shared.budget = budget,
+                                  .first.budget = budget};
     struct profile_bytes locations = {.budget = budget};
     struct wire_reader reader = wire_reader_of(bytes);
     struct wire_field field;
@@ -357,6 +463,7 @@ static void transcode_profile(struct transcoding *work, struct slice bytes)
             add_varints(&locations, &field);
     }
     if (read_locations(work, &profile, profile_bytes_slice(&locations))) {
+        read_rest(work, &profile);
         for (size_t type = 0; !work->has_failed && (type == 0 || type < profile.types_count);
              type++)
             put_profile(work, &profile, type);
@@ -364,6 +471,9 @@ static void transcode_profile(struct transcoding *work, struct slice bytes)
         if (budget != NULL)
             budget_return(budget, (profile.locations_count + 1) * sizeof(profile.locations[0]));
     }
+    profile_bytes_fini(&profile.wide_samples);
+    profile_bytes_fini(&profile.shared);
+    profile_bytes_fini(&profile.first);
     profile_bytes_fini(&locations);
 }
 
@@ -471,9 +581,10 @@ struct buffer *profile_transcode(enum profile_layout from, struct slice request,
                 .profiles = from == LAYOUT_1_8 ? profile_1_8_numbers : NULL,
             },
             request, budget);
-    struct transcoding work = {.out.budget = budget,
-                               .spelt_max =
-                                   SPELT_GROWTH_MAX * request.size + PROFILE_SPELT_BYTES_MORE};
+    struct transcoding work = {
+        .out.budget = budget,
+        .sample = {.values.budget = budget, .attributes.budget = budget, .times.budget = budget},
+        .spelt_max = SPELT_GROWTH_MAX * request.size + PROFILE_SPELT_BYTES_MORE};
     if (work.spelt_max > PROFILE_SPELT_BYTES_MAX)
         work.spelt_max = PROFILE_SPELT_BYTES_MAX;
     struct wire_reader reader = wire_reader_of(request);
@@ -508,6 +619,9 @@ struct buffer *profile_transcode(enum profile_layout from, struct slice request,
         buffer->size = work.out.size;
     }
     profile_bytes_fini(&work.out);
+    profile_bytes_fini(&work.sample.values);
+    profile_bytes_fini(&work.sample.attributes);
+    profile_bytes_fini(&work.sample.times);
     profile_set_fini(&work.stacks);
     profile_set_fini(&work.keys);
     budget_release(&work.reserve);
