@@ -36,6 +36,8 @@ enum {
 #define LANE_LOOK_BYTES (16 * KIB)
 /* An edit that still runs then leaves the request to the lane's helper, which begins it anew. */
 #define LANE_EDIT_NS ((uint64_t)10 * NS_PER_MS)
+/* Work of timers in one turn of the loop, after which sockets have theirs. */
+#define TIMERS_TURN_NS ((uint64_t)5 * NS_PER_MS)
 
 /* HTTP/1.1 and HTTP/2 servers */
 enum {

@@ -4,6 +4,8 @@
 
 #include <assert.h>
 
+#include "src/base/clock.h"
+#include "src/base/limits.h"
 #include "src/base/mem.h"
 
 enum { TIMERS_CAPACITY_FIRST = 16 };
@@ -106,11 +108,14 @@ size_t timers_fire(struct timers *timers, uint64_t now_ns)
     /* A timer that a callback starts for "now" waits for the next turn: one that restarts itself
      * cannot hold the lane. */
     size_t at_most = timers->count;
+    uint64_t until_ns = clock_now_ns() + TIMERS_TURN_NS;
     while (fired < at_most && timers_next_ns(timers) <= now_ns) {
         struct timer *due = timers->heap[0];
         timer_stop(timers, due);
         fired++;
         due->fn(due, due->arg);
+        if (clock_now_ns() >= until_ns)
+            break;
     }
     return fired;
 }

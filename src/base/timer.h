@@ -29,7 +29,8 @@ void timers_fini(struct timers *timers);
 /* Deadline of the next one, or UINT64_MAX. */
 uint64_t timers_next_ns(const struct timers *timers);
 /* Fires the timers due at now_ns, oldest deadline first; a callback may start and stop any timer.
- * Returns the number fired. */
+ * After TIMERS_TURN_NS the rest wait for the next call: many may be due at once, as retries are at
+ * a stop. Returns the number fired. */
 size_t timers_fire(struct timers *timers, uint64_t now_ns);
 
 void timer_init(struct timer *timer, timer_fn fn, void *arg);

@@ -9,6 +9,9 @@
 
 #include <cmocka.h>
 
+#include "src/base/clock.h"
+#include "src/base/limits.h"
+
 enum { TIMERS = 100, STEPS = 20000 };
 
 static uint64_t fired_deadlines[TIMERS];
@@ -122,12 +125,42 @@ static void a_callback_may_stop_another_that_is_due(void **state)
     timers_fini(&heap);
 }
 
+static void on_long_work(struct timer *timer, void *arg)
+{
+    (void)timer;
+    ++*(unsigned *)arg;
+    clock_fake_advance(TIMERS_TURN_NS / 4);
+}
+
+static void many_that_are_due_at_once_share_the_turns(void **state)
+{
+    (void)state;
+    struct timers heap;
+    struct timer timers[TIMERS];
+    unsigned fired = 0;
+    clock_fake_start(NS_PER_S, NS_PER_S);
+    timers_init(&heap);
+    for (size_t i = 0; i < TIMERS; i++) {
+        timer_init(&timers[i], on_long_work, &fired);
+        timer_start(&heap, &timers[i], i);
+    }
+    assert_int_equal(timers_fire(&heap, clock_now_ns()), 4);
+    assert_int_equal(timers_next_ns(&heap), 4);
+    for (unsigned turn = 1; turn < TIMERS / 4; turn++)
+        assert_int_equal(timers_fire(&heap, clock_now_ns()), 4);
+    assert_int_equal(fired, TIMERS);
+    assert_int_equal(timers_next_ns(&heap), UINT64_MAX);
+    timers_fini(&heap);
+    clock_fake_stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_heap_agrees_with_a_model),
         cmocka_unit_test(a_timer_that_restarts_itself_for_now_waits_for_the_next_turn),
         cmocka_unit_test(a_callback_may_stop_another_that_is_due),
+        cmocka_unit_test(many_that_are_due_at_once_share_the_turns),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
