@@ -26,6 +26,7 @@ struct family {
 /* A process that sends, with the labels of its target_info. */
 struct resource {
     unsigned refs; /* series, and snapshots */
+    uint32_t walk; /* see struct series */
     size_t live;
     struct metric_hash hash;
     struct metric_hash target; /* of job and instance */
@@ -58,6 +59,7 @@ struct series {
     bool is_integer;
     bool is_removed;  /* a snapshot alone has it */
     bool has_escapes; /* values that are not as in the text format */
+    uint32_t walk;    /* the snapshot that has seen it last, or the one before it came */
     uint8_t values[]; /* its own, see label_shape.h */
 };
 
@@ -89,8 +91,27 @@ struct shown {
     double value;
 };
 
+/* A snapshot is taken and released piece by piece. */
+enum snapshot_stage {
+    SNAPSHOT_ORDER,     /* takes what the last one has shown, */
+    SNAPSHOT_NEWS,      /* what came since, */
+    SNAPSHOT_RESOURCES, /* and the resources */
+    SNAPSHOT_TAKEN,
+    SNAPSHOT_FORGET_ORDER, /* of the last one */
+    SNAPSHOT_RELEASE,      /* the series, in the order that the next one begins with */
+    SNAPSHOT_RELEASE_RESOURCES,
+    SNAPSHOT_RELEASED,
+};
+
 struct metric_snapshot {
     size_t bytes; /* charged */
+    enum snapshot_stage stage;
+    size_t at;         /* in the list or the table of the stage */
+    size_t capacity;   /* of the table */
+    unsigned passes;   /* over it */
+    uint64_t since_ns; /* what came before that has expired */
+    bool keeps_order;
+    struct series **order; /* to be kept by the store; NULL: none is */
     bool has_timestamps;
     const char *target_name; /* the store's */
     size_t resources_count;

@@ -27,6 +27,9 @@ enum { COST_MAX = 4096, COST_BYTES = 512, LABEL_COST_BYTES = 32, SERIES_COST = 5
  * and no client of Prometheus takes such names. */
 enum { METRIC_NAME_BYTES_MAX = 4096 };
 
+/* So many series, or places of a table, are gone through at once: a millisecond or two. */
+enum { PIECE_MAX = 8192 };
+
 /* Of a line, besides name and labels. */
 enum { LINE_BYTES = 16 };
 
@@ -41,10 +44,16 @@ struct metric_store {
     struct hash_table shapes;
     uint64_t text_bytes; /* of the names and labels of those that are shown */
     uint64_t line_bytes; /* the same for each line that they have, about */
+    uint64_t help_bytes; /* of the families */
     uint64_t bytes;      /* charged */
     uint64_t live_series;
     struct series **order; /* of the last scrape; NULL: removed since */
     size_t order_count;
+    size_t order_bytes;              /* charged for it */
+    struct metric_snapshot *at_work; /* being taken or released; NULL: none */
+    uint32_t walk;                   /* number of the last snapshot */
+    uint64_t series_untaken;         /* by the one that is being taken, and in the table */
+    uint64_t resources_untaken;      /* the same */
 };
 
 /* The namespace is translated like a label here. */
@@ -180,10 +189,23 @@ static void series_unref(struct metric_store *store, struct series *series)
     mem_free(series);
 }
 
+static bool is_being_taken(const struct metric_store *store)
+{
+    return store->at_work != NULL && store->at_work->stage <= SNAPSHOT_RESOURCES;
+}
+
 static void resource_leave(struct metric_store *store, struct resource *resource)
 {
-    if (--resource->live == 0)
-        hash_table_remove(&store->resources, resource->hash.low, resource);
+    if (--resource->live > 0)
+        return;
+    hash_table_remove(&store->resources, resource->hash.low, resource);
+    store->resources_untaken -= is_being_taken(store) && resource->walk != store->walk;
+}
+
+static void family_leave(struct metric_store *store, struct family *family)
+{
+    hash_table_remove(&store->families, family->hash, family);
+    store->help_bytes -= family->help.size;
 }
 
 static void series_remove(struct metric_store *store, struct series *series)
@@ -191,6 +213,7 @@ static void series_remove(struct metric_store *store, struct series *series)
     hash_table_remove(&store->series, series->hash.low, series);
     if (is_shown(series)) {
         store->live_series--;
+        store->series_untaken -= is_being_taken(store) && series->walk != store->walk;
         store->text_bytes -= series_text_bytes(series);
         store->line_bytes -= series_line_bytes(series);
     }
@@ -198,7 +221,7 @@ static void series_remove(struct metric_store *store, struct series *series)
         store->order[series->place] = NULL;
     series->is_removed = true;
     if (is_shown(series) && --series->family->live == 0)
-        hash_table_remove(&store->families, series->family->hash, series->family);
+        family_leave(store, series->family);
     resource_leave(store, series->resource);
     series_unref(store, series);
 }
@@ -222,12 +245,14 @@ static size_t remove_older(struct metric_store *store, uint64_t since_ns, size_t
     return at;
 }
 
-static void set_order(struct metric_store *store, struct series **order, size_t count)
+/* An order that is empty yet, and charged. */
+static void set_order(struct metric_store *store, struct series **order, size_t bytes)
 {
-    discharge(store, store->order_count * sizeof(struct series *));
+    discharge(store, store->order_bytes);
     mem_free(store->order);
     store->order = order;
-    store->order_count = count;
+    store->order_count = 0;
+    store->order_bytes = bytes;
 }
 
 void metric_store_destroy(struct metric_store *store)
@@ -327,6 +352,7 @@ static struct resource *resource_create(struct metric_addition *addition,
     size_t size = text != NULL && has_target ? metric_labels_write(labels, text, &is_plain) : 0;
     if (text != NULL && charge(store, sizeof(*resource) + size)) {
         resource = mem_zalloc(sizeof(*resource) + size);
+        resource->walk = store->walk;
         resource->hash = view->hash;
         resource->target = view->target_hash;
         resource->has_target = has_target;
@@ -477,6 +503,7 @@ static struct family *family_get(struct metric_addition *addition, const struct 
         *ret_has_memory = false;
         return NULL;
     }
+    store->help_bytes += family->help.size;
     return family;
 }
 
@@ -484,7 +511,7 @@ static struct family *family_get(struct metric_addition *addition, const struct 
 static void family_drop(struct metric_store *store, struct family *family)
 {
     if (family->live == 0)
-        hash_table_remove(&store->families, family->hash, family);
+        family_leave(store, family);
     family_unref(store, family);
 }
 
@@ -552,6 +579,7 @@ static struct series *series_create(struct metric_addition *addition, const stru
     }
     series->refs = 1;
     series->place = PLACE_NONE;
+    series->walk = store->walk;
     series->hash = place->hash;
     series->form = place->form;
     series->values_bytes = (uint32_t)size;
@@ -925,8 +953,16 @@ static double value_of(const struct series *series)
     return series->is_integer ? (double)series->integer : series->real;
 }
 
-static void snapshot_add(struct metric_snapshot *snapshot, struct series *series)
+static void take_series(struct metric_store *store, struct metric_snapshot *snapshot,
+                        struct series *series)
 {
+    /* It was taken, or came since. */
+    if (!is_shown(series) || series->walk == store->walk)
+        return;
+    series->walk = store->walk;
+    store->series_untaken--;
+    if (series->updated_ns < snapshot->since_ns)
+        return;
     series->refs++;
     if (series->distribution != NULL)
         series->distribution->refs++;
@@ -940,32 +976,93 @@ static void snapshot_add(struct metric_snapshot *snapshot, struct series *series
     };
 }
 
-/* Those that no scrape has shown; each is asked for some time before it is read. */
-static void snapshot_add_news(struct metric_snapshot *snapshot, struct metric_store *store,
-                              uint64_t since_ns)
+static void take_resource(struct metric_store *store, struct metric_snapshot *snapshot,
+                          struct resource *resource)
 {
-    struct series *asked[SERIES_AHEAD] = {NULL};
-    unsigned passed = 0; /* the end of the table, so often */
-    size_t at = 0;
-    for (size_t i = 0; snapshot->count < store->live_series && passed < SERIES_AHEAD; i++) {
-        struct series **place = &asked[i % SERIES_AHEAD];
-        struct series *series = *place;
-        *place = hash_table_each(&store->series, &at);
-        if (*place != NULL)
-            series_prefetch(*place);
-        else
-            passed++;
-        if (series != NULL && is_shown(series) && series->place == PLACE_NONE &&
-            series->updated_ns >= since_ns)
-            snapshot_add(snapshot, series);
+    if (resource->walk == store->walk)
+        return;
+    resource->walk = store->walk;
+    store->resources_untaken--;
+    if (resource->updated_ns < snapshot->since_ns)
+        return;
+    resource->refs++;
+    snapshot->line_bytes += resource->labels.size + LINE_BYTES;
+    snapshot->resources[snapshot->resources_count++] = resource;
+}
+
+static void go_to_stage(struct metric_snapshot *snapshot, enum snapshot_stage stage)
+{
+    snapshot->stage = stage;
+    snapshot->at = 0;
+    snapshot->passes = 0;
+    snapshot->capacity = 0;
+}
+
+/* Those that the last scrape has shown, in their order. */
+static void take_order(struct metric_store *store, struct metric_snapshot *snapshot, size_t *left)
+{
+    for (; snapshot->at<store->order_count && * left> 0; snapshot->at++, --*left) {
+        if (snapshot->at + SERIES_AHEAD < store->order_count)
+            series_prefetch(store->order[snapshot->at + SERIES_AHEAD]);
+        if (store->order[snapshot->at] != NULL)
+            take_series(store, snapshot, store->order[snapshot->at]);
     }
+    if (snapshot->at < store->order_count)
+        return;
+    snapshot->sorted_count = snapshot->count;
+    go_to_stage(snapshot, SNAPSHOT_NEWS);
+}
+
+/* The next place of a table, from its end to its beginning, since removals move objects to places
+ * before theirs. A table that has grown, or whose first objects have moved to its end, is gone
+ * through again. False: it was, often enough. */
+static bool next_place(struct metric_snapshot *snapshot, const struct hash_table *table)
+{
+    enum { PASSES_MAX = 8 };
+    if (snapshot->at == 0 || snapshot->capacity != table->capacity) {
+        if (snapshot->passes++ == PASSES_MAX || table->capacity == 0)
+            return false;
+        snapshot->at = snapshot->capacity = table->capacity;
+    }
+    snapshot->at--;
+    if (snapshot->at >= SERIES_AHEAD)
+        series_prefetch(table->entries[snapshot->at - SERIES_AHEAD].object);
+    return true;
+}
+
+/* Those that no scrape has shown. */
+static void take_news(struct metric_store *store, struct metric_snapshot *snapshot, size_t *left)
+{
+    const struct hash_table *table = &store->series;
+    for (; store->series_untaken > 0 && *left > 0; --*left) {
+        if (!next_place(snapshot, table))
+            store->series_untaken = 0;
+        else if (table->entries[snapshot->at].object != NULL)
+            take_series(store, snapshot, table->entries[snapshot->at].object);
+    }
+    if (store->series_untaken == 0)
+        go_to_stage(snapshot, SNAPSHOT_RESOURCES);
+}
+
+static void take_resources(struct metric_store *store, struct metric_snapshot *snapshot,
+                           size_t *left)
+{
+    const struct hash_table *table = &store->resources;
+    for (; store->resources_untaken > 0 && *left > 0; --*left) {
+        if (!next_place(snapshot, table))
+            store->resources_untaken = 0;
+        else if (table->entries[snapshot->at].object != NULL)
+            take_resource(store, snapshot, table->entries[snapshot->at].object);
+    }
+    if (store->resources_untaken == 0)
+        go_to_stage(snapshot, SNAPSHOT_TAKEN);
 }
 
 struct metric_snapshot *metric_store_snapshot(struct metric_store *store, uint64_t now_ns)
 {
-    const uint64_t since_ns = expiry_ns(store, now_ns);
     pthread_mutex_lock(&store->lock);
-    size_t series_count = store->series.count;
+    assert(store->at_work == NULL);
+    size_t series_count = store->live_series;
     size_t resources_count = store->resources.count;
     size_t bytes = sizeof(struct metric_snapshot) + series_count * sizeof(struct shown) +
                    resources_count * sizeof(struct resource *);
@@ -976,59 +1073,114 @@ struct metric_snapshot *metric_store_snapshot(struct metric_store *store, uint64
             discharge(store, bytes);
     }
     if (snapshot != NULL) {
-        size_t at = 0;
-        struct resource *resource;
         *snapshot = (struct metric_snapshot){
             .bytes = bytes,
+            .since_ns = expiry_ns(store, now_ns),
             .has_timestamps = store->settings.has_timestamps,
             .target_name = store->target_name,
-            .text_bytes = store->text_bytes + store->live_series * LINE_BYTES,
-            .line_bytes = store->line_bytes,
+            .text_bytes = store->text_bytes + store->help_bytes + store->live_series * LINE_BYTES,
+            .line_bytes = store->line_bytes + store->help_bytes,
             .shown = (struct shown *)(snapshot + 1),
             .resources = (struct resource **)((struct shown *)(snapshot + 1) + series_count),
         };
-        for (size_t i = 0; i < store->order_count; i++) {
-            if (i + SERIES_AHEAD < store->order_count)
-                series_prefetch(store->order[i + SERIES_AHEAD]);
-            if (store->order[i] != NULL && store->order[i]->updated_ns >= since_ns)
-                snapshot_add(snapshot, store->order[i]);
-        }
-        snapshot->sorted_count = snapshot->count;
-        snapshot_add_news(snapshot, store, since_ns);
-        while ((resource = hash_table_each(&store->resources, &at)) != NULL) {
-            if (resource->updated_ns < since_ns)
-                continue;
-            resource->refs++;
-            snapshot->line_bytes += resource->labels.size + LINE_BYTES;
-            snapshot->resources[snapshot->resources_count++] = resource;
-        }
+        store->walk++;
+        store->series_untaken = series_count;
+        store->resources_untaken = resources_count;
+        store->at_work = snapshot;
     }
     pthread_mutex_unlock(&store->lock);
     return snapshot;
 }
 
-/* Keeps the order of a snapshot that is sorted, for the next one. Without room for it the next one
- * is sorted again. */
-static void keep_order(struct metric_store *store, const struct metric_snapshot *snapshot)
+bool metric_store_take(struct metric_store *store, struct metric_snapshot *snapshot)
 {
+    size_t left = PIECE_MAX;
+    pthread_mutex_lock(&store->lock);
+    assert(store->at_work == snapshot);
+    if (snapshot->stage == SNAPSHOT_ORDER)
+        take_order(store, snapshot, &left);
+    if (snapshot->stage == SNAPSHOT_NEWS)
+        take_news(store, snapshot, &left);
+    if (snapshot->stage == SNAPSHOT_RESOURCES)
+        take_resources(store, snapshot, &left);
+    bool has_more = snapshot->stage != SNAPSHOT_TAKEN;
+    if (!has_more)
+        store->at_work = NULL;
+    pthread_mutex_unlock(&store->lock);
+    return has_more;
+}
+
+/* The order of a snapshot that is sorted is kept, for the next one. Without room for it the next
+ * one is sorted again. */
+static void begin_release(struct metric_store *store, struct metric_snapshot *snapshot)
+{
+    assert(store->at_work == NULL || store->at_work == snapshot);
+    store->at_work = snapshot;
+    if (!snapshot->is_sorted || !snapshot->has_news) {
+        go_to_stage(snapshot, SNAPSHOT_RELEASE);
+        return;
+    }
     size_t bytes = snapshot->count * sizeof(struct series *);
-    struct series **order = NULL;
     if (charge_beyond(store, bytes)) {
-        order = mem_try_alloc(bytes + 1);
-        if (order == NULL)
+        snapshot->order = mem_try_alloc(bytes + 1);
+        if (snapshot->order == NULL)
             discharge(store, bytes);
     }
-    for (size_t i = 0; i < store->order_count; i++)
-        if (store->order[i] != NULL)
-            store->order[i]->place = PLACE_NONE;
-    size_t count = order != NULL ? snapshot->count : 0;
-    set_order(store, order, count);
-    for (size_t i = 0; i < count; i++) {
-        struct series *series = snapshot->shown[i].series;
-        order[i] = series->is_removed ? NULL : series;
-        if (!series->is_removed)
-            series->place = (uint32_t)i;
+    go_to_stage(snapshot, SNAPSHOT_FORGET_ORDER);
+}
+
+static void forget_order(struct metric_store *store, struct metric_snapshot *snapshot, size_t *left)
+{
+    for (; snapshot->at<store->order_count && * left> 0; snapshot->at++, --*left) {
+        struct series **place = &store->order[snapshot->at];
+        if (snapshot->at + SERIES_AHEAD < store->order_count)
+            __builtin_prefetch(store->order[snapshot->at + SERIES_AHEAD]);
+        if (*place == NULL)
+            continue;
+        (*place)->place = PLACE_NONE;
+        *place = NULL;
     }
+    if (snapshot->at < store->order_count)
+        return;
+    snapshot->keeps_order = snapshot->order != NULL;
+    set_order(store, snapshot->order,
+              snapshot->keeps_order ? snapshot->count * sizeof(struct series *) : 0);
+    go_to_stage(snapshot, SNAPSHOT_RELEASE);
+}
+
+/* Unless the store has dropped the order since. */
+static void keep_place(struct metric_store *store, struct series *series, size_t place)
+{
+    if (store->order == NULL || store->order_count != place)
+        return;
+    store->order[store->order_count++] = series->is_removed ? NULL : series;
+    if (!series->is_removed)
+        series->place = (uint32_t)place;
+}
+
+static void release_series(struct metric_store *store, struct metric_snapshot *snapshot,
+                           size_t *left)
+{
+    for (; snapshot->at<snapshot->count && * left> 0; snapshot->at++, --*left) {
+        const struct shown *shown = &snapshot->shown[snapshot->at];
+        if (snapshot->at + SERIES_AHEAD < snapshot->count)
+            __builtin_prefetch(shown[SERIES_AHEAD].series);
+        if (snapshot->keeps_order)
+            keep_place(store, shown->series, snapshot->at);
+        distribution_unref(store, shown->distribution);
+        series_unref(store, shown->series);
+    }
+    if (snapshot->at == snapshot->count)
+        go_to_stage(snapshot, SNAPSHOT_RELEASE_RESOURCES);
+}
+
+static void release_resources(struct metric_store *store, struct metric_snapshot *snapshot,
+                              size_t *left)
+{
+    for (; snapshot->at<snapshot->resources_count && * left> 0; snapshot->at++, --*left)
+        resource_unref(store, snapshot->resources[snapshot->at]);
+    if (snapshot->at == snapshot->resources_count)
+        go_to_stage(snapshot, SNAPSHOT_RELEASED);
 }
 
 uint64_t metric_snapshot_bytes(const struct metric_snapshot *snapshot)
@@ -1036,22 +1188,27 @@ uint64_t metric_snapshot_bytes(const struct metric_snapshot *snapshot)
     return snapshot->line_bytes;
 }
 
-void metric_store_release(struct metric_store *store, struct metric_snapshot *snapshot)
+bool metric_store_release(struct metric_store *store, struct metric_snapshot *snapshot)
 {
+    size_t left = PIECE_MAX;
     if (snapshot == NULL)
-        return;
+        return false;
     pthread_mutex_lock(&store->lock);
-    if (snapshot->is_sorted && snapshot->has_news)
-        keep_order(store, snapshot);
-    for (size_t i = 0; i < snapshot->count; i++) {
-        if (i + SERIES_AHEAD < snapshot->count)
-            __builtin_prefetch(snapshot->shown[i + SERIES_AHEAD].series);
-        distribution_unref(store, snapshot->shown[i].distribution);
-        series_unref(store, snapshot->shown[i].series);
+    if (snapshot->stage <= SNAPSHOT_TAKEN)
+        begin_release(store, snapshot);
+    if (snapshot->stage == SNAPSHOT_FORGET_ORDER)
+        forget_order(store, snapshot, &left);
+    if (snapshot->stage == SNAPSHOT_RELEASE)
+        release_series(store, snapshot, &left);
+    if (snapshot->stage == SNAPSHOT_RELEASE_RESOURCES)
+        release_resources(store, snapshot, &left);
+    bool has_more = snapshot->stage != SNAPSHOT_RELEASED;
+    if (!has_more) {
+        store->at_work = NULL;
+        discharge(store, snapshot->bytes);
     }
-    for (size_t i = 0; i < snapshot->resources_count; i++)
-        resource_unref(store, snapshot->resources[i]);
-    discharge(store, snapshot->bytes);
     pthread_mutex_unlock(&store->lock);
-    mem_free_large(snapshot, snapshot->bytes);
+    if (!has_more)
+        mem_free_large(snapshot, snapshot->bytes);
+    return has_more;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The last point of every series that came, until it expires. One store per exporter, used by all
- * lanes under its lock, which is never held for longer than a piece of a request or a copy of the
- * list of series takes. */
+ * lanes under its lock, which is never held for longer than a piece of a request, of a snapshot, or
+ * of an expiry takes. */
 #pragma once
 
 #include <stdbool.h>
@@ -59,12 +59,15 @@ struct metric_store_figures {
 };
 struct metric_store_figures metric_store_figures(struct metric_store *store);
 
-/* What a scrape shows: all series as they are now, without those that have expired. NULL: no
- * memory. */
+/* What a scrape shows: all series that are there when it begins, with their points as they are when
+ * they are taken, without those that have expired. Taken and released piece by piece, of a
+ * millisecond or two; one at a time. NULL: no memory. */
 struct metric_snapshot *metric_store_snapshot(struct metric_store *store, uint64_t now_ns);
+/* False: all of it was taken. */
+bool metric_store_take(struct metric_store *store, struct metric_snapshot *snapshot);
 /* About how long what it shows is as text. */
 uint64_t metric_snapshot_bytes(const struct metric_snapshot *snapshot);
 /* Sorts and writes all of it. Any thread; the snapshot is not used elsewhere meanwhile. */
 void metric_snapshot_write(struct metric_snapshot *snapshot, struct exposition *exposition);
-/* NULL is a no-op. */
-void metric_store_release(struct metric_store *store, struct metric_snapshot *snapshot);
+/* False: all of it was released, and it is freed. NULL is a no-op. */
+bool metric_store_release(struct metric_store *store, struct metric_snapshot *snapshot);

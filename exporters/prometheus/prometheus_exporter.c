@@ -126,6 +126,10 @@ struct prometheus_exporter {
     struct timer expiry;
     struct lane_job expiry_job;
     size_t expiry_at;           /* 0: none is under way */
+    struct scrape *scrapes;     /* in the order in which they came; the first one is at work */
+    struct scrape *last_scrape; /* of them */
+    struct lane_job scrape_job;
+    bool is_stopping;
     struct addition *additions; /* in the order in which they came */
     struct addition *last;      /* of them */
     struct lane_job job;
@@ -151,11 +155,14 @@ static bool prometheus_exporter_check(const void *section, struct error *error)
     return http_responder_check(&config->server, "0.0.0.0:8889", error);
 }
 
-/* One response to a scrape. */
+/* One response to a scrape. The snapshot is released before the response is sent, so that nothing
+ * is left to do for a request that has ended. */
 struct scrape {
     struct helper_work work;
     struct prometheus_exporter *exporter;
+    struct scrape *next;
     struct http_request *request;
+    enum { SCRAPE_WAITS, SCRAPE_TAKES, SCRAPE_RELEASES } state;
     struct metric_snapshot *snapshot;
     struct exposition_format format;
     struct exposition exposition;
@@ -207,9 +214,8 @@ static void scrape_run(struct helper_work *work)
     codec_box_destroy(box);
 }
 
-static void scrape_done(struct helper_work *work)
+static void scrape_end(struct scrape *scrape)
 {
-    struct scrape *scrape = (struct scrape *)work;
     struct component *base = &scrape->exporter->responder.base;
     char type[EXPOSITION_TYPE_BYTES_MAX];
     exposition_content_type(&scrape->format, type);
@@ -226,10 +232,65 @@ static void scrape_done(struct helper_work *work)
         response.body = body;
         http_responder_respond(base, scrape->request, &response);
     }
-    metric_store_release(scrape->exporter->store, scrape->snapshot);
     exposition_fini(&scrape->exposition);
     buffer_unref(scrape->compressed);
     mem_free(scrape);
+}
+
+static void scrape_later(struct prometheus_exporter *exporter)
+{
+    lane_rest(exporter->responder.base.lane);
+    lane_defer(exporter->responder.base.lane, &exporter->scrape_job);
+}
+
+/* Takes the snapshot. False: later. */
+static bool scrape_take(struct scrape *scrape)
+{
+    struct metric_store *store = scrape->exporter->store;
+    struct exposition *exposition = &scrape->exposition;
+    exposition->has_failed = scrape->exporter->is_stopping || http_request_is_gone(scrape->request);
+    if (scrape->state == SCRAPE_WAITS && !exposition->has_failed) {
+        scrape->snapshot = metric_store_snapshot(store, clock_now_ns());
+        exposition->has_failed = scrape->snapshot == NULL;
+    }
+    scrape->state = SCRAPE_TAKES;
+    return exposition->has_failed || !metric_store_take(store, scrape->snapshot);
+}
+
+/* One scrape after the other: they share the helper, and the order that a snapshot leaves for the
+ * next one. Large ones are taken and released in several turns. */
+static void scrape_go_on(void *arg)
+{
+    struct prometheus_exporter *exporter = arg;
+    struct scrape *scrape = exporter->scrapes;
+    if (scrape->state != SCRAPE_RELEASES) {
+        if (!scrape_take(scrape)) {
+            scrape_later(exporter);
+            return;
+        }
+        scrape->state = SCRAPE_RELEASES;
+        if (!scrape->exposition.has_failed) {
+            if (metric_snapshot_bytes(scrape->snapshot) > BYTES_AT_ONCE) {
+                lane_help(exporter->responder.base.lane, &scrape->work);
+                return;
+            }
+            scrape_run(&scrape->work);
+        }
+    }
+    if (metric_store_release(exporter->store, scrape->snapshot)) {
+        scrape_later(exporter);
+        return;
+    }
+    exporter->scrapes = scrape->next;
+    scrape_end(scrape);
+    if (exporter->scrapes != NULL)
+        scrape_later(exporter);
+}
+
+static void scrape_done(struct helper_work *work)
+{
+    struct scrape *scrape = (struct scrape *)work;
+    scrape_go_on(scrape->exporter);
 }
 
 static void count_series(struct prometheus_exporter *exporter)
@@ -276,21 +337,16 @@ static void respond(struct component *base, struct http_request *request)
         .work = {.run = scrape_run, .done = scrape_done},
         .exporter = exporter,
         .request = request,
-        .snapshot = metric_store_snapshot(exporter->store, clock_now_ns()),
         .format = exposition_negotiate(http_request_header(request, "accept"),
                                        config->enable_open_metrics),
         .is_compressed = prefers_gzip(http_request_header(request, "accept-encoding")),
     };
     exposition_init(&scrape->exposition, &scrape->format, base->budget);
-    if (scrape->snapshot == NULL) {
-        scrape->exposition.has_failed = true;
-        scrape_done(&scrape->work);
-    } else if (metric_snapshot_bytes(scrape->snapshot) > BYTES_AT_ONCE) {
-        lane_help(base->lane, &scrape->work);
-    } else {
-        scrape_run(&scrape->work);
-        scrape_done(&scrape->work);
-    }
+    bool is_only = exporter->scrapes == NULL;
+    *(is_only ? &exporter->scrapes : &exporter->last_scrape->next) = scrape;
+    exporter->last_scrape = scrape;
+    if (is_only)
+        scrape_go_on(exporter);
 }
 
 /* A request whose points are being taken, or that waits for those before it. */
@@ -387,6 +443,7 @@ static bool prometheus_exporter_create(struct component *self, struct error *err
     timer_init(&exporter->expiry, on_expiry, exporter);
     exporter->job = (struct lane_job){.fn = add_next, .arg = exporter};
     exporter->expiry_job = (struct lane_job){.fn = expire, .arg = exporter};
+    exporter->scrape_job = (struct lane_job){.fn = scrape_go_on, .arg = exporter};
     if (!is_first(self))
         return true;
     bool has_suffixes = strategy != STRATEGY_ESCAPED && strategy != STRATEGY_NONE;
@@ -429,13 +486,14 @@ static void prometheus_exporter_stop(struct component *self)
     lane_timer_stop(self->lane, &exporter->expiry);
     lane_defer_cancel(self->lane, &exporter->expiry_job);
     exporter->expiry_at = 0;
+    exporter->is_stopping = true;
     http_responder_stop(self);
 }
 
 static void prometheus_exporter_destroy(struct component *self)
 {
     struct prometheus_exporter *exporter = prometheus_exporter_of(self);
-    assert(exporter->additions == NULL);
+    assert(exporter->additions == NULL && exporter->scrapes == NULL);
     lane_defer_cancel(self->lane, &exporter->job);
     lane_defer_cancel(self->lane, &exporter->expiry_job);
     if (!is_first(self))

@@ -161,10 +161,13 @@ static double scrape(struct metric_store *store, size_t *ret_bytes)
     uint64_t begin = cpu_ns();
     exposition_init(&exposition, &format, NULL);
     struct metric_snapshot *snapshot = metric_store_snapshot(store, 0);
+    while (metric_store_take(store, snapshot))
+        continue;
     metric_snapshot_write(snapshot, &exposition);
     *ret_bytes = exposition.size;
     exposition_fini(&exposition);
-    metric_store_release(store, snapshot);
+    while (metric_store_release(store, snapshot))
+        continue;
     return (double)(cpu_ns() - begin) / NS_PER_MS;
 }
 

@@ -1122,10 +1122,13 @@ static void run_series(struct slice request)
     work_begin();
     struct metric_store *store = add_points(request, &budget);
     struct metric_snapshot *snapshot = metric_store_snapshot(store, 0);
+    while (metric_store_take(store, snapshot))
+        continue;
     metric_snapshot_write(snapshot, &exposition);
     work_end();
     work_produced(exposition.size + metric_store_figures(store).bytes);
-    metric_store_release(store, snapshot);
+    while (metric_store_release(store, snapshot))
+        continue;
     exposition_fini(&exposition);
     metric_store_destroy(store);
     budget_fini(&budget);

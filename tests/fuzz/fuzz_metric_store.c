@@ -32,13 +32,16 @@ static void scrape(struct metric_store *store, struct slice accept, bool has_ope
     struct exposition_format format = exposition_negotiate(accept, has_openmetrics);
     struct exposition exposition;
     struct metric_snapshot *snapshot = metric_store_snapshot(store, 0);
+    while (metric_store_take(store, snapshot))
+        continue;
     exposition_init(&exposition, &format, NULL);
     metric_snapshot_write(snapshot, &exposition);
     assert(!exposition.has_failed);
     if (format.form == EXPOSITION_TEXT)
         check_text(slice_of(exposition.data, exposition.size));
     exposition_fini(&exposition);
-    metric_store_release(store, snapshot);
+    while (metric_store_release(store, snapshot))
+        continue;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -123,6 +123,23 @@ static void expire(struct fixture *fixture, uint64_t now_ns)
 }
 
 static size_t scraped_bytes;
+static unsigned pieces_taken; /* of the last snapshot */
+static unsigned pieces_released;
+
+/* NULL: no memory. */
+static struct metric_snapshot *begin_scrape(struct fixture *fixture)
+{
+    struct metric_snapshot *snapshot = metric_store_snapshot(fixture->store, fixture->scraped_ns);
+    for (pieces_taken = 1; snapshot != NULL && metric_store_take(fixture->store, snapshot);)
+        pieces_taken++;
+    return snapshot;
+}
+
+static void end_scrape(struct fixture *fixture, struct metric_snapshot *snapshot)
+{
+    for (pieces_released = 1; metric_store_release(fixture->store, snapshot);)
+        pieces_released++;
+}
 
 /* The caller frees it; scraped_bytes is its size. NULL: no memory. */
 static char *scrape(struct fixture *fixture, enum exposition_form form)
@@ -130,7 +147,7 @@ static char *scrape(struct fixture *fixture, enum exposition_form form)
     const struct exposition_format format = {.form = form, .escaping = ESCAPING_UNDERSCORES};
     struct exposition exposition;
     char *text = NULL;
-    struct metric_snapshot *snapshot = metric_store_snapshot(fixture->store, fixture->scraped_ns);
+    struct metric_snapshot *snapshot = begin_scrape(fixture);
     if (snapshot == NULL)
         return NULL;
     exposition_init(&exposition, &format, NULL);
@@ -143,7 +160,7 @@ static char *scrape(struct fixture *fixture, enum exposition_form form)
         scraped_bytes = exposition.size;
     }
     exposition_fini(&exposition);
-    metric_store_release(fixture->store, snapshot);
+    end_scrape(fixture, snapshot);
     return text;
 }
 
@@ -520,11 +537,11 @@ static void series_expire(void **state)
     expire(&fixture, 1301 * (uint64_t)NS_PER_S);
     expect(&fixture, EXPOSITION_TEXT, "# HELP b \n# TYPE b gauge\nb{" SCOPE "} 1\n");
     /* A snapshot keeps what it shows. */
-    struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store, fixture.scraped_ns);
+    struct metric_snapshot *snapshot = begin_scrape(&fixture);
     expire(&fixture, 2000 * (uint64_t)NS_PER_S);
     assert_int_equal(metric_store_figures(fixture.store).series, 0);
     assert_true(metric_snapshot_bytes(snapshot) > 0);
-    metric_store_release(fixture.store, snapshot);
+    end_scrape(&fixture, snapshot);
     assert_int_equal(metric_store_figures(fixture.store).bytes, 0);
     close_store(&fixture);
 }
@@ -564,6 +581,116 @@ static void many_series_expire_in_pieces(void **state)
     for (const char *line = text; (line = strstr(line, "\ng{")) != NULL; line++)
         lines++;
     assert_int_equal(lines, SERIES + 1);
+    free(text);
+    close_store(&fixture);
+}
+
+enum { MANY_MAX = 20000, MANY_POINT_BYTES = 200 };
+
+/* Points of a gauge, each with a number of its own as label; more is put into each. */
+static void add_numbers(struct fixture *fixture, int from, int count, const char *more)
+{
+    static char json[MANY_MAX * MANY_POINT_BYTES];
+    size_t size = (size_t)snprintf(json, sizeof(json),
+                                   "{\"resourceMetrics\":[{\"scopeMetrics\":[{\"metrics\":[{"
+                                   "\"name\":\"g\",\"gauge\":{\"dataPoints\":[");
+    assert_in_range(count, 1, MANY_MAX);
+    for (int i = from; i < from + count; i++)
+        size += (size_t)snprintf(json + size, sizeof(json) - size,
+                                 "%s{\"timeUnixNano\":\"5\",%s,\"attributes\":["
+                                 "{\"key\":\"n\",\"value\":{\"stringValue\":\"%06d\"}}]}",
+                                 i > from ? "," : "", more, i);
+    snprintf(json + size, sizeof(json) - size, "]}}]}]}]}");
+    add_at(fixture, json, 1000);
+}
+
+/* The numbers that a text shows, which are in order, each once. */
+static int numbers_shown(const char *text, int *ret_first, int *ret_last)
+{
+    int count = 0;
+    *ret_last = -1;
+    for (const char *at = text; (at = strchr(at, '\n')) != NULL; at++) {
+        if (strncmp(at, "\ng{n=\"", 6) != 0)
+            continue;
+        int number = atoi(at + 6);
+        assert_true(number > *ret_last);
+        *ret_last = number;
+        if (count++ == 0)
+            *ret_first = number;
+    }
+    return count;
+}
+
+static char *written(struct metric_snapshot *snapshot)
+{
+    const struct exposition_format format = {.form = EXPOSITION_TEXT,
+                                             .escaping = ESCAPING_UNDERSCORES};
+    struct exposition exposition;
+    exposition_init(&exposition, &format, NULL);
+    metric_snapshot_write(snapshot, &exposition);
+    assert_false(exposition.has_failed);
+    char *text = strndup((const char *)exposition.data, exposition.size);
+    exposition_fini(&exposition);
+    return text;
+}
+
+/* Between its pieces the table grows, and series come and go. */
+static void a_snapshot_is_taken_and_released_in_pieces(void **state)
+{
+    (void)state;
+    enum { SERIES = MANY_MAX, NEWS = 12000, REMOVED = 1 };
+    int first;
+    int last;
+    struct fixture fixture = default_fixture();
+    open_store(&fixture, UINT64_MAX);
+    for (int round = 0; round < 3; round++) {
+        add_numbers(&fixture, REMOVED * (round + 1), SERIES - REMOVED * (round + 1), "\"asInt\":1");
+        struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store, fixture.scraped_ns);
+        assert_non_null(snapshot);
+        unsigned turns = 1;
+        for (; metric_store_take(fixture.store, snapshot); turns++) {
+            if (turns == 1)
+                add_numbers(&fixture, SERIES + NEWS * round, NEWS, "\"asInt\":2");
+            if (turns == 2)
+                add_numbers(&fixture, REMOVED * (round + 1), REMOVED, "\"flags\":1");
+        }
+        assert_in_range(turns, 3, 60);
+        char *text = written(snapshot);
+        int count = numbers_shown(text, &first, &last);
+        free(text);
+        assert_in_range(count, SERIES + NEWS * round - REMOVED * (round + 2),
+                        SERIES + NEWS * round - REMOVED * (round + 1));
+        assert_in_range(first, REMOVED * (round + 1), REMOVED * (round + 2));
+        assert_int_equal(last, SERIES + NEWS * round - 1);
+        turns = 1;
+        for (; metric_store_release(fixture.store, snapshot); turns++)
+            if (turns == 2)
+                add_numbers(&fixture, SERIES - 1, 2, "\"flags\":1");
+        assert_in_range(turns, 3, 60);
+        add_numbers(&fixture, SERIES - 1, 2, "\"asInt\":3");
+    }
+    free(scrape(&fixture, EXPOSITION_TEXT)); /* puts what came last into the order */
+    struct metric_snapshot *snapshot = begin_scrape(&fixture);
+    assert_in_range(pieces_taken, SERIES / 8192, 60);
+    end_scrape(&fixture, snapshot);
+    assert_in_range(pieces_released, SERIES / 8192, 60);
+    /* What expires while it is taken or released is given back. */
+    snapshot = metric_store_snapshot(fixture.store, fixture.scraped_ns);
+    assert_true(metric_store_take(fixture.store, snapshot));
+    expire(&fixture, 2000 * (uint64_t)NS_PER_S);
+    assert_int_equal(metric_store_figures(fixture.store).series, 0);
+    while (metric_store_take(fixture.store, snapshot))
+        continue;
+    free(written(snapshot));
+    end_scrape(&fixture, snapshot);
+    assert_int_equal(metric_store_figures(fixture.store).bytes, 0);
+    /* One that is not taken to its end. */
+    add_numbers(&fixture, 0, SERIES, "\"asInt\":1");
+    snapshot = metric_store_snapshot(fixture.store, fixture.scraped_ns);
+    assert_true(metric_store_take(fixture.store, snapshot));
+    end_scrape(&fixture, snapshot);
+    char *text = scrape(&fixture, EXPOSITION_TEXT);
+    assert_int_equal(numbers_shown(text, &first, &last), SERIES);
     free(text);
     close_store(&fixture);
 }
@@ -773,16 +900,16 @@ static void a_snapshot_knows_the_length_of_its_text(void **state)
     snprintf(json + size, sizeof(json) - size, "]}]}}]}]}]}");
     for (int round = 0; round < 2; round++) {
         add(&fixture, json);
-        struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store, fixture.scraped_ns);
+        struct metric_snapshot *snapshot = begin_scrape(&fixture);
         const uint64_t expected = metric_snapshot_bytes(snapshot);
-        metric_store_release(fixture.store, snapshot);
+        end_scrape(&fixture, snapshot);
         free(scrape(&fixture, EXPOSITION_TEXT));
         assert_in_range(expected, scraped_bytes / 2, 2 * scraped_bytes);
     }
     expire(&fixture, UINT64_MAX);
-    struct metric_snapshot *snapshot = metric_store_snapshot(fixture.store, fixture.scraped_ns);
+    struct metric_snapshot *snapshot = begin_scrape(&fixture);
     assert_int_equal(metric_snapshot_bytes(snapshot), 0);
-    metric_store_release(fixture.store, snapshot);
+    end_scrape(&fixture, snapshot);
     close_store(&fixture);
 }
 
@@ -973,6 +1100,7 @@ int main(void)
         cmocka_unit_test(exemplars_are_charged_before_they_are_kept),
         cmocka_unit_test(series_expire),
         cmocka_unit_test(many_series_expire_in_pieces),
+        cmocka_unit_test(a_snapshot_is_taken_and_released_in_pieces),
         cmocka_unit_test(a_clash_ends_with_what_it_clashed_with),
         cmocka_unit_test(another_unit_is_another_name),
         cmocka_unit_test(a_unit_may_change_within_a_request),
