@@ -266,7 +266,8 @@ static const struct batch *held_large(const struct harness *h)
     return NULL;
 }
 
-/* Offers a small request after each part of the large one that is read. */
+/* Offers a small request after each part of the large one that is read, and some while the helper
+ * writes that one. */
 struct meanwhile {
     struct harness *h;
     unsigned count;
@@ -280,7 +281,7 @@ static void offer_meanwhile(void *arg)
     char id[16];
     char name[16];
     struct texts texts;
-    if (held_large(meanwhile->h) != NULL)
+    if (held_large(meanwhile->h) != NULL || meanwhile->count == LARGE_PROBES)
         return;
     unsigned index = meanwhile->count++;
     snprintf(id, sizeof(id), "small%03u", index);
