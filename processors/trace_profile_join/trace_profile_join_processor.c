@@ -603,11 +603,20 @@ static void end_if_idle(struct join *self)
         component_stopped(&self->base);
 }
 
-/* Marks may make the request several times as large. */
+/* Marks may make the request several times as large, in many parts, which a stage that cuts it
+ * would join on the lane. */
 static void write_marks(struct helper_work *work)
 {
+    enum { PARTS_MAX = 32 };
     struct large_request *large = (struct large_request *)work;
-    large->marked = span_reader_end(&large->reader, &large->figures);
+    struct budget *budget = large->reader.budget;
+    struct batch *marked = span_reader_end(&large->reader, &large->figures);
+    if (marked->parts_count > PARTS_MAX && budget_has_room(budget, marked->bytes)) {
+        struct batch *whole = batch_in_one_part(marked, budget);
+        batch_unref(marked);
+        marked = whole;
+    }
+    large->marked = marked;
 }
 
 static void on_written(struct helper_work *work)
