@@ -322,16 +322,26 @@ static __attribute__((noinline)) enum decision hand_over(struct ottl_runner *run
     return ABORT;
 }
 
-static inline bool is_late(struct ottl_runner *runner)
+static __attribute__((noinline)) bool is_late(struct ottl_runner *runner, size_t bytes)
 {
-    enum { RECORDS_PER_LOOK = 64 };
-    return runner->lane != NULL && ++runner->steps % RECORDS_PER_LOOK == 0 &&
-           lane_held_ns(runner->lane) >= LANE_EDIT_NS;
+    runner->steps = 0;
+    return bytes > OTTL_LANE_RECORD_BYTES_MAX || lane_held_ns(runner->lane) >= LANE_EDIT_NS;
+}
+
+/* Whether the record is one for another runner. */
+static inline bool takes_long(struct ottl_runner *runner, enum ottl_context context)
+{
+    enum { STEPS_PER_LOOK = 64, STEP_BYTES = 1024 };
+    if (runner->lane == NULL)
+        return false;
+    const size_t bytes = runner->records[context].bytes.size;
+    runner->steps += 1 + (unsigned)(bytes / STEP_BYTES);
+    return runner->steps >= STEPS_PER_LOOK && is_late(runner, bytes);
 }
 
 static inline enum decision decide(struct ottl_runner *runner, enum ottl_context context)
 {
-    if (is_late(runner))
+    if (takes_long(runner, context))
         return hand_over(runner);
     return runner->purpose == OTTL_DROPS ? run_context(runner, context)
                                          : decide_otherwise(runner, context);

@@ -39,8 +39,9 @@ struct ottl_runner {
     bool is_aborted;            /* the run's error says why */
     bool hands_over;            /* set by the owner: see OTTL_TOO_LONG */
     const struct lane *lane;    /* set by the owner: it hands over once this has been held for
-                                   LANE_EDIT_NS. NULL: it may take long */
-    unsigned steps;             /* records since it looked at the clock */
+                                LANE_EDIT_NS, and records of more than
+                                OTTL_LANE_RECORD_BYTES_MAX. NULL: it may take long */
+    unsigned steps;             /* records, and KiB of them, since it looked at the clock */
     bool is_too_long;
     bool is_too_large;    /* a limit of records or edits refused memory that had to be */
     uint64_t outer_bytes; /* of a batch that is held beside the one at hand */

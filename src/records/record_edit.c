@@ -244,13 +244,30 @@ bool record_list_is_whole(struct record_edit *edit, const struct attribute_list 
     return !edit->has_failed;
 }
 
-bool record_edit_goes_on(struct record_edit *edit)
+static bool walk_on(struct record_edit *edit, size_t steps)
 {
     enum { STEPS_PER_LOOK = 64 };
-    if (edit->may_give_up && ++edit->steps % STEPS_PER_LOOK == 0 && !edit->has_failed &&
-        lane_held_ns(edit->lane) >= LANE_EDIT_NS)
-        edit->is_long = edit->has_failed = true;
+    if (!edit->may_give_up || edit->has_failed)
+        return !edit->has_failed;
+    edit->steps += steps;
+    if (edit->steps < STEPS_PER_LOOK)
+        return true;
+    edit->steps = 0;
+    edit->is_long = edit->has_failed = lane_held_ns(edit->lane) >= LANE_EDIT_NS;
     return !edit->has_failed;
+}
+
+bool record_edit_goes_on(struct record_edit *edit)
+{
+    return walk_on(edit, 1);
+}
+
+bool record_edit_goes_into(struct record_edit *edit, struct slice text)
+{
+    enum { STEP_BYTES = 64 };
+    if (edit->may_give_up && !edit->has_failed && text.size > RECORD_LANE_TEXT_BYTES_MAX)
+        edit->is_long = edit->has_failed = true;
+    return walk_on(edit, text.size / STEP_BYTES);
 }
 
 /* False: it is left out. */

@@ -43,7 +43,7 @@ struct record_edit {
     const struct lane *lane; /* set by the owner: it gives up, too, once this has been held for
                                 LANE_EDIT_NS, unless the visitor remembers what it has seen. NULL:
                                 it may take long */
-    unsigned steps;          /* since it looked at the clock */
+    size_t steps;            /* since it looked at the clock */
     bool may_give_up;
     bool is_long;    /* it has given up; nothing is changed */
     bool may_exceed; /* the budget's limit: the client has got its response */
@@ -92,6 +92,9 @@ bool record_may_grow(const struct batch *batch, uint64_t bytes);
 /* Asked at each step of a walk, as for each record, data point or attribute. False: the edit has
  * failed, or gives up (`lane`); nothing that the visitor does has an effect any more. */
 bool record_edit_goes_on(struct record_edit *edit);
+/* The same before work on a text of which each byte may take hundreds of nanoseconds: on a lane it
+ * also gives up if the text is longer than RECORD_LANE_TEXT_BYTES_MAX. */
+bool record_edit_goes_into(struct record_edit *edit, struct slice text);
 /* True when the refused edit takes more than the whole budget. */
 bool record_edit_never_fits(const struct record_edit *edit);
 

@@ -235,6 +235,8 @@ static void redact_list(struct redaction *redaction, struct record_edit *edit,
             set_text(list, attribute, slice_of_text("****"));
             continue;
         }
+        if (!record_edit_goes_into(edit, text))
+            return;
         if (redaction_allows_value(rules, text)) {
             note(redaction, REDACTED_ALLOWED, attribute->key);
             continue;
@@ -511,6 +513,8 @@ static void redact_scalar(struct body *body, struct slice content)
         put_text(body, content, slice_of_text("****"));
         return;
     }
+    if (!record_edit_goes_into(body->edit, text))
+        return;
     if (redaction_allows_value(rules, text)) {
         note_path(body, REDACTED_ALLOWED);
         return;
@@ -571,6 +575,8 @@ static void mask_value(struct body *body, const struct wire_field *field)
 {
     struct value value = value_read(field->bytes);
     struct slice text = value.type == VALUE_STRING ? value.bytes : slice_of_text("");
+    if (!record_edit_goes_into(body->edit, text))
+        return;
     struct slice masked =
         redaction_mask(body->redaction->rules, &body->redaction->list.arena, text);
     note_path(body, REDACTED_MASKED);
@@ -668,7 +674,7 @@ static bool redact_body(struct redaction *redaction, struct record_edit *edit,
         if (value.type != VALUE_STRING &&
             !value_to_string(&redaction->list.arena, field->bytes, &text))
             text = slice_of_text("");
-        if (redaction_allows_value(redaction->rules, text))
+        if (!record_edit_goes_into(edit, text) || redaction_allows_value(redaction->rules, text))
             return false;
         extend_path(&body, false, slice_of_text("body"));
     }

@@ -1248,6 +1248,37 @@ static void test_outer_limit(void **state)
     batch_unref(batch);
 }
 
+/* Whatever the time: a long record is for another runner. */
+static void test_long_records_on_a_lane(void **state)
+{
+    (void)state;
+    enum { AROUND = 64, JSON_BYTES = OTTL_LANE_RECORD_BYTES_MAX + 2 * AROUND };
+    static const char *const statements[STATEMENTS_MAX] = {"set(name, \"new\")"};
+    struct ottl_plan *plan = plan_of(TRACES, OTTL_SPAN, statements, true, OTTL_IGNORE);
+    char *json = mem_alloc(JSON_BYTES);
+    clock_fake_start(0, NS_PER_S);
+    struct lane *lane = lane_create(0);
+    for (int i = 0; i < 2; i++) {
+        /* With the name's tag and length of three bytes. */
+        snprintf(json, JSON_BYTES,
+                 "{\"resourceSpans\":[{\"scopeSpans\":[{\"spans\":[{\"name\":\"%0*d\"}]}]}]}",
+                 OTTL_LANE_RECORD_BYTES_MAX - 4 + i, 0);
+        struct batch *batch = batch_of(TRACES, json, 0);
+        struct ottl_runner runner;
+        ottl_runner_init(&runner, plan, NULL);
+        runner.lane = lane;
+        struct ottl_result result = ottl_runner_run(&runner, batch);
+        assert_int_equal(result.verdict, i == 1 ? OTTL_TOO_LONG : OTTL_PASSED);
+        batch_unref(result.batch);
+        ottl_runner_fini(&runner);
+        batch_unref(batch);
+    }
+    lane_destroy(lane);
+    clock_fake_stop();
+    mem_free(json);
+    ottl_plan_destroy(plan);
+}
+
 /* By the clock: another runner does what a lane has no more time for. */
 static void test_lane_that_is_held_long(void **state)
 {
@@ -1958,6 +1989,7 @@ int main(void)
         cmocka_unit_test(test_outer_values),
         cmocka_unit_test(test_outer_limit),
         cmocka_unit_test(test_lane_that_is_held_long),
+        cmocka_unit_test(test_long_records_on_a_lane),
         cmocka_unit_test(test_map_index),
         cmocka_unit_test(test_refused_index),
         cmocka_unit_test(test_removed_duplicates),

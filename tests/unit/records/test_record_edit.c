@@ -26,6 +26,7 @@
 #include "src/records/cumulative_to_delta.h"
 #include "src/records/delta_to_cumulative.h"
 #include "src/records/group_by_attributes.h"
+#include "src/records/record_limits.h"
 #include "src/records/record_sampler.h"
 #include "src/records/redact_text.h"
 #include "src/records/redaction.h"
@@ -633,6 +634,31 @@ static void a_lane_that_is_held_long_leaves_the_edit_to_the_helper(void **state)
     clock_fake_stop();
 }
 
+/* Whatever the time: a long text is searched by the helper. */
+static void a_lane_leaves_long_texts_to_the_helper(void **state)
+{
+    static const size_t sizes[] = {RECORD_LANE_TEXT_BYTES_MAX, RECORD_LANE_TEXT_BYTES_MAX + 1};
+    (void)state;
+    clock_fake_start(NS_PER_S, NS_PER_S);
+    struct lane *lane = lane_create(0);
+    for (size_t i = 0; i < 4; i++) {
+        struct batch *batch = one_resource(sizes[i % 2], 1);
+        struct record_edit edit;
+        clock_fake_stop();
+        clock_fake_start(0, NS_PER_S);
+        record_edit_init(&edit, NULL);
+        edit.lane = i < 2 ? lane : NULL;
+        struct batch *edited = redact(&edit, batch, NULL);
+        assert_int_equal(edit.is_long, i == 1);
+        assert_int_equal(edited == NULL, i == 1);
+        batch_unref(edited);
+        record_edit_fini(&edit);
+        batch_unref(batch);
+    }
+    lane_destroy(lane);
+    clock_fake_stop();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -644,6 +670,7 @@ int main(void)
         cmocka_unit_test(few_bytes_do_not_become_many),
         cmocka_unit_test(acknowledged_batches_exceed_the_budget_by_little),
         cmocka_unit_test(a_lane_that_is_held_long_leaves_the_edit_to_the_helper),
+        cmocka_unit_test(a_lane_leaves_long_texts_to_the_helper),
         cmocka_unit_test(streams_and_their_buckets_take_a_quarter_of_the_budget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
