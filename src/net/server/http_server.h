@@ -148,7 +148,8 @@ struct http_body_plan {
 };
 /* In on_request, for what has to be known first: keeps the request, until http_request_again calls
  * on_request again, or ends it if its client has gone. Of HTTP/2, data that arrives meanwhile is
- * kept, charged to the budget. The server does not stop before. */
+ * kept, charged to the budget, and more than HTTP2_EARLY_BYTES waits in the socket. The server does
+ * not stop before. */
 struct http_server *http_request_hold(struct http_request *request);
 /* From the loop, with the server that http_request_hold has returned. */
 void http_request_again(struct http_request *request, struct http_server *server);
